@@ -5,19 +5,24 @@ from xml.sax.saxutils import escape
 
 # The whole life of a job, of whom. What is in brackets in the table isn't needed beside a legend.
 JOBS = [
-    ("life", "Tally, 10 in a request"), ("life.single", "Tally, single"), ("life.signed", "Tally, signed, 10 in a request"),
+    ("life", "Tally, 10 in a request"), ("life.single", "Tally, single"),
+    ("life.signed", "Tally, signed, 10 in a request"),
     ("beanstalkd", "beanstalkd, single"),
-    ("beanstalkd.tens", "beanstalkd, 10 in a write"), ("beanstalkd.sync", "beanstalkd -f 0"), ("redis.streams", "Redis Streams"),
+    ("beanstalkd.tens", "beanstalkd, 10 in a write"), ("beanstalkd.sync", "beanstalkd -f 0"),
+    ("redis.streams", "Redis Streams"),
     ("nats", "NATS JetStream"),
     ("nats.sync", "NATS JetStream, each synced"), ("rabbitmq", "RabbitMQ, classic queue"),
-    ("rabbitmq.quorum", "RabbitMQ, quorum queue"), ("postgresql", "PostgreSQL, SKIP LOCKED"), ("graphile", "graphile-worker"),
+    ("rabbitmq.quorum", "RabbitMQ, quorum queue"), ("postgresql", "PostgreSQL, SKIP LOCKED"),
+    ("graphile", "graphile-worker"),
     ("pgboss", "pg-boss"), ("bullmq", "BullMQ on Redis"),
 ]
-PROMISES = {"synced": "an answer outlives a power cut", "page cache": "outlives the process", "memory": "outlives neither"}
+PROMISES = {"synced": "an answer outlives a power cut", "page cache": "outlives the process",
+            "memory": "outlives neither"}
 
 STYLE = """
   text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; fill: #1f2328; }
-  .title { font-size: 17px; font-weight: 600; } .small { font-size: 12px; } .soft { fill: #59636e; } .ours { font-weight: 700; }
+  .title { font-size: 17px; font-weight: 600; } .small { font-size: 12px; }
+  .soft { fill: #59636e; } .ours { font-weight: 700; }
   .grid { stroke: #d1d9e0; stroke-width: 1; } .span { stroke: #1f2328; stroke-width: 1.5; }
   .synced { fill: #0969da; } .page-cache { fill: #bf8700; } .memory { fill: #818b98; }
   @media (prefers-color-scheme: dark) {
@@ -48,8 +53,8 @@ def jobs_bars(result):
     for key, label in JOBS:
         measured = result["measured"].get(key)
         if measured and measured["messages_per_s"]:
-            bars.append((label, measured["durability"].replace(" ", "-"), measured["messages_per_s"], measured["range_messages_per_s"],
-                         measured["server"].startswith("Tally")))
+            bars.append((label, measured["durability"].replace(" ", "-"), measured["messages_per_s"],
+                         measured["range_messages_per_s"], measured["server"].startswith("Tally")))
     return sorted(bars, key=lambda bar: -bar[2])
 
 
@@ -59,7 +64,8 @@ def legend(y, classes):
         name = promise.replace(" ", "-")
         if name in classes:
             words = f"{promise}: {meaning}"
-            parts += [f'<rect x="{x}" y="{y - 10}" width="12" height="12" rx="2" class="{name}"/>', text(x + 17, y, words, "small")]
+            parts += [f'<rect x="{x}" y="{y - 10}" width="12" height="12" rx="2" class="{name}"/>',
+                      text(x + 17, y, words, "small")]
             x += 42 + 6.6 * len(words)
     return parts
 
@@ -72,7 +78,8 @@ def bar(at, top, scale, found):
     parts = [text(LEFT - 8, middle + 4.5, label, weight, "end"),
              f'<rect x="{LEFT}" y="{y}" width="{max(1.5, value * scale):.1f}" height="{BAR}" rx="2" class="{name}"/>']
     if (high - low) * scale > 3:
-        parts.append(f'<line x1="{LEFT + low * scale:.1f}" x2="{LEFT + high * scale:.1f}" y1="{middle}" y2="{middle}" class="span"/>')
+        parts.append(f'<line x1="{LEFT + low * scale:.1f}" x2="{LEFT + high * scale:.1f}" y1="{middle}" y2="{middle}" '
+                     'class="span"/>')
     parts.append(text(LEFT + max(value, high) * scale + 7, middle + 4.5, f"{value:,.0f}", weight))
     return parts
 
@@ -87,8 +94,8 @@ def jobs(result, title_end=""):
     height = bottom + 50
     runs = "one run" if settings["runs"] == 1 else f"median of {settings['runs']} runs, the line is their range"
     parts = [text(16, 28, "Completed jobs per second: put, taken and acknowledged" + title_end, "title"),
-             text(16, 48, f"{settings['body']} bytes, {settings['connections']} clients, one server on one core, its clients on another; "
-                  f"{runs}", "small soft")]
+             text(16, 48, f"{settings['body']} bytes, {settings['connections']} clients, one server on one core, "
+                  f"its clients on another; {runs}", "small soft")]
     parts += legend(74, {found[1] for found in bars})
     for mark in marks:
         x = LEFT + mark * scale
@@ -97,5 +104,6 @@ def jobs(result, title_end=""):
     for at, found in enumerate(bars):
         parts += bar(at, top, scale, found)
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, bottom + 36, "jobs per second", "small soft", "middle"))
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
-            f'aria-label="Completed jobs per second of Tally and its peers">\n<style>{STYLE}</style>\n' + "\n".join(parts) + "\n</svg>\n")
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+            f'role="img" aria-label="Completed jobs per second of Tally and its peers">\n<style>{STYLE}</style>\n'
+            + "\n".join(parts) + "\n</svg>\n")

@@ -47,7 +47,8 @@ class Setting:
 
 
 DISTURBED = 0.15  # share of a core that others may take; threads of the kernel that serve the disk need some
-STOLEN = 0.001  # share of a core that a virtual machine's host may withhold where it is about the longest of a thousand requests
+# share of a core that a virtual machine's host may withhold where it is about the longest of a thousand requests
+STOLEN = 0.001
 PATIENCE_S = 180  # for repeated runs, of all of a kind
 
 
@@ -116,7 +117,8 @@ CASES = [
          is_extra=True),
     Case("life.signed", TallydSigned, "http-life", "Tally with credentials, send receive delete in tens",
          is_extra=True),
-    Case("one.bare", EchoSync, "http-send", "one connection: bare round trip + fdatasync", connections=1, is_of_bar=True),
+    Case("one.bare", EchoSync, "http-send", "one connection: bare round trip + fdatasync", connections=1,
+         is_of_bar=True),
     Case("one.redis", Redis, "redis-lpush", "one connection: Redis always, LPUSH", connections=1),
     Case("one", Tallyd, "http-send", "one connection: Tally, SendMessage", connections=1, is_of_bar=True),
 ]
@@ -185,8 +187,8 @@ def window_options(setting):
 
 def load_case(setting, server, case):
     connections = case.connections or setting.connections
-    return server_load(setting, server, case.mode, "--connections", connections, "--pipeline", case.pipeline, "--body", setting.body,
-                       *case.options, *window_options(setting))
+    return server_load(setting, server, case.mode, "--connections", connections, "--pipeline", case.pipeline, "--body",
+                       setting.body, *case.options, *window_options(setting))
 
 
 def case_run(setting, case):
@@ -226,8 +228,11 @@ def cases_run(setting, cases, tell):
 
 # --- A backlog ---
 
-PAUSE_RATE = 10_000  # sends a second: a seventh of what one core can do, so that only its pauses show, not a core that is full
-PAUSE_WINDOWS = {"calm": 4, "pauses": 8}  # measured windows. In the longer a snapshot of ten million messages begins and ends; of the shorter a tick is less than STOLEN
+# sends a second: a seventh of what one core can do, so that only its pauses show, not a core that is full
+PAUSE_RATE = 10_000
+# measured windows. In the longer a snapshot of ten million messages begins and ends; of the shorter a tick is less than
+# STOLEN
+PAUSE_WINDOWS = {"calm": 4, "pauses": 8}
 FORK_S = 0.05  # a child is seen once its fork has returned, which pauses its parent before
 SNAPSHOT_OFTEN = ("--snapshot-bytes", "1MiB", "--snapshot-growth", "0")
 SNAPSHOT_NEVER = ("--snapshot-bytes", "0")
@@ -266,15 +271,16 @@ class Backlog:
     few: list = field(default_factory=list)  # lives with 1,000 waiting
     many: list = field(default_factory=list)  # lives with all waiting
     calm: list = field(default_factory=list)  # sends at a rate while no snapshot is taken
-    pauses: list = field(default_factory=list)  # and with one after the other: what was due while one was taken is in "during"
+    # and with one after the other: what was due while one was taken is in "during"
+    pauses: list = field(default_factory=list)
     restart_warm_s: float | None = None
     restart_cold_s: float | None = None
     problem: str = ""
 
 
 def take_turns(setting, loads):
-    """Runs loads that are to be compared one after the other, in another order each round. Each is called without arguments; returns for each of
-    them its results, which say their rounds."""
+    """Runs loads that are to be compared one after the other, in another order each round. Each is called without
+    arguments; returns for each of them its results, which say their rounds."""
     results = [[] for _ in loads]
     for at in range(setting.turns):
         for which in random.sample(range(len(loads)), len(loads)):
@@ -290,8 +296,8 @@ def snapshot_wait(server):
 
 
 def lives_load(setting, server):
-    return server_load(setting, server, "http-life", "--connections", setting.connections, "--body", setting.backlog_body,
-                       *window_options(setting))
+    return server_load(setting, server, "http-life", "--connections", setting.connections, "--body",
+                       setting.backlog_body, *window_options(setting))
 
 
 def left_over(results):
@@ -300,8 +306,8 @@ def left_over(results):
 
 
 class SnapshotWatch:
-    """Looks a hundred times a second whether a snapshot is being taken: from the fork of its process until that has ended, which is when it
-    has given back what the snapshot made superfluous."""
+    """Looks a hundred times a second whether a snapshot is being taken: from the fork of its process until that has
+    ended, which is when it has given back what the snapshot made superfluous."""
 
     def __init__(self, server):
         self.server = server
@@ -347,17 +353,20 @@ def percentiles_us(latencies_ns):
     ranked = sorted(latencies_ns)
     if not ranked:
         return {"count": 0, "p50": None, "p99": None, "p999": None, "max": None}
-    at = {name: ranked[math.ceil(share * len(ranked)) - 1] / 1e3 for name, share in (("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1))}
+    at = {name: ranked[math.ceil(share * len(ranked)) - 1] / 1e3
+          for name, share in (("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1))}
     return {"count": len(ranked), **at}
 
 
 def latencies_during(path, spans):
-    """Of the sends that fell due in one of the spans. The file is load's --latencies: when each was due, and how long it took."""
+    """Of the sends that fell due in one of the spans. The file is load's --latencies: when each was due, and how long
+    it took."""
     numbers = array.array("Q")
     with open(path, "rb") as file:
         numbers.frombytes(file.read())
     spans_ns = [(begin_s * 1e9, end_s * 1e9) for begin_s, end_s in spans]
-    return [latency for due, latency in zip(numbers[::2], numbers[1::2]) if any(begin <= due < end for begin, end in spans_ns)]
+    return [latency for due, latency in zip(numbers[::2], numbers[1::2])
+            if any(begin <= due < end for begin, end in spans_ns)]
 
 
 def sends_at_a_rate(setting, server, kind, options):
@@ -367,8 +376,9 @@ def sends_at_a_rate(setting, server, kind, options):
     server.start()
     path, seconds = os.path.join(setting.folder, "latencies"), PAUSE_WINDOWS[kind] * setting.seconds
     with SnapshotWatch(server) as watch:
-        result = server_load(setting, server, "http-send", "--connections", setting.connections, "--body", setting.body, "--rate", PAUSE_RATE,
-                             "--warm-up", setting.warm_up, "--seconds", seconds, "--latencies", path)
+        result = server_load(setting, server, "http-send", "--connections", setting.connections, "--body", setting.body,
+                             "--rate", PAUSE_RATE, "--warm-up", setting.warm_up, "--seconds", seconds,
+                             "--latencies", path)
     during = latencies_during(path, watch.spans)
     os.remove(path)
     return {**result, "during": percentiles_us(during), "snapshot_share": len(during) / (PAUSE_RATE * seconds),
@@ -376,11 +386,12 @@ def sends_at_a_rate(setting, server, kind, options):
 
 
 def pauses_measure(setting, server, backlog):
-    """Sends at a steady rate without a snapshot and with one after the other, in turn, and again where the host withheld some of the processor.
-    Returns how many messages were sent."""
+    """Sends at a steady rate without a snapshot and with one after the other, in turn, and again where the host
+    withheld some of the processor. Returns how many messages were sent."""
     deadline_s = time.monotonic() + PATIENCE_S
     for run in range(setting.turns * (1 + setting.retries)):
-        is_enough = all(sum(one["stolen_share"] <= STOLEN for one in results) >= setting.runs for results in (backlog.calm, backlog.pauses))
+        is_enough = all(sum(one["stolen_share"] <= STOLEN for one in results) >= setting.runs
+                        for results in (backlog.calm, backlog.pauses))
         if run >= setting.turns and (is_enough or time.monotonic() > deadline_s):
             break
         for kind, options in random.sample([("calm", SNAPSHOT_NEVER), ("pauses", SNAPSHOT_OFTEN)], 2):
@@ -398,16 +409,17 @@ def restart_measure(server, expected):
 
 
 def growth_of_lives(setting, server, backlog, tell):
-    """Lives beside all that wait, and in another server beside 1,000, by turns: what one has to do with the time of day, the other has as well.
-    Returns how many messages are more in the first."""
+    """Lives beside all that wait, and in another server beside 1,000, by turns: what one has to do with the time of
+    day, the other has as well. Returns how many messages are more in the first."""
     folder = setting.new_folder()
     try:
         with Tallyd(folder, setting.server_core) as small:
-            held = server_load(setting, small, "http-batch", "--connections", setting.connections, "--body", setting.backlog_body,
-                               "--count", 100)["messages"]
+            held = server_load(setting, small, "http-batch", "--connections", setting.connections, "--body",
+                               setting.backlog_body, "--count", 100)["messages"]
             snapshot_wait(server)
             tell(f"send, receive, delete with 1,000 and with {backlog.messages:,} messages waiting")
-            backlog.few, backlog.many = take_turns(setting, [lambda: lives_load(setting, small), lambda: lives_load(setting, server)])
+            backlog.few, backlog.many = take_turns(
+                setting, [lambda: lives_load(setting, small), lambda: lives_load(setting, server)])
             small.check({"sent": held + left_over(backlog.few), "deleted": 0})
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,5 +1,6 @@
-"""What order, dependencies and deduplication cost, and whether the cost grows with what waits: the growth of groups, blocked
-groups, fan-in, fan-out and remembered ids. Each part runs alone: bench/run --only groups,blocked,fanin,fanout,ids."""
+"""What order, dependencies and deduplication cost, and whether the cost grows with what waits: the growth of groups,
+blocked groups, fan-in, fan-out and remembered ids. Each part runs alone: bench/run --only
+groups,blocked,fanin,fanout,ids."""
 
 import shutil
 import statistics
@@ -92,17 +93,19 @@ def is_disturbed(*lists):
 
 
 def growth_row(part, name, many, few, which):
-    """The CPU time of a message in one situation beside that in another, at most 1.3 times; by rounds, if they took turns."""
+    """The CPU time of a message in one situation beside that in another, at most 1.3 times; by rounds, if they took
+    turns."""
     return report.row(name, cost_of(many), "us", which, cost_of(few), "us", at_most=GROWTH, problem=part.problem,
-                      is_disturbed=is_disturbed(many, few), ratios=rounds.ratios(many or [], few or [], ("server_cpu_us",)))
+                      is_disturbed=is_disturbed(many, few),
+                      ratios=rounds.ratios(many or [], few or [], ("server_cpu_us",)))
 
 
 # --- Groups ---
 
 
 class Groups(Part):
-    """Lives while as many messages wait in 1, 1,000 and very many groups. A FIFO group has one receive at a time, so one
-    connection measures its single group, and many the rest; a standard queue's group has no such limit."""
+    """Lives while as many messages wait in 1, 1,000 and very many groups. A FIFO group has one receive at a time, so
+    one connection measures its single group, and many the rest; a standard queue's group has no such limit."""
 
     key = "groups"
     title = "lives with 1, 1,000 and many groups waiting"
@@ -117,8 +120,9 @@ class Groups(Part):
             for bench, groups in ((small, few), (large, many)):
                 bench.fill(many, "--groups", groups, *fill_ids)
                 measure.snapshot_wait(bench.server)
-            of_small, of_large = measure.take_turns(setting, [lambda: small.life("--groups", few, *ids, connections=connections),
-                                                              lambda: large.life("--groups", many, *ids, connections=connections)])
+            of_small, of_large = measure.take_turns(
+                setting, [lambda: small.life("--groups", few, *ids, connections=connections),
+                          lambda: large.life("--groups", many, *ids, connections=connections)])
         self.results[f"{kind} {few} {connections}"], self.results[f"{kind} {many} beside {few}"] = of_small, of_large
 
     @staticmethod
@@ -145,8 +149,8 @@ class Groups(Part):
 
 
 class Blocked(Part):
-    """Lives in a thousand free groups, with no others and beside very many whose head is in flight and whose next message
-    waits behind it."""
+    """Lives in a thousand free groups, with no others and beside very many whose head is in flight and whose next
+    message waits behind it."""
 
     key = "blocked"
     title = "lives beside blocked groups"
@@ -180,8 +184,8 @@ class Blocked(Part):
 
 
 class FanIn(Part):
-    """The same number of message units, in batches of 1,000, 10,000 and all in one, each with a message that waits for it
-    (Tally.After): what a delete costs that ends a unit."""
+    """The same number of message units, in batches of 1,000, 10,000 and all in one, each with a message that waits for
+    it (Tally.After): what a delete costs that ends a unit."""
 
     key = "fanin"
     title = "fan-in"
@@ -229,8 +233,8 @@ class FanIn(Part):
 
 
 class FanOut(Part):
-    """Very many messages wait for one (Tally.After); when it is deleted, how long it takes until all are told, and how long
-    a send to another queue has to wait meanwhile."""
+    """Very many messages wait for one (Tally.After); when it is deleted, how long it takes until all are told, and how
+    long a send to another queue has to wait meanwhile."""
 
     key = "fanout"
     title = "fan-out"

@@ -1,4 +1,5 @@
-"""Panels of lines over one axis as SVG, written by hand. They stand on a card of their own, light or dark, so they read on any page.
+"""Panels of lines over one axis as SVG, written by hand. They stand on a card of their own, light or dark, so they read
+on any page.
 
     panels.draw("A soak", "70 % of the peak", "minutes", [
         panels.Panel("p99", "ms", [panels.Line("send", [(0, 1.2), (1, 1.3)])], bounds=[panels.Bound("bar", 20)])],
@@ -16,14 +17,18 @@ COLOURS = 4  # lines in a panel, told apart by most eyes
 STYLE = """
   text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; fill: #1f2328; }
   .title { font-size: 17px; font-weight: 600; } .panel { font-weight: 600; } .small { font-size: 12px; fill: #59636e; }
-  .end { text-anchor: end; } .middle { text-anchor: middle; } path, line { fill: none; stroke-width: 1.5; stroke-linejoin: round; }
+  .end { text-anchor: end; } .middle { text-anchor: middle; }
+  path, line { fill: none; stroke-width: 1.5; stroke-linejoin: round; }
   .card { fill: #ffffff; } .grid { stroke: #e3e6ea; stroke-width: 1; } .mark { stroke: #59636e; stroke-width: 0.6; }
   .c0 { stroke: #0969da; } .c1 { stroke: #c4570c; } .c2 { stroke: #1a7f37; } .c3 { stroke: #8250df; }
   .bound { stroke: #cf222e; stroke-dasharray: 6 4; }
-  .d0 { stroke-width: 1; } .d1 { stroke-width: 3; stroke-opacity: 0.6; } .d2 { stroke-width: 5.5; stroke-opacity: 0.4; } .d3 { stroke-width: 8; stroke-opacity: 0.3; }
+  .d0 { stroke-width: 1; } .d1 { stroke-width: 3; stroke-opacity: 0.6; }
+  .d2 { stroke-width: 5.5; stroke-opacity: 0.4; } .d3 { stroke-width: 8; stroke-opacity: 0.3; }
   @media (prefers-color-scheme: dark) {
-    text { fill: #f0f6fc; } .small { fill: #9198a1; } .card { fill: #0d1117; } .grid { stroke: #2c323a; } .mark { stroke: #9198a1; }
-    .c0 { stroke: #4493f8; } .c1 { stroke: #f0883e; } .c2 { stroke: #3fb950; } .c3 { stroke: #ab7df8; } .bound { stroke: #f85149; }
+    text { fill: #f0f6fc; } .small { fill: #9198a1; } .card { fill: #0d1117; }
+    .grid { stroke: #2c323a; } .mark { stroke: #9198a1; }
+    .c0 { stroke: #4493f8; } .c1 { stroke: #f0883e; } .c2 { stroke: #3fb950; } .c3 { stroke: #ab7df8; }
+    .bound { stroke: #f85149; }
   }
 """
 
@@ -129,9 +134,10 @@ class Picture:
             x_end -= 38
 
     def as_svg(self, height, title):
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" '
-                f'height="{height:.0f}" role="img"><title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n'
-                f'<rect width="{WIDTH}" height="{height:.0f}" class="card"/>\n' + "\n".join(self.elements) + "\n</svg>\n")
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" '
+            f'height="{height:.0f}" role="img"><title>{html.escape(title)}</title>\n<style>{STYLE}</style>\n'
+            f'<rect width="{WIDTH}" height="{height:.0f}" class="card"/>\n' + "\n".join(self.elements) + "\n</svg>\n")
 
 
 def scale_of(panel):
@@ -160,7 +166,8 @@ def panel_draw(picture, panel, top, x_of, ends):
     for bound in panel.bounds:
         points = bound.value if isinstance(bound.value, list) else [(x, bound.value) for x in ends]
         picture.path([(x_of(x), y_of(y)) for x, y in thinned(points, WIDTH - LEFT - RIGHT)], "bound")
-    for index in reversed(range(len(panel.lines))):  # the first lies on top, and those below are the wider the deeper they lie
+    # the first lies on top, and those below are the wider the deeper they lie
+    for index in reversed(range(len(panel.lines))):
         points = thinned(panel.lines[index].points, WIDTH - LEFT - RIGHT)
         picture.path([(x_of(x), y_of(y)) for x, y in points], f"c{index % COLOURS} d{index % COLOURS}")
     entries = [(line.name, f"c{index % COLOURS}") for index, line in enumerate(panel.lines)]

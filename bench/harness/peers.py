@@ -1,5 +1,6 @@
-"""Order per key and fan-in, beside those who have them: named queues of graphile-worker on PostgreSQL, flows of BullMQ on
-Redis. Each part runs alone: bench/run --only order,flows. BullMQ's groups are not free, and graphile-worker has no fan-in."""
+"""Order per key and fan-in, beside those who have them: named queues of graphile-worker on PostgreSQL, flows of BullMQ
+on Redis. Each part runs alone: bench/run --only order,flows. BullMQ's groups are not free, and graphile-worker has no
+fan-in."""
 
 import json
 import os
@@ -66,8 +67,8 @@ class Postgres(Server):
             for folder in (self.folder, os.path.dirname(self.folder)):
                 os.chmod(folder, 0o711)
         made = subprocess.run(
-            self.as_owner([os.path.join(os.path.dirname(self.find()), "initdb"), "-D", self.data, "-U", "postgres", "-A",
-                           "trust", "-E", "UTF8", "--locale=C", "--no-sync"]),
+            self.as_owner([os.path.join(os.path.dirname(self.find()), "initdb"), "-D", self.data, "-U", "postgres",
+                           "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/", check=False)
         if made.returncode != 0:
             raise RunFailed(f"initdb: {made.stdout.strip().splitlines()[-1:]}")
@@ -95,16 +96,16 @@ def version_of(package):
 
 
 def node_run(setting, program, *options, hear=None):
-    """One of the programs in bench/peers, on the core of the loads; what it reports, in its last line. What it prints before goes to hear(word, its
-    process) at once."""
+    """One of the programs in bench/peers, on the core of the loads; what it reports, in its last line. What it prints
+    before goes to hear(word, its process) at once."""
     if shutil.which("node") is None:
         raise RunFailed("node isn't there")
     command = ["node", os.path.join(PROGRAMS, program), *map(str, options)]
     if setting.load_core is not None:
         command = ["taskset", "-c", str(setting.load_core), *command]
     said = None
-    with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True,
-                                                                  cwd=MODULES) as process:
+    with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=MODULES) as process:
         limit = threading.Timer(NODE_LIMIT_S, process.kill)
         limit.start()
         for line in process.stdout:
@@ -116,7 +117,8 @@ def node_run(setting, program, *options, hear=None):
         limit.cancel()
         errors.seek(0)
         if status != 0 or said is None:
-            raise RunFailed(f"{program} took more than {NODE_LIMIT_S} s" if is_late else f"{program}: {((said or '') + errors.read()).strip()[-300:]}")
+            raise RunFailed(f"{program} took more than {NODE_LIMIT_S} s" if is_late
+                            else f"{program}: {((said or '') + errors.read()).strip()[-300:]}")
     return json.loads(said)
 
 
@@ -165,9 +167,10 @@ class Order(Compared):
             tell(f"jobs of many keys in order, run {run + 1} of {setting.runs}")
             self.tally_run(setting)
             for batched, count in (("yes", jobs), ("no", max(100, jobs // 10))):
-                self.peer_run(f"graphile {batched}", ["graphile-worker", "pg"], Postgres, lambda server, b=batched, n=count:
-                              node_run(setting, "graphile.mjs", "--connection", server.uri, "--jobs", n, "--keys",
-                                       n // KEYS_JOBS, "--warm-up", n // 10, "--batched", b))
+                self.peer_run(f"graphile {batched}", ["graphile-worker", "pg"], Postgres,
+                              lambda server, b=batched, n=count: node_run(
+                                  setting, "graphile.mjs", "--connection", server.uri, "--jobs", n, "--keys",
+                                  n // KEYS_JOBS, "--warm-up", n // 10, "--batched", b))
         for name in ("graphile yes", "graphile no"):
             wrong = sum(result["out_of_order"] for result in self.results.get(name, []))
             if wrong:
@@ -184,12 +187,13 @@ class Order(Compared):
 
     def rows(self, setting):
         disturbed = is_disturbed(self.results.get("tally"))
-        return [report.row("jobs of many keys in order, preloaded", self.rate("tally"), "/s", which, self.rate(name), "/s",
-                           problem=self.problem or self.peer_problem.get(name, ""), is_disturbed=disturbed)
-                for name, which in (("graphile yes", f"graphile-worker {version_of('graphile-worker')}, named queues, batched"),
-                                    ("graphile no", "graphile-worker, named queues, defaults, 24 at once"))] + [
-            report.row("jobs of many keys in order, preloaded", self.rate("tally"), "/s", "BullMQ groups: not free, n/a",
-                       problem=self.problem, is_disturbed=disturbed)]
+        return [report.row("jobs of many keys in order, preloaded", self.rate("tally"), "/s", which, self.rate(name),
+                           "/s", problem=self.problem or self.peer_problem.get(name, ""), is_disturbed=disturbed)
+                for name, which in (
+                    ("graphile yes", f"graphile-worker {version_of('graphile-worker')}, named queues, batched"),
+                    ("graphile no", "graphile-worker, named queues, defaults, 24 at once"))] + [
+            report.row("jobs of many keys in order, preloaded", self.rate("tally"), "/s",
+                       "BullMQ groups: not free, n/a", problem=self.problem, is_disturbed=disturbed)]
 
 
 class Flows(Compared):

@@ -1,6 +1,7 @@
-"""What pools come to in the end. bench-M2: how many proposals of matchers that all see the same are accepted, against the formulas. bench-M6:
-offer, match, deliver and delete while the server is killed every two seconds. bench-M7: how good the matches are, against the best that
-somebody who knows all tickets could make. Each part runs alone: bench/run --only pool.conflict,pool.life,pool.quality."""
+"""What pools come to in the end. bench-M2: how many proposals of matchers that all see the same are accepted, against
+the formulas. bench-M6: offer, match, deliver and delete while the server is killed every two seconds. bench-M7: how
+good the matches are, against the best that somebody who knows all tickets could make. Each part runs alone: bench/run
+--only pool.conflict,pool.life,pool.quality."""
 
 import collections
 import http.client
@@ -67,8 +68,9 @@ def in_threads(functions):
 
 
 class Conflict(PoolPart):
-    """Matchers that all know the same waiting tickets propose at once. Unsplit they take the oldest hundred in the same pairs, so one of N is
-    accepted; with the seeds split each seed takes a partner at random, and of m such proposals about n tickets 1 / (1 + 2m/n) are."""
+    """Matchers that all know the same waiting tickets propose at once. Unsplit they take the oldest hundred in the same
+    pairs, so one of N is accepted; with the seeds split each seed takes a partner at random, and of m such proposals
+    about n tickets 1 / (1 + 2m/n) are."""
 
     key = "pool.conflict"
     title = "proposals accepted of many matchers"
@@ -79,8 +81,9 @@ class Conflict(PoolPart):
         self.waiting = min(10_000, setting.messages // 4)
         self.numbers = random.Random(1)
         rounds = max(2, self.waiting // 200)
-        for name, propose, count, view in (("unsplit", self.unsplit, rounds, self.VIEW), ("split", self.split, rounds, self.VIEW),
-                                           ("tenth", self.at_random(0.05), 1, None), ("all", self.at_random(0.5), 1, None)):
+        for name, propose, count, view in (
+                ("unsplit", self.unsplit, rounds, self.VIEW), ("split", self.split, rounds, self.VIEW),
+                ("tenth", self.at_random(0.05), 1, None), ("all", self.at_random(0.5), 1, None)):
             tell(f"conflicts of {self.MATCHERS} matchers: {name}")
             with PoolBench(setting, UNRULED) as bench:
                 bench.offer("same", self.waiting)
@@ -98,8 +101,8 @@ class Conflict(PoolPart):
                 described = bench.describe()
                 if described["Matches"] != accepted or described["Tickets"]["Matched"] != 2 * accepted:
                     raise RunFailed(f"{described['Matches']} matches, and {accepted} were answered")
-                self.note(name, {"share": accepted / proposed, "expected": statistics.mean(expected), "proposed": proposed,
-                                 "others_share": 0.0})
+                self.note(name, {"share": accepted / proposed, "expected": statistics.mean(expected),
+                                 "proposed": proposed, "others_share": 0.0})
 
     def unsplit(self, seen):
         pairs = list(zip(seen[::2], seen[1::2]))
@@ -137,7 +140,8 @@ class Conflict(PoolPart):
                 part = pairs[at : at + 10]
                 results = client.call("Tally.ProposeMatches", PoolName="bench", Proposals=[
                     {"ProposalId": f"{number}.{which}.{at + index}",
-                     "Members": [{"TicketId": ticket, "Version": 1} for ticket in pair]} for index, pair in enumerate(part)])["Results"]
+                     "Members": [{"TicketId": ticket, "Version": 1} for ticket in pair]}
+                    for index, pair in enumerate(part)])["Results"]
                 for pair, result in zip(part, results):
                     if result["Status"] == "matched":
                         matched.update(pair)
@@ -148,19 +152,22 @@ class Conflict(PoolPart):
         return matched
 
     def rows(self, setting):
-        titles = {"unsplit": f"{self.MATCHERS} matchers, all take the oldest", "split": f"{self.MATCHERS} matchers, seeds split, of the oldest 100",
-                  "tenth": "one stale view, a proposal for each 20 tickets", "all": "one stale view, a proposal for each 2 tickets"}
+        titles = {"unsplit": f"{self.MATCHERS} matchers, all take the oldest",
+                  "split": f"{self.MATCHERS} matchers, seeds split, of the oldest 100",
+                  "tenth": "one stale view, a proposal for each 20 tickets",
+                  "all": "one stale view, a proposal for each 2 tickets"}
         formula = {"unsplit": "1/N"}
-        return [self.row(f"pool: share of proposals accepted, {title}", self.median(name, "share"), "", formula.get(name, "1/(1 + 2m/n)"),
-                         self.median(name, "expected"), "", of=[]) for name, title in titles.items()]
+        return [self.row(f"pool: share of proposals accepted, {title}", self.median(name, "share"), "",
+                         formula.get(name, "1/(1 + 2m/n)"), self.median(name, "expected"), "", of=[])
+                for name, title in titles.items()]
 
 
 # --- bench-M6: end to end, with kills ---
 
 
 class Life(PoolPart):
-    """Pairs are offered, and their matches received and deleted, while the server is killed every two seconds: each ticket in one match, with its
-    partner, whatever happened."""
+    """Pairs are offered, and their matches received and deleted, while the server is killed every two seconds: each
+    ticket in one match, with its partner, whatever happened."""
 
     key = "pool.life"
     title = "offer, match, deliver, delete, under kills"
@@ -195,8 +202,8 @@ class Life(PoolPart):
                        + [self.consume] * self.CONSUMERS)
             elapsed = time.monotonic() - begin
             self.verify(bench)
-            self.note("life", {"matches_per_s": sum(self.offered) / 2 / elapsed, "kills": kills, "matches": sum(self.offered) // 2,
-                               "others_share": 0.0})
+            self.note("life", {"matches_per_s": sum(self.offered) / 2 / elapsed, "kills": kills,
+                               "matches": sum(self.offered) // 2, "others_share": 0.0})
 
     def produce(self, which):
         client = Client(self.server.port)
@@ -212,8 +219,8 @@ class Life(PoolPart):
     def consume(self):
         client = Client(self.server.port)
         while True:
-            messages = client.call("AmazonSQS.ReceiveMessage", QueueUrl=self.url, MaxNumberOfMessages=10, WaitTimeSeconds=1,
-                                   VisibilityTimeout=2).get("Messages", [])
+            messages = client.call("AmazonSQS.ReceiveMessage", QueueUrl=self.url, MaxNumberOfMessages=10,
+                                   WaitTimeSeconds=1, VisibilityTimeout=2).get("Messages", [])
             if not messages and self.is_over.is_set() and self.server.held() == 0:
                 return  # what a reply held that was lost in a kill comes again
             for message in messages:
@@ -231,9 +238,10 @@ class Life(PoolPart):
         twice = sum(len(matches) > 1 for matches in self.seen.values())
         apart = sum(len(couples) > 1 for couples in self.arrived.values())
         described = bench.describe()["Tickets"]
-        if twice or apart or len(self.seen) != tickets or described["Matched"] != tickets or described["Offered"] != tickets:
-            raise RunFailed(f"{tickets} tickets offered, {len(self.seen)} arrived, {twice} twice, {apart} matches of two couples, "
-                            f"and the pool says {described}")
+        if (twice or apart or len(self.seen) != tickets or described["Matched"] != tickets
+            or described["Offered"] != tickets):
+            raise RunFailed(f"{tickets} tickets offered, {len(self.seen)} arrived, {twice} twice, "
+                            f"{apart} matches of two couples, and the pool says {described}")
 
     def rows(self, setting):
         kills = self.median("life", "kills")
@@ -245,8 +253,8 @@ class Life(PoolPart):
 
 
 class Quality(PoolPart):
-    """Tickets come one after the other, with two values near which a partner must be; each match has a distance. The best is what somebody could do
-    who knew all tickets before: as many matches as can be, and of those the nearest."""
+    """Tickets come one after the other, with two values near which a partner must be; each match has a distance. The
+    best is what somebody could do who knew all tickets before: as many matches as can be, and of those the nearest."""
 
     key = "pool.quality"
     title = "matches against the best that could be made"
@@ -262,7 +270,8 @@ class Quality(PoolPart):
             raise RunFailed("python3-networkx isn't there; ./setup bench brings it") from problem
         count = 1_600 if setting.seconds >= 1 else 300
         numbers = random.Random(1)
-        points = {f"t{number}": (numbers.uniform(0, self.RANGE), numbers.uniform(0, self.RANGE)) for number in range(count)}
+        points = {
+            f"t{number}": (numbers.uniform(0, self.RANGE), numbers.uniform(0, self.RANGE)) for number in range(count)}
         tell(f"the best matches of {count} tickets")
         self.note("best", self.best(networkx, points))
         for window in self.WINDOWS:
@@ -281,7 +290,8 @@ class Quality(PoolPart):
                 if all(abs(x - y) <= self.NEAR for x, y in zip(points[one], points[other])):
                     graph.add_edge(one, other, weight=self.NEAR + 1 - self.distance(points[one], points[other]))
         pairs = networkx.max_weight_matching(graph, maxcardinality=True)
-        return {**self.quality(points, pairs), "edges": graph.number_of_edges(), "p50": None, "p99": None, "others_share": 0.0}
+        return {**self.quality(points, pairs), "edges": graph.number_of_edges(), "p50": None, "p99": None,
+                "others_share": 0.0}
 
     def quality(self, points, pairs):
         distances = [self.distance(points[one], points[other]) for one, other in pairs]
@@ -298,7 +308,8 @@ class Quality(PoolPart):
             time.sleep(window / 1000 + 0.1)
             bench.wait_until_quiet()
             pairs, waited = [], []
-            while messages := bench.server.call("ReceiveMessage", {"QueueUrl": bench.url("bench"), "MaxNumberOfMessages": 10}).get("Messages"):
+            while messages := bench.server.call(
+                    "ReceiveMessage", {"QueueUrl": bench.url("bench"), "MaxNumberOfMessages": 10}).get("Messages"):
                 for message in messages:
                     members = json.loads(message["Body"])["members"]
                     one, other = (points[member["ticket"]] for member in members)
@@ -309,7 +320,8 @@ class Quality(PoolPart):
             if len(pairs) != bench.describe()["Matches"] or not pairs:
                 raise RunFailed(f"{len(pairs)} matches arrived of {bench.describe()['Matches']}")
         waited.sort()
-        return {**self.quality(points, pairs), "p50": statistics.median(waited), "p99": waited[int(len(waited) * 0.99)], "others_share": 0.0}
+        return {**self.quality(points, pairs), "p50": statistics.median(waited), "p99": waited[int(len(waited) * 0.99)],
+                "others_share": 0.0}
 
     def rows(self, setting):
         made = []
@@ -317,12 +329,12 @@ class Quality(PoolPart):
             how = "at once" if window == 0 else f"a window of {window} ms"
             name = str(window)
             made += [
-                self.row(f"pool: share of tickets matched, {how}", self.median(name, "share"), "", "the best, all known before",
-                         self.median("best", "share"), "", of=[]),
-                self.row(f"pool: mean distance in a match, {how}", self.median(name, "distance"), "", "the best, all known before",
-                         self.median("best", "distance"), "", of=[]),
-                self.row(f"pool: wait of the matched, {how}, p50", self.median(name, "p50"), "ms", "p99", self.median(name, "p99"), "ms",
-                         of=[]),
+                self.row(f"pool: share of tickets matched, {how}", self.median(name, "share"), "",
+                         "the best, all known before", self.median("best", "share"), "", of=[]),
+                self.row(f"pool: mean distance in a match, {how}", self.median(name, "distance"), "",
+                         "the best, all known before", self.median("best", "distance"), "", of=[]),
+                self.row(f"pool: wait of the matched, {how}, p50", self.median(name, "p50"), "ms", "p99",
+                         self.median(name, "p99"), "ms", of=[]),
             ]
         return made
 

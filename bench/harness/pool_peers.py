@@ -1,6 +1,7 @@
-"""bench-M1, the commit alone: pairs that were found before are proposed, each is a durable match or none. Beside it, in Redis one script
-that deletes both keys and adds the result to a stream, and in PostgreSQL one transaction that locks both rows, deletes them and inserts the
-result; there the whole way, too, with the search in SQL. Runs alone: bench/run --only pool.commit."""
+"""bench-M1, the commit alone: pairs that were found before are proposed, each is a durable match or none. Beside it, in
+Redis one script that deletes both keys and adds the result to a stream, and in PostgreSQL one transaction that locks
+both rows, deletes them and inserts the result; there the whole way, too, with the search in SQL. Runs alone: bench/run
+--only pool.commit."""
 
 import os
 import shutil
@@ -76,14 +77,15 @@ class PostgresTickets(Postgres):
         return beside if os.access(beside, os.X_OK) else shutil.which(name)
 
     def sql(self, text):
-        done = subprocess.run([self.tool("psql"), "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", self.uri], input=text,
-                              capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run([self.tool("psql"), "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", self.uri],
+                              input=text, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode != 0:
             raise RunFailed(f"psql: {done.stderr.strip()[:300]}")
         return done.stdout.strip()
 
     def pairs_run(self, function, clients, batch, pairs, first):
-        """So many pairs by one of the functions above; rate and latency of a transaction. Each client has pairs of its own."""
+        """So many pairs by one of the functions above; rate and latency of a transaction. Each client has pairs of its
+        own."""
         transactions = max(1, pairs // (clients * batch))
         with tempfile.TemporaryDirectory() as folder:
             script = os.path.join(folder, "script.sql")
@@ -92,9 +94,10 @@ class PostgresTickets(Postgres):
                            f"SELECT {function}(:pair, {batch});\n")
             begin_s, before = machine.tree_cpu_s(self.process.pid), int(self.sql("SELECT count(*) FROM result"))
             syncs = int(self.sql("SELECT wal_sync FROM pg_stat_wal"))
-            done = subprocess.run([self.tool("pgbench"), "-n", "-M", "prepared", "-c", str(clients), "-j", "1", "-t", str(transactions),
-                                   "-D", "i=-1", "-l", "--log-prefix", os.path.join(folder, "log"), "-f", script, self.uri],
-                                  capture_output=True, text=True, timeout=300, check=False)
+            done = subprocess.run(
+                [self.tool("pgbench"), "-n", "-M", "prepared", "-c", str(clients), "-j", "1", "-t", str(transactions),
+                 "-D", "i=-1", "-l", "--log-prefix", os.path.join(folder, "log"), "-f", script, self.uri],
+                capture_output=True, text=True, timeout=300, check=False)
             if done.returncode != 0:
                 raise RunFailed(f"pgbench: {done.stderr.strip()[-300:]}")
             entries = [line.split() for name in os.listdir(folder) if name.startswith("log")
@@ -105,11 +108,13 @@ class PostgresTickets(Postgres):
             raise RunFailed(f"{made} results for {transactions * clients * batch} pairs")
         ends = [float(entry[4]) + float(entry[5]) / 1e6 for entry in entries]
         latencies = sorted(float(entry[2]) for entry in entries)
-        seconds = max(ends) - min(end - latency / 1e6 for end, latency in zip(ends, (float(entry[2]) for entry in entries)))
+        seconds = max(ends) - min(
+            end - latency / 1e6 for end, latency in zip(ends, (float(entry[2]) for entry in entries)))
         return {"messages_per_s": made / seconds, "latency_us": {"p50": statistics.median(latencies),
                                                                 "p99": latencies[int(len(latencies) * 0.99)]},
                 "server_cpu_us": (machine.tree_cpu_s(self.process.pid) - begin_s) / made * 1e6,
-                "syncs_per_s": (int(self.sql("SELECT wal_sync FROM pg_stat_wal")) - syncs) / seconds, "others_share": 0.0}
+                "syncs_per_s": (int(self.sql("SELECT wal_sync FROM pg_stat_wal")) - syncs) / seconds,
+                "others_share": 0.0}
 
 
 class RedisTickets(Redis):
@@ -118,7 +123,8 @@ class RedisTickets(Redis):
     def fill(self, first, count):
         for at in range(first, first + count, 10_000):
             last = min(at + 10_000, first + count) - 1
-            answer = self.converse(f"EVAL \"for i=ARGV[1],ARGV[2] do redis.call('SET',string.format('t%010d',i),'1') end\" 0 {at} {last}")
+            answer = self.converse(
+                f"EVAL \"for i=ARGV[1],ARGV[2] do redis.call('SET',string.format('t%010d',i),'1') end\" 0 {at} {last}")
             if not answer.startswith("$-1"):
                 raise RunFailed(f"Redis: {answer.strip()[:200]}")
 
@@ -152,7 +158,8 @@ class Commit(PoolPart):
             for clients, batch, pairs in self.shapes(setting):
                 bench.offer("same", 2 * pairs, first=2 * first)
                 frames = self.frames(bench)
-                result = measure.server_load(setting, bench.server, "pool-propose", *self.options(clients, batch, pairs, first))
+                result = measure.server_load(
+                    setting, bench.server, "pool-propose", *self.options(clients, batch, pairs, first))
                 result["syncs_per_s"] = (self.frames(bench) - frames) / result["seconds"]
                 bench.server.check({"sent": pairs, "deleted": 0})
                 bench.results_purge()
@@ -166,7 +173,8 @@ class Commit(PoolPart):
     @staticmethod
     def shapes(setting):
         """Whole requests for each client, as many pairs as the size of the run allows."""
-        return [(clients, batch, max(1, min(pairs, pairs * setting.messages // 1_000_000) // (clients * batch)) * clients * batch)
+        return [(clients, batch,
+                 max(1, min(pairs, pairs * setting.messages // 1_000_000) // (clients * batch)) * clients * batch)
                 for clients, batch, pairs in SHAPES]
 
     @staticmethod
@@ -210,7 +218,8 @@ class Commit(PoolPart):
         for clients, batch, pairs in self.shapes(setting):
             pairs = max(1, pairs // (4 * clients * batch)) * clients * batch
             tell(f"commit of pairs: PostgreSQL, {clients} clients, {batch} in a transaction")
-            server.sql(FILL["claim"].format(first=2 * first, last=2 * (first + pairs) - 1) + "; VACUUM ANALYZE ticket; CHECKPOINT")
+            server.sql(FILL["claim"].format(first=2 * first, last=2 * (first + pairs) - 1)
+                       + "; VACUUM ANALYZE ticket; CHECKPOINT")
             self.note(f"postgres {clients} {batch}", server.pairs_run("claim", clients, batch, pairs, first))
             first += pairs
         waiting = min(SEARCH_WAITING, setting.messages)
@@ -230,16 +239,18 @@ class Commit(PoolPart):
             for name, which in (("always", "Redis script, appendfsync always"), ("everysec", "Redis script, everysec"),
                                 ("postgres", "PostgreSQL, both rows locked and deleted")):
                 reference = f"{name} {clients} {batch}"
-                made.append(report.row(f"pool: proposals matched, {of}", self.median(mine, "messages_per_s"), "/s", which,
-                                       self.median(reference, "messages_per_s"), "/s",
+                made.append(report.row(f"pool: proposals matched, {of}", self.median(mine, "messages_per_s"), "/s",
+                                       which, self.median(reference, "messages_per_s"), "/s",
                                        problem=self.problem or self.peer_problem.get(name, "")))
-            p99 = [self.results[name][0]["latency_us"]["p99"] if name in self.results else None for name in (mine, f"always {clients} {batch}")]
-            made.append(report.row(f"pool: p99 of such a request, {of}", p99[0], "us", "Redis script, appendfsync always", p99[1], "us",
-                                   problem=self.problem))
+            p99 = [self.results[name][0]["latency_us"]["p99"] if name in self.results else None
+                   for name in (mine, f"always {clients} {batch}")]
+            made.append(report.row(f"pool: p99 of such a request, {of}", p99[0], "us",
+                                   "Redis script, appendfsync always", p99[1], "us", problem=self.problem))
         for clients, batch in ((64, 1), (8, 50)):
-            made.append(report.row(f"pool: PostgreSQL offers and matches by itself, {clients} clients, {batch} pairs in a transaction",
-                                   self.median(f"arrive {batch}", "messages_per_s"), "/s", "matches; pool: durable matches is Tally's",
-                                   problem=self.problem or self.peer_problem.get("postgres", "")))
+            made.append(report.row(
+                f"pool: PostgreSQL offers and matches by itself, {clients} clients, {batch} pairs in a transaction",
+                self.median(f"arrive {batch}", "messages_per_s"), "/s", "matches; pool: durable matches is Tally's",
+                problem=self.problem or self.peer_problem.get("postgres", "")))
         return made
 
 

@@ -1,5 +1,6 @@
-"""Pools: what a match costs, and whether that grows with what waits. bench-M1 (the rate, and the commit alone beside Redis and PostgreSQL:
-pool_peers.py), bench-M3 search, bench-M4 and bench-M5. Each part runs alone: bench/run --only pool.rate,pool.search,…"""
+"""Pools: what a match costs, and whether that grows with what waits. bench-M1 (the rate, and the commit alone beside
+Redis and PostgreSQL: pool_peers.py), bench-M3 search, bench-M4 and bench-M5. Each part runs alone: bench/run --only
+pool.rate,pool.search,…"""
 
 import http.client
 import json
@@ -23,7 +24,8 @@ PATIENCE_S = 120
 EQUAL = {"type": "equal", "attr": "mode"}
 NEAR = {"type": "near", "attr": "mmr", "max": 50}
 LADDER = {"Attributes": {"mode": "str", "mmr": "num"}, "Rules": [EQUAL, NEAR]}
-MAPS = {"Attributes": {"mode": "str", "mmr": "num", "maps": "set"}, "Rules": [EQUAL, NEAR, {"type": "share", "attr": "maps", "min": 1}]}
+MAPS = {"Attributes": {"mode": "str", "mmr": "num", "maps": "set"},
+        "Rules": [EQUAL, NEAR, {"type": "share", "attr": "maps", "min": 1}]}
 ANYBODY = {"Attributes": {"mode": "str"}, "Rules": [EQUAL]}
 UNRULED = {"Attributes": {"mode": "str"}, "Rules": [], "Matcher": "external"}
 TEAMS = {
@@ -80,7 +82,8 @@ class PoolBench(Bench):
             if claim(described):
                 return described
             if time.monotonic() > deadline:
-                raise RunFailed(f"after {PATIENCE_S} s not yet: {what}; {described['Tickets']}, {described['Matches']} matches")
+                raise RunFailed(
+                    f"after {PATIENCE_S} s not yet: {what}; {described['Tickets']}, {described['Matches']} matches")
             time.sleep(0.002)
 
     def wait_until_quiet(self):
@@ -124,8 +127,9 @@ def share_of_others(setting, server, before):
 
 
 class Rate(PoolPart):
-    """Pairs arrive as fast as they are taken while others wait whom nobody fits: durable matches in a second, from the first offer until the last
-    result stands in its queue, and the CPU time of a ticket. With the most waiting, sends to another queue meanwhile."""
+    """Pairs arrive as fast as they are taken while others wait whom nobody fits: durable matches in a second, from the
+    first offer until the last result stands in its queue, and the CPU time of a ticket. With the most waiting, sends to
+    another queue meanwhile."""
 
     key = "pool.rate"
     title = "durable matches of the built-in matcher"
@@ -173,7 +177,8 @@ class Rate(PoolPart):
     @staticmethod
     def sends(setting, bench):
         """Their latency, counted from when each was due."""
-        return bench.load("http-send", "--rate", OTHER_RATE, "--warm-up", 0.5, "--seconds", max(1.0, setting.seconds), queue="other")
+        return bench.load("http-send", "--rate", OTHER_RATE, "--warm-up", 0.5, "--seconds", max(1.0, setting.seconds),
+                          queue="other")
 
     def sends_meanwhile(self, setting, bench, first):
         """While pairs come as fast as they are taken."""
@@ -181,8 +186,9 @@ class Rate(PoolPart):
 
         def arrivals():
             try:
-                measure.load_run(setting, "pool-offer", "--port", bench.server.port, "--tickets", "pair", "--connections", 4,
-                                 "--batch", BATCH, "--id-first", first, "--warm-up", 0, "--seconds", max(1.0, setting.seconds) + 1)
+                measure.load_run(
+                    setting, "pool-offer", "--port", bench.server.port, "--tickets", "pair", "--connections", 4,
+                    "--batch", BATCH, "--id-first", first, "--warm-up", 0, "--seconds", max(1.0, setting.seconds) + 1)
             except RunFailed as problem:
                 problems.append(problem)
 
@@ -202,20 +208,23 @@ class Rate(PoolPart):
         made = []
         for size in sizes:
             is_bar = size == 100_000 or size == sizes[-1] < 100_000
-            made.append(self.row(f"pool: durable matches, {size:,} waiting", self.median(str(size), "matches_per_s"), "/s",
-                                 "built-in matcher: equal, near", of=[str(size)], at_least=MATCHES if is_bar else None, bar_on_value=True))
-            made.append(self.row(f"pool: durable matches with one of the {size:,} that wait", self.median(f"fit {size}", "matches_per_s"), "/s",
-                                 "both of a pair are newcomers", self.median(str(size), "matches_per_s"), "/s", of=[f"fit {size}"]))
+            made.append(self.row(f"pool: durable matches, {size:,} waiting", self.median(str(size), "matches_per_s"),
+                                 "/s", "built-in matcher: equal, near", of=[str(size)],
+                                 at_least=MATCHES if is_bar else None, bar_on_value=True))
+            made.append(self.row(f"pool: durable matches with one of the {size:,} that wait",
+                                 self.median(f"fit {size}", "matches_per_s"), "/s", "both of a pair are newcomers",
+                                 self.median(str(size), "matches_per_s"), "/s", of=[f"fit {size}"]))
         if not setting.is_all:
             return made
         most = sizes[-1]
         made.append(self.row(f"pool: CPU time of a ticket, {most:,} waiting", self.median(str(most), "ticket_us"), "us",
-                             f"{sizes[0]:,} waiting", self.median(str(sizes[0]), "ticket_us"), "us", of=[str(most), str(sizes[0])],
-                             at_most=GROWTH))
+                             f"{sizes[0]:,} waiting", self.median(str(sizes[0]), "ticket_us"), "us",
+                             of=[str(most), str(sizes[0])], at_most=GROWTH))
         p99, alone = (self.results[name][0]["latency_us"]["p99"] / 1000 if name in self.results else None
                       for name in ("sends", "sends alone"))
-        made.append(self.row(f"pool: p99 of a send to another queue, {most:,} waiting", p99, "ms", "while nothing is matched", alone,
-                             "ms", of=["sends"], at_most=PAUSE_MS, bar_on_value=True))
+        made.append(
+            self.row(f"pool: p99 of a send to another queue, {most:,} waiting", p99, "ms", "while nothing is matched",
+                     alone, "ms", of=["sends"], at_most=PAUSE_MS, bar_on_value=True))
         return made
 
 
@@ -223,8 +232,9 @@ class Rate(PoolPart):
 
 
 class Search(PoolPart):
-    """Very many wait of whom hundreds are near each newcomer and none shares a map with it. A pair is offered and its match received, by one
-    client, again and again: arrival to match in hand, candidates of a look, and the memory of a ticket."""
+    """Very many wait of whom hundreds are near each newcomer and none shares a map with it. A pair is offered and its
+    match received, by one client, again and again: arrival to match in hand, candidates of a look, and the memory of a
+    ticket."""
 
     key = "pool.search"
     title = "arrival to match beside many that don't fit"
@@ -238,11 +248,13 @@ class Search(PoolPart):
             with PoolBench(setting, MAPS) as bench:
                 ticket_bytes = bench.fill("alone-maps", size)
                 before = bench.describe()
-                result = measure.server_load(setting, bench.server, "pool-duel", "--tickets", "pair-maps", "--connections", 1,
-                                             "--batch", 2, "--id-first", ARRIVALS, *measure.window_options(setting))
+                result = measure.server_load(
+                    setting, bench.server, "pool-duel", "--tickets", "pair-maps", "--connections", 1, "--batch", 2,
+                    "--id-first", ARRIVALS, *measure.window_options(setting))
                 after = bench.describe()
                 result["ticket_bytes"] = ticket_bytes
-                result["candidates"] = (after["Candidates"] - before["Candidates"]) / max(1, after["Probes"] - before["Probes"])
+                result["candidates"] = (after["Candidates"] - before["Candidates"]) / max(
+                    1, after["Probes"] - before["Probes"])
                 self.note(str(size), result)
 
     def rows(self, setting):
@@ -252,13 +264,14 @@ class Search(PoolPart):
         for size in sizes:
             result = (self.results.get(str(size)) or [None])[0]
             p50, p99 = ((result["latency_us"][which] if result else None) for which in ("p50", "p99"))
-            made.append(self.row(f"pool: offer of a pair to its match in hand, {size:,} waiting, p50", p50, "us", "p99 of the same", p99,
-                                 "us", of=[str(size)]))
+            made.append(self.row(f"pool: offer of a pair to its match in hand, {size:,} waiting, p50", p50, "us",
+                                 "p99 of the same", p99, "us", of=[str(size)]))
             made.append(self.row(f"pool: candidates of a look, {size:,} waiting", result and result["candidates"], "",
                                  "equal, near, share", of=[]))
         most = str(sizes[-1])
-        made.append(self.row("pool: memory of a waiting ticket with its attributes", self.median(most, "ticket_bytes"), "bytes",
-                             f"at {sizes[-1]:,}; at {sizes[0]:,}", self.median(few, "ticket_bytes"), "bytes", of=[]))
+        made.append(
+            self.row("pool: memory of a waiting ticket with its attributes", self.median(most, "ticket_bytes"), "bytes",
+                     f"at {sizes[-1]:,}; at {sizes[0]:,}", self.median(few, "ticket_bytes"), "bytes", of=[]))
         return made
 
 
@@ -266,8 +279,8 @@ class Search(PoolPart):
 
 
 class Pass(PoolPart):
-    """The shape of Nakama's own benchmarks: N tickets wait, then one pass begins; until the result of the last is in its queue. N that fit all, N of
-    which none fits another."""
+    """The shape of Nakama's own benchmarks: N tickets wait, then one pass begins; until the result of the last is in
+    its queue. N that fit all, N of which none fits another."""
 
     key = "pool.pass"
     title = "one pass over all tickets"
@@ -277,7 +290,8 @@ class Pass(PoolPart):
     def run(self, setting, tell):
         for count in self.sizes(setting):
             tell(f"one pass over {count:,} tickets that fit each other")
-            self.note(f"all {count}", self.measure_one(setting, {**ANYBODY, "Matcher": "external"}, "same", count, count // 2))
+            self.note(f"all {count}",
+                      self.measure_one(setting, {**ANYBODY, "Matcher": "external"}, "same", count, count // 2))
         for count in self.NONE:
             tell(f"one pass over {count:,} tickets that fit nobody")
             self.note(f"none {count}", self.measure_one(setting, {**LADDER, "Matcher": "external"}, "alone", count, 0))
@@ -293,8 +307,8 @@ class Pass(PoolPart):
             bench.call("UpdatePool", Matcher="built-in", Rules=pool["Rules"],
                        Pick="first")
             probes = 0 if matches else count  # nobody was looked for before
-            bench.wait(lambda described: described["Matches"] >= matches and described["Probes"] >= probes and described["Seeds"] == 0,
-                       f"{matches} matches, {probes} looks")
+            bench.wait(lambda described: described["Matches"] >= matches and described["Probes"] >= probes
+                       and described["Seeds"] == 0, f"{matches} matches, {probes} looks")
             seconds = time.monotonic() - begin
             bench.server.check({"sent": matches, "deleted": 0})
             return {"seconds": seconds, "tickets_per_s": count / seconds,
@@ -306,15 +320,17 @@ class Pass(PoolPart):
             name, of = f"pool: one pass, {count:,} tickets that all fit", [f"all {count}"]
             made.append(self.row(f"{name}: until all are matched", self.median(of[0], "seconds"), "s", of=of))
             made.append(self.row(f"{name}: tickets in a second", self.median(of[0], "tickets_per_s"), "/s", of=of))
-        return made + [self.row(f"pool: one pass, {count:,} tickets that fit nobody", self.median(f"none {count}", "seconds"), "s",
-                                of=[f"none {count}"]) for count in self.NONE]
+        return made + [self.row(f"pool: one pass, {count:,} tickets that fit nobody",
+                                self.median(f"none {count}", "seconds"), "s", of=[f"none {count}"])
+                       for count in self.NONE]
 
 
 # --- bench-M5: teams ---
 
 
 class Team(PoolPart):
-    """Open Match's `teamshooter`: two teams of six, two regions, two modes 100 to 25, skill N(0, 1) cut at 3, and nobody further from another than
+    """Open Match's `teamshooter`: two teams of six, two regions, two modes 100 to 25, skill N(0, 1) cut at 3, and
+    nobody further from another than
     0.01."""
 
     key = "pool.team"
@@ -333,15 +349,16 @@ class Team(PoolPart):
                 matches = described["Matches"]
                 if not matches:
                     raise RunFailed("no twelve players were matched")
-                self.note("teams", {**self.spread(bench, matches), "matches_per_s": matches / seconds, "others_share": share,
-                                    "matched_share": 12 * matches / count})
+                self.note("teams", {**self.spread(bench, matches), "matches_per_s": matches / seconds,
+                                    "others_share": share, "matched_share": 12 * matches / count})
 
     @staticmethod
     def spread(bench, matches):
         """Of the skills in a match, and between the means of its teams; of up to 1,000 matches."""
         spreads, apart = [], []
         for _ in range(min(matches, 1_000) // 10):
-            for message in bench.server.call("ReceiveMessage", {"QueueUrl": bench.url("bench"), "MaxNumberOfMessages": 10}).get("Messages", []):
+            for message in bench.server.call(
+                    "ReceiveMessage", {"QueueUrl": bench.url("bench"), "MaxNumberOfMessages": 10}).get("Messages", []):
                 members = json.loads(message["Body"])["members"]
                 teams = {}
                 for member in members:
@@ -352,15 +369,16 @@ class Team(PoolPart):
                 spreads.append(max(skills) - min(skills))
                 first, second = (statistics.mean(team) for team in teams.values())
                 apart.append(abs(first - second))
-        return {"spread": statistics.mean(spreads) if spreads else None, "apart": statistics.mean(apart) if apart else None}
+        return {"spread": statistics.mean(spreads) if spreads else None,
+                "apart": statistics.mean(apart) if apart else None}
 
     def rows(self, setting):
         share = 100 * (self.median("teams", "matched_share") or 0)
         return [
             self.row("pool: matches of two teams of six", self.median("teams", "matches_per_s"), "/s",
                      f"none; {share:.0f} % of the players", of=["teams"]),
-            self.row("pool: mean spread of skill in a match", self.median("teams", "spread"), "", "between the teams' means",
-                     self.median("teams", "apart"), "", of=[]),
+            self.row("pool: mean spread of skill in a match", self.median("teams", "spread"), "",
+                     "between the teams' means", self.median("teams", "apart"), "", of=[]),
         ]
 
 

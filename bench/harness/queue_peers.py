@@ -1,9 +1,11 @@
-"""The whole life of a job, put, taken and acknowledged, in the queues that Tally is chosen over: each at its documented best settings."""
+"""The whole life of a job, put, taken and acknowledged, in the queues that Tally is chosen over: each at its documented
+best settings."""
 
 from harness import machine, measure
 from harness.measure import Case
 from harness.peers import node_run, version_of
-from harness.queue_servers import Nats, NatsSync, PostgresJobs, PostgresQueue, RabbitMQ, RabbitQuorum, RedisJobs, RedisStreams
+from harness.queue_servers import (Nats, NatsSync, PostgresJobs, PostgresQueue, RabbitMQ, RabbitQuorum, RedisJobs,
+                                   RedisStreams)
 from harness.servers import RunFailed
 
 TENS = 10
@@ -12,9 +14,10 @@ TENS = 10
 def amqp_run(setting, server, case):
     """One connection declares the queue before many use it."""
     of_case = ["--pipeline", case.pipeline, *case.options]
-    first = measure.load_run(setting, "amqp-life", "--port", server.port, "--connections", 1, "--count", 12, *of_case)["total"]
-    result = measure.server_load(setting, server, "amqp-life", "--connections", setting.connections, "--body", setting.body, *of_case,
-                                 *measure.window_options(setting))
+    first = measure.load_run(setting, "amqp-life", "--port", server.port, "--connections", 1, "--count", 12,
+                             *of_case)["total"]
+    result = measure.server_load(setting, server, "amqp-life", "--connections", setting.connections, "--body",
+                                 setting.body, *of_case, *measure.window_options(setting))
     result["total"] = {name: count + first[name] for name, count in result["total"].items()}
     return result
 
@@ -40,7 +43,8 @@ def postgres_run(setting, server, case):
     def work():
         done = server.lives(script, setting.connections, setting.seconds)
         made = done["transactions"] * case.pipeline
-        return {"made": made, "seconds": done["transactions"] / done["per_s"], "messages": made, "latency_us": {"mean": done["mean_us"]}}
+        return {"made": made, "seconds": done["transactions"] / done["per_s"], "messages": made,
+                "latency_us": {"mean": done["mean_us"]}}
 
     result = around(setting, server, work)
     left = server.held() - held
@@ -57,15 +61,17 @@ def library_run(setting, server, case):
     clocks = {}
 
     def hear(word, process):
-        """Of the part that counts; the program says it as it begins and ends. While it runs its time isn't among that of the ended."""
+        """Of the part that counts; the program says it as it begins and ends. While it runs its time isn't among that
+        of the ended."""
         clocks[word] = measure.Clocks.read(setting, server)
         clocks[word].load_s += machine.cpu_of_s(process.pid)
 
-    made = node_run(setting, "jobs.mjs", "--library", case.mode, "--connection", getattr(server, "uri", ""), "--port", server.port,
-                    "--seconds", setting.seconds, "--warm-up", setting.warm_up, "--clients", setting.connections, "--body", setting.body, hear=hear)
+    made = node_run(setting, "jobs.mjs", "--library", case.mode, "--connection", getattr(server, "uri", ""), "--port",
+                    server.port, "--seconds", setting.seconds, "--warm-up", setting.warm_up, "--clients",
+                    setting.connections, "--body", setting.body, hear=hear)
     before, after = clocks["begin"], clocks["end"]
-    return {**made, "messages": made["jobs"], "latency_us": {}, "total": {"sent": 0, "deleted": 0}, "others_share": after.others_since(before),
-            "generator_share": made["generator_cpu_s"] / made["seconds"],
+    return {**made, "messages": made["jobs"], "latency_us": {}, "total": {"sent": 0, "deleted": 0},
+            "others_share": after.others_since(before), "generator_share": made["generator_cpu_s"] / made["seconds"],
             "server_cpu_us": (after.server_s - before.server_s) / made["jobs"] * 1e6}
 
 
@@ -88,11 +94,14 @@ CASES = [
          options=("--attribute", "x-queue-version=2"), run=amqp_run, is_extra=True),
     Case("rabbitmq.quorum", RabbitQuorum, "amqp-life", "RabbitMQ quorum queue, 10 in a write", pipeline=TENS,
          options=("--attribute", "x-queue-type=quorum"), run=amqp_run),
-    Case("postgresql", PostgresQueue, "pgbench", "PostgreSQL SKIP LOCKED, tens in a statement", pipeline=TENS, run=postgres_run),
+    Case("postgresql", PostgresQueue, "pgbench", "PostgreSQL SKIP LOCKED, tens in a statement", pipeline=TENS,
+         run=postgres_run),
     Case("graphile", PostgresJobs, "graphile-worker", "graphile-worker, batched", run=library_run,
          missing=library_missing("graphile-worker", "pg")),
-    Case("pgboss", PostgresJobs, "pg-boss", "pg-boss, hundreds in a fetch", run=library_run, missing=library_missing("pg-boss")),
-    Case("bullmq", RedisJobs, "bullmq", "BullMQ on Redis always", run=library_run, missing=library_missing("bullmq", "ioredis")),
+    Case("pgboss", PostgresJobs, "pg-boss", "pg-boss, hundreds in a fetch", run=library_run,
+         missing=library_missing("pg-boss")),
+    Case("bullmq", RedisJobs, "bullmq", "BullMQ on Redis always", run=library_run,
+         missing=library_missing("bullmq", "ioredis")),
 ]
 
 

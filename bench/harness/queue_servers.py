@@ -16,8 +16,8 @@ from harness.servers import Redis, RunFailed, Server, free_port
 
 
 class Nats(Server):
-    """One stream on files and one durable pull consumer. Before 2.10 a server can't sync each message, later ones don't by default: what
-    is confirmed has been written, and is lost if the machine fails before the next sync."""
+    """One stream on files and one durable pull consumer. Before 2.10 a server can't sync each message, later ones don't
+    by default: what is confirmed has been written, and is lost if the machine fails before the next sync."""
 
     name = "NATS JetStream"
     program = "nats-server"
@@ -38,8 +38,8 @@ class Nats(Server):
 
     def start(self):
         seconds = super().start()
-        self.request("STREAM.CREATE.bench", {"name": "bench", "subjects": ["bench"], "retention": "workqueue", "storage": "file",
-                                             "num_replicas": 1})
+        self.request("STREAM.CREATE.bench", {"name": "bench", "subjects": ["bench"], "retention": "workqueue",
+                                             "storage": "file", "num_replicas": 1})
         self.request("CONSUMER.DURABLE.CREATE.bench.work", {"stream_name": "bench", "config": {
             "durable_name": "work", "ack_policy": "explicit", "deliver_policy": "all", "replay_policy": "instant",
             "ack_wait": 600 * 10**9, "max_ack_pending": -1, "max_waiting": 4096}})
@@ -80,8 +80,9 @@ class NatsSync(Nats):
 
 
 class RabbitMQ(Server):
-    """A node of its own name, with a port mapper of its own, that leaves nothing running. The queue is durable, messages are persistent;
-    a confirm means that the message is on the disk, or was already acknowledged. The broker confirms no acknowledgement."""
+    """A node of its own name, with a port mapper of its own, that leaves nothing running. The queue is durable,
+    messages are persistent; a confirm means that the message is on the disk, or was already acknowledged. The broker
+    confirms no acknowledgement."""
 
     name = "RabbitMQ"
     program = "rabbitmq-server"
@@ -109,10 +110,12 @@ class RabbitMQ(Server):
 
     def environment(self):
         """Nothing of the machine's own configuration, and nothing outside the folder."""
-        named = {"NODENAME": self.node, "DIST_PORT": self.node_port, "MNESIA_BASE": f"{self.folder}/data", "LOG_BASE": f"{self.folder}/logs",
-                 "CONFIG_FILE": f"{self.folder}/rabbitmq", "ENABLED_PLUGINS_FILE": f"{self.folder}/plugins", "CONF_ENV_FILE": "/dev/null",
+        named = {"NODENAME": self.node, "DIST_PORT": self.node_port, "MNESIA_BASE": f"{self.folder}/data",
+                 "LOG_BASE": f"{self.folder}/logs", "CONFIG_FILE": f"{self.folder}/rabbitmq",
+                 "ENABLED_PLUGINS_FILE": f"{self.folder}/plugins", "CONF_ENV_FILE": "/dev/null",
                  "SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}"}
-        return {**os.environ, "HOME": self.folder, "ERL_EPMD_PORT": str(self.mapper_port), "ERL_EPMD_ADDRESS": "127.0.0.1",
+        return {**os.environ, "HOME": self.folder, "ERL_EPMD_PORT": str(self.mapper_port),
+                "ERL_EPMD_ADDRESS": "127.0.0.1",
                 "RUNNING_UNDER_SYSTEMD": "true",  # one process, without a shell around it
                 **{f"RABBITMQ_{name}": str(value) for name, value in named.items()}}
 
@@ -123,8 +126,8 @@ class RabbitMQ(Server):
 
     def start(self):
         with open(os.path.join(self.folder, "mapper.log"), "wb") as log:
-            self.mapper = subprocess.Popen(["epmd", "-port", str(self.mapper_port), "-address", "127.0.0.1"], stdin=subprocess.DEVNULL,
-                                           stdout=log, stderr=log)
+            self.mapper = subprocess.Popen(["epmd", "-port", str(self.mapper_port), "-address", "127.0.0.1"],
+                                           stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         seconds = super().start()
         self.ask("await_startup", "--timeout", "60")  # it accepts connections before its application counts as running
         return seconds
@@ -139,8 +142,8 @@ class RabbitMQ(Server):
 
     def ask(self, *words):
         """What rabbitmqctl answers."""
-        done = subprocess.run([os.path.join(self.FOLDER, "rabbitmqctl"), "-n", self.node, "-q", *words], env=self.environment(),
-                              capture_output=True, text=True, timeout=90, check=False)
+        done = subprocess.run([os.path.join(self.FOLDER, "rabbitmqctl"), "-n", self.node, "-q", *words],
+                              env=self.environment(), capture_output=True, text=True, timeout=90, check=False)
         if done.returncode != 0:
             raise RunFailed(f"rabbitmqctl {words[0]}: {(done.stderr + done.stdout).strip()[:300]}")
         return done.stdout
@@ -164,14 +167,15 @@ class RabbitQuorum(RabbitMQ):
 
 
 class PostgresQueue(PostgresTickets):
-    """A table of jobs as people build it: many are added by one statement, and many taken by one that deletes them with SKIP LOCKED. Its
-    autovacuum is told that the table is a queue."""
+    """A table of jobs as people build it: many are added by one statement, and many taken by one that deletes them with
+    SKIP LOCKED. Its autovacuum is told that the table is a queue."""
 
     name = "PostgreSQL, SKIP LOCKED"
     settings = {**Postgres.settings, "autovacuum_naptime": "1s", "wal_compression": "on"}
     SCHEMA = """
-        CREATE TABLE job (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body text NOT NULL) WITH
-            (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);"""
+        CREATE TABLE job (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body text NOT NULL)
+            WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+                  autovacuum_vacuum_cost_delay = 0);"""
 
     def start(self):
         seconds = super().start()
@@ -194,15 +198,18 @@ class PostgresQueue(PostgresTickets):
         return path
 
     def lives(self, script, clients, seconds):
-        """What pgbench says of at least so many seconds: transactions, and those in a second once all were connected. Its seconds are whole, and
-        connecting is a part of them."""
+        """What pgbench says of at least so many seconds: transactions, and those in a second once all were connected.
+        Its seconds are whole, and connecting is a part of them."""
         limit = str(1 + math.ceil(seconds))
-        done = subprocess.run([self.tool("pgbench"), "-n", "-M", "prepared", "-c", str(clients), "-j", "1", "-T", limit, "-f", script,
-                               self.uri], capture_output=True, text=True, timeout=300, check=False)
-        found = re.search(r"actually processed: (\d+).*?latency average = ([\d.]+) ms.*?tps = ([\d.]+)", done.stdout, re.DOTALL)
+        done = subprocess.run([self.tool("pgbench"), "-n", "-M", "prepared", "-c", str(clients), "-j", "1", "-T", limit,
+                               "-f", script, self.uri],
+                              capture_output=True, text=True, timeout=300, check=False)
+        found = re.search(r"actually processed: (\d+).*?latency average = ([\d.]+) ms.*?tps = ([\d.]+)", done.stdout,
+                          re.DOTALL)
         if done.returncode != 0 or found is None:
             raise RunFailed(f"pgbench: {' '.join((done.stdout + done.stderr).split())[-300:]}")
-        return {"transactions": int(found.group(1)), "mean_us": float(found.group(2)) * 1000, "per_s": float(found.group(3))}
+        return {"transactions": int(found.group(1)), "mean_us": float(found.group(2)) * 1000,
+                "per_s": float(found.group(3))}
 
 
 class PostgresJobs(Postgres):

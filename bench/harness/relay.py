@@ -1,7 +1,8 @@
-"""A relay from an outbox in PostgreSQL to a Tally queue, beside what the database itself gives away: the same rows, deleted in
-thousands by one client that does nothing else with them. And how long a message takes from its COMMIT to a receiver that waits,
-what the relay asks of the database while there is nothing to do, and what a stand-by costs the user's table: VACUUM removes
-only what is older than the oldest snapshot of any connection. Runs alone: bench/run --only relay."""
+"""A relay from an outbox in PostgreSQL to a Tally queue, beside what the database itself gives away: the same rows,
+deleted in thousands by one client that does nothing else with them. And how long a message takes from its COMMIT to a
+receiver that waits, what the relay asks of the database while there is nothing to do, and what a stand-by costs the
+user's table: VACUUM removes only what is older than the oldest snapshot of any connection. Runs alone: bench/run --only
+relay."""
 
 import contextlib
 import http.client
@@ -133,13 +134,14 @@ class Relay(Part):
         count = min(setting.messages, 200_000)
         folders = setting.new_folder(), setting.new_folder()
         try:
-            # Three processes share two cores, in the reference as in the relay; what is started here inherits what we may use.
+            # Three processes share two cores, in the reference as in the relay; what is started here inherits what we
+            # may use.
             with both_cores(setting), Postgres(folders[0], None) as source, Tallyd(folders[1], None) as sink:
                 connection = psycopg2.connect(source.uri)
                 connection.autocommit = True
                 cursor = connection.cursor()
-                schema = subprocess.run([tool_path(), "relay", "schema", "--type", "postgres"], capture_output=True, text=True,
-                                        check=True)
+                schema = subprocess.run(
+                    [tool_path(), "relay", "schema", "--type", "postgres"], capture_output=True, text=True, check=True)
                 cursor.execute(schema.stdout)
                 for run in range(setting.runs):
                     tell(f"rows of an outbox, run {run + 1} of {setting.runs}")
@@ -182,8 +184,8 @@ class Relay(Part):
         return count / (time.monotonic() - begin)
 
     def relay_rate(self, cursor, count, sink):
-        """From the COMMIT that shows the rows until the queue holds each and none is left. It is the queue that is looked at: past
-        what was deleted the database would have to look for the first row that is left."""
+        """From the COMMIT that shows the rows until the queue holds each and none is left. It is the queue that is
+        looked at: past what was deleted the database would have to look for the first row that is left."""
         before = sink.held()
         self.fill(cursor, count)
         begin = time.monotonic()
@@ -204,7 +206,8 @@ class Relay(Part):
         counts = []
         for pause in (self.idle_s, 0):
             cursor.execute("SELECT pg_stat_clear_snapshot()")
-            cursor.execute("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()")
+            cursor.execute(
+                "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()")
             counts.append(cursor.fetchone()[0])
             time.sleep(pause)
         return (counts[1] - counts[0]) / self.idle_s
@@ -227,13 +230,14 @@ class Relay(Part):
         self.note("delay_max_ms", max(delays))
 
     def flow(self, cursor, sink):
-        """KiB of the table and its index after some seconds of rows, with VACUUM twice a second as autovacuum would come to a
-        busier table."""
+        """KiB of the table and its index after some seconds of rows, with VACUUM twice a second as autovacuum would
+        come to a busier table."""
         cursor.execute("VACUUM FULL tally.outbox")
         count = sink.held()
         for number in range(self.flow_s * FLOW_PER_S):
-            cursor.execute("INSERT INTO tally.outbox (queue, body) SELECT '', repeat('x', %s) FROM generate_series(1, %s)",
-                           (self.setting.body, FLOW_ROWS))
+            cursor.execute(
+                "INSERT INTO tally.outbox (queue, body) SELECT '', repeat('x', %s) FROM generate_series(1, %s)",
+                (self.setting.body, FLOW_ROWS))
             count += FLOW_ROWS
             time.sleep(1 / FLOW_PER_S)
             if number % (FLOW_PER_S // 2) == 0:
@@ -246,14 +250,16 @@ class Relay(Part):
     def rows(self, setting):
         rate, reference = (self.median(name) for name in ("rows_per_s", "deletes_per_s"))
         return [
-            report.row("relay: rows of an outbox into a queue", rate, "/s", "DELETE … RETURNING of the same, one client",
-                       reference, "/s", at_least=ROWS_TO_DELETE, problem=self.problem),
+            report.row("relay: rows of an outbox into a queue", rate, "/s",
+                       "DELETE … RETURNING of the same, one client", reference, "/s", at_least=ROWS_TO_DELETE,
+                       problem=self.problem),
             report.row("relay: COMMIT to a waiting receiver, p50", self.median("delay_p50_ms"), "ms",
                        f"the longest; {LIGHT_PER_S} a second", self.median("delay_max_ms"), "ms", at_most=DELAY_MS,
                        bar_on_value=True, problem=self.problem),
             report.row("relay: statements while idle", self.median("idle_per_s"), "/s", problem=self.problem),
             report.row("relay: KiB of the table after rows flowed past a stand-by", self.median("standby_kib"), "KiB",
-                       "without a stand-by", self.median("alone_kib"), "KiB", at_most=BLOAT_WITH_STANDBY, problem=self.problem),
+                       "without a stand-by", self.median("alone_kib"), "KiB", at_most=BLOAT_WITH_STANDBY,
+                       problem=self.problem),
             report.row("relay: oldest snapshot of any relay", self.median("snapshot_ms"), "ms", at_most=SNAPSHOT_MS,
                        bar_on_value=True, problem=self.problem),
         ]

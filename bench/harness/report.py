@@ -1,4 +1,5 @@
-"""The rows: every figure beside its reference of the same run and the bar that Tally sets itself; as a table and as JSON."""
+"""The rows: every figure beside its reference of the same run and the bar that Tally sets itself; as a table and as
+JSON."""
 
 import statistics
 
@@ -18,8 +19,8 @@ PAUSE_MS = 20
 
 def row(name, value, unit, reference="", reference_value=None, reference_unit="", at_least=None, at_most=None,
         bar_on_value=False, problem="", is_disturbed=False, ratios=()):
-    """One line of the table. The bar judges the median of the rounds' ratios, or value / reference_value where no rounds are given, or the
-    value itself with bar_on_value."""
+    """One line of the table. The bar judges the median of the rounds' ratios, or value / reference_value where no
+    rounds are given, or the value itself with bar_on_value."""
     ratio, ratio_range = rounds.middle(ratios)
     if ratio is None and value is not None and reference_value:
         ratio = value / reference_value
@@ -81,7 +82,8 @@ def comparison_rows(cases):
     for name, key, reference_key, (path, unit), bar in COMPARISONS:
         case, reference = cases[key], cases[reference_key]
         if case.is_wanted and reference.is_wanted:
-            promise = "" if reference.server.durability == case.server.durability else f" ({reference.server.durability})"
+            promise = ("" if reference.server.durability == case.server.durability
+                       else f" ({reference.server.durability})")
             rows.append(row(name, case.median(*path), unit, reference.title + promise, reference.median(*path), unit,
                             problem=case.problem or reference.problem,
                             is_disturbed=case.is_disturbed() or reference.is_disturbed(),
@@ -113,7 +115,8 @@ def pause_row(backlog, many_of):
         worst, longest = (max(one["during"][which] for one in pauses) / 1000 for which in ("p999", "max"))
         of = f"worst of {len(pauses)} runs {worst:.2f} ms, longest send {longest:.0f} ms, {whole} snapshots whole; "
     return row("p99.9 of a send during a snapshot", None if problem else p999_ms(pauses, "during"), "ms",
-               f"without one; {of}{many_of}; sends of {backlog.sent_body}", p999_ms(calm, "latency_us"), "ms", at_most=PAUSE_MS, bar_on_value=True,
+               f"without one; {of}{many_of}; sends of {backlog.sent_body}", p999_ms(calm, "latency_us"), "ms",
+               at_most=PAUSE_MS, bar_on_value=True,
                is_disturbed=any(one["stolen_share"] > STOLEN for one in calm + pauses), problem=problem)
 
 
@@ -127,8 +130,8 @@ def backlog_rows(backlog):
         rows.append(row(memory, backlog.index_bytes, "bytes", f"{name}, body included", size, "bytes",
                         problem=backlog.problem))
     bar_s = RESTART_S_PER_MILLION * max(1.0, backlog.messages / 1e6)
-    rows.append(row("restart after kill -9", backlog.restart_warm_s, "s", f"files not in the page cache; {many_of}", backlog.restart_cold_s, "s",
-                    at_most=bar_s, bar_on_value=True, problem=backlog.problem))
+    rows.append(row("restart after kill -9", backlog.restart_warm_s, "s", f"files not in the page cache; {many_of}",
+                    backlog.restart_cold_s, "s", at_most=bar_s, bar_on_value=True, problem=backlog.problem))
     rows.append(pause_row(backlog, many_of))
     for name, which, unit, bar in (("growth: CPU time of a life", "server_cpu_us", "us", GROWTH),
                                    ("growth: lives", "messages_per_s", "/s", None)):

@@ -1,4 +1,5 @@
-"""Loads that take turns: what one did beside what another did in the same round, a minute later and on the same machine."""
+"""Loads that take turns: what one did beside what another did in the same round, a minute later and on the same
+machine."""
 
 import statistics
 

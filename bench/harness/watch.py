@@ -1,4 +1,5 @@
-"""Watching one daemon through a long run: once a second what it holds in memory and on the disk, and what its load has done."""
+"""Watching one daemon through a long run: once a second what it holds in memory and on the disk, and what its load has
+done."""
 
 import contextlib
 import json
@@ -27,8 +28,9 @@ def anonymous_of(pid):
 
 
 def memory_with_children_of(pid):
-    """Of a process and of what it has forked. The children are listed first: one that begins afterwards isn't there for anybody. Where one ends
-    in between, its parent has been counted with half of what they shared, so this may be less than what the parent has."""
+    """Of a process and of what it has forked. The children are listed first: one that begins afterwards isn't there for
+    anybody. Where one ends in between, its parent has been counted with half of what they shared, so this may be less
+    than what the parent has."""
     children = machine.children_of(pid)
     return anonymous_of(pid) + sum(map(anonymous_of, children))
 
@@ -72,9 +74,11 @@ class Watch:
         live = metrics["tally_disk_live_bytes"]
         memory = machine.anonymous_memory_of(pid)
         sample = {
-            "s": round(self.now_s(), 2), "phase": phase, "memory": memory, "memory_with_child": max(memory, memory_with_children_of(pid)),
+            "s": round(self.now_s(), 2), "phase": phase, "memory": memory,
+            "memory_with_child": max(memory, memory_with_children_of(pid)),
             "disk": disk_of(self.server.data), "live": live, "disk_max": DISK_FACTOR * live + DISK_MORE,
-            "state": metrics["tally_memory_bytes"], "messages": metrics["tally_messages"], "in_flight": metrics["tally_messages_in_flight"],
+            "state": metrics["tally_memory_bytes"], "messages": metrics["tally_messages"],
+            "in_flight": metrics["tally_messages_in_flight"],
             "files": len(os.listdir(f"/proc/{pid}/fd")), "threads": len(os.listdir(f"/proc/{pid}/task")),
             "stolen_s": machine.stolen_s(), "server_cpu_s": machine.tree_cpu_s(pid), **(told or {}),
         }
@@ -101,8 +105,8 @@ class Watch:
                 return told
             seconds = told.pop("seconds")
             sample = self.take(phase, told)
-            tell(f"{phase}, {seconds:.0f} s: {sample['messages']:,.0f} messages, {sample['memory'] / MIB:,.0f} MiB of memory, "
-                 f"{sample['disk'] / MIB:,.0f} MiB on disk")
+            tell(f"{phase}, {seconds:.0f} s: {sample['messages']:,.0f} messages, "
+                 f"{sample['memory'] / MIB:,.0f} MiB of memory, {sample['disk'] / MIB:,.0f} MiB on disk")
         return None
 
 
@@ -115,11 +119,12 @@ def results_write(folder, name, samples, svg):
 
 
 def in_folders(program, where, run):
-    """What run(folder for data, folder for records) returns. The data stays where the run fails, and only there. Records are in memory where that can be:
-    written back to the disk they would disturb the daemon's syncs."""
+    """What run(folder for data, folder for records) returns. The data stays where the run fails, and only there.
+    Records are in memory where that can be: written back to the disk they would disturb the daemon's syncs."""
     os.makedirs(where, exist_ok=True)
     folder = tempfile.mkdtemp(prefix=f"{program}-", dir=os.path.abspath(where))
-    has_room = os.access("/dev/shm", os.W_OK) and os.statvfs("/dev/shm").f_bavail * os.statvfs("/dev/shm").f_frsize > RECORDS_MAX
+    has_room = (os.access("/dev/shm", os.W_OK)
+                and os.statvfs("/dev/shm").f_bavail * os.statvfs("/dev/shm").f_frsize > RECORDS_MAX)
     shared = "/dev/shm" if has_room else folder
     try:
         with tempfile.TemporaryDirectory(prefix="tally-record-", dir=shared) as record_folder:
@@ -143,7 +148,8 @@ def checks_table(checks):
 
 
 def failures(proved, faults, checks):
-    """Why a run has failed, in words; nothing where it has not. `faults` has the words for each count of `proved` that must be 0."""
+    """Why a run has failed, in words; nothing where it has not. `faults` has the words for each count of `proved` that
+    must be 0."""
     return [f"{proved[key]:,} {words}" for key, words in faults.items() if proved[key]] + \
         [f"missed: {one['name']}" for one in checks if one["decides"] and not one["met"]]
 

@@ -1,4 +1,5 @@
-"""What the examples about pools share: Tally's API, which is one POST, and the drawing of a picture. Python's standard library."""
+"""What the examples about pools share: Tally's API, which is one POST, and the drawing of a picture. Python's standard
+library."""
 
 import json
 import os
@@ -55,7 +56,8 @@ class Pool:
     def matches(self, wait=0):
         """Receives and deletes what is in the result queue: any SQS client can."""
         found = []
-        while messages := sqs("ReceiveMessage", QueueUrl=self.queue, MaxNumberOfMessages=10, WaitTimeSeconds=wait).get("Messages"):
+        while messages := sqs("ReceiveMessage", QueueUrl=self.queue, MaxNumberOfMessages=10,
+                              WaitTimeSeconds=wait).get("Messages"):
             found += [json.loads(message["Body"]) for message in messages]
             sqs("DeleteMessageBatch", QueueUrl=self.queue, Entries=[
                 {"Id": str(at), "ReceiptHandle": message["ReceiptHandle"]} for at, message in enumerate(messages)])
@@ -66,7 +68,8 @@ class Pool:
 class Picture:
     """An SVG file of the few shapes that these examples need."""
 
-    STYLE = "text{font:14px sans-serif;fill:#222}.small{font-size:12px;fill:#555}.title{font-size:17px;font-weight:bold}"
+    STYLE = (
+        "text{font:14px sans-serif;fill:#222}.small{font-size:12px;fill:#555}.title{font-size:17px;font-weight:bold}")
 
     def __init__(self, width, height):
         self.size = width, height
@@ -77,7 +80,8 @@ class Picture:
         self.parts.append(f"<{name}{words}>{content}</{name}>" if content != "" else f"<{name}{words}/>")
 
     def text(self, x, y, content, kind="", anchor="start"):
-        self.add("text", str(content).replace("&", "&amp;").replace("<", "&lt;"), x=x, y=y, class_=kind, text_anchor=anchor)
+        self.add("text", str(content).replace("&", "&amp;").replace("<", "&lt;"), x=x, y=y, class_=kind,
+                 text_anchor=anchor)
 
     def line(self, x1, y1, x2, y2, color, width=2, **more):
         self.add("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=color, stroke_width=width, **more)
@@ -88,6 +92,7 @@ class Picture:
     def save(self, path):
         width, height = self.size
         with open(path, "w", encoding="utf-8") as file:
-            file.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">\n'
+            file.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+                       f'height="{height}">\n'
                        f"<style>{self.STYLE}</style>\n<rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n")
             file.write("\n".join(self.parts) + "\n</svg>\n")

@@ -1,4 +1,5 @@
-# Sourced by each example's `run`. Brings what the example needs, starts a daemon for it and removes everything at the end.
+# Sourced by each example's `run`. Brings what the example needs, starts a daemon for it and removes everything at the
+# end.
 #
 #   TALLY_URL=http://…   use this server instead of starting one; queues and batches of the example stay there
 #   TALLY_BIN=FOLDER     where tallyd is (default: build/bin, built if it is missing)
@@ -29,7 +30,7 @@ trap stop_all EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# --- The SDK: from npm into build/examples, where the examples find it through a link -----------------------------------
+# --- The SDK: from npm into build/examples, where the examples find it through a link ---------------------------------
 
 install_sdk() {
     command -v node >/dev/null || fail "Node.js is missing: ./setup test brings it, or apt-get install nodejs npm"
@@ -38,7 +39,8 @@ install_sdk() {
         command -v npm >/dev/null || fail "npm is missing: ./setup test brings it, or apt-get install npm"
         echo "Installing the AWS SDK into build/examples"
         mkdir -p "$modules"
-        cp "$root/examples/common/package.json" "$root/examples/common/package-lock.json" "$root/examples/common/.npmrc" "$modules"
+        cp "$root/examples/common/package.json" "$root/examples/common/package-lock.json" \
+            "$root/examples/common/.npmrc" "$modules"
         (cd "$modules" && npm ci --no-audit --no-fund --loglevel=error) >"$modules/npm.log" 2>&1 </dev/null || {
             tail -n 15 "$modules/npm.log" >&2
             fail "npm ci failed in build/examples"

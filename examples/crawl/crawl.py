@@ -68,6 +68,7 @@ counts = tally.call("Tally.DescribeBatch", BatchId=batch)
 print(f"\n{killed} workers were killed, in {time.monotonic() - start:.0f} s.")
 print(f"The batch has {counts['Total']:,} units, of which {counts['Succeeded']:,} succeeded, and is {counts['State']}.")
 print(f"Completion messages: {len(completions)}")
-is_good = len(completions) == 1 and failed == 0 and counts["Total"] == counts["Succeeded"] == completions[0]["total"] == page_count
+is_good = (len(completions) == 1 and failed == 0
+           and counts["Total"] == counts["Succeeded"] == completions[0]["total"] == page_count)
 print("It grew from one, and completed once." if is_good else "That is WRONG.")
 sys.exit(0 if is_good else 1)

@@ -1,4 +1,5 @@
-"""The site, which nobody knows whole: a page names its links, among them many that others name too. And Tally's API, which is one POST."""
+"""The site, which nobody knows whole: a page names its links, among them many that others name too. And Tally's API,
+which is one POST."""
 
 import http.client
 import json

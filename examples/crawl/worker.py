@@ -1,4 +1,5 @@
-"""Takes pages, finds their links, and lets these join the batch before its pages end. It may be killed at any moment."""
+"""Takes pages, finds their links, and lets these join the batch before its pages end. It may be killed at any
+moment."""
 
 import sys
 
@@ -8,7 +9,8 @@ SENDS_MAX = 10  # of one Commit
 
 
 def crawl(tally, queue, batch, pages):
-    reply = tally.call("AmazonSQS.ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=5, VisibilityTimeout=5)
+    reply = tally.call("AmazonSQS.ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=5,
+                       VisibilityTimeout=5)
     taken = reply.get("Messages", [])
     if not taken:
         return

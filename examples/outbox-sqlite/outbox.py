@@ -1,4 +1,5 @@
-"""Writes orders with their messages, some of which are rolled back, while relays and workers are killed; then counts the shipments."""
+"""Writes orders with their messages, some of which are rolled back, while relays and workers are killed; then counts
+the shipments."""
 
 import os
 import pathlib
@@ -18,7 +19,8 @@ TALLY = os.environ["TALLY"]
 
 path = sys.argv[1]
 database = connect(path)
-database.executescript(subprocess.run([TALLY, "relay", "schema", "--type", "sqlite"], capture_output=True, check=True, text=True).stdout)
+database.executescript(
+    subprocess.run([TALLY, "relay", "schema", "--type", "sqlite"], capture_output=True, check=True, text=True).stdout)
 # The effect: on purpose without a unique key, so that an order that was shipped twice would be seen.
 database.executescript("""
     CREATE TABLE orders (customer INTEGER, number INTEGER, PRIMARY KEY (customer, number));
@@ -71,16 +73,19 @@ def take_order(customer, number):
     """The order and its message are committed together, or neither is."""
     database.execute("BEGIN IMMEDIATE")
     database.execute("INSERT INTO orders VALUES (?, ?)", (customer, number))
-    database.execute("INSERT INTO tally_outbox (queue, group_id, body) VALUES (?, ?, json_object('customer', ?, 'number', ?))",
-                     (queue, f"customer-{customer}", customer, number))
+    database.execute(
+        "INSERT INTO tally_outbox (queue, group_id, body) VALUES (?, ?, json_object('customer', ?, 'number', ?))",
+        (queue, f"customer-{customer}", customer, number))
     is_good = random.random() < 0.9
     database.execute("COMMIT" if is_good else "ROLLBACK")
     return is_good
 
 
-relays = [Process(TALLY, "relay", "run", "--source", f"sqlite:{path}", "--sink", "queue", "--lease", "1", "--name", f"relay-{i}")
+relays = [Process(TALLY, "relay", "run", "--source", f"sqlite:{path}", "--sink", "queue", "--lease", "1", "--name",
+                  f"relay-{i}")
           for i in (1, 2)]
-workers = [Process(sys.executable, "-B", str(pathlib.Path(__file__).with_name("worker.py")), path, queue) for _ in range(3)]
+workers = [Process(sys.executable, "-B", str(pathlib.Path(__file__).with_name("worker.py")), path, queue)
+           for _ in range(3)]
 active = lambda: next((relay for relay in relays if relay.state.startswith("active")), None)
 rolled_back = 0
 try:
@@ -91,9 +96,8 @@ try:
         if number % 10 == 5:
             wait_until(active, "a relay at work").kill()
             random.choice(workers).kill()
-    left = lambda: sum(int(count) for count in call(
-        "GetQueueAttributes", QueueUrl=queue, AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    )["Attributes"].values())
+    left = lambda: sum(int(count) for count in call("GetQueueAttributes", QueueUrl=queue, AttributeNames=[
+        "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"])["Attributes"].values())
     wait_until(lambda: one("SELECT count(*) FROM tally_outbox") == 0, "an empty outbox")
     wait_until(lambda: left() == 0, "the last shipment")
 finally:
@@ -101,11 +105,14 @@ finally:
         process.stop()
 
 orders, shipments = one("SELECT count(*) FROM orders"), one("SELECT count(*) FROM shipment")
-shipped = one("SELECT count(*) FROM (SELECT DISTINCT customer, number FROM shipment JOIN orders USING (customer, number))")
-late = one("SELECT count(*) FROM (SELECT number < lag(number) OVER (PARTITION BY customer ORDER BY id) AS is_late FROM shipment) WHERE is_late")
+shipped = one(
+    "SELECT count(*) FROM (SELECT DISTINCT customer, number FROM shipment JOIN orders USING (customer, number))")
+late = one("SELECT count(*) FROM (SELECT number < lag(number) OVER (PARTITION BY customer ORDER BY id) AS is_late FROM "
+           "shipment) WHERE is_late")
 parked = one("SELECT count(*) FROM tally_dead")
-print(f"""{orders} orders of {CUSTOMERS} customers were committed, {rolled_back} rolled back; {ORDERS // 10} times relay and worker were killed.
-
+print(f"{orders} orders of {CUSTOMERS} customers were committed, {rolled_back} rolled back; "
+      f"{ORDERS // 10} times relay and worker were killed.")
+print(f"""
 in the database   {shipments} shipments of {shipped} orders, {late} out of a customer's order, {parked} rows parked
 as it should be   {orders} shipments of {orders} orders, 0 out of a customer's order, 0 rows parked
 """)

@@ -1,4 +1,5 @@
-"""Ships orders: the effect, the inbox and the ack in one transaction. There is no DeleteMessage: a relay deletes what was acked."""
+"""Ships orders: the effect, the inbox and the ack in one transaction. There is no DeleteMessage: a relay deletes what
+was acked."""
 
 import json
 import random

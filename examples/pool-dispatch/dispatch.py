@@ -1,4 +1,5 @@
-"""A town of ten by ten kilometres. Riders and drivers come over some seconds; who waits looks further, up to four kilometres."""
+"""A town of ten by ten kilometres. Riders and drivers come over some seconds; who waits looks further, up to four
+kilometres."""
 
 import math
 import random
@@ -65,12 +66,14 @@ for most in COLORS:
 riding = {name for ride in rides for name in ride[:2]}
 left = [name for name in places if name not in riding]
 riders_left = [name for name in left if side_of[name] == "rider"]
-could = [(one, other) for one in riders_left for other in left if side_of[other] == "driver" and reach(one, other) <= STEPS[-1][1]]
+could = [(one, other) for one in riders_left for other in left
+         if side_of[other] == "driver" and reach(one, other) <= STEPS[-1][1]]
 print(f"  {len(riders_left)} riders and {len(left) - len(riders_left)} drivers wait; "
       f"{len(could)} of them could ride together.")
 is_good = (
     len(riding) == 2 * len(rides) and len(rides) > RIDERS // 2 and not could and pool.counts()["Waiting"] == len(left)
-    and all(side_of[rider] == "rider" and side_of[driver] == "driver" and reach(rider, driver) <= most for rider, driver, most in rides)
+    and all(side_of[rider] == "rider" and side_of[driver] == "driver" and reach(rider, driver) <= most
+            for rider, driver, most in rides)
 )
 
 
@@ -94,7 +97,8 @@ def draw(path):
         if side_of[name] == "rider":
             picture.circle(x, y, 4.5, fill, stroke="#222", stroke_width=1.5)
         else:
-            picture.add("rect", x=round(x - 4.5, 1), y=round(y - 4.5, 1), width=9, height=9, fill=fill, stroke="#222", stroke_width=1.5)
+            picture.add("rect", x=round(x - 4.5, 1), y=round(y - 4.5, 1), width=9, height=9, fill=fill, stroke="#222",
+                        stroke_width=1.5)
     x = left_edge + 10 * size + 24
     picture.circle(x, 84, 4.5, "#222")
     picture.text(x + 14, 89, "rider")

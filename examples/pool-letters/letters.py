@@ -38,7 +38,8 @@ def eight():
 
 
 def crowd():
-    """Very many, offered by four programs at once. Of each pair as many matches as its rarer letter has tickets, and nobody twice."""
+    """Very many, offered by four programs at once. Of each pair as many matches as its rarer letter has tickets, and
+    nobody twice."""
     pool = Pool("crowd", **RULES)
     numbers = random.Random(7)
     tickets = [{"TicketId": f"{number}", "Attributes": {"kind": numbers.choice("ABCDEFGH")}} for number in range(CROWD)]
@@ -73,10 +74,12 @@ def draw(path, found, waiting):
     for (_, pair), color in zip(found, COLORS):
         first, last = sorted(place[letter] for letter in pair)
         height = (last - first) * 0.42
-        picture.add("path", d=f"M{first},168 C{first},{168 - height} {last},{168 - height} {last},168", fill="none", stroke=color, stroke_width=3)
+        picture.add("path", d=f"M{first},168 C{first},{168 - height} {last},{168 - height} {last},168", fill="none",
+                    stroke=color, stroke_width=3)
         for letter in pair:
             picture.circle(place[letter], 185, 19, color)
-            picture.add("text", letter, x=place[letter], y=191, text_anchor="middle", style="fill:#fff;font-weight:bold;font-size:16px")
+            picture.add("text", letter, x=place[letter], y=191, text_anchor="middle",
+                        style="fill:#fff;font-weight:bold;font-size:16px")
     for letter in waiting:
         picture.circle(place[letter], 185, 18, "#fff", stroke="#888", stroke_width=2, stroke_dasharray="4 3")
         picture.text(place[letter], 190, letter, anchor="middle")

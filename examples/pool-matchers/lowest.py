@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """A matcher that decides as all its brothers do: the oldest ticket is matched with the oldest that fits it, and so on.
 
-Any number of them may run; none waits for another. Those that see the same tickets choose the same matches, and because a proposal is named by its
-members, the second one that comes is a repeat: it gets the same match, and nothing happens. So brothers cost nothing but their own work, and when one
-of them is killed there is nothing to take over. They don't share the work: for that see widen.py, or parts.
+Any number of them may run; none waits for another. Those that see the same tickets choose the same matches, and because
+a proposal is named by its members, the second one that comes is a repeat: it gets the same match, and nothing happens.
+So brothers cost nothing but their own work, and when one of them is killed there is nothing to take over. They don't
+share the work: for that see widen.py, or parts.
 
     lowest.py POOL [--once]"""
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the matchers of this folder against a server, kills one, and checks that every ticket is in one match and that nobody waits who fits
-another."""
+"""Runs the matchers of this folder against a server, kills one, and checks that every ticket is in one match and that
+nobody waits who fits another."""
 
 import json
 import os
@@ -28,12 +28,14 @@ def make_pool(name):
 
 
 def offer(pool, first, count):
-    players = [{"TicketId": f"player-{i}", "Attributes": {"mmr": random.randint(0, 20_000)}} for i in range(first, first + count)]
+    players = [{"TicketId": f"player-{i}", "Attributes": {"mmr": random.randint(0, 20_000)}}
+               for i in range(first, first + count)]
     pool.call("OfferTickets", Tickets=players)
 
 
 def start(*words):
-    return subprocess.Popen([sys.executable, "-B", HERE / words[0], *map(str, words[1:])], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-B", HERE / words[0], *map(str, words[1:])], stdout=subprocess.PIPE,
+                            text=True)
 
 
 def matched(pool):
@@ -57,7 +59,8 @@ def check(pool, name):
     assert len(members) == len(set(members)), "a ticket is in two matches"
     assert len(members) + len(waiting) == PLAYERS, "a ticket is lost"
     assert not any(fits(a, b) for a, b in zip(waiting, waiting[1:])), "two that fit each other still wait"
-    print(f"{name}: {len(members)} of {PLAYERS} in {len(members) // 2} matches, nobody twice; {len(waiting)} fit nobody")
+    print(
+        f"{name}: {len(members)} of {PLAYERS} in {len(members) // 2} matches, nobody twice; {len(waiting)} fit nobody")
 
 
 def main():

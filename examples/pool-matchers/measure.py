@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How many proposals are in vain when matchers don't talk to each other? Measured against a server, for four ways to choose.
+"""How many proposals are in vain when matchers don't talk to each other? Measured for four ways to choose.
 
     measure.py [--tickets 2000]
 
-A way is played in rounds without luck: every matcher reads who waits, all choose on that view, then all propose; the share is that of the proposals
-that made a match. Standard output: a table in Markdown."""
+A way is played in rounds without luck: every matcher reads who waits, all choose on that view, then all propose; the
+share is that of the proposals that made a match. Standard output: a table in Markdown."""
 
 import argparse
 import itertools
@@ -27,7 +27,8 @@ def make_pool(tickets):
     url = pool.call("AmazonSQS.GetQueueUrl", QueueName="measured")["QueueUrl"]
     pool.call("CreatePool", ResultQueueUrl=url, Matcher="external", Attributes={"mmr": "num"})
     for at in range(0, tickets, 1000):
-        pool.call("OfferTickets", Tickets=[{"TicketId": f"t{i}", "Attributes": {"mmr": 0}} for i in range(at, min(at + 1000, tickets))])
+        pool.call("OfferTickets",
+                  Tickets=[{"TicketId": f"t{i}", "Attributes": {"mmr": 0}} for i in range(at, min(at + 1000, tickets))])
     return pool
 
 
@@ -93,7 +94,8 @@ def main():
     for share in (0.02, 0.1, 0.5, 1.0, 2.0):
         print_row("random pairs", f"2m/n = {share}", 1 / (1 + share), at_random(tickets, share))
     for matchers in (2, 4, 8):
-        print_row("oldest first, names of their own", f"N = {matchers}", 1 / matchers, oldest_first(tickets, matchers, False))
+        print_row("oldest first, names of their own", f"N = {matchers}", 1 / matchers,
+                  oldest_first(tickets, matchers, False))
     print_row("oldest first, named by members", "N = 8", 1, oldest_first(tickets, 8, True))
     for parts in (2, 8):
         print_row("own part only", f"N = {parts}", 1, in_parts(tickets, parts, 1e9))

@@ -16,7 +16,8 @@ class Pool:
 
     def call(self, action, **request):
         """One action in the JSON form; what stands in **request goes into its body."""
-        headers = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": action if "." in action else f"Tally.{action}"}
+        headers = {"Content-Type": "application/x-amz-json-1.0",
+                   "X-Amz-Target": action if "." in action else f"Tally.{action}"}
         body = request if "." in action else {"PoolName": self.name, **request}
         self.connection.request("POST", "/", json.dumps(body), headers)
         answer = self.connection.getresponse()
@@ -30,7 +31,8 @@ class Pool:
         statuses = []
         for at in range(0, len(proposals), 100):
             results = self.call("ProposeMatches", Proposals=[
-                {"ProposalId": name, "Members": [{"TicketId": ticket["TicketId"], "Version": ticket["Version"]} for ticket in members]}
+                {"ProposalId": name,
+                 "Members": [{"TicketId": ticket["TicketId"], "Version": ticket["Version"]} for ticket in members]}
                 for name, members in proposals[at : at + 100]])["Results"]
             statuses += [result["Status"] for result in results]
         return statuses

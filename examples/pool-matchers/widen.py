@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A matcher of several that share the tickets: each looks in its own part first, and who has waited too long is looked for in larger parts.
+"""A matcher of several that share the tickets: each looks in its own part first, and in larger parts later.
 
-A ticket's part is a hash of its id. In stage 0 two tickets meet only within one part, which belongs to one matcher: there are no conflicts. A ticket
-that waits longer than --after seconds goes into stage 1, where parts are joined by twos, then by fours, and at last all are one. The stages nest, so two
-tickets that may meet in some stage may meet in all later ones, however they were offered. A pair is proposed by the matcher of its older ticket.
+A ticket's part is a hash of its id. In stage 0 two tickets meet only within one part, which belongs to one matcher:
+there are no conflicts. A ticket that waits longer than --after seconds goes into stage 1, where parts are joined by
+twos, then by fours, and at last all are one. The stages nest, so two tickets that may meet in some stage may meet in
+all later ones, however they were offered. A pair is proposed by the matcher of its older ticket.
 
     widen.py POOL --part 0 --parts 4 [--after 5] [--once]"""
 
@@ -57,7 +58,8 @@ def main():
     while not (given.once and quiet > given.after * (given.parts - 1).bit_length() + 2):
         view.follow(wait_s=1)
         now = time.time()
-        pairs = choose(sorted(view.waiting.values(), key=lambda ticket: ticket["OfferedAt"]), given.part, given.parts, given.after, now)
+        pairs = choose(sorted(view.waiting.values(), key=lambda ticket: ticket["OfferedAt"]), given.part, given.parts,
+                       given.after, now)
         proposals = [(f"{now}-{given.part}-{attempt + i}", pair) for i, pair in enumerate(pairs)]
         attempt += len(pairs)
         matched += pool.propose(proposals).count("matched")

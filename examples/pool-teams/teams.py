@@ -1,4 +1,5 @@
-"""Games of two against two. Ann and Ben are a party, one ticket of weight 2; Eve lives elsewhere; Dan is found and says no."""
+"""Games of two against two. Ann and Ben are a party, one ticket of weight 2; Eve lives elsewhere; Dan is found and says
+no."""
 
 import sys
 import time
@@ -58,7 +59,8 @@ def wait_for_match():
 
 
 def confirm(match, name, accept=True):
-    print(f"  {name} says {'yes' if accept else 'no'}: {pool.call('ConfirmMatch', MatchId=match, TicketId=name, Accept=accept)['Status']}")
+    print(f"  {name} says {'yes' if accept else 'no'}: "
+          f"{pool.call('ConfirmMatch', MatchId=match, TicketId=name, Accept=accept)['Status']}")
 
 
 def mean(team):
@@ -72,7 +74,8 @@ first, first_names = wait_for_match()
 print(f"A game for {', '.join(first_names)}, if all of them want it. Eve, in another region, waits.")
 confirm(first, "ann+ben")
 confirm(first, "dan", accept=False)
-print(f"Dan is out ({ticket('dan')['Status']}); ann+ben and cid wait again, as long as they have ({ticket('ann+ben')['Status']}, {ticket('cid')['Status']}).")
+print(f"Dan is out ({ticket('dan')['Status']}); ann+ben and cid wait again, "
+      f"as long as they have ({ticket('ann+ben')['Status']}, {ticket('cid')['Status']}).")
 
 print("\nFlo arrives.")
 offer(*PLAYERS[4])
@@ -85,8 +88,9 @@ by_name = {player[0]: player for player in PLAYERS}
 teams = {}
 for member in games[0]["members"]:
     teams.setdefault(member["team"], []).append(by_name[member["ticket"]])
-print("\nThe game: " + " against ".join(
-    f"{team} ({', '.join(name for name, *_ in players)}; {mean(players):g} on average)" for team, players in sorted(teams.items())))
+print("\nThe game: "
+      + " against ".join(f"{team} ({', '.join(name for name, *_ in players)}; {mean(players):g} on average)"
+                         for team, players in sorted(teams.items())))
 
 is_good = (
     len(games) == 1 and games[0]["match"] == second != first
@@ -105,7 +109,8 @@ def draw(path):
     low, high = 1460, 1620
     at = {name: 200 + (mmr - low) / (high - low) * 460 for name, _, _, mmr in PLAYERS}
     team_of = {name: team for team, players in teams.items() for name, *_ in players}
-    for y, names, title, note in ((100, first_names, "first match", "dan says no"), (210, second_names, "second match", "all say yes")):
+    for y, names, title, note in (
+            (100, first_names, "first match", "dan says no"), (210, second_names, "second match", "all say yes")):
         picture.text(24, y, title)
         picture.text(24, y + 18, note, "small")
         picture.line(190, y, 690, y, "#ddd", 1)

@@ -254,7 +254,8 @@ class Campaign:
     def end_round(self):
         status = self.daemon.process.poll()
         if status is not None:
-            raise Fault(f"the daemon ended by itself, status {status}: {self.report() or self.daemon.error_text()[-3000:]}")
+            raise Fault(
+                f"the daemon ended by itself, status {status}: {self.report() or self.daemon.error_text()[-3000:]}")
         metrics = self.daemon.request("GET", "/metrics")[2].decode()
         self.cleaned += sum(int(count)
                             for count in re.findall(r"^tally_cleaning_rounds_total\S* (\d+)", metrics, re.MULTILINE))
@@ -265,7 +266,8 @@ class Campaign:
         else:
             status = self.daemon.stop(seconds=60)
             if status != 0:
-                raise Fault(f"a clean stop ended with status {status}: {self.report() or self.daemon.error_text()[-3000:]}")
+                raise Fault(
+                    f"a clean stop ended with status {status}: {self.report() or self.daemon.error_text()[-3000:]}")
         if self.report():
             raise Fault(self.report())
 
@@ -294,7 +296,8 @@ class Campaign:
                 self.daemon.kill9()
         for action in getattr(self, "actions", []):
             if self.counts.good[action] == 0:
-                self.counts.fault(f"{action} never went well: {dict(self.counts.refusals[action])}; tours: {dict(self.tours)}")
+                self.counts.fault(
+                    f"{action} never went well: {dict(self.counts.refusals[action])}; tours: {dict(self.tours)}")
 
 
 def main():

@@ -1,4 +1,5 @@
-"""What the campaigns of relays share: each is run to its end in a folder of its own, and what it counted is one line of JSON."""
+"""What the campaigns of relays share: each is run to its end in a folder of its own, and what it counted is one line of
+JSON."""
 
 import json
 import shutil
@@ -16,7 +17,8 @@ def run_to_its_end(campaign):
 
 
 def report(run, seed, faults):
-    """Prints what run(folder) counted. Ends the program with an error, and leaves the folder, if there were any of these faults."""
+    """Prints what run(folder) counted. Ends the program with an error, and leaves the folder, if there were any of
+    these faults."""
     folder = tempfile.mkdtemp(prefix="tally-campaign-")
     started = time.monotonic()
     counted = run(folder)

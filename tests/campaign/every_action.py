@@ -112,7 +112,8 @@ def a_send(chance, memory, queue=None):
     if queue.endswith(".fifo") or chance.random() < 0.4:
         send["MessageGroupId"] = chance.choice(GROUPS)
     if queue.endswith(".fifo"):
-        send["MessageDeduplicationId"] = f"d{chance.randrange(20)}" if chance.random() < 0.3 else str(uuid.UUID(int=chance.getrandbits(128)))
+        send["MessageDeduplicationId"] = f"d{chance.randrange(20)}" if chance.random() < 0.3 else str(
+            uuid.UUID(int=chance.getrandbits(128)))
     elif chance.random() < 0.2:
         send["DelaySeconds"] = chance.randrange(3)
     if chance.random() < 0.1:
@@ -343,7 +344,8 @@ def an_explained(chance, memory):
 
 
 RELAYS, SCHEDULES = ["r0", "r1", "r2"], [f"s{i}" for i in range(5)]
-UNITS = of_batch(lambda chance, memory: {"Count": 4} if chance.random() < 0.5 else {"Units": [str(chance.randrange(10)) for _ in range(5)]})
+UNITS = of_batch(lambda chance, memory: {"Count": 4} if chance.random() < 0.5
+                 else {"Units": [str(chance.randrange(10)) for _ in range(5)]})
 
 # action: (how often, what it asks)
 DRAWS = {

@@ -353,8 +353,9 @@ class Campaign:
             hog.__exit__()
         self.check_taken_again()
         self.settle()
-        print(f"round {number + 1}: full by {way}, {counted} messages of {size} bytes in {filled:.0f} s, drained in {took:.0f} s; "
-              f"{self.kills} kills, {self.unasked_ends} ends by itself, {self.lost} lost, {self.counts[2]} twice",
+        print(f"round {number + 1}: full by {way}, {counted} messages of {size} bytes in {filled:.0f} s, "
+              f"drained in {took:.0f} s; {self.kills} kills, {self.unasked_ends} ends by itself, {self.lost} lost, "
+              f"{self.counts[2]} twice",
               file=sys.stderr)
         if self.draw.random() < 0.5:
             self.kill_and_start()

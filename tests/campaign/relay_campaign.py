@@ -1,11 +1,13 @@
 #!/usr/bin/python3
-"""The campaign of relays: writers fill an outbox, two relays carry it to Tally, a drain takes the messages out, and relays, the daemon and
-PostgreSQL are killed at random all the while. Some transactions are rolled back, some stay open for long, some overlap.
+"""The campaign of relays: writers fill an outbox, two relays carry it to Tally, a drain takes the messages out, and
+relays, the daemon and PostgreSQL are killed at random all the while. Some transactions are rolled back, some stay open
+for long, some overlap.
 
 What must hold is counted from what arrived and from a ledger that each transaction writes beside its rows:
   - every row that was committed is one message, and no row that was rolled back is one;
   - of one key, the messages stand in the queue in the order in which their rows were committed.
-The queues remember no deduplication ids, so that a second message of one row would be seen; one that is delivered twice has one MessageId.
+The queues remember no deduplication ids, so that a second message of one row would be seen; one that is delivered
+twice has one MessageId.
 
     make campaign-relay CAMPAIGN='--rows 200000 --kills 500 --keys 1000'
 
@@ -55,14 +57,15 @@ class Campaign:
         self.relays = [Relay(self.daemon.endpoint, self.postgres.uri, "queue", "--lease", 1, name=f"relay-{i}").start()
                        for i in range(2)]
 
-    # --- writers -------------------------------------------------------------------------------------------------------
+    # --- writers ------------------------------------------------------------------------------------------------------
 
     def is_ahead(self):
         """Rows and kills go along together, so that there is something in flight at each kill."""
         return self.written * self.kills > self.rows * (sum(self.killed.values()) + 1)
 
     def write(self, writer):
-        """Transactions one after the other; the keys are this writer's own, so their numbers rise in the order of the commits."""
+        """Transactions one after the other; the keys are this writer's own, so their numbers rise in the order of the
+        commits."""
         chance = random.Random(f"{self.seed} {writer}")
         keys = range(writer, self.keys, WRITERS)
         number = 0
@@ -88,7 +91,8 @@ class Campaign:
         with connection.cursor() as cursor:
             for key in chosen:
                 cursor.execute("SELECT tally.send(%s, %s, %s)",
-                               (f"rows-{key % QUEUES}.fifo", f"{key} {number} {'x' * chance.choice([0, 100, 3000])}", f"key-{key}"))
+                               (f"rows-{key % QUEUES}.fifo", f"{key} {number} {'x' * chance.choice([0, 100, 3000])}",
+                                f"key-{key}"))
             cursor.execute("INSERT INTO ledger SELECT unnest(%s), %s", (chosen, number))
             if chance.random() < 0.02:
                 time.sleep(chance.random() * 2)  # an old transaction, whose rows come late
@@ -98,7 +102,7 @@ class Campaign:
         connection.commit()
         return len(chosen)
 
-    # --- the drain -----------------------------------------------------------------------------------------------------
+    # --- the drain ----------------------------------------------------------------------------------------------------
 
     def drain(self, number):
         line = Connection(self.daemon.port, seconds=30)
@@ -117,12 +121,13 @@ class Campaign:
             key, number, _ = message["Body"].split(" ", 2)
             assert message["Attributes"]["MessageGroupId"] == f"key-{key}"
             with self.lock:
-                self.messages[message["MessageId"]] = (int(key), int(number), int(message["Attributes"]["SequenceNumber"]))
+                self.messages[message["MessageId"]] = (
+                    int(key), int(number), int(message["Attributes"]["SequenceNumber"]))
         if messages:
             line.ok("AmazonSQS.DeleteMessageBatch", {"QueueUrl": queue, "Entries": [
                 {"Id": str(i), "ReceiptHandle": message["ReceiptHandle"]} for i, message in enumerate(messages)]})
 
-    # --- kills ---------------------------------------------------------------------------------------------------------
+    # --- kills --------------------------------------------------------------------------------------------------------
 
     def kill_all_the_while(self):
         chance = random.Random(f"{self.seed} kills")
@@ -157,7 +162,7 @@ class Campaign:
                 time.sleep(0.01)
         return chance.choice(self.relays)
 
-    # --- the whole of it -------------------------------------------------------------------------------------------------
+    # --- the whole of it ----------------------------------------------------------------------------------------------
 
     def guard(self, function, *arguments):
         """A thread whose error ends the campaign."""
@@ -193,7 +198,8 @@ class Campaign:
         with Connection(self.daemon.port) as line:
             left = 0
             for queue in range(QUEUES):
-                attributes = line.ok("AmazonSQS.GetQueueAttributes", {"QueueUrl": f"rows-{queue}.fifo", "AttributeNames": ["All"]})
+                attributes = line.ok(
+                    "AmazonSQS.GetQueueAttributes", {"QueueUrl": f"rows-{queue}.fifo", "AttributeNames": ["All"]})
                 left += sum(int(value) for name, value in attributes["Attributes"].items()
                             if name.startswith("ApproximateNumberOfMessages"))
             return left
@@ -209,7 +215,8 @@ class Campaign:
             "lost": len(committed.keys() - arrived.keys()), "not_committed": len(arrived.keys() - committed.keys()),
             "twice": sum(times - 1 for times in arrived.values()), "out_of_order": out_of_order,
             "parked": self.postgres.sql("SELECT count(*) FROM tally.dead")[0][0],
-            "rolled_back_or_unknown": self.postgres.sql("SELECT last_value FROM tally.outbox_id_seq")[0][0] - len(committed),
+            "rolled_back_or_unknown": self.postgres.sql("SELECT last_value FROM tally.outbox_id_seq")[0][0]
+            - len(committed),
         }
 
     def stop(self):

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""The campaign of takeovers: relays of one outbox, of which one works and the others stand by, and the one that works is killed again and
-again, each time as soon as all the others stand by (scenario R26). Rows are written all the while.
+"""The campaign of takeovers: relays of one outbox, of which one works and the others stand by, and the one that works
+is killed again and again, each time as soon as all the others stand by (scenario R26). Rows are written all the while.
 
 What must hold:
   - of each kill comes one takeover, and at no time do two relays say that they are active;
   - no relay that was never the owner has read rows of the outbox: the server's log says who ran which statement;
   - every row is one message, in the order of its group.
-How long a takeover took, from the kill to the line in which the next one says that it is active, is what the figures are for. The lease is
-30 s, so one that had to wait for its end would be seen at once.
+How long a takeover took, from the kill to the line in which the next one says that it is active, is what the
+figures are for. The lease is 30 s, so one that had to wait for its end would be seen at once.
 
     make campaign-takeover CAMPAIGN='--kills 1000 --standbys 10'
 
@@ -103,15 +103,18 @@ class Campaign:
             self.postgres.sql(f"ALTER SYSTEM SET {setting}")
         self.postgres.sql("SELECT pg_reload_conf()")
         with Connection(self.daemon.port) as line:
-            line.ok("AmazonSQS.CreateQueue", {"QueueName": QUEUE, "Attributes": {"FifoQueue": "true", "Tally.DeduplicationWindow": "0"}})
-        self.relays = [Watched(self.stage, self.daemon.endpoint, self.postgres.uri, f"relay{n}") for n in range(standbys + 1)]
+            line.ok("AmazonSQS.CreateQueue",
+                    {"QueueName": QUEUE, "Attributes": {"FifoQueue": "true", "Tally.DeduplicationWindow": "0"}})
+        self.relays = [Watched(self.stage, self.daemon.endpoint, self.postgres.uri, f"relay{n}")
+                       for n in range(standbys + 1)]
 
     def write(self):
         with self.postgres.connect() as connection:
             while not self.is_ending.wait(0.05):
                 with connection.cursor() as cursor:
-                    cursor.execute("INSERT INTO tally.outbox (queue, group_id, body) SELECT %s, 'g' || n %% %s, n::text AS text "
-                                   "FROM generate_series(%s::int, %s::int) n ORDER BY n", (QUEUE, GROUPS, self.count, self.count + 4))
+                    cursor.execute("INSERT INTO tally.outbox (queue, group_id, body) SELECT %s, 'g' || n %% %s, "
+                                   "n::text AS text FROM generate_series(%s::int, %s::int) n ORDER BY n",
+                                   (QUEUE, GROUPS, self.count, self.count + 4))
                 self.count += 5
         connection.close()
 
@@ -120,7 +123,8 @@ class Campaign:
         stage = self.stage
         owner, _ = stage.owners[epoch]
         self.owners.add(owner.life)
-        stage.wait_for(lambda: all(relay is owner or relay.state == "standby" for relay in self.relays), "that all others stand by")
+        stage.wait_for(lambda: all(relay is owner or relay.state == "standby" for relay in self.relays),
+                       "that all others stand by")
         time.sleep(self.chance.random() * 0.05)
         stage.bury(owner)
         began = time.monotonic()
@@ -148,7 +152,8 @@ class Campaign:
 
     def count_scans(self):
         """(all, those of relays that never owned the outbox)"""
-        scans = collections.Counter(line.split("|", 1)[0] for line in self.postgres.log_text().splitlines() if SCAN in line)
+        scans = collections.Counter(
+            line.split("|", 1)[0] for line in self.postgres.log_text().splitlines() if SCAN in line)
         assert scans, "the server's log has no statement that reads rows: is it another one by now?"
         return sum(scans.values()), sum(count for life, count in scans.items() if life not in self.owners)
 
@@ -186,7 +191,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--standbys", type=int, default=10)
-    parser.add_argument("--seed", default=str(random.SystemRandom().randrange(1 << 32)), help="of the moments of the kills")
+    parser.add_argument("--seed", default=str(random.SystemRandom().randrange(1 << 32)),
+                        help="of the moments of the kills")
     given = parser.parse_args()
     report(lambda folder: run_campaign(folder, given.kills, given.standbys, given.seed), given.seed, FAULTS)
 

@@ -1,10 +1,13 @@
 #!/usr/bin/python3
-"""Holds the matcher (src/match) against a slow evaluator on random pools: does it find what there is to find, and nothing else?
+"""Holds the matcher (src/match) against a slow evaluator on random pools: does it find what there is to find, and
+nothing else?
 
-The program `replay` says what came of each pool; the evaluator goes through the same arrivals, steps and expiries and follows it. What must hold:
-  - a match is made at an arrival or a step of its first member, and every two of its members fit, at the levels that they have then; the whole
-    has the right weight, and its teams are a division that the rules allow (M17);
-  - a ticket whose group the evaluator finds is matched then and there, and one for which it finds none is not (M18, MR23, MR24);
+The program `replay` says what came of each pool; the evaluator goes through the same arrivals, steps and expiries and
+follows it. What must hold:
+  - a match is made at an arrival or a step of its first member, and every two of its members fit, at the levels
+    that they have then; the whole has the right weight, and its teams are a division that the rules allow (M17);
+  - a ticket whose group the evaluator finds is matched then and there, and one for which it finds none is not
+    (M18, MR23, MR24);
   - in pools of pairs the partner is the one that priority, pick and age name;
   - after every event no two waiting tickets of a pool of pairs fit each other;
   - expiries and what exclusive sets cancel (MR26) come when they must, and the same tickets wait at the end.
@@ -81,7 +84,8 @@ class Judge:
     def take_match(self, seed, waiting, wanted):
         _, at, numbers, teams = self.happened[0]
         members = [self.by_number[number] for number in numbers]
-        self.expect(len(set(numbers)) == len(numbers) and all(member in waiting for member in members), f"at {at} ms {waiting} wait")
+        self.expect(len(set(numbers)) == len(numbers) and all(member in waiting for member in members),
+                    f"at {at} ms {waiting} wait")
         self.expect(self.pool.is_group(members), f"at {at} ms {members} are no match")
         if len(self.pool.teams) > 1:
             self.expect(tuple(teams) in self.pool.sides(members), f"at {at} ms {members} divide otherwise")
@@ -106,7 +110,8 @@ def run_portion(program, seeds, options):
     counts, failures = collections.Counter(), []
     if done.returncode != 0 or len(answers) != len(pools):
         at = min(len(answers), len(pools) - 1)
-        failures.append((seeds[at], f"replay ended with {done.returncode}: {done.stderr.decode()[-500:]}", pools[at], None))
+        failures.append(
+            (seeds[at], f"replay ended with {done.returncode}: {done.stderr.decode()[-500:]}", pools[at], None))
     for seed, pool, answer in zip(seeds, pools, answers):
         try:
             happened = json.loads(answer)

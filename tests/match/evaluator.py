@@ -1,11 +1,13 @@
-"""A slow, simple evaluator of the rule language of pools (docs/protocol.md, "The rule language"): what a matcher must find, worked out by looking
-at everything.
+"""A slow, simple evaluator of the rule language of pools (docs/protocol.md, "The rule language"): what a matcher must
+find, worked out by looking at everything.
 
-A pool is the object that CreatePool takes, in the short form of files: {"attrs", "rules", "size" or "teams", "pick", "ttl"}; a ticket is
-{"t": seconds, "attrs", "need", "n", "prio", "ttl", "xid"}, and its number is its place in the list, from 1. Times inside are whole milliseconds.
+A pool is the object that CreatePool takes, in the short form of files: {"attrs", "rules", "size" or "teams", "pick",
+"ttl"}; a ticket is {"t": seconds, "attrs", "need", "n", "prio", "ttl", "xid"}, and its number is its place in the list,
+from 1. Times inside are whole milliseconds.
 
-A ticket's level is state, as it is in the server: it rises when the ticket takes its step, and steps are taken one after the other. Two tickets
-whose steps fall on the same instant therefore see each other's old or new level by the order of their numbers."""
+A ticket's level is state, as it is in the server: it rises when the ticket takes its step, and steps are taken one
+after the other. Two tickets whose steps fall on the same instant therefore see each other's old or new level by the
+order of their numbers."""
 
 import itertools
 import math
@@ -50,7 +52,8 @@ class Ticket:
 
 # --- Expressions ------------------------------------------------------------------------------------------------------
 
-TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+)|(\"[^\"]*\"|'[^']*')|([A-Za-z_]\w*)|(<=|>=|==|!=|[<>+\-*/().]))")
+TOKEN = re.compile(
+    r"\s*(?:(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+)|(\"[^\"]*\"|'[^']*')|([A-Za-z_]\w*)|(<=|>=|==|!=|[<>+\-*/().]))")
 
 
 class Undefined(Exception):
@@ -285,7 +288,8 @@ class Pool:
         return -other.priority, distance, other.number
 
     def sides(self, members):
-        """The divisions into teams with the right weights for which the team rules hold, each a tuple with a team for every member."""
+        """The divisions into teams with the right weights for which the team rules hold, each a tuple with a team for
+        every member."""
         for side in itertools.product(range(len(self.teams)), repeat=len(members)):
             weights = [0] * len(self.teams)
             for member, team in zip(members, side):
@@ -373,8 +377,9 @@ def schedule(pool, tickets):
 
 
 def replay(pool, tickets, decide, tell):
-    """Lets the tickets come, step and expire. decide(at, seed, waiting) says which group the seed is matched in now, or None;
-    tell(what, at, value) hears of ["match", ms, members], ["expired", ms, ticket] and ["cancelled", ms, ticket]. Returns who waits at the end."""
+    """Lets the tickets come, step and expire. decide(at, seed, waiting) says which group the seed is matched in now, or
+    None; tell(what, at, value) hears of ["match", ms, members], ["expired", ms, ticket] and ["cancelled", ms, ticket].
+    Returns who waits at the end."""
     by_number = {ticket.number: ticket for ticket in tickets}
     waiting = {}  # number -> ticket, in the order of the numbers
     ended = set()

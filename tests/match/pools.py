@@ -1,5 +1,6 @@
-"""Random pools: rules of all kinds and tickets that meet them now and then. Values are few, so that much is equal, near and at the edge; times stand on
-a coarse grid in some pools, so that arrivals, steps and expiries fall on the same instant, and on milliseconds in others."""
+"""Random pools: rules of all kinds and tickets that meet them now and then. Values are few, so that much is equal, near
+and at the edge; times stand on a coarse grid in some pools, so that arrivals, steps and expiries fall on the same
+instant, and on milliseconds in others."""
 
 import random
 
@@ -78,7 +79,8 @@ class Maker:
             return {"type": "pairs", "attr": "kind", "allow": allow, **self.missing_any()}
         if kind == "near":
             rule = {"type": "near", "attr": self.pick("mmr", "ping"), "max": self.random.randint(0, 6)}
-            return self.expand({**rule, **self.agree(), **self.missing_any()}, "max", lambda: self.random.randint(0, 15))
+            return self.expand(
+                {**rule, **self.agree(), **self.missing_any()}, "max", lambda: self.random.randint(0, 15))
         if kind == "share":
             rule = {"type": "share", "attr": self.pick("maps", "tags"), "min": self.random.randint(1, 3)}
             return self.expand({**rule, **self.agree(), **self.missing_any()}, "min", lambda: self.random.randint(1, 3))
@@ -96,7 +98,8 @@ class Maker:
             f"{self.sum()} {self.pick('<', '<=', '==', '!=', '>=', '>')} {self.sum()}",
             f"a.{self.pick('mode', 'kind', 'user')} {self.pick('==', '!=')} b.{self.pick('mode', 'kind', 'user')}",
             f"{who}.user != '{self.pick(*USERS)}'",
-            f'{who}.kind in {self.pick("a", "b")}.tags' if self.chance(0.3) else f"a.user in b.tags or b.user in a.tags",
+            f'{who}.kind in {self.pick("a", "b")}.tags' if self.chance(0.3)
+            else f"a.user in b.tags or b.user in a.tags",
         )
 
     def sum(self):
@@ -116,7 +119,8 @@ class Maker:
             {"pick": "first"},
             {"pick": "nearest:mmr"},
             {"pick": "nearest:ping"},
-            {"pick": f"score:{self.pick('a.mmr - b.ping', '-(a.mmr - b.mmr) * (a.mmr - b.mmr)', 'b.ping', '10 / b.mmr')}"},
+            {"pick":
+             f"score:{self.pick('a.mmr - b.ping', '-(a.mmr - b.mmr) * (a.mmr - b.mmr)', 'b.ping', '10 / b.mmr')}"},
         )
 
     def shape(self):
@@ -146,7 +150,8 @@ class Maker:
                                  {"min": self.number(), "not": [self.number()]})
             if TYPES[name] == "set":
                 return self.pick({"any": self.some(MAPS, 1, 3)}, {"all": self.some(MAPS, 1, 2)})
-            return self.pick({"eq": self.value(name)}, {"in": [self.value(name), self.value(name)]}, {"not": [self.value(name)]})
+            return self.pick({"eq": self.value(name)}, {"in": [self.value(name), self.value(name)]},
+                             {"not": [self.value(name)]})
 
         return {name: clause(name) for name in self.some([name for name in TYPES if name != "tags"], 1, 2)}
 

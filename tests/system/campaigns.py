@@ -26,7 +26,8 @@ def run_program(program, tmp_path, *options, seconds=100):
     tallyd = tmp_path / "wrapped" if WRAPPER else BIN / "tallyd"
     command = [program, "--tallyd", tallyd, "--folder", tmp_path / "data", *options]
     done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, timeout=seconds * PATIENCE, env=clean_environment(), check=False
+        [str(word) for word in command], capture_output=True, text=True, timeout=seconds * PATIENCE,
+        env=clean_environment(), check=False
     )
     assert done.stdout, done.stderr
     print(done.stdout, done.stderr)

@@ -77,8 +77,8 @@ def forward(number, here, there):
 
 
 def send(number):
-    """Every hundredth task is due in three seconds; of the others, every third is acknowledged early. If there is a FIFO queue,
-    every seventh goes there."""
+    """Every hundredth task is due in three seconds; of the others, every third is acknowledged early. If there is a
+    FIFO queue, every seventh goes there."""
     if "line.fifo" in QUEUES and number % 7 == 0:
         late.apply_async((number,), queue="line.fifo", MessageGroupId=f"customer-{number % 4}")
     elif number % 100 == 0:

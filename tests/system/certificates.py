@@ -41,8 +41,8 @@ class TrustingContext:
 class SharedTlsSocket:
     """A TLS socket on which one thread may send while another receives.
 
-    An ssl.SSLSocket is none: OpenSSL wants one thread in a session at a time, and Python before 3.13 does not see to it. Two threads
-    then end the connection, hang, or crash the interpreter."""
+    An ssl.SSLSocket is none: OpenSSL wants one thread in a session at a time, and Python before 3.13 does not see to
+    it. Two threads then end the connection, hang, or crash the interpreter."""
 
     def __init__(self, plain, context):
         self.plain = plain

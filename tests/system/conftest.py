@@ -27,7 +27,8 @@ WRAPPER = shlex.split(os.environ.get("TALLY_WRAPPER", ""))
 
 # How much longer than on bare metal things may take.
 PATIENCE = 10 if WRAPPER else 1
-# ThreadSanitizer puts signals off and, one in some hundreds on a busy machine, never hands them on: there they are repeated.
+# ThreadSanitizer puts signals off and, one in some hundreds on a busy machine, never hands them on: there they are
+# repeated.
 SIGNALS_SENT = 6 if "tsan" in BIN.parts else 1
 
 
@@ -271,7 +272,8 @@ class Tally:
         done.out = done.stdout.decode(errors="surrogateescape")
         done.err = done.stderr.decode(errors="surrogateescape")
         if status is not None:
-            assert done.returncode == status, f"tally {' '.join(map(str, words))}: {done.returncode}\n{done.out}{done.err}"
+            assert done.returncode == status, (
+                f"tally {' '.join(map(str, words))}: {done.returncode}\n{done.out}{done.err}")
         return done
 
     def json(self, *words, **more):
@@ -314,7 +316,8 @@ class Running(subprocess.Popen):
         return self.finish(status, seconds)
 
     def hears(self, number):
-        """Has it a handler for that signal, or does a thread keep it back, for another one to ask for it? (That one seems to let it through.)"""
+        """Has it a handler for that signal, or does a thread keep it back, for another one to ask for it? (That one
+        seems to let it through.)"""
         masks = []
         for status in pathlib.Path(f"/proc/{self.pid}/task").glob("*/status"):
             with contextlib.suppress(OSError):  # the thread has just ended

@@ -1,11 +1,14 @@
-"""A consumer as its author would write it: effect and inbox in one transaction, then the delete. In a thread of a test, or as a process
-of its own that can be killed at any point:
+"""A consumer as its author would write it: effect and inbox in one transaction, then the delete. In a thread of a test,
+or as a process of its own that can be killed at any point:
 
-    python3 consumer.py PORT URI QUEUE [--name NAME] [--lease SECONDS] [--stop-at POINT] [--ack] [--outside FOLDER] [--positions]
+python3 consumer.py PORT URI QUEUE [--name NAME] [--lease SECONDS] [--stop-at POINT] [--ack] [--outside FOLDER]
+[--positions]
 
-It prints each point that it comes to: received, claimed (or known: the effect had happened), worked, committed, deleted. At the point
---stop-at it stays until it is killed. With --outside it has an effect besides that no database takes back: lines in FOLDER/effects where it
-begins and, when there is a file FOLDER/go, where it ends. With --positions it claims in the row of the message's group, then by its name."""
+It prints each point that it comes to: received, claimed (or known: the effect had happened), worked, committed,
+deleted. At the point
+--stop-at it stays until it is killed. With --outside it has an effect besides that no database takes back: lines in
+FOLDER/effects where it begins and, when there is a file FOLDER/go, where it ends. With --positions it claims in the row
+of the message's group, then by its name."""
 
 import argparse
 import contextlib
@@ -43,8 +46,10 @@ def message_id(message):
 
 
 class Consumer:
-    def __init__(self, port, uri, queue, name="", lease=30, isolation="READ COMMITTED", acks=False, at=lambda point: None):
-        self.port, self.uri, self.queue, self.name, self.lease, self.acks, self.at = port, uri, queue, name, lease, acks, at
+    def __init__(self, port, uri, queue, name="", lease=30, isolation="READ COMMITTED", acks=False,
+                 at=lambda point: None):
+        self.port, self.uri, self.queue, self.name, self.lease, self.acks, self.at = (
+            port, uri, queue, name, lease, acks, at)
         self.isolation = isolation
         self.connection = None
         self.retries = 0

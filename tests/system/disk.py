@@ -34,8 +34,8 @@ def start_failing(daemon, **variables):
     variables = {name: str(value) for name, value in variables.items()}
     # The runtime of a sanitizer wants to come first; this shim only wraps what it wraps.
     variables["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
-    daemon.process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=daemon.errors, env=clean_environment(LD_PRELOAD=str(library()), **variables))
+    daemon.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=daemon.errors,
+                                      env=clean_environment(LD_PRELOAD=str(library()), **variables))
     return daemon.process.stdout.readline().decode()
 
 

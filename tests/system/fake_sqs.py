@@ -4,7 +4,7 @@
     fake.rules.append(rule)                # rule(request) before each SendMessageBatch; what it returns is the answer
     fake.requests                          # each SendMessageBatch that arrived: .queue .entries .at
     over = fake.lose_first_answer()        # of the next SendMessageBatch: it is stored; over.set() ends its connection
-    fake.stored("q.fifo")                  # what is in the queue: the entries, without those that a deduplication id suppressed
+    fake.stored("q.fifo")                  # the entries that are in the queue, without those that an id suppressed
     Fauxqs(folder)                         # fauxqs from npm, an SQS by somebody else
 """
 
@@ -128,7 +128,8 @@ class FakeSqs(_Server):
         return self._write(*self.store(request))
 
     def lose_first_answer(self):
-        """What comes first from now on is stored, and its answer never comes: its connection ends when the event that this returns is set."""
+        """What comes first from now on is stored, and its answer never comes: its connection ends when the event that
+        this returns is set."""
         over = threading.Event()
         heard = []
 
@@ -200,8 +201,8 @@ class Fauxqs:
         try:
             connection.request("POST", "/", json.dumps(body), {
                 "Content-Type": JSON, "X-Amz-Target": f"AmazonSQS.{action}",
-                "Authorization": "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, "
-                                 "Signature=0"})
+                "Authorization": "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/sqs/aws4_request, "
+                "SignedHeaders=host, Signature=0"})
             answer = connection.getresponse()
             data = answer.read()
             assert answer.status == 200, data

@@ -1,5 +1,5 @@
-"""An HTTP proxy before a daemon, or another SQS, that can be a bad network: it knows requests by their X-Amz-Target. For lines of other
-protocols, and for those that are cut or frozen as a whole, there is proxy.py.
+"""An HTTP proxy before a daemon, or another SQS, that can be a bad network: it knows requests by their X-Amz-Target.
+For lines of other protocols, and for those that are cut or frozen as a whole, there is proxy.py.
 
     proxy = HttpProxy(daemon.port)           # forwards everything, on a port of its own
     proxy.endpoint
@@ -11,8 +11,8 @@ protocols, and for those that are cut or frozen as a whole, there is proxy.py.
     proxy.is_down = True                     # connections are closed as they come
     proxy.refusals                           # when that was
     proxy.watch = lambda target, body: ...   # called with each before it passes
-    proxy.answer = lambda target, body: ...  # what it returns, (status, bytes), is the answer of something that is no Tally,
-    proxy.answered                           # which then never hears of it; the targets of those
+    proxy.answer = lambda target, body: ...  # what it returns, (status, bytes), is the answer of something that is no
+    proxy.answered                           # Tally, which then never hears of it; the targets of those
     proxy.close()
 """
 

@@ -1,12 +1,12 @@
-"""Outboxes in PostgreSQL for the tests of relays: one server for a file of tests, and a database of its own for each test,
-or a schema of its own, which is made faster and has another name than the usual one.
+"""Outboxes in PostgreSQL for the tests of relays: one server for a file of tests, and a database of its own for each
+test, or a schema of its own, which is made faster and has another name than the usual one.
 
-    outbox = Outbox(server)                            # in a schema: Outbox(server, prefix="box"); its name is outbox.schema
+    outbox = Outbox(server)                            # in a schema: Outbox(server, prefix="box"); outbox.schema
     outbox.uri, outbox.sql(…), outbox.one(…)           # statements say "tally." whatever the schema's name is
     outbox.connect(role="app"), outbox.begin()
     outbox.send("orders", "body-1", group="k")         # in a transaction of its own; the uid
     outbox.send_all("orders", bodies, group_of)        # one transaction; the uids. A group, or what says it of a body
-    outbox.fill("orders", 1000, groups=10)             # bodies 0, 1, …: as check_once() and check_order() of relay.py want them
+    outbox.fill("orders", 1000, groups=10)             # bodies 0, 1, …: for check_once() and check_order() of relay.py
     outbox.count(), outbox.wait_until_empty(), outbox.dead(), outbox.intents()
 """
 
@@ -67,8 +67,9 @@ class Outbox:
 
     def fill(self, queue, count, groups=1, first=0, prefix=""):
         """Rows of one transaction; the bodies. They are in no group if there are to be none."""
-        self.sql("INSERT INTO tally.outbox (queue, group_id, body) SELECT %s, 'g' || n %% nullif(%s, 0), %s || n::text AS text "
-                 "FROM generate_series(%s::int, %s::int) n ORDER BY n", queue, groups, prefix, first, first + count - 1)
+        self.sql("INSERT INTO tally.outbox (queue, group_id, body) SELECT %s, 'g' || n %% nullif(%s, 0), "
+                 "%s || n::text AS text FROM generate_series(%s::int, %s::int) n ORDER BY n",
+                 queue, groups, prefix, first, first + count - 1)
         return [f"{prefix}{n}" for n in range(first, first + count)]
 
     def bodies(self, count):

@@ -49,7 +49,8 @@ class SqliteOutbox:
         return False
 
     def freeze_outside(self, relay):
-        """Freezes the relay where it holds no lock of the database: one that it is frozen with keeps everybody waiting, for as long."""
+        """Freezes the relay where it holds no lock of the database: one that it is frozen with keeps everybody waiting,
+        for as long."""
         relay.freeze()
         while self.is_locked():
             relay.thaw()

@@ -1,6 +1,7 @@
 """Pools of a daemon by their actions, in one line each; and a matcher's view of a pool.
 
-    pool = Pool(daemon)                        # two queues and a pool of pairs whose matchers are outside; Pool(daemon, Size=0, Rules=…)
+    pool = Pool(daemon)                        # two queues and a pool of pairs whose matchers are outside
+    pool = Pool(daemon, Size=0, Rules=…)       # any other pool
     pool.offer("a", ticket("b", mmr=1500))     # by name, or with attributes; what OfferTickets says of each
     pool.propose("p1", "a", ("b", 2))          # one proposal: of the version that the ticket has, or of that one
     pool.match("p1", "a", "b")                 # one that must be accepted: its MatchId
@@ -60,7 +61,7 @@ class Pool:
         """The same pool for another thread, with a kept connection."""
         return Line(self.daemon, self.name, make=False, results=self.results, expired=self.expired)
 
-    # --- actions ---------------------------------------------------------------------------------------------------------
+    # --- actions ------------------------------------------------------------------------------------------------------
 
     def ask(self, action, **parameters):
         """(HTTP status, JSON)"""
@@ -117,7 +118,8 @@ class Pool:
 
     def proposal(self, proposal, *members, **more):
         members = [member if isinstance(member, tuple) else (member, self.version(member)) for member in members]
-        return {"ProposalId": proposal, "Members": [{"TicketId": name, "Version": version} for name, version in members], **more}
+        return {"ProposalId": proposal,
+                "Members": [{"TicketId": name, "Version": version} for name, version in members], **more}
 
     def match(self, proposal, *members, **more):
         result = self.propose(proposal, *members, **more)
@@ -156,20 +158,22 @@ class Pool:
 
     def counts(self):
         """{state: tickets}, of those that are not 0."""
-        return {state: count for state, count in self.describe()["Tickets"].items() if count and state != "AlreadyOffered"}
+        return {
+            state: count for state, count in self.describe()["Tickets"].items() if count and state != "AlreadyOffered"}
 
-    # --- results ---------------------------------------------------------------------------------------------------------
+    # --- results ------------------------------------------------------------------------------------------------------
 
     def receive(self, seconds=30):
         """Up to ten result messages, which others then don't see for so long."""
         status, answer = self.daemon.call("AmazonSQS.ReceiveMessage", {
-            "QueueUrl": self.results, "MaxNumberOfMessages": 10, "VisibilityTimeout": seconds, "AttributeNames": ["All"],
-            "MessageAttributeNames": ["All"]})
+            "QueueUrl": self.results, "MaxNumberOfMessages": 10, "VisibilityTimeout": seconds,
+            "AttributeNames": ["All"], "MessageAttributeNames": ["All"]})
         assert status == 200, answer
         return [Result(message) for message in answer.get("Messages", [])]
 
     def delete(self, result):
-        status, answer = self.daemon.call("AmazonSQS.DeleteMessage", {"QueueUrl": self.results, "ReceiptHandle": result.handle})
+        status, answer = self.daemon.call(
+            "AmazonSQS.DeleteMessage", {"QueueUrl": self.results, "ReceiptHandle": result.handle})
         assert status == 200, answer
 
     def take(self):
@@ -212,9 +216,10 @@ class Pool:
                 body = json.loads(message["Body"])
                 assert message["MessageAttributes"]["Tally.Ticket"]["StringValue"] == body["ticket"]
                 taken.append((body["ticket"], body))
-                self.daemon.call("AmazonSQS.DeleteMessage", {"QueueUrl": self.expired, "ReceiptHandle": message["ReceiptHandle"]})
+                self.daemon.call(
+                    "AmazonSQS.DeleteMessage", {"QueueUrl": self.expired, "ReceiptHandle": message["ReceiptHandle"]})
 
-    # --- what always holds -----------------------------------------------------------------------------------------------
+    # --- what always holds --------------------------------------------------------------------------------------------
 
     def check(self):
         """M28; and what is listed is what is counted. Returns the counts."""

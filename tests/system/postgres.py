@@ -35,16 +35,18 @@ class Postgres:
     def __init__(self, folder, **settings):
         self.folder = pathlib.Path(folder)
         if os.geteuid() == 0:
-            # Another user has to get there, and every pytest that starts shuts that one out of the folder that all share.
+            # Another user has to get there, and every pytest that starts shuts that one out of the folder that all
+            # share.
             self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tally-postgres-"))
             self.folder.chmod(0o711)
             atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         self.data = self.folder / "data"
         self.port = free_port()
         self.programs = _programs()
-        # Small and quick to start; what a test is about it sets itself. Only processes are killed and the machine stays, so what one of
-        # them has written outlives it without a flush.
-        self.settings = {"shared_buffers": "32MB", "max_connections": "200", "max_prepared_transactions": "10", "fsync": "off", **settings}
+        # Small and quick to start; what a test is about it sets itself. Only processes are killed and the machine
+        # stays, so what one of them has written outlives it without a flush.
+        self.settings = {"shared_buffers": "32MB", "max_connections": "200", "max_prepared_transactions": "10",
+                         "fsync": "off", **settings}
         self.uri = f"postgresql://tally@127.0.0.1:{self.port}/postgres"
 
     def _as_owner(self):

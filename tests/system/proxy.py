@@ -2,14 +2,14 @@
 
     proxy = Proxy(postgres.port)             # forwards everything, on a port of its own
     proxy.uri(postgres.uri)                  # the same connection string, through it
-    proxy.freeze(), proxy.thaw()             # swallows everything, without an end of any connection; new ones are taken and hear nothing
+    proxy.freeze(), proxy.thaw()             # swallows everything and ends no connection; new ones hear nothing
     proxy.cut()                              # every connection ends at once
-    proxy.lose_answer_to(b"rows_1\\0")        # the next request with these bytes arrives, and then its connection ends: no answer
+    proxy.lose_answer_to(b"rows_1\\0")        # the next request with these bytes arrives; then its connection ends
     proxy.lost                               # how many answers were lost so
     proxy.hold(b"Tally.Publish")             # the next request with these bytes stays here, and its connection with it,
     proxy.is_held, proxy.release()           # until then
-    proxy.strand(b"COMMIT\\0")               # the next request with these bytes is lost: the client's connection ends, and the server
-    proxy.stranded, proxy.release()          # learns of it only then; how many there were
+    proxy.strand(b"COMMIT\\0")               # the next request with these bytes is lost: its connection ends, and
+    proxy.stranded, proxy.release()          # the server learns of it only then; how many there were
     proxy.heard                              # with is_listening: everything that the server has answered
     proxy.close()
 """

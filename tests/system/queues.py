@@ -19,9 +19,11 @@ def count_messages(daemon, queue):
     if status != 200:
         assert "QueueDoesNotExist" in answer["__type"], answer
         return 0
-    return sum(int(answer["Attributes"]["ApproximateNumberOfMessages" + state]) for state in ("", "NotVisible", "Delayed"))
+    return sum(int(answer["Attributes"]["ApproximateNumberOfMessages" + state])
+               for state in ("", "NotVisible", "Delayed"))
 
 
 def count_visible(daemon, queue):
-    attributes = daemon.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue, "AttributeNames": ["All"]})[1]["Attributes"]
+    attributes = (
+        daemon.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue, "AttributeNames": ["All"]})[1]["Attributes"])
     return int(attributes["ApproximateNumberOfMessages"])

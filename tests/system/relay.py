@@ -24,8 +24,8 @@ UID = "Tally.OutboxId"
 class Relay:
     def __init__(self, endpoint, source, sink, *options, name="relay", **environment):
         self.name = name
-        self.command = [*WRAPPER, str(BIN / "tally"), "relay", "run", "--source", source, "--sink", sink, "--name", name,
-                        *map(str, options)]
+        self.command = [*WRAPPER, str(BIN / "tally"), "relay", "run", "--source", source, "--sink", sink, "--name",
+                        name, *map(str, options)]
         self.environment = clean_environment(TALLY_ENDPOINT=endpoint, **environment)
         self.process = None
         self.lines = []
@@ -123,8 +123,8 @@ class Relay:
 @functools.cache
 def outbox_schema(kind, *options):
     """As `tally relay schema` prints it; kind: postgres or sqlite."""
-    done = subprocess.run([str(BIN / "tally"), "relay", "schema", "--type", kind, *options], capture_output=True, text=True,
-                          env=clean_environment())
+    done = subprocess.run([str(BIN / "tally"), "relay", "schema", "--type", kind, *options], capture_output=True,
+                          text=True, env=clean_environment())
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -167,8 +167,8 @@ class Message:
 
 
 def drain(daemon, queue, count=None, seconds=20):
-    """Receives and deletes: until `count` messages have come, and then whatever else is there, so that a copy is seen; without a
-    count what is there now. In the order of their arrival."""
+    """Receives and deletes: until `count` messages have come, and then whatever else is there, so that a copy is seen;
+    without a count what is there now. In the order of their arrival."""
     connection = Connection(daemon.port)
     deadline = time.monotonic() + seconds * PATIENCE
     messages = []

@@ -1,8 +1,8 @@
 """SQS in its two forms behind one call: AWS JSON 1.0, and AWS Query, which sends form fields and answers XML.
 
 client.call("SendMessage", QueueUrl="q", MessageBody="a") gives the same Python values whichever form it speaks. What a
-parameter or a reply field is in Query stands in the two tables below. Source: SQS API reference, and the last service model
-with the protocol "query"."""
+parameter or a reply field is in Query stands in the two tables below. Source: SQS API reference, and the last service
+model with the protocol "query"."""
 
 import urllib.parse
 import xml.etree.ElementTree as tree
@@ -13,10 +13,10 @@ from wire import Connection
 # How much longer than on bare metal an answer may take, where a test is about that.
 SLOWNESS = 10 if PATIENCE > 1 or {"asan", "tsan"} & set(BIN.parts) else 1
 
-ACTIONS = """AddPermission CancelMessageMoveTask ChangeMessageVisibility ChangeMessageVisibilityBatch CreateQueue DeleteMessage
-    DeleteMessageBatch DeleteQueue GetQueueAttributes GetQueueUrl ListDeadLetterSourceQueues ListMessageMoveTasks ListQueueTags
-    ListQueues PurgeQueue ReceiveMessage RemovePermission SendMessage SendMessageBatch SetQueueAttributes StartMessageMoveTask
-    TagQueue UntagQueue""".split()
+ACTIONS = """AddPermission CancelMessageMoveTask ChangeMessageVisibility ChangeMessageVisibilityBatch CreateQueue
+    DeleteMessage DeleteMessageBatch DeleteQueue GetQueueAttributes GetQueueUrl ListDeadLetterSourceQueues
+    ListMessageMoveTasks ListQueueTags ListQueues PurgeQueue ReceiveMessage RemovePermission SendMessage
+    SendMessageBatch SetQueueAttributes StartMessageMoveTask TagQueue UntagQueue""".split()
 
 NAMESPACE = "{http://queue.amazonaws.com/doc/2012-11-05/}"
 
@@ -77,10 +77,11 @@ def form(action, parameters):
     return urllib.parse.urlencode(pairs, errors="surrogatepass")
 
 
-# --- replies -----------------------------------------------------------------------------------------------------------
+# --- replies ----------------------------------------------------------------------------------------------------------
 
 # element of a reply: (member, how to read it)
-NUMBERS = {"ApproximateNumberOfMessagesMoved", "ApproximateNumberOfMessagesToMove", "MaxNumberOfMessagesPerSecond", "StartedTimestamp"}
+NUMBERS = {"ApproximateNumberOfMessagesMoved", "ApproximateNumberOfMessagesToMove", "MaxNumberOfMessagesPerSecond",
+           "StartedTimestamp"}
 REPLY_LISTS = {
     "QueueUrl": {"ListQueues": "QueueUrls", "ListDeadLetterSourceQueues": "queueUrls"},
     "Message": "Messages",
@@ -90,7 +91,8 @@ REPLY_LISTS = {
     "ChangeMessageVisibilityBatchResultEntry": "Successful",
     "ListMessageMoveTasksResultEntry": "Results",
 }
-REPLY_MAPS = {"Attribute": ("Attributes", "Name"), "MessageAttribute": ("MessageAttributes", "Name"), "Tag": ("Tags", "Key")}
+REPLY_MAPS = {"Attribute": ("Attributes", "Name"), "MessageAttribute": ("MessageAttributes", "Name"),
+              "Tag": ("Tags", "Key")}
 
 
 def strip(element):
@@ -154,7 +156,8 @@ class Json:
         self.line.close()
 
     def send(self, action, parameters):
-        return self.line.call(f"AmazonSQS.{action}", {name: value for name, value in parameters.items() if value is not None})
+        return self.line.call(f"AmazonSQS.{action}",
+                              {name: value for name, value in parameters.items() if value is not None})
 
     def call(self, action, **parameters):
         answer = self.send(action, parameters)
@@ -185,7 +188,8 @@ class Query:
 
     def post(self, body, path="/"):
         body = body if isinstance(body, bytes) else body.encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded; charset=utf-8\r\n"
+        head = (f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded; "
+                "charset=utf-8\r\n")
         self.line.write(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         return self.line.answer()
 
@@ -223,7 +227,7 @@ def read(action, answer):
 FORMS = {"json": Json, "query": Query}
 
 
-# --- a client for tests ----------------------------------------------------------------------------------------------------
+# --- a client for tests -----------------------------------------------------------------------------------------------
 
 
 class Sqs:
@@ -252,7 +256,8 @@ class Sqs:
         except Refused as refusal:
             assert code is None or refusal.code == code, refusal
             assert refusal.message, refusal
-            assert message is None or (message(refusal.message) if callable(message) else refusal.message == message), refusal
+            assert message is None or (
+                message(refusal.message) if callable(message) else refusal.message == message), refusal
             return refusal
         raise AssertionError(f"{action} {parameters} was not refused: {answer}")
 
@@ -281,14 +286,17 @@ class Sqs:
             self.call("DeleteMessage", QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
 
     def change(self, queue, message, seconds):
-        self.call("ChangeMessageVisibility", QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=seconds)
+        self.call("ChangeMessageVisibility", QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"],
+                  VisibilityTimeout=seconds)
 
     def attributes(self, queue, *names):
-        return self.call("GetQueueAttributes", QueueUrl=queue, AttributeNames=list(names or ["All"])).get("Attributes", {})
+        return self.call("GetQueueAttributes", QueueUrl=queue,
+                         AttributeNames=list(names or ["All"])).get("Attributes", {})
 
     def counts(self, queue):
         """(visible, in flight, delayed)."""
-        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"]
+        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
+                 "ApproximateNumberOfMessagesDelayed"]
         shown = self.attributes(queue, *names)
         return tuple(int(shown[name]) for name in names)
 

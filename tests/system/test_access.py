@@ -39,7 +39,8 @@ def ok(daemon, key, action, parameters=None):
 def refused(daemon, key, error, action, parameters=None):
     """The text of the refusal, which must have that name."""
     status, answer = call(daemon, key, action, parameters)
-    assert status >= 400 and answer["__type"].split("#")[1].removesuffix("Exception") == error, f"{key} {action}: {status} {answer}"
+    assert status >= 400 and answer["__type"].split("#")[1].removesuffix("Exception") == error, (
+        f"{key} {action}: {status} {answer}")
     return answer["message"]
 
 
@@ -52,7 +53,8 @@ def table_of_docs():
 
 
 def table_of_code():
-    row = r'\{"(?:AmazonSQS|Tally)\.(\w+)",\s*REPLY_\w+,\s*\w+,\s*RIGHT_(\w+),\s*(?:NULL|"\w+"),\s*GROWTH_\w+,\s*REACH_(\w+)\}'
+    row = (r'\{"(?:AmazonSQS|Tally)\.(\w+)",\s*REPLY_\w+,\s*\w+,\s*RIGHT_(\w+),\s*(?:NULL|"\w+"),\s*'
+           r'GROWTH_\w+,\s*REACH_(\w+)\}')
     text = (ROOT / "src" / "api" / "actions.c").read_text()
     rows = {action: (right.lower(), reach.lower()) for action, right, reach in re.findall(row, text)}
     assert len(rows) == text.count('{"'), "a row that this test can't read"
@@ -267,7 +269,8 @@ def test_the_table_of_the_docs_is_that_of_the_code():
 
 
 def is_about_access(answer):
-    return answer.get("__type", "").endswith("#AccessDeniedException") or "within the queues of this credential" in answer.get("message", "")
+    return (answer.get("__type", "").endswith("#AccessDeniedException")
+            or "within the queues of this credential" in answer.get("message", ""))
 
 
 @pytest.mark.parametrize("action", sorted(CELLS))
@@ -279,7 +282,8 @@ def test_an_action_out_of_reach_is_refused_and_changes_nothing(world_out, action
     for key in [*KEYS, "MINE"]:
         status, answer = call(world_out.daemon, key, target_of(action), parameters)
         if action in LISTS:
-            assert status == 200 and "bank" not in json.dumps(answer) and LISTS[action] in json.dumps(answer), f"{key}: {answer}"
+            assert (status == 200 and "bank" not in json.dumps(answer)
+                    and LISTS[action] in json.dumps(answer)), f"{key}: {answer}"
             assert not re.search("mixed|loose|parent|child", json.dumps(answer)), f"{key}: {answer}"
             continue
         assert status >= 400, f"{key} {action}: {answer}"
@@ -511,7 +515,8 @@ def test_a_failure_does_not_name_a_dead_letter_queue_out_of_reach(world):
 
 
 HIDDEN = (
-    "It waits for something that this credential may not see: it has ended, or it has to do with queues that the credential does not cover."
+    "It waits for something that this credential may not see: it has ended, "
+    "or it has to do with queues that the credential does not cover."
 )
 
 
@@ -728,7 +733,8 @@ def test_a_feed_that_waits_ends_when_its_credential_would_be_refused(guarded, cr
 def test_a_feed_of_a_pool_that_sends_elsewhere_now_is_not_told_what_comes(guarded):
     for name in "mine-one", "bank-one":
         ok(guarded, "BOSS", "CreateQueue", {"QueueName": name})
-    ok(guarded, "BOSS", "Tally.CreatePool", {"PoolName": "pool", "Matcher": "external", "ResultQueueUrl": url_of("mine-one")})
+    ok(guarded, "BOSS", "Tally.CreatePool",
+       {"PoolName": "pool", "Matcher": "external", "ResultQueueUrl": url_of("mine-one")})
     feed = Waiting(guarded, "MINER", "Tally.FeedTickets", {"PoolName": "pool", "From": 1, "WaitTimeSeconds": 20})
     ok(guarded, "BOSS", "Tally.UpdatePool", {"PoolName": "pool", "ResultQueueUrl": url_of("bank-one")})
     ok(guarded, "BOSS", "Tally.OfferTickets", {"PoolName": "pool", "Tickets": [{"TicketId": "t"}]})

@@ -1,5 +1,5 @@
-"""Who asks, and what they may: signatures in both wire forms, rights, patterns, namespaces and policies, and the file of
-credentials. Signed by boto3 where it can, and by a signer of our own where something has to be wrong."""
+"""Who asks, and what they may: signatures in both wire forms, rights, patterns, namespaces and policies, and the file
+of credentials. Signed by boto3 where it can, and by a signer of our own where something has to be wrong."""
 
 import base64
 import hashlib
@@ -222,7 +222,8 @@ def test_a_token_must_be_the_credentials_own(guarded):
     assert ask(guarded, "json", "ListQueues", headers={"X-Amz-Security-Token": "passed over"}).status == 200
 
 
-@pytest.mark.parametrize("mode, key, more", [("send", "BOSS", {}), ("life", "TOKEN", {"AWS_SESSION_TOKEN": "session/one=="})])
+@pytest.mark.parametrize("mode, key, more",
+                         [("send", "BOSS", {}), ("life", "TOKEN", {"AWS_SESSION_TOKEN": "session/one=="})])
 def test_bench_signs_what_it_sends(guarded, mode, key, more):
     tool = Tally(guarded.endpoint)
     short = ("bench", "--mode", mode, "--connections", "4", "--seconds", "1")
@@ -487,7 +488,8 @@ def test_rows_that_the_caller_may_not_publish_are_blocked(guarded):
         ok(guarded, "BOSS", "CreateQueue", {"QueueName": name})
         ok(guarded, "BOSS", "SendMessage", {"QueueUrl": url_of(name), "MessageBody": "m"})
     uuid = "00000000-0000-4000-8000-00000000000%d"
-    handles = [ok(guarded, "BOSS", "ReceiveMessage", {"QueueUrl": url_of(name)})["Messages"][0]["ReceiptHandle"] for name in ("shop-1", "bank")]
+    handles = [ok(guarded, "BOSS", "ReceiveMessage", {"QueueUrl": url_of(name)})["Messages"][0]["ReceiptHandle"]
+               for name in ("shop-1", "bank")]
     for i, (key, blocked) in enumerate([("SHOP", [2, 3, 5]), ("WRITER", [3, 4, 5])]):
         claim = {"Publisher": uuid % i, "Epoch": 1, "Owner": uuid % 9}
         rows = [
@@ -502,7 +504,8 @@ def test_rows_that_the_caller_may_not_publish_are_blocked(guarded):
         assert [(result["Id"], result["Status"]) for result in results] == [(k, "blocked") for k in blocked], results
         codes = {result["Code"] for result in results}
         assert codes == {"AccessDenied", "AWS.SimpleQueueService.NonExistentQueue"}
-    assert OURS in denied(guarded, "GUEST", "Tally.Publish", {**claim, "Batch": 2, "ConfirmedBatch": 0, "Rows": [{"QueueUrl": url_of("bank")}], "QueueUrl": url_of("bank")})
+    assert OURS in denied(guarded, "GUEST", "Tally.Publish", {
+        **claim, "Batch": 2, "ConfirmedBatch": 0, "Rows": [{"QueueUrl": url_of("bank")}], "QueueUrl": url_of("bank")})
 
 
 def test_patterns_bound_the_queues_wherever_one_is_named(guarded):
@@ -511,7 +514,8 @@ def test_patterns_bound_the_queues_wherever_one_is_named(guarded):
     schedule = {"Name": "rent", "Cron": "* * * * *", "MessageBody": "m"}
     ok(guarded, "BOSS", "Tally.PutSchedule", {**schedule, "QueueUrl": url_of("bank")})
     ok(guarded, "BOSS", "Tally.CreatePool", {"PoolName": "loans", "ResultQueueUrl": url_of("bank")})
-    ok(guarded, "BOSS", "Tally.CreatePool", {"PoolName": "late", "ResultQueueUrl": url_of("shop-1"), "OnExpiryQueueUrl": url_of("bank")})
+    ok(guarded, "BOSS", "Tally.CreatePool",
+       {"PoolName": "late", "ResultQueueUrl": url_of("shop-1"), "OnExpiryQueueUrl": url_of("bank")})
     ok(guarded, "SHOP", "Tally.CreatePool", {"PoolName": "mine", "ResultQueueUrl": url_of("shop-1")})
     names = [url.split("/")[-1] for url in ok(guarded, "SHOP", "ListQueues")["QueueUrls"]]
     assert names == ["common", "shop-1", "shop-2"]
@@ -559,7 +563,8 @@ def test_patterns_bound_the_queues_wherever_one_is_named(guarded):
         ("StartMessageMoveTask", {"SourceArn": arn("shop-1"), "DestinationArn": arn("bank")}),
         ("CancelMessageMoveTask", {"TaskHandle": task_handle}),
         ("Tally.CreatePool", {"PoolName": "new", "ResultQueueUrl": url_of("bank")}),
-        ("Tally.CreatePool", {"PoolName": "new", "ResultQueueUrl": url_of("shop-1"), "OnExpiryQueueUrl": url_of("bank")}),
+        ("Tally.CreatePool",
+         {"PoolName": "new", "ResultQueueUrl": url_of("shop-1"), "OnExpiryQueueUrl": url_of("bank")}),
         ("Tally.UpdatePool", {"PoolName": "mine", "ResultQueueUrl": url_of("bank")}),
     ]:
         assert "does not cover" in denied(guarded, "SHOP", action, parameters)
@@ -582,7 +587,8 @@ def test_patterns_bound_the_queues_wherever_one_is_named(guarded):
     assert len(ok(guarded, "BOSS", "Tally.ListSchedules")["Schedules"]) == 1
     assert [pool["PoolName"] for pool in ok(guarded, "SHOP", "Tally.ListPools")["Pools"]] == ["mine"]
     assert len(ok(guarded, "BOSS", "Tally.ListPools")["Pools"]) == 3
-    assert ok(guarded, "SHOP", "Tally.OfferTickets", {"PoolName": "mine", "Tickets": [{"TicketId": "t"}]})["Results"][0]["Status"] == "waiting"
+    assert ok(guarded, "SHOP", "Tally.OfferTickets",
+              {"PoolName": "mine", "Tickets": [{"TicketId": "t"}]})["Results"][0]["Status"] == "waiting"
     ok(guarded, "SHOP", "CreateQueue", {"QueueName": "shop-3"})
     missing = call(guarded, "SHOP", "SendMessage", {**message, "QueueUrl": url_of("shop-9")})[1]
     assert missing["__type"].endswith("#QueueDoesNotExist")
@@ -694,7 +700,8 @@ def test_receives_that_wait_outlive_a_new_file_with_their_credential(guarded, cr
     answers = []
     waiting = threading.Thread(target=lambda: answers.append(guarded.request("POST", "/", body, own)))
     waiting.start()
-    wait_until(lambda: b'tally_receives_waiting{namespace="000000000000"} 1' in guarded.request("GET", "/metrics")[2], what="the receive")
+    wait_until(lambda: b'tally_receives_waiting{namespace="000000000000"} 1' in guarded.request("GET", "/metrics")[2],
+               what="the receive")
     credentials.write_text(f"BOSS boss-secret {OURS} read,write,admin\nREADER reader-secret {OURS} read\n")
     hang_up(guarded, "in force: 2.")
     ok(guarded, "BOSS", "SendMessage", {**Q, "MessageBody": "m"})

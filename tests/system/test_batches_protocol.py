@@ -87,8 +87,10 @@ def tally(daemon):
 
 def test_create_is_idempotent_and_other_arguments_are_refused(tally):
     """Idempotent: the same id and the same arguments answer the same; other arguments: BatchAlreadyExists."""
-    target = {"QueueUrl": tally.results, "MessageBody": "done", "MessageAttributes": {"a": {"DataType": "Number", "StringValue": "1"}}}
-    arguments = {"BatchId": "b", "Total": 3, "Tracking": "exact", "OnComplete": target, "ExpiresAfterSeconds": 1000, "RetentionSeconds": 500}
+    target = {"QueueUrl": tally.results, "MessageBody": "done",
+              "MessageAttributes": {"a": {"DataType": "Number", "StringValue": "1"}}}
+    arguments = {"BatchId": "b", "Total": 3, "Tracking": "exact", "OnComplete": target, "ExpiresAfterSeconds": 1000,
+                 "RetentionSeconds": 500}
     for _ in range(3):
         assert tally("CreateBatch", **arguments) == {"BatchId": "b", "State": "open"}
     for other in [
@@ -174,7 +176,8 @@ def test_on_a_sealed_batch_nothing_can_be_added(tally):
     assert tally.refused("AddUnits", BatchId="b", Units=["x"]) == "BatchSealed"
     answer = tally.line.call(
         "AmazonSQS.SendMessage",
-        {"QueueUrl": tally.jobs, "MessageBody": "a", "MessageAttributes": {"Tally.Batch": {"DataType": "String", "StringValue": "b"}}},
+        {"QueueUrl": tally.jobs, "MessageBody": "a",
+         "MessageAttributes": {"Tally.Batch": {"DataType": "String", "StringValue": "b"}}},
     )
     assert (answer.status, answer.json()["__type"]) == (400, "com.tally#BatchSealed")
     assert tally.receive() == []
@@ -198,7 +201,8 @@ def test_an_unknown_unit_records_nothing(tally):
     tally("AddUnits", BatchId="b", Count=2)
     message = tally.send("b")
     for unknown in ["2", "-1", "00", "x", message["MessageId"]]:
-        assert tally.refused("CompleteUnits", BatchId="b", Units=[{"Unit": "0"}, {"Unit": unknown}]) == "UnitDoesNotExist"
+        assert (tally.refused("CompleteUnits", BatchId="b", Units=[{"Unit": "0"}, {"Unit": unknown}])
+                == "UnitDoesNotExist")
     assert tally.counts("b") == [3, 0, 0, 0, 3]
 
 
@@ -308,7 +312,8 @@ def test_the_completion_message_as_given(tally):
         "QueueUrl": tally.results,
         "MessageBody": "Grüße 🎉",
         "MessageGroupId": "group-1",
-        "MessageAttributes": {"kind": {"DataType": "String", "StringValue": "import"}, "n": {"DataType": "Number", "StringValue": "7"}},
+        "MessageAttributes": {"kind": {"DataType": "String", "StringValue": "import"},
+                              "n": {"DataType": "Number", "StringValue": "7"}},
     }
     tally("CreateBatch", BatchId="b", OnComplete=target)
     tally("SealBatch", BatchId="b")
@@ -351,7 +356,8 @@ def test_on_success_is_sent_only_then(tally):
 
 def test_on_first_failure_is_sent_once_at_the_first_failed_unit(tally):
     """OnFirstFailure once, at the first failed unit."""
-    targets = {name: {"QueueUrl": tally.results, "MessageBody": name} for name in ["OnComplete", "OnSuccess", "OnFirstFailure"]}
+    targets = {name: {"QueueUrl": tally.results, "MessageBody": name}
+               for name in ["OnComplete", "OnSuccess", "OnFirstFailure"]}
     tally("CreateBatch", BatchId="b", **targets)
     tally("AddUnits", BatchId="b", Count=4)
     tally.complete("b", "0")
@@ -404,7 +410,8 @@ def test_xor_completes_with_the_seal_and_value_zero(tally):
 
 
 def test_a_request_token_toggles_once(tally):
-    """A RequestToken is remembered for the life of the batch, so that a repeat after a lost reply does not toggle twice."""
+    """A RequestToken is remembered for the life of the batch, so that a repeat after a lost reply does not toggle
+    twice."""
     tally("CreateBatch", BatchId="b", Tracking="xor")
     for _ in range(4):
         assert xor(tally, "b", 7, "t") == {"Zero": False, "Completed": False}
@@ -425,12 +432,13 @@ def test_xor_counts_must_be_equal_where_they_are_given(tally):
     assert (described["Total"], described["Remaining"], described["Status"]) == (2, 0, "succeeded")
 
 
-# --- Sealing, cancelling, describing ------------------------------------------------------------------------------------
+# --- Sealing, cancelling, describing ----------------------------------------------------------------------------------
 
 
 def test_cancelled_units_are_never_delivered_again(tally):
     """The units not yet ended are cancelled, their messages never delivered again; completes with status cancelled."""
-    tally("CreateBatch", BatchId="b", OnComplete={"QueueUrl": tally.results}, OnSuccess={"QueueUrl": tally.results, "MessageBody": "no"})
+    tally("CreateBatch", BatchId="b", OnComplete={"QueueUrl": tally.results},
+          OnSuccess={"QueueUrl": tally.results, "MessageBody": "no"})
     tally("AddUnits", BatchId="b", Count=2)
     tally.complete("b", "0")
     for delay in [0, 0, 0, 1]:
@@ -468,7 +476,7 @@ def test_describe_has_the_fields_of_each_state(tally):
     assert set(tally.describe("silent")) == always | {"SealedAt", "CompletedAt", "Status"}
 
 
-# --- Lists --------------------------------------------------------------------------------------------------------------
+# --- Lists ------------------------------------------------------------------------------------------------------------
 
 
 def pages(tally, action, key, **body):
@@ -494,9 +502,11 @@ def test_lists_of_batches_page_and_filter(tally):
     assert len(set(names)) == 25
     one = everything[0][0]
     assert one == tally.describe(one["BatchId"])
-    odd = [batch["BatchId"] for page in pages(tally, "ListBatches", "Batches", MaxResults=3, Prefix="odd-") for batch in page]
+    odd = [batch["BatchId"] for page in pages(tally, "ListBatches", "Batches", MaxResults=3, Prefix="odd-")
+           for batch in page]
     assert odd == [f"odd-{number:02}" for number in range(1, 25, 2)]
-    completed = [batch["BatchId"] for page in pages(tally, "ListBatches", "Batches", MaxResults=2, State="completed") for batch in page]
+    completed = [batch["BatchId"] for page in pages(tally, "ListBatches", "Batches", MaxResults=2, State="completed")
+                 for batch in page]
     assert sorted(completed) == ["even-00", "even-10", "even-20", "odd-05", "odd-15"]
     assert len(tally("ListBatches")["Batches"]) == 25 and "NextToken" not in tally("ListBatches")
 
@@ -515,7 +525,9 @@ def test_lists_of_units_page_and_filter(tally):
     assert sorted(keys) == sorted([*map(str, range(20)), "x", "y", "z", sent])
 
     def keys_of(state):
-        return sorted(unit["Unit"] for page in pages(tally, "ListUnits", "Units", BatchId="b", MaxResults=4, State=state) for unit in page)
+        return sorted(unit["Unit"]
+                      for page in pages(tally, "ListUnits", "Units", BatchId="b", MaxResults=4, State=state)
+                      for unit in page)
 
     assert keys_of("succeeded") == sorted(map(str, range(0, 20, 2)))
     assert keys_of("failed") == ["y"]
@@ -540,7 +552,7 @@ def test_only_completed_batches_can_be_deleted(tally):
     assert tally("CreateBatch", BatchId="b", Total=9) == {"BatchId": "b", "State": "open"}
 
 
-# --- Time ---------------------------------------------------------------------------------------------------------------
+# --- Time -------------------------------------------------------------------------------------------------------------
 
 
 def test_retention_deletes_a_batch_by_itself_and_never_before_completion(tally):
@@ -576,16 +588,18 @@ def test_an_expired_batch_completes_as_expired(tally):
     assert tally.refused("AddUnits", BatchId="open", Units=["x"]) == "BatchSealed"
 
 
-# --- Parents ------------------------------------------------------------------------------------------------------------
+# --- Parents ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_parent_counts_each_child_as_one_unit(tally):
-    """A parent batch counts each child batch as one unit, which ends when the child's completion message has been deleted
-    (or at once where it has none)."""
+    """A parent batch counts each child batch as one unit, which ends when the child's completion message has been
+    deleted (or at once where it has none)."""
     tally("CreateBatch", BatchId="parent", OnComplete={"QueueUrl": tally.results, "MessageBody": "all done"})
     tally("CreateBatch", BatchId="silent", Parent="parent")
-    tally("CreateBatch", BatchId="loud", Parent="parent", OnComplete={"QueueUrl": tally.jobs, "MessageBody": "child done"})
-    tally("CreateBatch", BatchId="loud", Parent="parent", OnComplete={"QueueUrl": tally.jobs, "MessageBody": "child done"})
+    tally("CreateBatch", BatchId="loud", Parent="parent",
+          OnComplete={"QueueUrl": tally.jobs, "MessageBody": "child done"})
+    tally("CreateBatch", BatchId="loud", Parent="parent",
+          OnComplete={"QueueUrl": tally.jobs, "MessageBody": "child done"})
     assert tally.counts("parent") == [2, 0, 0, 0, 2]
     units = tally("ListUnits", BatchId="parent")["Units"]
     assert sorted(unit["BatchId"] for unit in units) == ["loud", "silent"]

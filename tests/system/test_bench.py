@@ -20,9 +20,9 @@ from harness import measure, report, rounds  # noqa: E402
 
 PROGRAMS = ROOT / "build" / "release" / "bench"
 PEERS = {"nginx": "nginx", "redis-server": "redis", "beanstalkd": "beanstalkd"}
-QUEUES = {"redis.streams": "redis-server", "nats": "nats-server", "rabbitmq": "rabbitmq-server", "rabbitmq.quorum": "rabbitmq-server",
-          "rabbitmq.v2": "rabbitmq-server",
-          "postgresql": None, "graphile": None, "pgboss": None, "bullmq": "redis-server"}
+QUEUES = {"redis.streams": "redis-server", "nats": "nats-server", "rabbitmq": "rabbitmq-server",
+          "rabbitmq.quorum": "rabbitmq-server", "rabbitmq.v2": "rabbitmq-server", "postgresql": None, "graphile": None,
+          "pgboss": None, "bullmq": "redis-server"}
 
 
 @pytest.fixture(scope="module")
@@ -31,18 +31,21 @@ def results():
     if WRAPPER:
         pytest.skip("measures nothing under a wrapper")
     if (PROGRAMS.parent / "build.ninja").exists():
-        subprocess.run(["ninja", "-C", PROGRAMS.parent, "--quiet", "bench/load", "bench/echo", "bench/sigv4"], check=False)
+        subprocess.run(["ninja", "-C", PROGRAMS.parent, "--quiet", "bench/load", "bench/echo", "bench/sigv4"],
+                       check=False)
     with tempfile.TemporaryDirectory(prefix="tally-bench-") as folder:
         yield run_quick(pathlib.Path(folder))
 
 
 def run_quick(folder, *options):
     folder.chmod(0o711)  # PostgreSQL, another user, must reach it
-    command = [ROOT / "bench" / "run", "--quick", "--folder", folder, "--programs", PROGRAMS, "--tallyd", BIN / "tallyd", *options]
+    command = [ROOT / "bench" / "run", "--quick", "--folder", folder, "--programs", PROGRAMS, "--tallyd",
+               BIN / "tallyd", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=480, check=False)
     assert done.returncode == 0, done.stderr
     assert not list(folder.glob("data-*")), "the data folder is left behind"
-    return {**json.loads((folder / "results.json").read_text()), "printed": done.stdout, "chart": (folder / "jobs.svg").read_text()}
+    return {**json.loads((folder / "results.json").read_text()), "printed": done.stdout,
+            "chart": (folder / "jobs.svg").read_text()}
 
 
 def is_installed(program):
@@ -50,7 +53,8 @@ def is_installed(program):
 
 
 def peer_of(results, key):
-    """A peer's figures. It is another project's server on a busy machine: one that fails is measured once more, alone."""
+    """A peer's figures. It is another project's server on a busy machine: one that fails is measured once more,
+    alone."""
     load = results["measured"][key]
     if not load["problem"] or "isn't there" in load["problem"]:
         return load
@@ -75,12 +79,13 @@ def test_a_peer_has_a_figure_or_is_named_as_missing(results):
 
 
 def test_a_queue_beside_tally_has_a_figure_or_says_what_is_missing(results):
-    """RabbitMQ, NATS, PostgreSQL and the libraries come with ./setup bench; where one is there, its run must be right."""
+    """RabbitMQ, NATS, PostgreSQL and the libraries come with ./setup bench; where one is there, its run must be
+    right."""
     for key, program in QUEUES.items():
         load = peer_of(results, key)
         if load["problem"]:
-            assert "isn't there" in load["problem"] and (program is None or program in load["problem"] or key == "bullmq"), \
-                f"{key}: {load['problem']}"
+            assert "isn't there" in load["problem"] and (
+                program is None or program in load["problem"] or key == "bullmq"), f"{key}: {load['problem']}"
         else:
             assert load["messages_per_s"] > 0, key
         assert load["durability"] in ("synced", "page cache"), key
@@ -91,14 +96,17 @@ def test_the_chart_shows_every_queue_that_was_measured(results):
     words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert words[0].startswith("Completed jobs per second")
     assert "Tally, 10 in a request" in words and f"{results['measured']['life']['messages_per_s']:,.0f}" in words
-    for key, label in (("nats", "NATS JetStream"), ("rabbitmq", "RabbitMQ, classic queue"), ("bullmq", "BullMQ on Redis")):
+    for key, label in (("nats", "NATS JetStream"), ("rabbitmq", "RabbitMQ, classic queue"),
+                       ("bullmq", "BullMQ on Redis")):
         assert (label in words) == bool(results["measured"][key]["messages_per_s"]), label
 
 
 def test_the_page_has_the_instructions_that_are_written_down():
     who, counts = next(iter(json.loads((ROOT / "bench" / "instructions.json").read_text()).items()))
-    block = re.search("<!-- counts: .*? -->(.*?)<!-- end -->", (ROOT / "docs" / "performance.md").read_text(), re.DOTALL).group(1)
-    rows = {name: int(count.replace(",", "")) for name, count in re.findall(r"^\| (.+) \| ([\d,]+) \|$", block, re.MULTILINE)}
+    block = re.search("<!-- counts: .*? -->(.*?)<!-- end -->", (ROOT / "docs" / "performance.md").read_text(),
+                      re.DOTALL).group(1)
+    rows = {name: int(count.replace(",", ""))
+            for name, count in re.findall(r"^\| (.+) \| ([\d,]+) \|$", block, re.MULTILINE)}
     assert who in block and rows == counts
 
 
@@ -107,12 +115,14 @@ def test_publish_fills_the_page_about_performance(results, tmp_path):
     before = (ROOT / "docs" / "performance.md").read_text()
     document.write_text(before)
     (tmp_path / "results.json").write_text(json.dumps(results))
-    subprocess.run([ROOT / "bench" / "publish", "--results", tmp_path / "results.json", "--document", document, "--picture", picture,
-                    "--provisional", "It is a test."], check=True, capture_output=True)
+    subprocess.run([ROOT / "bench" / "publish", "--results", tmp_path / "results.json", "--document", document,
+                    "--picture", picture, "--provisional", "It is a test."],
+                   check=True, capture_output=True)
     text = document.read_text()
     assert "It is a test." in text and f"| {results['measured']['life']['messages_per_s']:,.0f} |" in text
     assert re.findall("<!-- .* -->", text) == re.findall("<!-- .* -->", before)
-    assert "index memory of a waiting message" in text and picture.read_text().replace(" (provisional)", "") == results["chart"]
+    assert ("index memory of a waiting message" in text
+            and picture.read_text().replace(" (provisional)", "") == results["chart"])
 
 
 def test_every_bar_of_the_design_has_a_row(results):
@@ -159,7 +169,8 @@ def test_the_backlog_is_counted_and_survives_kill_9(results):
     assert backlog["restart_warm_s"] > 0 and backlog["restart_cold_s"] > 0
     row = next(row for row in results["rows"] if row["name"] == "restart after kill -9")
     assert (row["value"], row["reference_value"]) == (backlog["restart_warm_s"], backlog["restart_cold_s"])
-    assert row["reference"].startswith("files not in the page cache") and row["reference"].endswith("bodies of 32 bytes")
+    assert (row["reference"].startswith("files not in the page cache")
+            and row["reference"].endswith("bodies of 32 bytes"))
 
 
 def test_order_and_dependencies_are_measured_and_counted(results):
@@ -193,7 +204,8 @@ def test_the_generator_states_its_ceiling(results):
 
 def rates(*figures, disturbed=()):
     """Runs of one load, a round each."""
-    return [{"round": at, "messages_per_s": figure, "others_share": 0.5 if at in disturbed else 0.0} for at, figure in enumerate(figures)]
+    return [{"round": at, "messages_per_s": figure, "others_share": 0.5 if at in disturbed else 0.0}
+            for at, figure in enumerate(figures)]
 
 
 def test_a_ratio_is_the_median_of_the_rounds_ratios():
@@ -253,9 +265,12 @@ def page_fixture(tmp_path):
         document = tmp_path / "performance.md"
         document.write_text((ROOT / "docs" / "performance.md").read_text())
         (tmp_path / "results.json").write_text(json.dumps({
-            "machine": {"cpu": "a", "cores": 2, "memory_gib": 1, "kernel": "b", "file_system": "c"}, "taken_at": "d", "notes": [],
-            "disk": {"syncs_per_s": 1, "latency_us": {"p50": 1, "p99": 1}}, "versions": {"commit": "e"}, "backlog": None, "parts": {},
-            "settings": {"connections": 64, "body": 200, "runs": 3, "turns": 5, "seconds": 2.5, "warm_up": 0.8, "backlog_body": 32},
+            "machine": {"cpu": "a", "cores": 2, "memory_gib": 1, "kernel": "b", "file_system": "c"}, "taken_at": "d",
+            "notes": [],
+            "disk": {"syncs_per_s": 1, "latency_us": {"p50": 1, "p99": 1}}, "versions": {"commit": "e"},
+            "backlog": None, "parts": {},
+            "settings": {"connections": 64, "body": 200, "runs": 3, "turns": 5, "seconds": 2.5, "warm_up": 0.8,
+                         "backlog_body": 32},
             "measured": measured, "rows": list(rows)}))
         subprocess.run([ROOT / "bench" / "publish", "--results", tmp_path / "results.json", "--document", document,
                         "--picture", tmp_path / "jobs.svg"], check=True, capture_output=True)
@@ -264,8 +279,8 @@ def page_fixture(tmp_path):
 
 
 def run_of(rate, p99=1.0, others=0.0, seconds=2.5):
-    return {"messages_per_s": rate, "requests_per_s": rate, "latency_us": {"p99": p99}, "server_cpu_us": p99, "generator_share": p99 / 1000,
-            "others_share": others, "seconds": seconds}
+    return {"messages_per_s": rate, "requests_per_s": rate, "latency_us": {"p99": p99}, "server_cpu_us": p99,
+            "generator_share": p99 / 1000, "others_share": others, "seconds": seconds}
 
 
 def test_the_page_shows_every_row_also_where_tally_is_behind(page):
@@ -274,11 +289,13 @@ def test_the_page_shows_every_row_also_where_tally_is_behind(page):
     memory = report.row("index memory of a waiting message", 102.0, "bytes", "Redis, body included", 35.0, "bytes")
     text = page({"send": entry("Tally, SendMessage", "Tally", run_of(80), run_of(90), run_of(100))}, [sends, memory])
     assert "| SendMessage | 90.00/s | bare group commit: 100.0/s | 0.90 x (0.80 to 1.00) | **behind** |" in text
-    assert "| index memory of a waiting message | 102.0 bytes | Redis, body included: 35.00 bytes | 2.91 x | **behind** |" in text
+    assert ("| index memory of a waiting message | 102.0 bytes | Redis, body included: "
+            "35.00 bytes | 2.91 x | **behind** |" in text)
 
 
 def test_a_disturbed_run_counts_for_no_figure_of_the_jobs(page):
-    text = page({"life": entry("lives", "Tally", run_of(100, p99=2), run_of(120, p99=4), run_of(110, p99=900, others=0.5))})
+    text = page(
+        {"life": entry("lives", "Tally", run_of(100, p99=2), run_of(120, p99=4), run_of(110, p99=900, others=0.5))})
     assert "| **Tally, 10 in a request** | synced | 110.0 | 100.0 to 120.0 | 3.00 | 3.00 | 0 % |" in text
 
 
@@ -310,5 +327,6 @@ def test_a_count_fails_that_is_higher_or_has_other_names_and_is_skipped_without_
 
 
 def test_the_page_names_whose_window_was_another(page):
-    text = page({"life": entry("lives", "Tally", run_of(100)), "bullmq": entry("BullMQ", "Redis", run_of(50, seconds=0.88))})
+    text = page(
+        {"life": entry("lives", "Tally", run_of(100)), "bullmq": entry("BullMQ", "Redis", run_of(50, seconds=0.88))})
     assert "2.5 s after 0.8 s (other windows: BullMQ on Redis 0.9 s). What" in text

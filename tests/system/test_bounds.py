@@ -1,5 +1,6 @@
-"""What bounds the memory of the daemon: memory-max, as clients, relays and a restart meet it, and that nothing of what comes and goes stays
-behind. tests/unit/api_memory_test.c asks the same of each kind of thing by itself, more exactly."""
+"""What bounds the memory of the daemon: memory-max, as clients, relays and a restart meet it, and that nothing of what
+comes and goes stays behind. tests/unit/api_memory_test.c asks the same of each kind of thing by itself, more
+exactly."""
 
 import contextlib
 import os
@@ -43,7 +44,8 @@ def ten(body="x"):
 
 def fill(daemon):
     with Connection(daemon.port) as connection:
-        while (answer := connection.call("AmazonSQS.SendMessageBatch", {"QueueUrl": "q", "Entries": ten()})).status == 200:
+        while ((answer := connection.call("AmazonSQS.SendMessageBatch", {"QueueUrl": "q", "Entries": ten()})).status
+               == 200):
             pass
         assert answer.status == 503
         assert answer.json()["__type"] == "com.tally#MemoryIsFull"
@@ -103,7 +105,8 @@ def test_an_sdk_repeats_a_send_that_was_refused_until_there_is_room(full, sessio
 
 def test_receives_deletes_and_leases_go_on_at_the_limit(full):
     with Connection(full.port) as connection:
-        taken = connection.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "q", "MaxNumberOfMessages": 2}).json()["Messages"]
+        taken = (
+            connection.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "q", "MaxNumberOfMessages": 2}).json()["Messages"])
         handle = {"QueueUrl": "q", "ReceiptHandle": taken[0]["ReceiptHandle"]}
         changed = connection.call("AmazonSQS.ChangeMessageVisibility", {**handle, "VisibilityTimeout": 60})
         assert changed.status == 200
@@ -120,7 +123,8 @@ def test_a_daemon_killed_at_the_limit_starts_again_and_says_that_it_is_above(ful
     full.options[full.options.index(str(LIMIT))] = str(LIMIT // 2)
     full.start()
     assert metric(full, "tally_messages") == count
-    line = re.search(r"tallyd: what the log holds takes (\d+) bytes of memory, and memory-max \(.*\) is (\d+)", full.error_text())
+    line = re.search(r"tallyd: what the log holds takes (\d+) bytes of memory, and memory-max \(.*\) is (\d+)",
+                     full.error_text())
     assert line and int(line[1]) > int(line[2]) == LIMIT // 2
     status, error = full.call("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": "x"})
     assert status == 503 and error["__type"] == "com.tally#MemoryIsFull"
@@ -276,7 +280,8 @@ def test_a_disk_that_stands_still_makes_requests_wait_and_not_the_memory_grow(da
 
 
 def test_what_is_due_is_done_though_clients_keep_a_slow_disk_busy(daemon_factory):
-    """90 of them, each with a send of 1 MB under way, are more than may wait for the disk; a receive's time ends all the same."""
+    """90 of them, each with a send of 1 MB under way, are more than may wait for the disk; a receive's time ends all
+    the same."""
     daemon = daemon_factory()
     disk = BrokenDisk(daemon, "pwrite", FAIL_SLOW_MS=4)
     make_queue(daemon, "q")
@@ -337,7 +342,8 @@ def test_the_count_is_what_the_process_grows_by(daemon):
 
 @own_memory_only
 def test_a_restart_needs_no_memory_for_its_snapshot_beside_what_it_makes_of_it(daemon_factory):
-    """What the daemon has read of the snapshot goes back to the system; tickets, because they have their bodies in it."""
+    """What the daemon has read of the snapshot goes back to the system; tickets, because they have their bodies in
+    it."""
     daemon = daemon_factory("--snapshot-bytes", "4MiB", "--snapshot-growth", "0").start()
     pool = Pool(daemon)
     for first in range(0, 600, 100):

@@ -83,10 +83,12 @@ const tries = {
   "form, parts": () => form(queue + "?Action=CreateQueue&QueueName=evil", "multipart/form-data", { a: "b" }),
   "form, GET": () => form(queue, "", { ...sent, "X-Amz-Signature": "0" }, "GET"),
   "fetch, blind": () => ask(queue, { method: "POST", mode: "no-cors", body: new URLSearchParams(sent) }),
-  "fetch, text": () => ask(base + "/?Action=CreateQueue&QueueName=evil", { method: "POST", mode: "no-cors", body: "a" }),
+  "fetch, text": () => ask(base + "/?Action=CreateQueue&QueueName=evil", {
+    method: "POST", mode: "no-cors", body: "a" }),
   "fetch, GET": () => ask(queue + "?Action=ReceiveMessage" + signature, { mode: "no-cors" }),
   "fetch, GET, alike": () => ask(queue + "?Action=ReceiveMessage" + signature),
-  "fetch, redirected": () => ask(control + "/redirect?" + encodeURIComponent(purge), { method: "POST", mode: "no-cors", body: "" }),
+  "fetch, redirected": () => ask(control + "/redirect?" + encodeURIComponent(purge), {
+    method: "POST", mode: "no-cors", body: "" }),
   "fetch, no referrer": () => ask(purge, { method: "POST", mode: "no-cors", body: "", referrerPolicy: "no-referrer" }),
   "fetch of /health": () => ask(base + "/health"),
   "fetch of /metrics": () => ask(base + "/metrics"),

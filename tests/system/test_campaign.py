@@ -33,7 +33,8 @@ def test_groups_keep_their_order_and_end_once_under_kills(program, tmp_path, sen
 
 
 def test_the_judge_sees_a_broken_order(program, tmp_path):
-    """The same on a queue without the strict order: a handle behind one that was given back still works, and is found out."""
+    """The same on a queue without the strict order: a handle behind one that was given back still works, and is found
+    out."""
     status, counted = run_program(
         program, tmp_path, "--groups", max(GROUPS // 4, 500), "--kill-every", 0, "--lease", PATIENCE, "--fail", 0.3,
         "--strict", "false",

@@ -181,12 +181,15 @@ def test_an_error_of_the_server_ends_with_status_1_and_its_code(tally):
 def test_a_queue_that_does_not_exist_is_named_and_the_most_alike_offered(tally):
     for name in ["orders", "Invoices", "line.fifo", "q"]:
         tally("queue", "create", name)
-    for wrong, meant in [("ordres", "orders"), ("Order", "orders"), ("INVOICE", "Invoices"), ("line", "line.fifo"), ("lines.fifo", "line.fifo")]:
-        for words in [("queue", "show", wrong), ("send", wrong, "a"), ("receive", wrong), ("queue", "purge", wrong, "--yes")]:
+    for wrong, meant in [("ordres", "orders"), ("Order", "orders"), ("INVOICE", "Invoices"), ("line", "line.fifo"),
+                         ("lines.fifo", "line.fifo")]:
+        for words in [("queue", "show", wrong), ("send", wrong, "a"), ("receive", wrong),
+                      ("queue", "purge", wrong, "--yes")]:
             done = tally(*words, status=None)
             if done.returncode == 2:  # this command asks for something else first
                 continue
-            assert done.returncode == 1 and f"has no queue '{wrong}'. Did you mean '{meant}'?" in done.err, (words, done.err)
+            assert done.returncode == 1 and f"has no queue '{wrong}'. Did you mean '{meant}'?" in done.err, (
+                words, done.err)
     assert json.loads(tally("queue", "show", "ordres", "--json", status=1).err)["didYouMean"] == "orders"
     done = tally("work", "--queue", "ordres", "--", "cat", status=1)
     assert "has no queue 'ordres'. Did you mean 'orders'?" in done.err
@@ -696,7 +699,8 @@ def test_batch_cancel(tally):
 
 def test_call_reaches_any_action(tally):
     assert "QueueUrl" in tally("call", "CreateQueue", '{"QueueName": "orders"}').out
-    sent = json.loads(tally("call", "AmazonSQS.SendMessage", "-", stdin='{"QueueUrl": "orders", "MessageBody": "x"}').out)
+    sent = json.loads(
+        tally("call", "AmazonSQS.SendMessage", "-", stdin='{"QueueUrl": "orders", "MessageBody": "x"}').out)
     assert sent["MD5OfMessageBody"] == hashlib.md5(b"x").hexdigest()
     assert "BatchDoesNotExist" in tally("call", "Tally.DescribeBatch", '{"BatchId": "nope"}', status=1).err
     assert tally("call", "PurgeQueue", '{"QueueUrl": "orders"}').out == "{}\n"
@@ -782,7 +786,8 @@ def test_requests_are_signed_when_keys_are_given(recorder):
     tool("call", "ListQueues", "{}")
     assert recorder.requests[0][0]["Authorization"] is None
 
-    tool.environment.update(AWS_ACCESS_KEY_ID="AKIDEXAMPLE", AWS_SECRET_ACCESS_KEY="wJalr/secret+", AWS_REGION="eu-west-1")
+    tool.environment.update(AWS_ACCESS_KEY_ID="AKIDEXAMPLE", AWS_SECRET_ACCESS_KEY="wJalr/secret+",
+                            AWS_REGION="eu-west-1")
     tool("call", "ListQueues", '{"MaxResults": 3}')
     headers, body = recorder.requests[1]
     scope, signed, signature = re.findall(r"=([^,\s]+)", headers["Authorization"])
@@ -806,7 +811,8 @@ def test_one_key_alone_is_refused(offline):
 
 
 class Dropper:
-    """A server that answers the first `good` requests on a connection with `answer`, then closes it without an answer."""
+    """A server that answers the first `good` requests on a connection with `answer`, then closes it without an
+    answer."""
 
     def __init__(self, good, answer):
         self.listener = socket.create_server(("127.0.0.1", 0))

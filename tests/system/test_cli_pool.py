@@ -1,4 +1,5 @@
-"""The commands for pools: `tally pool …`, `tally match`, and what `tally pool simulate` makes of the worked examples of the rule language."""
+"""The commands for pools: `tally pool …`, `tally match`, and what `tally pool simulate` makes of the worked examples of
+the rule language."""
 
 import json
 import xml.etree.ElementTree as tree
@@ -198,17 +199,20 @@ def test_what_show_prints_is_a_file_for_update_and_create(tally, duel, tmp_path)
     settings = ("Attributes", "Rules", "Size", "Pick", "ResultQueueUrl", "Matcher", "Verify", "WindowMilliseconds",
                 "TicketTtlSeconds", "ConfirmSeconds", "ResultsMax", "RetentionSeconds")
     assert [updated[name] for name in settings] == [created[name] for name in settings]
-    out = tally("pool", "simulate", "--rules", path, "--json", stdin=lines([{"t": 0, "attrs": {"mode": "r", "mmr": 1}}])).out
+    out = tally("pool", "simulate", "--rules", path, "--json",
+                stdin=lines([{"t": 0, "attrs": {"mode": "r", "mmr": 1}}])).out
     assert json.loads(out)["Expired"] == 1  # 77 s without an end of the recording
 
 
 @pytest.mark.parametrize("more, said", [
-    ({"rule": []}, 'a pool has no "rule"'), ({"Expand": []}, 'a pool has no "Expand"'), ({"Rules": []}, '"rules" and "Rules" say the same'),
+    ({"rule": []}, 'a pool has no "rule"'), ({"Expand": []}, 'a pool has no "Expand"'),
+    ({"Rules": []}, '"rules" and "Rules" say the same'),
     ({"TicketTtlSeconds": "1m", "ttl": None}, '"TicketTtlSeconds" and "ttl" say the same')])
 def test_a_file_with_what_no_pool_has_is_refused(tally, duel, tmp_path, more, said):
     path = tmp_path / "bad.json"
     path.write_text(json.dumps({**{name: value for name, value in DUEL.items() if name != "ttl"}, **more}))
-    for command in (("pool", "update", "duel"), ("pool", "create", "other"), ("pool", "simulate"), ("match", "--pool", "duel", "--once")):
+    for command in (("pool", "update", "duel"), ("pool", "create", "other"), ("pool", "simulate"),
+                    ("match", "--pool", "duel", "--once")):
         assert said in tally(*command, "--rules", path, status=None).err, command
     assert tally.json("pool", "show", "duel")[0]["RulesVersion"] == 1
 
@@ -218,7 +222,8 @@ def test_create_and_simulate_take_the_same_durations(tally, duel, tmp_path, ttl,
     path = tmp_path / "durations.json"
     path.write_text(json.dumps({**DUEL, "ttl": ttl}))
     created = tally("pool", "create", "other", "--rules", path, status=None)
-    out = tally("pool", "simulate", "--rules", path, "--json", status=None, stdin=lines([{"t": 0, "attrs": {"mode": "r", "mmr": 1}}]))
+    out = tally("pool", "simulate", "--rules", path, "--json", status=None,
+                stdin=lines([{"t": 0, "attrs": {"mode": "r", "mmr": 1}}]))
     if seconds is None:
         assert created.returncode == out.returncode == 2 and "ttl takes" in created.err and "ttl takes" in out.err
         return
@@ -229,17 +234,19 @@ def test_create_and_simulate_take_the_same_durations(tally, duel, tmp_path, ttl,
 def test_options_stand_for_what_the_file_says(tally, duel):
     tally("queue", "create", "late")
     tally("queue", "create", "others")
-    tally("pool", "create", "second", "--rules", duel, "--result", "others", "--on-expiry", "late", "--matcher", "external",
-          "--ttl", 90, "--confirm", "15s", "--verify", "yes", "--window", "200ms", "--results-max", 9)
+    tally("pool", "create", "second", "--rules", duel, "--result", "others", "--on-expiry", "late", "--matcher",
+          "external", "--ttl", 90, "--confirm", "15s", "--verify", "yes", "--window", "200ms", "--results-max", 9)
     (pool,) = tally.json("pool", "show", "second")
-    assert (pool["Matcher"], pool["TicketTtlSeconds"], pool["ConfirmSeconds"], pool["Verify"]) == ("external", 90, 15, True)
+    assert (pool["Matcher"], pool["TicketTtlSeconds"], pool["ConfirmSeconds"], pool["Verify"]) == (
+        "external", 90, 15, True)
     assert (pool["WindowMilliseconds"], pool["ResultsMax"]) == (200, 9)
     assert pool["ResultQueueUrl"].endswith("others") and pool["OnExpiryQueueUrl"].endswith("late")
     assert "whole seconds" in tally("pool", "update", "second", "--ttl", "1500ms", status=2).err
 
 
 def test_offered_tickets_are_matched_and_their_match_is_a_message(tally, duel):
-    done = tally("pool", "offer", "duel", stdin=lines([player("ann", 1500, body="hello"), player("bob", 1520), player("cem", 1900)]))
+    done = tally("pool", "offer", "duel",
+                 stdin=lines([player("ann", 1500, body="hello"), player("bob", 1520), player("cem", 1900)]))
     assert done.out == "1 waiting, 2 matched\n" or done.out.startswith("2 waiting, 1 matched")
     (message,) = tally.json("receive", "duels", "--delete", "--wait", 5)
     match = json.loads(message["Body"])
@@ -255,8 +262,10 @@ def test_offers_are_repeated_without_harm_and_faults_are_named(tally, duel, tmp_
     again = tally("pool", "offer", "duel", "--tickets", path)
     assert again.out == "2500 waiting, 0 matched; 2500 of them had been offered before\n"
     assert "2500 of 2500" in again.err
-    bad = tally("pool", "offer", "duel", status=1, stdin=lines([player("player-1", 7), {"attrs": {}}, player("x", "tall")]))
-    assert "ticket player-1: key-reused" in bad.err and "number 2: it has no key" in bad.err and "ticket x: invalid" in bad.err
+    bad = tally("pool", "offer", "duel", status=1,
+                stdin=lines([player("player-1", 7), {"attrs": {}}, player("x", "tall")]))
+    assert ("ticket player-1: key-reused" in bad.err and "number 2: it has no key" in bad.err
+            and "ticket x: invalid" in bad.err)
     assert "3 refused" in bad.out
     assert tally("pool", "count", "duel").out == "2500 tickets, weight 2500\n"
     assert tally("pool", "count", "duel", '{"mmr": {"max": 9000}}').out == "10 tickets, weight 10\n"
@@ -274,7 +283,8 @@ def test_cancel_and_put_back(tally, duel):
 
 
 def test_explain_says_why_a_ticket_is_not_matched(tally, duel):
-    tally("pool", "offer", "duel", stdin=lines([player("ann", 1500, ttl="9m"), *(player(f"far-{i}", 5000 + 900 * i) for i in range(3))]))
+    tally("pool", "offer", "duel",
+          stdin=lines([player("ann", 1500, ttl="9m"), *(player(f"far-{i}", 5000 + 900 * i) for i in range(3))]))
     text = tally("pool", "explain", "duel", "ann").out
     assert "why " in text and "asks        equal(mode)" in text and "near(mmr)" in text and "expires " in text
     (answer,) = tally.json("pool", "explain", "duel", "ann")
@@ -287,7 +297,8 @@ def test_feed_prints_what_happens(tally, duel):
     tally("pool", "cancel", "duel", "ann")
     events = tally.json("pool", "feed", "duel", "--from", 1)
     kinds = [(event["Type"], event.get("TicketId")) for event in events]
-    assert kinds[-1] == ("retire", "ann") and [event["Sequence"] for event in events] == sorted(event["Sequence"] for event in events)
+    assert kinds[-1] == ("retire", "ann") and [event["Sequence"] for event in events] == sorted(
+        event["Sequence"] for event in events)
     assert "cancel" in tally("pool", "feed", "duel", "--from", events[-1]["Sequence"]).out
 
 
@@ -334,9 +345,11 @@ def test_a_matcher_outside_follows_widening(tally, outside):
 
 def test_matchers_that_share_the_seeds_match_every_ticket_once(tally, outside):
     count = 400
-    tally("pool", "offer", "outside", stdin=lines([player(f"{side}{i}", 1000 * i + 10 * place) for place, side in enumerate("ab") for i in range(count)]))
+    tally("pool", "offer", "outside", stdin=lines(
+        [player(f"{side}{i}", 1000 * i + 10 * place) for place, side in enumerate("ab") for i in range(count)]))
     matchers = [tally.start("match", "--pool", "outside", "--part", f"{i}/3", "--json") for i in (1, 2, 3)]
-    wait_until(lambda: tally("pool", "count", "outside").out.startswith("0 tickets"), seconds=40, what="everybody is matched")
+    wait_until(lambda: tally("pool", "count", "outside").out.startswith("0 tickets"), seconds=40,
+               what="everybody is matched")
     reports = [json.loads(matcher.stop().out.splitlines()[-1]) for matcher in matchers]
     assert sum(report["Outcomes"]["matched"] for report in reports) == count
     assert all(report["Outcomes"]["invalid"] == 0 for report in reports)
@@ -366,10 +379,12 @@ def test_a_matcher_goes_on_after_a_restart_of_the_server(daemon, tally, outside)
 def test_a_matcher_asks_again_while_the_server_can_not_answer(daemon, tally, outside):
     proxy = HttpProxy(daemon.port)
     tool = Tally(proxy.endpoint)
-    failures, failed = ["Tally.FeedTickets", "Tally.DescribePool", "Tally.ListTickets", "Tally.ProposeMatches"] * 2, set()
+    failures, failed = (
+        ["Tally.FeedTickets", "Tally.DescribePool", "Tally.ListTickets", "Tally.ProposeMatches"] * 2, set())
 
     def fail(target, body):
-        """Each is answered with a fault twice; the first DescribePool is to see whether there is the pool, and is asked once."""
+        """Each is answered with a fault twice; the first DescribePool is to see whether there is the pool, and is asked
+        once."""
         if proxy.bodies_of("Tally.FeedTickets") and target in failures:
             failures.remove(target)
             failed.add(target)
@@ -391,7 +406,8 @@ def test_a_matcher_asks_again_while_the_server_can_not_answer(daemon, tally, out
 
 
 def test_a_matcher_knows_no_level_of_older_rules(daemon, tally, outside, tmp_path):
-    """Between its first reading of the feed and that of the rules, two tickets widen, and then the rules are others: neither is wide any more."""
+    """Between its first reading of the feed and that of the rules, two tickets widen, and then the rules are others:
+    neither is wide any more."""
     tally("pool", "update", "outside", "--verify", "no")
     late = tmp_path / "late.json"
     late.write_text(json.dumps({"rules": [{**DUEL["rules"][1], "expand": [{"after": "1000s", "max": 400}]}]}))
@@ -401,7 +417,8 @@ def test_a_matcher_knows_no_level_of_older_rules(daemon, tally, outside, tmp_pat
     def meanwhile(target, body):
         if target == "Tally.DescribePool" and len(proxy.bodies_of(target)) == 1:
             tally("pool", "offer", "outside", stdin=lines([player("ann", 1000), player("bob", 1300)]))
-            wait_until(lambda: [ticket["Level"] for ticket in tally.json("pool", "tickets", "outside")] == [1, 1], what="the steps")
+            wait_until(lambda: [ticket["Level"] for ticket in tally.json("pool", "tickets", "outside")] == [1, 1],
+                       what="the steps")
             tally("pool", "update", "outside", "--rules", late)
 
     proxy.watch = meanwhile
@@ -409,7 +426,8 @@ def test_a_matcher_knows_no_level_of_older_rules(daemon, tally, outside, tmp_pat
         done = tool("match", "--pool", "outside", "--once")
     finally:
         proxy.close()
-    assert done.out.startswith("2 waiting, 0 seeds, 0 proposals") and proxy.bodies_of("Tally.FeedTickets")[1]["From"] > 0
+    assert (done.out.startswith("2 waiting, 0 seeds, 0 proposals")
+            and proxy.bodies_of("Tally.FeedTickets")[1]["From"] > 0)
 
 
 def test_a_matcher_that_searches_sends_what_it_found_and_hears_the_signal(tally, tmp_path):
@@ -423,20 +441,25 @@ def test_a_matcher_that_searches_sends_what_it_found_and_hears_the_signal(tally,
     tally("pool", "offer", "slow", stdin=lines(
         [{"key": f"{i}", "attrs": {"mode": "r", "x": max(0, 2 - i)}} for i in range(25000)]))
     matcher = tally.start("match", "--pool", "slow", "--json")
-    wait_until(lambda: tally("pool", "count", "slow").out.startswith("24998 tickets"), what="the match of those who fit")
+    wait_until(lambda: tally("pool", "count", "slow").out.startswith("24998 tickets"),
+               what="the match of those who fit")
     report = json.loads(matcher.stop(seconds=5).out.splitlines()[-1])
     assert report["Outcomes"]["matched"] == 1 and report["Seeds"] > 0, "it was to be in the middle of its search"
     assert members_of(tally) == [["0", "1"]]
 
 
 def test_explain_counts_what_each_rule_rejects(tally):
-    rules = {"attrs": {"mode": "str", "mmr": "num"}, "rules": [{"type": "equal", "attr": "mode"}, {"type": "near", "attr": "mmr", "max": 50}]}
+    rules = {"attrs": {"mode": "str", "mmr": "num"},
+             "rules": [{"type": "equal", "attr": "mode"}, {"type": "near", "attr": "mmr", "max": 50}]}
     tally("queue", "create", "made")
     tally("pool", "create", "few", "--rules", "-", "--result", "made", stdin=json.dumps(rules))
-    tickets = [("a", "x", 1, None), ("far", "x", 300, None), ("other", "y", 100, None), ("s1", "z", 1, "s"), ("z", "z", 1, None), ("s2", "z", 1, "s")]
+    tickets = [("a", "x", 1, None), ("far", "x", 300, None), ("other", "y", 100, None), ("s1", "z", 1, "s"),
+               ("z", "z", 1, None), ("s2", "z", 1, "s")]
     for key, mode, mmr, xid in tickets:  # s1 and z are matched; s2 comes behind that match
-        tally("pool", "offer", "few", stdin=lines([{"key": key, "attrs": {"mode": mode, "mmr": mmr}, **({"xid": xid} if xid else {})}]))
+        tally("pool", "offer", "few",
+              stdin=lines([{"key": key, "attrs": {"mode": mode, "mmr": mmr}, **({"xid": xid} if xid else {})}]))
     (said,) = tally.json("pool", "explain", "few", "a")
-    assert {reject["Rule"]: reject["Count"] for reject in said["Rejects"]} == {"near(mmr)": 1, "equal(mode)": 1, "exclusive-set": 1}
+    assert {reject["Rule"]: reject["Count"] for reject in said["Rejects"]} == {
+        "near(mmr)": 1, "equal(mode)": 1, "exclusive-set": 1}
     (said,) = tally.json("pool", "explain", "few", "s2")
     assert {reject["Rule"]: reject["Count"] for reject in said["Rejects"]} == {"exclusive-set": 3}

@@ -70,7 +70,8 @@ def test_a_body_larger_than_a_pipe_arrives_whole_even_if_it_is_not_read(tally, q
 
 def test_the_environment_tells_about_the_message(tally, queue, script, daemon):
     command = script('env | grep "^TALLY_" | sort > "$OUT/env"')
-    message_id = tally("send", queue, "x", "--attribute", "colour=sky blue", "--attribute", "a.b-c=1:Number").out.strip()
+    message_id = (
+        tally("send", queue, "x", "--attribute", "colour=sky blue", "--attribute", "a.b-c=1:Number").out.strip())
     tally("work", "--queue", queue, "--until-empty", "--", command)
     variables = dict(line.split("=", 1) for line in (script.out / "env").read_text().splitlines())
     assert variables["TALLY_MESSAGE_ID"] == message_id
@@ -93,7 +94,8 @@ def test_a_command_that_fails_is_tried_again_until_it_succeeds(tally, queue, scr
 
 
 def test_a_failure_is_told_with_the_last_line_of_the_commands_standard_error(tally, queue, script):
-    command = script('[ "$TALLY_RECEIVE_COUNT" -ge 2 ] || { echo first; printf "no such\\001 thing \\n\\n"; exit 3; } >&2')
+    command = script(
+        '[ "$TALLY_RECEIVE_COUNT" -ge 2 ] || { echo first; printf "no such\\001 thing \\n\\n"; exit 3; } >&2')
     tally("send", queue, "x")
     done = tally("work", "--queue", queue, "--until-empty", "--", command)
     assert f"{command}: exit status 3: no such? thing; attempt 1 of 25, next in 1 s\n" in done.err
@@ -272,7 +274,8 @@ def test_a_message_that_always_fails_is_tried_later_each_time_and_then_given_up(
     assert counts(tally) == (0, 0)
     explained = tally("explain", queue, message_id).out  # the reason was on standard error, and went with the message
     assert explained.startswith("state       ended\nwhy         It failed at ")
-    assert "Its reason is not kept: only a message that is still there, as in a dead-letter queue, has one." in explained
+    reason = "Its reason is not kept: only a message that is still there, as in a dead-letter queue, has one."
+    assert reason in explained
     (unit,) = tally.json("batch", "units", "night", "--state", "failed")
     assert (unit["MessageId"], unit["State"]) == (message_id, "failed") and "Detail" not in unit
 
@@ -302,10 +305,12 @@ def test_what_is_given_up_goes_where_dead_letter_says_and_back_again(tally, queu
     done = tally("work", "--queue", queue, "--until-empty", *words)
     assert done.err.endswith("attempt 2 was the last, it is in queue dead now\n")
     told = tally("explain", queue, message_id).out
-    assert "It was returned 2 times, last failure: exit status 1; it was dead-lettered and is in queue dead now." in told
+    assert (
+        "It was returned 2 times, last failure: exit status 1; it was dead-lettered and is in queue dead now." in told)
     tally("queue", "redrive", "dead")  # though no RedrivePolicy names it
     wait_until(lambda: counts(tally) == (1, 0), what="the redrive")
-    assert "QueueDoesNotExist" in tally("work", "--queue", queue, "--dead-letter", "nowhere", "--", "false", status=1).err
+    refused = tally("work", "--queue", queue, "--dead-letter", "nowhere", "--", "false", status=1)
+    assert "QueueDoesNotExist" in refused.err
 
 
 def test_a_dead_letter_queue_that_can_not_be_one_is_refused_at_once(tally, queue):
@@ -384,8 +389,10 @@ def test_heartbeats_keep_a_long_run_from_being_delivered_again(tally, queue, scr
     assert (script.out / "runs").read_text().split() == ["1", "end"]
 
 
-def test_a_worker_that_was_stopped_for_longer_than_its_lease_leaves_what_others_have_since(daemon, tally, queue, script):
-    """Its handle is an older one then: neither heartbeats nor its end touch the lease of whoever has the message since."""
+def test_a_worker_that_was_stopped_for_longer_than_its_lease_leaves_what_others_have_since(
+        daemon, tally, queue, script):
+    """Its handle is an older one then: neither heartbeats nor its end touch the lease of whoever has the message
+    since."""
     command = script('echo x > "$OUT/runs"; exec sleep 600')
     tally("send", queue, "x")
     process = tally.start("work", "--queue", queue, "--visibility", "2", "--grace", "0", "--", command)
@@ -544,7 +551,8 @@ def test_a_worker_inside_of_another_tells_its_command_of_its_own_message_only(ta
         "TALLY_MESSAGE_ID": "outer",
         "TALLY_ATTRIBUTE_colour": "outer",
     }
-    command = ["work", "--endpoint", daemon.endpoint, "--queue", queue, "--until-empty", "--", "cat", "/proc/self/environ"]
+    command = ["work", "--endpoint", daemon.endpoint, "--queue", queue, "--until-empty", "--", "cat",
+               "/proc/self/environ"]
     told = [variable for variable in tally(*command).out.split("\0") if variable.startswith("TALLY_")]
     assert f"TALLY_MESSAGE_ID={message_id}" in told and f"TALLY_ENDPOINT={daemon.endpoint}" in told
     assert "TALLY_ATTRIBUTE_size=3" in told

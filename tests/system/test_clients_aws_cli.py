@@ -14,7 +14,8 @@ import pytest
 from clients import KEY, SECRET, SecureDaemon, needs
 from conftest import PATIENCE, clean_environment
 
-PROGRAM = os.environ.get("AWS_CLI") or ("/usr/bin/aws" if pathlib.Path("/usr/bin/aws").exists() else shutil.which("aws"))
+PROGRAM = os.environ.get("AWS_CLI") or (
+    "/usr/bin/aws" if pathlib.Path("/usr/bin/aws").exists() else shutil.which("aws"))
 
 
 class AwsCli:
@@ -65,7 +66,8 @@ def aws(daemon, tmp_path):
 
 
 def test_queues(aws, daemon):
-    url = aws("create-queue", "--queue-name", "orders", "--attributes", "VisibilityTimeout=5,DelaySeconds=0")["QueueUrl"]
+    url = (
+        aws("create-queue", "--queue-name", "orders", "--attributes", "VisibilityTimeout=5,DelaySeconds=0")["QueueUrl"])
     assert url == f"{daemon.endpoint}/000000000000/orders"
     for number in range(5):
         daemon.call("AmazonSQS.CreateQueue", {"QueueName": f"log-{number}"})
@@ -82,8 +84,10 @@ def test_queues(aws, daemon):
     assert aws("list-queues", "--queue-name-prefix", "none") == {}
 
     assert aws("get-queue-url", "--queue-name", "orders") == {"QueueUrl": url}
-    aws("set-queue-attributes", "--queue-url", url, "--attributes", {"MessageRetentionPeriod": "600", "DelaySeconds": "1"})
-    some = aws("get-queue-attributes", "--queue-url", url, "--attribute-names", "MessageRetentionPeriod", "VisibilityTimeout")
+    aws("set-queue-attributes", "--queue-url", url, "--attributes",
+        {"MessageRetentionPeriod": "600", "DelaySeconds": "1"})
+    some = aws("get-queue-attributes", "--queue-url", url, "--attribute-names", "MessageRetentionPeriod",
+               "VisibilityTimeout")
     assert some["Attributes"] == {"MessageRetentionPeriod": "600", "VisibilityTimeout": "5"}
     every = aws("get-queue-attributes", "--queue-url", url, "--attribute-names", "All")["Attributes"]
     assert every["QueueArn"] == "arn:aws:sqs:us-east-1:000000000000:orders" and every["DelaySeconds"] == "1"
@@ -129,7 +133,8 @@ def test_q5_q6_messages(aws, tmp_path):
     longer = [{**entry, "VisibilityTimeout": 600} for entry in handles]
     assert len(aws("change-message-visibility-batch", *queue, "--entries", longer)["Successful"]) == 5
     assert aws("delete-message", *queue, "--receipt-handle", handles[0]["ReceiptHandle"]) == {}
-    deleted = aws("delete-message-batch", *queue, "--entries", [*handles[1:], {"Id": "bad", "ReceiptHandle": "garbage"}])
+    deleted = aws("delete-message-batch", *queue, "--entries",
+                  [*handles[1:], {"Id": "bad", "ReceiptHandle": "garbage"}])
     assert len(deleted["Successful"]) == 4
     assert [(entry["Id"], entry["Code"]) for entry in deleted["Failed"]] == [("bad", "ReceiptHandleIsInvalid")]
     assert aws("receive-message", *queue, "--wait-time-seconds", "1") == {}
@@ -174,7 +179,8 @@ def test_tags_and_permissions(aws):
     policy = json.loads(aws("get-queue-attributes", *queue, "--attribute-names", "Policy")["Attributes"]["Policy"])
     (statement,) = policy["Statement"]
     assert statement["Sid"] == "partners" and statement["Action"] == ["SQS:SendMessage", "SQS:GetQueueUrl"]
-    assert statement["Principal"]["AWS"] == [f"arn:aws:iam::{account}:root" for account in ("111122223333", "444455556666")]
+    assert statement["Principal"]["AWS"] == [
+        f"arn:aws:iam::{account}:root" for account in ("111122223333", "444455556666")]
     assert aws("remove-permission", *queue, "--label", "partners") == {}
     assert aws("get-queue-attributes", *queue, "--attribute-names", "Policy") == {}
 

@@ -68,7 +68,8 @@ class Shop:
         assert process.wait(60 * PATIENCE) == 0, self.said()
 
     def stop(self, worker):
-        """A pool process waits up to 30 s for its parent to take its last results, which a parent that is told to stop may not do."""
+        """A pool process waits up to 30 s for its parent to take its last results, which a parent that is told to stop
+        may not do."""
         time.sleep(1)
         worker.terminate()
         self.finish(worker)
@@ -94,7 +95,8 @@ def start_shop(tmp_path):
 
 
 def test_no_task_is_lost_when_the_daemon_is_killed(daemon, start_shop):
-    """Two senders and a pool are at work when the daemon is killed; it is away for two seconds, and they notice nothing."""
+    """Two senders and a pool are at work when the daemon is killed; it is away for two seconds, and they notice
+    nothing."""
     count = scaled(10_000, least=400)
     shop = start_shop(f"127.0.0.1:{daemon.port}")
     worker = shop.start_worker("early,late")
@@ -108,7 +110,8 @@ def test_no_task_is_lost_when_the_daemon_is_killed(daemon, start_shop):
     wait_until(lambda: len(shop.ran()) == count or worker.poll() is not None, 180, "the last task")
     assert set(shop.ran()) == set(range(count)), shop.said()
     empty = [(0, 0, 0)] * 2
-    wait_until(lambda: [queue_counts(daemon, f"shop-{name}") for name in ("early", "late")] == empty, 40, "the last delete")
+    wait_until(lambda: [queue_counts(daemon, f"shop-{name}") for name in ("early", "late")] == empty, 40,
+               "the last delete")
     # A task runs twice where the reply to its send was lost (botocore sends again) or its delete came after its lease.
     twice = sum(1 for times in shop.ran().values() if times > 1)
     print(f"{count} tasks, {twice} of them ran more than once")
@@ -133,19 +136,23 @@ def test_predefined_queues(daemon, start_shop):
 
 
 def test_a_task_forwards_a_message_with_ten_attributes_as_it_came(daemon, start_shop):
-    here, there = (daemon.call("AmazonSQS.CreateQueue", {"QueueName": name})[1]["QueueUrl"] for name in ["here", "there"])
+    here, there = (daemon.call("AmazonSQS.CreateQueue", {"QueueName": name})[1]["QueueUrl"]
+                   for name in ["here", "there"])
     ten = {f"a{n}": {"DataType": "String", "StringValue": str(n)} for n in range(9)}
     ten["blob"] = {"DataType": "Binary", "BinaryValue": "AP8="}
-    status, sent = daemon.call("AmazonSQS.SendMessage", {"QueueUrl": here, "MessageBody": "a", "MessageAttributes": ten})
+    status, sent = daemon.call(
+        "AmazonSQS.SendMessage", {"QueueUrl": here, "MessageBody": "a", "MessageAttributes": ten})
     assert status == 200, sent
     shop = start_shop(f"127.0.0.1:{daemon.port}")
     worker = shop.start_worker("early")
-    words = ["-m", "celery", "-A", "celery_tasks", "call", "forward", "--queue", "early", "--args", json.dumps([1, here, there])]
+    words = ["-m", "celery", "-A", "celery_tasks", "call", "forward", "--queue", "early", "--args",
+             json.dumps([1, here, there])]
     shop.finish(shop._start("sender", *words))
     wait_until(lambda: shop.ran() or worker.poll() is not None, 60, "the task")
     assert shop.ran() == {1: 1}, shop.said()
     shop.stop(worker)
-    (message,) = daemon.call("AmazonSQS.ReceiveMessage", {"QueueUrl": there, "MessageAttributeNames": ["All"]})[1]["Messages"]
+    (message,) = daemon.call("AmazonSQS.ReceiveMessage",
+                             {"QueueUrl": there, "MessageAttributeNames": ["All"]})[1]["Messages"]
     assert message["MessageAttributes"] == ten
     assert message["MD5OfMessageAttributes"] == sent["MD5OfMessageAttributes"]
     assert queue_counts(daemon, "here") == (0, 0, 0)
@@ -164,7 +171,8 @@ def test_over_https_with_credentials(daemon_factory, start_shop, tmp_path):
 
 
 def test_q9_the_forms_of_requests_that_kombu_writes_by_itself(daemon):
-    """AttributeName without an index, Attribute.Name without one, presigned GETs on the queue's URL, no X-Amz-Target."""
+    """AttributeName without an index, Attribute.Name without one, presigned GETs on the queue's URL, no
+    X-Amz-Target."""
     import boto3
     from kombu.asynchronous import Hub, set_event_loop
     from kombu.asynchronous.aws.sqs.connection import AsyncSQSConnection

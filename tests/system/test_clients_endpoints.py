@@ -1,4 +1,5 @@
-"""How clients find the server: by ElasticMQ's settings, by AWS's own host names, under several names, through a proxy."""
+"""How clients find the server: by ElasticMQ's settings, by AWS's own host names, under several names, through a
+proxy."""
 
 import http.client
 import json
@@ -63,9 +64,11 @@ def test_q10_q12_a_program_that_was_set_up_for_elasticmq(daemon):
         assert caught.value.response["Error"]["Code"] == "AWS.SimpleQueueService.NonExistentQueue", url
 
 
-@pytest.mark.parametrize("host", ["sqs.eu-west-1.amazonaws.com", "eu-west-1.queue.amazonaws.com", "queue.amazonaws.com"])
+@pytest.mark.parametrize("host",
+                         ["sqs.eu-west-1.amazonaws.com", "eu-west-1.queue.amazonaws.com", "queue.amazonaws.com"])
 def test_q11_host_names_of_aws(daemon_factory, host):
-    """A client that believes it speaks to AWS and has Tally for its HTTP proxy: absolute request targets, AWS's Host."""
+    """A client that believes it speaks to AWS and has Tally for its HTTP proxy: absolute request targets, AWS's
+    Host."""
     daemon = daemon_factory("--allow-host", host).start()
     sqs = client(f"http://{host}", "eu-west-1", config=Config(proxies={"http": daemon.endpoint}))
     url = sqs.create_queue(QueueName="q")["QueueUrl"]
@@ -105,7 +108,8 @@ def test_q1_q10_q14_requests_on_paths_and_errors_between_good_ones_on_one_connec
         assert status == 400 and "<Code>InvalidAction</Code>" in body
         status, kind, body = ask("", method="GET")
         assert status == 404 and body.startswith("<UnknownOperationException/>")
-    assert "tally_http_connections_accepted_total 2\n" in ask("", "/metrics", "GET")[2]  # this one and the daemon.call()
+    # this one and the daemon.call()
+    assert "tally_http_connections_accepted_total 2\n" in ask("", "/metrics", "GET")[2]
 
 
 def test_q9_presigned_urls(daemon):
@@ -156,7 +160,8 @@ class Proxy:
             }}""")
 
     def start(self):
-        command = [NGINX, "-p", str(self.folder), "-c", str(self.folder / "nginx.conf"), "-e", str(self.folder / "error.log")]
+        command = [NGINX, "-p", str(self.folder), "-c", str(self.folder / "nginx.conf"), "-e",
+                   str(self.folder / "error.log")]
         self.process = subprocess.Popen(command, env=clean_environment())
         wait_until(self.is_open, what="nginx")
 

@@ -11,7 +11,8 @@ def test_sqs_consumer(daemon, scenario):
 
 
 def test_over_https_with_credentials(daemon_factory, tmp_path):
-    """The library's own client and that of the SDK, both signed, on sockets of TLS that wait for messages and are aborted."""
+    """The library's own client and that of the SDK, both signed, on sockets of TLS that wait for messages and are
+    aborted."""
     secure = SecureDaemon(daemon_factory, tmp_path)
     scenario = "q54_an_aborted_long_poll_takes_nothing"
     run_node("consumer_life.mjs", "sqs-consumer", secure.endpoint, scenario, **secure.environment)

@@ -140,12 +140,13 @@ def test_a_wrong_line_of_the_file_is_named(tmp_path, content, words):
         assert word in err
 
 
-# --- Starting -----------------------------------------------------------------------------------------------------------
+# --- Starting ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_ready_line_says_where_and_what(daemon):
     assert re.fullmatch(
-        rf"tallyd ready on {daemon.endpoint} data={re.escape(str(daemon.data))} queues=0 messages=0\n", daemon.ready_line
+        rf"tallyd ready on {daemon.endpoint} data={re.escape(str(daemon.data))} queues=0 messages=0\n",
+        daemon.ready_line
     )
     url = daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})[1]["QueueUrl"]
     for _ in range(3):
@@ -259,7 +260,8 @@ def test_it_says_that_it_stops_and_what_it_waits_for(daemon_factory):
     wait_until(lambda: b"\ntally_http_connections 2\n" in daemon.request("GET", "/metrics")[2], what="the receive")
     os.kill(daemon.pid, signal.SIGTERM)
     said = daemon.process.stdout.readline().decode()
-    assert re.fullmatch(r"tallyd stopping: SIGTERM; waits for .* on (1 connection|2 connections) and in 0 relays.*\n", said)
+    assert re.fullmatch(
+        r"tallyd stopping: SIGTERM; waits for .* on (1 connection|2 connections) and in 0 relays.*\n", said)
     waiting.join()
     assert daemon.process.wait(20 * PATIENCE) == 0
     assert daemon.process.stdout.read() == b""

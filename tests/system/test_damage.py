@@ -1,6 +1,7 @@
-"""What the disk can do to the real daemon: flipped bits in each kind of record, lost and shortened files, a second daemon on
-the folder, no room, writes and flushes that fail. Each ends with exit status 1 and a message that names file and offset, says
-what was expected and what to do; nothing acknowledged is lost, and a refusal leaves the folder as it was."""
+"""What the disk can do to the real daemon: flipped bits in each kind of record, lost and shortened files, a second
+daemon on the folder, no room, writes and flushes that fail. Each ends with exit status 1 and a message that names file
+and offset, says what was expected and what to do; nothing acknowledged is lost, and a refusal leaves the folder as it
+was."""
 
 import collections
 import contextlib
@@ -68,7 +69,8 @@ class World:
         """Every message there is: {MessageId: body}."""
         found = {}
         while len(found) < limit:
-            messages = self.sqs("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=600).get("Messages")
+            messages = (
+                self.sqs("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=600).get("Messages"))
             if not messages:
                 break
             for message in messages:
@@ -89,7 +91,8 @@ def fingerprint(folder):
     in reserve, and the segment that is made ahead of time."""
     contents = {path.name: path.read_bytes()
                 for path in sorted(folder.iterdir()) if path.name != "lock" and path.suffix not in (".tmp", ".reserve")}
-    return {name: hashlib.sha256(content).hexdigest() for name, content in contents.items() if any(content[:4096]) or not content}
+    return {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()
+            if any(content[:4096]) or not content}
 
 
 def run_to_end(daemon, *options, environment=None, seconds=60, **more):
@@ -207,7 +210,7 @@ def play_every_event(world):
     return dead
 
 
-# --- Bits ---------------------------------------------------------------------------------------------------------------
+# --- Bits -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_flipped_bit_in_each_kind_of_event(make_world):
@@ -227,8 +230,9 @@ def test_a_flipped_bit_in_each_kind_of_event(make_world):
     world.stop()
 
 
-HEADER_FIELDS = {0: "magic", 4: "version", 5: "kind", 6: "reserved", 8: "payload size", 12: "body checksum", 16: "epoch",
-                 24: "sequence", 32: "position", 40: "time", 48: "zero sectors", 52: "reserved", 60: "checksum"}  # fmt: skip
+HEADER_FIELDS = {0: "magic", 4: "version", 5: "kind", 6: "reserved", 8: "payload size", 12: "body checksum",
+                 16: "epoch", 24: "sequence", 32: "position", 40: "time", 48: "zero sectors", 52: "reserved",
+                 60: "checksum"}  # fmt: skip
 
 
 @pytest.mark.parametrize("which", ["first", "middle", "last"])
@@ -259,7 +263,8 @@ def test_a_lost_sector_within_the_log_is_no_torn_tail(make_world):
     for frame in [frames[0], frames[len(frames) // 2]]:
         copy = segment.read_bytes()
         segment.write_bytes(copy[: frame.offset] + bytes(512) + copy[frame.offset + 512 :])
-        refusal(world, segment, f"expected frame {frame.sequence}, found none", "stands behind it", ADVICE, offset=frame.offset)
+        refusal(world, segment, f"expected frame {frame.sequence}, found none", "stands behind it", ADVICE,
+                offset=frame.offset)
         segment.write_bytes(copy)
 
 
@@ -314,7 +319,8 @@ def test_a_truncated_or_lengthened_segment(rolled_world):
         whole = segment.read_bytes()
         for size in some([SEGMENT // 2, SEGMENT - 1, 512]):
             os.truncate(segment, size)
-            refusal(world, segment, "the segment is truncated", f"expected {SEGMENT} bytes, found {size}", ADVICE, offset=size)
+            refusal(world, segment, "the segment is truncated", f"expected {SEGMENT} bytes, found {size}", ADVICE,
+                    offset=size)
         segment.write_bytes(whole + bytes(512))
         refusal(world, segment, "too long", ADVICE, offset=SEGMENT + 512)
         segment.write_bytes(whole)
@@ -348,7 +354,7 @@ def test_a_segment_of_another_folder(rolled_world, make_world):
     refusal(rolled_world, second, "a file of another folder?", ADVICE, offset=0)
 
 
-# --- Snapshots ----------------------------------------------------------------------------------------------------------
+# --- Snapshots --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -383,7 +389,8 @@ def test_a_flipped_bit_in_each_part_of_a_snapshot(snapshot_world):
     places = [
         (range(0, 64, 8), 0, "the snapshot's header has a wrong checksum"),
         (range(64, 84, 4), 64, "block 0 of the snapshot has a damaged header"),
-        (range(84, 84 + block_size, max(1, block_size // 8)), 84, f"block 0 of the snapshot, {block_size} bytes, has a wrong checksum"),
+        (range(84, 84 + block_size, max(1, block_size // 8)), 84,
+         f"block 0 of the snapshot, {block_size} bytes, has a wrong checksum"),
         (range(size - 32, size, 4), size - 32, "the snapshot's trailer is missing or has a wrong checksum"),
     ]
     for places_of_part, offset, words in places:
@@ -437,14 +444,16 @@ def test_an_old_segment_that_messages_need_is_missing(snapshot_world):
     world = snapshot_world
     segment = world.folder / f"{0:016x}.segment"
     segment.rename(world.folder.parent / "aside")
-    refusal(world, segment, "offset 0: this segment is missing although waiting messages have their bodies in it", "from a backup")
+    refusal(world, segment, "offset 0: this segment is missing although waiting messages have their bodies in it",
+            "from a backup")
     (world.folder.parent / "aside").rename(segment)
     os.truncate(segment, SEGMENT - 512)
     refusal(world, segment, "the segment is truncated", ADVICE, offset=SEGMENT - 512)
 
 
 def test_the_content_of_an_old_message_is_damaged(snapshot_world):
-    """A bit in a body that a snapshot covers: found when it is read; that message can't be received, the others go on."""
+    """A bit in a body that a snapshot covers: found when it is read; that message can't be received, the others go
+    on."""
     world = snapshot_world
     segment = world.folder / f"{0:016x}.segment"
     at = segment.read_bytes().index(b"first aaaa") + 100
@@ -470,7 +479,7 @@ def test_the_content_of_an_old_message_is_damaged(snapshot_world):
     world.stop()
 
 
-# --- Two daemons --------------------------------------------------------------------------------------------------------
+# --- Two daemons ------------------------------------------------------------------------------------------------------
 
 
 def test_two_daemons_on_one_folder(make_world, daemon_factory):
@@ -509,7 +518,7 @@ def test_the_lock_that_a_killed_owner_left_to_its_child_is_waited_for(make_world
     world.stop()
 
 
-# --- No room, failing writes and flushes -----------------------------------------------------------------------------------
+# --- No room, failing writes and flushes ------------------------------------------------------------------------------
 
 
 def send_until_lost(world, url, size=60000, limit=2000):
@@ -623,7 +632,8 @@ def test_a_limit_on_the_size_of_files(make_world):
     assert daemon.process.stdout.readline().startswith(b"tallyd ready")
     assert send_until_lost(world, url) == 1
     said = daemon.error_text()
-    found = re.search(rf"writing \d+ bytes at offset (\d+) of {world.folder}/{0:016x}\.segment failed: File too large", said)
+    found = re.search(
+        rf"writing \d+ bytes at offset (\d+) of {world.folder}/{0:016x}\.segment failed: File too large", said)
     assert found and int(found[1]) <= limit, said
     daemon.start()
     check_all_there(world, url)
@@ -631,11 +641,16 @@ def test_a_limit_on_the_size_of_files(make_world):
 
 
 FAULTS = {
-    "write": ({"FAIL_CALL": "pwrite", "FAIL_AFTER": 5}, r"writing \d+ bytes at offset \d+ of {file} failed: Input/output error"),
-    "write-torn": ({"FAIL_CALL": "pwrite", "FAIL_AFTER": 5, "FAIL_SHORT": 1}, r"writing \d+ bytes at offset \d+ of {file} failed: Input/output error"),
-    "write-full": ({"FAIL_CALL": "pwrite", "FAIL_AFTER": 5, "FAIL_ERRNO": errno.ENOSPC}, r"writing \d+ bytes at offset \d+ of {file} failed: No space left on device\. Make room"),
-    "flush": ({"FAIL_CALL": "fdatasync", "FAIL_AFTER": 5}, r"writing \d+ bytes at offset \d+ of {file} failed: Input/output error"),
-    "next-segment": ({"FAIL_CALL": "fallocate", "FAIL_AFTER": 0}, r"allocating \d+ bytes at offset 0 of {file} failed: Input/output error"),
+    "write": ({"FAIL_CALL": "pwrite", "FAIL_AFTER": 5},
+              r"writing \d+ bytes at offset \d+ of {file} failed: Input/output error"),
+    "write-torn": ({"FAIL_CALL": "pwrite", "FAIL_AFTER": 5, "FAIL_SHORT": 1},
+                   r"writing \d+ bytes at offset \d+ of {file} failed: Input/output error"),
+    "write-full": ({"FAIL_CALL": "pwrite", "FAIL_AFTER": 5, "FAIL_ERRNO": errno.ENOSPC},
+                   r"writing \d+ bytes at offset \d+ of {file} failed: No space left on device\. Make room"),
+    "flush": ({"FAIL_CALL": "fdatasync", "FAIL_AFTER": 5},
+              r"writing \d+ bytes at offset \d+ of {file} failed: Input/output error"),
+    "next-segment": ({"FAIL_CALL": "fallocate", "FAIL_AFTER": 0},
+                     r"allocating \d+ bytes at offset 0 of {file} failed: Input/output error"),
 }  # fmt: skip
 
 

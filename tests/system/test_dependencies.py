@@ -1,5 +1,5 @@
-"""Dependencies over the wire: messages that wait for messages, batches and deduplication ids, what they are told, and what is
-refused (reference: batches-order-dependencies, T51, T58a, T58b, T58d, T59, T60, T65; invariants D1 to D11)."""
+"""Dependencies over the wire: messages that wait for messages, batches and deduplication ids, what they are told, and
+what is refused (reference: batches-order-dependencies, T51, T58a, T58b, T58d, T59, T60, T65; invariants D1 to D11)."""
 
 import pytest
 from conftest import wait_until
@@ -152,7 +152,8 @@ def test_T51_T60_rings_are_refused_and_the_way_is_named(tally):
     waiting = tally.send_after("line.fifo", "n", "batch:b", MessageGroupId="g", MessageDeduplicationId="1")
     tally.refuse(
         CYCLE,
-        f"The message would wait for itself: this message stands behind {waiting.replace(':', ' ')}, which waits for batch b, which waits for its unit this message",
+        f"The message would wait for itself: this message stands behind {waiting.replace(':', ' ')}, "
+        "which waits for batch b, which waits for its unit this message",
         "line.fifo",
         "m",
         batch="b",
@@ -173,7 +174,8 @@ def test_T51_T60_rings_are_refused_and_the_way_is_named(tally):
         MessageDeduplicationId="3",
     )
     tally.send_after("line.fifo", "m", "batch:parent", MessageGroupId="h", MessageDeduplicationId="3")
-    answer = tally.call("Tally.CreateBatch", BatchId="two", Parent="parent", OnComplete={**target, "MessageGroupId": "h"})
+    answer = tally.call("Tally.CreateBatch", BatchId="two", Parent="parent",
+                        OnComplete={**target, "MessageGroupId": "h"})
     check(answer, CYCLE, None)
     assert "Parent: batch 'parent' would wait for itself" in answer.json()["message"]
 

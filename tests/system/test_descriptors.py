@@ -89,7 +89,8 @@ def test_connections_max_that_was_not_set_follows_the_limit_and_says_so(daemon_f
     daemon = limited(daemon_factory, 200).start()
     served = metric(daemon, "tally_http_connections_limit")
     assert 100 < served < 200
-    assert f"connections-max is 10000, but the limit of open files (ulimit -n) is 200: at most {served} connections" in daemon.error_text()
+    assert (f"connections-max is 10000, but the limit of open files (ulimit -n) is 200: at most {served} connections"
+            in daemon.error_text())
     assert metric(daemon, "tally_descriptors_limit") == 200
     with Connection(daemon.port) as client:
         wait_until(lambda: metric_of(client, "tally_descriptors_open") == len(os.listdir(f"/proc/{daemon.pid}/fd")),

@@ -1,7 +1,8 @@
-"""The disk stays within its bound, whatever lives next to what has ended, and cleaning loses nothing, not even when it is killed.
+"""The disk stays within its bound, whatever lives next to what has ended, and cleaning loses nothing, not even when it
+is killed.
 
-Small segments and snapshots, so that a few seconds fill many: the bound is then 2.5 x live + 24 MiB (docs/guarantees.md).
-"""
+Small segments and snapshots, so that a few seconds fill many: the bound is then 2.5 x live + 24 MiB
+(docs/guarantees.md). """
 
 import itertools
 import json
@@ -47,7 +48,8 @@ def metrics(daemon):
 
 
 class Load:
-    """Sends in tens: the first to "old", where they stay, one to "poison", where nobody can work it off, the rest to "young"."""
+    """Sends in tens: the first to "old", where they stay, one to "poison", where nobody can work it off, the rest to
+    "young"."""
 
     def __init__(self, daemon):
         self.line = Connection(daemon.port)
@@ -68,9 +70,10 @@ class Load:
             self.maybe.difference_update(keys)
 
     def receive(self, queue, **more):
-        return self.line.ok("AmazonSQS.ReceiveMessage", {"QueueUrl": url(queue), "MaxNumberOfMessages": 10, **more}).get(
-            "Messages", []
-        )
+        return self.line.ok("AmazonSQS.ReceiveMessage",
+                            {"QueueUrl": url(queue), "MaxNumberOfMessages": 10, **more}).get(
+                                "Messages", []
+                            )
 
     def delete(self, queue, messages):
         entries = [{"Id": str(i), "ReceiptHandle": m["ReceiptHandle"]} for i, m in enumerate(messages)]
@@ -105,7 +108,8 @@ def start(daemon_factory):
     make_queue(daemon, "young")
     arn = "arn:aws:sqs:us-east-1:000000000000:dead"
     make_queue(
-        daemon, "poison", RedrivePolicy=json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 3}), VisibilityTimeout="0"
+        daemon, "poison", RedrivePolicy=json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 3}),
+        VisibilityTimeout="0"
     )
     return daemon
 

@@ -91,12 +91,16 @@ def requests(bad):
     yield "name of a header", with_line(bad + b": a")
     for value in (
         bad,
-        b"AWS4-HMAC-SHA256 Credential=" + bad + b"/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0",
+        b"AWS4-HMAC-SHA256 Credential=" + bad
+        + b"/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0",
         b"AWS4-HMAC-SHA256 Credential=BOSS/20260101/" + bad + b"/sqs/aws4_request, SignedHeaders=host, Signature=0",
-        b"AWS4-HMAC-SHA256 Credential=BOSS/20260101/us-east-1/" + bad + b"/aws4_request, SignedHeaders=host, Signature=0",
+        b"AWS4-HMAC-SHA256 Credential=BOSS/20260101/us-east-1/" + bad
+        + b"/aws4_request, SignedHeaders=host, Signature=0",
         b"AWS4-HMAC-SHA256 Credential=BOSS/20260101/us-east-1/sqs/" + bad + b", SignedHeaders=host, Signature=0",
-        b"AWS4-HMAC-SHA256 Credential=BOSS/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host;x-amz-target;" + bad + b", Signature=0",
-        b"AWS4-HMAC-SHA256 Credential=BOSS/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host;x-amz-target, Signature=" + bad,
+        b"AWS4-HMAC-SHA256 Credential=BOSS/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host;x-amz-target;" + bad
+        + b", Signature=0",
+        b"AWS4-HMAC-SHA256 Credential=BOSS/20260101/us-east-1/sqs/aws4_request, "
+        b"SignedHeaders=host;x-amz-target, Signature=" + bad,
         b"AWS4-HMAC-SHA256 " + bad + b"=a, Credential=BOSS/20260101/us-east-1/sqs/aws4_request",
     ):
         for date in (b"20260101T000000Z", bad):
@@ -105,14 +109,14 @@ def requests(bad):
                                         b"Authorization: " + value)
     for name in ("Algorithm", "Credential", "Date", "SignedHeaders", "Expires", "Signature", "Security-Token"):
         for text in (bad, escaped):
-            yield f"X-Amz-{name}", http(b"/?Action=ListQueues&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=BOSS%2F20260101%2Fus-east-1%2F"
-                                        b"sqs%2Faws4_request&X-Amz-SignedHeaders=host&X-Amz-Signature=0&X-Amz-" + name.encode() + b"=" + text, b"", b"GET")
+            yield f"X-Amz-{name}", http(b"/?Action=ListQueues&X-Amz-Algorithm=AWS4-HMAC-SHA256"
+                                        b"&X-Amz-Credential=BOSS%2F20260101%2Fus-east-1%2Fsqs%2Faws4_request"
+                                        b"&X-Amz-SignedHeaders=host&X-Amz-Signature=0&X-Amz-"
+                                        + name.encode() + b"=" + text, b"", b"GET")
     members = ["QueueUrl", "QueueName", "MessageBody", "ReceiptHandle", "BatchId", "Units", "Name", "Cron", "PoolName",
-               "RelayName", "TicketId",
-               "TicketIds", "MessageId", "NextToken", "MessageGroupId", "Attributes", "AttributeNames", "Entries",
-               "Label", "TaskHandle", "Publisher",
-               "TypeOrderName", "Types", "Tags", "TagKeys", "SourceArn", "Source", "Sink", "Rules", "OnComplete",
-               "Tickets", "Filter"]
+               "RelayName", "TicketId", "TicketIds", "MessageId", "NextToken", "MessageGroupId", "Attributes",
+               "AttributeNames", "Entries", "Label", "TaskHandle", "Publisher", "TypeOrderName", "Types", "Tags",
+               "TagKeys", "SourceArn", "Source", "Sink", "Rules", "OnComplete", "Tickets", "Filter"]
     for target in all_actions():
         for member in members:
             texts = (b'"' + bad + b'"', b'["' + bad + b'"]', b'{"' + bad + b'":"' + bad + b'"}',

@@ -1,8 +1,8 @@
 """The HTTP front under crowds that want it no good: memory stays bounded, and whoever else comes is served in time.
 
-Beside each crowd a bystander, in a process of its own, asks and sends all the time; its slowest answers are the measure.
-Sizes are those of TALLY_TEST_SCALE=1; the numbers of resident memory count only there, and not under a sanitizer.
-"""
+Beside each crowd a bystander, in a process of its own, asks and sends all the time; its slowest answers are the
+measure. Sizes are those of TALLY_TEST_SCALE=1; the numbers of resident memory count only there, and not under a
+sanitizer. """
 
 import http.client
 import json
@@ -71,7 +71,8 @@ class Bystander:
         context = multiprocessing.get_context("fork")
         url = make_queue(daemon, "bystander")
         self.has_ended, self.results = context.Event(), context.Queue()
-        self.process = context.Process(target=stand_by, args=(daemon.port, url, self.has_ended, self.results), daemon=True)
+        self.process = context.Process(
+            target=stand_by, args=(daemon.port, url, self.has_ended, self.results), daemon=True)
         self.process.start()
 
     def __enter__(self):
@@ -84,7 +85,8 @@ class Bystander:
         if kind is None:
             assert isinstance(latencies, list), latencies
             p99 = latencies[len(latencies) * 99 // 100]
-            print(f"bystander: {len(latencies)} requests, p50 {latencies[len(latencies) // 2] * 1000:.1f} ms, p99 {p99 * 1000:.1f} ms")
+            print(f"bystander: {len(latencies)} requests, p50 {latencies[len(latencies) // 2] * 1000:.1f} ms, "
+                  f"p99 {p99 * 1000:.1f} ms")
             assert p99 < P99_S, f"p99 {p99:.3f} s of {len(latencies)} requests"
 
 
@@ -117,7 +119,7 @@ def assert_bounded(daemon, before, limit, what):
         assert grown < limit, f"{what}: {grown / MIB:.1f} MiB more than before"
 
 
-# --- Idle connections -------------------------------------------------------------------------------------------------------
+# --- Idle connections -------------------------------------------------------------------------------------------------
 
 
 def test_ten_thousand_idle_connections_disturb_nobody(daemon_factory):
@@ -172,14 +174,15 @@ def test_thousands_of_handshakes_that_never_end_disturb_nobody(daemon_factory, t
         for line in lines[::2]:
             line.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
         assert_bounded(daemon, before, 150 * MIB, f"{count} half handshakes")
-        wait_until(lambda: metric(daemon, "tally_tls_handshakes_failed_total") == count, what="the end of the handshakes")
+        wait_until(lambda: metric(daemon, "tally_tls_handshakes_failed_total") == count,
+                   what="the end of the handshakes")
         wait_until(lambda: metric(daemon, "tally_http_connections") <= 2, what="the end of the connections")
     assert timeouts(daemon, "request") == count
     close(lines)
     assert daemon.stop() == 0
 
 
-# --- Slow senders, slow readers ---------------------------------------------------------------------------------------------
+# --- Slow senders, slow readers ---------------------------------------------------------------------------------------
 
 
 def test_thousands_of_senders_of_one_byte_at_a_time_are_all_served(daemon_factory):
@@ -192,7 +195,8 @@ def test_thousands_of_senders_of_one_byte_at_a_time_are_all_served(daemon_factor
         lines = connect(daemon.port, count)
         for line in lines:
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        steps = [request[i : i + 1] for i in range(40)] + [request[40:-20]] + [request[i : i + 1] for i in range(-20, -1)]
+        steps = [request[i : i + 1] for i in range(40)] + [request[40:-20]] + [
+            request[i : i + 1] for i in range(-20, -1)]
         for number, piece in enumerate([*steps, request[-1:]]):
             for line in lines:
                 line.send(piece)
@@ -260,14 +264,16 @@ def test_requests_that_never_come_whole_have_a_budget_of_memory(daemon_factory):
         received = metric(daemon, "tally_http_received_bytes_total")
         for line in answered:
             line.sendall(b"x" * 20_000)  # what comes after the answer is thrown away
-        wait_until(lambda: metric(daemon, "tally_http_received_bytes_total") >= received + len(answered) * 20_000, what="the rest")
+        wait_until(lambda: metric(daemon, "tally_http_received_bytes_total") >= received + len(answered) * 20_000,
+                   what="the rest")
         assert metric(daemon, "tally_http_input_bytes") <= 130 * MIB
     close(lines)
     assert daemon.stop() == 0
 
 
 def test_what_comes_behind_a_request_has_its_time_when_the_reply_is_taken(daemon_factory):
-    """A client that took three seconds for its reply is not cut off for the next request, of which the first bytes came before."""
+    """A client that took three seconds for its reply is not cut off for the next request, of which the first bytes came
+    before."""
     daemon = daemon_factory("--request-timeout", "2s").start()
     request = receive_ten(queue_of_megabytes(daemon, count=4))  # small enough that the next one is read
     with Line(daemon, receive_buffer=4096) as line:
@@ -343,8 +349,9 @@ def assert_peak_bounded(daemon, before, limit, what):
 
 
 def replies_max(budget):
-    """What the daemon may take for replies: the budget; one reply that was begun before it was spent (10 MB, in a buffer of 16 MiB) and its
-    copy for the socket; a quarter for the gaps that the allocator leaves between megabytes; and what the rest of the daemon does."""
+    """What the daemon may take for replies: the budget; one reply that was begun before it was spent (10 MB, in a
+    buffer of 16 MiB) and its copy for the socket; a quarter for the gaps that the allocator leaves between megabytes;
+    and what the rest of the daemon does."""
     return budget + (16 + 10) * MIB + budget // 4 + 8 * MIB
 
 
@@ -356,7 +363,8 @@ def queue_of_megabytes(daemon, count=10):
 
 
 def receive_ten(url, **more):
-    return post("AmazonSQS.ReceiveMessage", {"QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0, **more})
+    return post("AmazonSQS.ReceiveMessage",
+                {"QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0, **more})
 
 
 def test_replies_asked_for_at_once_wait_for_each_other(daemon_factory):
@@ -382,7 +390,8 @@ def test_replies_asked_for_at_once_wait_for_each_other(daemon_factory):
 
 
 def test_receives_that_wait_are_answered_as_their_replies_have_room(daemon_factory):
-    """One message of a megabyte after another, shown again at once, answers all who wait for it: not all of them in one moment."""
+    """One message of a megabyte after another, shown again at once, answers all who wait for it: not all of them in one
+    moment."""
     count = scaled(200, least=60)
     daemon = daemon_factory("--reply-memory-max", "32MiB").start()
     url = make_queue(daemon)
@@ -435,7 +444,8 @@ def test_clients_that_go_while_they_wait_for_memory_leave_nothing_behind(daemon_
 
 @pytest.mark.parametrize("more", [0, 40_000], ids=["short", "as large as its buffer"])
 def test_a_client_that_goes_while_it_waits_for_memory_is_given_no_messages(daemon_factory, more):
-    """Else they would be in the hands of nobody until their visibility timeout, and a FIFO queue's group would stand still."""
+    """Else they would be in the hands of nobody until their visibility timeout, and a FIFO queue's group would stand
+    still."""
     daemon = daemon_factory("--reply-memory-max", "1MiB", "--reply-timeout", "300s").start()
     large, url = queue_of_megabytes(daemon), make_queue(daemon, "waited-for")
     slow = Line(daemon, receive_buffer=4096)
@@ -466,7 +476,8 @@ def filled(begin, piece, end):
     [
         ({"X-Amz-Target": "AmazonSQS.SendMessage"}, lambda: filled(b'{"a":[', b"1,", b"1]}")),
         ({"X-Amz-Target": "AmazonSQS.SendMessage"}, lambda: filled(b'{"a":', b"[", b"")),
-        ({"Content-Type": "application/x-www-form-urlencoded"}, lambda: filled(b"Action=SendMessage&MessageBody=", b"\x01", b"")),
+        ({"Content-Type": "application/x-www-form-urlencoded"},
+         lambda: filled(b"Action=SendMessage&MessageBody=", b"\x01", b"")),
     ],
     ids=["numbers", "brackets", "form"],
 )
@@ -493,7 +504,8 @@ def test_a_receive_that_waits_may_have_64_kib(daemon):
 
 @pytest.mark.skipif(not IS_BARE or SCALE < 0.5, reason="moves a gigabyte")
 def test_replies_that_nobody_takes_have_a_budget_of_memory(daemon_factory):
-    """The slow readers go long before their time is over, when others wait for the memory of their replies. Sends do not wait."""
+    """The slow readers go long before their time is over, when others wait for the memory of their replies. Sends do
+    not wait."""
     daemon = daemon_factory("--reply-timeout", "300s", "--reply-memory-max", "256MiB").start()
     request = receive_ten(queue_of_megabytes(daemon))
     before = resident(daemon)
@@ -512,7 +524,7 @@ def test_replies_that_nobody_takes_have_a_budget_of_memory(daemon_factory):
     assert daemon.stop() == 0
 
 
-# --- Floods -----------------------------------------------------------------------------------------------------------------
+# --- Floods -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_pipelined_flood_waits_for_its_reader(daemon_factory):
@@ -570,7 +582,8 @@ def test_a_flood_of_refused_requests_disturbs_nobody(daemon_factory):
     """Each costs a connection: half of them too large, half of them to be read in two ways."""
     daemon = daemon_factory().start()
     before = resident(daemon)
-    smuggled = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG"
+    smuggled = (
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG")
     too_large = b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 5000
     with Bystander(daemon):
         for i in range(scaled(2000)):
@@ -582,14 +595,15 @@ def test_a_flood_of_refused_requests_disturbs_nobody(daemon_factory):
     assert daemon.stop() == 0
 
 
-# --- Bodies in pieces -------------------------------------------------------------------------------------------------------
+# --- Bodies in pieces -------------------------------------------------------------------------------------------------
 
 
 def test_clients_that_ask_to_continue_and_never_do_are_cut_off(daemon_factory):
     count = min(scaled(1000), descriptors())
     daemon = daemon_factory("--request-timeout", "3s").start()
     before = resident(daemon)
-    head = post("AmazonSQS.SendMessage", b"", "Expect: 100-continue").replace(b"Content-Length: 0", b"Content-Length: 100000")
+    head = post("AmazonSQS.SendMessage", b"", "Expect: 100-continue").replace(
+        b"Content-Length: 0", b"Content-Length: 100000")
     with Bystander(daemon):
         lines = connect(daemon.port, count)
         for line in lines:

@@ -14,7 +14,8 @@ T = "com.tally#"
 SERVICE = "AWS.SimpleQueueService."
 NAME_RULE = "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
 ID_RULE = (
-    "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."
+    "A batch entry id can only contain alphanumeric characters, hyphens and underscores. "
+    "It can be at most 80 letters long."
 )
 CHARACTERS = (
     "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | "
@@ -70,7 +71,8 @@ def queue(name):
 
 
 # A publisher of which batch 1, with the row 1, has been published.
-PUBLISHER = {"Publisher": "5eed0000-0000-4000-8000-000000000001", "Epoch": 7, "Owner": "aaaa0000-0000-4000-8000-000000000001"}
+PUBLISHER = {"Publisher": "5eed0000-0000-4000-8000-000000000001", "Epoch": 7,
+             "Owner": "aaaa0000-0000-4000-8000-000000000001"}
 ROW = {"Id": 1, "Uid": "00000000-0000-4000-8000-000000000001", "QueueUrl": "results", "MessageBody": "a"}
 
 
@@ -79,7 +81,8 @@ def publish(**more):
 
 
 NOT_A_UUID = "It must be a UUID, such as 01234567-89ab-4def-8123-456789abcdef."
-RELAY_ACTIONS = {"CreateRelay", "DescribeRelay", "PauseRelay", "ResumeRelay", "DeleteRelay", "ListDoubts", "ResolveDoubt"}
+RELAY_ACTIONS = {"CreateRelay", "DescribeRelay", "PauseRelay", "ResumeRelay", "DeleteRelay", "ListDoubts",
+                 "ResolveDoubt"}
 Q = queue("q")  # MaximumMessageSize 1024
 
 
@@ -164,8 +167,8 @@ ROWS = [
         "NoSuchAction",
         {},
         "UnknownOperationException",
-        "There is no action 'AmazonSQS.NoSuchAction'; X-Amz-Target names the service and the action, like AmazonSQS.SendMessage or "
-        "Tally.CreateBatch.",
+        "There is no action 'AmazonSQS.NoSuchAction'; X-Amz-Target names the service and the action, "
+        "like AmazonSQS.SendMessage or Tally.CreateBatch.",
     ),
     ("SendMessage", b"{", SERIAL, None),
     ("SendMessage", b'{"QueueUrl": "a"} x', SERIAL, None),
@@ -176,9 +179,11 @@ ROWS = [
     ("SendMessage", send(MessageBody=7), SERIAL, "The value of MessageBody can not be converted to a String."),
     ("SendMessage", send(DelaySeconds="x"), SERIAL, "The value of DelaySeconds can not be converted to an Integer."),
     ("SendMessage", send(DelaySeconds=1.5), SERIAL, "The value of DelaySeconds can not be converted to an Integer."),
-    ("SendMessage", send(MessageAttributes=[]), SERIAL, "The value of MessageAttributes can not be converted to a Map."),
+    ("SendMessage", send(MessageAttributes=[]), SERIAL,
+     "The value of MessageAttributes can not be converted to a Map."),
     ("SendMessage", send(MessageAttributes={"a": "b"}), SERIAL, None),
-    ("SendMessageBatch", {"QueueUrl": Q, "Entries": {}}, SERIAL, "The value of Entries can not be converted to a List."),
+    ("SendMessageBatch", {"QueueUrl": Q, "Entries": {}}, SERIAL,
+     "The value of Entries can not be converted to a List."),
     ("SendMessageBatch", {"QueueUrl": Q, "Entries": ["a"]}, SERIAL, None),
     ("ReceiveMessage", {"QueueUrl": Q, "AttributeNames": "All"}, SERIAL, None),
     ("ReceiveMessage", {"QueueUrl": Q, "AttributeNames": [7]}, SERIAL, None),
@@ -189,7 +194,8 @@ ROWS = [
     ("SetQueueAttributes", {"QueueUrl": Q, "Attributes": {"DelaySeconds": []}}, SERIAL, None),
     # CreateQueue, ListQueues, attributes.
     ("CreateQueue", {}, IPV, "Value for parameter QueueName is invalid. Reason: Must specify a queue name."),
-    ("CreateQueue", {"QueueName": ""}, IPV, "Value for parameter QueueName is invalid. Reason: Must specify a queue name."),
+    ("CreateQueue", {"QueueName": ""}, IPV,
+     "Value for parameter QueueName is invalid. Reason: Must specify a queue name."),
     *[("CreateQueue", {"QueueName": name}, IPV, NAME_RULE) for name in ["a b", "a.b", "ä", "x" * 81, "a.fifo", "a/b"]],
     (
         "CreateQueue",
@@ -215,51 +221,64 @@ ROWS = [
     ],
     ("SetQueueAttributes", {"QueueUrl": Q}, *missing("Attribute.Name")),
     ("SetQueueAttributes", {"QueueUrl": Q, "Attributes": {}}, *missing("Attribute.Name")),
-    ("GetQueueAttributes", {"QueueUrl": Q, "AttributeNames": ["Nonsense"]}, "InvalidAttributeName", "Unknown Attribute Nonsense."),
+    ("GetQueueAttributes", {"QueueUrl": Q, "AttributeNames": ["Nonsense"]}, "InvalidAttributeName",
+     "Unknown Attribute Nonsense."),
     *[
         ("SetQueueAttributes", redrive(policy), *invalid("RedrivePolicy", json.dumps(policy), reason))
         for policy, reason in [
             ({}, "Redrive policy does not contain mandatory attribute: maxReceiveCount."),
             ({"maxReceiveCount": 1}, "Redrive policy does not contain mandatory attribute: deadLetterTargetArn."),
-            ({"maxReceiveCount": 0, "deadLetterTargetArn": DEAD}, "Invalid value for maxReceiveCount: 0, valid values are from 1 to 1000 both inclusive."),
-            ({"maxReceiveCount": 1001, "deadLetterTargetArn": DEAD}, "Invalid value for maxReceiveCount: 1001, valid values are from 1 to 1000 both inclusive."),
-            ({"maxReceiveCount": "x", "deadLetterTargetArn": DEAD}, "Invalid value for maxReceiveCount: x, valid values are from 1 to 1000 both inclusive."),
+            ({"maxReceiveCount": 0, "deadLetterTargetArn": DEAD},
+             "Invalid value for maxReceiveCount: 0, valid values are from 1 to 1000 both inclusive."),
+            ({"maxReceiveCount": 1001, "deadLetterTargetArn": DEAD},
+             "Invalid value for maxReceiveCount: 1001, valid values are from 1 to 1000 both inclusive."),
+            ({"maxReceiveCount": "x", "deadLetterTargetArn": DEAD},
+             "Invalid value for maxReceiveCount: x, valid values are from 1 to 1000 both inclusive."),
             ({"maxReceiveCount": 1, "deadLetterTargetArn": DEAD + "x"}, "Dead letter target does not exist."),
             ({"maxReceiveCount": 1, "deadLetterTargetArn": "q"}, "Dead letter target does not exist."),
         ]
     ],
     ("SetQueueAttributes", redrive("not json"), IPV, None),
     *[
-        ("ListQueues", {"MaxResults": value}, IPV, "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and 1000.")
+        ("ListQueues", {"MaxResults": value}, IPV,
+         "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and 1000.")
         for value in [0, -1, 1001]
     ],
     ("ListQueues", {"MaxResults": 1, "NextToken": "zz"}, IPV, "Invalid or expired next token."),
     # SendMessage.
     ("SendMessage", {"QueueUrl": Q}, *missing("MessageBody")),
     ("SendMessage", send(MessageBody=""), *missing("MessageBody")),
-    ("SendMessage", send(MessageBody="x" * 1025), IPV, "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes."),
-    ("SendMessage", send(MessageBody="ä" * 513), IPV, "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes."),
+    ("SendMessage", send(MessageBody="x" * 1025), IPV,
+     "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes."),
+    ("SendMessage", send(MessageBody="ä" * 513), IPV,
+     "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes."),
     (
         "SendMessage",
         send(MessageBody="x" * 1012, MessageAttributes={"abc": text("1234")}),
         IPV,
         "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes.",
     ),
-    *[("SendMessage", send(MessageBody=f"a{c}b"), "InvalidMessageContents", CHARACTERS) for c in "\0\1\b\v\f\x0e\x1f\ufffe\uffff"],
-    *[("SendMessage", send(DelaySeconds=v), *invalid("DelaySeconds", v, "DelaySeconds must be >= 0 and <= 900.")) for v in [-1, 901, 2**63]][:2],
+    *[("SendMessage", send(MessageBody=f"a{c}b"), "InvalidMessageContents", CHARACTERS)
+      for c in "\0\1\b\v\f\x0e\x1f\ufffe\uffff"],
+    *[("SendMessage", send(DelaySeconds=v), *invalid("DelaySeconds", v, "DelaySeconds must be >= 0 and <= 900."))
+      for v in [-1, 901, 2**63]][:2],
     ("SendMessage", send(DelaySeconds=2**63), IPV, None),
-    ("SendMessage", send(MessageAttributes={f"a{i}": text("b") for i in range(11)}), IPV, "Number of message attributes [11] exceeds the allowed maximum [10]."),
+    ("SendMessage", send(MessageAttributes={f"a{i}": text("b") for i in range(11)}), IPV,
+     "Number of message attributes [11] exceeds the allowed maximum [10]."),
     ("SendMessage", with_attribute("a", text("")), *empty_attribute("a", "String")),
     ("SendMessage", with_attribute("a", {"DataType": "Binary", "BinaryValue": ""}), *empty_attribute("a", "Binary")),
     ("SendMessage", with_attribute("a", {"DataType": "Binary", "BinaryValue": "!"}), SERIAL, None),
     ("SendMessage", with_attribute("a", {"DataType": "String"}), *empty_attribute("a", "String")),
     *[
-        ("SendMessage", with_attribute("a", text(value, "Number")), IPV, "Can't cast the value of message (user) attribute 'a' to a number.")
+        ("SendMessage", with_attribute("a", text(value, "Number")), IPV,
+         "Can't cast the value of message (user) attribute 'a' to a number.")
         for value in ["abc", "1a", "--1", "1e", "0x10", " 1", "1" * 39]
     ],
-    *[("SendMessage", with_attribute("a", text("b", kind)), *attribute_type("a")) for kind in ["string", "Text", "", "Stringy", "String" + ".x" * 125]],
+    *[("SendMessage", with_attribute("a", text("b", kind)), *attribute_type("a"))
+      for kind in ["string", "Text", "", "Stringy", "String" + ".x" * 125]],
     ("SendMessage", with_attribute("a", {"StringValue": "b"}), *attribute_type("a")),
-    *[("SendMessage", with_attribute(name, text("b")), IPV, None) for name in ["", ".a", "a.", "a..b", "a!", "a b", "AWS.a", "aws.a", "Amazon.a", "x" * 257]],
+    *[("SendMessage", with_attribute(name, text("b")), IPV, None)
+      for name in ["", ".a", "a.", "a..b", "a!", "a b", "AWS.a", "aws.a", "Amazon.a", "x" * 257]],
     ("SendMessage", with_attribute("a", text("\1")), IPV, None),
     (
         "SendMessage",
@@ -268,7 +287,9 @@ ROWS = [
         "Message attribute list values in SendMessage operation are not supported.",
     ),
     # Tally's own attributes.
-    *[("SendMessage", with_attribute("Tally.Priority", text(value)), *invalid("Tally.Priority", value, "It must be an integer from 0 to 9.")) for value in ["10", "-1", "x", "1.0"]],
+    *[("SendMessage", with_attribute("Tally.Priority", text(value)),
+       *invalid("Tally.Priority", value, "It must be an integer from 0 to 9."))
+      for value in ["10", "-1", "x", "1.0"]],
     ("SendMessage", with_attribute("Tally.Priority", {"DataType": "Binary", "BinaryValue": "MQ=="}), IPV, None),
     *[("SendMessage", with_attribute("Tally.Type", text(value)), IPV, None) for value in ["ä", "x" * 129, "a b"]],
     *[
@@ -286,22 +307,30 @@ ROWS = [
             (" , ", ","),
         ]
     ],
-    ("SendMessage", with_attribute("Tally.AfterFailure", text("x")), *invalid("Tally.AfterFailure", "x", "It must be cancel, run or hold.")),
-    ("SendMessage", with_attribute("Tally.Producer", text("p")), IPV, "Tally.Producer and Tally.Sequence go together: the message has only Tally.Producer."),
-    ("SendMessage", with_attribute("Tally.Sequence", text("1")), IPV, "Tally.Producer and Tally.Sequence go together: the message has only Tally.Sequence."),
+    ("SendMessage", with_attribute("Tally.AfterFailure", text("x")),
+     *invalid("Tally.AfterFailure", "x", "It must be cancel, run or hold.")),
+    ("SendMessage", with_attribute("Tally.Producer", text("p")), IPV,
+     "Tally.Producer and Tally.Sequence go together: the message has only Tally.Producer."),
+    ("SendMessage", with_attribute("Tally.Sequence", text("1")), IPV,
+     "Tally.Producer and Tally.Sequence go together: the message has only Tally.Sequence."),
     *[
-        ("SendMessage", send(MessageAttributes={"Tally.Producer": text("p"), "Tally.Sequence": text(value)}), *invalid("Tally.Sequence", value, "It must be an integer from 0 to 9223372036854775807."))
+        ("SendMessage", send(MessageAttributes={"Tally.Producer": text("p"), "Tally.Sequence": text(value)}),
+         *invalid("Tally.Sequence", value, "It must be an integer from 0 to 9223372036854775807."))
         for value in ["-1", "x", "9223372036854775808"]
     ],
-    *[("SendMessage", send(MessageAttributes={"Tally.Producer": text(value), "Tally.Sequence": text("1")}), IPV, None) for value in ["a b", "x" * 129]],
-    ("SendMessage", with_attribute("Tally.After", text("message:x")), "DependencyDoesNotExist", "Tally.After: message:x is not known in this namespace."),
+    *[("SendMessage", send(MessageAttributes={"Tally.Producer": text(value), "Tally.Sequence": text("1")}), IPV, None)
+      for value in ["a b", "x" * 129]],
+    ("SendMessage", with_attribute("Tally.After", text("message:x")), "DependencyDoesNotExist",
+     "Tally.After: message:x is not known in this namespace."),
     ("SendMessage", with_attribute("Tally.Batch", {"DataType": "Binary", "BinaryValue": "MQ=="}), IPV, None),
-    ("SendMessage", with_attribute("Tally.Batch", text("none")), "BatchDoesNotExist", "Tally.Batch: there is no batch 'none'; create it first."),
+    ("SendMessage", with_attribute("Tally.Batch", text("none")), "BatchDoesNotExist",
+     "Tally.Batch: there is no batch 'none'; create it first."),
     *[
         (
             "SendMessage",
             send(MessageGroupId=value),
-            *invalid("MessageGroupId", value, "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length."),
+            *invalid("MessageGroupId", value,
+                     "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length."),
         )
         for value in ["", "a b", "ä"]
     ],
@@ -311,13 +340,16 @@ ROWS = [
     *[("SendMessage", send(MessageGroupId="x" * shift + "ä" * 200), IPV, None) for shift in range(2)],
     *[("SendMessage", send(MessageGroupId="x" * shift + "🎉" * 200), IPV, None) for shift in range(4)],
     *[("SendMessage", with_attribute("x" * shift + "🎉" * 60, text("1", "Nonsense")), IPV, None) for shift in range(4)],
-    *[("GetQueueAttributes", {"QueueUrl": Q, "AttributeNames": ["x" * shift + "🎉" * 60]}, "InvalidAttributeName", None) for shift in range(4)],
-    *[("DeleteMessage", {"QueueUrl": Q, "ReceiptHandle": "x" * shift + "🎉" * 60}, "ReceiptHandleIsInvalid", None) for shift in range(4)],
+    *[("GetQueueAttributes", {"QueueUrl": Q, "AttributeNames": ["x" * shift + "🎉" * 60]}, "InvalidAttributeName", None)
+      for shift in range(4)],
+    *[("DeleteMessage", {"QueueUrl": Q, "ReceiptHandle": "x" * shift + "🎉" * 60}, "ReceiptHandleIsInvalid", None)
+      for shift in range(4)],
     *[("SetQueueAttributes", redrive("x" * shift + "🎉" * 200), IPV, None) for shift in range(4)],
     *[("DescribeBatch", {"BatchId": "x" * shift + "🎉" * 60}, "BatchDoesNotExist", None) for shift in range(4)],
     # Batches of SQS: the structure.
     *[
-        (action, {"QueueUrl": Q, "Entries": []}, "EmptyBatchRequest", f"There should be at least one {action}RequestEntry in the request.")
+        (action, {"QueueUrl": Q, "Entries": []}, "EmptyBatchRequest",
+         f"There should be at least one {action}RequestEntry in the request.")
         for action in ["SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"]
     ],
     ("SendMessageBatch", {"QueueUrl": Q}, "EmptyBatchRequest", None),
@@ -331,10 +363,12 @@ ROWS = [
         for action in ["SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"]
     ],
     *[
-        (action, {"QueueUrl": Q, "Entries": entries({}, {"Id": "b"}, {"Id": "c"}, {"Id": "b"}, {"Id": "c"})}, "BatchEntryIdsNotDistinct", "Id b repeated.")
+        (action, {"QueueUrl": Q, "Entries": entries({}, {"Id": "b"}, {"Id": "c"}, {"Id": "b"}, {"Id": "c"})},
+         "BatchEntryIdsNotDistinct", "Id b repeated.")
         for action in ["SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"]
     ],
-    *[("SendMessageBatch", {"QueueUrl": Q, "Entries": entries({"Id": bad})}, "InvalidBatchEntryId", ID_RULE) for bad in ["", "a b", "ä", "x" * 81, "a.b"]],
+    *[("SendMessageBatch", {"QueueUrl": Q, "Entries": entries({"Id": bad})}, "InvalidBatchEntryId", ID_RULE)
+      for bad in ["", "a b", "ä", "x" * 81, "a.b"]],
     (
         "SendMessageBatch",
         {"QueueUrl": queue("big"), "Entries": entries({"MessageBody": "x" * 1048576}, {"MessageBody": "x"})},
@@ -374,22 +408,32 @@ ROWS = [
     # Tally's groups.
     ("FailMessage", {"QueueUrl": Q}, *missing("ReceiptHandle")),
     ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage"}, *NOT_A_HANDLE),
-    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Reason": "x" * 1025}, IPV, "Reason has 1025 bytes; the limit is 1024."),
+    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Reason": "x" * 1025}, IPV,
+     "Reason has 1025 bytes; the limit is 1024."),
     ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Reason": "\1"}, IPV, None),
-    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "RetryAfterSeconds": 43201}, IPV, "Value 43201 for parameter RetryAfterSeconds is invalid. Reason: Must be between 0 and 43200, if provided."),
-    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "MaxAttempts": 0}, IPV, "Value 0 for parameter MaxAttempts is invalid. Reason: Must be between 1 and 1000, if provided."),
+    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "RetryAfterSeconds": 43201}, IPV,
+     "Value 43201 for parameter RetryAfterSeconds is invalid. Reason: Must be between 0 and 43200, if provided."),
+    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "MaxAttempts": 0}, IPV,
+     "Value 0 for parameter MaxAttempts is invalid. Reason: Must be between 1 and 1000, if provided."),
     ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Backoff": {"min": 2, "max": 1}}, IPV, None),
     ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Backoff": {"minimum": 1}}, IPV, None),
     ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Backoff": "1"}, SERIAL, None),
     ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "DeadLetterQueueUrl": Q}, IPV, None),
-    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "DeadLetterQueueUrl": ""}, IPV, "Value  for parameter DeadLetterQueueUrl is invalid. Reason: It names no queue."),
-    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Final": 1}, SERIAL, "The value of Final can not be converted to a Boolean."),
-    *[(action, {"QueueUrl": Q}, *missing("MessageGroupId")) for action in ["PauseGroup", "ResumeGroup", "ReleaseGroup"]],
-    *[(action, {"QueueUrl": Q, "MessageGroupId": bad, "Action": "retry"}, IPV, None) for action in ["PauseGroup", "ResumeGroup", "ReleaseGroup"] for bad in ["", "a b", "x" * 129]],
+    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "DeadLetterQueueUrl": ""}, IPV,
+     "Value  for parameter DeadLetterQueueUrl is invalid. Reason: It names no queue."),
+    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Final": 1}, SERIAL,
+     "The value of Final can not be converted to a Boolean."),
+    *[(action, {"QueueUrl": Q}, *missing("MessageGroupId"))
+      for action in ["PauseGroup", "ResumeGroup", "ReleaseGroup"]],
+    *[(action, {"QueueUrl": Q, "MessageGroupId": bad, "Action": "retry"}, IPV, None)
+      for action in ["PauseGroup", "ResumeGroup", "ReleaseGroup"] for bad in ["", "a b", "x" * 129]],
     ("ReleaseGroup", {"QueueUrl": Q, "MessageGroupId": "g"}, *missing("Action")),
-    ("ReleaseGroup", {"QueueUrl": Q, "MessageGroupId": "g", "Action": "go"}, *invalid("Action", "go", "It must be retry, skip or cancel-rest.")),
-    ("ReleaseGroup", {"QueueUrl": Q, "MessageGroupId": "g", "Action": "retry"}, "GroupNotHeld", "Group 'g' of queue q is not held; ListGroups says what keeps it."),
-    ("ListGroups", {"QueueUrl": Q, "State": "free"}, *invalid("State", "free", "It must be held, busy, ready or paused.")),
+    ("ReleaseGroup", {"QueueUrl": Q, "MessageGroupId": "g", "Action": "go"},
+     *invalid("Action", "go", "It must be retry, skip or cancel-rest.")),
+    ("ReleaseGroup", {"QueueUrl": Q, "MessageGroupId": "g", "Action": "retry"}, "GroupNotHeld",
+     "Group 'g' of queue q is not held; ListGroups says what keeps it."),
+    ("ListGroups", {"QueueUrl": Q, "State": "free"},
+     *invalid("State", "free", "It must be held, busy, ready or paused.")),
     ("ListGroups", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
     ("ListGroups", {"QueueUrl": Q, "NextToken": "x"}, IPV, "Invalid or expired next token."),
     ("ExplainMessage", {"QueueUrl": Q}, *missing("MessageId")),
@@ -397,49 +441,76 @@ ROWS = [
     ("PutTypeOrder", {"Types": ["a", "b"]}, *missing("Name")),
     ("PutTypeOrder", {"Name": "o"}, *missing("Types")),
     ("PutTypeOrder", {"Name": "o", "Types": "a"}, SERIAL, "The value of Types can not be converted to a List."),
-    ("PutTypeOrder", {"Name": "o", "Types": [1, 2]}, SERIAL, "The value of Types can not be converted to a List of Strings."),
-    *[("PutTypeOrder", {"Name": "o", "Types": [f"t{i}" for i in range(count)]}, IPV, f"Types has {count} names. Reason: It must have 2 to 64, the first to come first.") for count in [0, 1, 65]],
-    *[("PutTypeOrder", {"Name": "o", "Types": ["a", bad]}, *invalid("Types", bad, "It must be 1 to 128 letters, digits or punctuation characters.")) for bad in ["", "a b"]],
+    ("PutTypeOrder", {"Name": "o", "Types": [1, 2]}, SERIAL,
+     "The value of Types can not be converted to a List of Strings."),
+    *[("PutTypeOrder", {"Name": "o", "Types": [f"t{i}" for i in range(count)]}, IPV,
+       f"Types has {count} names. Reason: It must have 2 to 64, the first to come first.")
+      for count in [0, 1, 65]],
+    *[("PutTypeOrder", {"Name": "o", "Types": ["a", bad]},
+       *invalid("Types", bad, "It must be 1 to 128 letters, digits or punctuation characters."))
+      for bad in ["", "a b"]],
     ("PutTypeOrder", {"Name": "o", "Types": ["a", "x" * 129]}, IPV, None),
     ("PutTypeOrder", {"Name": "o", "Types": ["a", "a"]}, *invalid("Types", "a", "It stands in the list twice.")),
     ("DeleteTypeOrder", {"Name": "o"}, "TypeOrderDoesNotExist", "There is no type order 'o'."),
     ("ListTypeOrders", {"MaxResults": 1001}, IPV, None),
-    ("PutSchedule", {"Name": "s", "Cron": "61 * * * *", "QueueUrl": Q, "MessageBody": "a"}, *invalid("Cron", "61 * * * *", "The minute field: '61' is not from 0 to 59.")),
-    ("PutSchedule", {"Name": "s", "Cron": "* * * * *", "QueueUrl": Q, "MessageBody": "a", "CatchUp": "some"}, *invalid("CatchUp", "some", "It must be one, none or all.")),
+    ("PutSchedule", {"Name": "s", "Cron": "61 * * * *", "QueueUrl": Q, "MessageBody": "a"},
+     *invalid("Cron", "61 * * * *", "The minute field: '61' is not from 0 to 59.")),
+    ("PutSchedule", {"Name": "s", "Cron": "* * * * *", "QueueUrl": Q, "MessageBody": "a", "CatchUp": "some"},
+     *invalid("CatchUp", "some", "It must be one, none or all.")),
     ("PutSchedule", {"Name": "s", "Cron": "* * * * *", "QueueUrl": queue("none"), "MessageBody": "a"}, *NO_QUEUE),
-    *[(action, {"Name": "s"}, "ScheduleDoesNotExist", "There is no schedule 's'.") for action in ["DescribeSchedule", "DeleteSchedule", "PauseSchedule", "ResumeSchedule"]],
+    *[(action, {"Name": "s"}, "ScheduleDoesNotExist", "There is no schedule 's'.")
+      for action in ["DescribeSchedule", "DeleteSchedule", "PauseSchedule", "ResumeSchedule"]],
     # Tally's relays; what a source or sink must have, tests/system/test_relay_actions.py asks.
     *[(action, {}, *missing("RelayName")) for action in RELAY_ACTIONS],
-    *[(action, {"RelayName": "r"}, "RelayDoesNotExist", "There is no relay 'r'.") for action in RELAY_ACTIONS - {"CreateRelay"}],
-    *[(action, {"RelayName": bad}, *invalid("RelayName", bad, "It must be 1 to 80 letters, digits, hyphens and underscores.")) for action in RELAY_ACTIONS for bad in ["a.b", "a b", "x" * 81]],
+    *[(action, {"RelayName": "r"}, "RelayDoesNotExist", "There is no relay 'r'.")
+      for action in RELAY_ACTIONS - {"CreateRelay"}],
+    *[(action, {"RelayName": bad},
+       *invalid("RelayName", bad, "It must be 1 to 80 letters, digits, hyphens and underscores."))
+      for action in RELAY_ACTIONS for bad in ["a.b", "a b", "x" * 81]],
     ("CreateRelay", {"RelayName": "r"}, *missing("Source")),
     ("CreateRelay", {"RelayName": "r", "Source": {}}, *missing("Sink")),
     ("CreateRelay", {"RelayName": "r", "Source": "a"}, SERIAL, "The value of Source can not be converted to a Map."),
-    ("CreateRelay", {"RelayName": "r", "Source": {}, "Sink": {}, "Order": "none"}, *invalid("Order", "none", "It must be group or strict.")),
+    ("CreateRelay", {"RelayName": "r", "Source": {}, "Sink": {}, "Order": "none"},
+     *invalid("Order", "none", "It must be group or strict.")),
     ("ListRelays", {"MaxResults": 0}, IPV, None),
     ("ListRelays", {"NextToken": "x"}, IPV, "Invalid or expired next token."),
     # Tally's publishers.
-    *[(action, {k: v for k, v in PUBLISHER.items() if k != gone}, *missing(gone)) for action in ["OpenPublisher", "Publish"] for gone in PUBLISHER],
+    *[(action, {k: v for k, v in PUBLISHER.items() if k != gone}, *missing(gone))
+      for action in ["OpenPublisher", "Publish"] for gone in PUBLISHER],
     *[("OpenPublisher", {**PUBLISHER, name: "x"}, *invalid(name, "x", NOT_A_UUID)) for name in ["Publisher", "Owner"]],
-    *[("OpenPublisher", {**PUBLISHER, "Epoch": bad}, *invalid("Epoch", bad, "It must be an integer from 1 to 9223372036854775807.")) for bad in [0, -1]],
-    *[("Publish", {k: v for k, v in publish().items() if k != gone}, *missing(gone)) for gone in ["Batch", "ConfirmedBatch"]],
+    *[("OpenPublisher", {**PUBLISHER, "Epoch": bad},
+       *invalid("Epoch", bad, "It must be an integer from 1 to 9223372036854775807."))
+      for bad in [0, -1]],
+    *[("Publish", {k: v for k, v in publish().items() if k != gone}, *missing(gone))
+      for gone in ["Batch", "ConfirmedBatch"]],
     ("Publish", publish(Batch=0), *invalid("Batch", 0, "It must be an integer from 1 to 9223372036854775807.")),
     ("Publish", publish(ConfirmedBatch=2), IPV, "ConfirmedBatch is 2 and must be below Batch, which is 2."),
     ("Publish", publish(Order="any"), *invalid("Order", "any", "It must be group or strict.")),
     ("Publish", publish(Refused="drop"), *invalid("Refused", "drop", "It must be park or block.")),
     ("Publish", publish(Rows="a"), SERIAL, "The value of Rows can not be converted to a List."),
     ("Publish", publish(Rows=[]), "EmptyBatchRequest", "Rows must hold at least one row."),
-    ("Publish", publish(Rows=[ROW] * 1001), "TooManyEntriesInBatchRequest", "Rows holds 1001 rows; a Publish takes at most 1000."),
+    ("Publish", publish(Rows=[ROW] * 1001), "TooManyEntriesInBatchRequest",
+     "Rows holds 1001 rows; a Publish takes at most 1000."),
     ("Publish", publish(Rows=[ROW, 1]), SERIAL, "Rows[1]: It is not an object."),
-    ("Publish", publish(Rows=[ROW, {**ROW, "Id": 0}]), IPV, "Rows[1]: Value 0 for parameter Id is invalid. Reason: It must be an integer from 1 to 9223372036854775807."),
-    ("Publish", publish(Rows=[{**ROW, "Uid": "x"}]), IPV, f"Rows[0]: Value x for parameter Uid is invalid. Reason: {NOT_A_UUID}"),
-    ("Publish", publish(Epoch=6), "PublisherFenced", f"The publisher belongs to owner {PUBLISHER['Owner']} with epoch 7; this Publish comes from another one, with epoch 6."),
-    ("Publish", publish(Publisher=PUBLISHER["Owner"]), "PublisherFenced", "This publisher was never opened; call OpenPublisher first."),
-    ("Publish", publish(Batch=3), "PublisherBatchOutOfOrder", "Batch is 3; the last one was 1, so it must be that one again or 2. Nothing was done."),
-    ("Publish", publish(Batch=1, ConfirmedBatch=0, Rows=[ROW, ROW]), "PublisherBatchConflict", "Batch 1 has been published with other rows. Nothing was done."),
-    *[("Commit", empty, "EmptyBatchRequest", "A Commit needs at least one entry in Sends, Units, Deletes, AddUnits or CreateBatches.") for empty in [{}, {"Sends": []}]],
+    ("Publish", publish(Rows=[ROW, {**ROW, "Id": 0}]), IPV,
+     "Rows[1]: Value 0 for parameter Id is invalid. Reason: It must be an integer from 1 to 9223372036854775807."),
+    ("Publish", publish(Rows=[{**ROW, "Uid": "x"}]), IPV,
+     f"Rows[0]: Value x for parameter Uid is invalid. Reason: {NOT_A_UUID}"),
+    ("Publish", publish(Epoch=6), "PublisherFenced",
+     f"The publisher belongs to owner {PUBLISHER['Owner']} with epoch 7; this Publish comes from another one, "
+     "with epoch 6."),
+    ("Publish", publish(Publisher=PUBLISHER["Owner"]), "PublisherFenced",
+     "This publisher was never opened; call OpenPublisher first."),
+    ("Publish", publish(Batch=3), "PublisherBatchOutOfOrder",
+     "Batch is 3; the last one was 1, so it must be that one again or 2. Nothing was done."),
+    ("Publish", publish(Batch=1, ConfirmedBatch=0, Rows=[ROW, ROW]), "PublisherBatchConflict",
+     "Batch 1 has been published with other rows. Nothing was done."),
+    *[("Commit", empty, "EmptyBatchRequest",
+       "A Commit needs at least one entry in Sends, Units, Deletes, AddUnits or CreateBatches.")
+      for empty in [{}, {"Sends": []}]],
     # Attributes that are no text.
-    ("SetQueueAttributes", {"QueueUrl": Q, "Attributes": {"Tally.Backoff": {"min": 1}}}, SERIAL, "The value of attribute Tally.Backoff must be a String."),
+    ("SetQueueAttributes", {"QueueUrl": Q, "Attributes": {"Tally.Backoff": {"min": 1}}}, SERIAL,
+     "The value of attribute Tally.Backoff must be a String."),
     # Tally's batches.
     *[
         (action, {"BatchId": "none", **more}, "BatchDoesNotExist", "There is no batch 'none'.")
@@ -454,8 +525,10 @@ ROWS = [
             ("DeleteBatch", {}),
         ]
     ],
-    *[(action, {}, *missing("BatchId")) for action in ["AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch", "ListUnits", "DeleteBatch"]],
-    ("CreateBatch", {"BatchId": "open", "Total": 5}, "BatchAlreadyExists", "Batch 'open' exists and was created with other arguments."),
+    *[(action, {}, *missing("BatchId")) for action in ["AddUnits", "CompleteUnits", "XorUnits", "SealBatch",
+                                                       "CancelBatch", "DescribeBatch", "ListUnits", "DeleteBatch"]],
+    ("CreateBatch", {"BatchId": "open", "Total": 5}, "BatchAlreadyExists",
+     "Batch 'open' exists and was created with other arguments."),
     ("CreateBatch", {"BatchId": "a b"}, IPV, None),
     ("CreateBatch", {"BatchId": "x" * 129}, IPV, None),
     ("CreateBatch", {"Tracking": "both"}, *invalid("Tracking", "both", "It must be exact or xor.")),
@@ -478,35 +551,47 @@ ROWS = [
     ("AddUnits", {"BatchId": "open", "Units": [7]}, SERIAL, None),
     ("AddUnits", {"BatchId": "open", "Units": [["a"]]}, SERIAL, None),
     ("AddUnits", {"BatchId": "open", "Count": -1}, IPV, None),
-    ("AddUnits", {"BatchId": "sealed", "Count": 9}, "BatchSealed", "Batch 'sealed' is sealed: only a Commit that names a unit of it which has not ended (in Deletes, Units or Holds) can add to it."),
-    ("AddUnits", {"BatchId": "total", "Count": 4}, "BatchTotalExceeded", "Batch 'total' would have more units than its Total, 3; nothing was added."),
+    ("AddUnits", {"BatchId": "sealed", "Count": 9}, "BatchSealed",
+     "Batch 'sealed' is sealed: only a Commit that names a unit of it which has not ended (in Deletes, "
+     "Units or Holds) can add to it."),
+    ("AddUnits", {"BatchId": "total", "Count": 4}, "BatchTotalExceeded",
+     "Batch 'total' would have more units than its Total, 3; nothing was added."),
     ("AddUnits", {"BatchId": "xor", "Count": 1}, "UnsupportedOperation", None),
     ("CompleteUnits", {"BatchId": "open"}, *missing("Units")),
     ("CompleteUnits", {"BatchId": "open", "Units": [{"Status": "failed"}]}, *missing("Unit")),
     ("CompleteUnits", {"BatchId": "open", "Units": ["a"]}, SERIAL, None),
-    ("CompleteUnits", {"BatchId": "open", "Units": [{"Unit": "0", "Status": "done"}]}, *invalid("Status", "done", "It must be succeeded or failed.")),
+    ("CompleteUnits", {"BatchId": "open", "Units": [{"Unit": "0", "Status": "done"}]},
+     *invalid("Status", "done", "It must be succeeded or failed.")),
     ("CompleteUnits", {"BatchId": "open", "Units": [{"Unit": "0", "Detail": "x" * 1025}]}, IPV, None),
-    ("CompleteUnits", {"BatchId": "open", "Units": [{"Unit": "z"}]}, "UnitDoesNotExist", "Batch 'open' has no external unit 'z'; nothing was recorded."),
+    ("CompleteUnits", {"BatchId": "open", "Units": [{"Unit": "z"}]}, "UnitDoesNotExist",
+     "Batch 'open' has no external unit 'z'; nothing was recorded."),
     ("CompleteUnits", {"BatchId": "xor", "Units": [{"Unit": "z"}]}, "UnsupportedOperation", None),
     ("XorUnits", {"BatchId": "xor", "RequestToken": "t"}, *missing("Value")),
     ("XorUnits", {"BatchId": "xor", "Value": "0" * 16}, *missing("RequestToken")),
-    *[("XorUnits", {"BatchId": "xor", "RequestToken": "t", "Value": v}, *invalid("Value", v, "It must be 16 hexadecimal digits.")) for v in ["0", "g" * 16, "0" * 17]],
+    *[("XorUnits", {"BatchId": "xor", "RequestToken": "t", "Value": v},
+       *invalid("Value", v, "It must be 16 hexadecimal digits."))
+      for v in ["0", "g" * 16, "0" * 17]],
     ("XorUnits", {"BatchId": "xor", "RequestToken": "a b", "Value": "0" * 16}, IPV, None),
     ("XorUnits", {"BatchId": "xor", "RequestToken": "t", "Value": "0" * 16, "Finished": 1}, IPV, None),
     ("XorUnits", {"BatchId": "open", "RequestToken": "t", "Value": "0" * 16}, "UnsupportedOperation", None),
-    ("ListUnits", {"BatchId": "open", "State": "done"}, *invalid("State", "done", "It must be outstanding, succeeded, failed or cancelled.")),
+    ("ListUnits", {"BatchId": "open", "State": "done"},
+     *invalid("State", "done", "It must be outstanding, succeeded, failed or cancelled.")),
     ("ListUnits", {"BatchId": "xor"}, "UnsupportedOperation", None),
     ("ListUnits", {"BatchId": "open", "MaxResults": 0}, IPV, None),
     ("ListUnits", {"BatchId": "open", "NextToken": "x"}, IPV, "Invalid or expired next token."),
     ("ListBatches", {"State": "done"}, *invalid("State", "done", "It must be open, sealed or completed.")),
     ("ListBatches", {"MaxResults": 1001}, IPV, None),
-    ("DeleteBatch", {"BatchId": "open"}, "BatchNotCompleted", "Batch 'open' is open; only a completed batch can be deleted. Cancel it first."),
+    ("DeleteBatch", {"BatchId": "open"}, "BatchNotCompleted",
+     "Batch 'open' is open; only a completed batch can be deleted. Cancel it first."),
     ("DeleteQueue", {"QueueUrl": queue("results")}, "QueueInUse", None),
 ]
 
-OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch", "ListUnits", "ListBatches", "DeleteBatch"}
-OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups", "ExplainMessage"}
-OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule", "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
+OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch",
+               "ListUnits", "ListBatches", "DeleteBatch"}
+OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups",
+                "ExplainMessage"}
+OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule",
+                "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
 OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}
 
 
@@ -545,7 +630,8 @@ def world(line):
     """Everything that could have changed."""
     return [
         line.ok("AmazonSQS.ListQueues", {}),
-        [line.ok("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue(q), "AttributeNames": ["All"]}) for q in ["q", "big", "results"]],
+        [line.ok("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue(q), "AttributeNames": ["All"]})
+         for q in ["q", "big", "results"]],
         line.ok("Tally.ListBatches", {}),
         line.ok("Tally.OpenPublisher", PUBLISHER),
     ]
@@ -567,7 +653,8 @@ def test_each_fault_has_its_code_status_header_and_text_and_changes_nothing(line
         try:
             check(answer, error, expected, action in OWN_ACTIONS)
         except (AssertionError, ValueError, KeyError) as fault:
-            faults.append(f"{action} {str(body)[:200]}: wanted {error}, got {answer.status} {answer.body[:300]!r}: {str(fault)[:500]}")
+            faults.append(f"{action} {str(body)[:200]}: wanted {error}, got {answer.status} {answer.body[:300]!r}: "
+                          f"{str(fault)[:500]}")
     assert not faults, f"{len(faults)} of {len(ROWS)}:\n" + "\n".join(faults)
     assert line.socket is socket, "the connection was closed in between"
     assert world(line) == before
@@ -623,9 +710,11 @@ def test_faults_of_one_entry_fail_that_entry(line):
         "One or more parameters cannot be validated. Reason: Message must be shorter than 1024 bytes."
     )
     for action, more in [("DeleteMessageBatch", {}), ("ChangeMessageVisibilityBatch", {"VisibilityTimeout": 1})]:
-        answer = line.ok(f"AmazonSQS.{action}", {"QueueUrl": Q, "Entries": [{"Id": "a", "ReceiptHandle": "garbage", **more}, {"Id": "b", **more}]})
+        answer = line.ok(f"AmazonSQS.{action}", {
+            "QueueUrl": Q, "Entries": [{"Id": "a", "ReceiptHandle": "garbage", **more}, {"Id": "b", **more}]})
         assert "Successful" not in answer
-        assert [(entry["Id"], entry["Code"]) for entry in answer["Failed"]] == [("a", "ReceiptHandleIsInvalid"), ("b", "MissingParameter")]
+        assert [(entry["Id"], entry["Code"]) for entry in answer["Failed"]] == [
+            ("a", "ReceiptHandleIsInvalid"), ("b", "MissingParameter")]
 
 
 def receive_one(line, url=Q, **more):
@@ -638,14 +727,19 @@ def test_handles_of_other_queues_and_of_messages_that_are_gone(line):
     handle = receive_one(line)["ReceiptHandle"]
     for action, more in [("DeleteMessage", {}), ("ChangeMessageVisibility", {"VisibilityTimeout": 1})]:
         answer = line.call(f"AmazonSQS.{action}", {"QueueUrl": queue("big"), "ReceiptHandle": handle, **more})
-        check(answer, "ReceiptHandleIsInvalid", f'The input receipt handle "{handle[:100]}" is not a valid receipt handle.')
-    answer = line.call("AmazonSQS.ChangeMessageVisibility", {"QueueUrl": Q, "ReceiptHandle": handle, "VisibilityTimeout": 43200})
-    check(answer, *invalid("VisibilityTimeout", 43200, "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]"))
+        check(answer, "ReceiptHandleIsInvalid",
+              f'The input receipt handle "{handle[:100]}" is not a valid receipt handle.')
+    answer = line.call("AmazonSQS.ChangeMessageVisibility",
+                       {"QueueUrl": Q, "ReceiptHandle": handle, "VisibilityTimeout": 43200})
+    check(answer, *invalid("VisibilityTimeout", 43200,
+                           "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]"))
     for _ in range(2):
         assert line.call("AmazonSQS.DeleteMessage", {"QueueUrl": Q, "ReceiptHandle": handle}).status == 200
-    answer = line.call("AmazonSQS.ChangeMessageVisibility", {"QueueUrl": Q, "ReceiptHandle": handle, "VisibilityTimeout": 1})
+    answer = line.call("AmazonSQS.ChangeMessageVisibility",
+                       {"QueueUrl": Q, "ReceiptHandle": handle, "VisibilityTimeout": 1})
     check(answer, IPV, None)
-    assert answer.json()["message"].endswith("Reason: Message does not exist or is not available for visibility timeout change.")
+    assert answer.json()["message"].endswith(
+        "Reason: Message does not exist or is not available for visibility timeout change.")
 
 
 def test_too_many_messages_in_flight(daemon_factory):
@@ -754,5 +848,6 @@ def test_limits_are_accepted_to_the_byte(line):
     line.ok("AmazonSQS.SendMessage", send(MessageGroupId="!" * 128, DelaySeconds=900))
     line.ok(
         "AmazonSQS.SendMessageBatch",
-        {"QueueUrl": big, "Entries": entries({"MessageBody": "x" * 524288, "Id": "x" * 80}, {"MessageBody": "x" * 524288})},
+        {"QueueUrl": big,
+         "Entries": entries({"MessageBody": "x" * 524288, "Id": "x" * 80}, {"MessageBody": "x" * 524288})},
     )

@@ -16,8 +16,8 @@ from test_errors import IPV, MISSING, check, invalid, missing, text
 from wire import Connection
 
 FIFO_NAME_RULE = (
-    "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix "
-    "and be 1 to 80 in length."
+    "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, "
+    "must end with .fifo suffix and be 1 to 80 in length."
 )
 NAME_RULE = "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
 ID_RULE = "can only include alphanumeric and punctuation characters. 1 to 128 in length."
@@ -51,7 +51,8 @@ class Sqs:
         check(self.call(action, **parameters), error, expected, action.startswith("Tally."))
 
     def make(self, queue, **attributes):
-        """A queue; one whose name ends in .fifo takes any body as often as it is sent, unless `attributes` say otherwise."""
+        """A queue; one whose name ends in .fifo takes any body as often as it is sent, unless `attributes` say
+        otherwise."""
         if queue.endswith(".fifo"):
             attributes = {"FifoQueue": "true", **attributes}
         self.ok("CreateQueue", QueueName=queue, Attributes=attributes)
@@ -77,10 +78,12 @@ class Sqs:
             self.ok("DeleteMessage", QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
 
     def change(self, queue, message, seconds):
-        self.ok("ChangeMessageVisibility", QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=seconds)
+        self.ok("ChangeMessageVisibility", QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"],
+                VisibilityTimeout=seconds)
 
     def attributes(self, queue, *names):
-        return self.ok("GetQueueAttributes", QueueUrl=queue, AttributeNames=list(names or ["All"])).get("Attributes", {})
+        return (
+            self.ok("GetQueueAttributes", QueueUrl=queue, AttributeNames=list(names or ["All"])).get("Attributes", {}))
 
 
 @pytest.fixture
@@ -94,7 +97,7 @@ def dead_letters(queue, count):
     return json.dumps({"deadLetterTargetArn": f"arn:aws:sqs:us-east-1:000000000000:{queue}", "maxReceiveCount": count})
 
 
-# --- queues and their attributes ---------------------------------------------------------------------------------------
+# --- queues and their attributes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_fifo", [False, True])
@@ -106,7 +109,8 @@ def test_Q17_names_and_types(sqs, is_fifo):
         sqs.refused(IPV, FIFO_NAME_RULE if is_fifo else NAME_RULE, "CreateQueue", QueueName=name, Attributes=fifo)
     for name in good:
         sqs.ok("CreateQueue", QueueName=name, Attributes=fifo)
-    sqs.refused(IPV, "Value for parameter QueueName is invalid. Reason: Must specify a queue name.", "CreateQueue", QueueName="")
+    sqs.refused(IPV, "Value for parameter QueueName is invalid. Reason: Must specify a queue name.", "CreateQueue",
+                QueueName="")
     assert len(sqs.ok("ListQueues")["QueueUrls"]) == len(good)
 
 
@@ -129,9 +133,11 @@ def test_attributes_for_the_wrong_type_of_queue(sqs):
     sqs.ok("SetQueueAttributes", QueueUrl="q.fifo", Attributes={"FifoQueue": "true"})
     rule = "The perMessageGroupId value is allowed only when the value for DeduplicationScope is messageGroup"
     sqs.refused(IPV, rule, **change, Attributes={"FifoThroughputLimit": "perMessageGroupId"})
-    sqs.ok("SetQueueAttributes", QueueUrl="q.fifo", Attributes={"FifoThroughputLimit": "perMessageGroupId", "DeduplicationScope": "messageGroup"})
+    sqs.ok("SetQueueAttributes", QueueUrl="q.fifo",
+           Attributes={"FifoThroughputLimit": "perMessageGroupId", "DeduplicationScope": "messageGroup"})
     sqs.refused(IPV, rule, **change, Attributes={"DeduplicationScope": "queue"})
-    sqs.refused(value, None, **change, Attributes={"Tally.DeliveryMode": "at-most-once", "Tally.OnGroupFailure": "hold"})
+    sqs.refused(value, None, **change,
+                Attributes={"Tally.DeliveryMode": "at-most-once", "Tally.OnGroupFailure": "hold"})
     for source, target in [("q", "q.fifo"), ("q.fifo", "q")]:
         policy = dead_letters(target, 3)
         sqs.refused(
@@ -152,7 +158,8 @@ BAD_VALUES = {
     "Tally.DeduplicationWindow": ["", "-2", "315360001", "1.5", "x"],
     "Tally.DeliveryMode": ["", "once"],
     "Tally.StaleReceipts": ["", "accept", "Refuse"],
-    "Tally.Backoff": ["x", "[]", "{", '{"min": -1}', '{"max": 43201}', '{"min": 2, "max": 1}', '{"factor": 0.5}', '{"jitter": 2}', '{"Min": 1}', '{"min": "1"}'],
+    "Tally.Backoff": ["x", "[]", "{", '{"min": -1}', '{"max": 43201}', '{"min": 2, "max": 1}', '{"factor": 0.5}',
+                      '{"jitter": 2}', '{"Min": 1}', '{"min": "1"}'],
     "Tally.RateLimit": [
         "x",
         "{}",
@@ -177,22 +184,26 @@ def test_Q18_values_out_of_range_change_nothing(sqs):
         for value in values:
             attributes = {"VisibilityTimeout": "1", name: value}
             answer = sqs.call("SetQueueAttributes", QueueUrl="q.fifo", Attributes=attributes)
-            assert answer.status == 400 and answer.json()["__type"].endswith("#InvalidAttributeValue"), (name, value, answer.body)
+            assert answer.status == 400 and answer.json()["__type"].endswith("#InvalidAttributeValue"), (
+                name, value, answer.body)
             assert answer.json()["message"].startswith(f"Invalid value for the parameter {name}. Reason: "), answer.body
     for value in ["", "-1", "120001"]:
-        check(sqs.call("SetQueueAttributes", QueueUrl="q", Attributes={"Tally.GroupConcurrency": value}), "InvalidAttributeValue", None)
+        check(sqs.call("SetQueueAttributes", QueueUrl="q", Attributes={"Tally.GroupConcurrency": value}),
+              "InvalidAttributeValue", None)
     assert (sqs.attributes("q.fifo"), sqs.attributes("q")) == before
 
 
 def test_attributes_are_shown_canonically_and_kept(sqs):
     sqs.make("plain.fifo")
-    assert {name: value for name, value in sqs.attributes("plain.fifo").items() if name.startswith(("Fifo", "Content", "Dedup", "Tally"))} == {
-        "FifoQueue": "true",
-        "ContentBasedDeduplication": "false",
-        "DeduplicationScope": "queue",
-        "FifoThroughputLimit": "perQueue",
-    }
-    names = ["Tally.StrictOrder", "Tally.OnGroupFailure", "Tally.DeduplicationWindow", "Tally.DeliveryMode", "Tally.Backoff", "Tally.GroupConcurrency"]
+    assert {name: value for name, value in sqs.attributes("plain.fifo").items()
+            if name.startswith(("Fifo", "Content", "Dedup", "Tally"))} == {
+                "FifoQueue": "true",
+                "ContentBasedDeduplication": "false",
+                "DeduplicationScope": "queue",
+                "FifoThroughputLimit": "perQueue",
+            }
+    names = ["Tally.StrictOrder", "Tally.OnGroupFailure", "Tally.DeduplicationWindow", "Tally.DeliveryMode",
+             "Tally.Backoff", "Tally.GroupConcurrency"]
     assert sqs.attributes("plain.fifo", *names) == {
         "Tally.StrictOrder": "false",
         "Tally.OnGroupFailure": "skip",
@@ -224,15 +235,18 @@ def test_attributes_are_shown_canonically_and_kept(sqs):
     sqs.make("own.fifo", **given)
     sqs.make("own.fifo", **{name: value for name, value in shown.items()})
     sqs.ok("CreateQueue", QueueName="own.fifo")
-    for name, value in {"Tally.Backoff": '{"min": 1}', "Tally.StrictOrder": "false", "ContentBasedDeduplication": "false", "Tally.RateLimit": ""}.items():
+    for name, value in {"Tally.Backoff": '{"min": 1}', "Tally.StrictOrder": "false",
+                        "ContentBasedDeduplication": "false", "Tally.RateLimit": ""}.items():
         answer = sqs.call("CreateQueue", QueueName="own.fifo", Attributes={"FifoQueue": "true", name: value})
-        check(answer, "QueueNameExists", f"A queue already exists with the same name and a different value for attribute {name}")
-    sqs.ok("SetQueueAttributes", QueueUrl="own.fifo", Attributes={"Tally.Backoff": "", "Tally.RateLimit": "", "Tally.StrictOrder": "false"})
+        check(answer, "QueueNameExists",
+              f"A queue already exists with the same name and a different value for attribute {name}")
+    sqs.ok("SetQueueAttributes", QueueUrl="own.fifo",
+           Attributes={"Tally.Backoff": "", "Tally.RateLimit": "", "Tally.StrictOrder": "false"})
     assert not {"Tally.Backoff", "Tally.RateLimit"} & set(sqs.attributes("own.fifo"))
     assert sqs.attributes("own.fifo", "Tally.StrictOrder") == {"Tally.StrictOrder": "false"}
 
 
-# --- sends ----------------------------------------------------------------------------------------------------------------
+# --- sends ------------------------------------------------------------------------------------------------------------
 
 
 def test_Q28_the_ids_of_a_send(sqs):
@@ -243,15 +257,20 @@ def test_Q28_the_ids_of_a_send(sqs):
     sqs.refused(*missing("MessageGroupId"), **one, MessageDeduplicationId="d")
     sqs.refused(IPV, NO_ID, **one, MessageGroupId="g")
     for bad in ["", "a b", "ä", "x" * 129]:
-        sqs.refused(*invalid("MessageGroupId", bad, f"MessageGroupId {ID_RULE}"), **one, MessageGroupId=bad, MessageDeduplicationId="d")
-        sqs.refused(*invalid("MessageDeduplicationId", bad, f"MessageDeduplicationId {ID_RULE}"), **one, MessageGroupId="g", MessageDeduplicationId=bad)
-    sqs.refused(*invalid("DelaySeconds", 1, NOT_FOR_THIS_TYPE), **one, MessageGroupId="g", MessageDeduplicationId="d", DelaySeconds=1)
-    sqs.refused(*invalid("DelaySeconds", -1, "DelaySeconds must be >= 0 and <= 900."), **one, MessageGroupId="g", MessageDeduplicationId="d", DelaySeconds=-1)
+        sqs.refused(*invalid("MessageGroupId", bad, f"MessageGroupId {ID_RULE}"), **one, MessageGroupId=bad,
+                    MessageDeduplicationId="d")
+        sqs.refused(*invalid("MessageDeduplicationId", bad, f"MessageDeduplicationId {ID_RULE}"), **one,
+                    MessageGroupId="g", MessageDeduplicationId=bad)
+    sqs.refused(*invalid("DelaySeconds", 1, NOT_FOR_THIS_TYPE), **one, MessageGroupId="g", MessageDeduplicationId="d",
+                DelaySeconds=1)
+    sqs.refused(*invalid("DelaySeconds", -1, "DelaySeconds must be >= 0 and <= 900."), **one, MessageGroupId="g",
+                MessageDeduplicationId="d", DelaySeconds=-1)
     sqs.refused(IPV, None, "SendMessage", QueueUrl="q", MessageBody="a", MessageDeduplicationId="a b")
     # In a batch one entry without them fails the whole request; one with a bad id fails alone.
     good = {"Id": "a", "MessageBody": "a", "MessageGroupId": "g", "MessageDeduplicationId": "d"}
     batch = {"action": "SendMessageBatch", "QueueUrl": "q.fifo"}
-    sqs.refused(IPV, missing("MessageGroupId")[1], **batch, Entries=[good, {"Id": "b", "MessageBody": "b", "MessageDeduplicationId": "e"}])
+    sqs.refused(IPV, missing("MessageGroupId")[1], **batch,
+                Entries=[good, {"Id": "b", "MessageBody": "b", "MessageDeduplicationId": "e"}])
     sqs.refused(IPV, NO_ID, **batch, Entries=[good, {"Id": "b", "MessageBody": "b", "MessageGroupId": "g"}])
     assert sqs.attributes("q.fifo")["ApproximateNumberOfMessages"] == "0"
     answer = sqs.ok("SendMessageBatch", QueueUrl="q.fifo", Entries=[{**good, "Id": "x", "MessageGroupId": ""}, good])
@@ -321,12 +340,17 @@ def test_Q35_old_handles(sqs):
         handle = old["ReceiptHandle"]
         wait_until(lambda: sqs.attributes(queue)["ApproximateNumberOfMessages"] == "1", what="the end of the lease")
         if is_fifo:
-            sqs.refused(*invalid("ReceiptHandle", handle, EXPIRED), "DeleteMessage", QueueUrl=queue, ReceiptHandle=handle)
-            sqs.refused(*invalid("ReceiptHandle", handle, NOT_AVAILABLE), "ChangeMessageVisibility", QueueUrl=queue, ReceiptHandle=handle, VisibilityTimeout=9)
-            sqs.refused(*invalid("ReceiptHandle", handle, EXPIRED), "Tally.FailMessage", QueueUrl=queue, ReceiptHandle=handle)
-            for action, more in [("DeleteMessageBatch", {}), ("ChangeMessageVisibilityBatch", {"VisibilityTimeout": 1})]:
+            sqs.refused(*invalid("ReceiptHandle", handle, EXPIRED), "DeleteMessage", QueueUrl=queue,
+                        ReceiptHandle=handle)
+            sqs.refused(*invalid("ReceiptHandle", handle, NOT_AVAILABLE), "ChangeMessageVisibility", QueueUrl=queue,
+                        ReceiptHandle=handle, VisibilityTimeout=9)
+            sqs.refused(*invalid("ReceiptHandle", handle, EXPIRED), "Tally.FailMessage", QueueUrl=queue,
+                        ReceiptHandle=handle)
+            for action, more in [
+                    ("DeleteMessageBatch", {}), ("ChangeMessageVisibilityBatch", {"VisibilityTimeout": 1})]:
                 answer = sqs.ok(action, QueueUrl=queue, Entries=[{"Id": "a", "ReceiptHandle": handle, **more}])
-                assert [(entry["Id"], entry["Code"], entry["SenderFault"]) for entry in answer["Failed"]] == [("a", "InvalidParameterValue", True)]
+                assert [(entry["Id"], entry["Code"], entry["SenderFault"]) for entry in answer["Failed"]] == [
+                    ("a", "InvalidParameterValue", True)]
         (new,) = sqs.receive(queue, VisibilityTimeout=60)
         assert sqs.attributes(queue)["ApproximateNumberOfMessages"] == "0"
         sqs.refused("ReceiptHandleIsInvalid", None, "Tally.FailMessage", QueueUrl=queue, ReceiptHandle=handle)
@@ -364,7 +388,7 @@ def test_numbered_producers(sqs):
     assert is_duplicate(first, sqs.send("q.fifo", "a", MessageGroupId="g", MessageAttributes=attributes))
 
 
-# --- receives -----------------------------------------------------------------------------------------------------------------
+# --- receives ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_changed_lease_is_not_repeated(sqs):
@@ -372,7 +396,8 @@ def test_a_changed_lease_is_not_repeated(sqs):
     sqs.send("q.fifo", "a", "g")
     (message,) = sqs.receive("q.fifo", ReceiveRequestAttemptId="one")
     sqs.change("q.fifo", message, 30)
-    sqs.refused(*invalid("ReceiveRequestAttemptId", "one", NOT_RETRYABLE), "ReceiveMessage", QueueUrl="q.fifo", ReceiveRequestAttemptId="one")
+    sqs.refused(*invalid("ReceiveRequestAttemptId", "one", NOT_RETRYABLE), "ReceiveMessage", QueueUrl="q.fifo",
+                ReceiveRequestAttemptId="one")
 
 
 def test_a_waiting_receive_keeps_its_attempt_id(sqs):
@@ -381,11 +406,13 @@ def test_a_waiting_receive_keeps_its_attempt_id(sqs):
 
     def wait():
         with Connection(sqs.daemon.port) as line:
-            got.extend(line.ok("AmazonSQS.ReceiveMessage", {"QueueUrl": "q.fifo", "WaitTimeSeconds": 20, "ReceiveRequestAttemptId": "one"})["Messages"])
+            got.extend(line.ok("AmazonSQS.ReceiveMessage", {
+                "QueueUrl": "q.fifo", "WaitTimeSeconds": 20, "ReceiveRequestAttemptId": "one"})["Messages"])
 
     thread = threading.Thread(target=wait)
     thread.start()
-    wait_until(lambda: b"tally_receives_waiting 1" in sqs.daemon.request("GET", "/metrics")[2], what="a receive that waits")
+    wait_until(lambda: b"tally_receives_waiting 1" in sqs.daemon.request("GET", "/metrics")[2],
+               what="a receive that waits")
     sqs.send("q.fifo", "a", "g")
     thread.join()
     assert sqs.receive("q.fifo", ReceiveRequestAttemptId="one") == got
@@ -396,13 +423,16 @@ def test_system_attributes(sqs):
     sqs.make("q.fifo", RedrivePolicy=dead_letters("dead.fifo", 1), VisibilityTimeout="0")
     sent = sqs.send("q.fifo", "a", "g", "d")
     (message,) = sqs.receive("q.fifo", AttributeNames=["All"])
-    assert {"MessageGroupId": "g", "MessageDeduplicationId": "d", "SequenceNumber": sent["SequenceNumber"]}.items() <= message["Attributes"].items()
+    assert ({"MessageGroupId": "g", "MessageDeduplicationId": "d", "SequenceNumber": sent["SequenceNumber"]}.items()
+            <= message["Attributes"].items())
     assert sqs.receive("q.fifo") == []
     later = sqs.send("dead.fifo", "b", "g")
     (dead, other) = sqs.receive("dead.fifo", MessageSystemAttributeNames=["All"])
     assert dead["MessageId"] == sent["MessageId"] == dead["Attributes"]["MessageDeduplicationId"]
-    assert sent["SequenceNumber"] < dead["Attributes"]["SequenceNumber"] < later["SequenceNumber"] == other["Attributes"]["SequenceNumber"]
-    assert dead["Attributes"]["DeadLetterQueueSourceArn"].endswith(":q.fifo") and dead["Attributes"]["ApproximateReceiveCount"] == "2"
+    assert (sent["SequenceNumber"] < dead["Attributes"]["SequenceNumber"] < later["SequenceNumber"]
+            == other["Attributes"]["SequenceNumber"])
+    assert (dead["Attributes"]["DeadLetterQueueSourceArn"].endswith(":q.fifo")
+            and dead["Attributes"]["ApproximateReceiveCount"] == "2")
     sqs.make("content.fifo", ContentBasedDeduplication="true")
     sqs.send("content.fifo", "grüße", "g", "")
     (message,) = sqs.receive("content.fifo", AttributeNames=["MessageDeduplicationId"])
@@ -429,7 +459,9 @@ def test_the_fencing_token_grows_with_every_delivery_in_the_namespace(sqs):
     sqs.send("q.fifo", "a", "g")
     tokens = []
     both = ["All", "Tally.*"]
-    for queue, names in [("q", both), ("q.fifo", both), ("q", ["Tally.FencingToken"]), ("q", [".*", "Tally.FencingToken"]), ("q.fifo", ["Tally.*"]), ("q", ["Z*", "Tally.*", "Zebra"])]:
+    for queue, names in [("q", both), ("q.fifo", both), ("q", ["Tally.FencingToken"]),
+                         ("q", [".*", "Tally.FencingToken"]), ("q.fifo", ["Tally.*"]),
+                         ("q", ["Z*", "Tally.*", "Zebra"])]:
         (message,) = sqs.receive(queue, MessageAttributeNames=names, AttributeNames=["Tally.FencingToken"])
         attributes = message["MessageAttributes"]
         assert message["MD5OfMessageAttributes"] == attributes_md5(attributes)
@@ -447,11 +479,13 @@ def test_the_fencing_token_grows_with_every_delivery_in_the_namespace(sqs):
 
 
 def test_what_a_message_was_sent_with_is_all_that_All_gives(sqs):
-    """So it can be sent on as it came, with ten attributes too, even where one of them bears the name of what a receive adds."""
+    """So it can be sent on as it came, with ten attributes too, even where one of them bears the name of what a receive
+    adds."""
     sqs.make("q", VisibilityTimeout="0")
     own = {f"a{n}": text(str(n)) for n in range(9)} | {"Tally.FencingToken": text("7", "Number")}
     sent = sqs.send("q", "a", MessageAttributes=own)
-    sqs.ok("Tally.FailMessage", QueueUrl="q", ReceiptHandle=sqs.receive("q", VisibilityTimeout=60)[0]["ReceiptHandle"], Reason="no")
+    sqs.ok("Tally.FailMessage", QueueUrl="q", ReceiptHandle=sqs.receive("q", VisibilityTimeout=60)[0]["ReceiptHandle"],
+           Reason="no")
     for name in ["All", ".*", "*"]:
         (message,) = sqs.receive("q", MessageAttributeNames=[name], AttributeNames=["All"])
         assert message["MessageAttributes"] == own and "Tally.FencingToken" not in message["Attributes"]
@@ -472,7 +506,8 @@ def test_what_Tally_itself_sent_a_message_with_is_among_All(sqs):
 
 
 def test_at_most_once(sqs):
-    for queue in [sqs.make("q", **{"Tally.DeliveryMode": "at-most-once"}), sqs.make("q.fifo", **{"Tally.DeliveryMode": "at-most-once"})]:
+    for queue in [sqs.make("q", **{"Tally.DeliveryMode": "at-most-once"}),
+                  sqs.make("q.fifo", **{"Tally.DeliveryMode": "at-most-once"})]:
         sqs.send(queue, "a", "g")
         sqs.send(queue, "b", "g")
         assert sqs.bodies(queue, VisibilityTimeout=0) == ["a", "b"]
@@ -486,9 +521,11 @@ def test_a_message_that_failed_is_tried_again_with_its_reason(sqs):
     sqs.make("q.fifo")
     sqs.send("q.fifo", "a", "g")
     (message,) = sqs.receive("q.fifo")
-    for more, error in [({"Reason": "x" * 1025}, IPV), ({"Reason": "\1"}, IPV), ({"Reason": 7}, "SerializationException"), ({"Final": "perhaps"}, "SerializationException")]:
+    for more, error in [({"Reason": "x" * 1025}, IPV), ({"Reason": "\1"}, IPV),
+                        ({"Reason": 7}, "SerializationException"), ({"Final": "perhaps"}, "SerializationException")]:
         sqs.refused(error, None, "Tally.FailMessage", QueueUrl="q.fifo", ReceiptHandle=message["ReceiptHandle"], **more)
-    sqs.refused(MISSING, "The request must contain the parameter ReceiptHandle.", "Tally.FailMessage", QueueUrl="q.fifo")
+    sqs.refused(MISSING, "The request must contain the parameter ReceiptHandle.", "Tally.FailMessage",
+                QueueUrl="q.fifo")
     sqs.refused("ReceiptHandleIsInvalid", None, "Tally.FailMessage", QueueUrl="q.fifo", ReceiptHandle="garbage")
     sqs.ok("Tally.FailMessage", QueueUrl="q.fifo", ReceiptHandle=message["ReceiptHandle"], Reason='no "such" post 🎉')
     (message,) = sqs.receive("q.fifo", MessageAttributeNames=["Tally.*"], AttributeNames=["All"])
@@ -502,7 +539,9 @@ def test_a_message_that_failed_is_tried_again_with_its_reason(sqs):
 def test_a_batch_sends_to_a_fifo_queue_only_with_a_group(sqs):
     sqs.make("q.fifo")
     target = {"QueueUrl": "q.fifo"}
-    sqs.refused(MISSING, "OnComplete: The request must contain the parameter MessageGroupId.", "Tally.CreateBatch", BatchId="b", OnComplete=target)
+    sqs.refused(MISSING, "OnComplete: The request must contain the parameter MessageGroupId.", "Tally.CreateBatch",
+                BatchId="b", OnComplete=target)
     sqs.ok("Tally.CreateBatch", BatchId="b", Total=0, OnComplete={**target, "MessageGroupId": "g"})
     (message,) = sqs.receive("q.fifo", AttributeNames=["All"], WaitTimeSeconds=5)
-    assert message["Attributes"]["MessageDeduplicationId"] == message["MessageId"] and message["Attributes"]["MessageGroupId"] == "g"
+    assert (message["Attributes"]["MessageDeduplicationId"] == message["MessageId"]
+            and message["Attributes"]["MessageGroupId"] == "g")

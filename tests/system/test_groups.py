@@ -1,5 +1,5 @@
-"""Groups over the wire: holds and their release, pauses, back-off, rates, limits of tenants, and why a message is not delivered
-(reference: batches-order-dependencies, T19, T28, T38, T39, T67; invariants O8, O13)."""
+"""Groups over the wire: holds and their release, pauses, back-off, rates, limits of tenants, and why a message is not
+delivered (reference: batches-order-dependencies, T19, T28, T38, T39, T67; invariants O8, O13)."""
 
 import json
 import time
@@ -20,7 +20,8 @@ class Groups(Sqs):
         self.ok("Tally.FailMessage", QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"], **more)
 
     def groups(self, queue, **more):
-        return {group["MessageGroupId"]: group for group in self.ok("Tally.ListGroups", QueueUrl=queue, **more).get("Groups", [])}
+        return {group["MessageGroupId"]: group
+                for group in self.ok("Tally.ListGroups", QueueUrl=queue, **more).get("Groups", [])}
 
     def explain(self, queue, sent):
         """The state, and the reasons by their codes."""
@@ -53,7 +54,7 @@ def make_held(tally, queue="q.fifo"):
     return sent
 
 
-# --- holds ----------------------------------------------------------------------------------------------------------------
+# --- holds ------------------------------------------------------------------------------------------------------------
 
 
 def test_T39_a_held_group_says_why_and_waits_for_a_person(tally):
@@ -61,10 +62,12 @@ def test_T39_a_held_group_says_why_and_waits_for_a_person(tally):
     assert tally.receive("q.fifo") == []
     held = tally.groups("q.fifo", State="held")["g"]
     assert abs(held["Since"] - time.time()) < 600
-    assert {"State": "held", "Reason": "no such post", "Messages": 3, "InFlight": 0, "HeadMessageId": sent[0]["MessageId"]}.items() <= held.items()
+    assert {"State": "held", "Reason": "no such post", "Messages": 3, "InFlight": 0,
+            "HeadMessageId": sent[0]["MessageId"]}.items() <= held.items()
     assert tally.groups("q.fifo", State="busy") == tally.groups("q.fifo", State="ready") == {}
     state, why = tally.explain("q.fifo", sent[0])
-    assert state == "held" and why["GroupHeld"]["Reason"] == "no such post" and why["GroupHeld"]["Since"] == held["Since"]
+    assert (state == "held" and why["GroupHeld"]["Reason"] == "no such post"
+            and why["GroupHeld"]["Since"] == held["Since"])
     state, why = tally.explain("q.fifo", sent[1])
     assert state == "held" and why["GroupHead"]["MessageId"] == sent[0]["MessageId"] and "GroupHeld" in why
     # Other groups go on; so does this one after a restart and its release.
@@ -76,7 +79,8 @@ def test_T39_a_held_group_says_why_and_waits_for_a_person(tally):
     assert tally.groups("q.fifo", State="held") == {"g": held}
     assert tally.release("q.fifo", "g", "retry").body == b""
     assert tally.bodies("q.fifo") == ["a", "b", "c"]
-    check(tally.release("q.fifo", "g", "retry"), "GroupNotHeld", "Group 'g' of queue q.fifo is not held; ListGroups says what keeps it.")
+    check(tally.release("q.fifo", "g", "retry"), "GroupNotHeld",
+          "Group 'g' of queue q.fifo is not held; ListGroups says what keeps it.")
     assert tally.groups("q.fifo", State="held") == {}
 
 
@@ -117,13 +121,15 @@ def test_a_purge_lifts_holds_and_keeps_pauses(tally):
 
 
 def test_a_dead_letter_queue_that_nobody_would_remember_is_refused(tally):
-    """With cancel-rest a message behind others in hand is given up later, by its queue's policy: here it would be dropped."""
+    """With cancel-rest a message behind others in hand is given up later, by its queue's policy: here it would be
+    dropped."""
     tally.make("dead.fifo")
     tally.make("q.fifo", **{"Tally.OnGroupFailure": "cancel-rest"})
     for body in "abc":
         tally.send("q.fifo", body, "g")
     first, second = tally.receive("q.fifo", 2)
-    fail = {"QueueUrl": "q.fifo", "ReceiptHandle": second["ReceiptHandle"], "Final": True, "DeadLetterQueueUrl": "dead.fifo"}
+    fail = {"QueueUrl": "q.fifo", "ReceiptHandle": second["ReceiptHandle"], "Final": True,
+            "DeadLetterQueueUrl": "dead.fifo"}
     told = tally.call("Tally.FailMessage", **fail).json()
     assert told["__type"].endswith("#UnsupportedOperation") and "Nothing was changed" in told["message"], told
     tally.delete("q.fifo", first)
@@ -132,7 +138,7 @@ def test_a_dead_letter_queue_that_nobody_would_remember_is_refused(tally):
     assert tally.receive("q.fifo") == []
 
 
-# --- lists ------------------------------------------------------------------------------------------------------------------
+# --- lists ------------------------------------------------------------------------------------------------------------
 
 
 def test_lists_of_groups_page(tally):
@@ -148,7 +154,8 @@ def test_lists_of_groups_page(tally):
             found, token, pages = [], None, 0
             while pages == 0 or token:
                 more = {"State": state} if state else {}
-                answer = tally.ok("Tally.ListGroups", QueueUrl=queue, MaxResults=7, **more, **({"NextToken": token} if token else {}))
+                answer = tally.ok(
+                    "Tally.ListGroups", QueueUrl=queue, MaxResults=7, **more, **({"NextToken": token} if token else {}))
                 assert len(answer.get("Groups", [])) <= 7
                 found += answer.get("Groups", [])
                 token, pages = answer.get("NextToken"), pages + 1
@@ -172,7 +179,8 @@ def test_a_page_goes_on_where_the_next_group_was_released(tally):
     answer = tally.ok("Tally.ListGroups", QueueUrl="q.fifo", State="held", MaxResults=2)
     assert [group["MessageGroupId"] for group in answer["Groups"]] == ["g0", "g1"]
     assert tally.release("q.fifo", "g2", "retry").status == 200
-    answer = tally.ok("Tally.ListGroups", QueueUrl="q.fifo", State="held", MaxResults=100, NextToken=answer["NextToken"])
+    answer = tally.ok("Tally.ListGroups", QueueUrl="q.fifo", State="held", MaxResults=100,
+                      NextToken=answer["NextToken"])
     assert {"g3", "g4", "g5"} <= {group["MessageGroupId"] for group in answer["Groups"]} and "NextToken" not in answer
     # A token that nobody gave is no more than a bad start.
     for token in [1, 2**31, 2**32 - 1, 20 << 32 | 1, 255 << 32 | 1, 2**63, 2**64 - 1]:
@@ -180,7 +188,7 @@ def test_a_page_goes_on_where_the_next_group_was_released(tally):
             tally.ok("Tally.ListGroups", QueueUrl="q.fifo", NextToken=str(token), **state)
 
 
-# --- pauses -----------------------------------------------------------------------------------------------------------------
+# --- pauses -----------------------------------------------------------------------------------------------------------
 
 
 def test_pauses_stop_deliveries_and_nothing_else(tally):
@@ -215,13 +223,14 @@ def test_the_end_of_a_pause_wakes_a_waiting_receive(tally, what):
     tally.ok(f"Tally.Pause{what}", **named)
     with Connection(tally.daemon.port) as waiting:
         waiting.write(request_bytes("AmazonSQS.ReceiveMessage", {"QueueUrl": "q.fifo", "WaitTimeSeconds": 20}))
-        wait_until(lambda: b"tally_receives_waiting 1" in tally.daemon.request("GET", "/metrics")[2], what="a receive that waits")
+        wait_until(lambda: b"tally_receives_waiting 1" in tally.daemon.request("GET", "/metrics")[2],
+                   what="a receive that waits")
         resumed_at = time.monotonic()
         tally.ok(f"Tally.Resume{what}", **named)
         assert waiting.answer().json()["Messages"][0]["Body"] == "a" and time.monotonic() - resumed_at < 5
 
 
-# --- back-off, rates, limits --------------------------------------------------------------------------------------------------
+# --- back-off, rates, limits ------------------------------------------------------------------------------------------
 
 
 def test_T28_T67_back_off(tally):
@@ -236,7 +245,8 @@ def test_T28_T67_back_off(tally):
         assert state == "delayed" and why["BackOff"]["Reason"] == f"wait {wait}"
         assert wait - 0.5 < why["BackOff"]["Until"] - failed_at < wait + 2
         state, why = tally.explain("q.fifo", behind)
-        assert state == "blocked" and why["GroupHead"]["MessageId"] == sent["MessageId"] and "delayed until" in why["GroupHead"]["Text"]
+        assert (state == "blocked" and why["GroupHead"]["MessageId"] == sent["MessageId"]
+                and "delayed until" in why["GroupHead"]["Text"])
         assert "wait" in tally.groups("q.fifo", State="busy")["g"]["Reason"]
 
 
@@ -276,11 +286,12 @@ def test_a_tenant_runs_at_most_so_many_at_once(tally):
 def test_priorities_choose_between_groups(tally):
     tally.make("q")
     for body, priority in [("low", "0"), ("plain", None), ("high", "9")]:
-        tally.send("q", body, f"g-{body}", MessageAttributes={"Tally.Priority": text(priority, "Number")} if priority else {})
+        tally.send("q", body, f"g-{body}",
+                   MessageAttributes={"Tally.Priority": text(priority, "Number")} if priority else {})
     assert tally.bodies("q", 2) == ["high", "plain"]
 
 
-# --- explanations ---------------------------------------------------------------------------------------------------------------
+# --- explanations -----------------------------------------------------------------------------------------------------
 
 
 def test_a_message_behind_one_in_flight(tally):
@@ -297,7 +308,8 @@ def test_a_message_behind_one_in_flight(tally):
     head = why["GroupHead"]
     assert state == "blocked" and head["MessageId"] == first["MessageId"]
     assert (head["Since"], head["Until"], head["Delivery"]) == (lease["Since"], lease["Until"], token)
-    assert head["Text"].startswith(f"It waits behind message {first['MessageId']}, the head of its group, which is in flight since ")
+    assert head["Text"].startswith(
+        f"It waits behind message {first['MessageId']}, the head of its group, which is in flight since ")
     tally.delete("q.fifo", message)
     assert tally.explain("q.fifo", second) == ("ready", {})
     state, why = tally.explain("q.fifo", first)
@@ -339,7 +351,8 @@ def test_dependencies_are_named(tally):
     assert state == "blocked" and why["Message"]["MessageId"] == first["MessageId"]
     since = why["Message"]["Since"]
     assert why["Batch"]["Since"] == since and abs(since - time.time()) < 600
-    assert (why["Batch"]["BatchId"], why["Batch"]["Remaining"]) == ("b,c", 3) and "(3 units outstanding)" in why["Batch"]["Text"]
+    assert ((why["Batch"]["BatchId"], why["Batch"]["Remaining"]) == ("b,c", 3)
+            and "(3 units outstanding)" in why["Batch"]["Text"])
     tally.ok("Tally.CompleteUnits", BatchId="b,c", Units=[{"Unit": str(i), "Status": "failed"} for i in range(3)])
     tally.ok("Tally.SealBatch", BatchId="b,c")
     wait_until(lambda: tally.state("q", waiting) == "held", what="the hold")
@@ -351,7 +364,8 @@ def test_dependencies_are_named(tally):
         "DependencyDoesNotExist",
         None,
     )
-    tally.refused(IPV, None, "SendMessage", QueueUrl="q", MessageBody="x", MessageAttributes={"Tally.After": text("batch:none, x")})
+    tally.refused(IPV, None, "SendMessage", QueueUrl="q", MessageBody="x",
+                  MessageAttributes={"Tally.After": text("batch:none, x")})
 
 
 def test_type_orders_are_named(tally):
@@ -361,7 +375,8 @@ def test_type_orders_are_named(tally):
     post = tally.send("posts", "post", "p1", MessageAttributes={"Tally.Type": text("create-post")})
     comment = tally.send("comments", "comment", "p1", MessageAttributes={"Tally.Type": text("create-comment")})
     state, why = tally.explain("comments", comment)
-    assert state == "blocked" and (why["TypeOrder"]["Type"], why["TypeOrder"]["MessageId"]) == ("create-post", post["MessageId"])
+    assert state == "blocked" and (why["TypeOrder"]["Type"], why["TypeOrder"]["MessageId"]) == (
+        "create-post", post["MessageId"])
     assert abs(why["TypeOrder"]["Since"] - time.time()) < 600
     assert tally.receive("comments") == []
     tally.delete("posts", *tally.receive("posts"))

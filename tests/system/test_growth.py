@@ -1,4 +1,5 @@
-"""Batches that grow from inside, over HTTP, by libtally's tool and beside the other rights: protocol.md, "Batches that grow from inside"."""
+"""Batches that grow from inside, over HTTP, by libtally's tool and beside the other rights: protocol.md, "Batches that
+grow from inside"."""
 
 import json
 import shlex
@@ -77,7 +78,8 @@ def test_the_last_unit_ends_and_leaves_another_one(line, sealed):
 
 
 def test_without_a_proof_a_sealed_batch_stays_as_it_is(line, sealed):
-    line.ok("AmazonSQS.SendMessage", {"QueueUrl": "pages", "MessageBody": "no unit", "MessageDeduplicationId": "no-unit"})
+    line.ok("AmazonSQS.SendMessage",
+            {"QueueUrl": "pages", "MessageBody": "no unit", "MessageDeduplicationId": "no-unit"})
     stranger = hold(line)
     for proof in [{}, {"Holds": [stranger]}, {"Deletes": [stranger]}]:
         assert refused(line, Sends=[page("x")], **proof) == "BatchSealed"
@@ -103,7 +105,7 @@ def test_growth_survives_a_kill(line, sealed, daemon):
         assert describe(again) == ("sealed", 4, 0, 4)
 
 
-# --- tally send --from-unit ---------------------------------------------------------------------------------------------
+# --- tally send --from-unit -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

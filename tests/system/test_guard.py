@@ -87,7 +87,8 @@ def test_a_unix_socket_asks_for_no_name(daemon_factory, tmp_path):
     daemon = daemon_factory("--socket", path).start()
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(str(path))
-        for headers in "Host: evil.example", "Host: a\r\nOrigin: http://evil.example", "Host: a\r\nSec-Fetch-Site: cross-site":
+        for headers in ("Host: evil.example", "Host: a\r\nOrigin: http://evil.example",
+                        "Host: a\r\nSec-Fetch-Site: cross-site"):
             line.sendall(f"GET /?Action=ListQueues HTTP/1.1\r\n{headers}\r\n\r\n".encode())
             assert line.recv(65536).startswith(b"HTTP/1.1 200 ")
     assert daemon.stop() == 0

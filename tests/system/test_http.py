@@ -220,7 +220,7 @@ def test_unknown_paths_and_methods_are_refused_in_the_form_of_sqs(daemon):
         assert line.reply().status == 200
 
 
-# --- Order --------------------------------------------------------------------------------------------------------------
+# --- Order ------------------------------------------------------------------------------------------------------------
 
 
 def test_replies_to_pipelined_requests_come_in_order(daemon):
@@ -275,7 +275,7 @@ def test_a_long_poll_is_answered_by_a_send_on_another_connection(daemon):
         assert time.monotonic() - begun < 5 * PATIENCE
 
 
-# --- Bodies ---------------------------------------------------------------------------------------------------------------
+# --- Bodies -----------------------------------------------------------------------------------------------------------
 
 
 def test_chunked_bodies_are_accepted(daemon):
@@ -287,7 +287,8 @@ def test_chunked_bodies_are_accepted(daemon):
                 b"POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.SendMessage\r\n"
                 b"Content-Type: application/x-amz-json-1.0\r\nTransfer-Encoding: chunked\r\n\r\n"
             )
-            line.send(*(b"%x\r\n%s\r\n" % (len(body[i : i + size]), body[i : i + size]) for i in range(0, len(body), size)))
+            line.send(
+                *(b"%x\r\n%s\r\n" % (len(body[i : i + size]), body[i : i + size]) for i in range(0, len(body), size)))
             line.send(b"0\r\n\r\n")
             assert line.reply().json()["MD5OfMessageBody"] == md5("x" * 30000)
 
@@ -319,7 +320,7 @@ def test_large_requests_and_replies_arrive_whole(daemon):
         assert messages and all(message["Body"] == text for message in messages)
 
 
-# --- Limits -----------------------------------------------------------------------------------------------------------------
+# --- Limits -----------------------------------------------------------------------------------------------------------
 
 
 JSON, XML = "application/x-amz-json-1.0", "text/xml"
@@ -396,7 +397,7 @@ def test_connections_above_the_limit_get_503(daemon_factory):
         line.socket.close()
 
 
-# --- Patience -----------------------------------------------------------------------------------------------------------------
+# --- Patience ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -455,7 +456,7 @@ def test_a_long_poll_is_not_idle(impatient):
         assert time.monotonic() - begun > 3.5
 
 
-# --- Clients that go ------------------------------------------------------------------------------------------------------------
+# --- Clients that go --------------------------------------------------------------------------------------------------
 
 
 def test_a_half_closed_connection_gets_what_it_asked_for(daemon):
@@ -508,13 +509,15 @@ def test_clients_that_go_in_the_middle_of_anything_leave_nothing_behind(daemon):
     assert daemon.call("AmazonSQS.ListQueues")[0] == 200
 
 
-# --- Smuggling --------------------------------------------------------------------------------------------------------------------
+# --- Smuggling --------------------------------------------------------------------------------------------------------
 
 CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 SMUGGLED = {
-    "both lengths": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG",
-    "both lengths, turned": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nG",
+    "both lengths": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n"
+    b"\r\n0\r\n\r\nG",
+    "both lengths, turned": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 6\r\n"
+    b"\r\n0\r\n\r\nG",
     "two lengths": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nGET /",
     "blank before the colon": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length : 5\r\n\r\nGET /",
     "bare CR": b"POST / HTTP/1.1\r\nHost: localhost\r\nX: y\rContent-Length: 5\r\n\r\nGET /",
@@ -528,15 +531,18 @@ SMUGGLED = {
     "trailer": CHUNKED + b"0\r\nContent-Length: 5\r\n\r\nGET /",
     "two hosts": b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: b\r\n\r\n",
     "no host": b"GET /health HTTP/1.1\r\n\r\n",
-    "the same coding twice": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "the same coding twice": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
+    b"chunked\r\n\r\n0\r\n\r\n",
     "coding hidden by a tab": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
     "coding in quotes": b'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "chunked"\r\n\r\n0\r\n\r\n',
     "empty coding": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:\r\n\r\n0\r\n\r\n",
     "folded coding": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
-    "coding and blank before the colon": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "coding and blank before the colon": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding : chunked\r\n"
+    b"\r\n0\r\n\r\n",
     "tab before the colon": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length\t: 5\r\n\r\nGET /",
     "blank before the first field": b"POST / HTTP/1.1\r\n Host: localhost\r\nContent-Length: 5\r\n\r\nGET /",
-    "the same length twice": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nGET /",
+    "the same length twice": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: "
+    b"5\r\n\r\nGET /",
     "list of lengths": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5, 5\r\n\r\nGET /",
     "length with a sign": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: +5\r\n\r\nGET /",
     "length in hexadecimal": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0x5\r\n\r\nGET /",
@@ -565,7 +571,8 @@ SMUGGLED = {
     "CR CR LF behind the last chunk": CHUNKED + b"0\r\n\r\r\n",
     "blank in the target": b"POST /a b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
     "version 1.10": b"POST / HTTP/1.10\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
-    "coding in HTTP/1.0": b"POST / HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "coding in HTTP/1.0": b"POST / HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\nTransfer-Encoding: "
+    b"chunked\r\n\r\n0\r\n\r\n",
     "not HTTP": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 }
@@ -585,7 +592,7 @@ def test_what_two_readers_could_read_differently_is_refused(daemon):
     assert [name for name, request in SMUGGLED.items() if not is_refused(daemon, request)] == []
 
 
-# --- The end ------------------------------------------------------------------------------------------------------------------------
+# --- The end ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_clean_stop_answers_who_waits_and_refuses_nobody_half_way(daemon):

@@ -1,5 +1,5 @@
-"""`make install`: what it puts where, what it says, and what others can build against it. Of other prefixes, each another
-configuration, tests/house/configure and `make fresh` know."""
+"""`make install`: what it puts where, what it says, and what others can build against it. Of other prefixes, each
+another configuration, tests/house/configure and `make fresh` know."""
 
 import os
 import subprocess

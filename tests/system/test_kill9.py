@@ -1,10 +1,11 @@
 """Producers, workers and batches at work while the daemon is killed with SIGKILL at random instants and started again.
 
-The clients keep a record of their own: what was acknowledged, and what may have happened because the reply was lost. At the
-end, and all the time where it can be told at once, the record is compared with what the daemon says:
+The clients keep a record of their own: what was acknowledged, and what may have happened because the reply was lost. At
+the end, and all the time where it can be told at once, the record is compared with what the daemon says:
   - a message whose send was acknowledged is delivered, and none whose delete was acknowledged comes back;
   - a lease that was acknowledged is not given to another before its time, whatever is killed;
-  - each batch completes; its completion message exists once, by its id, and comes back after a delete as little as others;
+  - each batch completes; its completion message exists once, by its id, and comes back after a delete as little as
+    others;
   - a unit's end is recorded for one of those that report it, and what was answered as completed stays completed.
 A small segment and a small snapshot threshold make the log roll over, take snapshots and trim while it is killed.
 
@@ -27,7 +28,8 @@ SEED = int(os.environ.get("KILL_SEED") or random.SystemRandom().randrange(1 << 3
 OPTIONS = ["--body-max", "64KiB", "--segment-size", "5MiB", "--snapshot-bytes", "1MiB"]
 LEASE = 2  # seconds
 GATHERING = 0.3 * PATIENCE  # a lease counts from when its frame was begun, which waits for the flush before it
-REST_EVERY = 50  # kills: each start renews the leases in flight, so only a rest lets those end whose holder got no reply
+# kills: each start renews the leases in flight, so only a rest lets those end whose holder got no reply
+REST_EVERY = 50
 UNITS_EXTERNAL = 12
 UNITS_MESSAGES = 12
 BACKLOG = 1000  # producers rest above this
@@ -106,7 +108,8 @@ class Client(threading.Thread):
         entries = []
         for index, key in enumerate(keys):
             body = key + " " + "x" * self.random.choice([0, 100, 1000, 3000])
-            entries.append({"Id": str(index), "MessageBody": body, **({"MessageAttributes": attributes} if attributes else {})})
+            entries.append(
+                {"Id": str(index), "MessageBody": body, **({"MessageAttributes": attributes} if attributes else {})})
         answer = self.ask("AmazonSQS.SendMessageBatch", {"QueueUrl": queue, "Entries": entries})
         assert len(answer["Successful"]) == len(keys), answer
         with self.record.lock:
@@ -148,7 +151,8 @@ class Worker(Client):
             key, handle = held.pop()
             with self.record.lock:
                 self.record.lease_ends.pop(key, None)
-            self.ask("AmazonSQS.ChangeMessageVisibility", {"QueueUrl": self.load.jobs, "ReceiptHandle": handle, "VisibilityTimeout": 0})
+            self.ask("AmazonSQS.ChangeMessageVisibility",
+                     {"QueueUrl": self.load.jobs, "ReceiptHandle": handle, "VisibilityTimeout": 0})
         self.delete(held, lease_end)
 
     def note_delivery(self, key, asked_at, answered_at):
@@ -370,10 +374,10 @@ def test_nothing_acknowledged_is_lost_or_doubled_by_kill_9(daemon_factory, capsy
     left = {path.name for path in daemon.data.glob("*/*.segment")}
     with capsys.disabled():
         print(
-            f"\nkill -9: seed {SEED}, {KILLS} kills in {time.monotonic() - began_at:.0f} s ({1000 * down / KILLS:.0f} ms each "
-            f"to be back), {record.requests} requests, {record.lost} replies lost, {len(record.sent)} messages, "
-            f"{len(record.batches)} batches, {len(seen['.segment'])} segments of which {len(left)} are left, "
-            f"{len(seen['.snapshot'])} snapshots and {len(seen['.tmp'])} unfinished ones seen"
+            f"\nkill -9: seed {SEED}, {KILLS} kills in {time.monotonic() - began_at:.0f} s ({1000 * down / KILLS:.0f} "
+            f"ms each to be back), {record.requests} requests, {record.lost} replies lost, "
+            f"{len(record.sent)} messages, {len(record.batches)} batches, {len(seen['.segment'])} segments of which "
+            f"{len(left)} are left, {len(seen['.snapshot'])} snapshots and {len(seen['.tmp'])} unfinished ones seen"
         )
     if KILLS >= 100:
         assert len(seen[".segment"] - left) >= 3, "hardly anything was trimmed"

@@ -1,4 +1,5 @@
-"""The last units of a batch end on 200 workers at the same instant, round after round: one completion message each time.
+"""The last units of a batch end on 200 workers at the same instant, round after round: one completion message each
+time.
 
 ROUNDS  how many (1,000, half of them with messages as units, half with external units)
 """
@@ -99,7 +100,8 @@ def send_units(crowd, jobs, name, count):
                 {
                     "QueueUrl": jobs,
                     "Entries": [
-                        {"Id": str(entry), "MessageBody": "unit", "MessageAttributes": attributes} for entry in range(10)
+                        {"Id": str(entry), "MessageBody": "unit", "MessageAttributes": attributes}
+                        for entry in range(10)
                     ],
                 },
             )

@@ -40,7 +40,8 @@ static void messages(struct tally_client *client)
     CHECK(tally_queue_create(client, "orders", attributes, 1, &url));
     CHECK(tally_queue_url(client, "orders", &found));
     assert(strcmp(url, found) == 0);
-    CHECK(tally_send(client, url, &(struct tally_outgoing){.body = "one", .attributes = &colour, .attribute_count = 1}, id));
+    CHECK(tally_send(client, url,
+                     &(struct tally_outgoing){.body = "one", .attributes = &colour, .attribute_count = 1}, id));
     CHECK(tally_send_batch(client, "orders", pair, 2, sent));
     assert(sent[0].is_sent && sent[1].is_sent && strcmp(sent[0].id, id) != 0);
     CHECK(tally_receive(client, "orders", &options, &received));
@@ -128,8 +129,8 @@ static void order(struct tally_client *client)
 {
     const struct tally_pair attributes[] = {{"FifoQueue", "true"}, {"Tally.OnGroupFailure", "hold"}};
     const struct tally_outgoing first = {.body = "first", .group_id = "g", .deduplication_id = "1"};
-    const struct tally_outgoing second = {.body = "second", .group_id = "g", .deduplication_id = "2", .has_priority = true,
-                                          .priority = 9};
+    const struct tally_outgoing second = {.body = "second", .group_id = "g", .deduplication_id = "2",
+                                          .has_priority = true, .priority = 9};
     struct tally_sent sent[2], again;
     struct tally_messages received, same;
     struct tally_explanation explanation;
@@ -294,7 +295,8 @@ static void growth(struct tally_client *client)
     struct tally_batch batch;
 
     CHECK(tally_queue_create(client, "grown", NULL, 0, NULL));
-    CHECK(tally_batch_create(client, &(struct tally_batch_options){.id = "growing", .has_total = true, .total = 1}, NULL));
+    CHECK(tally_batch_create(client, &(struct tally_batch_options){.id = "growing", .has_total = true, .total = 1},
+                             NULL));
     CHECK(tally_send(client, "grown", &first, NULL));
     received = receive_one(client, "grown", NULL);
     hold.receipt_handle = received.items_owned[0].receipt_handle;
@@ -312,7 +314,8 @@ static void pools(struct tally_client *client)
 {
     const struct tally_ticket tickets[] = {
         {.id = "ann", .attributes = "{\"mmr\": 1500}", .body = "hello"},
-        {.id = "bob", .attributes = "{\"mmr\": 1600}", .need = "{\"mmr\": {\"max\": 1550}}", .weight = 1, .priority = 9},
+        {.id = "bob", .attributes = "{\"mmr\": 1600}", .need = "{\"mmr\": {\"max\": 1550}}", .weight = 1,
+         .priority = 9},
         {.id = "cem", .attributes = "{\"height\": 3}"},
     };
     const struct tally_ticket broken = {.id = "dan", .attributes = "mmr"};
@@ -413,7 +416,8 @@ def library():
 def sanitizers_of(library):
     """What a program needs besides, where the library was built with a sanitizer: its runtime must come first."""
     needed = subprocess.run(["ldd", library / "libtally.so"], capture_output=True, text=True, check=True).stdout
-    return [f"-fsanitize={name}" for runtime, name in [("libasan", "address"), ("libtsan", "thread")] if runtime in needed]
+    return [f"-fsanitize={name}" for runtime, name in [("libasan", "address"), ("libtsan", "thread")]
+            if runtime in needed]
 
 
 def test_a_program_needs_the_public_header_and_the_shared_library_only(daemon, library, tmp_path):
@@ -441,8 +445,9 @@ def test_the_header_is_c_plus_plus_too(tmp_path):
         pytest.skip("no C++ compiler")
     source = tmp_path / "program.cc"
     source.write_text("#include <tally/tally.h>\nint main() { tally_client_destroy(nullptr); }\n")
-    subprocess.run([compiler, "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{ROOT}/include", "-fsyntax-only", source],
-                   check=True)  # fmt: skip
+    subprocess.run(
+        [compiler, "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{ROOT}/include", "-fsyntax-only", source],
+        check=True)  # fmt: skip
 
 
 def test_the_shared_library_shows_nothing_but_its_own_names(library):

@@ -45,14 +45,16 @@ def bounded(daemon, what):
     allowed = []
     yield allowed
     grown = resident(daemon) - before
-    print(f"{what}: resident memory grew by {grown / MIB:.1f} MiB; the bound is {sum(allowed) / MIB:.1f} MiB and {SLACK // MIB} MiB")
+    print(f"{what}: resident memory grew by {grown / MIB:.1f} MiB; the bound is {sum(allowed) / MIB:.1f} MiB and "
+          f"{SLACK // MIB} MiB")
     if IS_BARE:  # a sanitizer has memory of its own
         assert grown <= sum(allowed) + SLACK, f"{what}: {grown / MIB:.1f} MiB"
 
 
 def form(**fields):
     body = urllib.parse.urlencode(fields).encode()
-    head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n"
+    head = ("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+            "Content-Length: %d\r\n\r\n")
     return (head % len(body)).encode() + body
 
 

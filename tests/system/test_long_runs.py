@@ -1,7 +1,7 @@
 """Slices of the two long runs, bench/large and bench/soak; and the record that judges them sees what it must see.
 
-How fast, how small and how flat the daemon is, a slice on a busy machine can't say: here what was lost or came twice counts.
-"""
+How fast, how small and how flat the daemon is, a slice on a busy machine can't say: here what was lost or came twice
+counts. """
 
 import http.server
 import importlib.machinery
@@ -37,7 +37,8 @@ def load():
 
 def run(script, tmp_path, *options):
     """What a slice counted, and what it drew."""
-    command = [ROOT / "bench" / script, "--tallyd", BIN / "tallyd", "--programs", PROGRAMS, "--folder", tmp_path, *options]
+    command = [ROOT / "bench" / script, "--tallyd", BIN / "tallyd", "--programs", PROGRAMS, "--folder", tmp_path,
+               *options]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / f"{script}.svg").read_text().startswith("<svg")
@@ -57,15 +58,16 @@ def test_a_slice_of_the_large_run_loses_nothing_and_gets_nothing_twice(tmp_path)
 
 
 def test_a_slice_of_the_soak_outlives_its_workers(tmp_path):
-    counted = run("soak", tmp_path, "--minutes", 0.07, "--rate", 2000, "--workers", 3, "--kill-least", 0.2, "--kill-most", 0.4, "--lease", 1,
-                  "--leave-out", "memory,disk,trend,queue,files,p99")
+    counted = run("soak", tmp_path, "--minutes", 0.07, "--rate", 2000, "--workers", 3, "--kill-least", 0.2,
+                  "--kill-most", 0.4, "--lease", 1, "--leave-out", "memory,disk,trend,queue,files,p99")
     assert counted["sent"] > 4000
     assert counted["kills"] >= 3
     assert counted["server_share"] > 0
     assert counted["ended"] + counted["maybe_ended"] == counted["sent"]
     assert counted["maybe_ended"] <= counted["unanswered"] == counted["end_asked"] - counted["answered"]
     assert counted["unanswered"] <= (counted["kills"] + 3) * 80 + counted["late"]
-    assert counted["checks"][0]["name"].startswith("messages gone whose delete nobody lived to see answered") and counted["checks"][0]["decides"]
+    assert (counted["checks"][0]["name"].startswith("messages gone whose delete nobody lived to see answered")
+            and counted["checks"][0]["decides"])
 
 
 def test_a_run_that_failed_says_so_where_it_is_published():
@@ -73,10 +75,12 @@ def test_a_run_that_failed_says_so_where_it_is_published():
     text, met = "50 messages\nmore", [{**watch.check("disk", 1, 2, "MiB"), "decides": True}]
     assert watch.failures({"lost": 0, "left": 0}, faults, met) == []
     assert watch.published("large", text, []) == f"![50 messages](pictures/large.svg)\n\n{text}"
-    missed = [{**watch.check("disk", 3, 2, "MiB"), "decides": True}, {**watch.check("memory", 3, 2, "MiB"), "decides": False}]
+    missed = [{**watch.check("disk", 3, 2, "MiB"), "decides": True},
+              {**watch.check("memory", 3, 2, "MiB"), "decides": False}]
     failed = watch.failures({"lost": 0, "left": 2000}, faults, missed)
     assert failed == ["2,000 left in the queue", "missed: disk"]
-    assert watch.published("large", text, failed).startswith("**FAILED: 2,000 left in the queue; missed: disk.**\n\n![FAILED: 50 messages](")
+    assert watch.published("large", text, failed).startswith(
+        "**FAILED: 2,000 left in the queue; missed: disk.**\n\n![FAILED: 50 messages](")
     assert "| MISSED |" in watch.checks_table(missed) and "| MISSED, left out |" in watch.checks_table(missed)
 
 
@@ -84,7 +88,8 @@ def test_what_is_published_says_when_it_was_taken_and_of_which_commit(tmp_path):
     (tmp_path / "docs" / "pictures").mkdir(parents=True)
     (tmp_path / "docs" / "performance.md").write_text("<!-- soak: bench/soak --publish -->\n<!-- end -->\n")
     watch.publish(str(tmp_path), "soak", "<svg/>", "one line", [])
-    assert re.search(r"\nTaken 20\d\d-\d\d-\d\dT[\d:]+Z, commit .+\.\n", (tmp_path / "docs" / "performance.md").read_text())
+    assert re.search(r"\nTaken 20\d\d-\d\d-\d\dT[\d:]+Z, commit .+\.\n",
+                     (tmp_path / "docs" / "performance.md").read_text())
 
 
 def module_of(script):
@@ -105,7 +110,8 @@ def test_what_kills_can_not_explain_fails_the_soak():
 def test_what_is_lost_at_the_peak_fails_the_soak():
     right = dict.fromkeys(module_of("soak").FAULTS, 0)
     soak = types.SimpleNamespace(peak_proved={**right, "lost": 3, "left": 1})
-    assert module_of("soak").Soak.failures(soak, right, []) == ["at the peak: 3 lost", "at the peak: 1 left in the queues"]
+    assert module_of("soak").Soak.failures(soak, right, []) == [
+        "at the peak: 3 lost", "at the peak: 1 left in the queues"]
 
 
 def test_the_disk_of_a_soak_may_grow_by_a_segment_and_not_more():
@@ -118,7 +124,8 @@ class Recorded:
     """Messages in a queue and the record of them."""
 
     def __init__(self, load, port, tmp_path):
-        self.command = [load, "--port", port, "--queue", "q", "--connections", 4, "--record", tmp_path / "record", "--messages", MESSAGES]
+        self.command = [load, "--port", port, "--queue", "q", "--connections", 4, "--record", tmp_path / "record",
+                        "--messages", MESSAGES]
 
     def words(self, mode, *options):
         return [str(word) for word in [*self.command, mode, *options]]
@@ -140,7 +147,8 @@ def test_the_record_sees_what_is_lost_and_what_comes_twice(load, daemon_factory,
         counted = recorded.load("record")
         assert (counted["lost"], counted["never_seen"], counted["ended"]) == (3, 3, MESSAGES - 3)
         assert (counted["twice"], counted["held_twice"], counted["wrong"]) == (0, 0, 0)
-        for body in (stolen[0], stolen[0], stolen[1].replace("dog", "cat"), stolen[1][:-1], stolen[1][:40], stolen[1] + " "):
+        for body in (stolen[0], stolen[0], stolen[1].replace("dog", "cat"), stolen[1][:-1], stolen[1][:40],
+                     stolen[1] + " "):
             line.ok("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": body})
         recorded.load("long-drain", "--connections", 1)
     counted = recorded.load("record")
@@ -155,8 +163,8 @@ def take(line):
 
 
 class Forgetful(http.server.ThreadingHTTPServer):
-    """A queue that refuses the delete of message 0 and has forgotten it all the same; does those of 1 and 2 and never says so, but
-    2 comes back when it is released; and forgets what is given back while it is told to."""
+    """A queue that refuses the delete of message 0 and has forgotten it all the same; does those of 1 and 2 and never
+    says so, but 2 comes back when it is released; and forgets what is given back while it is told to."""
 
     HELD_S, REFUSED, SILENT, RETURNING = 2 * PATIENCE, 0, (1, 2), 2
     daemon_threads = True
@@ -243,7 +251,8 @@ def test_a_message_that_a_server_forgets_is_lost_unless_its_delete_was_never_ans
         recorded = Recorded(load, server.port, tmp_path)
         recorded.load("long-send", "--connections", 1, "--count", 1)
         counted = recorded.load("record")
-        with subprocess.Popen(recorded.words("soak-work", "--lease", 60, "--seconds", 60), stdout=subprocess.DEVNULL) as worker:
+        with subprocess.Popen(recorded.words("soak-work", "--lease", 60, "--seconds", 60),
+                              stdout=subprocess.DEVNULL) as worker:
             deadline_s = time.monotonic() + 30 * PATIENCE
             while (server.numbers() != {server.RETURNING} or counted["answered"] < 8) and time.monotonic() < deadline_s:
                 time.sleep(0.01)
@@ -251,8 +260,10 @@ def test_a_message_that_a_server_forgets_is_lost_unless_its_delete_was_never_ans
             worker.kill()
         assert [counted[key] for key in ("ended", "refused", "lost", "maybe_ended", "unanswered")] == [7, 1, 1, 2, 2]
         server.forgets_what_is_given_back = True
-        while server.numbers() and time.monotonic() < deadline_s:  # a last receive of the killed worker may take it first
+        # a last receive of the killed worker may take it first
+        while server.numbers() and time.monotonic() < deadline_s:
             server.release()
             recorded.load("long-scatter", "--connections", 1, "--keep", 10, "--hand", 10)
     counted = recorded.load("record")
-    assert [counted[key] for key in ("ended", "lost", "maybe_ended", "unanswered")] == [7, 2, 1, 2], "it came back, and then was lost"
+    assert [counted[key] for key in ("ended", "lost", "maybe_ended", "unanswered")] == [7, 2, 1, 2], (
+        "it came back, and then was lost")

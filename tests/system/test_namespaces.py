@@ -37,7 +37,8 @@ def url(namespace):
 
 
 def bodies(daemon, key, namespace):
-    reply = ok(daemon, key, "ReceiveMessage", {"QueueUrl": url(namespace), "MaxNumberOfMessages": 10, "VisibilityTimeout": 0})
+    reply = ok(daemon, key, "ReceiveMessage",
+               {"QueueUrl": url(namespace), "MaxNumberOfMessages": 10, "VisibilityTimeout": 0})
     return [message["Body"] for message in reply.get("Messages", [])]
 
 
@@ -121,7 +122,8 @@ def test_a_recovery_that_takes_more_than_a_second_says_how_far_it_is(daemon):
         time.sleep(1.1)
         fcntl.flock(lock, fcntl.LOCK_UN)
         starter.join()
-    form = rf"tallyd recovering {re.escape(str(daemon.data))}/{FIRST}: snapshot of 0 MiB read, log 0 of at most (\d+) MiB\n"
+    form = (rf"tallyd recovering {re.escape(str(daemon.data))}/{FIRST}: snapshot of 0 MiB read, "
+            rf"log 0 of at most (\d+) MiB\n")
     told = re.fullmatch(form, "".join(daemon.progress[:1]))
     assert told and int(told[1]) >= 2
     assert daemon.ready_line.startswith("tallyd ready on ")

@@ -1,5 +1,5 @@
-"""Effects that happen once, while the daemon is killed with SIGKILL: numbered sends repeated until they are answered, and workers that
-consume, count and produce in one Commit.
+"""Effects that happen once, while the daemon is killed with SIGKILL: numbered sends repeated until they are answered,
+and workers that consume, count and produce in one Commit.
 
 KILLS  how many (20);  KILL_SEED  the seed of what is random here
 """
@@ -37,7 +37,8 @@ def numbered(number):
 
 
 class Worker(threading.Thread):
-    """Takes a job, sends its result, reports its unit and deletes it, all in one step; or, as it happens, takes it and forgets it."""
+    """Takes a job, sends its result, reports its unit and deletes it, all in one step; or, as it happens, takes it and
+    forgets it."""
 
     def __init__(self, port, number, is_over):
         super().__init__(daemon=True)
@@ -97,7 +98,8 @@ def load(port, is_done):
 def take_all(line, queue):
     bodies = []
     while True:
-        taken = line.ok("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "MaxNumberOfMessages": 10, "VisibilityTimeout": 900})
+        taken = line.ok("AmazonSQS.ReceiveMessage",
+                        {"QueueUrl": queue, "MaxNumberOfMessages": 10, "VisibilityTimeout": 900})
         if not taken.get("Messages"):
             return bodies
         bodies += [message["Body"] for message in taken["Messages"]]
@@ -162,12 +164,17 @@ FAULTS = [
     ("Sends", {"QueueUrl": "in", "MessageBody": 5}, "SerializationException"),
     ("Sends", {"QueueUrl": "in", "MessageBody": "\1"}, "InvalidMessageContents"),
     ("Sends", {"QueueUrl": "in", "MessageBody": "x", "DelaySeconds": 901}, "InvalidParameterValueException"),
-    ("Sends", {"QueueUrl": "out.fifo", "MessageBody": "x", "MessageDeduplicationId": "2"}, "MissingRequiredParameterException"),
+    ("Sends", {"QueueUrl": "out.fifo", "MessageBody": "x", "MessageDeduplicationId": "2"},
+     "MissingRequiredParameterException"),
     ("Sends", {"QueueUrl": "out.fifo", "MessageBody": "x", "MessageGroupId": "g"}, "InvalidParameterValueException"),
-    ("Sends", {"QueueUrl": "in", "MessageBody": "x", "MessageAttributes": {"Tally.Batch": text("none")}}, "BatchDoesNotExist"),
-    ("Sends", {"QueueUrl": "in", "MessageBody": "x", "MessageAttributes": {"Tally.Batch": text("sealed")}}, "BatchSealed"),
-    ("Sends", {"QueueUrl": "in", "MessageBody": "x", "MessageAttributes": {"Tally.After": text("batch:none")}}, "DependencyDoesNotExist"),
-    ("Sends", {"QueueUrl": "in", "MessageBody": "x", "MessageAttributes": {"Tally.Producer": text("p")}}, "InvalidParameterValueException"),
+    ("Sends", {"QueueUrl": "in", "MessageBody": "x", "MessageAttributes": {"Tally.Batch": text("none")}},
+     "BatchDoesNotExist"),
+    ("Sends", {"QueueUrl": "in", "MessageBody": "x", "MessageAttributes": {"Tally.Batch": text("sealed")}},
+     "BatchSealed"),
+    ("Sends", {"QueueUrl": "in", "MessageBody": "x", "MessageAttributes": {"Tally.After": text("batch:none")}},
+     "DependencyDoesNotExist"),
+    ("Sends", {"QueueUrl": "in", "MessageBody": "x", "MessageAttributes": {"Tally.Producer": text("p")}},
+     "InvalidParameterValueException"),
     ("Units", {"BatchId": "open", "Unit": "none"}, "UnitDoesNotExist"),
     ("Units", {"BatchId": "none", "Unit": "u"}, "BatchDoesNotExist"),
     ("Units", {"BatchId": "open", "Unit": "u", "Status": "done"}, "InvalidParameterValueException"),
@@ -187,7 +194,8 @@ def make_commit(line):
     (message,) = line.ok("AmazonSQS.ReceiveMessage", {"QueueUrl": "in", "VisibilityTimeout": 900})["Messages"]
     return {
         "Deletes": [{"QueueUrl": "in", "ReceiptHandle": message["ReceiptHandle"]}],
-        "Sends": [{"QueueUrl": "out.fifo", "MessageBody": "made", "MessageGroupId": "g", "MessageDeduplicationId": "1"}],
+        "Sends": [
+            {"QueueUrl": "out.fifo", "MessageBody": "made", "MessageGroupId": "g", "MessageDeduplicationId": "1"}],
         "Units": [{"BatchId": "open", "Unit": "u"}],
     }
 
@@ -203,7 +211,8 @@ def test_a_commit_with_one_fault_does_nothing_and_names_the_entry(daemon):
         assert "Deletes[1]: " in twice["message"] and "is among the Deletes or Holds already" in twice["message"]
         for part, count in [("Deletes", 11), ("Sends", 11), ("Units", 101)]:
             many = line.call("Tally.Commit", {**good, part: good[part] * count}).json()
-            assert many["__type"].endswith("#TooManyEntriesInBatchRequest") and f"{part} holds {count} entries" in many["message"]
+            assert (many["__type"].endswith("#TooManyEntriesInBatchRequest")
+                    and f"{part} holds {count} entries" in many["message"])
         assert not take_all(line, "in") and not take_all(line, "out.fifo")
         assert line.ok("Tally.DescribeBatch", {"BatchId": "open"})["Remaining"] == 1
         done = line.ok("Tally.Commit", good)  # and no id was taken by what was refused
@@ -213,14 +222,17 @@ def test_a_commit_with_one_fault_does_nothing_and_names_the_entry(daemon):
 
 
 def test_a_commit_under_a_lease_that_is_over(daemon):
-    """The newest handle of a standard queue's message still holds it, that of a FIFO queue's does not, and the error says so."""
-    for queue, group, status in [("q", {}, 200), ("q.fifo", {"MessageGroupId": "g", "MessageDeduplicationId": "1"}, 400)]:
+    """The newest handle of a standard queue's message still holds it, that of a FIFO queue's does not, and the error
+    says so."""
+    for queue, group, status in [
+            ("q", {}, 200), ("q.fifo", {"MessageGroupId": "g", "MessageDeduplicationId": "1"}, 400)]:
         with Connection(daemon.port) as line:
             fifo = {"FifoQueue": "true"} if group else {}
             line.ok("AmazonSQS.CreateQueue", {"QueueName": queue, "Attributes": fifo})
             line.ok("AmazonSQS.SendMessage", {"QueueUrl": queue, "MessageBody": "x", **group})
             (message,) = line.ok("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "VisibilityTimeout": 0})["Messages"]
-            answer = line.call("Tally.Commit", {"Deletes": [{"QueueUrl": queue, "ReceiptHandle": message["ReceiptHandle"]}]})
+            answer = line.call(
+                "Tally.Commit", {"Deletes": [{"QueueUrl": queue, "ReceiptHandle": message["ReceiptHandle"]}]})
             assert answer.status == status
             assert status == 200 or "its visibility timeout is over" in answer.json()["message"]
             assert take_all(line, queue) == ([] if status == 200 else ["x"])
@@ -243,7 +255,8 @@ def test_a_producer_repeats_old_numbers_after_a_kill_and_a_purge(daemon):
         line.ok("AmazonSQS.CreateQueue", {"QueueName": "q", "Attributes": {"Tally.DeduplicationWindow": "0"}})
 
         def put(number):
-            return line.ok("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": "x", "MessageAttributes": numbered(number)})
+            return line.ok("AmazonSQS.SendMessage",
+                           {"QueueUrl": "q", "MessageBody": "x", "MessageAttributes": numbered(number)})
 
         first = {number: put(number)["MessageId"] for number in (1, 5)}
         daemon.kill9()

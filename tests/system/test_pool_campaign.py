@@ -1,8 +1,7 @@
 """A slice of the campaign of pools: 64 matchers that race for the same tickets, and the daemon killed all the while.
 
-tests/campaign/pool.c does the work and judges it; `make campaign-pool` is the whole of it: a million tickets. Here 1,000,000 tickets are some
-thousands, and every few hundred of them the daemon is killed.
-"""
+tests/campaign/pool.c does the work and judges it; `make campaign-pool` is the whole of it: a million tickets. Here
+1,000,000 tickets are some thousands, and every few hundred of them the daemon is killed. """
 
 import pytest
 from campaigns import find_program, run_program
@@ -22,7 +21,8 @@ def program():
 def run_campaign(program, tmp_path, *options):
     """Runs it to its end; returns what it counted."""
     status, counted = run_program(
-        program, tmp_path, "--lease", 5 * PATIENCE, "--kill-each", TICKETS // (KILLS + 1), "--tickets", TICKETS, *options,
+        program, tmp_path, "--lease", 5 * PATIENCE, "--kill-each", TICKETS // (KILLS + 1), "--tickets", TICKETS,
+        *options,
         "--", "--segment-size", "37MiB", seconds=110,
     )
     for fault in FAULTS:

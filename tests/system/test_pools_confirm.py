@@ -119,7 +119,8 @@ def test_MR32_when_all_say_yes_at_the_same_moment_there_is_one_result(daemon):
         names = [f"{n}-{i}" for i in range(4)]
         pool.offer(*names)
         match = pool.match(f"p{n}", *names)
-        requests = [request_bytes("Tally.ConfirmMatch", {"PoolName": "pool", "MatchId": match, "TicketId": name}) for name in names * 2]
+        requests = [request_bytes("Tally.ConfirmMatch", {"PoolName": "pool", "MatchId": match, "TicketId": name})
+                    for name in names * 2]
         with Crowd(daemon.port, len(requests)) as crowd:
             statuses = [answer.json()["Status"] for answer in crowd.ask(requests)]
         assert "matched" in statuses and set(statuses) <= {"held", "matched", "too-late"}
@@ -136,8 +137,9 @@ def test_MR32_a_yes_and_a_no_at_the_same_moment_have_one_outcome(daemon):
         pool.offer(a, b)
         match = pool.match(f"p{n}", a, b)
         pool.confirm(match, a)
-        requests = [request_bytes("Tally.ConfirmMatch", {"PoolName": "pool", "MatchId": match, "TicketId": b, "Accept": accept})
-                    for accept in (True, False)]
+        requests = [
+            request_bytes("Tally.ConfirmMatch", {"PoolName": "pool", "MatchId": match, "TicketId": b, "Accept": accept})
+            for accept in (True, False)]
         with Crowd(daemon.port, 2) as crowd:
             statuses = {answer.json()["Status"] for answer in crowd.ask(requests[:: 1 if n % 2 else -1])}
         results = pool.take()

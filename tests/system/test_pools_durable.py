@@ -1,5 +1,5 @@
-"""Pools and what is durable: the daemon is killed, its disk fails, its log ends in the middle of a match, snapshots are taken, clocks jump. What was
-acknowledged is there afterwards; what was not is there whole or not at all."""
+"""Pools and what is durable: the daemon is killed, its disk fails, its log ends in the middle of a match, snapshots are
+taken, clocks jump. What was acknowledged is there afterwards; what was not is there whole or not at all."""
 
 import collections
 import json
@@ -34,11 +34,12 @@ def ask_and_lose(daemon, pool, action, **parameters):
         raise AssertionError(f"{action} was answered: {answer.json()}")
 
 
-# --- killed --------------------------------------------------------------------------------------------------------------------
+# --- killed -----------------------------------------------------------------------------------------------------------
 
 
 def test_MR3_after_a_restart_the_same_proposal_has_the_same_answer(daemon):
-    """M8. Also when the tickets have changed since, because the match was put back; and when its result has long been deleted."""
+    """M8. Also when the tickets have changed since, because the match was put back; and when its result has long been
+    deleted."""
     pool = Pool(daemon)
     pool.offer(*(f"t{n}" for n in range(8)))
     proposals = [pool.proposal(f"p{n}", (f"t{2 * n}", 1), (f"t{2 * n + 1}", 1), Body=f"body {n}") for n in range(3)]
@@ -105,7 +106,8 @@ def test_MR10_killed_before_the_log_has_it(daemon_factory):
 
 @pytest.mark.parametrize("members", [2, 40])
 def test_MR11_a_log_that_ends_inside_a_match_has_nothing_of_it(daemon_factory, members):
-    """M3. The disk breaks after the first sector of the record; of forty members it is several kilobytes, and the first ones are on the disk."""
+    """M3. The disk breaks after the first sector of the record; of forty members it is several kilobytes, and the first
+    ones are on the disk."""
     daemon = daemon_factory()
     disk = BrokenDisk(daemon, "pwrite", FAIL_SHORT=1)
     pool = Pool(daemon, Attributes={"mode": "str"}, Size=members)
@@ -124,7 +126,8 @@ def test_MR11_a_log_that_ends_inside_a_match_has_nothing_of_it(daemon_factory, m
 
 
 def test_MR11_a_log_cut_at_any_place_shows_a_match_whole_or_not_at_all(daemon_factory):
-    """From each sector on that the match takes: a disk writes them whole or not at all, in any order (docs/formats/log.md)."""
+    """From each sector on that the match takes: a disk writes them whole or not at all, in any order
+    (docs/formats/log.md)."""
     daemon = daemon_factory("--segment-size", "5MiB", "--body-max", "64KiB", "--snapshot-bytes", "0").start()
     pool = Pool(daemon)
     pool.offer(ticket("a", Body="x" * 2000), ticket("b", Body="y" * 2000))
@@ -152,23 +155,25 @@ def test_MR11_a_log_cut_at_any_place_shows_a_match_whole_or_not_at_all(daemon_fa
 @pytest.mark.parametrize("call", ["pwrite", "fdatasync"])
 @pytest.mark.parametrize("action", ["OfferTickets", "ProposeMatches", "CancelTickets", "PutBackMatch"])
 def test_MR12_when_the_disk_fails_the_server_ends_and_nothing_that_it_showed_is_untrue(daemon_factory, call, action):
-    """M6. After a failed write nothing of it is there; after a failed sync, what was written may be there or not, but whole, and nobody was told.
-    A reader of the feed and one of the queue wait all the while: what they were told holds."""
+    """M6. After a failed write nothing of it is there; after a failed sync, what was written may be there or not, but
+    whole, and nobody was told. A reader of the feed and one of the queue wait all the while: what they were told
+    holds."""
     daemon = daemon_factory()
     disk = BrokenDisk(daemon, call)
     pool = Pool(daemon)
     pool.offer("a", "b", "c", "d")
     match = pool.match("p", "a", "b")
-    requests = {
-        "OfferTickets": {"Tickets": [ticket("new")]}, "ProposeMatches": {"Proposals": [pool.proposal("q", ("c", 1), ("d", 1))]},
-        "CancelTickets": {"TicketIds": ["c"]}, "PutBackMatch": {"MatchId": match}}
+    requests = {"OfferTickets": {"Tickets": [ticket("new")]},
+                "ProposeMatches": {"Proposals": [pool.proposal("q", ("c", 1), ("d", 1))]},
+                "CancelTickets": {"TicketIds": ["c"]}, "PutBackMatch": {"MatchId": match}}
     start, told = pool.describe()["Sequence"] + 1, []
 
     def watch(target, parameters):
         line = Connection(daemon.port, seconds=60)
         try:
             answer = line.ok(target, parameters)
-            told.append(answer.get("Events") or [message["MessageId"] for message in answer.get("Messages", []) if message["MessageId"] != match])
+            told.append(answer.get("Events") or [
+                message["MessageId"] for message in answer.get("Messages", []) if message["MessageId"] != match])
         except Lost:
             pass
 
@@ -188,7 +193,8 @@ def test_MR12_when_the_disk_fails_the_server_ends_and_nothing_that_it_showed_is_
     assert not [what for what in told if what], told
     daemon.start()
     counts = pool.check()
-    done = {"OfferTickets": ("Offered", 5), "ProposeMatches": ("Matched", 4), "CancelTickets": ("Cancelled", 1), "PutBackMatch": ("Matched", 0)}
+    done = {"OfferTickets": ("Offered", 5), "ProposeMatches": ("Matched", 4), "CancelTickets": ("Cancelled", 1),
+            "PutBackMatch": ("Matched", 0)}
     state, count = done[action]
     is_done = counts[state] == count
     assert not (is_done and call == "pwrite"), counts
@@ -215,9 +221,10 @@ def test_MR12_a_full_disk_refuses_no_member_and_shows_nothing(daemon_factory):
 
 
 def test_MR17_a_second_daemon_on_the_folder_serves_nobody_and_what_was_acknowledged_is_there(daemon):
-    """M23 speaks of an old leader that still answers after another was elected. Tally has one process for a log, not replicas that elect one:
-    what fences here is the lock of the folder. So this is weaker than the scenario: that no second one can serve the log while the first
-    lives, even while it is stopped; and that the next one, once it has died, has all that the first acknowledged and refuses who is retired."""
+    """M23 speaks of an old leader that still answers after another was elected. Tally has one process for a log, not
+    replicas that elect one: what fences here is the lock of the folder. So this is weaker than the scenario: that no
+    second one can serve the log while the first lives, even while it is stopped; and that the next one, once it has
+    died, has all that the first acknowledged and refuses who is retired."""
     pool = Pool(daemon)
     pool.offer("a", "b", "c")
     match = pool.match("p", "a", "b")
@@ -233,7 +240,8 @@ def test_MR17_a_second_daemon_on_the_folder_serves_nobody_and_what_was_acknowled
 
 
 def test_MR17_what_was_acknowledged_is_there_after_kills_under_load(daemon):
-    """M5. Clients that note what they were told, and a daemon that is killed at any moment; tests/campaign/pool.c does it at length."""
+    """M5. Clients that note what they were told, and a daemon that is killed at any moment; tests/campaign/pool.c does
+    it at length."""
     pool = Pool(daemon)
     is_over, lock, errors = threading.Event(), threading.Lock(), []
     offered, matched, cancelled = set(), {}, set()
@@ -256,7 +264,8 @@ def test_MR17_what_was_acknowledged_is_there_after_kills_under_load(daemon):
                 n += 1
                 names = [f"{number}-{n}-{i}" for i in range(4)]
                 again("OfferTickets", Tickets=[ticket(name) for name in names])
-                answer = again("ProposeMatches", Proposals=[pool.proposal(f"{number}-{n}", (names[0], 1), (names[1], 1))])["Results"][0]
+                answer = again("ProposeMatches",
+                               Proposals=[pool.proposal(f"{number}-{n}", (names[0], 1), (names[1], 1))])["Results"][0]
                 dropped = again("CancelTickets", TicketIds=[names[2]])["Results"][0]
                 with lock:
                     offered.update(names)
@@ -282,11 +291,12 @@ def test_MR17_what_was_acknowledged_is_there_after_kills_under_load(daemon):
     taken = {result.match: result.names for result in pool.take()}
     assert taken == matched
     counts = pool.check()
-    assert counts["Offered"] == len(offered) and counts["Cancelled"] == len(cancelled) and counts["Matched"] == 2 * len(matched)
+    assert (counts["Offered"] == len(offered) and counts["Cancelled"] == len(cancelled)
+            and counts["Matched"] == 2 * len(matched))
     assert set(pool.list()[0]) == {name for name in offered if name.endswith("-3")}
 
 
-# --- the same log, the same state ---------------------------------------------------------------------------------------------------
+# --- the same log, the same state -------------------------------------------------------------------------------------
 
 
 def state_of(pool):
@@ -294,8 +304,9 @@ def state_of(pool):
     described = pool.describe()
     listed, first = pool.list()
     return listed, first["Sequence"], first["RulesVersion"], {
-        name: described[name] for name in ("Tickets", "Weight", "Matches", "PutBacks", "Sequence", "RulesVersion") if name in described} | {
-        "Tickets": {state: count for state, count in described["Tickets"].items() if state != "AlreadyOffered"}}
+        name: described[name] for name in ("Tickets", "Weight", "Matches", "PutBacks", "Sequence", "RulesVersion")
+        if name in described} | {
+            "Tickets": {state: count for state, count in described["Tickets"].items() if state != "AlreadyOffered"}}
 
 
 def some_life(pool, seed, rounds):
@@ -317,8 +328,9 @@ def some_life(pool, seed, rounds):
 
 
 def test_MR20_the_same_log_gives_the_same_state_and_the_same_matches(daemon_factory, tmp_path):
-    """M22. Not two gatherers of one epoch, for there is one: two copies of a log, each with a daemon of its own, which then are told the same.
-    The matches that they make are the same, by id, also those that the built-in matcher finds."""
+    """M22. Not two gatherers of one epoch, for there is one: two copies of a log, each with a daemon of its own, which
+    then are told the same. The matches that they make are the same, by id, also those that the built-in matcher
+    finds."""
     rules = [{"type": "equal", "attr": "mode"}, {"type": "near", "attr": "mmr", "max": 3}]
     first = daemon_factory().start()
     pool = Pool(first, Attributes={"mode": "str", "mmr": "num"}, Rules=rules, Matcher="external")
@@ -347,11 +359,12 @@ def test_MR20_the_same_log_gives_the_same_state_and_the_same_matches(daemon_fact
 
 
 def test_MR38_snapshots_and_a_trimmed_log_revive_nobody_and_repeat_no_result(daemon_factory):
-    """M30. So much happens that the log is trimmed behind snapshots, again and again; versions, ages, levels, sets, ended tickets and proposals
-    are then as they were."""
+    """M30. So much happens that the log is trimmed behind snapshots, again and again; versions, ages, levels, sets,
+    ended tickets and proposals are then as they were."""
     daemon = daemon_factory(*SMALL).start()
     pool = Pool(daemon, Attributes={"mmr": "num", "mode": "str"}, RetentionSeconds=3600)
-    pool.offer(ticket("old", mmr=1, Body="of old", ExclusiveSet="s", TtlSeconds=86400), ticket("sibling", ExclusiveSet="s"), "x", "y")
+    pool.offer(ticket("old", mmr=1, Body="of old", ExclusiveSet="s", TtlSeconds=86400),
+               ticket("sibling", ExclusiveSet="s"), "x", "y")
     pool.update("old", Attributes={"mmr": 2})
     kept = pool.match("kept", "x", "y", Body="kept")
     segments = lambda: {path.name for path in daemon.data.rglob("*.segment")}  # noqa: E731
@@ -375,7 +388,8 @@ def test_MR38_snapshots_and_a_trimmed_log_revive_nobody_and_repeat_no_result(dae
         assert state_of(pool) == before
         assert pool.get("old") == old and old["Version"] == 2 and old["Body"] == "of old"
         assert pool.take() == []
-        assert pool.propose("kept", ("x", 1), ("y", 1), Body="kept") == {"ProposalId": "kept", "Status": "matched", "MatchId": kept}
+        assert pool.propose("kept", ("x", 1), ("y", 1), Body="kept") == {
+            "ProposalId": "kept", "Status": "matched", "MatchId": kept}
         assert [result["Status"] for result in pool.offer("x", "y")] == ["matched", "matched"]
         assert pool.cancel("100.0.5")[0]["Status"] == "cancelled" and pool.status("100.0.0") == "matched"
         assert pool.put_back(kept) == "acked"
@@ -387,7 +401,8 @@ def test_MR38_snapshots_and_a_trimmed_log_revive_nobody_and_repeat_no_result(dae
 def test_MR38_a_match_that_was_not_taken_is_there_once_after_snapshots_and_can_be_put_back(daemon_factory):
     daemon = daemon_factory(*SMALL).start()
     pool = Pool(daemon, Attributes={"mmr": "num", "mode": "str"})
-    other = Pool(daemon, "other", results="other-results", expired="other-expired", Attributes={"mmr": "num", "mode": "str"})
+    other = Pool(daemon, "other", results="other-results", expired="other-expired",
+                 Attributes={"mmr": "num", "mode": "str"})
     pool.offer(*(ticket(f"t{n}", mmr=n, Body=f"body {n}") for n in range(6)))
     matches = [pool.match(f"p{n}", f"t{2 * n}", f"t{2 * n + 1}") for n in range(3)]
     offered = pool.get("t0")["OfferedAt"]
@@ -403,7 +418,8 @@ def test_MR38_a_match_that_was_not_taken_is_there_once_after_snapshots_and_can_b
     restart(daemon)
     assert pool.put_back(matches[0]) == "put-back"
     got = pool.get("t0")
-    assert (got["Status"], got["Version"], got["OfferedAt"], got["Attributes"], got["Body"]) == ("waiting", 2, offered, {"mmr": 0}, "body 0")
+    assert (got["Status"], got["Version"], got["OfferedAt"], got["Attributes"], got["Body"]) == (
+        "waiting", 2, offered, {"mmr": 0}, "body 0")
     restart(daemon)
     assert sorted(result.match for result in pool.take()) == sorted(matches[1:])
     assert pool.put_back(matches[0]) == "put-back" and pool.put_back(matches[1]) == "acked"
@@ -411,7 +427,7 @@ def test_MR38_a_match_that_was_not_taken_is_there_once_after_snapshots_and_can_b
     assert daemon.stop() == 0
 
 
-# --- results -----------------------------------------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------------------
 
 
 def test_MR28_a_consumer_that_dies_before_it_deletes_gets_the_same_match_again_and_nobody_is_offered_anew(daemon):
@@ -438,7 +454,8 @@ def test_MR28_a_result_that_ends_in_a_dead_letter_queue_is_still_the_same_match(
     from queues import make_queue
 
     make_queue(daemon, "dead")
-    make_queue(daemon, "results", RedrivePolicy=json.dumps({"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead", "maxReceiveCount": 1}))
+    make_queue(daemon, "results", RedrivePolicy=json.dumps(
+        {"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead", "maxReceiveCount": 1}))
     pool = Pool(daemon, make=False)
     make_queue(daemon, "expired")
     pool.good("CreatePool", ResultQueueUrl="results", Matcher="external")
@@ -458,14 +475,16 @@ def test_MR28_a_result_that_is_moved_back_from_a_dead_letter_queue_keeps_its_id(
     from queues import make_queue
 
     make_queue(daemon, "dead")
-    make_queue(daemon, "results", RedrivePolicy=json.dumps({"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead", "maxReceiveCount": 1}))
+    make_queue(daemon, "results", RedrivePolicy=json.dumps(
+        {"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead", "maxReceiveCount": 1}))
     make_queue(daemon, "expired")
     pool = Pool(daemon, make=False)
     pool.good("CreatePool", ResultQueueUrl="results", Matcher="external")
     pool.offer("a", "b")
     match = pool.match("p", "a", "b")
     wait_until(lambda: len(pool.receive(0)) == 0, what="the end of all attempts")
-    status, answer = daemon.call("AmazonSQS.StartMessageMoveTask", {"SourceArn": "arn:aws:sqs:us-east-1:000000000000:dead"})
+    status, answer = daemon.call(
+        "AmazonSQS.StartMessageMoveTask", {"SourceArn": "arn:aws:sqs:us-east-1:000000000000:dead"})
     assert status == 200, answer
     wait_until(lambda: pool.count_results() == 1, what="the move")
     restart(daemon)
@@ -486,7 +505,8 @@ def test_MR30_a_put_back_lets_all_wait_again_with_their_age_and_only_once(daemon
     for name in "abc":
         assert pool.get(name) == {**before[name], "Version": 2}
     events = pool.feed(start)["Events"]
-    assert [(event["Type"], event["TicketId"], event["Version"]) for event in events] == [("offer", name, 2) for name in "abc"]
+    assert [(event["Type"], event["TicketId"], event["Version"]) for event in events] == [
+        ("offer", name, 2) for name in "abc"]
     sequence = pool.describe()["Sequence"]
     assert pool.put_back(match) == "put-back"  # again, and nothing happens
     restart(daemon)
@@ -524,8 +544,8 @@ def test_MR30_deletes_and_put_backs_race_and_one_of_them_wins(daemon):
         pool.offer(f"a{n}", f"b{n}")
         match = pool.match(f"p{n}", f"a{n}", f"b{n}")
         (result,) = pool.receive(30)
-        requests = [request_bytes("Tally.PutBackMatch", {"PoolName": "pool", "MatchId": match}),
-                    request_bytes("AmazonSQS.DeleteMessage", {"QueueUrl": pool.results, "ReceiptHandle": result.handle})]
+        requests = [request_bytes("Tally.PutBackMatch", {"PoolName": "pool", "MatchId": match}), request_bytes(
+            "AmazonSQS.DeleteMessage", {"QueueUrl": pool.results, "ReceiptHandle": result.handle})]
         with Crowd(daemon.port, 2) as crowd:
             answers = crowd.ask(requests[:: 1 if n % 2 else -1])
         status = [answer.json()["Status"] for answer in answers if answer.json().get("Status")][0]
@@ -536,7 +556,7 @@ def test_MR30_deletes_and_put_backs_race_and_one_of_them_wins(daemon):
     pool.check()
 
 
-# --- time --------------------------------------------------------------------------------------------------------------------------
+# --- time -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
-"""The feed: what matchers outside know of a pool, also when they are slow, dead, stopped, or told wrongly; and that it never matters for more than
-who looks at what."""
+"""The feed: what matchers outside know of a pool, also when they are slow, dead, stopped, or told wrongly; and that it
+never matters for more than who looks at what."""
 
 import collections
 import itertools
@@ -44,7 +44,7 @@ def churn(pool, chance, names, count):
                 pool.put_back(result.match)
 
 
-# --- what it says ------------------------------------------------------------------------------------------------------------
+# --- what it says -----------------------------------------------------------------------------------------------------
 
 
 def test_the_feed_numbers_everything_without_gaps(pool):
@@ -74,7 +74,8 @@ def test_the_feed_numbers_everything_without_gaps(pool):
 
 
 def test_a_feed_for_matchers_outside_begins_with_the_pool(pool, daemon):
-    """Whoever comes late reads from event 0 on, without the list: also after a restart that replays the pool's whole log."""
+    """Whoever comes late reads from event 0 on, without the list: also after a restart that replays the pool's whole
+    log."""
     pool.offer("a", "b")
     pool.cancel("b")
 
@@ -150,7 +151,7 @@ def test_widening_is_told_by_the_log_and_only_once(daemon):
     view.check()
 
 
-# --- slow, or told wrongly -----------------------------------------------------------------------------------------------------
+# --- slow, or told wrongly --------------------------------------------------------------------------------------------
 
 
 def test_MR15_a_reader_that_is_too_slow_is_told_so_and_knows_everything_afterwards(pool):
@@ -175,7 +176,8 @@ def test_MR15_a_reader_that_is_too_slow_is_told_so_and_knows_everything_afterwar
     # What is just kept is had.
     newest = pool.describe()["Sequence"]
     assert not pool.feed(newest - KEPT + 1).get("Resync") and pool.feed(newest - KEPT)["Resync"] is True
-    assert pool.feed(newest + 1)["Events"] == [] and not pool.feed(newest + 1).get("Resync") and pool.feed(newest + 2)["Resync"] is True
+    assert (pool.feed(newest + 1)["Events"] == [] and not pool.feed(newest + 1).get("Resync")
+            and pool.feed(newest + 2)["Resync"] is True)
     line.close()
 
 
@@ -222,7 +224,8 @@ def test_MR15_a_list_that_is_read_while_everything_changes_ends_in_the_servers_v
 
 @pytest.mark.parametrize("fault", ["lost", "doubled", "reordered", "all"])
 def test_MR16_a_matcher_that_is_told_wrongly_causes_conflicts_and_nothing_else(pool, fault):
-    """M2 and M16. Its view loses, doubles and mixes up events; it proposes from that. It may be refused, and that is all."""
+    """M2 and M16. Its view loses, doubles and mixes up events; it proposes from that. It may be refused, and that is
+    all."""
     chance = random.Random(f"16 {fault}")
     view, honest = View(pool), pool.line()
     statuses, detected = collections.Counter(), 0
@@ -255,7 +258,7 @@ def test_MR16_a_matcher_that_is_told_wrongly_causes_conflicts_and_nothing_else(p
     honest.close()
 
 
-# --- who looks at what -----------------------------------------------------------------------------------------------------------
+# --- who looks at what ------------------------------------------------------------------------------------------------
 
 
 def parts_of(pool, part, parts, **more):
@@ -263,7 +266,8 @@ def parts_of(pool, part, parts, **more):
 
 
 def test_MR13_the_part_of_a_matcher_that_died_is_looked_after_by_the_others_within_the_lease(pool):
-    """M2: a part says who looks, never who may; so also a late proposal of the dead one meets only the checks of every proposal."""
+    """M2: a part says who looks, never who may; so also a late proposal of the dead one meets only the checks of every
+    proposal."""
     parts = 4
     pool.offer_many(f"t{n}" for n in range(40))
     for part in range(parts):
@@ -317,7 +321,8 @@ MATCHER = """
 
 
 def test_MR14_a_matcher_that_was_stopped_proposes_what_is_long_over_and_changes_nothing(pool, daemon):
-    """M2. SIGSTOP between what it read and what it proposes; how long it is stopped makes no difference, because nothing expires by that."""
+    """M2. SIGSTOP between what it read and what it proposes; how long it is stopped makes no difference, because
+    nothing expires by that."""
     count = 12
     pool.offer_many(f"t{n}" for n in range(count))
     here = os.path.dirname(os.path.abspath(__file__))
@@ -348,9 +353,10 @@ def test_MR14_a_matcher_that_was_stopped_proposes_what_is_long_over_and_changes_
 
 
 def test_MR21_a_ticket_that_moves_to_another_part_is_in_one_match_and_never_out_of_sight(pool):
-    """M27. A pool is one log with one index, so there are no partitions of tickets between which one could be lost or seen twice; what moves
-    is only who looks after a seed, when the number of matchers changes. So this is weaker than the scenario: while the callers go from two
-    parts to five and back, every list has every ticket once, each with one part, and what two believe to be theirs is matched once."""
+    """M27. A pool is one log with one index, so there are no partitions of tickets between which one could be lost or
+    seen twice; what moves is only who looks after a seed, when the number of matchers changes. So this is weaker than
+    the scenario: while the callers go from two parts to five and back, every list has every ticket once, each with one
+    part, and what two believe to be theirs is matched once."""
     count = 60
     pool.offer_many(f"t{n}" for n in range(count))
     for n, parts in enumerate([2, 5, 3, 1, 64, 2]):

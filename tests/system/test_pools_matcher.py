@@ -1,5 +1,6 @@
-"""The matcher inside Tally: what it finds, when, and how long it keeps anybody waiting. What a rule means in all its cases, and that the search finds
-what a slow one finds, is tested beside the code: tests/unit/match_*, tests/unit/rehearsal*; here it is the daemon, whose time is the real one.
+"""The matcher inside Tally: what it finds, when, and how long it keeps anybody waiting. What a rule means in all its
+cases, and that the search finds what a slow one finds, is tested beside the code: tests/unit/match_*,
+tests/unit/rehearsal*; here it is the daemon, whose time is the real one.
 
 The worked examples of the reference have minutes; here each of their seconds is SECOND milliseconds."""
 
@@ -27,17 +28,19 @@ def offer_at(pool, began, seconds, *tickets):
     return pool.offer(*tickets)
 
 
-# --- the worked examples ------------------------------------------------------------------------------------------------------------
+# --- the worked examples ----------------------------------------------------------------------------------------------
 
 
 def test_example_1_kinds_with_a_need_of_their_own(daemon):
-    """Its times don't matter: nothing widens, so nothing is matched but by an arrival. Each match is told to who brings the last ticket."""
-    pool = Pool(daemon, "kinds", Matcher="built-in", Size=2, Attributes={"kind": "str", "qty": "num"}, Pick="oldest", TicketTtlSeconds=600, Rules=[
-        {"type": "pairs", "attr": "kind", "allow": [["A", "B"], ["C", "E"], ["D", "F"]]}])
+    """Its times don't matter: nothing widens, so nothing is matched but by an arrival. Each match is told to who brings
+    the last ticket."""
+    pool = Pool(daemon, "kinds", Matcher="built-in", Size=2, Attributes={"kind": "str", "qty": "num"}, Pick="oldest",
+                TicketTtlSeconds=600, Rules=[
+                    {"type": "pairs", "attr": "kind", "allow": [["A", "B"], ["C", "E"], ["D", "F"]]}])
     tickets = [
         ticket("1", kind="A", qty=5), ticket("2", kind="C", qty=1), ticket("3", kind="A", qty=20),
-        ticket("4", kind="B", qty=7, Need={"qty": {"min": 10}}), ticket("5", kind="E", qty=1), ticket("6", kind="B", qty=3),
-        ticket("7", kind="F", qty=1), ticket("8", kind="D", qty=1)]
+        ticket("4", kind="B", qty=7, Need={"qty": {"min": 10}}), ticket("5", kind="E", qty=1),
+        ticket("6", kind="B", qty=3), ticket("7", kind="F", qty=1), ticket("8", kind="D", qty=1)]
     expected = [[], [], [], [["3", "4"]], [["2", "5"]], [["1", "6"]], [], [["7", "8"]]]
     for entry, matches in zip(tickets, expected):
         pool.offer(entry)
@@ -50,10 +53,12 @@ def test_example_1_kinds_with_a_need_of_their_own(daemon):
 def test_example_2_a_duel_that_widens_and_MR23_a_step_matches_without_any_arrival(daemon, agree, own):
     """M19. With `both` it is the younger one's own step that lets them meet, with `either` the older one's."""
     make_queue(daemon, "duel-timeouts")
-    pool = Pool(daemon, "duel", Matcher="built-in", expired="duel-timeouts", Size=2, Pick="nearest:mmr", TicketTtlSeconds=120 * SECOND // 1000,
+    pool = Pool(daemon, "duel", Matcher="built-in", expired="duel-timeouts", Size=2, Pick="nearest:mmr",
+                TicketTtlSeconds=120 * SECOND // 1000,
                 Attributes={"mode": "str", "user": "str", "mmr": "num", "maps": "set", "ping": "num"}, Rules=[
         {"type": "equal", "attr": "mode"}, {"type": "differ", "attr": "user"},
-        {"type": "near", "attr": "mmr", "max": 50, "agree": agree, "expand": [{"after": of(10), "max": 100}, {"after": of(30), "max": 300}]},
+        {"type": "near", "attr": "mmr", "max": 50, "agree": agree,
+         "expand": [{"after": of(10), "max": 100}, {"after": of(30), "max": 300}]},
         {"type": "share", "attr": "maps", "min": 1}, {"type": "expr", "expr": "a.ping + b.ping <= 150"}])
     began = time.monotonic()
     pool.offer(ticket("1", mode="r", user="u1", mmr=1500, maps=["x", "y"], ping=40))
@@ -63,22 +68,26 @@ def test_example_2_a_duel_that_widens_and_MR23_a_step_matches_without_any_arriva
     offer_at(pool, began, 15, ticket("4", mode="r", user="u4", mmr=1700, maps=["z"], ping=130))
     (result,) = pool.wait_for_results(1)
     assert result.names == ["1", "2"]
-    # At its own tenth second, and soon after it: the waiting time is of the log, so a busy machine makes it longer and never shorter.
+    # At its own tenth second, and soon after it: the waiting time is of the log, so a busy machine makes it longer and
+    # never shorter.
     assert 10 * SECOND <= result.waited(own) < 10 * SECOND + 2000 * PATIENCE, result.body
     if agree == "both":
         assert result.waited("1") > result.waited("2")
     wait_until(lambda: pool.counts().get("Expired") == 2, 120, "the end of the other two")
-    assert sorted(name for name, _ in pool.take_expired()) == ["3", "4"]  # mmr and maps fit from the 45th on; pings never
+    # mmr and maps fit from the 45th on; pings never
+    assert sorted(name for name, _ in pool.take_expired()) == ["3", "4"]
     assert pool.take() == [] and pool.check()["Waiting"] == 0
 
 
 def test_example_3_two_teams_of_two_with_a_party(daemon):
-    pool = Pool(daemon, "two-v-two", Matcher="built-in", Teams=[{"name": "red", "size": 2}, {"name": "blue", "size": 2}], Pick="oldest",
+    pool = Pool(daemon, "two-v-two", Matcher="built-in",
+                Teams=[{"name": "red", "size": 2}, {"name": "blue", "size": 2}], Pick="oldest",
                 Attributes={"region": "str", "mmr": "num"}, Rules=[
         {"type": "equal", "attr": "region"},
         {"type": "near", "attr": "mmr", "max": 200, "agree": "both", "expand": [{"after": of(20), "max": 400}]},
         {"type": "team_near", "scope": "match", "attr": "mmr", "max": 60}])
-    for entry in (ticket("1", Weight=2, region="eu", mmr=1510), ticket("2", region="eu", mmr=1480), ticket("3", region="us", mmr=1500)):
+    for entry in (ticket("1", Weight=2, region="eu", mmr=1510), ticket("2", region="eu", mmr=1480),
+                  ticket("3", region="us", mmr=1500)):
         pool.offer(entry)
         pool.wait_until_idle()
         assert pool.take() == []
@@ -94,14 +103,15 @@ def test_example_3_two_teams_of_two_with_a_party(daemon):
     assert pool.waiting() == ["3", "5"] and pool.take() == []
 
 
-# --- when it looks -------------------------------------------------------------------------------------------------------------------
+# --- when it looks ----------------------------------------------------------------------------------------------------
 
 
 def test_MR22_two_that_widen_at_different_times_meet_at_the_latest_when_both_are_at_the_last_step(daemon):
-    """M27: the steps nest, and the last one is off: the whole pool. Each pair is too far apart for any step before. The older one is half a
-    second ahead all the time."""
-    pool = Pool(daemon, Matcher="built-in", Attributes={"mmr": "num"}, Rules=[{"type": "near", "attr": "mmr", "max": 1, "expand": [
-        {"after": "400ms", "max": 10}, {"after": "800ms", "max": 100}, {"after": "1200ms", "off": True}]}])
+    """M27: the steps nest, and the last one is off: the whole pool. Each pair is too far apart for any step before. The
+    older one is half a second ahead all the time."""
+    pool = Pool(daemon, Matcher="built-in", Attributes={"mmr": "num"},
+                Rules=[{"type": "near", "attr": "mmr", "max": 1, "expand": [
+                    {"after": "400ms", "max": 10}, {"after": "800ms", "max": 100}, {"after": "1200ms", "off": True}]}])
     pool.offer(ticket("old", mmr=0))
     time.sleep(0.5)
     pool.offer(ticket("young", mmr=1e6))
@@ -114,13 +124,15 @@ def test_MR22_two_that_widen_at_different_times_meet_at_the_latest_when_both_are
 
 def test_MR23_steps_match_those_that_an_arrival_could_not(daemon):
     """Many at once, and nobody is left at the end who fits another (M18)."""
-    pool = Pool(daemon, Matcher="built-in", Attributes={"mmr": "num"}, Rules=[{"type": "near", "attr": "mmr", "max": 1, "expand": [
-        {"after": "1s", "max": 60}]}])
+    pool = Pool(daemon, Matcher="built-in", Attributes={"mmr": "num"},
+                Rules=[{"type": "near", "attr": "mmr", "max": 1, "expand": [
+                    {"after": "1s", "max": 60}]}])
     count = scaled(400, least=40) // 2 * 2
     pool.offer_many(ticket(f"t{n}", mmr=n // 2 * 1000 + n % 2 * 50) for n in range(count))
     pool.offer(ticket("far", mmr=-1e5), ticket("farther", mmr=-2e5))
     results = pool.wait_for_results(count // 2)
-    assert sorted(result.names for result in results) == sorted(sorted([f"t{n}", f"t{n + 1}"]) for n in range(0, count, 2))
+    assert sorted(result.names for result in results) == sorted(
+        sorted([f"t{n}", f"t{n + 1}"]) for n in range(0, count, 2))
     assert min(member["waitedMs"] for result in results for member in result.members) >= 1000
     pool.wait_until_idle()
     assert pool.waiting() == ["far", "farther"]
@@ -129,7 +141,8 @@ def test_MR23_steps_match_those_that_an_arrival_could_not(daemon):
 
 
 def test_MR1_M18_put_backs_updates_and_new_rules_let_those_look_whom_they_concern(daemon):
-    pool = Pool(daemon, Matcher="built-in", Attributes={"mmr": "num"}, Rules=[{"type": "near", "attr": "mmr", "max": 1}])
+    pool = Pool(daemon, Matcher="built-in", Attributes={"mmr": "num"},
+                Rules=[{"type": "near", "attr": "mmr", "max": 1}])
     pool.offer(ticket("a", mmr=0), ticket("b", mmr=1), ticket("c", mmr=50))
     (result,) = wait_until(pool.receive, what="the first result")
     pool.put_back(result.match)  # they find each other again
@@ -145,16 +158,18 @@ def test_MR1_M18_put_backs_updates_and_new_rules_let_those_look_whom_they_concer
     wait_until(lambda: pool.status("e") == pool.status("f") == "matched", what="the match under new rules")
 
 
-# --- what it never does ----------------------------------------------------------------------------------------------------------------
+# --- what it never does -----------------------------------------------------------------------------------------------
 
 
 def fits(a, b):
     """By the rules of the next test."""
-    return a["mode"] == b["mode"] and abs(a["mmr"] - b["mmr"]) <= 20 and a["wants"] <= b["mmr"] and b["wants"] <= a["mmr"]
+    return (a["mode"] == b["mode"] and abs(a["mmr"] - b["mmr"]) <= 20 and a["wants"] <= b["mmr"]
+            and b["wants"] <= a["mmr"])
 
 
 def test_MR24_nobody_is_matched_whom_one_side_refuses_not_under_load_either(daemon):
-    """M17. Needs on both sides, many clients at once; every match is judged by what its message says. And at rest nobody is left who fits (M18)."""
+    """M17. Needs on both sides, many clients at once; every match is judged by what its message says. And at rest
+    nobody is left who fits (M18)."""
     pool = Pool(daemon, Matcher="built-in", Attributes={"mode": "str", "mmr": "num", "wants": "num"}, Rules=[
         {"type": "equal", "attr": "mode"}, {"type": "near", "attr": "mmr", "max": 20}])
     count, clients = scaled(1500, least=100), 6
@@ -186,7 +201,8 @@ def test_MR24_nobody_is_matched_whom_one_side_refuses_not_under_load_either(daem
 
 
 def test_MR24_one_that_only_one_side_accepts_is_never_matched(daemon):
-    pool = Pool(daemon, Matcher="both", Verify=True, Attributes={"mmr": "num"}, Rules=[{"type": "near", "attr": "mmr", "max": 1000}])
+    pool = Pool(daemon, Matcher="both", Verify=True, Attributes={"mmr": "num"},
+                Rules=[{"type": "near", "attr": "mmr", "max": 1000}])
     pool.offer(ticket("a", mmr=1), ticket("b", mmr=2, Need={"mmr": {"min": 100}}))
     pool.wait_until_idle()
     result = pool.propose("p", "a", "b")
@@ -197,13 +213,15 @@ def test_MR24_one_that_only_one_side_accepts_is_never_matched(daemon):
     assert pool.good("ExplainTicket", TicketId="b")["Fits"] == 0
 
 
-# --- how long anybody waits ----------------------------------------------------------------------------------------------------------------
+# --- how long anybody waits -------------------------------------------------------------------------------------------
 
 
 def test_MR33_a_rare_ticket_is_passed_by_no_longer_than_the_last_tenth_of_its_ttl(daemon):
-    """M32. Twos are fresher and nearer all the time: whoever comes looks for the nearest, so the rare one, which fits everybody and is nearest to
-    nobody, is passed by. In the last tenth of its ttl it has the highest priority, as a seed and as a candidate, and is matched."""
-    pool = Pool(daemon, Matcher="built-in", Attributes={"mmr": "num"}, Pick="nearest:mmr", Rules=[{"type": "near", "attr": "mmr", "max": 1000}])
+    """M32. Twos are fresher and nearer all the time: whoever comes looks for the nearest, so the rare one, which fits
+    everybody and is nearest to nobody, is passed by. In the last tenth of its ttl it has the highest priority, as a
+    seed and as a candidate, and is matched."""
+    pool = Pool(daemon, Matcher="built-in", Attributes={"mmr": "num"}, Pick="nearest:mmr",
+                Rules=[{"type": "near", "attr": "mmr", "max": 1000}])
     ttl = 3
     pool.offer(ticket("filler", mmr=0))
     pool.offer(ticket("rare", mmr=1000, Need={"mmr": {"min": 0.5}}, TtlSeconds=ttl))
@@ -228,13 +246,16 @@ def test_MR33_a_rare_ticket_is_passed_by_no_longer_than_the_last_tenth_of_its_tt
         if "rare" in result.names:
             waited.append(result.waited("rare"))
     assert waited and waited[0] <= ttl * 1000
-    print(f"the rare ticket waited {waited[0]} ms of its {ttl * 1000}; the longest wait: {pool.describe()['WaitedMs']['Max']} ms")
+    print(f"the rare ticket waited {waited[0]} ms of its {ttl * 1000}; the longest wait: "
+          f"{pool.describe()['WaitedMs']['Max']} ms")
     assert pool.describe()["WaitedMs"]["Max"] >= waited[0] * 7 / 8
 
 
 def test_MR33_priority_goes_before_age_and_age_before_all_else(daemon):
-    """Of those that wait: who comes takes the highest priority, then the oldest. And seeds go in that order, after new rules for one."""
-    pool = Pool(daemon, Matcher="built-in", Attributes={"side": "str"}, Rules=[{"type": "pairs", "attr": "side", "allow": [["l", "r"]]}])
+    """Of those that wait: who comes takes the highest priority, then the oldest. And seeds go in that order, after new
+    rules for one."""
+    pool = Pool(daemon, Matcher="built-in", Attributes={"side": "str"},
+                Rules=[{"type": "pairs", "attr": "side", "allow": [["l", "r"]]}])
     pool.offer(*(ticket(f"l{n}", side="l", Priority=n % 3) for n in range(9)))
     pool.wait_until_idle()
     for expected in ("l2", "l5", "l8", "l1", "l4", "l7", "l0", "l3", "l6"):
@@ -248,8 +269,8 @@ def test_MR33_priority_goes_before_age_and_age_before_all_else(daemon):
 
 
 def test_MR33_M32_the_longest_wait_under_load_of_those_that_have_a_partner(daemon):
-    """Measured, not promised: tickets come in at all priorities for a while, each with a partner somewhere; nobody is left, and nobody waited for
-    longer than the load went on."""
+    """Measured, not promised: tickets come in at all priorities for a while, each with a partner somewhere; nobody is
+    left, and nobody waited for longer than the load went on."""
     pool = Pool(daemon, Matcher="built-in", Attributes={"mode": "str"}, Rules=[{"type": "equal", "attr": "mode"}])
     count = scaled(4000, least=200)
     began = time.monotonic()
@@ -261,14 +282,16 @@ def test_MR33_M32_the_longest_wait_under_load_of_those_that_have_a_partner(daemo
     print(f"longest wait {described['WaitedMs']['Max']} ms of {took:.0f} ms of load")
 
 
-# --- what it costs -----------------------------------------------------------------------------------------------------------------------
+# --- what it costs ----------------------------------------------------------------------------------------------------
 
 
 def test_MR34_an_expression_that_fails_is_false_and_counted_and_the_pool_goes_on(daemon):
     """M20 and M31. It can't be endless: there are no loops, and 200 parts at most."""
     pool = Pool(daemon, Matcher="built-in", Attributes={"x": "num", "name": "str", "m": "str"}, Rules=[
-        {"type": "equal", "attr": "m"}, {"type": "expr", "expr": "a.x / b.x >= 0 and a.x / b.x <= 10 and not (a.name == b.name)"}])
-    pool.offer(ticket("zero", m="1", x=0, name="a"), ticket("zero-too", m="1", x=0, name="b"), ticket("none", m="1", name="c"))
+        {"type": "equal", "attr": "m"},
+        {"type": "expr", "expr": "a.x / b.x >= 0 and a.x / b.x <= 10 and not (a.name == b.name)"}])
+    pool.offer(ticket("zero", m="1", x=0, name="a"), ticket("zero-too", m="1", x=0, name="b"),
+               ticket("none", m="1", name="c"))
     pool.wait_until_idle()
     described = pool.describe()
     assert described["ExpressionErrors"] > 0 and pool.counts() == {"Offered": 3, "Waiting": 3}
@@ -280,7 +303,8 @@ def test_MR34_an_expression_that_fails_is_false_and_counted_and_the_pool_goes_on
 
 
 def test_MR34_a_look_that_is_too_long_stops_lets_others_go_first_and_goes_on(daemon):
-    """M20. All fit the index and none the expression; a look at more than 4,096 stops. Meanwhile others are matched at once."""
+    """M20. All fit the index and none the expression; a look at more than 4,096 stops. Meanwhile others are matched at
+    once."""
     pool = Pool(daemon, Matcher="built-in", Attributes={"m": "str", "x": "num"}, Rules=[
         {"type": "equal", "attr": "m"}, {"type": "expr", "expr": "a.x + b.x == 1000000"}])
     count = 6000  # nobody fits anybody
@@ -297,8 +321,10 @@ def test_MR34_a_look_that_is_too_long_stops_lets_others_go_first_and_goes_on(dae
 
 
 def test_MR37_many_of_one_kind_and_none_of_the_other_cost_nothing(daemon):
-    """With 1,000,000: bench-M3 and bench-M4. Here as many as a test may take: who looks for a kind that nobody is visits nobody."""
-    pool = Pool(daemon, Matcher="built-in", Attributes={"kind": "str"}, Rules=[{"type": "pairs", "attr": "kind", "allow": [["A", "B"]]}])
+    """With 1,000,000: bench-M3 and bench-M4. Here as many as a test may take: who looks for a kind that nobody is
+    visits nobody."""
+    pool = Pool(daemon, Matcher="built-in", Attributes={"kind": "str"},
+                Rules=[{"type": "pairs", "attr": "kind", "allow": [["A", "B"]]}])
     count = scaled(20000, least=1000)
     pool.offer_many(ticket(f"a{n}", kind="A") for n in range(count))
     pool.wait_until_idle(60)
@@ -327,7 +353,8 @@ def test_MR37_many_that_are_equal_and_an_expression_that_is_false_stop_at_the_bu
 
 
 def test_another_queue_answers_quickly_while_a_pool_matches_at_full_speed(daemon):
-    """A guard only: the measurement with a million tickets is bench-M6's. p99 of SendMessage, with a few thousand tickets under way."""
+    """A guard only: the measurement with a million tickets is bench-M6's. p99 of SendMessage, with a few thousand
+    tickets under way."""
     from wire import Connection
 
     make_queue(daemon, "elsewhere")
@@ -339,7 +366,8 @@ def test_another_queue_answers_quickly_while_a_pool_matches_at_full_speed(daemon
         line, n = pool.line(), 0
         while not is_over.is_set():
             n += 1
-            line.offer(*(ticket(f"{number}-{n}-{i}", mode="x", mmr=i // 2 + n * 1000 + number * 1e7) for i in range(100)))
+            line.offer(
+                *(ticket(f"{number}-{n}-{i}", mode="x", mmr=i // 2 + n * 1000 + number * 1e7) for i in range(100)))
         done.append(n * 100)
         line.close()
 
@@ -364,8 +392,8 @@ def test_another_queue_answers_quickly_while_a_pool_matches_at_full_speed(daemon
 
 
 def test_a_window_takes_the_best_that_was_found_in_it(daemon):
-    pool = Pool(daemon, Matcher="built-in", WindowMilliseconds=700, Pick="score:0 - (a.x - b.x) * (a.x - b.x)", Attributes={"x": "num"},
-                Rules=[{"type": "near", "attr": "x", "max": 100}])
+    pool = Pool(daemon, Matcher="built-in", WindowMilliseconds=700, Pick="score:0 - (a.x - b.x) * (a.x - b.x)",
+                Attributes={"x": "num"}, Rules=[{"type": "near", "attr": "x", "max": 100}])
     pool.offer(ticket("a", x=0), ticket("b", x=10), ticket("c", x=11))
     assert pool.take() == []
     (result,) = pool.wait_for_results(1)

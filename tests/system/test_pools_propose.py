@@ -1,4 +1,5 @@
-"""Proposals: what is checked, in which order, and what many that propose at once can do to each other, which is nothing."""
+"""Proposals: what is checked, in which order, and what many that propose at once can do to each other, which is
+nothing."""
 
 import json
 import threading
@@ -19,7 +20,8 @@ def pool(daemon):
 
 def race(daemon, pool, proposals):
     """Each on a connection of its own, at the same instant: what each was told."""
-    requests = [request_bytes("Tally.ProposeMatches", {"PoolName": pool.name, "Proposals": [proposal]}) for proposal in proposals]
+    requests = [request_bytes("Tally.ProposeMatches", {"PoolName": pool.name, "Proposals": [proposal]})
+                for proposal in proposals]
     with Crowd(daemon.port, len(requests)) as crowd:
         return [answer.json()["Results"][0] for answer in crowd.ask(requests)]
 
@@ -28,7 +30,7 @@ def whys(result):
     return [(member["TicketId"], member["Why"]) for member in result["Members"]]
 
 
-# --- races -----------------------------------------------------------------------------------------------------------------
+# --- races ------------------------------------------------------------------------------------------------------------
 
 
 def test_MR1_of_two_proposals_that_share_a_ticket_one_is_made_and_the_other_is_told_by_whom(pool, daemon):
@@ -78,8 +80,8 @@ def test_MR5_a_cancel_that_races_a_proposal_and_only_one_of_them_is_told_that_it
     for n in range(scaled(80, least=10)):
         a, b = f"a{n}", f"b{n}"
         pool.offer(a, b)
-        requests = [request_bytes("Tally.CancelTickets", {"PoolName": "pool", "TicketIds": [a]}),
-                    request_bytes("Tally.ProposeMatches", {"PoolName": "pool", "Proposals": [pool.proposal(f"p{n}", (a, 1), (b, 1))]})]
+        requests = [request_bytes("Tally.CancelTickets", {"PoolName": "pool", "TicketIds": [a]}), request_bytes(
+            "Tally.ProposeMatches", {"PoolName": "pool", "Proposals": [pool.proposal(f"p{n}", (a, 1), (b, 1))]})]
         with Crowd(daemon.port, 2) as crowd:
             answers = crowd.ask(requests[:: 1 if n % 2 else -1])
         cancel, proposal = [answer.json()["Results"][0] for answer in (answers if n % 2 else answers[::-1])]
@@ -139,7 +141,8 @@ def test_MR7_updates_race_proposals(pool, daemon):
         a, b = f"a{n}", f"b{n}"
         pool.offer(ticket(a, mmr=1), b)
         requests = [request_bytes("Tally.UpdateTicket", {"PoolName": "pool", "TicketId": a, "Attributes": {"mmr": 2}}),
-                    request_bytes("Tally.ProposeMatches", {"PoolName": "pool", "Proposals": [pool.proposal(f"p{n}", (a, 1), (b, 1))]})]
+                    request_bytes("Tally.ProposeMatches",
+                                  {"PoolName": "pool", "Proposals": [pool.proposal(f"p{n}", (a, 1), (b, 1))]})]
         with Crowd(daemon.port, 2) as crowd:
             update, proposal = [answer.json() for answer in crowd.ask(requests)]
         proposal = proposal["Results"][0]
@@ -177,22 +180,25 @@ def test_MR8_conflict_and_stale_at_once_is_a_conflict_that_names_both(daemon):
 
 
 def test_MR19_the_same_two_in_either_order_at_once_are_one_match(pool, daemon):
-    """M26 speaks of two shards, whose claims could wait for each other. A pool lives in one log, so there is no claim that could: this shows
-    what the rule is there for, that crossing proposals end, and with one winner."""
+    """M26 speaks of two shards, whose claims could wait for each other. A pool lives in one log, so there is no claim
+    that could: this shows what the rule is there for, that crossing proposals end, and with one winner."""
     for n in range(scaled(30, least=5)):
         a, b = f"a{n}", f"b{n}"
         pool.offer(a, b)
-        results = race(daemon, pool, [pool.proposal(f"{n}-{m}", *([(a, 1), (b, 1)][:: 1 if m % 2 else -1])) for m in range(8)])
+        results = race(daemon, pool,
+                       [pool.proposal(f"{n}-{m}", *([(a, 1), (b, 1)][:: 1 if m % 2 else -1])) for m in range(8)])
         assert sorted(result["Status"] for result in results) == ["conflict"] * 7 + ["matched"]
     assert len(pool.take()) == scaled(30, least=5) and pool.check()["Waiting"] == 0
 
 
 def test_MR19_a_ring_of_pairs_each_sharing_a_ticket_with_the_next(pool, daemon):
-    """The same for more than two: whoever wins, no ticket is in two, and of neighbours at least one lost only because of a winner."""
+    """The same for more than two: whoever wins, no ticket is in two, and of neighbours at least one lost only because
+    of a winner."""
     for n in range(scaled(20, least=3)):
         names = [f"{n}-{i}" for i in range(16)]
         pool.offer(*names)
-        results = race(daemon, pool, [pool.proposal(f"{n}.{i}", (names[i], 1), (names[(i + 1) % 16], 1)) for i in range(16)])
+        results = race(daemon, pool,
+                       [pool.proposal(f"{n}.{i}", (names[i], 1), (names[(i + 1) % 16], 1)) for i in range(16)])
         won = {result["MatchId"] for result in results if result["Status"] == "matched"}
         assert 6 <= len(won) <= 8  # every maximal set of them
         for result in results:
@@ -203,7 +209,8 @@ def test_MR19_a_ring_of_pairs_each_sharing_a_ticket_with_the_next(pool, daemon):
 
 
 def test_MR39_many_matchers_that_take_what_they_like_and_every_ticket_is_in_one_match(daemon):
-    """Groups of three of what each last saw, in threads: no round trip is saved for the others. The long run is tests/campaign/pool.c."""
+    """Groups of three of what each last saw, in threads: no round trip is saved for the others. The long run is
+    tests/campaign/pool.c."""
     pool = Pool(daemon, Size=3)
     count = scaled(300, least=60) // 3 * 3
     pool.offer_many(f"t{n}" for n in range(count))
@@ -233,7 +240,7 @@ def test_MR39_many_matchers_that_take_what_they_like_and_every_ticket_is_in_one_
     assert pool.counts() == {"Offered": count, "Matched": count}
 
 
-# --- keys ------------------------------------------------------------------------------------------------------------------
+# --- keys -------------------------------------------------------------------------------------------------------------
 
 
 def test_MR3_the_same_proposal_again_has_the_same_answer_and_no_second_result(pool, daemon):
@@ -273,19 +280,22 @@ def test_a_proposal_that_was_refused_is_not_remembered(pool):
 
 def test_many_proposals_in_one_request_are_each_by_itself(pool):
     pool.offer(*(f"t{n}" for n in range(10)))
-    results = pool.propose_all(
-        pool.proposal("1", ("t0", 1), ("t1", 1)), pool.proposal("2", ("t1", 1), ("t2", 1)), pool.proposal("3", ("t2", 1), ("t3", 1)),
-        pool.proposal("3", ("t2", 1), ("t4", 1)), pool.proposal("4", ("t4", 1), ("no", 1)), pool.proposal("5", ("t4", 1), ("t5", 1)))
-    assert [result["Status"] for result in results] == ["matched", "conflict", "matched", "key-reused", "invalid", "matched"]
+    results = pool.propose_all(pool.proposal("1", ("t0", 1), ("t1", 1)), pool.proposal("2", ("t1", 1), ("t2", 1)),
+                               pool.proposal("3", ("t2", 1), ("t3", 1)), pool.proposal("3", ("t2", 1), ("t4", 1)),
+                               pool.proposal("4", ("t4", 1), ("no", 1)), pool.proposal("5", ("t4", 1), ("t5", 1)))
+    assert [result["Status"] for result in results] == [
+        "matched", "conflict", "matched", "key-reused", "invalid", "matched"]
     assert pool.take_names() == [["t0", "t1"], ["t2", "t3"], ["t4", "t5"]]
 
 
-# --- shape -----------------------------------------------------------------------------------------------------------------
+# --- shape ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("members", [
-    [("a", 1), ("a", 1)], [("a", 1), ("unknown", 1)], [("a", 1), ("of-another", 1)], [("a", 1)], [("a", 1), ("b", 1), ("c", 1)],
-    [("a", 1), ("heavy", 1)], []], ids=["twice", "unknown", "another-pool", "too-light", "too-many", "too-heavy", "nobody"])
+    [("a", 1), ("a", 1)], [("a", 1), ("unknown", 1)], [("a", 1), ("of-another", 1)], [("a", 1)],
+    [("a", 1), ("b", 1), ("c", 1)],
+    [("a", 1), ("heavy", 1)], []],
+                         ids=["twice", "unknown", "another-pool", "too-light", "too-many", "too-heavy", "nobody"])
 def test_MR36_a_proposal_of_a_wrong_shape_is_invalid_and_nothing_happens(pool, daemon, members):
     other = Pool(daemon, "other", results="other-results", expired="other-expired")
     other.offer("of-another")
@@ -299,8 +309,10 @@ def test_MR36_a_proposal_of_a_wrong_shape_is_invalid_and_nothing_happens(pool, d
 
 def test_MR36_a_weight_that_no_division_into_the_teams_gives(daemon):
     pool = Pool(daemon, Teams=[{"name": "red", "size": 3}, {"name": "blue", "size": 3}])
-    pool.offer(*(ticket(f"{n}", Weight=2) for n in range(3)), *(ticket(f"{n}", Weight=1) for n in range(3, 5)), ticket("5", Weight=3))
-    assert pool.propose("p", ("0", 1), ("1", 1), ("2", 1))["Status"] == "invalid"  # 2 + 2 + 2 is six, but a party stays together
+    pool.offer(*(ticket(f"{n}", Weight=2) for n in range(3)), *(ticket(f"{n}", Weight=1) for n in range(3, 5)),
+               ticket("5", Weight=3))
+    # 2 + 2 + 2 is six, but a party stays together
+    assert pool.propose("p", ("0", 1), ("1", 1), ("2", 1))["Status"] == "invalid"
     pool.match("p", "0", "1", "3", "4")
     (result,) = pool.take()
     weights = {"red": 0, "blue": 0}
@@ -319,9 +331,10 @@ def test_MR36_groups_of_any_weight_where_the_size_is_0(daemon):
 
 
 def test_MR18_no_proposal_reaches_over_pools_or_namespaces(daemon_factory, tmp_path):
-    """M24 and M25 are about matches over several shards, whose members are claimed one after the other. Here there is none: a pool lives
-    in one log, a proposal names one pool, and a match is one record (M3). So nothing can be stuck half claimed; what is left to show is
-    that two pools with tickets of the same names have nothing to do with each other, and that neither do those of two namespaces."""
+    """M24 and M25 are about matches over several shards, whose members are claimed one after the other. Here there is
+    none: a pool lives in one log, a proposal names one pool, and a match is one record (M3). So nothing can be stuck
+    half claimed; what is left to show is that two pools with tickets of the same names have nothing to do with each
+    other, and that neither do those of two namespaces."""
     daemon = daemon_factory().start()
     pools = [Pool(daemon, name, results=f"{name}-results", expired=f"{name}-expired") for name in ("x", "y")]
     for pool in pools:
@@ -334,12 +347,13 @@ def test_MR18_no_proposal_reaches_over_pools_or_namespaces(daemon_factory, tmp_p
     assert first != second
     assert pools[0].put_back(first) == "put-back"
     assert pools[0].good("PutBackMatch", MatchId=second)["Status"] == "unknown"
-    assert pools[0].counts() == {"Offered": 2, "Waiting": 2} and pools[1].counts() == {"Offered": 3, "Waiting": 1, "Matched": 2}
+    assert pools[0].counts() == {"Offered": 2, "Waiting": 2} and pools[1].counts() == {
+        "Offered": 3, "Waiting": 1, "Matched": 2}
     assert [result.match for result in pools[1].take()] == [second] and pools[0].take() == []
     daemon.stop()
 
 
-# --- a full result queue -----------------------------------------------------------------------------------------------------
+# --- a full result queue ----------------------------------------------------------------------------------------------
 
 
 def test_MR29_a_full_result_queue_refuses_before_anybody_is_retired(daemon):
@@ -362,7 +376,8 @@ def test_MR29_a_full_result_queue_refuses_before_anybody_is_retired(daemon):
 
 
 def test_MR29_the_built_in_matcher_waits_for_room_and_goes_on(daemon):
-    pool = Pool(daemon, Matcher="built-in", Attributes={"m": "str"}, Rules=[{"type": "equal", "attr": "m"}], ResultsMax=3)
+    pool = Pool(daemon, Matcher="built-in", Attributes={"m": "str"}, Rules=[{"type": "equal", "attr": "m"}],
+                ResultsMax=3)
     count = scaled(20, least=10)
     pool.offer(*(ticket(f"t{n}", m="x") for n in range(2 * count)))
     wait_until(lambda: pool.count_results() == 3, what="three results")
@@ -378,7 +393,7 @@ def test_MR29_the_built_in_matcher_waits_for_room_and_goes_on(daemon):
     assert pool.check()["Waiting"] == 0
 
 
-# --- the version of the rules --------------------------------------------------------------------------------------------------
+# --- the version of the rules -----------------------------------------------------------------------------------------
 
 EQUAL = [{"type": "equal", "attr": "mode"}]
 NEAR = [{"type": "near", "attr": "mmr", "max": 10}]
@@ -396,7 +411,8 @@ def test_MR35_proposals_under_older_rules_are_stale(pool):
 
 def test_MR35_with_verify_they_are_held_against_the_new_ones(daemon):
     pool = Pool(daemon, Attributes={"mode": "str", "mmr": "num"}, Rules=EQUAL, Verify=True)
-    pool.offer(ticket("a", mode="x", mmr=1), ticket("b", mode="x", mmr=90), ticket("c", mode="x", mmr=5), ticket("d", mode="y", mmr=5))
+    pool.offer(ticket("a", mode="x", mmr=1), ticket("b", mode="x", mmr=90), ticket("c", mode="x", mmr=5),
+               ticket("d", mode="y", mmr=5))
     result = pool.propose("p", "a", "d", RulesVersion=1)
     assert result["Status"] == "invalid" and "mode" in result["Why"], result
     pool.good("UpdatePool", Rules=EQUAL + NEAR)
@@ -416,7 +432,8 @@ def test_MR35_new_rules_let_every_waiting_ticket_look_once(daemon):
     pool.good("UpdatePool", Rules=NEAR)
     taken = pool.wait_for_results(count // 2)
     pool.wait_until_idle()
-    assert sorted(result.names for result in taken) == sorted(sorted([f"t{n}", f"t{n + 1}"]) for n in range(0, count, 2))
+    assert sorted(result.names for result in taken) == sorted(
+        sorted([f"t{n}", f"t{n + 1}"]) for n in range(0, count, 2))
     assert count // 2 <= pool.describe()["Probes"] - probes <= count
     # What doesn't change them lets nobody look.
     pool.offer(ticket("u", mode="x", mmr=-1e6))
@@ -426,14 +443,15 @@ def test_MR35_new_rules_let_every_waiting_ticket_look_once(daemon):
     assert pool.describe()["Probes"] == described["Probes"] and pool.describe()["Seeds"] == 0
 
 
-# --- the result --------------------------------------------------------------------------------------------------------------
+# --- the result -------------------------------------------------------------------------------------------------------
 
 
 def test_the_result_says_who_was_matched_and_how_long_they_waited(pool):
     pool.offer(ticket("a", mode="x", Body="of a"), ticket("b", mmr=2.5))
     match = pool.match("p", "b", "a", Body="of the proposal")
     (result,) = pool.take()
-    assert result.id == result.match == match and result.body["pool"] == "pool" and result.body["body"] == "of the proposal"
+    assert (result.id == result.match == match and result.body["pool"] == "pool"
+            and result.body["body"] == "of the proposal")
     by_name = {member["ticket"]: member for member in result.members}
     assert by_name["a"]["attributes"] == {"mode": "x"} and by_name["a"]["body"] == "of a"
     assert by_name["b"]["attributes"] == {"mmr": 2.5} and by_name["b"]["body"] is None

@@ -1,4 +1,5 @@
-"""What becomes of tickets: offered, offered again, changed, cancelled, expired; in an exclusive set; and that their counts always add up."""
+"""What becomes of tickets: offered, offered again, changed, cancelled, expired; in an exclusive set; and that their
+counts always add up."""
 
 import threading
 
@@ -17,7 +18,7 @@ def pool(daemon):
     return Pool(daemon, Attributes=ATTRIBUTES)
 
 
-# --- offering --------------------------------------------------------------------------------------------------------------
+# --- offering ---------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_offered_waits_and_is_told_as_it_was_said(pool):
@@ -39,7 +40,8 @@ def test_what_is_offered_waits_and_is_told_as_it_was_said(pool):
 def test_MR27_the_same_ticket_again_is_the_same_ticket_and_counted(pool):
     """M7: in one request, in many, also when it comes with its members in another order."""
     first = pool.offer(ticket("a", mode="x", mmr=1), ticket("a", mode="x", mmr=1), ticket("b"))
-    assert [(result["Status"], result["AlreadyOffered"]) for result in first] == [("waiting", False), ("waiting", True), ("waiting", False)]
+    assert [(result["Status"], result["AlreadyOffered"]) for result in first] == [
+        ("waiting", False), ("waiting", True), ("waiting", False)]
     (again,) = pool.offer(ticket("a", mmr=1, mode="x"))
     assert again == {"TicketId": "a", "Status": "waiting", "Version": 1, "AlreadyOffered": True}
     assert pool.describe()["Tickets"]["AlreadyOffered"] == 2
@@ -47,7 +49,8 @@ def test_MR27_the_same_ticket_again_is_the_same_ticket_and_counted(pool):
 
 
 def test_MR27_many_that_offer_the_same_at_once_make_one_ticket(pool, daemon):
-    requests = [request_bytes("Tally.OfferTickets", {"PoolName": "pool", "Tickets": [ticket("a", mode="x")]}) for _ in range(32)]
+    requests = [request_bytes("Tally.OfferTickets", {"PoolName": "pool", "Tickets": [ticket("a", mode="x")]})
+                for _ in range(32)]
     with Crowd(daemon.port, len(requests)) as crowd:
         results = [answer.json()["Results"][0] for answer in crowd.ask(requests)]
     assert sorted(result["AlreadyOffered"] for result in results) == [False] + [True] * 31
@@ -70,7 +73,8 @@ def test_MR27_a_late_repeat_is_told_what_has_become_of_the_ticket(pool):
 
 
 @pytest.mark.parametrize("more", [
-    {"mode": "y"}, {"mmr": 1}, {"Need": {"mmr": {"min": 1}}}, {"Weight": 2}, {"Priority": 1}, {"TtlSeconds": 9}, {"ExclusiveSet": "s"},
+    {"mode": "y"}, {"mmr": 1}, {"Need": {"mmr": {"min": 1}}}, {"Weight": 2}, {"Priority": 1}, {"TtlSeconds": 9},
+    {"ExclusiveSet": "s"},
     {"Body": "b"}, {"Body": ""}])
 def test_the_same_id_with_something_else_is_refused_and_changes_nothing(daemon, more):
     pool = Pool(daemon, Attributes=ATTRIBUTES, Size=4)
@@ -82,9 +86,10 @@ def test_the_same_id_with_something_else_is_refused_and_changes_nothing(daemon, 
 
 
 @pytest.mark.parametrize("wrong", [
-    ticket("w", mode=5), ticket("w", mmr="five"), ticket("w", maps="x"), ticket("w", unknown=1), ticket("w", Weight=0), ticket("w", Weight=3),
-    ticket("w", Priority=10), ticket("w", Need={"mmr": {"least": 1}}), ticket("w", Need={"unknown": {"eq": 1}}), ticket("w x"), ticket(""),
-    ticket("w" * 129), ticket("w", mmr=1, Body="x" * 65536)], ids=range(13))
+    ticket("w", mode=5), ticket("w", mmr="five"), ticket("w", maps="x"), ticket("w", unknown=1), ticket("w", Weight=0),
+    ticket("w", Weight=3), ticket("w", Priority=10), ticket("w", Need={"mmr": {"least": 1}}),
+    ticket("w", Need={"unknown": {"eq": 1}}), ticket("w x"), ticket(""), ticket("w" * 129),
+    ticket("w", mmr=1, Body="x" * 65536)], ids=range(13))
 def test_of_many_offered_at_once_one_that_is_wrong_is_invalid_and_the_others_wait(pool, wrong):
     results = pool.offer(ticket("a"), wrong, ticket("b"))
     assert [result["Status"] for result in results] == ["waiting", "invalid", "waiting"], results
@@ -92,7 +97,7 @@ def test_of_many_offered_at_once_one_that_is_wrong_is_invalid_and_the_others_wai
     assert pool.waiting() == ["a", "b"] and pool.check()["Offered"] == 2
 
 
-# --- update ----------------------------------------------------------------------------------------------------------------
+# --- update -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_update_raises_the_version_and_keeps_id_and_age(pool):
@@ -107,7 +112,8 @@ def test_an_update_raises_the_version_and_keeps_id_and_age(pool):
     assert pool.update("a", Version=2, Need={"mmr": {"min": 1}})["Version"] == 3
     pool.cancel("a")
     assert pool.update("a", Attributes={})["Status"] == "cancelled"
-    assert pool.offer(ticket("a", mode="x", mmr=1, Need={"mmr": {"max": 5}}))[0]["AlreadyOffered"]  # the offer, not what it became
+    # the offer, not what it became
+    assert pool.offer(ticket("a", mode="x", mmr=1, Need={"mmr": {"max": 5}}))[0]["AlreadyOffered"]
 
 
 def test_MR5_an_update_of_a_matched_ticket_comes_too_late(pool):
@@ -117,7 +123,7 @@ def test_MR5_an_update_of_a_matched_ticket_comes_too_late(pool):
     assert (answer["Status"], answer["MatchId"]) == ("too-late", match)
 
 
-# --- cancel ----------------------------------------------------------------------------------------------------------------
+# --- cancel -----------------------------------------------------------------------------------------------------------
 
 
 def test_MR5_cancel_says_which_of_the_two_outcomes_it_was(pool):
@@ -132,7 +138,7 @@ def test_MR5_cancel_says_which_of_the_two_outcomes_it_was(pool):
     assert pool.counts() == {"Offered": 4, "Matched": 2, "Cancelled": 1, "Expired": 1}
 
 
-# --- expiry ----------------------------------------------------------------------------------------------------------------
+# --- expiry -----------------------------------------------------------------------------------------------------------
 
 
 def test_MR6_what_expires_is_told_to_the_expiry_queue_exactly_once(daemon):
@@ -145,13 +151,15 @@ def test_MR6_what_expires_is_told_to_the_expiry_queue_exactly_once(daemon):
     taken = dict(pool.take_expired())
     assert sorted(taken) == sorted([f"t{n}" for n in range(count)] + ["of-the-pool"])
     of_the_pool = taken["of-the-pool"]
-    assert of_the_pool["pool"] == "pool" and of_the_pool["attributes"] == {"mode": "x"} and of_the_pool["body"] == "text"
-    assert 2000 <= of_the_pool["waitedMs"] < 20000 and taken["t7"]["waitedMs"] >= 1000 and taken["t7"]["attributes"] == {"mmr": 7}
+    assert (of_the_pool["pool"] == "pool" and of_the_pool["attributes"] == {"mode": "x"}
+            and of_the_pool["body"] == "text")
+    assert (2000 <= of_the_pool["waitedMs"] < 20000 and taken["t7"]["waitedMs"] >= 1000
+            and taken["t7"]["attributes"] == {"mmr": 7})
     daemon.kill9()
     daemon.start()
     assert pool.take_expired() == [] and pool.waiting() == ["for-ever"]
-    assert pool.check() | {"AlreadyOffered": 0} == {
-        "Offered": count + 2, "Waiting": 1, "Held": 0, "Matched": 0, "Cancelled": 0, "Expired": count + 1, "AlreadyOffered": 0}
+    assert pool.check() | {"AlreadyOffered": 0} == {"Offered": count + 2, "Waiting": 1, "Held": 0, "Matched": 0,
+                                                    "Cancelled": 0, "Expired": count + 1, "AlreadyOffered": 0}
 
 
 def test_a_queue_that_a_pool_names_is_not_deleted(pool, daemon):
@@ -163,11 +171,12 @@ def test_a_queue_that_a_pool_names_is_not_deleted(pool, daemon):
         assert daemon.call("AmazonSQS.DeleteQueue", {"QueueUrl": queue})[0] == 200
 
 
-# --- exclusive sets ----------------------------------------------------------------------------------------------------------
+# --- exclusive sets ---------------------------------------------------------------------------------------------------
 
 
 def test_MR26_of_an_exclusive_set_one_is_matched_and_the_record_of_it_cancels_the_others(pool):
-    """M21. The sibling is gone in the record of the match: no event of the feed stands between the two that anybody else caused."""
+    """M21. The sibling is gone in the record of the match: no event of the feed stands between the two that anybody
+    else caused."""
     pool.offer(*(ticket(name, ExclusiveSet="player") for name in ("a1", "a2", "a3")), "b", "c")
     before = pool.feed(0)["Next"] - 1
     match = pool.match("p1", "a2", "b")
@@ -197,19 +206,21 @@ def test_MR26_two_of_one_set_in_one_proposal_or_in_two_at_once(pool, daemon):
 
 
 def test_MR26_the_built_in_matcher_takes_one_of_a_set(daemon):
-    pool = Pool(daemon, Attributes={"kind": "str"}, Rules=[{"type": "pairs", "attr": "kind", "allow": [["a", "b"]]}], Matcher="built-in")
+    pool = Pool(daemon, Attributes={"kind": "str"}, Rules=[{"type": "pairs", "attr": "kind", "allow": [["a", "b"]]}],
+                Matcher="built-in")
     count = scaled(200, least=20)
     for n in range(count):  # each player waits for three games
         pool.offer(*(ticket(f"a{n}-{game}", kind="a", ExclusiveSet=f"player-{n}") for game in range(3)))
     pool.offer_many(ticket(f"b{n}", kind="b") for n in range(count))
     results = pool.wait_for_results(count)
-    players = [member["ticket"].split("-")[0] for result in results for member in result.members if member["ticket"][0] == "a"]
+    players = [member["ticket"].split("-")[0] for result in results for member in result.members
+               if member["ticket"][0] == "a"]
     assert sorted(players) == sorted(f"a{n}" for n in range(count))
     pool.wait_until_idle()
     assert pool.counts() == {"Offered": 4 * count, "Matched": 2 * count, "Cancelled": 2 * count}
 
 
-# --- all of it at once -------------------------------------------------------------------------------------------------------
+# --- all of it at once ------------------------------------------------------------------------------------------------
 
 
 def test_MR39_the_counts_add_up_at_every_moment_whatever_many_do_at_once(pool):
@@ -220,7 +231,8 @@ def test_MR39_the_counts_add_up_at_every_moment_whatever_many_do_at_once(pool):
         line = pool.line()
         for n in range(scaled(60, least=10)):
             names = [f"{number}-{n}-{i}" for i in range(6)]
-            line.offer(*(ticket(name, ExclusiveSet=f"{number}-{n // 2}") if i == 5 else name for i, name in enumerate(names)))
+            line.offer(
+                *(ticket(name, ExclusiveSet=f"{number}-{n // 2}") if i == 5 else name for i, name in enumerate(names)))
             line.propose(f"{number}-{n}", (names[0], 1), (names[1], 1))
             line.cancel(names[2])
             line.update(names[3], Attributes={"mmr": n})
@@ -231,7 +243,8 @@ def test_MR39_the_counts_add_up_at_every_moment_whatever_many_do_at_once(pool):
         line = pool.line()
         while not is_over.is_set():
             counts = line.describe()["Tickets"]
-            if counts["Offered"] != sum(counts[state] for state in ("Waiting", "Held", "Matched", "Cancelled", "Expired")):
+            if counts["Offered"] != sum(
+                    counts[state] for state in ("Waiting", "Held", "Matched", "Cancelled", "Expired")):
                 faults.append(counts)
         line.close()
 

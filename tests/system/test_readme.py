@@ -64,13 +64,16 @@ def test_the_outbox_of_the_readme_works(daemon, postgres):
 
     postgres.sql("CREATE DATABASE shop")
     text = (ROOT / "README.md").read_text()
-    send, receive = re.findall(r"```sql\n(.*?)```", text[text.index("## The outbox, at last") : text.index("## Matched once, at last")], re.DOTALL)
+    send, receive = re.findall(
+        r"```sql\n(.*?)```", text[text.index("## The outbox, at last") : text.index("## Matched once, at last")],
+        re.DOTALL)
     uri = postgres.uri.replace("/postgres", "/shop")
     assert "postgres:///shop" in text
     commands = commands_of("## The outbox, at last", "## Matched once, at last").replace("postgres:///shop", uri)
-    environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:{os.environ['PATH']}", PGHOST="127.0.0.1",
-                                    PGPORT=str(postgres.port), PGUSER="tally")
-    done = subprocess.run(["sh", "-c", commands], capture_output=True, text=True, timeout=120 * PATIENCE, env=environment)
+    environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:{os.environ['PATH']}",
+                                    PGHOST="127.0.0.1", PGPORT=str(postgres.port), PGUSER="tally")
+    done = subprocess.run(["sh", "-c", commands], capture_output=True, text=True, timeout=120 * PATIENCE,
+                          env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     postgres.uri = uri
     postgres.sql("CREATE TABLE orders (id int); CREATE TABLE shipments (id int)")
@@ -78,13 +81,15 @@ def test_the_outbox_of_the_readme_works(daemon, postgres):
     postgres.sql(send.replace("COMMIT", "ROLLBACK").replace("17", "18"))
 
     def receive_one():
-        _, answer = daemon.call("AmazonSQS.ReceiveMessage", {
-            "QueueUrl": "shipping.fifo", "WaitTimeSeconds": 1, "AttributeNames": ["All"], "MessageAttributeNames": ["All"]})
+        _, answer = daemon.call("AmazonSQS.ReceiveMessage",
+                                {"QueueUrl": "shipping.fifo", "WaitTimeSeconds": 1, "AttributeNames": ["All"],
+                                 "MessageAttributeNames": ["All"]})
         return answer.get("Messages")
 
     message = wait_until(receive_one, what="the message")[0]
     assert message["Body"] == "ship order 17" and message["Attributes"]["MessageGroupId"] == "customer-4"
-    ids = {"OUTBOX ID": message["MessageAttributes"]["Tally.OutboxId"]["StringValue"], "RECEIPT HANDLE": message["ReceiptHandle"]}
+    ids = {"OUTBOX ID": message["MessageAttributes"]["Tally.OutboxId"]["StringValue"],
+           "RECEIPT HANDLE": message["ReceiptHandle"]}
     for placeholder, value in ids.items():
         receive = receive.replace(placeholder, value)
     postgres.sql(receive)
@@ -105,12 +110,12 @@ def test_the_guide_to_relays_works(daemon, postgres, tmp_path):
     uri = postgres.uri.replace("/postgres", "/shop")
     text = (ROOT / "docs" / "relays.md").read_text()
     text = text[text.index("## An outbox in five minutes") : text.index("## Options")]
-    environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:{os.environ['PATH']}", PGHOST="127.0.0.1",
-                                    PGPORT=str(postgres.port), PGUSER="tally")
+    environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:{os.environ['PATH']}",
+                                    PGHOST="127.0.0.1", PGPORT=str(postgres.port), PGUSER="tally")
 
     def run(commands, text=None):
-        done = subprocess.run(["sh", "-ec", commands.replace("postgres:///shop", uri)], capture_output=True, text=True, input=text,
-                              timeout=120 * PATIENCE, cwd=tmp_path, env=environment)
+        done = subprocess.run(["sh", "-ec", commands.replace("postgres:///shop", uri)], capture_output=True, text=True,
+                              input=text, timeout=120 * PATIENCE, cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -149,7 +154,8 @@ def test_the_pool_of_the_readme_works(daemon, tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     matches = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert sorted(sorted(member["ticket"] for member in match["members"]) for match in matches) == [["A", "B"], ["C", "E"], ["D", "F"]]
+    assert sorted(sorted(member["ticket"] for member in match["members"]) for match in matches) == [
+        ["A", "B"], ["C", "E"], ["D", "F"]]
     assert re.search(r"^state +waiting$", done.stdout, re.MULTILINE)
 
 
@@ -158,8 +164,10 @@ def receive_matches(daemon, queue, count):
     found = []
 
     def receive():
-        _, answer = daemon.call("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 1, "MaxNumberOfMessages": 10})
-        found.extend(sorted(member["ticket"] for member in json.loads(message["Body"])["members"]) for message in answer.get("Messages", []))
+        _, answer = daemon.call(
+            "AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 1, "MaxNumberOfMessages": 10})
+        found.extend(sorted(member["ticket"] for member in json.loads(message["Body"])["members"])
+                     for message in answer.get("Messages", []))
         return len(found) >= count
 
     wait_until(receive, what=f"{count} matches")
@@ -175,7 +183,8 @@ def test_the_guide_to_pools_works(daemon, tmp_path):
 
     def run(commands):
         commands = commands.replace("http://127.0.0.1:9324", daemon.endpoint)
-        done = subprocess.run(["sh", "-ec", commands], capture_output=True, text=True, timeout=60 * PATIENCE, cwd=tmp_path, env=environment)
+        done = subprocess.run(["sh", "-ec", commands], capture_output=True, text=True, timeout=60 * PATIENCE,
+                              cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -191,7 +200,8 @@ def test_the_guide_to_pools_works(daemon, tmp_path):
     assert "http://127.0.0.1:9324/" in matcher and start.count("python3 matcher.py") == 2
     (tmp_path / "matcher.py").write_text(matcher.replace("http://127.0.0.1:9324", daemon.endpoint))
     run(tens)
-    matchers = [subprocess.Popen(["/usr/bin/python3", "matcher.py", str(part), "2"], cwd=tmp_path, env=environment) for part in range(2)]
+    matchers = [subprocess.Popen(["/usr/bin/python3", "matcher.py", str(part), "2"], cwd=tmp_path, env=environment)
+                for part in range(2)]
     try:
         numbers = list(range(10)) * 6
         tickets = [{"TicketId": f"t{at}", "Attributes": {"n": number}} for at, number in enumerate(numbers)]
@@ -230,7 +240,8 @@ class Reader:
 
     def run(self, *words):
         timeout = 60 * PATIENCE
-        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, cwd=self.folder, env=self.environment)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, cwd=self.folder,
+                              env=self.environment)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -1,5 +1,6 @@
-"""Relays as the daemon's own: created, shown, paused, resumed and deleted by actions and commands, over restarts, beside another daemon,
-with credentials and without, and with something wrong. What arrived is counted by what the queues give."""
+"""Relays as the daemon's own: created, shown, paused, resumed and deleted by actions and commands, over restarts,
+beside another daemon, with credentials and without, and with something wrong. What arrived is counted by what the
+queues give."""
 
 import http.client
 import json
@@ -31,11 +32,12 @@ def postgres(server):
 
 
 def send(postgres, queue, bodies, group=None):
-    postgres.sql("SELECT tally.send(%s, body, group_id => %s) FROM unnest(%s) WITH ORDINALITY AS rows (body, i) ORDER BY i", queue,
-                 group, list(bodies))
+    postgres.sql(
+        "SELECT tally.send(%s, body, group_id => %s) FROM unnest(%s) WITH ORDINALITY AS rows (body, i) ORDER BY i",
+        queue, group, list(bodies))
 
 
-# --- its life -----------------------------------------------------------------------------------------------------------
+# --- its life ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_life_of_a_relay_by_its_actions(daemon, postgres):
@@ -67,8 +69,9 @@ def test_the_life_of_a_relay_by_its_actions(daemon, postgres):
     assert good(daemon, "DeleteRelay", RelayName="orders") == {}
     for action in "DescribeRelay", "PauseRelay", "ResumeRelay", "DeleteRelay", "ListDoubts":
         assert refused(daemon, action, RelayName="orders") == ("RelayDoesNotExist", "There is no relay 'orders'.")
-    wait_until(lambda: postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'tally' AND application_name LIKE 'tally%%'"
-                                    " AND pid <> pg_backend_pid()")[0][0] == 0, what="the end of its connections")
+    wait_until(
+        lambda: postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'tally' AND application_name LIKE "
+                             "'tally%%' AND pid <> pg_backend_pid()")[0][0] == 0, what="the end of its connections")
     send(postgres, "orders.fifo", ["third"], "g")
     time.sleep(0.3)
     assert outbox_count(postgres) == 1
@@ -172,26 +175,30 @@ def test_relays_from_one_queue_to_the_next_and_out_of_the_last(daemon, receiver)
     assert sorted(receiver.bodies()) == sorted([*bodies, "last"])
 
 
-# --- what can be wrong --------------------------------------------------------------------------------------------------
+# --- what can be wrong ------------------------------------------------------------------------------------------------
 
 
 def test_what_the_server_itself_sends_goes_on_to_another_queue(daemon):
-    """Results, expiries and completions have attributes that only the server makes; a send takes them from whoever passes them on."""
+    """Results, expiries and completions have attributes that only the server makes; a send takes them from whoever
+    passes them on."""
     pool = Pool(daemon, results="made", expired="made", Attributes={"mode": "str"})
     make_queue(daemon, "copies")
     good(daemon, "CreateBatch", BatchId="b", Total=0, OnComplete={"QueueUrl": "made"})
     pool.offer(ticket("late", TtlSeconds=1), "x", "y")
     match = pool.match("p", "x", "y")
-    good(daemon, "CreateRelay", RelayName="on", Source={"Type": "queue", "QueueUrl": "made"}, Sink={"Type": "queue", "QueueUrl": "copies"})
+    good(daemon, "CreateRelay", RelayName="on", Source={"Type": "queue", "QueueUrl": "made"},
+         Sink={"Type": "queue", "QueueUrl": "copies"})
     made = {}
     for message in drain(daemon, "copies", 3):
-        made |= {name: value for name, value in message.attributes.items() if name in ("Tally.Ticket", "Tally.Match", "Tally.Batch.Completed")}
+        made |= {name: value for name, value in message.attributes.items()
+                 if name in ("Tally.Ticket", "Tally.Match", "Tally.Batch.Completed")}
     assert made == {"Tally.Ticket": "late", "Tally.Match": match, "Tally.Batch.Completed": "b"}
     assert describe(daemon, "on")["Parked"] == 0
 
 
 def test_a_source_that_does_not_fit_says_so_and_mends_itself(daemon, server):
-    """On a busy machine a try may fail for another reason first, since it has a second for each answer: what is waited for is the reason."""
+    """On a busy machine a try may fail for another reason first, since it has a second for each answer: what is waited
+    for is the reason."""
     make_queue(daemon, "orders")
     server.sql("DROP SCHEMA IF EXISTS tally CASCADE")
     begun = time.monotonic()
@@ -201,7 +208,8 @@ def test_a_source_that_does_not_fit_says_so_and_mends_itself(daemon, server):
     wait_for(daemon, "active")
 
     def said():
-        return [line.split("): ")[1] for line in daemon.error_text().splitlines() if line.startswith("tallyd: relay orders (namespace 0")]
+        return [line.split("): ")[1] for line in daemon.error_text().splitlines()
+                if line.startswith("tallyd: relay orders (namespace 0")]
 
     wait_until(lambda: len(said()) >= 2, what="a line about the trouble, and one about its end")
     good(daemon, "DeleteRelay", RelayName="orders")
@@ -220,9 +228,11 @@ def test_a_source_that_does_not_fit_says_so_and_mends_itself(daemon, server):
     assert seen["LastErrorAt"] <= time.time() + 1
     # It failed many times over; of trouble a line is written every ten seconds at most.
     troubles, ends = said()[::2], said()[1::2]
-    assert all(line.startswith("failed: ") for line in troubles[:1]) and all(line in ("standby.", "active.") for line in ends)
+    assert all(line.startswith("failed: ") for line in troubles[:1]) and all(
+        line in ("standby.", "active.") for line in ends)
     assert len(troubles) <= 1 + (time.monotonic() - begun) // 10
-    wait_until(lambda: f"tallyd: relay lost (namespace {OURS}): failed: " in daemon.error_text(), what="a line about it")
+    wait_until(lambda: f"tallyd: relay lost (namespace {OURS}): failed: " in daemon.error_text(),
+               what="a line about it")
 
 
 def test_a_database_that_goes_away_and_comes_back(daemon, postgres):
@@ -267,18 +277,22 @@ def test_what_is_secret_is_never_shown(daemon_factory, server):
         daemon.call("AmazonSQS.SendMessage", {"QueueUrl": name, "MessageBody": "to where nobody listens"})
     uri = f"postgresql://tally:{password}@127.0.0.1:{server.port}/postgres"
     create(daemon, server, "a", Source={"Connection": uri})
-    create(daemon, server, "b", Source={"Connection": f"host=127.0.0.1 port={free_port()} user=tally password='{password}'"})
+    create(daemon, server, "b",
+           Source={"Connection": f"host=127.0.0.1 port={free_port()} user=tally password='{password}'"})
     good(daemon, "CreateRelay", RelayName="c", Source={"Type": "queue", "QueueUrl": "copies"},
          Sink={"Type": "sqs", "QueueUrl": f"http://user:{web}@127.0.0.1:{free_port()}/1/q", "Region": "eu-west-1",
                "Credentials": {"AccessKeyId": "AKIASHOWN", "SecretAccessKey": key, "SessionToken": token}})
     good(daemon, "CreateRelay", RelayName="d", Source={"Type": "queue", "QueueUrl": "calls"},
          Sink={"Type": "http", "Url": f"http://user:{web}@127.0.0.1:{free_port()}/hook?key={web}", "Secret": signing})
-    create(daemon, server, "e", Source={"Connection": f"postgresql://tally:{password}@127.0.0.1:{free_port()}/x?nonsense={password}"})
+    create(daemon, server, "e",
+           Source={"Connection": f"postgresql://tally:{password}@127.0.0.1:{free_port()}/x?nonsense={password}"})
     for name in "bcde":
         wait_until(lambda: "LastError" in describe(daemon, name), what=f"an error of {name}")
     again = dict(RelayName="a", Source={"Type": "postgres", "Connection": uri + "x"}, Sink={"Type": "queue"})
-    told = [refused(daemon, "CreateRelay", **again), [describe(daemon, name) for name in "abcde"], good(daemon, "ListRelays"),
-            [good(daemon, "ListDoubts", RelayName=name) for name in "abcde"], daemon.request("GET", "/metrics")[2].decode()]
+    told = [refused(daemon, "CreateRelay", **again), [describe(daemon, name) for name in "abcde"],
+            good(daemon, "ListRelays"),
+            [good(daemon, "ListDoubts", RelayName=name) for name in "abcde"],
+            daemon.request("GET", "/metrics")[2].decode()]
     tool = Tally(daemon.endpoint)
     told += [tool("relay", "list").out, *[tool("relay", "show", name).out for name in "abcde"]]
     assert daemon.stop() == 0
@@ -289,8 +303,10 @@ def test_what_is_secret_is_never_shown(daemon_factory, server):
     for secret in secrets:
         assert secret not in json.dumps(told)
     shown = {relay["RelayName"]: relay for relay in told[2]["Relays"]}
-    assert shown["c"]["Sink"]["Credentials"] == {"AccessKeyId": "AKIASHOWN"} and shown["c"]["Sink"]["Region"] == "eu-west-1"
-    assert shown["d"]["Sink"]["Url"].endswith("/hook?…") and shown["d"]["Source"] == {"Type": "queue", "QueueUrl": "calls"}
+    assert (shown["c"]["Sink"]["Credentials"] == {"AccessKeyId": "AKIASHOWN"}
+            and shown["c"]["Sink"]["Region"] == "eu-west-1")
+    assert shown["d"]["Sink"]["Url"].endswith("/hook?…") and shown["d"]["Source"] == {
+        "Type": "queue", "QueueUrl": "calls"}
 
 
 POSTGRES = {"Type": "postgres", "Connection": "postgresql:///x"}
@@ -304,20 +320,25 @@ BAD_SPECS = [
     ({"Type": "postgres", "Connection": ["a"]}, QUEUE, "Source.Connection must be a text"),
     ({"Type": "postgres", "Connection": "a\0b"}, QUEUE, "Source.Connection must be a text"),
     ({"Type": "postgres", "Connection": "x" * 4097}, QUEUE, "Source.Connection must be a text"),
-    ({**POSTGRES, "Tabel": "x"}, QUEUE, "Source of type postgres has no member Tabel; it may have Type, Connection, Table"),
+    ({**POSTGRES, "Tabel": "x"}, QUEUE,
+     "Source of type postgres has no member Tabel; it may have Type, Connection, Table"),
     ({**POSTGRES, "Table": "a.b"}, QUEUE, "Source.Table must be "),
     ({**POSTGRES, "Pooler": "statement"}, QUEUE, 'Source.Pooler must be "session" or "transaction"'),
-    *[({**POSTGRES, "LeaseSeconds": seconds}, QUEUE, "Source.LeaseSeconds must be a number of seconds from 1 to 60") for seconds in (0, 61, "3")],
-    ({"Type": "sqlite", "Connection": "a.db", "Pooler": "session"}, QUEUE, "Source of type sqlite has no member Pooler"),
+    *[({**POSTGRES, "LeaseSeconds": seconds}, QUEUE, "Source.LeaseSeconds must be a number of seconds from 1 to 60")
+      for seconds in (0, 61, "3")],
+    ({"Type": "sqlite", "Connection": "a.db", "Pooler": "session"}, QUEUE,
+     "Source of type sqlite has no member Pooler"),
     ({"Type": "queue"}, QUEUE, "Source of type queue needs the member QueueUrl"),
     (POSTGRES, {}, "Sink.Type must be "),
     (POSTGRES, {"Type": "sqs"}, "Sink of type sqs needs the member QueueUrl"),
     (POSTGRES, {"Type": "sqs", "QueueUrl": "orders"}, "Sink.QueueUrl must be the whole URL"),
     (POSTGRES, {"Type": "sqs", "QueueUrl": "http://a/1/q", "Credentials": "x"}, "Sink.Credentials must be an object"),
-    (POSTGRES, {"Type": "sqs", "QueueUrl": "http://a/1/q", "Credentials": {"AccessKeyId": "a"}}, "Sink.Credentials needs the member SecretAccessKey"),
+    (POSTGRES, {"Type": "sqs", "QueueUrl": "http://a/1/q", "Credentials": {"AccessKeyId": "a"}},
+     "Sink.Credentials needs the member SecretAccessKey"),
     (POSTGRES, {"Type": "http"}, "Sink of type http needs the member Url"),
     (POSTGRES, {"Type": "http", "Url": "ftp://a/"}, "Sink.Url must be an address that begins with http:// or https://"),
-    (POSTGRES, {"Type": "http", "Url": "http://a/", "Mode": "once"}, 'Sink.Mode must be "at-least-once" or "at-most-once"'),
+    (POSTGRES, {"Type": "http", "Url": "http://a/", "Mode": "once"},
+     'Sink.Mode must be "at-least-once" or "at-most-once"'),
     (POSTGRES, {**QUEUE, "Mode": "at-most-once"}, "Sink of type queue has no member Mode"),
 ]
 
@@ -339,19 +360,24 @@ def test_the_words_of_relay_create(daemon, tally, tmp_path):
     key.write_text("AKIASHOWN hidden-secret\nhidden-token\n")
     secret.write_text("hidden-signing-key\n")
     empty.write_text("\n")
-    sqs = ["--sink", "sqs:http://127.0.0.1:1/000000000000/q.fifo", "--region", "eu-west-1", "--credentials-file", key, "--doubts", "park"]
-    tally("relay", "create", "aws", "--source", f"sqlite:{tmp_path}/none.db", "--table", "box", *sqs, "--order", "strict")
-    tally("relay", "create", "hook", "--source", "queue:done", "--sink", "https://127.0.0.1:1/hook", "--mode", "at-most-once",
-          "--secret-file", secret, "--refused", "park")
-    tally("relay", "create", "words", "--source", "postgres:host=127.0.0.1 port=1", "--sink", "queue:orders", "--pooler", "transaction",
-          "--lease", "9")
+    sqs = ["--sink", "sqs:http://127.0.0.1:1/000000000000/q.fifo", "--region", "eu-west-1", "--credentials-file", key,
+           "--doubts", "park"]
+    tally("relay", "create", "aws", "--source", f"sqlite:{tmp_path}/none.db", "--table", "box", *sqs, "--order",
+          "strict")
+    tally("relay", "create", "hook", "--source", "queue:done", "--sink", "https://127.0.0.1:1/hook", "--mode",
+          "at-most-once", "--secret-file", secret, "--refused", "park")
+    tally("relay", "create", "words", "--source", "postgres:host=127.0.0.1 port=1", "--sink", "queue:orders",
+          "--pooler", "transaction", "--lease", "9")
     shown = {relay["RelayName"]: relay for relay in good(daemon, "ListRelays")["Relays"]}
     assert shown["aws"]["Source"] == {"Type": "sqlite", "Connection": f"{tmp_path}/none.db", "Table": "box"}
-    assert shown["aws"]["Sink"] == {"Type": "sqs", "QueueUrl": "http://127.0.0.1:1/000000000000/q.fifo", "Region": "eu-west-1",
-                                   "Credentials": {"AccessKeyId": "AKIASHOWN"}, "Doubts": "park"} and shown["aws"]["Order"] == "strict"
+    assert shown["aws"]["Sink"] == {
+        "Type": "sqs", "QueueUrl": "http://127.0.0.1:1/000000000000/q.fifo", "Region": "eu-west-1",
+        "Credentials": {"AccessKeyId": "AKIASHOWN"}, "Doubts": "park"} and shown["aws"]["Order"] == "strict"
     assert shown["hook"]["Source"] == {"Type": "queue", "QueueUrl": "done"} and shown["hook"]["Order"] == "group"
-    assert shown["hook"]["Sink"] == {"Type": "http", "Url": "https://127.0.0.1:1/hook", "Mode": "at-most-once", "Refused": "park"}
-    assert shown["words"]["Source"] == {"Type": "postgres", "Connection": "host=127.0.0.1 port=1", "Pooler": "transaction", "LeaseSeconds": 9}
+    assert shown["hook"]["Sink"] == {
+        "Type": "http", "Url": "https://127.0.0.1:1/hook", "Mode": "at-most-once", "Refused": "park"}
+    assert shown["words"]["Source"] == {
+        "Type": "postgres", "Connection": "host=127.0.0.1 port=1", "Pooler": "transaction", "LeaseSeconds": 9}
     assert shown["words"]["Sink"] == {"Type": "queue", "QueueUrl": "orders"}
     for words, text in [
         (["--sink", "queue"], "a relay needs --source and --sink"),
@@ -359,11 +385,13 @@ def test_the_words_of_relay_create(daemon, tally, tmp_path):
         (["--source", "queue:a", "--sink", "file:x"], "--sink takes queue, queue:NAME, sqs:URL"),
         (["--source", "queue:a", "--sink", "http://a/", "--secret-file", tmp_path / "none"], "can't read"),
         (["--source", "queue:a", "--sink", "http://a/", "--secret-file", empty], "must hold a secret"),
-        (["--source", "queue:a", "--sink", "sqs:http://a/1/q", "--credentials-file", secret], "must hold two words, or three"),
+        (["--source", "queue:a", "--sink", "sqs:http://a/1/q", "--credentials-file", secret],
+         "must hold two words, or three"),
         (["--source", "queue:a", "--sink", "queue:b", "--lease", "61"], "--lease"),
     ]:
         assert text in tally("relay", "create", "r", *words, status=2).err
-    assert "has no member Mode" in tally("relay", "create", "r", "--source", "queue:a", "--sink", "queue:b", "--mode", "at-most-once", status=1).err
+    assert "has no member Mode" in tally(
+        "relay", "create", "r", "--source", "queue:a", "--sink", "queue:b", "--mode", "at-most-once", status=1).err
     said = json.dumps(good(daemon, "ListRelays")) + tally("relay", "list").out + daemon.error_text()
     assert "hidden" not in said and "none.db" in wait_for(daemon, "failed", "aws")["LastError"]
 
@@ -376,8 +404,10 @@ def test_names_and_limits(daemon):
         good(daemon, "CreateRelay", RelayName=name, Source=source, Sink=sink)
         # The same in another order of its members, and with what is meant anyway.
         good(daemon, "CreateRelay", RelayName=name, Order="group", Sink=dict(reversed(sink.items())), Source=source)
-        assert refused(daemon, "CreateRelay", RelayName=name, Source={**source, "QueueUrl": "other"}, Sink=sink)[0] == "RelayAlreadyExists"
-        assert refused(daemon, "CreateRelay", RelayName=name, Source=source, Sink={**sink, "Secret": "s" * 16})[0] == "RelayAlreadyExists"
+        assert (refused(daemon, "CreateRelay", RelayName=name, Source={**source, "QueueUrl": "other"}, Sink=sink)[0]
+                == "RelayAlreadyExists")
+        assert (refused(daemon, "CreateRelay", RelayName=name, Source=source, Sink={**sink, "Secret": "s" * 16})[0]
+                == "RelayAlreadyExists")
     assert [relay["RelayName"] for relay in good(daemon, "ListRelays")["Relays"]] == sorted(names)
     listed, token = [], {}
     while True:
@@ -390,10 +420,11 @@ def test_names_and_limits(daemon):
     assert listed == sorted(names)
     for name in names[3:]:
         good(daemon, "DeleteRelay", RelayName=name)
-        good(daemon, "CreateRelay", RelayName=name, Source=source, Sink={**sink, "Secret": "s" * 16})  # the name is free at once
+        # the name is free at once
+        good(daemon, "CreateRelay", RelayName=name, Source=source, Sink={**sink, "Secret": "s" * 16})
 
 
-# --- doubts -------------------------------------------------------------------------------------------------------------
+# --- doubts -----------------------------------------------------------------------------------------------------------
 
 
 def test_parked_rows_are_listed_sent_and_dropped(daemon, tally, postgres):
@@ -406,14 +437,16 @@ def test_parked_rows_are_listed_sent_and_dropped(daemon, tally, postgres):
     uids = dict(postgres.sql("SELECT left(body, 1), uid::text FROM tally.dead"))
     assert {doubt["Uid"] for doubt in doubts} == set(uids.values())
     for doubt in doubts:
-        assert doubt["QueueName"] == "small" and "1024" in doubt["Error"] and doubt["IsInDoubt"] is False and doubt["Id"] > 0
+        assert (doubt["QueueName"] == "small" and "1024" in doubt["Error"] and doubt["IsInDoubt"] is False
+                and doubt["Id"] > 0)
         assert abs(doubt["Since"] - time.time()) < 30
     seen = describe(daemon)
     assert (seen["Parked"], seen["InDoubt"], seen["State"]) == (2, 0, "active")
     assert uids["x"] in tally("relay", "doubts", "orders").out
     first = good(daemon, "ListDoubts", RelayName="orders", MaxResults=1)
     second = good(daemon, "ListDoubts", RelayName="orders", MaxResults=1, NextToken=first["NextToken"])
-    assert [doubt["Uid"] for doubt in first["Doubts"] + second["Doubts"]] == [doubt["Uid"] for doubt in doubts] and "NextToken" not in second
+    assert ([doubt["Uid"] for doubt in first["Doubts"] + second["Doubts"]] == [doubt["Uid"] for doubt in doubts]
+            and "NextToken" not in second)
 
     by_body = {name: next(doubt for doubt in doubts if doubt["Uid"] == uid) for name, uid in uids.items()}
     for wrong in {"Id": 999999}, {"Uid": OTHER}, {"Uid": "00000000-0000-4000-8000-000000000000"}:
@@ -447,7 +480,8 @@ def test_calls_in_doubt_are_listed_sent_and_dropped(daemon, receiver):
 
     found = wait_until(lambda: doubts(2), what="two doubts")
     wait_until(lambda: len(receiver.bodies()) == 3, what="the call that was answered")
-    assert sorted(receiver.bodies()) == ["a", "b", "c"] and all(doubt["IsInDoubt"] and doubt["Error"] for doubt in found)
+    assert sorted(receiver.bodies()) == ["a", "b", "c"] and all(
+        doubt["IsInDoubt"] and doubt["Error"] for doubt in found)
     assert describe(daemon, "out")["InDoubt"] == 2
     assert 'tally_relay_in_doubt{relay="out"} 2' in daemon.request("GET", "/metrics")[2].decode()
     good(daemon, "ResolveDoubt", RelayName="out", Uid=found[0]["Uid"], Action="send")
@@ -470,7 +504,8 @@ def test_metrics_for_each_relay(daemon, postgres):
 
     wait_until(lambda: read()['tally_relay_delivered_total{relay="orders"}'] == "30", what="the count of rows")
     found = read()
-    assert found['tally_relay_state{relay="orders",state="active"}'] == "1" and len([name for name in found if "_state" in name]) == 1
+    assert (found['tally_relay_state{relay="orders",state="active"}'] == "1"
+            and len([name for name in found if "_state" in name]) == 1)
     assert found['tally_relay_takeovers_total{relay="orders"}'] == "1"
     wait_until(lambda: read()['tally_relay_lag_rows{relay="orders"}'] == "0", what="the next look at the source")
     found = read()
@@ -478,7 +513,7 @@ def test_metrics_for_each_relay(daemon, postgres):
         assert found[f'tally_relay_{name}{{relay="orders"}}'] == "0", name
 
 
-# --- its way in ---------------------------------------------------------------------------------------------------------
+# --- its way in -------------------------------------------------------------------------------------------------------
 
 CREDENTIALS = f"""
 BOSS    boss-secret    {OURS}   read,write,admin
@@ -495,7 +530,8 @@ def ask_socket(path, target, body="{}", headers=()):
     folder = os.open(path.parent, os.O_PATH)  # a socket's path has 107 bytes at most
     connection.sock.connect(f"/proc/self/fd/{folder}/{path.name}")
     os.close(folder)
-    connection.request("POST", "/", body, {"X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.0", **dict(headers)})
+    connection.request("POST", "/", body,
+                       {"X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.0", **dict(headers)})
     answer = connection.getresponse()
     try:
         return answer.status, answer.read().decode()
@@ -513,7 +549,8 @@ def test_relays_of_two_namespaces_with_credentials(daemon_factory, credentials, 
             "Type": "postgres", "Connection": postgres.uri, "Table": schema, "LeaseSeconds": 1}})
         postgres.sql(f"SELECT {schema}.send('orders', %s)", f"of {key}")
     for key, namespace in ("BOSS", OURS), ("GUEST", OTHER):
-        reply = ok(daemon, key, "ReceiveMessage", {"QueueUrl": "orders", "WaitTimeSeconds": 20, "AttributeNames": ["All"]})
+        reply = ok(daemon, key, "ReceiveMessage",
+                   {"QueueUrl": "orders", "WaitTimeSeconds": 20, "AttributeNames": ["All"]})
         assert [(message["Body"], message["Attributes"]["SenderId"]) for message in reply["Messages"]] == [
             (f"of {key}", f"tally-relays-{namespace}")]
     metrics = daemon.request("GET", "/metrics")[2].decode()
@@ -556,7 +593,8 @@ def test_a_relay_from_a_queue_parks_with_credentials_too(daemon_factory, credent
 @pytest.mark.parametrize("way", ["tls", "socket"])
 def test_relays_need_no_plain_listener(daemon_factory, tmp_path, postgres, way):
     certificate, port, path = Certificate(tmp_path), free_port(), tmp_path / "s"
-    daemon = daemon_factory("--listen", "off", *(certificate.options(port) if way == "tls" else ["--socket", path])).start()
+    daemon = (
+        daemon_factory("--listen", "off", *(certificate.options(port) if way == "tls" else ["--socket", path])).start())
     tool = Tally(f"https://127.0.0.1:{port}" if way == "tls" else f"unix:{path}")
     more = ["--ca-file", certificate.certificate] if way == "tls" else []
     tool("queue", "create", "orders", *more)

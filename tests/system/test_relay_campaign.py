@@ -1,7 +1,7 @@
 """A slice of the campaign of relays: an outbox, two relays, writers, and everything killed all the while.
 
-tests/campaign/relay_campaign.py does the work and judges it; `make campaign-relay` is the whole of it: 200,000 rows and 500 kills.
-"""
+tests/campaign/relay_campaign.py does the work and judges it; `make campaign-relay` is the whole of it: 200,000 rows and
+500 kills. """
 
 import os
 import random

@@ -1,5 +1,6 @@
-"""Wall clocks that jump by days and minutes, of the relays, of their source, of their sink: nothing is lost, nothing comes twice, groups keep
-their order, and whoever works goes on working. Duplicates, losses and order are counted in what arrives.
+"""Wall clocks that jump by days and minutes, of the relays, of their source, of their sink: nothing is lost, nothing
+comes twice, groups keep their order, and whoever works goes on working. Duplicates, losses and order are counted in
+what arrives.
 
 What decides about the lease is a monotonic clock: that of the relay that waits (section 5 of the reference)."""
 
@@ -94,11 +95,12 @@ def wall_clock_of(server):
     return server.sql("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0]
 
 
-# --- the clock of the sink, and of a relay's host -----------------------------------------------------------------------
+# --- the clock of the sink, and of a relay's host ---------------------------------------------------------------------
 
 
 def test_when_the_clock_of_tallyd_jumps_each_row_arrives_once(daemon_factory, outbox, clock):
-    """As the sink of a relay elsewhere; and as the host of one, killed with its clock wrong and started with another one."""
+    """As the sink of a relay elsewhere; and as the host of one, killed with its clock wrong and started with another
+    one."""
     daemon = daemon_factory()
     with clock.around():
         daemon.start()
@@ -109,7 +111,8 @@ def test_when_the_clock_of_tallyd_jumps_each_row_arrives_once(daemon_factory, ou
     flow.jump(clock)
     relay.stop()
     status, answer = daemon.call("Tally.CreateRelay", {
-        "RelayName": "inner", "Source": {"Type": "postgres", "Connection": outbox.uri, "LeaseSeconds": 1}, "Sink": {"Type": "queue"}})
+        "RelayName": "inner", "Source": {"Type": "postgres", "Connection": outbox.uri, "LeaseSeconds": 1},
+        "Sink": {"Type": "queue"}})
     assert status == 200, answer
     flow.jump(clock)
     for seconds in (-DAY, DAY, -10 * MINUTES):
@@ -124,8 +127,10 @@ def test_when_the_clock_of_tallyd_jumps_each_row_arrives_once(daemon_factory, ou
     assert daemon.stop() == 0
 
 
-def test_R17_after_a_week_of_silence_a_producer_sends_and_what_is_known_of_it_is_right(daemon_factory, server, outbox, clock):
-    """The last it did was to be killed before it heard what became of its rows, and a row that was delivered long ago comes back besides."""
+def test_R17_after_a_week_of_silence_a_producer_sends_and_what_is_known_of_it_is_right(
+        daemon_factory, server, outbox, clock):
+    """The last it did was to be killed before it heard what became of its rows, and a row that was delivered long ago
+    comes back besides."""
     daemon = daemon_factory()
     with clock.around():
         daemon.start()
@@ -152,7 +157,9 @@ def test_R17_after_a_week_of_silence_a_producer_sends_and_what_is_known_of_it_is
     with clock.around():
         daemon.start()
     proxy.lost = {}
-    outbox.sql("INSERT INTO tally.outbox (id, uid, queue, group_id, body) OVERRIDING SYSTEM VALUE VALUES (1, %s, %s, 'g0', '0')", uid, QUEUE)
+    outbox.sql("INSERT INTO tally.outbox (id, uid, queue, group_id, body) OVERRIDING SYSTEM VALUE VALUES (1, %s, "
+               "%s, 'g0', '0')",
+               uid, QUEUE)
     relay.start()
     flow()
     relay.stop()
@@ -164,11 +171,12 @@ def test_R17_after_a_week_of_silence_a_producer_sends_and_what_is_known_of_it_is
     assert daemon.stop() == 0
 
 
-# --- the clocks of relays ------------------------------------------------------------------------------------------------
+# --- the clocks of relays ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["queue", "sqs", "http"])
-def test_when_an_owners_clock_jumps_it_goes_on_and_is_followed_within_its_lease(daemon, relays, outbox, clock, receiver, kind):
+def test_when_an_owners_clock_jumps_it_goes_on_and_is_followed_within_its_lease(
+        daemon, relays, outbox, clock, receiver, kind):
     make_queue(daemon, QUEUE)
     sink = {"queue": "queue", "sqs": f"sqs:{daemon.endpoint}", "http": receiver.url}[kind]
     first, second = start_pair(relays, outbox, sink, **clock.environment)
@@ -214,7 +222,7 @@ def test_a_killed_owner_with_a_wrong_clock_is_followed_at_once(daemon, relays, o
     flow.check(daemon)
 
 
-# --- the clock of the source ---------------------------------------------------------------------------------------------
+# --- the clock of the source ------------------------------------------------------------------------------------------
 
 
 def start_pair(relays, outbox, sink="queue", **environment):
@@ -248,13 +256,15 @@ def test_when_the_clock_of_postgresql_jumps_nobody_takes_over_and_nobody_waits_f
     flow.check(daemon)
 
 
-def test_R07_what_was_prepared_before_a_restart_is_published_when_it_commits_an_hour_later(daemon, server, relays, outbox):
+def test_R07_what_was_prepared_before_a_restart_is_published_when_it_commits_an_hour_later(
+        daemon, server, relays, outbox):
     make_queue(daemon, QUEUE)
     relay = relays(outbox.uri, "queue", "--lease", 1)
     flow = Flow(outbox)
     flow()
     with contextlib.closing(outbox.connect()) as prepared, prepared.cursor() as cursor:
-        cursor.execute(f"BEGIN; SELECT tally.send('{QUEUE}', '0', 'prepared'); PREPARE TRANSACTION 'two-phase-{outbox.name}'")
+        cursor.execute(
+            f"BEGIN; SELECT tally.send('{QUEUE}', '0', 'prepared'); PREPARE TRANSACTION 'two-phase-{outbox.name}'")
     flow()
     time.sleep(2.5)  # the floor is settled every few seconds
     server.stop()
@@ -276,8 +286,8 @@ def test_R07_what_was_prepared_before_a_restart_is_published_when_it_commits_an_
 
 
 def test_a_standby_whose_wait_the_server_does_not_end_after_a_jump_waits_anew(daemon, server, relays, outbox):
-    """A lock_timeout ends at a time of the server's wall clock. If that is set back by a day while a stand-by waits, the server ends that
-    wait a day later; the stand-by itself gives it up after its lease."""
+    """A lock_timeout ends at a time of the server's wall clock. If that is set back by a day while a stand-by waits,
+    the server ends that wait a day later; the stand-by itself gives it up after its lease."""
     make_queue(daemon, QUEUE)
     server.clock.set(0)
     first, second = start_pair(relays, outbox)
@@ -299,7 +309,8 @@ def test_a_standby_whose_wait_the_server_does_not_end_after_a_jump_waits_anew(da
 
 
 def test_of_sqlite_a_jump_changes_as_little(daemon, relays, tmp_path, clock):
-    """The clock of an outbox in SQLite is that of whoever writes: here of the owner and of the one that waits, each with its own."""
+    """The clock of an outbox in SQLite is that of whoever writes: here of the owner and of the one that waits, each
+    with its own."""
     make_queue(daemon, QUEUE)
     outbox = SqliteOutbox(tmp_path / "app.db")
     first = relays(outbox.source, "queue", "--lease", 1, name="first", **clock.environment)
@@ -333,7 +344,7 @@ def test_of_sqlite_a_jump_changes_as_little(daemon, relays, tmp_path, clock):
     check_order(arrived)
 
 
-# --- doubts: how old is an attempt whose outcome nobody knows? ---------------------------------------------------------------
+# --- doubts: how old is an attempt whose outcome nobody knows? --------------------------------------------------------
 
 
 def crash_in_doubt(relays, fake, outbox, options=(), **environment):
@@ -351,12 +362,14 @@ def let_pass(outbox, minutes, is_other_host=False):
     """As if the attempt had been so long ago, by all clocks; and by a relay on another machine."""
     host = "'01234567-89ab-4def-8123-456789abcdef'" if is_other_host else "split_part(moment, ' ', 1)"
     outbox.sql(f"""UPDATE tally.intent SET started = started - %s * interval '1 minute',
-        moment = concat_ws(' ', {host}, split_part(moment, ' ', 2)::bigint - %s, split_part(moment, ' ', 3)::bigint - %s)""",
+        moment = concat_ws(' ', {host}, split_part(moment, ' ', 2)::bigint - %s,
+                           split_part(moment, ' ', 3)::bigint - %s)""",
         minutes, minutes * 60000, minutes * 60000)
 
 
 DOUBTS = [
-    # minutes since the attempt, seconds by which the source's clock was set then, the relay's, another host, the row is marked
+    # minutes since the attempt, seconds by which the source's clock was set then, the relay's, another host, the row is
+    # marked
     pytest.param(6, -DAY, 0, False, True, id="old_and_the_source_set_back_by_a_day"),
     pytest.param(6, -300, 0, False, True, id="old_and_the_source_set_back_by_less"),
     pytest.param(6, -300, 0, True, True, id="old_elsewhere_and_the_source_set_back"),
@@ -367,10 +380,10 @@ DOUBTS = [
 
 
 @pytest.mark.parametrize("minutes, source, own, is_other_host, is_marked", DOUBTS)
-def test_R31_whichever_clock_was_set_an_old_attempt_is_not_taken_for_a_young_one(server, relays, outbox, clock, fake, minutes,
-                                                                                 source, own, is_other_host, is_marked):
-    """P17. What SQS forgets after five minutes is sent again with a mark, and if a clock can't be trusted as well. All that clocks can do:
-    tests/unit/relay_moment_test.c."""
+def test_R31_whichever_clock_was_set_an_old_attempt_is_not_taken_for_a_young_one(
+        server, relays, outbox, clock, fake, minutes, source, own, is_other_host, is_marked):
+    """P17. What SQS forgets after five minutes is sent again with a mark, and if a clock can't be trusted as well. All
+    that clocks can do: tests/unit/relay_moment_test.c."""
     crash_in_doubt(relays, fake, outbox, **clock.environment)
     let_pass(outbox, minutes, is_other_host)
     server.clock.set(source)
@@ -385,7 +398,8 @@ def test_R31_whichever_clock_was_set_an_old_attempt_is_not_taken_for_a_young_one
     assert fake.bodies("q.fifo") == ["doubted"]
 
 
-def test_R31_when_the_clock_of_the_source_was_set_back_a_doubt_is_parked_if_that_is_wished(server, relays, outbox, fake):
+def test_R31_when_the_clock_of_the_source_was_set_back_a_doubt_is_parked_if_that_is_wished(
+        server, relays, outbox, fake):
     options = ("--doubts", "park")
     crash_in_doubt(relays, fake, outbox, options)
     let_pass(outbox, 0, is_other_host=True)
@@ -398,19 +412,23 @@ def test_R31_when_the_clock_of_the_source_was_set_back_a_doubt_is_parked_if_that
 
 
 @pytest.mark.parametrize("set_back, is_marked", [(0, False), (DAY, True)])
-def test_R31_of_a_message_that_comes_from_later_than_now_nobody_knows_the_age(daemon, relays, clock, fake, set_back, is_marked):
-    """A queue as the source notes no intents: how old an attempt may be is what the message is, by the clock of the relay's machine."""
+def test_R31_of_a_message_that_comes_from_later_than_now_nobody_knows_the_age(
+        daemon, relays, clock, fake, set_back, is_marked):
+    """A queue as the source notes no intents: how old an attempt may be is what the message is, by the clock of the
+    relay's machine."""
     make_queue(daemon, QUEUE)
     uri = f"queue:{QUEUE}"
     with Connection(daemon.port) as connection:
-        connection.ok("AmazonSQS.SendMessage", {"QueueUrl": QUEUE, "MessageBody": "doubted", "MessageGroupId": "g", "MessageDeduplicationId": "1"})
+        connection.ok("AmazonSQS.SendMessage", {
+            "QueueUrl": QUEUE, "MessageBody": "doubted", "MessageGroupId": "g", "MessageDeduplicationId": "1"})
     over = fake.lose_first_answer()
     relay = relays(uri, f"sqs:{fake.endpoint}/000000000000/q.fifo", "--lease", 2, name="first", **clock.environment)
     wait_until(lambda: fake.messages, what="a request")
     relay.kill9()
     over.set()
     clock.set(-set_back)
-    relays(uri, f"sqs:{fake.endpoint}/000000000000/q.fifo", "--lease", 2, "--doubts", "send", name="second", **clock.environment)
+    relays(uri, f"sqs:{fake.endpoint}/000000000000/q.fifo", "--lease", 2, "--doubts", "send", name="second",
+           **clock.environment)
     wait_until(lambda: len(fake.requests) > 1, what="the repeat")
     (entry,) = fake.requests[1].entries
     assert ("maybe-duplicate" in entry["MessageAttributes"]) == is_marked

@@ -1,5 +1,6 @@
-"""The consumer's side: the effect of a message happens once, whatever is killed, late or asked twice; and what the SQL of the outbox
-lets an application do. A real PostgreSQL, a real daemon; C01 to C12 stand in docs/invariants-relays.md."""
+"""The consumer's side: the effect of a message happens once, whatever is killed, late or asked twice; and what the SQL
+of the outbox lets an application do. A real PostgreSQL, a real daemon; C01 to C12 stand in
+docs/invariants-relays.md."""
 
 import contextlib
 import ctypes
@@ -24,7 +25,7 @@ from relay import Relay, outbox_schema
 NUMBERS = itertools.count(1)
 
 
-# --- A database with outbox and inbox ------------------------------------------------------------------------------------
+# --- A database with outbox and inbox ---------------------------------------------------------------------------------
 
 
 class Database(Outbox):
@@ -32,14 +33,16 @@ class Database(Outbox):
 
     def __init__(self, server, **more):
         super().__init__(server, **more)
-        self.sql("CREATE TABLE effect (message_id text, consumer text, body text, at timestamptz DEFAULT clock_timestamp())")
+        self.sql(
+            "CREATE TABLE effect (message_id text, consumer text, body text, at timestamptz DEFAULT clock_timestamp())")
 
     def effects(self):
         return [tuple(row) for row in self.sql("SELECT message_id, consumer FROM effect ORDER BY at")]
 
     def waiters(self):
         """Transactions that wait for another one."""
-        return self.one("SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'", self.name)
+        return self.one("SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'",
+                        self.name)
 
 
 @pytest.fixture
@@ -49,8 +52,8 @@ def database(server):
 
 @pytest.fixture(scope="module")
 def refusing(server):
-    """A database for tests that write nothing, since they are refused: with the roles of the schema's comments and their grants, and
-    one role without any."""
+    """A database for tests that write nothing, since they are refused: with the roles of the schema's comments and
+    their grants, and one role without any."""
     made = Database(server)
     for role in ("app", "cleaner", "relay", "stranger"):
         made.sql(f"CREATE ROLE {role} LOGIN")
@@ -60,7 +63,8 @@ def refusing(server):
 
 def grant(database):
     """The grants as they stand in the schema's comments."""
-    grants = [line.removeprefix("--   ").split("--")[0] for line in outbox_schema("postgres").splitlines() if line.startswith("--   GRANT")]
+    grants = [line.removeprefix("--   ").split("--")[0] for line in outbox_schema("postgres").splitlines()
+              if line.startswith("--   GRANT")]
     assert len(grants) >= 9
     for statement in grants:
         database.sql(statement)
@@ -92,7 +96,8 @@ def consume(daemon, database):
         def start_until(self, point, queue, *options):
             """A process that has come to this point, and stays there."""
             process = self.start(queue, "--stop-at", point, *options)
-            assert Call(lambda: any(line.strip() == point for line in process.stdout)).answer(), f"it ended before {point}"
+            assert Call(lambda: any(line.strip() == point for line in process.stdout)).answer(), (
+                f"it ended before {point}")
             return process
 
     yield Consume()
@@ -120,7 +125,8 @@ def send(daemon, queue, body="a", **more):
 
 
 def step_until_handled(consumer):
-    return wait_until(lambda: [is_first] if (is_first := consumer.step(wait=1)) is not None else None, what="a delivery")[0]
+    return wait_until(lambda: [is_first] if (is_first := consumer.step(wait=1)) is not None else None,
+                      what="a delivery")[0]
 
 
 class Call(threading.Thread):
@@ -146,10 +152,11 @@ class Call(threading.Thread):
         return self.result
 
 
-# --- C01 to C12 ------------------------------------------------------------------------------------------------------------
+# --- C01 to C12 -------------------------------------------------------------------------------------------------------
 
 
-def test_C01_a_consumer_that_dies_between_commit_and_delete_has_made_its_effect_and_the_next_only_deletes(daemon, database, consume):
+def test_C01_a_consumer_that_dies_between_commit_and_delete_has_made_its_effect_and_the_next_only_deletes(
+        daemon, database, consume):
     queue = make_queue(daemon, "work")
     sent = send(daemon, queue)
     kill(consume.start_until("committed", queue, "--lease", 1))
@@ -193,7 +200,8 @@ def test_C03_if_the_first_worker_dies_in_its_transaction_the_one_that_waits_does
     assert count_messages(daemon, queue) == 0
 
 
-def test_C04_in_repeatable_read_the_loser_is_told_to_try_again_and_its_message_is_no_dead_letter(daemon, database, consume):
+def test_C04_in_repeatable_read_the_loser_is_told_to_try_again_and_its_message_is_no_dead_letter(
+        daemon, database, consume):
     dead = make_queue(daemon, "dead")
     arn = call(daemon.port, "GetQueueAttributes", QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     queue = make_queue(daemon, "work", RedrivePolicy=f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 2}}')
@@ -236,8 +244,8 @@ def test_C04_a_consumer_in_repeatable_read_tries_again_within_the_same_delivery(
 
 
 def redriven(daemon, database, consume, relays, name="", **attributes):
-    """A message of the outbox whose effect is committed and which was never deleted, on its way through a dead-letter queue: its uid, the queue
-    that it comes back to, the dead-letter queue's ARN."""
+    """A message of the outbox whose effect is committed and which was never deleted, on its way through a dead-letter
+    queue: its uid, the queue that it comes back to, the dead-letter queue's ARN."""
     dead = make_queue(daemon, f"dead{name}", **attributes)
     arn = call(daemon.port, "GetQueueAttributes", QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 1}}'
@@ -266,7 +274,8 @@ def test_C05_what_may_come_again_is_not_forgotten_and_a_redriven_message_is_know
     assert database.one("SELECT tally.forget()") == 0
     with pytest.raises(psycopg2.errors.InvalidParameterValue) as refused:
         database.sql("SELECT tally.forget('8 days')")
-    assert "older_than is 8 days, which is less than the 28 days after which a message can still come" in str(refused.value)
+    text = "older_than is 8 days, which is less than the 28 days after which a message can still come"
+    assert text in str(refused.value)
     move_back(daemon, queue, arn)
     worker, points = consume.start_and_read(queue)
     wait_until(lambda: points == ["received", "known", "worked", "committed", "deleted"], what="the redelivery")
@@ -282,10 +291,11 @@ def test_C05_what_may_come_again_is_not_forgotten_and_a_redriven_message_is_know
 
 def test_C05_an_entry_expires_only_when_no_queue_can_have_its_message_any_more(database):
     """Both queues may keep a message for 14 days: at 28 it can still come, at 30 not."""
-    database.sql("INSERT INTO tally.inbox (consumer, message_id, at) "
-                 "SELECT '', d, clock_timestamp() - d * interval '1 day' - interval '1 hour' FROM unnest(ARRAY[14, 27, 28, 29, 30]) d")
+    database.sql("INSERT INTO tally.inbox (consumer, message_id, at) SELECT '', d, clock_timestamp() - d * interval '1 "
+                 "day' - interval '1 hour' FROM unnest(ARRAY[14, 27, 28, 29, 30]) d")
     assert database.one("SELECT tally.forget()") == 1
-    assert [name for name, in database.sql("SELECT message_id FROM tally.inbox ORDER BY message_id")] == ["14", "27", "28", "29"]
+    assert ([name for name, in database.sql("SELECT message_id FROM tally.inbox ORDER BY message_id")]
+            == ["14", "27", "28", "29"])
     for name in ("14", "27", "28", "29"):
         assert database.one("SELECT tally.once(%s)", name) is False
     assert database.one("SELECT tally.forget('28 days')") == 2
@@ -302,7 +312,8 @@ def test_C11_a_uid_is_known_behind_a_fifo_dead_letter_queue(daemon, database, co
     assert message["Attributes"]["MessageGroupId"] == "g"
     assert consumer.handle(message) is False
     # And a second time around, for a worker that is another process.
-    send(daemon, queue, MessageGroupId="g", MessageDeduplicationId="again", MessageAttributes=message["MessageAttributes"])
+    send(daemon, queue, MessageGroupId="g", MessageDeduplicationId="again",
+         MessageAttributes=message["MessageAttributes"])
     worker, points = consume.start_and_read(queue)
     wait_until(lambda: points == ["received", "known", "worked", "committed", "deleted"], what="the copy")
     assert database.effects() == [(uid, "")]
@@ -337,12 +348,13 @@ def test_C06_if_the_outcome_of_commit_is_unknown_the_inbox_decides(daemon, datab
 
 
 def test_C07_each_consumer_makes_its_own_effect(daemon, database, consume):
-    """One message of an outbox in the queues of two consumers, which share a database. Each makes its effect, though it is killed before the
-    delete, and none makes it again because of the other."""
+    """One message of an outbox in the queues of two consumers, which share a database. Each makes its effect, though it
+    is killed before the delete, and none makes it again because of the other."""
     uid = "01234567-89ab-4def-8123-456789abcdef"
     names = ("mail", "ledger")
     for name in names:
-        send(daemon, make_queue(daemon, name), MessageAttributes={"Tally.OutboxId": {"DataType": "String", "StringValue": uid}})
+        send(daemon, make_queue(daemon, name),
+             MessageAttributes={"Tally.OutboxId": {"DataType": "String", "StringValue": uid}})
     for name in names:
         kill(consume.start_until("committed", name, "--name", name, "--lease", 1))
     assert sorted(database.effects()) == [(uid, "ledger"), (uid, "mail")]
@@ -365,7 +377,8 @@ def test_C08_a_pipelined_transaction_makes_its_effect_only_if_the_claim_was_the_
 
 
 class Pipeline:
-    """A connection on which all statements leave before any answer is read, as a consumer's author does it with libpq's pipeline mode."""
+    """A connection on which all statements leave before any answer is read, as a consumer's author does it with libpq's
+    pipeline mode."""
 
     def __init__(self, uri):
         self.libpq = ctypes.CDLL(ctypes.util.find_library("pq"))
@@ -380,7 +393,8 @@ class Pipeline:
         """Statements with their values, then one Sync. The state of each answer; 1: a command, 2: rows."""
         for statement, *values in statements:
             texts = (ctypes.c_char_p * len(values))(*(value.encode() for value in values))
-            assert self.libpq.PQsendQueryParams(self.connection, statement.encode(), len(values), None, texts, None, None, 0) == 1
+            assert self.libpq.PQsendQueryParams(
+                self.connection, statement.encode(), len(values), None, texts, None, None, 0) == 1
         assert self.libpq.PQpipelineSync(self.connection) == 1
         states = []
         while True:
@@ -398,8 +412,8 @@ class Pipeline:
 
 
 def test_C08_a_pipelined_consumer_makes_the_effect_of_a_message_that_comes_twice_once(daemon, database, consume):
-    """Two workers have the same message, since its visibility was over for the first. Beside the effect that comes out of the claim stands
-    one that does not, which happens twice: nothing else here would have kept the first from it."""
+    """Two workers have the same message, since its visibility was over for the first. Beside the effect that comes out
+    of the claim stands one that does not, which happens twice: nothing else here would have kept the first from it."""
     queue = make_queue(daemon, "work")
     send(daemon, queue, "x")
     first = consume(queue, lease=0).receive(5)
@@ -447,8 +461,9 @@ def test_C09_a_row_for_each_group_knows_redeliveries_and_the_uid_knows_copies(da
 
 
 def test_C09_a_worker_skips_what_is_below_its_position_and_the_uid_stops_a_copy_above(daemon, database, consume):
-    """Numbers 9 and 10 of a group have had their effects when their worker dies; both are delivered again. Then the producer, which never heard
-    an answer, sends what had number 10 again under another deduplication id: that is number 11."""
+    """Numbers 9 and 10 of a group have had their effects when their worker dies; both are delivered again. Then the
+    producer, which never heard an answer, sends what had number 10 again under another deduplication id: that is number
+    11."""
     queue = make_queue(daemon, "work.fifo")
     uids = [f"01234567-89ab-4def-8123-0000000000{number:02}" for number in (9, 10)]
 
@@ -532,8 +547,8 @@ def test_C12_an_effect_outside_the_database_does_not_run_side_by_side(daemon, da
 
 
 def test_C12_worker_processes_work_outside_the_database_one_after_the_other(daemon, database, consume, tmp_path):
-    """The visibility of worker 1 ends while it works: worker 2 gets a copy, and waits with its claim until 1 is done. It is the same when 1 is
-    killed in the middle, but that then 2 works."""
+    """The visibility of worker 1 ends while it works: worker 2 gets a copy, and waits with its claim until 1 is done.
+    It is the same when 1 is killed in the middle, but that then 2 works."""
     queue = make_queue(daemon, "work")
     for is_killed in (False, True):
         folder = tmp_path / f"killed-{is_killed}"
@@ -562,7 +577,7 @@ def test_C12_worker_processes_work_outside_the_database_one_after_the_other(daem
     assert len(database.effects()) == 2 and count_messages(daemon, queue) == 0
 
 
-# --- Many messages, workers killed ---------------------------------------------------------------------------------------------
+# --- Many messages, workers killed ------------------------------------------------------------------------------------
 
 
 def test_every_effect_happens_once_while_consumers_and_the_daemon_are_killed(daemon, database, consume):
@@ -593,7 +608,7 @@ def test_every_effect_happens_once_while_consumers_and_the_daemon_are_killed(dae
     assert sent <= set(effects)
 
 
-# --- Effect and ack in one transaction -----------------------------------------------------------------------------------------
+# --- Effect and ack in one transaction --------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -620,7 +635,8 @@ def test_an_ack_deletes_the_message_if_and_only_if_its_transaction_commits(daemo
         cursor.execute("SELECT tally.once(%s), tally.ack(%s)", (sent, message["ReceiptHandle"]))
         connection.rollback()
     database.sql("SELECT tally.send(%s, 'marker')", queue)
-    wait_until(lambda: database.count() == 0 and count_messages(daemon, queue) == 2, what="the marker, which came behind the ack")
+    wait_until(lambda: database.count() == 0 and count_messages(daemon, queue) == 2,
+               what="the marker, which came behind the ack")
     assert consumer.handle(message) is True
     wait_until(lambda: count_messages(daemon, queue) == 1, what="the delete")
     assert consume(queue).receive()["Body"] == "marker"
@@ -629,7 +645,8 @@ def test_an_ack_deletes_the_message_if_and_only_if_its_transaction_commits(daemo
 
 
 def test_C01_an_ack_survives_the_consumer_the_relay_and_the_daemon(daemon, database, consume, relays):
-    """All of them are killed between the commit and the delete. What was committed is deleted, once there is a relay again."""
+    """All of them are killed between the commit and the delete. What was committed is deleted, once there is a relay
+    again."""
     queue = make_queue(daemon, "work")
     sent = send(daemon, queue)
     relay = relays()
@@ -665,8 +682,8 @@ def test_C10_an_ack_with_a_receipt_that_is_too_old_is_no_error(daemon, database,
 
 
 def test_a_step_of_a_chain_is_one_transaction_whatever_is_killed(daemon, database, consume, relays):
-    """Each message is received, has its effect, sends the next one and is acked in one transaction, while relays and workers are killed:
-    every chain comes to its end, and no step happens twice."""
+    """Each message is received, has its effect, sends the next one and is acked in one transaction, while relays and
+    workers are killed: every chain comes to its end, and no step happens twice."""
     queue = make_queue(daemon, "chain")
     chains, steps = 5, 6
 
@@ -690,7 +707,8 @@ def test_a_step_of_a_chain_is_one_transaction_whatever_is_killed(daemon, databas
         database.sql("SELECT tally.send(%s, %s)", queue, f"{chain} 1")
     workers = [Call(keep_working) for _ in range(3)]
     for _ in range(4):
-        process = consume.start(queue, "--stop-at", "received", "--lease", 1)  # takes a message, if it comes to it, and dies
+        # takes a message, if it comes to it, and dies
+        process = consume.start(queue, "--stop-at", "received", "--lease", 1)
         victim = wait_until(lambda: next((relay for relay in running if relay.state.startswith("active")), None))
         victim.kill9()
         victim.start()
@@ -704,7 +722,7 @@ def test_a_step_of_a_chain_is_one_transaction_whatever_is_killed(daemon, databas
     assert bodies == sorted(f"{chain} {at + 1}" for chain in range(chains) for at in range(steps))
 
 
-# --- The schema ---------------------------------------------------------------------------------------------------------------
+# --- The schema -------------------------------------------------------------------------------------------------------
 
 
 def test_the_schema_is_printed_as_it_stands_and_takes_another_name(database):
@@ -763,7 +781,8 @@ POISON = [
     ("('q', 'a', 'g', 'a b')", "dedup_id: 1 to 128 printable ASCII characters, no space"),
     ("('q', 'a', 'g', 'd', '[]')", "attributes: up to 10, of strings, numbers or DataType objects"),
     ("""('q', 'a', attributes => '{"a": null}')""", "attributes: up to 10, of strings, numbers or DataType objects"),
-    ("""('q', 'a', attributes => '{"Tally.OutboxId": "x"}')""", "attributes: up to 10, of strings, numbers or DataType objects"),
+    ("""('q', 'a', attributes => '{"Tally.OutboxId": "x"}')""",
+     "attributes: up to 10, of strings, numbers or DataType objects"),
     ("('q', 'a', attributes => (SELECT jsonb_object_agg(g, 'x') FROM generate_series(1, 11) g))",
      "attributes: up to 10, of strings, numbers or DataType objects"),
     ("('q', 'a', delay_seconds => 901)", "delay_s: 0 to 900 seconds"),
@@ -781,7 +800,8 @@ def test_R43_what_no_sink_takes_is_refused_in_the_transaction_that_writes_it(ref
     "encoding, bad, good",
     [("SQL_ASCII", r"E'\xff'", r"E'\xc3\xa4'"), ("WIN1252", "chr(129)", "chr(228)"), ("LATIN1", None, "chr(228)")],
 )
-def test_R43_what_is_no_text_in_utf8_is_refused_too_where_the_database_has_another_encoding(server, encoding, bad, good):
+def test_R43_what_is_no_text_in_utf8_is_refused_too_where_the_database_has_another_encoding(
+        server, encoding, bad, good):
     """A relay could not even read such a row, and would stand before it for ever."""
     database = Database(server, encoding=encoding)
     for text in ("{}", "repeat('a', 1048576 - 2) || {}"):
@@ -794,7 +814,8 @@ def test_R43_what_is_no_text_in_utf8_is_refused_too_where_the_database_has_anoth
         with pytest.raises(psycopg2.DataError):
             database.sql(f"SELECT tally.send('q', 'a', attributes => jsonb_build_object('a', {bad}))")
     with pytest.raises(psycopg2.errors.CheckViolation):
-        database.sql(f"SELECT tally.send('q', repeat('a', 1048576 - 1) || {good})")  # two bytes in UTF-8, however many here
+        # two bytes in UTF-8, however many here
+        database.sql(f"SELECT tally.send('q', repeat('a', 1048576 - 1) || {good})")
     with contextlib.closing(database.connect()) as connection, connection.cursor() as cursor:
         connection.set_client_encoding("UTF8")
         cursor.execute("SELECT right(body, 4), attributes FROM tally.outbox ORDER BY id")
@@ -804,10 +825,14 @@ def test_R43_what_is_no_text_in_utf8_is_refused_too_where_the_database_has_anoth
 def test_what_sinks_take_is_taken(database):
     uid = database.one(r"""SELECT tally.send('orders.fifo', E'\t\r\n \u007F\uD7FF\uE000\uFFFD\U0001F600', '!~', 'd',
         '{"a": 1, "b": "x", "c": {"DataType": "Binary", "BinaryValue": "AA=="}}', 900)""")
-    database.sql("SELECT tally.send('', repeat('a', 1048576)), tally.send('https://sqs.eu-west-1.amazonaws.com/1/q', 'a', NULL)")
-    rows = database.sql("SELECT uid, kind, queue, group_id, dedup_id, attributes, delay_s FROM tally.outbox ORDER BY id")
-    assert rows[0] == (uid, 0, "orders.fifo", "!~", "d", {"a": 1, "b": "x", "c": {"DataType": "Binary", "BinaryValue": "AA=="}}, 900)
-    assert [row[2:] for row in rows[1:]] == [("", None, None, None, 0), ("https://sqs.eu-west-1.amazonaws.com/1/q", None, None, None, 0)]
+    database.sql(
+        "SELECT tally.send('', repeat('a', 1048576)), tally.send('https://sqs.eu-west-1.amazonaws.com/1/q', 'a', NULL)")
+    rows = database.sql(
+        "SELECT uid, kind, queue, group_id, dedup_id, attributes, delay_s FROM tally.outbox ORDER BY id")
+    assert rows[0] == (uid, 0, "orders.fifo", "!~", "d",
+                       {"a": 1, "b": "x", "c": {"DataType": "Binary", "BinaryValue": "AA=="}}, 900)
+    assert [row[2:] for row in rows[1:]] == [
+        ("", None, None, None, 0), ("https://sqs.eu-west-1.amazonaws.com/1/q", None, None, None, 0)]
 
 
 def test_what_is_rolled_back_was_never_sent(database):
@@ -817,7 +842,7 @@ def test_what_is_rolled_back_was_never_sent(database):
     assert database.one("SELECT count(*) FROM tally.outbox") == database.one("SELECT count(*) FROM tally.inbox") == 0
 
 
-# --- Rights -------------------------------------------------------------------------------------------------------------------
+# --- Rights -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -874,7 +899,8 @@ def test_a_caller_can_not_put_its_own_functions_in_the_way(database, roles):
     database.sql("GRANT CREATE ON DATABASE " + database.name + " TO app")
     with contextlib.closing(database.connect("app")) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE SCHEMA mine; SET search_path = mine, pg_catalog, tally")
-        for name, result in (("octet_length(text)", "int AS 'SELECT 1'"), ("clock_timestamp()", "timestamptz AS 'SELECT NULL::timestamptz'")):
+        for name, result in (("octet_length(text)", "int AS 'SELECT 1'"),
+                             ("clock_timestamp()", "timestamptz AS 'SELECT NULL::timestamptz'")):
             cursor.execute(f"CREATE FUNCTION mine.{name} RETURNS {result} LANGUAGE sql")
         cursor.execute("CREATE TEMP TABLE outbox (queue text, body text)")
         cursor.execute("SELECT tally.send('q', 'a')")

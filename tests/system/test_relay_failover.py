@@ -1,5 +1,5 @@
-"""Relays and failovers: PostgreSQL with a streaming replica that takes over and has not got everything. What was delivered is held against
-what the new primary knows.
+"""Relays and failovers: PostgreSQL with a streaming replica that takes over and has not got everything. What was
+delivered is held against what the new primary knows.
 
 The ids are those of the reference's scenarios. Servers that only restart stand in test_relay_postgres.py."""
 
@@ -42,14 +42,17 @@ class Cluster:
         if os.geteuid() == 0:
             owner = pwd.getpwnam("postgres")
             os.chown(made.folder, owner.pw_uid, owner.pw_gid)
-        made._run("pg_basebackup", "-D", str(made.data), "-R", "-N", "-c", "fast", "-h", "127.0.0.1", "-p", str(self.primary.port), "-U", "tally")
+        made._run("pg_basebackup", "-D", str(made.data), "-R", "-N", "-c", "fast", "-h", "127.0.0.1", "-p",
+                  str(self.primary.port), "-U", "tally")
         self.started.append(made)
         self.replica = made.start()
         self.wait_until_streaming()
         return self.replica
 
     def wait_until_streaming(self):
-        wait_until(lambda: self.primary.sql("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")[0][0] > 0, what="a replica")
+        wait_until(
+            lambda: self.primary.sql("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")[0][0] > 0,
+            what="a replica")
 
     def uri(self, outbox):
         """Of all servers that there will be, as the application has it."""
@@ -57,9 +60,11 @@ class Cluster:
         return f"postgresql://tally@{hosts}/{outbox.name}"
 
     def wait_until_level(self):
-        # Of all that was committed. What a read has written as it tidied up a page may stay in memory until somebody commits.
+        # Of all that was committed. What a read has written as it tidied up a page may stay in memory until somebody
+        # commits.
         position = self.primary.sql("SELECT pg_current_wal_flush_lsn()")[0][0]
-        wait_until(lambda: self.replica.sql("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", position)[0][0], what="the replica")
+        wait_until(lambda: self.replica.sql("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", position)[0][0],
+                   what="the replica")
 
     def promote(self):
         """The primary may go on for those who are connected to it."""
@@ -126,8 +131,9 @@ class Shop(Outbox):
         with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
             cursor.execute(f"SET synchronous_commit = {'off' if asynchronous else 'on'}")
             for n in range(first, first + count):
-                cursor.execute("WITH o AS (INSERT INTO tally.outbox (queue, group_id, body) VALUES (%s, %s, %s) RETURNING id, uid)"
-                               " INSERT INTO orders SELECT %s, id, uid FROM o", (queue, f"g{n % 5}", str(n), n))
+                cursor.execute("WITH o AS (INSERT INTO tally.outbox (queue, group_id, body) VALUES (%s, %s, "
+                               "%s) RETURNING id, uid) INSERT INTO orders SELECT %s, id, uid FROM o",
+                               (queue, f"g{n % 5}", str(n), n))
 
     def orders(self):
         return [str(n) for n, in self.sql("SELECT n FROM orders ORDER BY n")]
@@ -135,17 +141,19 @@ class Shop(Outbox):
     def on(self, server):
         """The same on another server."""
         other = Outbox.__new__(Shop)
-        other.__dict__.update(self.__dict__, server=server, uri=f"postgresql://tally@127.0.0.1:{server.port}/{self.name}")
+        other.__dict__.update(self.__dict__, server=server,
+                              uri=f"postgresql://tally@127.0.0.1:{server.port}/{self.name}")
         return other
 
 
-# --- published after replicas have it -----------------------------------------------------------------------------------
+# --- published after replicas have it ---------------------------------------------------------------------------------
 
 
 def test_P25_who_may_not_see_what_replicas_have_is_told_which_right_is_missing(daemon, relays, cluster, queue):
     shop = Shop(cluster.primary)
     shop.sql("CREATE ROLE carrier LOGIN")
-    for grant in ("USAGE ON SCHEMA tally", "SELECT, INSERT, UPDATE, DELETE ON tally.outbox, tally.dead, tally.lease, tally.beat, tally.intent",
+    for grant in ("USAGE ON SCHEMA tally",
+                  "SELECT, INSERT, UPDATE, DELETE ON tally.outbox, tally.dead, tally.lease, tally.beat, tally.intent",
                   "SELECT ON tally.version", "SELECT ON SEQUENCE tally.outbox_id_seq"):
         shop.sql(f"GRANT {grant} TO carrier")
     uri = shop.uri.replace("tally@", "carrier@")
@@ -176,8 +184,9 @@ def test_P25_rows_wait_for_as_many_replicas_as_were_asked_for_and_go_when_they_a
     assert "waits for 2 replicas" in text and "1 of them is there" in text
     end = time.monotonic() + 5 * PATIENCE  # longer than an owner may fail before it gives up its lease
     while time.monotonic() < end:
-        oldest, = shop.sql("SELECT max(extract(epoch FROM clock_timestamp() - xact_start)) FROM pg_stat_activity"
-                           " WHERE application_name LIKE 'tally relay%' AND (backend_xmin IS NOT NULL OR state LIKE 'idle in%')")[0]
+        oldest, = shop.sql(
+            "SELECT max(extract(epoch FROM clock_timestamp() - xact_start)) FROM pg_stat_activity WHERE "
+            "application_name LIKE 'tally relay%' AND (backend_xmin IS NOT NULL OR state LIKE 'idle in%')")[0]
         assert oldest is None or oldest < 1 * PATIENCE  # P18
         time.sleep(0.1)
     assert relay.state.startswith("blocked") and second.state == "standby" and second.epoch == 0
@@ -262,15 +271,17 @@ def test_P25_who_decodes_the_log_is_no_replica(daemon, relays, cluster, queue):
     cluster.replica.stop()
     shop = Shop(cluster.primary)
     shop.sql("SELECT pg_create_logical_replication_slot('decoder', 'test_decoding')")
-    decoder = subprocess.Popen([*cluster.primary._as_owner(), str(cluster.primary.programs / "pg_recvlogical"), "-d", shop.uri, "--slot", "decoder",
-                                "--start", "-f", "-", "-s", "1", "-F", "1"], cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    decoder = subprocess.Popen([*cluster.primary._as_owner(), str(cluster.primary.programs / "pg_recvlogical"), "-d",
+                                shop.uri, "--slot", "decoder", "--start", "-f", "-", "-s", "1", "-F", "1"],
+                               cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_until(lambda: shop.one("SELECT count(*) FROM pg_stat_replication") == 1, what="the decoder")
         relay = relays(shop.uri, "queue", AFTER_REPLICAS, 1)
         shop.order(queue, 0)
         assert "0 of them are there" in relay.wait_for("blocked")
         position = shop.one("SELECT pg_current_wal_flush_lsn()")
-        wait_until(lambda: shop.one("SELECT flush_lsn >= %s::pg_lsn FROM pg_stat_replication", position), what="that it has the row")
+        wait_until(lambda: shop.one("SELECT flush_lsn >= %s::pg_lsn FROM pg_stat_replication", position),
+                   what="that it has the row")
         assert relay.state.startswith("blocked") and count_visible(daemon, queue) == 0
         cluster.replica.start()
         shop.wait_until_empty(30)
@@ -282,7 +293,8 @@ def test_P25_who_decodes_the_log_is_no_replica(daemon, relays, cluster, queue):
         shop.sql("SELECT pg_drop_replication_slot('decoder')")
 
 
-def test_R37_a_failover_that_loses_rows_leaves_ghosts_unless_replicas_have_what_is_published(daemon, relays, clusters, queue, fifo):
+def test_R37_a_failover_that_loses_rows_leaves_ghosts_unless_replicas_have_what_is_published(
+        daemon, relays, clusters, queue, fifo):
     cluster = clusters()
     hasty, careful = Shop(cluster.primary), Shop(cluster.primary)
     cluster.wait_until_level()
@@ -327,12 +339,14 @@ def test_R37_a_primary_that_dies_while_rows_flow_leaves_no_ghost(daemon, relays,
     written, is_dead = [], threading.Event()
 
     def write():
-        with contextlib.suppress(psycopg2.Error), contextlib.closing(shop.connect()) as connection, connection.cursor() as cursor:
+        with contextlib.suppress(psycopg2.Error), contextlib.closing(
+                shop.connect()) as connection, connection.cursor() as cursor:
             cursor.execute("SET synchronous_commit = off")
             while not is_dead.is_set():
                 n = len(written)
-                cursor.execute("WITH o AS (INSERT INTO tally.outbox (queue, group_id, body) VALUES (%s, %s, %s) RETURNING id, uid)"
-                               " INSERT INTO orders SELECT %s, id, uid FROM o", (fifo, f"g{n % 5}", str(n), n))
+                cursor.execute("WITH o AS (INSERT INTO tally.outbox (queue, group_id, body) VALUES (%s, %s, "
+                               "%s) RETURNING id, uid) INSERT INTO orders SELECT %s, id, uid FROM o",
+                               (fifo, f"g{n % 5}", str(n), n))
                 written.append(n)
 
     writer = threading.Thread(target=write)
@@ -354,15 +368,17 @@ def test_R37_a_primary_that_dies_while_rows_flow_leaves_no_ghost(daemon, relays,
 
 
 @pytest.mark.parametrize("replicas", [0, 1])
-def test_R41_a_crash_forgets_what_was_committed_asynchronously_and_it_was_not_published(daemon, relays, cluster, queue, replicas):
+def test_R41_a_crash_forgets_what_was_committed_asynchronously_and_it_was_not_published(
+        daemon, relays, cluster, queue, replicas):
     shop = Shop(cluster.primary)
     relay = relays(shop.uri, "queue", "--lease", 60, AFTER_REPLICAS, replicas)
     relay.wait_for("active")
     shop.order(queue, 0, 10)
     shop.wait_until_empty(30)
-    # No process brings the log to the disk or to the replica any more, nor do a relay's beats and deletes. A lock that is asked for while
-    # the order is open comes before whatever is asked for behind it.
-    for pid, in shop.sql("SELECT pid FROM pg_stat_activity WHERE backend_type IN ('walwriter', 'checkpointer', 'background writer', 'walsender')"):
+    # No process brings the log to the disk or to the replica any more, nor do a relay's beats and deletes. A lock that
+    # is asked for while the order is open comes before whatever is asked for behind it.
+    for pid, in shop.sql("SELECT pid FROM pg_stat_activity WHERE backend_type IN ('walwriter', 'checkpointer', "
+                         "'background writer', 'walsender')"):
         os.kill(pid, signal.SIGSTOP)
     with contextlib.closing(shop.begin()) as lock, contextlib.closing(shop.begin()) as late:
         lock.cursor().execute("LOCK TABLE tally.lease, tally.beat IN SHARE MODE")
@@ -372,7 +388,8 @@ def test_R41_a_crash_forgets_what_was_committed_asynchronously_and_it_was_not_pu
                        " INSERT INTO orders SELECT 10, id, uid FROM o", (queue,))
         waits = threading.Thread(target=lambda: lock.cursor().execute("LOCK TABLE tally.outbox IN SHARE MODE"))
         waits.start()
-        wait_until(lambda: shop.one("SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'ShareLock'") == 1, what="the lock")
+        wait_until(lambda: shop.one("SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'ShareLock'") == 1,
+                   what="the lock")
         late.commit()
         waits.join()
         if replicas:
@@ -394,7 +411,7 @@ def test_R41_a_crash_forgets_what_was_committed_asynchronously_and_it_was_not_pu
     check_once(drain(daemon, queue, 20), shop.orders() + ([] if replicas else ["10"]))
 
 
-# --- a failover ---------------------------------------------------------------------------------------------------------
+# --- a failover -------------------------------------------------------------------------------------------------------
 
 
 def test_R10_a_replica_is_refused_and_takes_no_step_of_a_relay_by_itself(daemon, relays, cluster, queue):
@@ -409,7 +426,8 @@ def test_R10_a_replica_is_refused_and_takes_no_step_of_a_relay_by_itself(daemon,
         assert refused.state.startswith("failed: ") and refused.epoch == 0
     for step in (
         "UPDATE tally.lease SET epoch = epoch + 1 WHERE source = 'outbox'",
-        "WITH f AS MATERIALIZED (SELECT 1 FROM tally.lease FOR SHARE), d AS (DELETE FROM tally.outbox o USING f RETURNING 1) SELECT count(*) FROM d",
+        "WITH f AS MATERIALIZED (SELECT 1 FROM tally.lease FOR SHARE), "
+        "d AS (DELETE FROM tally.outbox o USING f RETURNING 1) SELECT count(*) FROM d",
         "SELECT 1 FROM tally.lease WHERE source = 'outbox' FOR SHARE",
     ):
         with pytest.raises(psycopg2.errors.ReadOnlySqlTransaction):
@@ -421,7 +439,8 @@ def test_R10_a_replica_is_refused_and_takes_no_step_of_a_relay_by_itself(daemon,
     check_once(drain(daemon, queue, 1), ["0"])
 
 
-def test_R36_R38_R49_rows_that_come_back_are_known_and_others_of_lost_ids_are_not_taken_for_them(daemon, relays, clusters, fifo):
+def test_R36_R38_R49_rows_that_come_back_are_known_and_others_of_lost_ids_are_not_taken_for_them(
+        daemon, relays, clusters, fifo):
     cluster = clusters()
     shop = Shop(cluster.primary)
     cluster.wait_until_level()
@@ -445,7 +464,8 @@ def test_R36_R38_R49_rows_that_come_back_are_known_and_others_of_lost_ids_are_no
     cluster.fail_over()
 
     after = shop.on(cluster.primary)
-    assert after.one("SELECT count(*) FROM tally.outbox o JOIN orders USING (id, uid) WHERE n >= 100") == after.count() == 100
+    assert (after.one("SELECT count(*) FROM tally.outbox o JOIN orders USING (id, uid) WHERE n >= 100")
+            == after.count() == 100)
     assert after.one("SELECT max(id) FROM tally.outbox") < min(lost)
     back = {uid for uid, in after.sql("SELECT uid FROM tally.outbox")}
     relay.thaw()
@@ -530,7 +550,8 @@ def test_R40_no_slot_holds_the_log_back_and_after_a_failover_the_whole_table_is_
         shop.sql("CHECKPOINT")
     assert shop.one("SELECT min(name) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$'") > segment
 
-    # Somebody deletes a row that was not delivered, and the failover brings it back, below all that was delivered since.
+    # Somebody deletes a row that was not delivered, and the failover brings it back, below all that was delivered
+    # since.
     shop.order(queue, 21)
     cluster.wait_until_level()
     cluster.replica.stop()

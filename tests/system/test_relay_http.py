@@ -38,13 +38,15 @@ def text(value):
 
 
 def test_a_message_is_posted_as_it_is_with_what_belongs_to_it(daemon, relays, receiver, tmp_path):
-    """The body byte for byte, a key that is the MessageId or the uid, attributes as headers, and a signature that the receiver verifies."""
+    """The body byte for byte, a key that is the MessageId or the uid, attributes as headers, and a signature that the
+    receiver verifies."""
     key = random.randbytes(32)
     secret = tmp_path / "secret"
     secret.write_text("whsec_" + base64.b64encode(key).decode() + "\nan older secret as it is\n")
     make_queue(daemon, "hooks")
     uid = "0f0e0d0c-0b0a-4908-8706-050403020100"
-    plain = send(daemon, "hooks", "Grüße,\nno JSON", MessageAttributes={"kind": text("greeting"), "evil": text("a\r\nb: c")})
+    plain = send(daemon, "hooks", "Grüße,\nno JSON",
+                 MessageAttributes={"kind": text("greeting"), "evil": text("a\r\nb: c")})
     send(daemon, "hooks", '{"a": 1}', MessageGroupId="g7", MessageAttributes={"Tally.OutboxId": text(uid)})
     large = "x" * 1_000_000
     send(daemon, "hooks", large, MessageAttributes={"Content-Type": text("text/x-large")})
@@ -65,7 +67,8 @@ def test_a_message_is_posted_as_it_is_with_what_belongs_to_it(daemon, relays, re
 
 
 def test_R44_what_passes_is_tried_again_under_the_same_key(daemon, relays, receiver):
-    """500s, a busy receiver that says how long, a connection that is closed, a receiver that is not there: one message each, in the end."""
+    """500s, a busy receiver that says how long, a connection that is closed, a receiver that is not there: one message
+    each, in the end."""
     def answer(hit):
         body = hit.body.decode()
         if hit.nth > 2 or body == "ok":
@@ -97,7 +100,8 @@ def test_R44_what_passes_is_tried_again_under_the_same_key(daemon, relays, recei
 
 @pytest.mark.parametrize("mode", ["at-least-once", "at-most-once"])
 def test_a_receiver_that_nobody_vouches_for_gets_nothing(daemon, relays, receiver, tmp_path, mode):
-    """A certificate of no authority that the system trusts: no byte of a message leaves, the relay says why, and nothing is lost."""
+    """A certificate of no authority that the system trusts: no byte of a message leaves, the relay says why, and
+    nothing is lost."""
     receiver.stop()
     receiver.start(Certificate(tmp_path))
     make_queue(daemon, "hooks")
@@ -111,7 +115,8 @@ def test_a_receiver_that_nobody_vouches_for_gets_nothing(daemon, relays, receive
 def parked(daemon, name="relay-parked"):
     if count_messages(daemon, name) == 0:
         return []
-    wait_until(lambda: count_visible(daemon, name) == count_messages(daemon, name), what="an end of every look at what is parked")
+    wait_until(lambda: count_visible(daemon, name) == count_messages(daemon, name),
+               what="an end of every look at what is parked")
     return drain(daemon, name)
 
 
@@ -136,14 +141,16 @@ def test_R18_what_the_receiver_refuses_is_parked_alone(daemon, relays, receiver)
     found = {message.body: message for message in parked(daemon)}
     assert sorted(found) == sorted(statuses)
     for body, message in found.items():
-        assert message.attributes["Relay.Error"].startswith(f"the receiver answered {statuses[body]}: this is  [1mbad zzz")
+        assert message.attributes["Relay.Error"].startswith(
+            f"the receiver answered {statuses[body]}: this is  [1mbad zzz")
         assert "Relay.Doubt" not in message.attributes and message.group == "g"
         assert message.attributes["Relay.Source"] == "hooks.fifo"
         assert json.loads(message.attributes["Relay.Attributes"]) == attributes
         assert message.uid in receiver.counts()
 
 
-# What speaks of the address or of a right, and what the relay advises. The unit test of webhook_answer.c has all of them.
+# What speaks of the address or of a right, and what the relay advises. The unit test of webhook_answer.c has all of
+# them.
 WRONG_ADDRESS = {
     "at-least-once": {404: "is the address of the sink right?", 301: "redirects are not followed"},
     "at-most-once": {410: "it wants no more", 401: "address or the secret"},
@@ -152,8 +159,8 @@ WRONG_ADDRESS = {
 
 @pytest.mark.parametrize("mode", WRONG_ADDRESS)
 def test_P14_a_wrong_address_parks_nothing_and_is_asked_by_one_request(daemon, relays, receiver, mode):
-    """It blocks the sink and says why. No row pays for it, however many there are and however often it is tried; when the address is right each
-    has one effect."""
+    """It blocks the sink and says why. No row pays for it, however many there are and however often it is tried; when
+    the address is right each has one effect."""
     status = next(iter(WRONG_ADDRESS[mode]))
     receiver.answer = lambda hit: (status, {"Location": receiver.url + "/elsewhere"}, b"not here") if status else 200
     make_queue(daemon, "hooks.fifo", ContentBasedDeduplication="true")
@@ -179,8 +186,8 @@ def test_P14_a_wrong_address_parks_nothing_and_is_asked_by_one_request(daemon, r
 
 
 def test_P14_a_wrong_address_parks_no_row_of_a_database(outbox, relays, receiver):
-    """At most once, where rows are noted before they are sent: an answer that turns a row away leaves no doubt. And a second relay, whose
-    address is right, gets its turn."""
+    """At most once, where rows are noted before they are sent: an answer that turns a row away leaves no doubt. And a
+    second relay, whose address is right, gets its turn."""
     bodies = [f"m-{i}" for i in range(40)]
     outbox.sql("SELECT tally.send('q', b) FROM unnest(%s) b", bodies)
     wrong = relays(outbox.uri, receiver.url, "--lease", 1, "--mode", "at-most-once", name="wrong")
@@ -197,8 +204,8 @@ def test_P14_a_wrong_address_parks_no_row_of_a_database(outbox, relays, receiver
 
 
 def test_P14_at_most_once_an_outage_costs_a_few_rows_and_not_all(daemon, relays, receiver):
-    """A row that was answered with 500 is not sent again, for it may have been done. But the relay pauses, longer each time: while the
-    receiver is in trouble a few rows are put aside, and the rest arrives when it is well."""
+    """A row that was answered with 500 is not sent again, for it may have been done. But the relay pauses, longer each
+    time: while the receiver is in trouble a few rows are put aside, and the rest arrives when it is well."""
     is_well = False
     receiver.answer = lambda hit: 200 if is_well else 503
     make_queue(daemon, "hooks")
@@ -216,7 +223,8 @@ def test_P14_at_most_once_an_outage_costs_a_few_rows_and_not_all(daemon, relays,
 
 
 def test_R20_a_slow_group_keeps_its_order_and_no_other_waiting(daemon, relays, receiver):
-    """One group's receiver fails, another's hangs: their later messages do not pass, and all other groups go on meanwhile."""
+    """One group's receiver fails, another's hangs: their later messages do not pass, and all other groups go on
+    meanwhile."""
     slow_is_over = threading.Event()
 
     def answer(hit):
@@ -244,7 +252,8 @@ def test_R20_a_slow_group_keeps_its_order_and_no_other_waiting(daemon, relays, r
 
 
 def test_R20_a_slow_receiver_gets_each_of_many_rows_once(daemon, relays, receiver):
-    """Each answer takes longer than the relay waits for it, and more rows wait than go out at once: no answer is lost or waited for in vain."""
+    """Each answer takes longer than the relay waits for it, and more rows wait than go out at once: no answer is lost
+    or waited for in vain."""
     running, most = set(), 0
 
     def answer(hit):
@@ -271,7 +280,8 @@ def test_R20_a_slow_receiver_gets_each_of_many_rows_once(daemon, relays, receive
 
 
 def test_R14_later_answers_settle_none_but_their_own_rows(outbox, relays, receiver):
-    """Sixteen requests at once, of which the first three get no answer while all others do; then the relay is killed."""
+    """Sixteen requests at once, of which the first three get no answer while all others do; then the relay is
+    killed."""
     held = set()
 
     def answer(hit):
@@ -312,7 +322,8 @@ def test_R19_behind_an_outage_one_request_asks_before_the_others_come(outbox, re
                 beside_first, before = -1, len(receiver.hits)
             under_way.add(hit)
             most = max(most, len(under_way))
-        time.sleep(0.5 * PATIENCE if is_first else 0.02)  # the first: longer than the relay waits before it looks for other rows
+        # the first: longer than the relay waits before it looks for other rows
+        time.sleep(0.5 * PATIENCE if is_first else 0.02)
         if is_first:
             beside_first = len(receiver.hits) - before
         with receiver.mutex:
@@ -327,7 +338,8 @@ def test_R19_behind_an_outage_one_request_asks_before_the_others_come(outbox, re
     relay.wait_for("blocked")
     time.sleep(2 * PATIENCE)
     assert outbox.count() == 2000 and outbox.dead() == []
-    assert len(receiver.hits) < 16 + 20, "one request at a time, but for those that were under way when it was found out"
+    assert len(receiver.hits) < 16 + 20, (
+        "one request at a time, but for those that were under way when it was found out")
     is_out = False
     if kind == "nobody listens":
         receiver.start()
@@ -340,11 +352,12 @@ def test_R19_behind_an_outage_one_request_asks_before_the_others_come(outbox, re
     relay.stop()
 
 
-# --- at most once ----------------------------------------------------------------------------------------------------------------------
+# --- at most once -----------------------------------------------------------------------------------------------------
 
 
 def test_R44_at_most_once_what_was_never_sent_is_tried_again(daemon, relays, receiver):
-    """While nobody listens no request leaves, so nothing is in doubt: each message arrives once when the receiver is there."""
+    """While nobody listens no request leaves, so nothing is in doubt: each message arrives once when the receiver is
+    there."""
     receiver.stop()
     make_queue(daemon, "hooks")
     ids = [send(daemon, "hooks", f"m-{i}") for i in range(5)]
@@ -357,8 +370,8 @@ def test_R44_at_most_once_what_was_never_sent_is_tried_again(daemon, relays, rec
 
 
 def test_R12_at_most_once_a_lost_answer_is_listed_and_never_repeated(daemon, relays, receiver):
-    """One request for each message that may have been done: no answer puts it aside as in doubt, a 500 as refused. What was turned away with
-    429 was not done, and comes again."""
+    """One request for each message that may have been done: no answer puts it aside as in doubt, a 500 as refused. What
+    was turned away with 429 was not done, and comes again."""
     def answer(hit):
         if hit.body == b"429-0" and hit.nth == 1:
             return 429, {"Retry-After": "1"}, b""
@@ -382,14 +395,15 @@ def test_R12_at_most_once_a_lost_answer_is_listed_and_never_repeated(daemon, rel
     assert "no answer came" in found["hang-0"]["Relay.Error"]
 
 
-# --- problem 1: many finish a batch in the same millisecond, and one effect comes of it --------------------------------------------------
+# --- problem 1: many finish a batch in the same millisecond, and one effect comes of it -------------------------------
 
 UNITS = 100
 FINISHERS = 20
 
 
 class Chaos(Background):
-    """Kills, one after the other and at random, relays and the daemon, and starts them again; until the end of the block."""
+    """Kills, one after the other and at random, relays and the daemon, and starts them again; until the end of the
+    block."""
 
     def __init__(self, daemon, relays, seconds=(0.05, 0.4)):
         super().__init__()
@@ -427,7 +441,8 @@ def insist(connection, target, body):
 
 
 def finish_batches(daemon, names):
-    """Each batch of UNITS units is finished by FINISHERS threads at the same moment; returns its completion message's id for each."""
+    """Each batch of UNITS units is finished by FINISHERS threads at the same moment; returns its completion message's
+    id for each."""
     barrier = threading.Barrier(FINISHERS)
     failures = []
 
@@ -453,7 +468,8 @@ def finish_batches(daemon, names):
         for thread in threads:
             thread.join()
         assert not failures, failures
-        return {name: insist(connection, "Tally.DescribeBatch", {"BatchId": name})["CompletionMessageId"] for name in names}
+        return {
+            name: insist(connection, "Tally.DescribeBatch", {"BatchId": name})["CompletionMessageId"] for name in names}
 
 
 def finish_batches_until(daemon, is_enough):
@@ -465,7 +481,8 @@ def finish_batches_until(daemon, is_enough):
 
 
 def unreliable(seed):
-    """A receiver that now and then fails, is slow, or never answers what it took; the third time it does as it should."""
+    """A receiver that now and then fails, is slow, or never answers what it took; the third time it does as it
+    should."""
     chance = random.Random(seed)
 
     def answer(hit):
@@ -483,7 +500,8 @@ def unreliable(seed):
 
 
 def test_a_batch_finished_by_many_at_once_has_one_effect_outside(daemon, relays, receiver):
-    """100 units end in the same moment, relays and daemon are killed meanwhile: a receiver that knows keys has one effect for each batch."""
+    """100 units end in the same moment, relays and daemon are killed meanwhile: a receiver that knows keys has one
+    effect for each batch."""
     make_queue(daemon, "done")
     receiver.answer = unreliable(1)
     running = [relays("queue:done", receiver.url, "--lease", 2, name=f"r{i}") for i in range(2)]
@@ -498,10 +516,12 @@ def test_a_batch_finished_by_many_at_once_has_one_effect_outside(daemon, relays,
 
 
 def test_a_batch_finished_by_many_at_once_is_told_at_most_once(daemon, relays, receiver):
-    """The same, and a receiver that knows no keys: never two requests, and each batch is either answered for or listed."""
+    """The same, and a receiver that knows no keys: never two requests, and each batch is either answered for or
+    listed."""
     make_queue(daemon, "done")
     receiver.answer = unreliable(2)
-    running = [relays("queue:done", receiver.url, "--lease", 2, "--mode", "at-most-once", name="once") for i in range(2)]
+    running = [relays("queue:done", receiver.url, "--lease", 2, "--mode", "at-most-once", name="once")
+               for i in range(2)]
     with Chaos(daemon, running) as chaos:
         ids = finish_batches_until(daemon, lambda: chaos.count() >= scaled(8))
     wait_until_drained(daemon, "done", 30)
@@ -520,7 +540,7 @@ def test_a_batch_finished_by_many_at_once_is_told_at_most_once(daemon, relays, r
     print(f"{len(receiver.hits)} requests for {len(ids)} batches, {len(listed)} listed, kills: {dict(chaos.kills)}")
 
 
-# --- from queue to queue ---------------------------------------------------------------------------------------------------------------
+# --- from queue to queue ----------------------------------------------------------------------------------------------
 
 
 def test_R12_a_queue_is_forwarded_exactly_once_and_in_order(daemon, relays):
@@ -545,8 +565,8 @@ def test_R12_a_queue_is_forwarded_exactly_once_and_in_order(daemon, relays):
 
 
 def test_a_message_that_came_again_is_forwarded_all_the_same(daemon, relays):
-    """The daemon hangs for longer than the relay's visibility timeout, so that handles in hand are too old when it goes on: their Commits are
-    refused, and the messages come again."""
+    """The daemon hangs for longer than the relay's visibility timeout, so that handles in hand are too old when it goes
+    on: their Commits are refused, and the messages come again."""
     make_queue(daemon, "from.fifo", ContentBasedDeduplication="true")
     make_queue(daemon, "to.fifo")
     ids = {}
@@ -569,7 +589,8 @@ def test_a_message_that_came_again_is_forwarded_all_the_same(daemon, relays):
 
 
 def test_a_relay_that_was_stopped_for_longer_than_its_lease_leaves_what_others_have_since(daemon, relays, receiver):
-    """Its handles are older ones then: neither its heartbeats nor what it gives back at its end touch the lease of the newest."""
+    """Its handles are older ones then: neither its heartbeats nor what it gives back at its end touch the lease of the
+    newest."""
     receiver.answer = lambda hit: 503
     make_queue(daemon, "hooks")
     send(daemon, "hooks", "x")
@@ -589,7 +610,8 @@ def test_a_relay_that_was_stopped_for_longer_than_its_lease_leaves_what_others_h
 
 
 def test_P14_from_queue_to_queue_only_the_fault_of_a_message_parks_it(daemon, relays):
-    """Too large for the sink's queue: parked alone, and its group goes on. The queue is missing: all wait, none is parked."""
+    """Too large for the sink's queue: parked alone, and its group goes on. The queue is missing: all wait, none is
+    parked."""
     make_queue(daemon, "from.fifo", ContentBasedDeduplication="true")
     make_queue(daemon, "to.fifo", MaximumMessageSize="2000")
     bodies = [f"g-{i}" if i % 4 != 1 else "x" * 3000 + f"-{i}" for i in range(12)]
@@ -610,14 +632,18 @@ def test_P14_from_queue_to_queue_only_the_fault_of_a_message_parks_it(daemon, re
     relay.wait_for("active")
     relay.stop()
     found = {message.body[-2:].strip("-"): message.attributes["Relay.Error"] for message in parked(daemon)}
-    assert sorted(found) == ["1", "5", "9"] and all("InvalidParameterValue" in reason for reason in found.values()), found
+    assert sorted(found) == ["1", "5",
+                             "9"] and all("InvalidParameterValue" in reason for reason in found.values()), found
 
 
 # Answers that speak of rights, of the way to the server, or of nothing that anybody knows.
 NOT_OF_THE_ROW = {
     "no right": (403, b'{"__type": "com.amazon.coral.service#AccessDeniedException", "message": "Access is denied."}'),
-    "a wrong key": (403, b'{"__type": "com.amazon.coral.service#InvalidSignatureException", "message": "The signature is wrong."}'),
-    "an older server": (400, b'{"__type": "com.amazon.coral.service#UnknownOperationException", "message": "The action is not known."}'),
+    "a wrong key": (
+        403, b'{"__type": "com.amazon.coral.service#InvalidSignatureException", "message": "The signature is wrong."}'),
+    "an older server": (
+        400,
+        b'{"__type": "com.amazon.coral.service#UnknownOperationException", "message": "The action is not known."}'),
     "too busy": (400, b'{"__type": "com.amazonaws.sqs#OverLimit", "message": "Too much."}'),
     "a proxy": (404, b"<html>there is nothing here</html>"),
     "200 that is none": (200, b"{}"),
@@ -637,7 +663,8 @@ def test_P14_what_is_not_of_a_message_blocks_the_queue_and_parks_none(daemon, re
     relay = relays("queue:from", "queue:to", "--endpoint", http_proxy.endpoint)
     relay.wait_for("blocked")
     wait_until(lambda: len(http_proxy.answered) >= 4, what="some tries")
-    assert count_messages(daemon, "from") == 30 and count_messages(daemon, "to") == 0 and count_messages(daemon, "relay-parked") == 0
+    assert (count_messages(daemon, "from") == 30 and count_messages(daemon, "to") == 0
+            and count_messages(daemon, "relay-parked") == 0)
     http_proxy.answer = None
     check_once(drain(daemon, "to", 30), bodies)
     wait_until_drained(daemon, "from")
@@ -646,12 +673,14 @@ def test_P14_what_is_not_of_a_message_blocks_the_queue_and_parks_none(daemon, re
 
 
 def test_R12_a_queue_reaches_an_sqs_endpoint(daemon, relays):
-    """A FIFO queue behind an SQS endpoint knows the ids of five minutes: what is sent again behind a kill is not there twice."""
+    """A FIFO queue behind an SQS endpoint knows the ids of five minutes: what is sent again behind a kill is not there
+    twice."""
     make_queue(daemon, "from.fifo", ContentBasedDeduplication="true")
     make_queue(daemon, "to.fifo")
     ids = {}
     for i in range(scaled(200, least=40)):
-        ids[f"{i % 4}-{i}"] = send(daemon, "from.fifo", f"{i % 4}-{i}", MessageGroupId=str(i % 4), MessageDeduplicationId=str(i))
+        ids[f"{i % 4}-{i}"] = send(
+            daemon, "from.fifo", f"{i % 4}-{i}", MessageGroupId=str(i % 4), MessageDeduplicationId=str(i))
     relay = relays("queue:from.fifo", f"sqs:{daemon.endpoint}/000000000000/to.fifo", "--lease", 2,
                    AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b", AWS_REGION="us-east-1")
     wait_until(lambda: count_messages(daemon, "to.fifo") >= len(ids) // 4, what="some that arrived")
@@ -664,11 +693,12 @@ def test_R12_a_queue_reaches_an_sqs_endpoint(daemon, relays):
     assert {message.body: message.uid for message in messages} == ids
 
 
-# --- what is parked, and somebody who decides --------------------------------------------------------------------------------------------
+# --- what is parked, and somebody who decides -------------------------------------------------------------------------
 
 
 def test_R58_what_was_parked_is_sent_again_under_its_key_or_dropped(daemon, receiver):
-    """A relay of the daemon's own lists what was refused; `send` delivers it under the same key behind the others, `drop` lets it go."""
+    """A relay of the daemon's own lists what was refused; `send` delivers it under the same key behind the others,
+    `drop` lets it go."""
     is_mended = threading.Event()
     receiver.answer = lambda hit: 200 if is_mended.is_set() or hit.body.startswith(b"ok") else 422
     make_queue(daemon, "hooks.fifo", ContentBasedDeduplication="true")
@@ -696,7 +726,7 @@ def test_R58_what_was_parked_is_sent_again_under_its_key_or_dropped(daemon, rece
     assert receiver.bodies()[-1] == "bad-1" and count_messages(daemon, "hook-parked") == 0
 
 
-# --- rows of a database ----------------------------------------------------------------------------------------------------------------
+# --- rows of a database -----------------------------------------------------------------------------------------------
 
 
 class Writer(Background):
@@ -721,7 +751,8 @@ class Writer(Background):
     def write(self, connection, number):
         group = f"g{number % self.groups}"
         with connection.cursor() as cursor:
-            cursor.execute("INSERT INTO truth SELECT tally.send('hook', %s, %s), %s, %s", (f"{group}-{number}", group, group, number))
+            cursor.execute("INSERT INTO truth SELECT tally.send('hook', %s, %s), %s, %s",
+                           (f"{group}-{number}", group, group, number))
         if number % 7 == 0:
             connection.rollback()
         else:
@@ -732,7 +763,8 @@ class Writer(Background):
 
 
 def run_application(outbox, relays, receiver, *options):
-    """Rows are written and carried by two relays, of which the one that works is killed; returns the uids that were committed."""
+    """Rows are written and carried by two relays, of which the one that works is killed; returns the uids that were
+    committed."""
     running = [relays(outbox.uri, receiver.url, "--lease", 1, *options, name=f"r{i}") for i in range(2)]
     chance = random.Random(5)
     with Writer(outbox) as writer:
@@ -784,7 +816,8 @@ def test_R11_rows_reach_a_web_hook_that_knows_keys_once_and_in_order(outbox, rel
 
 
 def test_R12_rows_reach_a_web_hook_at_most_once_or_are_listed(outbox, relays, receiver):
-    """The same at most once: never two requests for a row, and what was not answered for is parked, as in doubt if nothing is known."""
+    """The same at most once: never two requests for a row, and what was not answered for is parked, as in doubt if
+    nothing is known."""
     receiver.answer = unreliable(4)
     uids = run_application(outbox, relays, receiver, "--mode", "at-most-once")
     counts = receiver.counts()

@@ -1,4 +1,5 @@
-"""Relays with PostgreSQL as the source. The application writes with psycopg2; what arrives in Tally's queues is counted here.
+"""Relays with PostgreSQL as the source. The application writes with psycopg2; what arrives in Tally's queues is counted
+here.
 
 The ids are those of docs/invariants-relays.md. Takeovers, time-outs and dead lines stand in test_relay_takeover.py."""
 
@@ -31,8 +32,8 @@ COUNTS_MEMORY = not WRAPPER and not {"asan", "tsan"} & set(BIN.parts)
 
 @pytest.fixture(scope="module", autouse=True)
 def overtaken(server, tmp_path_factory):
-    """An outbox with a row whose id is below all that has settled: (daemon, outbox, relay). It is there before the first test begins, so that
-    the one at the end, which is about the scan of each minute, need not wait for it."""
+    """An outbox with a row whose id is below all that has settled: (daemon, outbox, relay). It is there before the
+    first test begins, so that the one at the end, which is about the scan of each minute, need not wait for it."""
     daemon = Daemon(tmp_path_factory.mktemp("overtaken")).start()
     outbox = Outbox(server)
     relay = Relay(daemon.endpoint, outbox.uri, "queue", "--lease", 5).start()
@@ -42,7 +43,8 @@ def overtaken(server, tmp_path_factory):
         outbox.sql("SELECT setval('tally.outbox_id_seq', 100)")
         settle(outbox)
         outbox.wait_until_empty()
-        outbox.sql("INSERT INTO tally.outbox (id, queue, body) OVERRIDING SYSTEM VALUE VALUES (7, 'orders', 'overtaken')")
+        outbox.sql(
+            "INSERT INTO tally.outbox (id, queue, body) OVERRIDING SYSTEM VALUE VALUES (7, 'orders', 'overtaken')")
         yield daemon, outbox, relay
     finally:
         relay.kill9()
@@ -66,10 +68,11 @@ def settle(outbox, seconds=2.5):
     return sent
 
 
-# --- the order of commits ----------------------------------------------------------------------------------------------
+# --- the order of commits ---------------------------------------------------------------------------------------------
 
 
-def test_R01_R02_a_row_that_commits_late_is_late_and_still_before_what_was_written_after_it(daemon, relays, outbox, queue, fifo):
+def test_R01_R02_a_row_that_commits_late_is_late_and_still_before_what_was_written_after_it(
+        daemon, relays, outbox, queue, fifo):
     relay = start(relays, outbox)
     with contextlib.closing(outbox.begin()) as late:
         late.cursor().execute("SELECT tally.send('orders.fifo', 'key-1', 'key')")  # draws the lower id
@@ -124,17 +127,18 @@ def test_R03_ids_that_were_rolled_back_hold_nothing_up(daemon, relays, outbox, q
 
 
 def reads(outbox):
-    """What was read of the outbox so far: entries of its index, scans of that, blocks of both, and scans of the whole table."""
+    """What was read of the outbox so far: entries of its index, scans of that, blocks of both, and scans of the whole
+    table."""
     time.sleep(1.3 * PATIENCE)  # statistics come about a second late
     return outbox.sql(
-        "SELECT s.idx_tup_read, s.idx_scan, b.idx_blks_hit + b.idx_blks_read + b.heap_blks_hit + b.heap_blks_read, t.seq_scan"
-        "  FROM pg_stat_user_indexes s JOIN pg_stat_user_tables t USING (relid) JOIN pg_statio_user_tables b USING (relid)"
-        " WHERE s.indexrelname = 'outbox_pkey'")[0]
+        "SELECT s.idx_tup_read, s.idx_scan, b.idx_blks_hit + b.idx_blks_read + b.heap_blks_hit + b.heap_blks_read, "
+        "t.seq_scan  FROM pg_stat_user_indexes s JOIN pg_stat_user_tables t USING (relid) JOIN pg_statio_user_tables b "
+        "USING (relid) WHERE s.indexrelname = 'outbox_pkey'")[0]
 
 
 def test_R04_a_transaction_that_stays_open_holds_up_neither_rows_nor_memory(daemon, relays, outbox, queue, fifo):
-    """What is compared is not time but how much of the index is read for each row, which a busy machine doesn't change. And its row
-    comes from between all that is passed over, before the one of its group that was written behind it."""
+    """What is compared is not time but how much of the index is read for each row, which a busy machine doesn't change.
+    And its row comes from between all that is passed over, before the one of its group that was written behind it."""
     relay = start(relays, outbox)
     count = scaled(200_000, least=20_000) // 4
 
@@ -155,8 +159,10 @@ def test_R04_a_transaction_that_stays_open_holds_up_neither_rows_nor_memory(daem
         first, size = entries_per_row(1), memory()
         entries_per_row(2)
         last = entries_per_row(3)
-        # Once a minute everything is read, which is a few more for each row; without what is gone it were more than a hundred.
-        assert last < 2 * max(alone, first) + 10, f"{alone} entries for a row, beside an open transaction {first} and then {last}"
+        # Once a minute everything is read, which is a few more for each row; without what is gone it were more than a
+        # hundred.
+        assert last < 2 * max(alone, first) + 10, (
+            f"{alone} entries for a row, beside an open transaction {first} and then {last}")
         assert memory() < size + 16 * 1024 * 1024 or not COUNTS_MEMORY
         late.commit()
     outbox.send(fifo, "key-1", "key")
@@ -182,7 +188,8 @@ def test_R06_ids_that_carry_no_order_are_refused_and_a_chosen_one_is_not_lost(da
     outbox.sql("ALTER TABLE tally.outbox ALTER id SET CACHE 10")
     relay = relays(outbox.uri, "queue", "--lease", 1)
     assert "CACHE 10" in relay.wait_for("failed")
-    outbox.sql("ALTER TABLE tally.outbox ALTER id SET CACHE 1; ALTER TABLE tally.outbox ALTER id SET GENERATED BY DEFAULT")
+    outbox.sql(
+        "ALTER TABLE tally.outbox ALTER id SET CACHE 1; ALTER TABLE tally.outbox ALTER id SET GENERATED BY DEFAULT")
     wait_until(lambda: "GENERATED ALWAYS" in relay.state, what="the next reason")
     outbox.sql("ALTER TABLE tally.outbox ALTER id SET GENERATED ALWAYS")
     relay.wait_for("active")
@@ -198,16 +205,19 @@ def test_R06_ids_that_carry_no_order_are_refused_and_a_chosen_one_is_not_lost(da
 
 
 def test_R06_the_table_refuses_an_id_that_somebody_chose(outbox, queue):
-    for statement in ("INSERT INTO tally.outbox (id, queue, body) VALUES (7, 'orders', 'chosen')",
-                      "INSERT INTO tally.outbox (id, queue, body) VALUES (nextval('tally.outbox_id_seq'), 'orders', 'drawn')",
-                      "UPDATE tally.outbox SET id = 7"):
+    for statement in (
+            "INSERT INTO tally.outbox (id, queue, body) VALUES (7, 'orders', 'chosen')",
+            "INSERT INTO tally.outbox (id, queue, body) VALUES (nextval('tally.outbox_id_seq'), 'orders', 'drawn')",
+            "UPDATE tally.outbox SET id = 7"):
         with pytest.raises(psycopg2.errors.GeneratedAlways):
             outbox.sql(statement)
     assert outbox.count() == 0
 
 
-@pytest.mark.parametrize("wrong, right", [("INCREMENT BY 2", "INCREMENT BY 1"), ("INCREMENT BY -1", "INCREMENT BY 1"), ("CYCLE", "NO CYCLE")])
-def test_R06_a_sequence_that_does_not_count_one_by_one_is_refused_at_the_start(daemon, relays, outbox, queue, wrong, right):
+@pytest.mark.parametrize("wrong, right", [("INCREMENT BY 2", "INCREMENT BY 1"), ("INCREMENT BY -1", "INCREMENT BY 1"),
+                                          ("CYCLE", "NO CYCLE")])
+def test_R06_a_sequence_that_does_not_count_one_by_one_is_refused_at_the_start(
+        daemon, relays, outbox, queue, wrong, right):
     outbox.sql(f"ALTER TABLE tally.outbox ALTER id SET {wrong}")
     outbox.send(queue, "waits")
     relay = relays(outbox.uri, "queue", "--lease", 1)
@@ -278,10 +288,12 @@ def test_R08_rows_of_many_writers_that_commit_and_roll_back_in_any_order_all_arr
 HIGH, WRITERS, LOWEST, SCAN = b"rows_7\0", b"rows_8\0", b"rows_9\0", b"rows_0\0"
 
 
-def test_R08_a_row_that_commits_between_two_looks_of_the_relay_keeps_its_place(daemon, relays, outbox, queue, fifo, proxy):
+def test_R08_a_row_that_commits_between_two_looks_of_the_relay_keeps_its_place(
+        daemon, relays, outbox, queue, fifo, proxy):
     """A's id is drawn before a look or during it, a higher id becomes visible, and A commits during it or after."""
     relays(proxy.uri(outbox.uri), "queue", "--lease", 5).wait_for("active")
-    cases = [(look, begins_before, ends_within) for look, begins_before in ((HIGH, False), (WRITERS, True), (LOWEST, False), (SCAN, True))
+    cases = [(look, begins_before, ends_within)
+             for look, begins_before in ((HIGH, False), (WRITERS, True), (LOWEST, False), (SCAN, True))
              for ends_within in (True, False)]
     for number, (look, begins_before, ends_within) in enumerate(cases):
         with contextlib.closing(outbox.begin()) as late:
@@ -333,10 +345,11 @@ def test_R09_a_large_transaction_arrives_once_and_in_order_over_crashes(daemon, 
     check_order(arrived)
 
 
-# --- answers that are lost ----------------------------------------------------------------------------------------------
+# --- answers that are lost --------------------------------------------------------------------------------------------
 
 
-def test_R13_rows_whose_delete_was_committed_without_an_answer_are_deleted_once_more(daemon, relays, outbox, fifo, proxy):
+def test_R13_rows_whose_delete_was_committed_without_an_answer_are_deleted_once_more(
+        daemon, relays, outbox, fifo, proxy):
     relays(proxy.uri(outbox.uri), "queue", "--lease", 1).wait_for("active")
     for round in range(5):
         proxy.lose_answer_to(b"rows_1\0")  # the statement that deletes
@@ -363,7 +376,7 @@ def test_a_line_that_is_cut_again_and_again_loses_nothing(daemon, relays, outbox
     check_order(arrived)
 
 
-# --- a server that restarts ---------------------------------------------------------------------------------------------
+# --- a server that restarts -------------------------------------------------------------------------------------------
 
 
 def test_R49_a_server_that_restarts_or_crashes_is_found_again(daemon, relays, postgres, fifo):
@@ -386,7 +399,7 @@ def test_R49_a_server_that_restarts_or_crashes_is_found_again(daemon, relays, po
     check_order(arrived)
 
 
-# --- poolers ------------------------------------------------------------------------------------------------------------
+# --- poolers ----------------------------------------------------------------------------------------------------------
 
 
 def is_open(port):
@@ -407,7 +420,8 @@ def bouncer(server):
         folders.append(folder)
         (folder / "users").write_text('"tally" ""\n')
         (folder / "ini").write_text(
-            f"[databases]\n* = host=127.0.0.1 port={server.port}\n[pgbouncer]\nlisten_addr=127.0.0.1\nlisten_port={port}\n"
+            f"[databases]\n* = host=127.0.0.1 port={server.port}\n[pgbouncer]\nlisten_addr=127.0.0.1\n"
+            f"listen_port={port}\n"
             f"unix_socket_dir=\nauth_type=trust\nauth_file={folder}/users\npool_mode={mode}\nlogfile={folder}/log\n"
             f"ignore_startup_parameters=extra_float_digits\nmax_client_conn=100\ndefault_pool_size=20\n")
         command = [program, str(folder / "ini")]
@@ -415,7 +429,8 @@ def bouncer(server):
             for path in (folder, *folder.iterdir()):
                 shutil.chown(path, "postgres", "postgres")
             command = ["runuser", "-u", "postgres", "--", *command]
-        started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        started.append(
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         wait_until(lambda: is_open(port), what="PgBouncer")
         return port
 
@@ -474,7 +489,7 @@ def test_R25_a_pooler_in_session_mode_is_as_none(daemon, relays, outbox, queue, 
     check_once(drain(daemon, queue, 200), outbox.bodies(200))
 
 
-# --- what it costs, and what it refuses ---------------------------------------------------------------------------------
+# --- what it costs, and what it refuses -------------------------------------------------------------------------------
 
 
 def test_R42_dead_rows_that_can_not_be_removed_do_not_make_the_scan_slower(daemon, relays, outbox, queue):
@@ -510,7 +525,8 @@ def test_a_few_large_rows_are_not_read_all_at_once(daemon, relays, outbox, fifo)
     relay = start(relays, outbox)
     body = "x" * 1_000_000
     relay.freeze()
-    outbox.sql("INSERT INTO tally.outbox (queue, group_id, body) SELECT 'orders.fifo', 'g', %s || '-' || n FROM generate_series(1, 150) n", body)
+    outbox.sql("INSERT INTO tally.outbox (queue, group_id, body) SELECT 'orders.fifo', 'g', "
+               "%s || '-' || n FROM generate_series(1, 150) n", body)
     relay.thaw()
     outbox.wait_until_empty(60)
     peak = status_bytes(relay, "VmHWM") // 1024
@@ -518,15 +534,19 @@ def test_a_few_large_rows_are_not_read_all_at_once(daemon, relays, outbox, fifo)
     assert [message.body[1_000_000:] for message in drain(daemon, fifo, 150, 60)] == [f"-{n}" for n in range(1, 151)]
 
 
-def test_R51_who_lacks_rights_or_tables_says_what_to_do_and_works_as_soon_as_it_is_done(daemon, relays, outbox, queue, server):
+def test_R51_who_lacks_rights_or_tables_says_what_to_do_and_works_as_soon_as_it_is_done(
+        daemon, relays, outbox, queue, server):
     role = f"role_{outbox.name}"
-    outbox.sql(f"CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA tally TO {role}; GRANT EXECUTE ON FUNCTION tally.send TO {role}")
+    outbox.sql(f"CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA tally TO {role}; "
+               f"GRANT EXECUTE ON FUNCTION tally.send TO {role}")
     candidate = relays(outbox.uri.replace("tally@", f"{role}@"), "queue", "--lease", 1, name="web")
-    assert f"lacks rights. As the owner of the schema: GRANT SELECT ON tally.version TO {role}; GRANT SELECT, INSERT, DELETE ON tally.outbox" in candidate.wait_for("failed")
+    assert (f"lacks rights. As the owner of the schema: GRANT SELECT ON tally.version TO {role}; GRANT SELECT, INSERT, "
+            "DELETE ON tally.outbox" in candidate.wait_for("failed"))
     outbox.send(queue, "waits")
-    outbox.sql(f"GRANT SELECT, INSERT, UPDATE, DELETE ON tally.outbox, tally.dead, tally.lease, tally.beat, tally.intent TO {role};"
-               f"GRANT SELECT ON tally.version TO {role}")
-    wait_until(lambda: candidate.state.endswith(f": GRANT SELECT ON SEQUENCE tally.outbox_id_seq TO {role}"), what="the right that is left")
+    outbox.sql("GRANT SELECT, INSERT, UPDATE, DELETE ON tally.outbox, tally.dead, tally.lease, tally.beat, "
+               f"tally.intent TO {role};GRANT SELECT ON tally.version TO {role}")
+    wait_until(lambda: candidate.state.endswith(f": GRANT SELECT ON SEQUENCE tally.outbox_id_seq TO {role}"),
+               what="the right that is left")
     outbox.sql(f"GRANT SELECT ON SEQUENCE tally.outbox_id_seq TO {role}")
     candidate.wait_for("active")
     check_once(drain(daemon, queue, 1), ["waits"])
@@ -555,8 +575,8 @@ def test_the_server_keeps_no_complaints_of_relays_that_wait(relays, outbox, serv
 
 
 def test_R46_the_source_at_its_own_border(server, outbox):
-    """Requests of an earlier owner, repeats, bounds of a scan, intents and parked rows: tests/unit/relay_source_postgres_test.c, which
-    needs a server."""
+    """Requests of an earlier owner, repeats, bounds of a scan, intents and parked rows:
+    tests/unit/relay_source_postgres_test.c, which needs a server."""
     builds = (BIN.parent, BIN.parent / "release")  # that of a sanitizer, or of what is installed in build/bin
     found = [build / "tests" / "unit" / "relay_source_postgres_test" for build in builds]
     program = next((path for path in found if path.exists()), None)

@@ -1,5 +1,5 @@
-"""Relays from PostgreSQL to a Tally queue: what is published once, in which order, and what waits where. The scenarios' ids are those of
-docs/invariants-relays.md. Whatever is counted here is counted from what arrived."""
+"""Relays from PostgreSQL to a Tally queue: what is published once, in which order, and what waits where. The scenarios'
+ids are those of docs/invariants-relays.md. Whatever is counted here is counted from what arrived."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ def make_queues(daemon, *names):
         make_queue(daemon, name)
 
 
-# --- what a row becomes ------------------------------------------------------------------------------------------------
+# --- what a row becomes -----------------------------------------------------------------------------------------------
 
 
 def test_rows_arrive_once_and_leave_the_outbox(daemon, outbox, relays):
@@ -77,7 +77,8 @@ def test_an_ack_deletes_the_message_and_a_stale_one_does_nothing(daemon, outbox,
     daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "in", "MessageBody": "x"})
     handles = []
     for _ in range(2):
-        reply = daemon.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "in", "VisibilityTimeout": 0, "WaitTimeSeconds": 5})[1]
+        reply = daemon.call("AmazonSQS.ReceiveMessage",
+                            {"QueueUrl": "in", "VisibilityTimeout": 0, "WaitTimeSeconds": 5})[1]
         handles.append(reply["Messages"][0]["ReceiptHandle"])
     outbox.sql("SELECT tally.ack(%s)", handles[0])
     outbox.wait_until_empty()
@@ -94,7 +95,8 @@ def test_R45_a_backlog_of_large_rows_is_split(daemon_factory, outbox):
 
     daemon = daemon_factory("--body-max", "1MiB").start()
     make_queues(daemon, "q")
-    outbox.sql("INSERT INTO tally.outbox (queue, body) SELECT 'q', repeat('\"', 100000) || i FROM generate_series(1, 40) i")
+    outbox.sql(
+        "INSERT INTO tally.outbox (queue, body) SELECT 'q', repeat('\"', 100000) || i FROM generate_series(1, 40) i")
     outbox.sql("INSERT INTO tally.outbox (queue, body) VALUES ('q', repeat('\"', 1000000)), ('q', 'small')")
     relay = Relay(daemon.endpoint, outbox.uri, "queue").start()
     messages = drain(daemon, "q", 41)
@@ -105,7 +107,7 @@ def test_R45_a_backlog_of_large_rows_is_split(daemon_factory, outbox):
     relay.stop()
 
 
-# --- answers that are lost ------------------------------------------------------------------------------------------------
+# --- answers that are lost --------------------------------------------------------------------------------------------
 
 
 def test_R11_a_relay_that_dies_before_it_deletes_leaves_no_second_copy(daemon, outbox, relays):
@@ -134,7 +136,8 @@ def test_R12_a_batch_whose_answer_nobody_heard_is_stored_once(daemon, outbox, re
     http_proxy.lose("Tally.Publish", 1000)
     bodies = outbox.fill("q", 500, groups=0)
     wait_until(lambda: len(http_proxy.published()) >= 2, what="a repeat")
-    assert all(body["Rows"] == http_proxy.published()[0]["Rows"] and body["Batch"] == 1 for body in http_proxy.published())
+    assert all(body["Rows"] == http_proxy.published()[0]["Rows"] and body["Batch"] == 1
+               for body in http_proxy.published())
     relay.kill9()
     http_proxy.lost = {}
     relays(outbox.uri, "queue", "--lease", 1, "--endpoint", http_proxy.endpoint, name="second")
@@ -178,7 +181,8 @@ def test_R53_a_publish_that_comes_after_the_next_batch_is_refused(daemon, outbox
 
 
 def test_R14_nothing_is_confirmed_before_it_has_left(daemon, outbox, relays, http_proxy):
-    """No batch leaves while the answer to the last one is awaited, and what a batch confirms is not in the outbox any more."""
+    """No batch leaves while the answer to the last one is awaited, and what a batch confirms is not in the outbox any
+    more."""
     make_queues(daemon, "q")
     ids_of, faults = {}, []
     connection = outbox.connect()
@@ -225,7 +229,7 @@ def test_relays_that_are_killed_again_and_again_lose_and_repeat_nothing(daemon, 
     check_order(messages)
 
 
-# --- outages --------------------------------------------------------------------------------------------------------------
+# --- outages ----------------------------------------------------------------------------------------------------------
 
 
 def test_R19_a_sink_that_was_down_gets_everything_and_no_stampede(daemon, outbox, relays, http_proxy):
@@ -316,7 +320,8 @@ def test_P5_who_opens_the_sink_and_is_no_tally_is_not_taken_for_one(daemon, outb
 
 
 def test_R52_a_sink_that_restarts_without_its_queue_gets_no_row_deleted(daemon, outbox, relays):
-    """It comes back with nothing in its folder: neither the queue nor what it knew of the outbox. Rows wait, and the state says why."""
+    """It comes back with nothing in its folder: neither the queue nor what it knew of the outbox. Rows wait, and the
+    state says why."""
     make_queues(daemon, "q.fifo")
     bodies = outbox.fill("q.fifo", 500, groups=5)
     relay = relays(outbox.uri, "queue", "--lease", 1)
@@ -326,7 +331,8 @@ def test_R52_a_sink_that_restarts_without_its_queue_gets_no_row_deleted(daemon, 
     shutil.rmtree(daemon.data)
     daemon.start()
     bodies = outbox.fill("q.fifo", 500, groups=5, first=500)
-    wait_until(lambda: "all that goes to queue q.fifo" in relay.state and "NonExistentQueue" in relay.state, what="the alarm")
+    wait_until(lambda: "all that goes to queue q.fifo" in relay.state and "NonExistentQueue" in relay.state,
+               what="the alarm")
     assert outbox.count() == 500 and outbox.dead() == []
     make_queues(daemon, "q.fifo")
     messages = drain(daemon, "q.fifo", 500)
@@ -337,8 +343,8 @@ def test_R52_a_sink_that_restarts_without_its_queue_gets_no_row_deleted(daemon, 
 
 
 def test_R54_a_batch_out_of_turn_writes_nothing_of_another_queue_twice(daemon, outbox, relays, http_proxy):
-    """Batches of two queues are stored and answered as if they were out of turn, and others are answered so without being stored: the relay
-    begins anew, asks what is there, and each row of both queues is there once."""
+    """Batches of two queues are stored and answered as if they were out of turn, and others are answered so without
+    being stored: the relay begins anew, asks what is there, and each row of both queues is there once."""
     make_queues(daemon, "one.fifo", "two.fifo")
     out_of_turn = json.dumps({"__type": "com.tally#PublisherBatchOutOfOrder", "message": "a test wants it so"}).encode()
     count = [0]
@@ -372,7 +378,7 @@ def test_R54_a_batch_out_of_turn_writes_nothing_of_another_queue_twice(daemon, o
     assert outbox.dead() == []
 
 
-# --- order when something stays behind --------------------------------------------------------------------------------------
+# --- order when something stays behind --------------------------------------------------------------------------------
 
 
 def test_R20_what_waits_is_not_overtaken_by_its_group(daemon, outbox, relays):
@@ -465,7 +471,7 @@ def test_R58_a_parked_row_that_is_sent_again_comes_once_and_last(daemon, outbox,
     outbox.wait_until_empty()
 
 
-# --- other sources and copies ---------------------------------------------------------------------------------------------
+# --- other sources and copies -----------------------------------------------------------------------------------------
 
 
 def test_R28_a_relay_that_loses_its_lease_does_not_stop_another(daemon, outbox, other, relays):
@@ -475,7 +481,8 @@ def test_R28_a_relay_that_loses_its_lease_does_not_stop_another(daemon, outbox, 
     first.wait_for("active")
     second.wait_for("active")
     outbox.sql("UPDATE tally.lease SET epoch = epoch + 1, owner = gen_random_uuid()")
-    wait_until(lambda: "standby" in first.lines[first.lines.index("active, epoch 1"):], what="the end of the first term")
+    wait_until(lambda: "standby" in first.lines[first.lines.index("active, epoch 1"):],
+               what="the end of the first term")
     bodies = other.fill("q", 100, groups=0)
     check_once(drain(daemon, "q", 100), bodies)
     assert second.state == "active, epoch 1" and second.lines.count("active, epoch 1") == 1
@@ -483,15 +490,16 @@ def test_R28_a_relay_that_loses_its_lease_does_not_stop_another(daemon, outbox, 
 
 
 def test_R30_of_a_database_and_its_copy_the_queue_hears_one_at_a_time(daemon, outbox, other, relays):
-    """A copy brings rows along that are still in the original: they are delivered once, and leave both. What is written in the one or the
-    other later is lost in neither, and whom the queue does not hear says so."""
+    """A copy brings rows along that are still in the original: they are delivered once, and leave both. What is written
+    in the one or the other later is lost in neither, and whom the queue does not hear says so."""
     make_queues(daemon, "q")
     bodies = outbox.fill("q", 50, prefix="both-", groups=0)
     rows = outbox.sql("SELECT id, uid, queue, body FROM tally.outbox")
     identity, = outbox.sql("SELECT source_id FROM tally.lease")[0]
     other.sql("UPDATE tally.lease SET source_id = %s", identity)
     for row in rows:
-        other.sql("INSERT INTO tally.outbox (id, uid, queue, body) OVERRIDING SYSTEM VALUE VALUES (%s, %s, %s, %s)", *row)
+        other.sql(
+            "INSERT INTO tally.outbox (id, uid, queue, body) OVERRIDING SYSTEM VALUE VALUES (%s, %s, %s, %s)", *row)
     other.sql("SELECT setval('tally.outbox_id_seq', 50)")  # so that both give the same ids from now on
     first = relays(outbox.uri, "queue", "--lease", 1, name="first")
     first.wait_for("active")
@@ -500,7 +508,8 @@ def test_R30_of_a_database_and_its_copy_the_queue_hears_one_at_a_time(daemon, ou
     bodies += outbox.fill("q", 50, prefix="a-", groups=0) + other.fill("q", 50, prefix="b-", groups=0)
     alarm = "failed: fenced: the queue hears another owner of this outbox, of which this database knows nothing"
     for n in range(20):  # each has something to say, again and again
-        bodies += outbox.fill("q", 1, prefix="more-a-", first=n, groups=0) + other.fill("q", 1, prefix="more-b-", first=n, groups=0)
+        bodies += outbox.fill("q", 1, prefix="more-a-", first=n, groups=0) + other.fill(
+            "q", 1, prefix="more-b-", first=n, groups=0)
         if any(line.startswith(alarm) for line in first.lines + second.lines):
             break
         time.sleep(0.2)
@@ -520,9 +529,11 @@ def test_R36_a_row_that_a_failover_brings_back_is_known(daemon, outbox, relays):
     outbox.wait_until_empty()
     outbox.fill("q", 5, groups=0)
     outbox.wait_until_empty()
-    outbox.sql("INSERT INTO tally.outbox (id, uid, queue, body) OVERRIDING SYSTEM VALUE VALUES (1, %s, 'q', 'once')", uid)
+    outbox.sql(
+        "INSERT INTO tally.outbox (id, uid, queue, body) OVERRIDING SYSTEM VALUE VALUES (1, %s, 'q', 'once')", uid)
     # Below the settled floor. With the failover every connection ends, and behind that all rows are read.
-    outbox.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+    outbox.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
+               "pg_backend_pid()")
     outbox.wait_until_empty()
     check_once(drain(daemon, "q", 6), ["once"] + [str(i) for i in range(5)])
 

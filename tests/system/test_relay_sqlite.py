@@ -1,6 +1,6 @@
-"""An outbox in SQLite, the application being Python's own sqlite3: every committed row arrives once, rows that were rolled back never, and
-the order of each group is that of the commits, whatever is killed, stopped or restored. R… stand in docs/invariants-relays.md; where
-SQLite makes one of them look different, the test says what stands for what."""
+"""An outbox in SQLite, the application being Python's own sqlite3: every committed row arrives once, rows that were
+rolled back never, and the order of each group is that of the commits, whatever is killed, stopped or restored. R… stand
+in docs/invariants-relays.md; where SQLite makes one of them look different, the test says what stands for what."""
 
 import contextlib
 import itertools
@@ -32,8 +32,9 @@ def outbox(tmp_path, daemon):
 
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
 def test_R01_what_commits_is_delivered_and_what_rolls_back_never(daemon, relays, outbox, tmp_path, mode):
-    """R01 has two open transactions, of which the later one has the higher id and commits first. SQLite has one writer: the second
-    waits for the first, so here is shown that it does, and that neither the one that rolls back nor the wait is seen."""
+    """R01 has two open transactions, of which the later one has the higher id and commits first. SQLite has one writer:
+    the second waits for the first, so here is shown that it does, and that neither the one that rolls back nor the wait
+    is seen."""
     outbox = SqliteOutbox(tmp_path / f"{mode}.db", mode)
     relays(outbox.source, "queue", "--lease", 1).wait_for("active")
     first, second = outbox.connect(), outbox.connect()
@@ -64,8 +65,9 @@ def test_all_that_a_row_says_arrives(daemon, relays, outbox):
     ten = {f"a{number}": "x" for number in range(7)}
     with outbox.transaction() as db:
         [(uid,)] = db.execute(
-            "INSERT INTO tally_outbox(queue, group_id, dedup_id, attributes, body) VALUES ('orders.fifo', 'g', 'd', ?, ?) "
-            "RETURNING uid", (json.dumps({"colour": "grün", "size": 7, "raw": {"DataType": "Binary", "BinaryValue": "AAE="}, **ten}),
+            "INSERT INTO tally_outbox(queue, group_id, dedup_id, attributes, body) VALUES ('orders.fifo', 'g', 'd', ?, "
+            "?) RETURNING uid",
+            (json.dumps({"colour": "grün", "size": 7, "raw": {"DataType": "Binary", "BinaryValue": "AAE="}, **ten}),
                               "Grüße\n\U0001f600")).fetchall()
     [message] = drain(daemon, "orders.fifo", 1)
     assert message.body == "Grüße\n\U0001f600"
@@ -78,7 +80,8 @@ def test_all_that_a_row_says_arrives(daemon, relays, outbox):
 
 
 def test_C01_effect_and_ack_are_one_transaction(daemon, relays, outbox):
-    """A consumer that crashes before the ack gets the message again and finds the effect done; the ack is a row of the transaction."""
+    """A consumer that crashes before the ack gets the message again and finds the effect done; the ack is a row of the
+    transaction."""
     relays(outbox.source, "queue").wait_for("active")
     queue = Connection(daemon.port)
     sent = queue.ok("AmazonSQS.SendMessage", {"QueueUrl": "orders", "MessageBody": "pay"})["MessageId"]
@@ -98,7 +101,8 @@ def test_C01_effect_and_ack_are_one_transaction(daemon, relays, outbox):
         db.execute("INSERT INTO tally_outbox(kind, body) VALUES (1, ?)", (again["ReceiptHandle"],))
 
     def is_gone():
-        counts = queue.ok("AmazonSQS.GetQueueAttributes", {"QueueUrl": "orders", "AttributeNames": ["All"]})["Attributes"]
+        counts = (
+            queue.ok("AmazonSQS.GetQueueAttributes", {"QueueUrl": "orders", "AttributeNames": ["All"]})["Attributes"])
         return counts["ApproximateNumberOfMessagesNotVisible"] == counts["ApproximateNumberOfMessages"] == "0"
 
     wait_until(is_gone, what="the delete of the message")
@@ -123,7 +127,8 @@ def test_the_statements_of_the_documentation_work(outbox):
 
 def test_R43_R18_what_no_sink_takes_is_refused_at_once_and_a_bad_character_is_parked_alone(daemon, relays, outbox):
     for body, attributes in [(None, None), ("", None), ("x" * 1048577, None), (b"bytes", None), ("a\0b", None),
-                             ("x", "[]"), ("x", '{"a": ""}'), ("x", json.dumps({f"a{number}": number for number in range(11)}))]:
+                             ("x", "[]"), ("x", '{"a": ""}'),
+                             ("x", json.dumps({f"a{number}": number for number in range(11)}))]:
         with pytest.raises(sqlite3.IntegrityError), outbox.transaction() as db:
             db.execute("INSERT INTO effect VALUES ('with a bad row')")
             db.execute("INSERT INTO tally_outbox(queue, attributes, body) VALUES ('orders', ?, ?)", (attributes, body))
@@ -143,7 +148,8 @@ def test_R43_R18_what_no_sink_takes_is_refused_at_once_and_a_bad_character_is_pa
 
 
 def test_R11_acknowledged_but_not_deleted_is_not_delivered_twice(daemon, relays, outbox):
-    """The application holds the only write lock while the queue acknowledges, so the relay can't delete; then it is killed."""
+    """The application holds the only write lock while the queue acknowledges, so the relay can't delete; then it is
+    killed."""
     relay = relays(outbox.source, "queue", "--lease", 1)
     relay.wait_for("active")
     outbox.send(numbered("row", 50))
@@ -174,7 +180,8 @@ def test_R09_rows_of_one_large_transaction_arrive_once_and_in_order_over_crashes
 
 
 class Writers:
-    """Threads that write all the time, rows of a group each, in transactions of which some are long and some roll back."""
+    """Threads that write all the time, rows of a group each, in transactions of which some are long and some roll
+    back."""
 
     def __init__(self, outbox, groups):
         self.outbox = outbox
@@ -206,7 +213,8 @@ class Writers:
 
 
 def test_R26_a_standby_takes_over_at_once_whenever_the_owner_is_killed(daemon, relays, outbox):
-    """With a lease of 30 seconds nobody could wait for it: the kernel gives the dead owner's lock back. Writers go on all the time."""
+    """With a lease of 30 seconds nobody could wait for it: the kernel gives the dead owner's lock back. Writers go on
+    all the time."""
     active = relays(outbox.source, "queue", "--lease", 30, name="r0")
     active.wait_for("active")
     writers = Writers(outbox, 4)
@@ -295,8 +303,10 @@ def test_a_relay_that_is_stopped_is_followed_at_once(daemon, relays, outbox):
 
 
 def test_a_relay_of_the_daemon_goes_on_after_kill_9_and_lists_what_it_parked(daemon, outbox):
-    """Daemon, queues, relay and the end of the world in one process: its connections to SQLite and its locks end with it."""
-    arguments = {"RelayName": "shop", "Source": {"Type": "sqlite", "Connection": str(outbox.path)}, "Sink": {"Type": "queue"}}
+    """Daemon, queues, relay and the end of the world in one process: its connections to SQLite and its locks end with
+    it."""
+    arguments = {"RelayName": "shop", "Source": {"Type": "sqlite", "Connection": str(outbox.path)},
+                 "Sink": {"Type": "queue"}}
     assert daemon.call("Tally.CreateRelay", arguments)[0] == 200
     writers = Writers(outbox, 3)
     for _ in range(3):
@@ -311,7 +321,8 @@ def test_a_relay_of_the_daemon_goes_on_after_kill_9_and_lists_what_it_parked(dae
     messages = drain(daemon, "orders.fifo", len(committed), seconds=60)
     check_once(messages, committed)
     check_order(messages)
-    [doubt] = wait_until(lambda: daemon.call("Tally.ListDoubts", {"RelayName": "shop"})[1]["Doubts"], what="the parked row")
+    [doubt] = wait_until(lambda: daemon.call("Tally.ListDoubts", {"RelayName": "shop"})[1]["Doubts"],
+                         what="the parked row")
     assert doubt["IsInDoubt"] is False and doubt["QueueName"] == "orders.fifo"
     assert daemon.call("Tally.ResolveDoubt", {"RelayName": "shop", "Uid": doubt["Uid"], "Action": "drop"})[0] == 200
     wait_until(lambda: outbox.count("tally_dead") == 0, what="the end of the parked row")
@@ -322,7 +333,8 @@ def test_a_relay_of_the_daemon_goes_on_after_kill_9_and_lists_what_it_parked(dae
 
 
 def test_R04_a_long_transaction_deposes_nobody_and_holds_up_only_writes(daemon, relays, outbox):
-    """R04 has a transaction that stays open while others write; in SQLite nobody else can, so the relay must bear that it can't delete."""
+    """R04 has a transaction that stays open while others write; in SQLite nobody else can, so the relay must bear that
+    it can't delete."""
     relay = relays(outbox.source, "queue", "--lease", 1)
     relay.wait_for("active")
     relays(outbox.source, "queue", "--lease", 1, name="standby").wait_for("standby")
@@ -371,8 +383,10 @@ def test_R49_a_database_that_goes_and_comes_back_is_found_again(daemon, relays, 
     check_once(drain(daemon, "orders", 10), numbered("row", 10))
 
 
-def test_R36_R38_rows_of_a_restored_backup_are_known_and_others_of_their_ids_are_not_lost(daemon, relays, outbox, tmp_path):
-    """A backup stands for the failover to a replica that lags: deletes and an epoch are lost, and ids are given to other rows."""
+def test_R36_R38_rows_of_a_restored_backup_are_known_and_others_of_their_ids_are_not_lost(
+        daemon, relays, outbox, tmp_path):
+    """A backup stands for the failover to a replica that lags: deletes and an epoch are lost, and ids are given to
+    other rows."""
     outbox.send(numbered("old", 20))
     backup = tmp_path / "backup.db"
     with contextlib.closing(outbox.connect()) as db, contextlib.closing(sqlite3.connect(backup)) as copy:
@@ -392,7 +406,8 @@ def test_R36_R38_rows_of_a_restored_backup_are_known_and_others_of_their_ids_are
     check_once(messages, numbered("old", 20) + numbered("lost", 20) + numbered("new", 20))
 
 
-def test_R30_a_copy_beside_its_original_is_refused_until_it_has_an_identity_of_its_own(daemon, relays, outbox, tmp_path):
+def test_R30_a_copy_beside_its_original_is_refused_until_it_has_an_identity_of_its_own(
+        daemon, relays, outbox, tmp_path):
     original = relays(outbox.source, "queue", "--lease", 1, name="original")
     original.wait_for("active")
     outbox.send(["both"])
@@ -428,7 +443,8 @@ def test_what_does_not_fit_is_said_and_mended_while_it_runs(daemon, relays, outb
 
 
 def test_at_most_once_lists_what_may_have_arrived_when_its_owner_was_killed(relays, outbox, receiver):
-    """What is about to be sent stands in tally_intent before it leaves; the next owner finds it there and does not guess."""
+    """What is about to be sent stands in tally_intent before it leaves; the next owner finds it there and does not
+    guess."""
     may_answer = threading.Event()
     may_answer.set()
     receiver.answer = lambda hit: may_answer.wait(30) and 204
@@ -451,9 +467,9 @@ def test_at_most_once_lists_what_may_have_arrived_when_its_owner_was_killed(rela
 
 @pytest.mark.parametrize("answer", [200, 422])
 def test_R46_an_owner_that_outlived_its_lease_deletes_parks_and_notes_nothing(relays, outbox, receiver, answer):
-    """The first owner is stopped between its request and its answer, another one takes over and is at the same rows when the first goes on:
-    with an answer that would make it delete them, or park them, and with rows behind them that it would note. All stands as the new owner
-    left it."""
+    """The first owner is stopped between its request and its answer, another one takes over and is at the same rows
+    when the first goes on: with an answer that would make it delete them, or park them, and with rows behind them that
+    it would note. All stands as the new owner left it."""
     is_over = threading.Event()
 
     is_frozen = threading.Event()
@@ -483,7 +499,8 @@ def test_R46_an_owner_that_outlived_its_lease_deletes_parks_and_notes_nothing(re
     wait_until(lambda: len(receiver.hits) == 7, what="the row behind")
 
     def everything():
-        return [outbox.ask(f"SELECT * FROM {table} ORDER BY 1, 2") for table in ("tally_outbox", "tally_intent", "tally_lease", "tally_dead")]
+        return [outbox.ask(f"SELECT * FROM {table} ORDER BY 1, 2")
+                for table in ("tally_outbox", "tally_intent", "tally_lease", "tally_dead")]
 
     before = everything()
     assert len(before[0]) == 4 and before[3] == []
@@ -495,4 +512,5 @@ def test_R46_an_owner_that_outlived_its_lease_deletes_parks_and_notes_nothing(re
     is_over.set()
     outbox.wait_until_empty()
     assert outbox.count("tally_dead") == 0 and first.epoch == 1
-    assert all(any(hit.answered == 200 for hit in receiver.hits[3:] if hit.body.decode() == body) for body in [*bodies, "behind"])
+    assert all(any(hit.answered == 200 for hit in receiver.hits[3:] if hit.body.decode() == body)
+               for body in [*bodies, "behind"])

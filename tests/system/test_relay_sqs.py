@@ -1,5 +1,5 @@
-"""Relays to SQS endpoints: another Tally, fauxqs, and one that misbehaves as the test wants. The letters and numbers in the names of the tests
-are those of the scenarios for relays. Duplicates and losses are counted by what arrived."""
+"""Relays to SQS endpoints: another Tally, fauxqs, and one that misbehaves as the test wants. The letters and numbers in
+the names of the tests are those of the scenarios for relays. Duplicates and losses are counted by what arrived."""
 
 import contextlib
 import itertools
@@ -100,7 +100,8 @@ def test_strict_order_goes_one_by_one(fake, outbox, relays):
     outbox.wait_until_empty()
     assert [entry["MessageBody"] for _, entry in fake.messages] == bodies
     assert all(len(request.entries) == 1 for request in fake.requests)
-    assert len({entry["MessageGroupId"] for entry in fake.stored("q.fifo")[6:]}) == 1, "the consumer has no order of them"
+    assert len({entry["MessageGroupId"] for entry in fake.stored("q.fifo")[6:]}) == 1, (
+        "the consumer has no order of them")
     relay.stop()
 
 
@@ -110,7 +111,8 @@ def test_signed_requests_with_credentials_of_the_environment(daemon_factory, tmp
     environment = {"AWS_ACCESS_KEY_ID": "key", "AWS_REGION": "eu-west-1"}
     outbox.send_all("q", ["1", "2"])
     with_a_wrong_one = relays(daemon.endpoint, AWS_SECRET_ACCESS_KEY="wrong", **environment)
-    assert "SignatureDoesNotMatch" in with_a_wrong_one.wait_for("blocked") or "InvalidSignature" in with_a_wrong_one.state
+    assert ("SignatureDoesNotMatch" in with_a_wrong_one.wait_for("blocked")
+            or "InvalidSignature" in with_a_wrong_one.state)
     assert outbox.dead() == [] and outbox.count() == 2
     with_a_wrong_one.stop()
     relay = relays(daemon.endpoint, AWS_SECRET_ACCESS_KEY="secret", **environment)
@@ -137,7 +139,8 @@ def receive_all(fauxqs, name):
 def test_R32_fauxqs_takes_all_of_them_once(tmp_path, outbox, relays):
     fauxqs = Fauxqs(tmp_path)
     try:
-        fauxqs.call("CreateQueue", {"QueueName": "q.fifo", "Attributes": {"FifoQueue": "true", "ContentBasedDeduplication": "true"}})
+        fauxqs.call("CreateQueue",
+                    {"QueueName": "q.fifo", "Attributes": {"FifoQueue": "true", "ContentBasedDeduplication": "true"}})
         fauxqs.call("CreateQueue", {"QueueName": "plain"})
         bodies = [f"{group}-{number}" for number in range(10) for group in "abc"]
         outbox.send_all("q.fifo", bodies, group_of, attributes={"n": 5})
@@ -182,7 +185,8 @@ def test_rows_with_a_deduplication_id_of_their_own_are_one_message(daemon, outbo
 
 @pytest.mark.parametrize("order", ["group", "strict"])
 def test_R33_no_request_holds_two_messages_of_one_group(fake, outbox, relays, order):
-    """Some entries fail, first ones of their request among them: were two of a group in it, the second would be stored before the first."""
+    """Some entries fail, first ones of their request among them: were two of a group in it, the second would be stored
+    before the first."""
     bodies = [f"{group}-{number}" for group in ("a", "b", "c") for number in range(12)]
     outbox.send_all("q.fifo", bodies, group_of)
     refused = {"a-3": 1, "b-0": 2, "c-11": 1}  # so many times
@@ -247,8 +251,8 @@ def check_once_entries(entries, bodies):
 
 def size_of(entry):
     """As SQS counts: the body, and of each attribute its name, its type and its value."""
-    return len(entry["MessageBody"].encode()) + sum(
-        len(name) + len(value["DataType"]) + len(value["StringValue"]) for name, value in entry["MessageAttributes"].items())
+    return len(entry["MessageBody"].encode()) + sum(len(name) + len(value["DataType"]) + len(value["StringValue"])
+                                                    for name, value in entry["MessageAttributes"].items())
 
 
 def test_R45_batches_are_below_ten_entries_and_a_mebibyte(fake, outbox, relays):
@@ -337,7 +341,8 @@ def test_R52_a_missing_queue_holds_back_only_its_own_rows(daemon, outbox, relays
     relay.stop()
 
 
-# What an endpoint may say of a row that it refuses: characters that no database and no message can keep, and one that is cut in its middle.
+# What an endpoint may say of a row that it refuses: characters that no database and no message can keep, and one that
+# is cut in its middle.
 STRANGE = {
     "controls": json.dumps("a\u0000b\u0001c\u001b[31md\u007f\u0085\ufffe\u00fc").encode(),
     "cut": json.dumps("x" + "\u20ac" * 300, ensure_ascii=False).encode(),
@@ -353,7 +358,8 @@ def refuse_in_these_words(fake, words):
         if not any(body.startswith("bad") for body in request.bodies):
             return None
         if b"\xff" in words:  # such an answer has no meaning but that of its header
-            return 400, b'{"__type": "InvalidMessageContents", "message": ' + words + b"}", {"x-amzn-query-error": "InvalidMessageContents;Sender"}
+            return 400, b'{"__type": "InvalidMessageContents", "message": ' + words + b"}", {
+                "x-amzn-query-error": "InvalidMessageContents;Sender"}
         _, body, headers = fake.store(request, {
             entry["Id"]: failed(entry, "InvalidMessageContents", True, json.loads(words))
             for entry in request.entries if entry["MessageBody"].startswith("bad")})
@@ -363,7 +369,8 @@ def refuse_in_these_words(fake, words):
 
 
 def source_of(kind, daemon, outbox, tmp_path):
-    """The spec of a source with the bodies bad-1, ok-2 and bad-3, and two functions: how many rows it has, and one more."""
+    """The spec of a source with the bodies bad-1, ok-2 and bad-3, and two functions: how many rows it has, and one
+    more."""
     if kind == "postgres":
         spec = {"Type": "postgres", "Connection": outbox.uri, "Table": outbox.schema}
         count, send = outbox.count, lambda body: outbox.send_all("q", [body])
@@ -384,7 +391,8 @@ def source_of(kind, daemon, outbox, tmp_path):
 @pytest.mark.parametrize("words", STRANGE)
 @pytest.mark.parametrize("kind", ["postgres", "sqlite", "queue"])
 def test_R43_what_an_endpoint_says_never_stops_an_outbox(daemon, fake, outbox, tmp_path, kind, words):
-    """The row is parked whatever the endpoint's reason is made of, the rows behind it go on, and what is shown of it is text."""
+    """The row is parked whatever the endpoint's reason is made of, the rows behind it go on, and what is shown of it is
+    text."""
     source, count, send = source_of(kind, daemon, outbox, tmp_path)
     refuse_in_these_words(fake, STRANGE[words])
     status, answer = daemon.call("Tally.CreateRelay", {"RelayName": "out", "Source": source, "Sink": {
@@ -392,7 +400,8 @@ def test_R43_what_an_endpoint_says_never_stops_an_outbox(daemon, fake, outbox, t
     assert status == 200, answer
     wait_until(lambda: count() == 0, what="an outbox that is empty")
     assert fake.bodies("q") == ["ok-2"]
-    wait_until(lambda: len(daemon.call("Tally.ListDoubts", {"RelayName": "out"})[1]["Doubts"]) == 2, what="both that were refused")
+    wait_until(lambda: len(daemon.call("Tally.ListDoubts", {"RelayName": "out"})[1]["Doubts"]) == 2,
+               what="both that were refused")
     assert all("InvalidMessageContents" in doubt["Error"] for doubt in plain(daemon, "ListDoubts")["Doubts"])
     assert all(line.isprintable() for line in daemon.error_text().splitlines())
     answer = b'{"__type": "QueueDoesNotExist", "message": ' + STRANGE[words] + b"}"
@@ -413,7 +422,8 @@ def plain(daemon, action):
 
 
 def test_R52_a_sink_that_restarts_without_its_queue_gets_no_row_deleted(daemon_factory, outbox, relays):
-    """The relay has delivered there; then the sink comes back with nothing in its folder. Rows wait, and the state says why."""
+    """The relay has delivered there; then the sink comes back with nothing in its folder. Rows wait, and the state says
+    why."""
     other = daemon_factory().start()
     make_queue(other, "q.fifo")
     outbox.send_all("q.fifo", numbered("a", 20), "a")
@@ -454,7 +464,8 @@ def misbehave(*answers):
 
 
 TROUBLE = {
-    "throttled": [error(400, "ThrottlingException"), error(403, "RequestThrottled"), error(429, "TooManyRequestsException")],
+    "throttled": [error(400, "ThrottlingException"), error(403, "RequestThrottled"),
+                  error(429, "TooManyRequestsException")],
     "retry-after": [error(503, "ServiceUnavailable", Retry_After=1)],
     "failing": [error(500, "InternalFailure")] * 5,
     "not SQS": [(502, ["a gateway"], {}), (200, ["no object"], {})],
@@ -521,7 +532,8 @@ def test_R44_a_request_that_hangs_is_given_up_within_the_lease(fake, outbox, rel
     release.set()
     assert fake.requests[1].at - fake.requests[0].at < 5 * PATIENCE
     assert fake.bodies("q.fifo") == ["a-1", "a-2"]
-    assert fake.requests[1].entries[0]["MessageDeduplicationId"] == fake.requests[0].entries[0]["MessageDeduplicationId"]
+    assert (fake.requests[1].entries[0]["MessageDeduplicationId"]
+            == fake.requests[0].entries[0]["MessageDeduplicationId"])
     relay.stop()
 
 
@@ -577,9 +589,10 @@ def ids_sent(http_proxy, first=0):
 
 @pytest.mark.parametrize("are_consumed", [False, True])
 @pytest.mark.parametrize("scope", ["queue", "messageGroup"])
-def test_R35_R34_a_row_in_doubt_is_sent_again_under_the_same_ids(daemon, http_proxy, outbox, relays, are_consumed, scope):
-    """The answers are lost, the relay is killed, and the next one sends again what the queue has, or had: consumed and deleted, it is
-    known all the same. That it was sent again is seen on the way."""
+def test_R35_R34_a_row_in_doubt_is_sent_again_under_the_same_ids(
+        daemon, http_proxy, outbox, relays, are_consumed, scope):
+    """The answers are lost, the relay is killed, and the next one sends again what the queue has, or had: consumed and
+    deleted, it is known all the same. That it was sent again is seen on the way."""
     make_queue(daemon, "q.fifo", DeduplicationScope=scope)  # of a group: with another group it would be another message
     bodies = [f"{group}-{number}" for number in range(4) for group in "abcde"]
     outbox.send_all("q.fifo", bodies, group_of)
@@ -603,7 +616,8 @@ def test_R35_R34_a_row_in_doubt_is_sent_again_under_the_same_ids(daemon, http_pr
 
 @pytest.mark.parametrize("is_stored", [False, True])
 def test_R14_a_later_request_that_is_answered_first_settles_none_but_its_own_rows(fake, outbox, relays, is_stored):
-    """Eight at once, of which the first gets no answer, whether its rows are stored or not; the relay is killed meanwhile."""
+    """Eight at once, of which the first gets no answer, whether its rows are stored or not; the relay is killed
+    meanwhile."""
     held, is_over = [], threading.Event()
 
     def hold_the_first(request):
@@ -624,7 +638,8 @@ def test_R14_a_later_request_that_is_answered_first_settles_none_but_its_own_row
     wait_until(lambda: outbox.count() == 10, what="that the others have left the outbox")
     relay.kill9()
     kept = [body for body, in outbox.sql("SELECT body FROM tally.outbox ORDER BY id")]
-    noted = [body for body, in outbox.sql("SELECT o.body FROM tally.intent i, unnest(i.uids) u(uid) JOIN tally.outbox o USING (uid)")]
+    noted = [body for body, in outbox.sql(
+        "SELECT o.body FROM tally.intent i, unnest(i.uids) u(uid) JOIN tally.outbox o USING (uid)")]
     assert sorted(kept) == sorted(noted) == sorted(held) and outbox.dead() == []
     fake.rules.clear()
     is_over.set()
@@ -635,10 +650,11 @@ def test_R14_a_later_request_that_is_answered_first_settles_none_but_its_own_row
 
 
 def test_an_intent_that_is_noted_without_an_answer_is_not_delivered_twice(daemon, proxy, outbox):
-    """The line to PostgreSQL ends behind the statement that lets the last rows go and notes the next ones: the relay must find out what
-    became of it."""
+    """The line to PostgreSQL ends behind the statement that lets the last rows go and notes the next ones: the relay
+    must find out what became of it."""
     make_queue(daemon, "q.fifo")
-    relay = Relay("http://127.0.0.1:9", proxy.uri(outbox.uri), f"sqs:{daemon.endpoint}", "--table", outbox.schema, "--lease", 1).start()
+    relay = Relay("http://127.0.0.1:9", proxy.uri(outbox.uri), f"sqs:{daemon.endpoint}", "--table", outbox.schema,
+                  "--lease", 1).start()
     try:
         relay.wait_for("active")
         bodies = []
@@ -660,8 +676,8 @@ def test_an_intent_that_is_noted_without_an_answer_is_not_delivered_twice(daemon
 
 @pytest.mark.skipif(not Fauxqs.is_available(), reason="fauxqs needs Node.js 20")
 def test_R35_fauxqs_suppresses_what_is_sent_again(tmp_path, outbox, relays):
-    """An SQS by somebody else, which remembers ids beyond the end of their messages: what it took is consumed and deleted before it comes
-    again."""
+    """An SQS by somebody else, which remembers ids beyond the end of their messages: what it took is consumed and
+    deleted before it comes again."""
     fauxqs = Fauxqs(tmp_path)
     http_proxy = HttpProxy(fauxqs.port)
     try:
@@ -700,7 +716,8 @@ def crash_at_fake(relays, fake, outbox, send, *options):
     return sent
 
 
-@pytest.mark.parametrize("queue, options", [("q.fifo", ("--doubts", "send")), ("plain", ()), ("plain", ("--doubts", "send"))])
+@pytest.mark.parametrize("queue, options",
+                         [("q.fifo", ("--doubts", "send")), ("plain", ()), ("plain", ("--doubts", "send"))])
 def test_R31_an_old_doubt_is_sent_again_with_a_mark(fake, outbox, relays, queue, options):
     uids = crash_at_fake(relays, fake, outbox, lambda: outbox.send_all(queue, ["1", "2"]), *options)
     outbox.age_intents(6)
@@ -715,7 +732,8 @@ def test_R31_an_old_doubt_is_sent_again_with_a_mark(fake, outbox, relays, queue,
     assert outbox.dead() == []
     outbox.wait_for_no_intent()
     if queue.endswith(".fifo"):  # P16: what is tried again has the ids of the first attempt
-        ids = [{(entry["MessageDeduplicationId"], entry["MessageGroupId"]) for entry in request.entries} for request in fake.requests]
+        ids = [{(entry["MessageDeduplicationId"], entry["MessageGroupId"]) for entry in request.entries}
+               for request in fake.requests]
         assert ids[0] <= set().union(*ids[1:])
     relay.stop()
 
@@ -743,16 +761,20 @@ def nothing_can_be_noted(outbox):
 
 
 def waits_for_its_intent(outbox):
-    return outbox.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database() AND query LIKE %s",
+    return outbox.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database() "
+                      "AND query LIKE %s",
                       f"%{outbox.schema}%intent%")
 
 
-def test_P17_R31_a_doubt_that_grows_old_while_the_next_intent_is_noted_is_not_sent_as_a_young_one(server, fake, outbox, relays):
-    """It was young enough when it was chosen; the database then holds up the intent of the row that is to go with it, which failed for certain
-    the last time and is noted anew. Of one outbox such rows are to be sent, with the mark, and of another to be parked."""
+def test_P17_R31_a_doubt_that_grows_old_while_the_next_intent_is_noted_is_not_sent_as_a_young_one(
+        server, fake, outbox, relays):
+    """It was young enough when it was chosen; the database then holds up the intent of the row that is to go with it,
+    which failed for certain the last time and is noted anew. Of one outbox such rows are to be sent, with the mark, and
+    of another to be parked."""
     other = Outbox(server, prefix="box")
     uid, = crash_at_fake(relays, fake, outbox, lambda: outbox.send_all("q.fifo", ["sent"]))
-    crash_at_fake(lambda *options: relays(*options, box=other), fake, other, lambda: other.send_all("q.fifo", ["parked"]))
+    crash_at_fake(lambda *options: relays(*options, box=other), fake, other,
+                  lambda: other.send_all("q.fifo", ["parked"]))
     seen = len(fake.requests)
     for box in (outbox, other):
         box.send_all("q.fifo", ["behind"])
@@ -760,11 +782,13 @@ def test_P17_R31_a_doubt_that_grows_old_while_the_next_intent_is_noted_is_not_se
     began = time.monotonic()
     is_well = threading.Event()
     fake.rules.insert(0, lambda _: None if is_well.is_set() else error(400, "ThrottlingException"))
-    running = [relays(fake.endpoint, "--lease", 20, "--doubts", "send"), relays(fake.endpoint, "--lease", 20, box=other)]
+    running = [relays(fake.endpoint, "--lease", 20, "--doubts", "send"),
+               relays(fake.endpoint, "--lease", 20, box=other)]
     for relay in running:
         relay.wait_for("blocked")  # it has chosen them once, and its statements are prepared
     with nothing_can_be_noted(outbox), nothing_can_be_noted(other):
-        wait_until(lambda: waits_for_its_intent(outbox) and waits_for_its_intent(other), what="intents that can't be noted")
+        wait_until(lambda: waits_for_its_intent(outbox) and waits_for_its_intent(other),
+                   what="intents that can't be noted")
         assert time.monotonic() - began < 6 * PATIENCE, "they were chosen too late: slower than the test allows for"
         seen = len(fake.requests)
         is_well.set()
@@ -772,7 +796,8 @@ def test_P17_R31_a_doubt_that_grows_old_while_the_next_intent_is_noted_is_not_se
     for box in (outbox, other):
         box.wait_until_empty()
     later = [entry for request in fake.requests[seen:] for entry in request.entries]
-    assert sorted((entry["MessageBody"], attribute(entry, MARK)) for entry in later if entry["MessageBody"] != "behind") == [("sent", "1")]
+    assert sorted((entry["MessageBody"], attribute(entry, MARK)) for entry in later
+                  if entry["MessageBody"] != "behind") == [("sent", "1")]
     assert [entry["MessageBody"] for entry in later].count("behind") == 2
     assert outbox.dead() == [] and [(body, is_doubted) for body, is_doubted, _ in other.dead()] == [("parked", True)]
     for relay in running:
@@ -780,13 +805,15 @@ def test_P17_R31_a_doubt_that_grows_old_while_the_next_intent_is_noted_is_not_se
 
 
 def test_R34_a_young_doubt_keeps_group_and_deduplication_id_and_has_no_mark(fake, outbox, relays):
-    crash_at_fake(relays, fake, outbox, lambda: outbox.send_all("q.fifo", ["g-1", "-2"], lambda body: body[:-2] or None))
+    crash_at_fake(relays, fake, outbox,
+                  lambda: outbox.send_all("q.fifo", ["g-1", "-2"], lambda body: body[:-2] or None))
     outbox.age_intents(4)
     relay = relays(fake.endpoint)
     outbox.wait_until_empty()
     first, again = fake.requests
     keys = ("MessageDeduplicationId", "MessageGroupId", "MessageBody", "MessageAttributes")
-    assert [[entry[key] for key in keys] for entry in first.entries] == [[entry[key] for key in keys] for entry in again.entries]
+    assert [[entry[key] for key in keys] for entry in first.entries] == [
+        [entry[key] for key in keys] for entry in again.entries]
     assert len(fake.stored("q.fifo")) == 2
     relay.stop()
 
@@ -805,7 +832,8 @@ def test_a_standard_queue_gets_nothing_twice_if_doubts_are_parked(fake, outbox, 
 
 
 def test_a_frozen_owner_sends_nothing_after_its_lease(daemon, http_proxy, outbox, relays):
-    """R21, as far as SQS allows: it has no fence, so what counts is that nothing leaves late, and nothing is overwritten."""
+    """R21, as far as SQS allows: it has no fence, so what counts is that nothing leaves late, and nothing is
+    overwritten."""
     make_queue(daemon, "q.fifo")
     first = relays(http_proxy.endpoint)
     first.wait_for("active")
@@ -845,7 +873,8 @@ def test_R47_two_relays_at_once_and_one_killed_on_the_way(daemon, outbox, relays
 
 
 def test_R12_relays_killed_again_and_again(daemon, outbox, relays):
-    """Whatever moment it hits, between the intent, the requests and the next intent: a FIFO queue has each row once, and in order."""
+    """Whatever moment it hits, between the intent, the requests and the next intent: a FIFO queue has each row once,
+    and in order."""
     make_queue(daemon, "q.fifo")
     bodies = [f"{group}-{number}" for number in range(60) for group in "abcdefghijkl"]
     outbox.send_all("q.fifo", bodies, group_of)
@@ -867,7 +896,8 @@ def test_R12_relays_killed_again_and_again(daemon, outbox, relays):
 
 
 class Flow(Background):
-    """An application that sends row after row, in groups, until the end of the block: .bodies is what it has committed."""
+    """An application that sends row after row, in groups, until the end of the block: .bodies is what it has
+    committed."""
 
     def __init__(self, send):
         super().__init__()
@@ -884,7 +914,8 @@ class Flow(Background):
 
 
 def kill_in_flight(daemon, relay, count_of_kills, moments):
-    """Kills the sink's tallyd again and again, each time when it has taken something since it began; and now and then the relay."""
+    """Kills the sink's tallyd again and again, each time when it has taken something since it began; and now and then
+    the relay."""
     for kill in range(count_of_kills):
         wait_until(lambda: any(queue_is_moving(daemon)), what="rows that arrive")
         time.sleep(next(moments))
@@ -907,14 +938,16 @@ def queue_is_moving(daemon):
 
 
 def check_what_arrived(daemon, queue, bodies):
-    """FIFO: each once, in the order of its group. Standard: each; a copy only of what may have been taken without an answer, and marked."""
+    """FIFO: each once, in the order of its group. Standard: each; a copy only of what may have been taken without an
+    answer, and marked."""
     messages = drain(daemon, queue, len(bodies))
     if queue.endswith(".fifo"):
         check_once(messages, bodies)
         check_order(messages)
         return
     assert {message.body for message in messages} == set(bodies)
-    for body, copies in itertools.groupby(sorted(messages, key=lambda message: message.body), lambda message: message.body):
+    for body, copies in itertools.groupby(
+            sorted(messages, key=lambda message: message.body), lambda message: message.body):
         copies = list(copies)
         assert len({message.uid for message in copies}) == 1
         assert sum(MARK not in message.attributes for message in copies) <= 1, f"{body} came twice without a mark"
@@ -923,8 +956,9 @@ def check_what_arrived(daemon, queue, bodies):
 
 @pytest.mark.parametrize("queue", ["q.fifo", "plain"])
 def test_R12_the_sinks_tallyd_is_killed_in_flight_again_and_again(daemon_factory, outbox, relays, queue):
-    """From PostgreSQL; the tallyd behind the SQS sink starts again on its folder, so it has what it had acknowledged, and the ids of five
-    minutes. A FIFO queue has each row once and in the order of its group, a standard queue has each."""
+    """From PostgreSQL; the tallyd behind the SQS sink starts again on its folder, so it has what it had acknowledged,
+    and the ids of five minutes. A FIFO queue has each row once and in the order of its group, a standard queue has
+    each."""
     other = daemon_factory().start()
     make_queue(other, queue)
     relay = relays(other.endpoint)

@@ -1,5 +1,6 @@
-"""Relays that stand by, and those that must not: who takes over, who reads the outbox, and what raises an alarm although somebody owns it.
-Duplicates, losses and order are counted in what arrives, statements in the server's log. The ids are those of the reference's scenarios."""
+"""Relays that stand by, and those that must not: who takes over, who reads the outbox, and what raises an alarm
+although somebody owns it. Duplicates, losses and order are counted in what arrives, statements in the server's log. The
+ids are those of the reference's scenarios."""
 
 import os
 import random
@@ -36,15 +37,17 @@ def other(server):
 
 
 def put_old_row(outbox, queue, minutes=10):
-    outbox.sql("INSERT INTO tally.outbox (queue, group_id, body, created) VALUES (%s, 'g', 'old', now() - %s * interval '1 min')",
+    outbox.sql("INSERT INTO tally.outbox (queue, group_id, body, created) VALUES (%s, 'g', 'old', "
+               "now() - %s * interval '1 min')",
                queue, minutes)
 
 
-# --- candidates -----------------------------------------------------------------------------------------------------------
+# --- candidates -------------------------------------------------------------------------------------------------------
 
 
 def test_R26_of_ten_standbys_one_takes_over_at_each_kill_and_no_other_reads_rows(tmp_path):
-    """A slice; `make campaign-takeover` is the whole of it. The lease is 30 s: who had to wait for its end would be seen."""
+    """A slice; `make campaign-takeover` is the whole of it. The lease is 30 s: who had to wait for its end would be
+    seen."""
     from takeover_campaign import FAULTS, run_campaign
 
     counted = run_campaign(tmp_path, KILLS, 10, SEED)
@@ -57,7 +60,8 @@ def test_R26_of_ten_standbys_one_takes_over_at_each_kill_and_no_other_reads_rows
 def test_R48_of_twenty_idle_relays_one_reads_the_outbox_and_the_others_the_lease(relays, outbox, server):
     outbox.sql(f"ALTER DATABASE {outbox.name} SET log_statement = 'all'")
     crowd = [relays(outbox.uri, "queue", "--lease", 10, name=f"relay{n}") for n in range(20)]
-    wait_until(lambda: sorted(relay.state for relay in crowd) == ["active, epoch 1", *19 * ["standby"]], 60, what="one owner")
+    wait_until(lambda: sorted(relay.state for relay in crowd) == ["active, epoch 1", *19 * ["standby"]], 60,
+               what="one owner")
     time.sleep(1 * PATIENCE)  # so that all is as it stays
     before, watched = len(server.log_text()), 3
     time.sleep(watched)
@@ -68,7 +72,8 @@ def test_R48_of_twenty_idle_relays_one_reads_the_outbox_and_the_others_the_lease
             statements.setdefault(head, []).append(text)
     lease = {head: texts for head, texts in statements.items() if head.endswith("tally relay, lease")}
     rows = {head: texts for head, texts in statements.items() if head.endswith("tally relay, rows")}
-    assert len(lease) == 20 and not any("tally.outbox " in text or "tally.dead" in text for texts in lease.values() for text in texts)
+    assert len(lease) == 20 and not any(
+        "tally.outbox " in text or "tally.dead" in text for texts in lease.values() for text in texts)
     readers = [texts for texts in rows.values() if any("ROWS BETWEEN UNBOUNDED PRECEDING" in text for text in texts)]
     assert len(readers) == 1 and len(readers[0]) < 60 * watched  # forty looks a second, and the numbers for people
     # The others look each ten seconds how old the oldest row is, for the alarm.
@@ -96,11 +101,12 @@ def test_R51_who_must_not_relay_is_no_candidate(daemon, daemon_factory, relays, 
     assert outbox.lease()[0] == 2
 
 
-# --- one process, two sources -----------------------------------------------------------------------------------------------
+# --- one process, two sources -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", ["its lock is taken away", "its line is cut"])
-def test_R28_a_process_that_loses_the_lease_of_one_source_goes_on_with_the_other(daemon, relays, outbox, other, proxy, fifo, way):
+def test_R28_a_process_that_loses_the_lease_of_one_source_goes_on_with_the_other(
+        daemon, relays, outbox, other, proxy, fifo, way):
     create(daemon, outbox, "a", Source={"Connection": proxy.uri(outbox.uri)})
     create(daemon, other, "b")
     for name in "a", "b":
@@ -127,7 +133,7 @@ def test_R28_a_process_that_loses_the_lease_of_one_source_goes_on_with_the_other
     assert outbox.lease()[0] == 2
 
 
-# --- alarms -----------------------------------------------------------------------------------------------------------------
+# --- alarms -----------------------------------------------------------------------------------------------------------
 
 
 def test_P27_rows_that_wait_too_long_raise_an_alarm_whoever_owns_the_outbox(daemon, relays, outbox, fifo):
@@ -139,11 +145,12 @@ def test_P27_rows_that_wait_too_long_raise_an_alarm_whoever_owns_the_outbox(daem
     create(daemon, outbox, "paused")
     good(daemon, "PauseRelay", RelayName="paused")
     for name, wanted in ("idle", "standby"), ("paused", "paused"):
-        wait_until(lambda name=name: TOO_OLD.search(describe(daemon, name).get("Warning", "")), what=f"a warning by {name}")
+        wait_until(lambda name=name: TOO_OLD.search(describe(daemon, name).get("Warning", "")),
+                   what=f"a warning by {name}")
         seen = describe(daemon, name)
         assert seen["State"] == wanted and seen["Lag"]["Rows"] == 1 and 600 <= seen["Lag"]["Seconds"] < 700
-        wait_until(lambda name=name, wanted=wanted: f"relay {name} (namespace 000000000000), {wanted}: the oldest row has waited for 6"
-                   in daemon.error_text(), what=f"a line about {name}")
+        wait_until(lambda name=name, wanted=wanted: f"relay {name} (namespace 000000000000), {wanted}: "
+                   "the oldest row has waited for 6" in daemon.error_text(), what=f"a line about {name}")
     metrics = daemon.request("GET", "/metrics")[2].decode()
     lags = re.findall(r'tally_relay_lag_seconds\{[^}]*relay="(\w+)"\} (\d+)', metrics)
     assert sorted(name for name, _ in lags) == ["idle", "paused"] and all(int(seconds) >= 600 for _, seconds in lags)
@@ -151,7 +158,8 @@ def test_P27_rows_that_wait_too_long_raise_an_alarm_whoever_owns_the_outbox(daem
     assert daemon.error_text().count("relay idle (namespace 000000000000), standby: the oldest row") == 1
     owner.signal(15)
     status, errors = owner._reap(20 * PATIENCE)
-    assert status == 0 and re.fullmatch(r"relay owner, (active|blocked): the oldest row has waited for 6\d\d s, more than 60 s\n", errors), errors
+    assert status == 0 and re.fullmatch(
+        r"relay owner, (active|blocked): the oldest row has waited for 6\d\d s, more than 60 s\n", errors), errors
 
 
 def test_P27_an_owner_that_can_not_reach_its_sink_raises_the_alarm_too(relays, outbox, fifo):

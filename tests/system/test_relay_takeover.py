@@ -1,4 +1,5 @@
-"""Relays with PostgreSQL as the source that take over from each other. Duplicates, losses and order are counted in what arrives.
+"""Relays with PostgreSQL as the source that take over from each other. Duplicates, losses and order are counted in what
+arrives.
 
 The ids are those of docs/invariants-relays.md."""
 
@@ -69,8 +70,8 @@ def test_a_killed_owner_is_followed_at_once(daemon, relays, outbox, traffic):
 
 
 def test_a_relay_of_a_killed_tallyd_is_followed_at_once(daemon, daemon_factory, relays, outbox, traffic):
-    """In the middle of traffic. Where both deliver stands in a third place, a FIFO queue of a Tally that lives, so that what either of
-    them has sent is seen together."""
+    """In the middle of traffic. Where both deliver stands in a third place, a FIFO queue of a Tally that lives, so that
+    what either of them has sent is seen together."""
     host = daemon_factory().start()
     create(host, outbox, Source={"LeaseSeconds": 30}, Sink={"Type": "sqs", "QueueUrl": f"{daemon.endpoint}/"})
     wait_for(host, "active")
@@ -84,7 +85,8 @@ def test_a_relay_of_a_killed_tallyd_is_followed_at_once(daemon, daemon_factory, 
 
 
 def test_rows_behind_the_kill_of_a_tallyd_go_to_the_queue_of_the_next(daemon, daemon_factory, relays, outbox, fifo):
-    """Each relay delivers to its own Tally. What the killed one has acknowledged it has when it is back, and there is no copy of it."""
+    """Each relay delivers to its own Tally. What the killed one has acknowledged it has when it is back, and there is
+    no copy of it."""
     host = daemon_factory().start()
     make_queue(host, fifo)
     create(host, outbox, Source={"LeaseSeconds": 30})
@@ -113,7 +115,8 @@ def test_an_owner_that_ends_is_followed_at_once(daemon, relays, outbox, traffic)
 
 
 def test_R21_what_an_owner_published_before_it_was_stopped_for_ten_leases_is_fenced(daemon, relays, outbox, fifo):
-    """Its publish stands in the line: it left after the scan, and arrives when the next owner has worked for ten leases."""
+    """Its publish stands in the line: it left after the scan, and arrives when the next owner has worked for ten
+    leases."""
     line = Proxy(daemon.port)
     first = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", f"http://127.0.0.1:{line.port}", name="first")
     first.wait_for("active, epoch 1")
@@ -156,10 +159,12 @@ def test_R22_an_owner_whose_lock_is_taken_away_is_followed_and_fenced_at_once(da
     first.wait_for("standby", 5)
     assert time.monotonic() - taken < 5 * PATIENCE
     traffic.check(daemon)
-    assert outbox.lease()[0] == 2 and second.lines.count("active, epoch 2") == 1 and first.lines[-2:] == ["active, epoch 1", "standby"]
+    assert outbox.lease()[0] == 2 and second.lines.count("active, epoch 2") == 1 and first.lines[-2:] == [
+        "active, epoch 1", "standby"]
 
 
-def test_R23_an_owner_without_a_network_is_followed_though_its_connections_hold_its_lock(daemon, relays, outbox, proxy, traffic):
+def test_R23_an_owner_without_a_network_is_followed_though_its_connections_hold_its_lock(
+        daemon, relays, outbox, proxy, traffic):
     first, second = start_pair(relays, outbox, first_uri=proxy.uri(outbox.uri))
     held = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
     holder = outbox.lease()[1]
@@ -186,7 +191,8 @@ def test_R24_a_standby_without_a_network_keeps_the_lock_from_nobody_for_long(dae
     assert third.seconds_until_active() < 5 * PATIENCE
     proxy.thaw()
     cut_off.wait_for("standby")
-    wait_until(lambda: outbox.one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted") == 1, what="one lock")
+    wait_until(lambda: outbox.one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted") == 1,
+               what="one lock")
     assert third.state.startswith("active")
     traffic.check(daemon)
 
@@ -197,9 +203,9 @@ def test_R27_no_connection_of_a_relay_holds_back_vacuum(relays, outbox, fifo):
     with contextlib.closing(outbox.connect()) as connection, connection.cursor() as cursor:
         end = time.monotonic() + 3
         while time.monotonic() < end:
-            cursor.execute("SELECT application_name, state, query FROM pg_stat_activity WHERE application_name LIKE 'tally relay%%'"
-                           " AND (backend_xmin IS NOT NULL OR xact_start IS NOT NULL)"
-                           " AND clock_timestamp() - xact_start > interval '1 s'")
+            cursor.execute("SELECT application_name, state, query FROM pg_stat_activity WHERE application_name LIKE "
+                           "'tally relay%%' AND (backend_xmin IS NOT NULL OR xact_start IS NOT NULL) AND "
+                           "clock_timestamp() - xact_start > interval '1 s'")
             assert cursor.fetchall() == []
             time.sleep(0.02)
 
@@ -252,7 +258,8 @@ def test_R47_of_relays_that_start_together_one_works(daemon, relays, outbox, fif
     outbox.fill(fifo, 1000, groups=5)
     crowd = [relays(outbox.uri, "queue", "--lease", 1, name=f"relay{n}") for n in range(5)]
     outbox.wait_until_empty()
-    wait_until(lambda: sorted(relay.state for relay in crowd) == ["active, epoch 1", *4 * ["standby"]], what="one owner")
+    wait_until(lambda: sorted(relay.state for relay in crowd) == ["active, epoch 1", *4 * ["standby"]],
+               what="one owner")
     arrived = drain(daemon, fifo, 1000)
     check_once(arrived, outbox.bodies(1000))
     check_order(arrived)

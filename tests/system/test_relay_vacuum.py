@@ -1,5 +1,5 @@
-"""What relays with PostgreSQL as the source leave to VACUUM, and what they say of those that leave it nothing: how long their connections
-hold a snapshot, the lag, the warning."""
+"""What relays with PostgreSQL as the source leave to VACUUM, and what they say of those that leave it nothing: how long
+their connections hold a snapshot, the lag, the warning."""
 
 import contextlib
 import re
@@ -13,9 +13,11 @@ from webhook import Receiver
 
 
 class Snapshots:
-    """Looks at the snapshots of relays all the time: .oldest, in seconds, and .holders, what these connections were doing."""
+    """Looks at the snapshots of relays all the time: .oldest, in seconds, and .holders, what these connections were
+    doing."""
 
-    SQL = """SELECT application_name || ': ' || coalesce(wait_event, ''), extract(epoch FROM clock_timestamp() - xact_start)
+    SQL = """SELECT application_name || ': ' || coalesce(wait_event, ''),
+                    extract(epoch FROM clock_timestamp() - xact_start)
                FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND application_name LIKE 'tally relay%'"""
 
     def __init__(self, outbox):
@@ -66,7 +68,8 @@ def test_R27_no_relay_holds_a_snapshot_for_a_second_and_vacuum_removes_what_was_
     time.sleep(4)  # idle
     snapshots.stop()
     assert snapshots.oldest < 1 * PATIENCE, snapshots.holders
-    assert snapshots.count > 100 and any("advisory" in holder for holder in snapshots.holders), "the stand-by wasn't seen to wait"
+    assert snapshots.count > 100 and any("advisory" in holder for holder in snapshots.holders), (
+        "the stand-by wasn't seen to wait")
     assert outbox.one("SELECT pg_relation_size('tally.outbox')") < 8192 * (1 + count // 20)
 
 
@@ -77,17 +80,21 @@ def test_the_lag_and_a_snapshot_that_holds_back_vacuum_are_shown_for_as_long_as_
         reader.cursor().execute("SELECT count(*) FROM tally.outbox")
         # The warning goes by 100,000 transactions or five minutes, and the former can be had here.
         with contextlib.closing(outbox.connect(options="-c synchronous_commit=off")) as writer:
-            writer.cursor().execute("DO $$ BEGIN FOR i IN 1..100100 LOOP PERFORM txid_current(); COMMIT; END LOOP; END $$")
-        good(daemon, "CreateRelay", RelayName="orders", Source={"Type": "postgres", "Connection": outbox.uri, "LeaseSeconds": 1},
+            writer.cursor().execute(
+                "DO $$ BEGIN FOR i IN 1..100100 LOOP PERFORM txid_current(); COMMIT; END LOOP; END $$")
+        good(daemon, "CreateRelay", RelayName="orders",
+             Source={"Type": "postgres", "Connection": outbox.uri, "LeaseSeconds": 1},
              Sink={"Type": "http", "Url": hook.url})
 
         def metric(name):
             lines = daemon.request("GET", "/metrics")[2].decode().splitlines()
-            return [int(line.split()[1]) for line in lines if line.startswith(f'tally_relay_{name}{{relay="orders"}} ')][0]
+            return [int(line.split()[1]) for line in lines
+                    if line.startswith(f'tally_relay_{name}{{relay="orders"}} ')][0]
 
         for number in range(5):
             outbox.send("orders", f"row-{number}")
-        wait_until(lambda: describe(daemon)["Lag"]["Rows"] == 5 and describe(daemon)["Lag"]["Seconds"] >= 1, what="the lag")
+        wait_until(lambda: describe(daemon)["Lag"]["Rows"] == 5 and describe(daemon)["Lag"]["Seconds"] >= 1,
+                   what="the lag")
         assert metric("lag_rows") == 5 and metric("lag_seconds") >= 1
         warning = wait_until(lambda: describe(daemon).get("Warning"), what="the warning")
         assert f"process {reader.info.backend_pid} of" in warning and "VACUUM can't remove delivered rows" in warning

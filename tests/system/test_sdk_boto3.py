@@ -1,9 +1,9 @@
 """boto3, unmodified, in both wire forms: the life of messages and of a batch in short.
 
-The boto3 of Debian 12 speaks Query to SQS, as its own model says; with a newer model of the service it speaks AWS JSON 1.0 by
-the same code. The model is not part of this repository: it is looked for beside the clone, in ../shared/data/sqs-model, or where
-SQS_MODEL says (a folder with 2012-11-05/service-2.json); a boto3 that brings such a model needs none, and has no Query. Where
-a form is not to be had its tests are skipped."""
+The boto3 of Debian 12 speaks Query to SQS, as its own model says; with a newer model of the service it speaks AWS JSON
+1.0 by the same code. The model is not part of this repository: it is looked for beside the clone, in
+../shared/data/sqs-model, or where SQS_MODEL says (a folder with 2012-11-05/service-2.json); a boto3 that brings such a
+model needs none, and has no Query. Where a form is not to be had its tests are skipped."""
 
 import hashlib
 import json
@@ -34,7 +34,8 @@ def session(request, tmp_path, monkeypatch):
     session = boto3.Session(botocore_session=Session(), region_name="us-east-1", **keys)
     spoken = session.client("sqs").meta.service_model.metadata["protocol"]
     if spoken != request.param:
-        pytest.skip(f"this boto3 speaks {spoken}" + ("" if spoken == "json" else ", and there is no newer model of SQS"))
+        pytest.skip(
+            f"this boto3 speaks {spoken}" + ("" if spoken == "json" else ", and there is no newer model of SQS"))
     return session
 
 
@@ -106,12 +107,14 @@ def test_messages(sqs):
     sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
     assert receive(sqs, url) == []
 
-    answer = sqs.send_message_batch(QueueUrl=url, Entries=[{"Id": str(i), "MessageBody": "\1" if i == 1 else f"m{i}"} for i in range(3)])
+    answer = sqs.send_message_batch(
+        QueueUrl=url, Entries=[{"Id": str(i), "MessageBody": "\1" if i == 1 else f"m{i}"} for i in range(3)])
     assert [entry["Id"] for entry in answer["Successful"]] == ["0", "2"]
     assert [(entry["Id"], entry["Code"]) for entry in answer["Failed"]] == [("1", "InvalidMessageContents")]
     held = receive(sqs, url)
     entries = [{"Id": str(i), "ReceiptHandle": message["ReceiptHandle"]} for i, message in enumerate(held)]
-    changed = sqs.change_message_visibility_batch(QueueUrl=url, Entries=[{**entry, "VisibilityTimeout": 60} for entry in entries])
+    changed = sqs.change_message_visibility_batch(
+        QueueUrl=url, Entries=[{**entry, "VisibilityTimeout": 60} for entry in entries])
     assert len(changed["Successful"]) == 2
     assert len(sqs.delete_message_batch(QueueUrl=url, Entries=entries)["Successful"]) == 2
     sqs.send_message(QueueUrl=url, MessageBody="purged")
@@ -132,7 +135,8 @@ def test_resources(session, daemon):
 
     queue.set_attributes(Attributes={"VisibilityTimeout": "60"})
     queue.reload()
-    assert queue.attributes["VisibilityTimeout"] == "60" and json.loads(queue.attributes["RedrivePolicy"])["maxReceiveCount"] == 5
+    assert (queue.attributes["VisibilityTimeout"] == "60"
+            and json.loads(queue.attributes["RedrivePolicy"])["maxReceiveCount"] == 5)
     queue.add_permission(Label="them", AWSAccountIds=["111122223333"], Actions=["SendMessage", "ReceiveMessage"])
     queue.load()
     assert json.loads(queue.attributes["Policy"])["Statement"][0]["Action"] == ["SQS:SendMessage", "SQS:ReceiveMessage"]
@@ -142,7 +146,8 @@ def test_resources(session, daemon):
 
     queue.send_message(MessageBody="first", MessageAttributes={"color": text("blue")})
     queue.send_messages(Entries=[{"Id": str(n), "MessageBody": f"body {n}"} for n in range(5)])
-    taken = queue.receive_messages(MaxNumberOfMessages=10, AttributeNames=["All"], MessageAttributeNames=["color"], WaitTimeSeconds=1)
+    taken = queue.receive_messages(
+        MaxNumberOfMessages=10, AttributeNames=["All"], MessageAttributeNames=["color"], WaitTimeSeconds=1)
     assert [message.body for message in taken] == ["first", *(f"body {n}" for n in range(5))]
     assert taken[0].message_attributes == {"color": text("blue")} and taken[1].message_attributes is None
     assert taken[0].attributes["ApproximateReceiveCount"] == "1"
@@ -173,7 +178,8 @@ def test_tags_and_what_queues_have_besides(sqs):
     assert shown == {"KmsMasterKeyId": "alias/aws/sqs", "SqsManagedSseEnabled": "false"}
     policy = json.dumps({"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:q", "maxReceiveCount": 1})
     sources = [sqs.create_queue(QueueName=f"s{n}", Attributes={"RedrivePolicy": policy})["QueueUrl"] for n in range(5)]
-    pages = list(sqs.get_paginator("list_dead_letter_source_queues").paginate(QueueUrl=url, PaginationConfig={"PageSize": 2}))
+    pages = list(
+        sqs.get_paginator("list_dead_letter_source_queues").paginate(QueueUrl=url, PaginationConfig={"PageSize": 2}))
     assert [page.get("queueUrls") for page in pages] == [sources[:2], sources[2:4], sources[4:]]
     assert sqs.list_dead_letter_source_queues(QueueUrl=sources[0]).get("queueUrls", []) == []
 
@@ -191,7 +197,8 @@ def test_dead_letters(sqs):
 
 
 def test_a_fifo_queue(sqs):
-    assert code_of(sqs.create_queue, QueueName="orders", Attributes={"FifoQueue": "true"}) == ("InvalidParameterValue", 400)
+    assert code_of(sqs.create_queue, QueueName="orders", Attributes={"FifoQueue": "true"}) == (
+        "InvalidParameterValue", 400)
     attributes = {"FifoQueue": "true", "ContentBasedDeduplication": "true", "VisibilityTimeout": "60"}
     url = sqs.create_queue(QueueName="orders.fifo", Attributes=attributes)["QueueUrl"]
     assert attributes.items() <= sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"].items()
@@ -203,9 +210,11 @@ def test_a_fifo_queue(sqs):
     digest = hashlib.sha256(b"a1").hexdigest()
     again = sqs.send_message(QueueUrl=url, MessageBody="x", MessageGroupId="b", MessageDeduplicationId=digest)
     assert again["MessageId"] == first["MessageId"]
-    entries = [{"Id": str(i), "MessageBody": body, "MessageGroupId": body[0]} for i, body in enumerate(["b1", "a2", "a1", "b2"])]
+    entries = [{"Id": str(i), "MessageBody": body, "MessageGroupId": body[0]}
+               for i, body in enumerate(["b1", "a2", "a1", "b2"])]
     sent = sqs.send_message_batch(QueueUrl=url, Entries=entries)["Successful"]
-    assert sent[2]["MessageId"] == first["MessageId"] and first["SequenceNumber"] < sent[0]["SequenceNumber"] < sent[1]["SequenceNumber"]
+    assert (sent[2]["MessageId"] == first["MessageId"]
+            and first["SequenceNumber"] < sent[0]["SequenceNumber"] < sent[1]["SequenceNumber"])
 
     # The reply is lost: the same attempt id gives the same messages under the same handles.
     attempt = {"ReceiveRequestAttemptId": "attempt-1", "AttributeNames": ["All"]}
@@ -246,7 +255,8 @@ def test_attributes_of_tally_through_the_sdk(sqs):
     assert attributes.items() <= sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"].items()
     numbered = {"Tally.Producer": text("p"), "Tally.Sequence": {"DataType": "Number", "StringValue": "1"}}
     first = sqs.send_message(QueueUrl=url, MessageBody="a", MessageAttributes=numbered)
-    assert sqs.send_message(QueueUrl=url, MessageBody="a", MessageAttributes=numbered)["MessageId"] == first["MessageId"]
+    assert (sqs.send_message(QueueUrl=url, MessageBody="a", MessageAttributes=numbered)["MessageId"]
+            == first["MessageId"])
     after = {"Tally.After": text(f"message:{first['MessageId']}")}
     sqs.send_message(QueueUrl=url, MessageBody="b", MessageAttributes=after)
     (message,) = receive(sqs, url, MessageAttributeNames=["Tally.FencingToken"])
@@ -255,7 +265,8 @@ def test_attributes_of_tally_through_the_sdk(sqs):
     (message,) = receive(sqs, url, WaitTimeSeconds=5)
     assert message["Body"] == "b"
     unknown = {"Tally.After": text("batch:none")}
-    assert code_of(sqs.send_message, QueueUrl=url, MessageBody="c", MessageAttributes=unknown) == ("DependencyDoesNotExist", 400)
+    assert code_of(sqs.send_message, QueueUrl=url, MessageBody="c", MessageAttributes=unknown) == (
+        "DependencyDoesNotExist", 400)
 
 
 def test_a_batch(sqs, daemon):
@@ -263,7 +274,8 @@ def test_a_batch(sqs, daemon):
     results = sqs.create_queue(QueueName="results")["QueueUrl"]
     with Connection(daemon.port) as tally:
         tally.ok("Tally.CreateBatch", {"BatchId": "b", "Total": 5, "OnComplete": {"QueueUrl": results}})
-        entries = [{"Id": str(i), "MessageBody": "unit", "MessageAttributes": {"Tally.Batch": text("b")}} for i in range(5)]
+        entries = [{"Id": str(i), "MessageBody": "unit", "MessageAttributes": {"Tally.Batch": text("b")}}
+                   for i in range(5)]
         sqs.send_message_batch(QueueUrl=jobs, Entries=entries)
         for message in receive(sqs, jobs):
             sqs.delete_message(QueueUrl=jobs, ReceiptHandle=message["ReceiptHandle"])
@@ -279,7 +291,8 @@ def test_errors_have_names(sqs):
         "AWS.SimpleQueueService.NonExistentQueue": (sqs.send_message, {"QueueUrl": url + "x", "MessageBody": "a"}, 400),
         "QueueAlreadyExists": (sqs.create_queue, {"QueueName": "q", "Attributes": {"DelaySeconds": "1"}}, 400),
         "InvalidAttributeName": (sqs.get_queue_attributes, {"QueueUrl": url, "AttributeNames": ["Nonsense"]}, 400),
-        "InvalidAttributeValue": (sqs.set_queue_attributes, {"QueueUrl": url, "Attributes": {"DelaySeconds": "901"}}, 400),
+        "InvalidAttributeValue": (
+            sqs.set_queue_attributes, {"QueueUrl": url, "Attributes": {"DelaySeconds": "901"}}, 400),
         "InvalidMessageContents": (sqs.send_message, {"QueueUrl": url, "MessageBody": "\1"}, 400),
         "InvalidParameterValue": (sqs.send_message, {"QueueUrl": url, "MessageBody": "x" * 1025}, 400),
         "AWS.SimpleQueueService.EmptyBatchRequest": (sqs.send_message_batch, {"QueueUrl": url, "Entries": []}, 400),

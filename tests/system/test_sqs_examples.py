@@ -1,9 +1,9 @@
-"""The examples of the API reference: for each action a request as its page gives one, and a reply that has the same fields, no more
-and no less, with the same values where they do not depend on the moment or the account. In both forms.
+"""The examples of the API reference: for each action a request as its page gives one, and a reply that has the same
+fields, no more and no less, with the same values where they do not depend on the moment or the account. In both forms.
 
-Source: Amazon SQS API Reference, "Examples" of each action. Where its examples show empty lists (Failed), AWS itself leaves the field out,
-and so does Tally (reference: SQS, 4.1); its digests of message attributes are not those of the attributes beside them, so here they are
-computed."""
+Source: Amazon SQS API Reference, "Examples" of each action. Where its examples show empty lists (Failed), AWS itself
+leaves the field out, and so does Tally (reference: SQS, 4.1); its digests of message attributes are not those of the
+attributes beside them, so here they are computed."""
 
 import base64
 import hashlib
@@ -63,7 +63,8 @@ def differences(actual, expected, where=""):
             return [f"{where}: {sorted(actual.keys() ^ expected.keys())} on one side only"]
         return [found for key in expected for found in differences(actual[key], expected[key], f"{where}.{key}")]
     if isinstance(expected, list) and isinstance(actual, list) and len(actual) == len(expected):
-        return [found for index in range(len(expected)) for found in differences(actual[index], expected[index], f"{where}[{index}]")]
+        return [found for index in range(len(expected))
+                for found in differences(actual[index], expected[index], f"{where}[{index}]")]
     return [] if actual == expected else [f"{where}: {actual!r}, not {expected!r}"]
 
 
@@ -90,17 +91,23 @@ BODY, BODY_MD5 = "This is a test message", "fafb00f5732ab283681e124bf8747ed1"
 
 
 def example_of(sqs):
-    """action: (request, reply), in an order in which each finds what it needs; an entry may be a function of the client."""
+    """action: (request, reply), in an order in which each finds what it needs; an entry may be a function of the
+    client."""
     queue = {"QueueUrl": "MyQueue"}
-    yield "CreateQueue", {"QueueName": "MyQueue", "Attributes": {"VisibilityTimeout": "40"}, "tags": {"QueueType": "Production"}}, {"QueueUrl": url("MyQueue")}
+    yield "CreateQueue", {"QueueName": "MyQueue", "Attributes": {"VisibilityTimeout": "40"},
+                          "tags": {"QueueType": "Production"}}, {"QueueUrl": url("MyQueue")}
     yield "GetQueueUrl", {"QueueName": "MyQueue"}, {"QueueUrl": url("MyQueue")}
     sqs.make("MyDeadLetterQueue")
     sqs.make("MySource", RedrivePolicy=redrive(1))
-    yield "ListQueues", {"QueueNamePrefix": "My"}, {"QueueUrls": [url("MyDeadLetterQueue"), url("MyQueue"), url("MySource")]}
+    yield "ListQueues", {"QueueNamePrefix": "My"}, {
+        "QueueUrls": [url("MyDeadLetterQueue"), url("MyQueue"), url("MySource")]}
     yield "ListDeadLetterSourceQueues", {"QueueUrl": "MyDeadLetterQueue"}, {"queueUrls": [url("MySource")]}
-    yield "SetQueueAttributes", {**queue, "Attributes": {"DelaySeconds": "10", "MaximumMessageSize": "131072", "MessageRetentionPeriod": "259200", "ReceiveMessageWaitTimeSeconds": "20", "RedrivePolicy": redrive(), "VisibilityTimeout": "60"}}, {}
+    yield "SetQueueAttributes", {**queue, "Attributes": {
+        "DelaySeconds": "10", "MaximumMessageSize": "131072", "MessageRetentionPeriod": "259200",
+        "ReceiveMessageWaitTimeSeconds": "20", "RedrivePolicy": redrive(), "VisibilityTimeout": "60"}}, {}
     sqs.call("SetQueueAttributes", **queue, Attributes={"DelaySeconds": "0", "ReceiveMessageWaitTimeSeconds": "0"})
-    yield "AddPermission", {**queue, "Label": "MyLabel", "AWSAccountIds": ["177715257436", ACCOUNT], "Actions": ["SendMessage", "ReceiveMessage"]}, {}
+    yield "AddPermission", {**queue, "Label": "MyLabel", "AWSAccountIds": ["177715257436", ACCOUNT],
+                            "Actions": ["SendMessage", "ReceiveMessage"]}, {}
     sqs.call("SetQueueAttributes", **queue, Attributes={"RedriveAllowPolicy": '{"redrivePermission":"denyAll"}'})
     yield "GetQueueAttributes", {**queue, "AttributeNames": ["All"]}, {
         "Attributes": {
@@ -125,12 +132,14 @@ def example_of(sqs):
     yield "TagQueue", {**queue, "Tags": {"QueueType": "Production", "Owner": "Developer123"}}, {}
     yield "ListQueueTags", queue, {"Tags": {"QueueType": "Production", "Owner": "Developer123"}}
     yield "UntagQueue", {**queue, "TagKeys": ["QueueType", "Owner"]}, {}
-    yield "SendMessage", {**queue, "MessageBody": BODY, "MessageAttributes": {name: string(value) for name, value in TEXTS.items()}}, {
-        "MessageId": UUID,
-        "MD5OfMessageBody": BODY_MD5,
-        "MD5OfMessageAttributes": digest(**TEXTS),
-    }
-    receive = {**queue, "MaxNumberOfMessages": 5, "VisibilityTimeout": 15, "AttributeNames": ["All"], "MessageAttributeNames": [*TEXTS]}
+    yield "SendMessage", {**queue, "MessageBody": BODY,
+                          "MessageAttributes": {name: string(value) for name, value in TEXTS.items()}}, {
+                              "MessageId": UUID,
+                              "MD5OfMessageBody": BODY_MD5,
+                              "MD5OfMessageAttributes": digest(**TEXTS),
+                          }
+    receive = {**queue, "MaxNumberOfMessages": 5, "VisibilityTimeout": 15, "AttributeNames": ["All"],
+               "MessageAttributeNames": [*TEXTS]}
     yield "ReceiveMessage", receive, {
         "Messages": [
             {
@@ -151,7 +160,8 @@ def example_of(sqs):
     }
     entries = [
         {"Id": "test_msg_001", "MessageBody": "test message body 1"},
-        {"Id": "test_msg_002", "MessageBody": "test message body 2", "DelaySeconds": 60, "MessageAttributes": {"test_attribute_name_1": string("test_attribute_value_1")}},
+        {"Id": "test_msg_002", "MessageBody": "test message body 2", "DelaySeconds": 60,
+         "MessageAttributes": {"test_attribute_name_1": string("test_attribute_value_1")}},
     ]
     yield "SendMessageBatch", {**queue, "Entries": entries}, {
         "Successful": [
@@ -166,18 +176,24 @@ def example_of(sqs):
     }
     first, second, *_ = batch_of(sqs, 2)
     yield "ChangeMessageVisibility", {**queue, "ReceiptHandle": first, "VisibilityTimeout": 600}, {}
-    entries = [{"Id": "change_visibility_msg_2", "ReceiptHandle": first, "VisibilityTimeout": 45}, {"Id": "change_visibility_msg_3", "ReceiptHandle": second, "VisibilityTimeout": 45}]
-    yield "ChangeMessageVisibilityBatch", {**queue, "Entries": entries}, {"Successful": [{"Id": "change_visibility_msg_2"}, {"Id": "change_visibility_msg_3"}]}
-    yield "DeleteMessageBatch", {**queue, "Entries": [{"Id": "msg1", "ReceiptHandle": first}, {"Id": "msg2", "ReceiptHandle": "wrong"}]}, {
-        "Successful": [{"Id": "msg1"}],
-        "Failed": [{"Id": "msg2", "SenderFault": True, "Code": "ReceiptHandleIsInvalid", "Message": NAME}],
-    }
+    entries = [{"Id": "change_visibility_msg_2", "ReceiptHandle": first, "VisibilityTimeout": 45},
+               {"Id": "change_visibility_msg_3", "ReceiptHandle": second, "VisibilityTimeout": 45}]
+    yield "ChangeMessageVisibilityBatch", {**queue, "Entries": entries}, {
+        "Successful": [{"Id": "change_visibility_msg_2"}, {"Id": "change_visibility_msg_3"}]}
+    yield "DeleteMessageBatch", {
+        **queue, "Entries": [{"Id": "msg1", "ReceiptHandle": first}, {"Id": "msg2", "ReceiptHandle": "wrong"}]}, {
+            "Successful": [{"Id": "msg1"}],
+            "Failed": [{"Id": "msg2", "SenderFault": True, "Code": "ReceiptHandleIsInvalid", "Message": NAME}],
+        }
     yield "DeleteMessage", {**queue, "ReceiptHandle": second}, {}
     yield "PurgeQueue", queue, {}
     dead_letter(sqs, 9)
     source = {"SourceArn": arn("MyDeadLetterQueue")}
-    yield "StartMessageMoveTask", {**source, "DestinationArn": arn("MyQueue"), "MaxNumberOfMessagesPerSecond": 1}, {"TaskHandle": is_task}
-    running = {"Status": "RUNNING", "TaskHandle": is_task, "StartedTimestamp": is_number, "MaxNumberOfMessagesPerSecond": 1, "SourceArn": source["SourceArn"], "DestinationArn": arn("MyQueue"), "ApproximateNumberOfMessagesMoved": is_number, "ApproximateNumberOfMessagesToMove": 9}
+    yield "StartMessageMoveTask", {**source, "DestinationArn": arn("MyQueue"), "MaxNumberOfMessagesPerSecond": 1}, {
+        "TaskHandle": is_task}
+    running = {"Status": "RUNNING", "TaskHandle": is_task, "StartedTimestamp": is_number,
+               "MaxNumberOfMessagesPerSecond": 1, "SourceArn": source["SourceArn"], "DestinationArn": arn("MyQueue"),
+               "ApproximateNumberOfMessagesMoved": is_number, "ApproximateNumberOfMessagesToMove": 9}
     yield "ListMessageMoveTasks", {**source, "MaxResults": 1}, {"Results": [running]}
     handle = sqs.call("ListMessageMoveTasks", **source)["Results"][0]["TaskHandle"]
     yield "CancelMessageMoveTask", {"TaskHandle": handle}, {"ApproximateNumberOfMessagesMoved": is_number}

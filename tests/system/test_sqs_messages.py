@@ -1,4 +1,5 @@
-"""Messages over the wire, in both forms: limits, characters, attributes, delays, visibility, handles, retention (reference: SQS, 2.2,
+"""Messages over the wire, in both forms: limits, characters, attributes, delays, visibility, handles, retention
+(reference: SQS, 2.2,
 2.3, 3, 6.2, 6.3 and Q26 to Q38)."""
 
 import base64
@@ -22,7 +23,8 @@ def sqs(daemon, request):
 
 
 def too_long(limit, in_entry=False):
-    return f"One or more parameters {'cannot be validated' if in_entry else 'are invalid'}. Reason: Message must be shorter than {limit} bytes."
+    return (f"One or more parameters {'cannot be validated' if in_entry else 'are invalid'}. Reason: "
+            f"Message must be shorter than {limit} bytes.")
 
 
 def test_Q26_the_limit_counts_bytes_of_body_and_attributes(sqs):
@@ -33,7 +35,8 @@ def test_Q26_the_limit_counts_bytes_of_body_and_attributes(sqs):
     for attributes, size in [({}, 0), ({"abc": string("1234")}, 13), ({"b": blob}, 17), ({"ab": number("1")}, 9)]:
         for body in ["x" * (1024 - size), "ä" * ((1024 - size) // 2) + "x" * (size % 2)]:
             assert sqs.send("q", body, MessageAttributes=attributes)
-            sqs.refused(IPV, too_long(1024), "SendMessage", QueueUrl="q", MessageBody=body + "x", MessageAttributes=attributes)
+            sqs.refused(IPV, too_long(1024), "SendMessage", QueueUrl="q", MessageBody=body + "x",
+                        MessageAttributes=attributes)
     trace = {"AWSTraceHeader": string("Root=1-5759e988-bd862e3fe1be46a994272793")}
     assert sqs.send("q", "x" * 1024, MessageSystemAttributes=trace)  # it does not count
     assert sqs.send("big", "x" * 1048576)
@@ -68,16 +71,20 @@ def test_Q28_a_bad_structure_refuses_the_whole_batch(sqs):
         empty = f"There should be at least one {action}RequestEntry in the request."
         sqs.refused(service + "EmptyBatchRequest", empty, action, QueueUrl="q", Entries=[])
         eleven = [{"Id": f"e{i}", **good} for i in range(11)]
-        sqs.refused(service + "TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10. You have sent 11.", action, QueueUrl="q", Entries=eleven)
+        sqs.refused(service + "TooManyEntriesInBatchRequest",
+                    "Maximum number of entries per request are 10. You have sent 11.", action, QueueUrl="q",
+                    Entries=eleven)
         twice = [{"Id": name, **good} for name in "abcbc"]
         sqs.refused(service + "BatchEntryIdsNotDistinct", "Id b repeated.", action, QueueUrl="q", Entries=twice)
         for name in ["", "a b", "x" * 81, "ä", "a.b"]:
-            sqs.refused(service + "InvalidBatchEntryId", None, action, QueueUrl="q", Entries=[{"Id": "good", **good}, {"Id": name, **good}])
+            sqs.refused(service + "InvalidBatchEntryId", None, action, QueueUrl="q",
+                        Entries=[{"Id": "good", **good}, {"Id": name, **good}])
     long = [{"Id": "a", "MessageBody": "x" * 1048570}, {"Id": "b", "MessageBody": "x" * 7}]
     text = "Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes."
     sqs.refused(service + "BatchRequestTooLong", text, "SendMessageBatch", QueueUrl="q", Entries=long)
     fifo = {"MessageBody": "a", "MessageGroupId": "g", "MessageDeduplicationId": "d"}
-    for missing, text in [("MessageGroupId", "MessageGroupId"), ("MessageDeduplicationId", "ContentBasedDeduplication")]:
+    for missing, text in [("MessageGroupId", "MessageGroupId"),
+                          ("MessageDeduplicationId", "ContentBasedDeduplication")]:
         entries = [{"Id": "a", **fifo}, {"Id": "b", **{name: value for name, value in fifo.items() if name != missing}}]
         sqs.refused(IPV, lambda told: text in told, "SendMessageBatch", QueueUrl="q.fifo", Entries=entries)
     assert sqs.counts("q") == sqs.counts("q.fifo") == (0, 0, 0)
@@ -88,17 +95,22 @@ def test_Q29_message_attributes(sqs):
     ten = {f"a{i}": string("v") for i in range(10)}
     sqs.send("q", "none")
     sqs.send("q", "ten", MessageAttributes=ten)
-    refuse = lambda text, attributes, code=IPV: sqs.refused(code, text, "SendMessage", QueueUrl="q", MessageBody="a", MessageAttributes=attributes)
+    refuse = lambda text, attributes, code=IPV: sqs.refused(
+        code, text, "SendMessage", QueueUrl="q", MessageBody="a", MessageAttributes=attributes)
     refuse("Number of message attributes [11] exceeds the allowed maximum [10].", {**ten, "eleventh": string("v")})
     refuse("Message (user) attribute 'a' must contain a non-empty value of type 'String'.", {"a": string("")})
     refuse("Can't cast the value of message (user) attribute 'a' to a number.", {"a": number("abc")})
     for kind in ["string", "Text", "", "Stringy", "NUMBER"]:
-        rule = "The type of message (user) attribute 'a' is invalid. You must use only the following supported type prefixes: Binary, Number, String."
+        rule = ("The type of message (user) attribute 'a' is invalid. You must use only the following supported type "
+                "prefixes: Binary, Number, String.")
         refuse(rule, {"a": {"DataType": kind, "StringValue": "v"}})
-    for name in [".a", "a.", "a..b", "AWS.a", "aWs.a", "Amazon.a", "AMAZON.a", "a b", "x" * 257, *[f"a{c}" for c in '!"§(?/øßж']]:
+    for name in [".a", "a.", "a..b", "AWS.a", "aWs.a", "Amazon.a", "AMAZON.a", "a b", "x" * 257,
+                 *[f"a{c}" for c in '!"§(?/øßж']]:
         refuse(None, {name: string("v")})
-    refuse("Message attribute list values in SendMessage operation are not supported.", {"a": {"DataType": "String", "StringListValues": ["x"]}}, "AWS.SimpleQueueService.UnsupportedOperation")
-    good = {"o": string("v"), "a.b-c_9": number("12345678901234567890123456789012345678"), "awsome": {"DataType": "String." + "x" * 248, "StringValue": "v"}, "x" * 256: number("-1e-128")}
+    refuse("Message attribute list values in SendMessage operation are not supported.",
+           {"a": {"DataType": "String", "StringListValues": ["x"]}}, "AWS.SimpleQueueService.UnsupportedOperation")
+    good = {"o": string("v"), "a.b-c_9": number("12345678901234567890123456789012345678"),
+            "awsome": {"DataType": "String." + "x" * 248, "StringValue": "v"}, "x" * 256: number("-1e-128")}
     sqs.send("q", "odd", MessageAttributes=good)
     messages = sqs.receive("q", MessageAttributeNames=["All"])
     assert [message["Body"] for message in messages] == ["none", "ten", "odd"]
@@ -113,9 +125,11 @@ NEIGHBOURS = [9, 0xA, 0xD, 0x20, 0x7F, 0x85, 0xD7FF, 0xE000, 0xFFFD, 0x10000, 0x
 def test_Q30_characters(sqs):
     sqs.make("q")
     for point in FORBIDDEN:
-        refusal = sqs.refused("InvalidMessageContents", None, "SendMessage", QueueUrl="q", MessageBody=f"a{chr(point)}b")
+        refusal = sqs.refused("InvalidMessageContents", None, "SendMessage", QueueUrl="q",
+                              MessageBody=f"a{chr(point)}b")
         assert refusal.message.startswith("Invalid characters found. Valid unicode characters are #x9")
-        sqs.refused(IPV, None, "SendMessage", QueueUrl="q", MessageBody="a", MessageAttributes={"x": string(f"a{chr(point)}b")})
+        sqs.refused(IPV, None, "SendMessage", QueueUrl="q", MessageBody="a",
+                    MessageAttributes={"x": string(f"a{chr(point)}b")})
     for point in NEIGHBOURS:
         sqs.send("q", chr(point), MessageAttributes={"x": string(chr(point))})
         (message,) = sqs.receive("q", MessageAttributeNames=["x"])
@@ -128,7 +142,8 @@ def test_Q31_a_group_on_a_standard_queue(sqs):
         assert "SequenceNumber" not in sqs.send("q", body, group)
     messages = sqs.receive("q", AttributeNames=["MessageGroupId", "SequenceNumber"])
     shown = {message["Body"]: message.get("Attributes") for message in messages}
-    assert shown == {"a": {"MessageGroupId": "g"}, "b": None, "c": {"MessageGroupId": "g"}, "d": {"MessageGroupId": "h" * 128}}
+    assert shown == {"a": {"MessageGroupId": "g"}, "b": None, "c": {"MessageGroupId": "g"},
+                     "d": {"MessageGroupId": "h" * 128}}
     for bad in ["", "a b", "ä", "x" * 129]:
         sqs.refused(IPV, None, "SendMessage", QueueUrl="q", MessageBody="a", MessageGroupId=bad)
 
@@ -141,7 +156,8 @@ def test_Q32_delays(sqs):
     sqs.send("q.fifo", "zero", "g", DelaySeconds=0)
     sqs.send("q.fifo", "none", "g")
     rule = invalid("DelaySeconds", 5, "The request include parameter that is not valid for this queue type.")
-    sqs.refused(IPV, rule, "SendMessage", QueueUrl="q.fifo", MessageBody="a", MessageGroupId="g", MessageDeduplicationId="x", DelaySeconds=5)
+    sqs.refused(IPV, rule, "SendMessage", QueueUrl="q.fifo", MessageBody="a", MessageGroupId="g",
+                MessageDeduplicationId="x", DelaySeconds=5)
     for wrong in [-1, 901]:
         rule = invalid("DelaySeconds", wrong, "DelaySeconds must be >= 0 and <= 900.")
         sqs.refused(IPV, rule, "SendMessage", QueueUrl="q", MessageBody="a", DelaySeconds=wrong)
@@ -177,14 +193,17 @@ def test_Q33_which_attributes_a_receive_shows(sqs):
         (["col", "COLOR", "none", "", "a b", "!"], set()),
     ]:
         assert shown(MessageAttributeNames=names) == (set(), expected)
-    system = {"SenderId", "SentTimestamp", "ApproximateReceiveCount", "ApproximateFirstReceiveTimestamp", "MessageGroupId"}
+    system = {"SenderId", "SentTimestamp", "ApproximateReceiveCount", "ApproximateFirstReceiveTimestamp",
+              "MessageGroupId"}
     for name in ["AttributeNames", "MessageSystemAttributeNames"]:
         assert shown(**{name: ["All"]}) == (system, set())
         assert shown(**{name: ["Tally.FencingToken"]}) == ({"Tally.FencingToken"}, set())
         assert shown(**{name: ["All", "Tally.FencingToken"]}) == ({*system, "Tally.FencingToken"}, set())
         assert shown(**{name: ["Tally.*"]}) == (set(), set())
-        assert shown(**{name: ["SentTimestamp", "SequenceNumber", "DeadLetterQueueSourceArn", "VisibilityTimeout", "Nonsense"]}) == ({"SentTimestamp"}, set())
-    assert shown(AttributeNames=["SenderId"], MessageSystemAttributeNames=["SentTimestamp"]) == ({"SenderId", "SentTimestamp"}, set())
+        assert shown(**{name: ["SentTimestamp", "SequenceNumber", "DeadLetterQueueSourceArn", "VisibilityTimeout",
+                               "Nonsense"]}) == ({"SentTimestamp"}, set())
+    assert shown(AttributeNames=["SenderId"], MessageSystemAttributeNames=["SentTimestamp"]) == (
+        {"SenderId", "SentTimestamp"}, set())
 
 
 def test_Q34_ten_visible_messages_are_ten(sqs):
@@ -237,7 +256,8 @@ def test_Q36_visibility(sqs):
     sqs.send("q", "a")
     (message,) = sqs.receive("q")
     refuse = lambda seconds, text: sqs.refused(
-        IPV, text, "ChangeMessageVisibility", QueueUrl="q", ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=seconds
+        IPV, text, "ChangeMessageVisibility", QueueUrl="q", ReceiptHandle=message["ReceiptHandle"],
+        VisibilityTimeout=seconds
     )
     for wrong in [-1, 43201]:
         refuse(wrong, invalid("VisibilityTimeout", wrong, "Must be between 0 and 43200."))
@@ -256,9 +276,11 @@ def test_Q36_visibility(sqs):
     sqs.delete("q", again)
     message = again
     refuse(30, invalid("ReceiptHandle", again["ReceiptHandle"], NOT_AVAILABLE))
-    big = sqs.wire.send("ChangeMessageVisibility", {"QueueUrl": "q", "ReceiptHandle": again["ReceiptHandle"], "VisibilityTimeout": 2**63})
+    big = sqs.wire.send("ChangeMessageVisibility",
+                        {"QueueUrl": "q", "ReceiptHandle": again["ReceiptHandle"], "VisibilityTimeout": 2**63})
     assert big.status == 400
-    sqs.refused("MissingParameter", "The request must contain the parameter VisibilityTimeout.", "ChangeMessageVisibility", QueueUrl="q", ReceiptHandle="garbage")
+    sqs.refused("MissingParameter", "The request must contain the parameter VisibilityTimeout.",
+                "ChangeMessageVisibility", QueueUrl="q", ReceiptHandle="garbage")
 
 
 def test_Q37_handles_that_are_none_and_handles_used_twice(sqs):
@@ -267,25 +289,31 @@ def test_Q37_handles_that_are_none_and_handles_used_twice(sqs):
     sqs.send("other", "a")
     sqs.send("q", "b")
     (foreign,), (own,) = sqs.receive("other"), sqs.receive("q")
-    for handle in ["garbage", "x" * 1024, foreign["ReceiptHandle"], own["ReceiptHandle"][:-1], own["ReceiptHandle"] + "A"]:
+    for handle in ["garbage", "x" * 1024, foreign["ReceiptHandle"], own["ReceiptHandle"][:-1],
+                   own["ReceiptHandle"] + "A"]:
         text = f'The input receipt handle "{handle[:100]}" is not a valid receipt handle.'
         for action, more in [("DeleteMessage", {}), ("ChangeMessageVisibility", {"VisibilityTimeout": 1})]:
-            assert sqs.refused("ReceiptHandleIsInvalid", text, action, QueueUrl="q", ReceiptHandle=handle, **more).status == 404
-            entries = [{"Id": "bad", "ReceiptHandle": handle, **more}, {"Id": "good", "ReceiptHandle": own["ReceiptHandle"], "VisibilityTimeout": 60}]
+            assert sqs.refused(
+                "ReceiptHandleIsInvalid", text, action, QueueUrl="q", ReceiptHandle=handle, **more).status == 404
+            entries = [{"Id": "bad", "ReceiptHandle": handle, **more},
+                       {"Id": "good", "ReceiptHandle": own["ReceiptHandle"], "VisibilityTimeout": 60}]
         answer = sqs.call("ChangeMessageVisibilityBatch", QueueUrl="q", Entries=entries)
         assert answer["Successful"] == [{"Id": "good"}]
-        assert answer["Failed"] == [{"Id": "bad", "SenderFault": True, "Code": "ReceiptHandleIsInvalid", "Message": text}]
+        assert answer["Failed"] == [
+            {"Id": "bad", "SenderFault": True, "Code": "ReceiptHandleIsInvalid", "Message": text}]
     for _ in range(2):
         sqs.delete("q", own)
-        entries = [{"Id": "a", "ReceiptHandle": own["ReceiptHandle"]}, {"Id": "b", "ReceiptHandle": own["ReceiptHandle"]}]
-        assert sqs.call("DeleteMessageBatch", QueueUrl="q", Entries=entries) == {"Successful": [{"Id": "a"}, {"Id": "b"}]}
+        entries = [{"Id": "a", "ReceiptHandle": own["ReceiptHandle"]},
+                   {"Id": "b", "ReceiptHandle": own["ReceiptHandle"]}]
+        assert sqs.call("DeleteMessageBatch", QueueUrl="q", Entries=entries) == {
+            "Successful": [{"Id": "a"}, {"Id": "b"}]}
     assert sqs.counts("other") == (0, 1, 0)
 
 
 # Q38, retention, is a scenario of tests/unit: a minute is the least that it can be.
 
 
-# --- long polls ----------------------------------------------------------------------------------------------------------------------
+# --- long polls -------------------------------------------------------------------------------------------------------
 
 
 def waiting(daemon, count):
@@ -315,7 +343,8 @@ def pool():
 
 
 def events(sqs, queue, dead):
-    """What makes a message deliverable in `queue`: (name, what is done before the wait, what is done while it lasts)."""
+    """What makes a message deliverable in `queue`: (name, what is done before the wait, what is done while it
+    lasts)."""
     held = {}
 
     def hold(body="held", **more):
@@ -342,7 +371,9 @@ def events(sqs, queue, dead):
 def test_Q51_a_waiting_receive_is_answered_at_once(sqs, daemon, pool, queue):
     sqs.make(queue, VisibilityTimeout="60")
     dead = "source.fifo" if queue.endswith(".fifo") else "source"
-    sqs.make(dead, RedrivePolicy=f'{{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:{queue}","maxReceiveCount":1}}')
+    sqs.make(
+        dead,
+        RedrivePolicy=f'{{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:{queue}","maxReceiveCount":1}}')
     late = {}
     for name, before, event in events(sqs, queue, dead):
         before()
@@ -359,7 +390,8 @@ def test_Q51_a_waiting_receive_is_answered_at_once(sqs, daemon, pool, queue):
 
 def test_Q51_time_wakes_too(sqs, daemon, pool):
     sqs.make("q", VisibilityTimeout="1")
-    for name, before in [("end of a delay", lambda: sqs.send("q", "a", DelaySeconds=1)), ("end of a lease", lambda: (sqs.send("q", "a"), sqs.receive("q")))]:
+    for name, before in [("end of a delay", lambda: sqs.send("q", "a", DelaySeconds=1)),
+                         ("end of a lease", lambda: (sqs.send("q", "a"), sqs.receive("q")))]:
         before()
         began = time.monotonic()
         waiter = Waiter(daemon, sqs.form, pool)

@@ -62,7 +62,8 @@ def test_Q49_to_a_queue_of_choice_slowly_and_cancelled(sqs):
     dead, source = make_pair(sqs)
     sqs.make("elsewhere")
     for at in range(0, 30, 10):
-        sqs.call("SendMessageBatch", QueueUrl=source, Entries=[{"Id": f"e{i}", "MessageBody": str(i)} for i in range(at, at + 10)])
+        sqs.call("SendMessageBatch", QueueUrl=source,
+                 Entries=[{"Id": f"e{i}", "MessageBody": str(i)} for i in range(at, at + 10)])
     for _ in range(6):
         sqs.receive(source)
     wait_until(lambda: sqs.counts(dead)[0] == 30 or sqs.receive(source) and False, what="all dead letters")
@@ -78,7 +79,8 @@ def test_Q49_to_a_queue_of_choice_slowly_and_cancelled(sqs):
     assert set(moved) == {"ApproximateNumberOfMessagesMoved"} and 3 <= moved["ApproximateNumberOfMessagesMoved"] < 30
     task = ended(sqs, dead)
     assert task["Status"] == "CANCELLED" and "TaskHandle" not in task
-    assert sqs.counts("elsewhere")[0] == task["ApproximateNumberOfMessagesMoved"] and sqs.counts(dead)[0] == 30 - sqs.counts("elsewhere")[0]
+    assert (sqs.counts("elsewhere")[0] == task["ApproximateNumberOfMessagesMoved"]
+            and sqs.counts(dead)[0] == 30 - sqs.counts("elsewhere")[0])
     sqs.refused(IPV, "Only active tasks can be cancelled.", "CancelMessageMoveTask", TaskHandle=handle)
     # The rest goes fast; the newest task is listed first.
     sqs.call("StartMessageMoveTask", SourceArn=arn(dead), DestinationArn=arn("elsewhere"))
@@ -96,7 +98,8 @@ def test_Q49_a_task_survives_a_kill(sqs, daemon):
     sqs.call("SendMessageBatch", QueueUrl=source, Entries=[{"Id": f"e{i}", "MessageBody": str(i)} for i in range(10)])
     spend(sqs, source, 1)
     sqs.make("elsewhere")
-    sqs.call("StartMessageMoveTask", SourceArn=arn(dead), DestinationArn=arn("elsewhere"), MaxNumberOfMessagesPerSecond=8)
+    sqs.call("StartMessageMoveTask", SourceArn=arn(dead), DestinationArn=arn("elsewhere"),
+             MaxNumberOfMessagesPerSecond=8)
     wait_until(lambda: sqs.counts("elsewhere")[0] >= 1, what="the first move")
     daemon.kill9()
     daemon.start()
@@ -110,7 +113,8 @@ def test_Q49_a_destination_that_is_deleted_fails_the_task(sqs):
     sqs.call("SendMessageBatch", QueueUrl=source, Entries=[{"Id": f"e{i}", "MessageBody": str(i)} for i in range(10)])
     spend(sqs, source, 1)
     sqs.make("elsewhere")
-    sqs.call("StartMessageMoveTask", SourceArn=arn(dead), DestinationArn=arn("elsewhere"), MaxNumberOfMessagesPerSecond=2)
+    sqs.call("StartMessageMoveTask", SourceArn=arn(dead), DestinationArn=arn("elsewhere"),
+             MaxNumberOfMessagesPerSecond=2)
     wait_until(lambda: sqs.counts("elsewhere")[0] >= 1, what="the first move")
     sqs.call("DeleteQueue", QueueUrl="elsewhere")
     task = ended(sqs, dead)
@@ -122,7 +126,8 @@ def test_Q49_tasks_that_are_refused(sqs):
     dead, source = make_pair(sqs)
     sqs.make("plain")
     sqs.make("line.fifo")
-    form = lambda name: f"You must use this format to specify the {name}: arn:<partition>:<service>:<region>:<account-id>:<resource-id>"
+    form = lambda name: (f"You must use this format to specify the {name}: "
+                         "arn:<partition>:<service>:<region>:<account-id>:<resource-id>")
     absent = lambda name: f"The resource that you specified for the {name} parameter doesn't exist."
     for code, text, parameters in [
         ("MissingParameter", "The request must contain the parameter SourceArn.", {}),
@@ -131,8 +136,10 @@ def test_Q49_tasks_that_are_refused(sqs):
         (IPV, "Source queue must be configured as a Dead Letter Queue.", {"SourceArn": arn("plain")}),
         (NOT_FOUND, absent("DestinationArn"), {"SourceArn": arn(dead), "DestinationArn": arn("none")}),
         (IPV, form("DestinationArn"), {"SourceArn": arn(dead), "DestinationArn": "plain"}),
-        (IPV, "Source queue arn and destination queue arn cannot be the same.", {"SourceArn": arn(dead), "DestinationArn": arn(dead)}),
-        (IPV, "The source queue and destination queue must be of the same queue type.", {"SourceArn": arn(dead), "DestinationArn": arn("line.fifo")}),
+        (IPV, "Source queue arn and destination queue arn cannot be the same.",
+         {"SourceArn": arn(dead), "DestinationArn": arn(dead)}),
+        (IPV, "The source queue and destination queue must be of the same queue type.",
+         {"SourceArn": arn(dead), "DestinationArn": arn("line.fifo")}),
         (IPV, None, {"SourceArn": arn(dead), "MaxNumberOfMessagesPerSecond": 0}),
         (IPV, None, {"SourceArn": arn(dead), "MaxNumberOfMessagesPerSecond": 501}),
     ]:
@@ -142,8 +149,10 @@ def test_Q49_tasks_that_are_refused(sqs):
     sqs.refused("MissingParameter", "The request must contain the parameter TaskHandle.", "CancelMessageMoveTask")
     for wrong in ["garbage", base64.b64encode(b"{}").decode()]:
         sqs.refused(IPV, "Value for parameter TaskHandle is invalid.", "CancelMessageMoveTask", TaskHandle=wrong)
-    for source, text in [(arn(dead), "Task does not exist."), (arn("none"), absent("SourceArn")), (arn(dead).replace("0" * 12, "1" * 12), absent("SourceArn"))]:
-        unknown = base64.b64encode(json.dumps({"taskId": "12345678-1234-4234-8234-123456789abc", "sourceArn": source}).encode()).decode()
+    for source, text in [(arn(dead), "Task does not exist."), (arn("none"), absent("SourceArn")),
+                         (arn(dead).replace("0" * 12, "1" * 12), absent("SourceArn"))]:
+        unknown = base64.b64encode(
+            json.dumps({"taskId": "12345678-1234-4234-8234-123456789abc", "sourceArn": source}).encode()).decode()
         assert sqs.refused(NOT_FOUND, text, "CancelMessageMoveTask", TaskHandle=unknown).status == 404
     sqs.refused(NOT_FOUND, absent("SourceArn"), "ListMessageMoveTasks", SourceArn=arn("none"))
     sqs.refused("MissingParameter", "The request must contain the parameter SourceArn.", "ListMessageMoveTasks")

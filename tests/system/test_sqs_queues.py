@@ -1,4 +1,5 @@
-"""Queues over the wire, in both forms: creating, attributes, deleting, purging, lists, tags, permissions (reference: SQS, 1, 2.1,
+"""Queues over the wire, in both forms: creating, attributes, deleting, purging, lists, tags, permissions (reference:
+SQS, 1, 2.1,
 6.7 and Q16 to Q25)."""
 
 import json
@@ -37,19 +38,23 @@ def test_Q16_creating_what_is_there(sqs):
     for attributes in [{}, {"VisibilityTimeout": "40"}, {"DelaySeconds": "0", "VisibilityTimeout": "40"}]:
         assert sqs.make("q", **attributes) == url
     exists = "A queue already exists with the same name and a different value for attribute "
-    sqs.refused("QueueAlreadyExists", exists + "VisibilityTimeout", "CreateQueue", QueueName="q", Attributes={"VisibilityTimeout": "41"})
-    sqs.refused("QueueAlreadyExists", exists + "DelaySeconds", "CreateQueue", QueueName="q", Attributes={"DelaySeconds": "1"})
+    sqs.refused("QueueAlreadyExists", exists + "VisibilityTimeout", "CreateQueue", QueueName="q",
+                Attributes={"VisibilityTimeout": "41"})
+    sqs.refused("QueueAlreadyExists", exists + "DelaySeconds", "CreateQueue", QueueName="q",
+                Attributes={"DelaySeconds": "1"})
     sqs.call("SetQueueAttributes", QueueUrl=url, Attributes={"VisibilityTimeout": "41"})
     assert sqs.make("q", VisibilityTimeout="41") == url
-    sqs.refused("QueueAlreadyExists", exists + "VisibilityTimeout", "CreateQueue", QueueName="q", Attributes={"VisibilityTimeout": "40"})
-    sqs.refused("InvalidAttributeName", "Unknown Attribute Nonsense.", "CreateQueue", QueueName="q", Attributes={"Nonsense": "1"})
+    sqs.refused("QueueAlreadyExists", exists + "VisibilityTimeout", "CreateQueue", QueueName="q",
+                Attributes={"VisibilityTimeout": "40"})
+    sqs.refused("InvalidAttributeName", "Unknown Attribute Nonsense.", "CreateQueue", QueueName="q",
+                Attributes={"Nonsense": "1"})
 
 
 def test_Q17_names(sqs):
     rule = "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
     fifo_rule = (
-        "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and "
-        "be 1 to 80 in length."
+        "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, "
+        "must end with .fifo suffix and be 1 to 80 in length."
     )
     for name in ["a", "x" * 80, "A-b_9", "0"]:
         assert sqs.make(name).endswith(f"/{name}")
@@ -60,9 +65,11 @@ def test_Q17_names(sqs):
         sqs.refused(IPV, fifo_rule, "CreateQueue", QueueName=name, Attributes={"FifoQueue": "true"})
     for action in ["CreateQueue", "GetQueueUrl"]:
         for name in ["", None]:
-            sqs.refused(IPV, "Value for parameter QueueName is invalid. Reason: Must specify a queue name.", action, QueueName=name)
+            sqs.refused(IPV, "Value for parameter QueueName is invalid. Reason: Must specify a queue name.", action,
+                        QueueName=name)
     for attribute in ["ContentBasedDeduplication", "FifoQueue"]:
-        sqs.refused("InvalidAttributeName", f"Unknown Attribute {attribute}.", "CreateQueue", QueueName="new", Attributes={attribute: "false"})
+        sqs.refused("InvalidAttributeName", f"Unknown Attribute {attribute}.", "CreateQueue", QueueName="new",
+                    Attributes={attribute: "false"})
     for attribute in ["DeduplicationScope", "FifoThroughputLimit"]:
         only = f"You can specify the {attribute} only when FifoQueue is set to true."
         sqs.refused("InvalidAttributeName", only, "CreateQueue", QueueName="new", Attributes={attribute: "x"})
@@ -104,7 +111,8 @@ def test_Q18_all_attributes_are_shown_and_no_others(sqs):
         assert shown == expected
         for attribute, value in expected.items():
             assert sqs.attributes(name, attribute) == {attribute: value}
-    assert sqs.attributes("q", "FifoQueue", "Policy", "RedrivePolicy", "KmsMasterKeyId", "VisibilityTimeout") == {"VisibilityTimeout": "30"}
+    assert sqs.attributes("q", "FifoQueue", "Policy", "RedrivePolicy", "KmsMasterKeyId", "VisibilityTimeout") == {
+        "VisibilityTimeout": "30"}
 
 
 def test_Q18_each_bound_is_accepted_and_beyond_it_refused(sqs):
@@ -120,9 +128,11 @@ def test_Q18_each_bound_is_accepted_and_beyond_it_refused(sqs):
         for value in [str(least - 1), str(most + 1), "", "x", "1.5", " 1", "+1", "0x1", "1" * 30]:
             if value == "":
                 continue  # a Query client can't say it otherwise than by leaving the value out
-            wrong = {"VisibilityTimeout": "31", name: value} if name != "VisibilityTimeout" else {"DelaySeconds": "1", name: value}
+            wrong = {"VisibilityTimeout": "31", name: value} if name != "VisibilityTimeout" else {
+                "DelaySeconds": "1", name: value}
             begins = f"Invalid value for the parameter {name}."
-            sqs.refused("InvalidAttributeValue", lambda text: text.startswith(begins), "SetQueueAttributes", QueueUrl="q", Attributes=wrong)
+            sqs.refused("InvalidAttributeValue", lambda text: text.startswith(begins), "SetQueueAttributes",
+                        QueueUrl="q", Attributes=wrong)
             sqs.refused("InvalidAttributeValue", None, "CreateQueue", QueueName="never", Attributes=wrong)
         assert sqs.attributes("q") == before
     sqs.refused(NO_QUEUE, None, "GetQueueUrl", QueueName="never")
@@ -145,9 +155,11 @@ def test_Q18_settings_are_in_force(sqs):
 def test_Q19_attributes_are_removed_by_an_empty_text(sqs):
     sqs.make("q")
     sqs.make("dead")
-    policy = {"Version": "2012-10-17", "Statement": [{"Sid": "s", "Effect": "Allow", "Principal": "*", "Action": "SQS:SendMessage", "Resource": arn("q")}]}
+    policy = {"Version": "2012-10-17", "Statement": [
+        {"Sid": "s", "Effect": "Allow", "Principal": "*", "Action": "SQS:SendMessage", "Resource": arn("q")}]}
     for name, value, shown in [
-        ("RedrivePolicy", f' {{ "maxReceiveCount" : "7", "deadLetterTargetArn":"{arn("dead")}" }} ', f'{{"deadLetterTargetArn":"{arn("dead")}","maxReceiveCount":7}}'),
+        ("RedrivePolicy", f' {{ "maxReceiveCount" : "7", "deadLetterTargetArn":"{arn("dead")}" }} ',
+         f'{{"deadLetterTargetArn":"{arn("dead")}","maxReceiveCount":7}}'),
         ("Policy", json.dumps(policy), None),
         ("RedriveAllowPolicy", '{"redrivePermission":"denyAll"}', '{"redrivePermission":"denyAll"}'),
         ("KmsMasterKeyId", "alias/some-key", "alias/some-key"),
@@ -184,7 +196,8 @@ def test_Q20_redrive_policies_that_are_refused(sqs):
     assert sqs.attributes("q") == before
     for count in [1, "1000"]:
         sqs.call("SetQueueAttributes", QueueUrl="q", Attributes={"RedrivePolicy": redrive("dead", count)})
-        assert json.loads(sqs.attributes("q")["RedrivePolicy"]) == {"deadLetterTargetArn": arn("dead"), "maxReceiveCount": int(count)}
+        assert json.loads(sqs.attributes("q")["RedrivePolicy"]) == {
+            "deadLetterTargetArn": arn("dead"), "maxReceiveCount": int(count)}
 
 
 def test_Q21_a_queue_created_again_is_a_new_one(sqs):
@@ -193,7 +206,8 @@ def test_Q21_a_queue_created_again_is_a_new_one(sqs):
     sqs.send("q", "b", DelaySeconds=600)
     (held,) = sqs.receive("q")
     sqs.call("DeleteQueue", QueueUrl="q")
-    for action, more in [("DeleteQueue", {}), ("ReceiveMessage", {}), ("DeleteMessage", {"ReceiptHandle": held["ReceiptHandle"]})]:
+    for action, more in [("DeleteQueue", {}), ("ReceiveMessage", {}),
+                         ("DeleteMessage", {"ReceiptHandle": held["ReceiptHandle"]})]:
         sqs.refused(NO_QUEUE, None, action, QueueUrl="q", **more)
     sqs.make("q")
     assert sqs.counts("q") == (0, 0, 0) and sqs.attributes("q")["VisibilityTimeout"] == "30"
@@ -204,7 +218,8 @@ def test_Q21_Q22_the_60_second_rules(strict):
     strict.make("q")
     strict.call("PurgeQueue", QueueUrl="q")
     refusal = strict.refused(
-        "AWS.SimpleQueueService.PurgeQueueInProgress", "Only one PurgeQueue operation on q is allowed every 60 seconds.", "PurgeQueue", QueueUrl="q"
+        "AWS.SimpleQueueService.PurgeQueueInProgress",
+        "Only one PurgeQueue operation on q is allowed every 60 seconds.", "PurgeQueue", QueueUrl="q"
     )
     assert refusal.status == 403
     strict.make("other")
@@ -242,7 +257,8 @@ def test_Q22_units_that_are_purged_have_failed(daemon):
         sqs.send("q", body, MessageAttributes={"Tally.Batch": string("b")})
     sqs.receive("q", 1)
     sqs.call("PurgeQueue", QueueUrl="q")
-    state = wait_until(lambda: (batch := daemon.call("Tally.DescribeBatch", {"BatchId": "b"})[1]).get("Status") and batch)
+    state = wait_until(lambda: (batch := daemon.call("Tally.DescribeBatch", {"BatchId": "b"})[1]).get("Status")
+                       and batch)
     assert (state["Status"], state["Failed"]) == ("failed", 3)
     sqs.close()
 
@@ -277,7 +293,8 @@ def test_Q23_pages_of_1001_queues(daemon):
 def test_Q24_tags(sqs):
     sqs.call("CreateQueue", QueueName="q", tags={"team": "a", "Team": "b", "empty": ""})
     assert sqs.call("ListQueueTags", QueueUrl="q")["Tags"] == {"team": "a", "Team": "b", "empty": ""}
-    assert sqs.call("TagQueue", QueueUrl="q", Tags={"team": "c", "ключ": "знач", "a b_.:/=+-@": "x" * 256, "k" * 128: ""}) == {}
+    assert sqs.call("TagQueue", QueueUrl="q",
+                    Tags={"team": "c", "ключ": "знач", "a b_.:/=+-@": "x" * 256, "k" * 128: ""}) == {}
     expected = {"team": "c", "Team": "b", "empty": "", "ключ": "знач", "a b_.:/=+-@": "x" * 256, "k" * 128: ""}
     assert sqs.call("ListQueueTags", QueueUrl="q")["Tags"] == expected
     assert sqs.call("UntagQueue", QueueUrl="q", TagKeys=["Team", "unknown", "k" * 128, "a b_.:/=+-@"]) == {}
@@ -293,7 +310,8 @@ def test_Q24_tags(sqs):
 
 def test_Q25_permissions(sqs):
     sqs.make("q")
-    assert sqs.call("AddPermission", QueueUrl="q", Label="one", AWSAccountIds=["111111111111"], Actions=["SendMessage"]) == {}
+    assert sqs.call("AddPermission", QueueUrl="q", Label="one", AWSAccountIds=["111111111111"],
+                    Actions=["SendMessage"]) == {}
     policy = json.loads(sqs.attributes("q")["Policy"])
     assert policy["Version"] == "2008-10-17" and policy["Id"].startswith(arn("q") + "/")
     (statement,) = policy["Statement"]
@@ -304,17 +322,22 @@ def test_Q25_permissions(sqs):
         "Action": "SQS:SendMessage",
         "Resource": arn("q"),
     }
-    sqs.call("AddPermission", QueueUrl="q", Label="two", AWSAccountIds=["111111111111", "222222222222"], Actions=["ReceiveMessage", "DeleteMessage"])
+    sqs.call("AddPermission", QueueUrl="q", Label="two", AWSAccountIds=["111111111111", "222222222222"],
+             Actions=["ReceiveMessage", "DeleteMessage"])
     statement = json.loads(sqs.attributes("q")["Policy"])["Statement"][1]
     assert statement["Principal"] == {"AWS": ["arn:aws:iam::111111111111:root", "arn:aws:iam::222222222222:root"]}
     assert statement["Action"] == ["SQS:ReceiveMessage", "SQS:DeleteMessage"]
     before = sqs.attributes("q")["Policy"]
     who = {"AWSAccountIds": ["111111111111"]}
-    sqs.refused(IPV, invalid("Label", "one", "Already exists."), "AddPermission", QueueUrl="q", Label="one", Actions=["*"], **who)
-    eight = ["ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl", "ListDeadLetterSourceQueues", "PurgeQueue", "ReceiveMessage", "SendMessage"]
-    refusal = sqs.refused("OverLimit", "8 Actions were found, maximum allowed is 7.", "AddPermission", QueueUrl="q", Label="x", Actions=eight, **who)
+    sqs.refused(IPV, invalid("Label", "one", "Already exists."), "AddPermission", QueueUrl="q", Label="one",
+                Actions=["*"], **who)
+    eight = ["ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl",
+             "ListDeadLetterSourceQueues", "PurgeQueue", "ReceiveMessage", "SendMessage"]
+    refusal = sqs.refused("OverLimit", "8 Actions were found, maximum allowed is 7.", "AddPermission", QueueUrl="q",
+                          Label="x", Actions=eight, **who)
     assert refusal.status == 403
-    rule = "Value SQS:CreateQueue for parameter ActionName is invalid. Reason: Only the queue owner is allowed to invoke this action."
+    rule = ("Value SQS:CreateQueue for parameter ActionName is invalid. Reason: "
+            "Only the queue owner is allowed to invoke this action.")
     sqs.refused(IPV, rule, "AddPermission", QueueUrl="q", Label="x", Actions=["CreateQueue"], **who)
     rule = "Value [me] for parameter PrincipalId is invalid. Reason: Unable to verify."
     sqs.refused(IPV, rule, "AddPermission", QueueUrl="q", Label="x", Actions=["SendMessage"], AWSAccountIds=["me"])

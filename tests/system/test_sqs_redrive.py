@@ -41,7 +41,8 @@ def spend(sqs, source, count):
 def test_Q46_the_receive_beyond_the_count_moves_the_message(sqs, suffix, count):
     dead, source = make_pair(sqs, suffix, count)
     attributes = {"color": string("blue")}
-    sent = sqs.send(source, "poison", "g" if suffix else None, MessageAttributes=attributes, MessageSystemAttributes={"AWSTraceHeader": string("Root=1-2-3")})
+    sent = sqs.send(source, "poison", "g" if suffix else None, MessageAttributes=attributes,
+                    MessageSystemAttributes={"AWSTraceHeader": string("Root=1-2-3")})
     for attempt in range(1, count + 1):
         client = sqs.other() if attempt % 2 else sqs  # any client's receive counts
         (message,) = client.receive(source, AttributeNames=["ApproximateReceiveCount", "DeadLetterQueueSourceArn"])
@@ -102,11 +103,14 @@ def test_Q50_who_may_be_a_source(sqs):
             else:
                 sqs.refused(IPV, None, "CreateQueue", QueueName=source, Attributes=attributes)
     # Whoever is a source already stays one.
-    sqs.call("SetQueueAttributes", QueueUrl="dead", Attributes={"RedriveAllowPolicy": '{"redrivePermission":"denyAll"}'})
+    sqs.call("SetQueueAttributes", QueueUrl="dead",
+             Attributes={"RedriveAllowPolicy": '{"redrivePermission":"denyAll"}'})
     sqs.send("late", "a")
     spend(sqs, "late", 1)
     assert sqs.bodies("dead") == ["a"]
-    for wrong in ['{"redrivePermission":"byQueue"}', json.dumps({"redrivePermission": "allowAll", "sourceQueueArns": [arn("late")]}), '{"redrivePermission":"x"}', "text", "{}"]:
+    for wrong in ['{"redrivePermission":"byQueue"}',
+                  json.dumps({"redrivePermission": "allowAll", "sourceQueueArns": [arn("late")]}),
+                  '{"redrivePermission":"x"}', "text", "{}"]:
         sqs.refused(None, None, "SetQueueAttributes", QueueUrl="dead", Attributes={"RedriveAllowPolicy": wrong})
     assert json.loads(sqs.attributes("dead")["RedriveAllowPolicy"]) == {"redrivePermission": "denyAll"}
 

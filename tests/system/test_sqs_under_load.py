@@ -1,5 +1,5 @@
-"""SQS with much of it: idle polls, a drain by many, fair tenants, the limit in flight, a kill, and where the configuration comes from
-(reference: SQS, Q53, Q55, Q57 to Q60)."""
+"""SQS with much of it: idle polls, a drain by many, fair tenants, the limit in flight, a kill, and where the
+configuration comes from (reference: SQS, Q53, Q55, Q57 to Q60)."""
 
 import json
 import os
@@ -35,7 +35,8 @@ def test_Q53_idle_polls_cost_nothing(daemon):
                 connection.write(request_bytes("AmazonSQS.ReceiveMessage", body))
             else:
                 text = form("ReceiveMessage", body)
-                connection.write(f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
+                connection.write(
+                    f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
         wait_until(lambda: waiting(daemon, polls), what="all the waits")
         before = cpu_seconds(daemon.pid)
         time.sleep(seconds)
@@ -52,7 +53,8 @@ def fill(port, queue, count, group=None):
     with Crowd(port, 10) as crowd:
         requests = []
         for at in range(0, count, 10):
-            entries = [{"Id": f"e{i}", "MessageBody": str(next(bodies)), **({"MessageGroupId": group} if group else {})} for i in range(min(10, count - at))]
+            entries = [{"Id": f"e{i}", "MessageBody": str(next(bodies)), **({"MessageGroupId": group} if group else {})}
+                       for i in range(min(10, count - at))]
             requests.append(request_bytes("AmazonSQS.SendMessageBatch", {"QueueUrl": queue, "Entries": entries}))
         for answer in crowd.ask_all(requests):
             assert answer.status == 200 and b"Failed" not in answer.body
@@ -73,7 +75,8 @@ def test_Q55_a_drain_by_many_gives_each_message_once(daemon):
             assert {answer.status for answer in answers} == {200}
             taken = [answer.json().get("Messages", []) for answer in answers]
             deletes = [
-                request_bytes("AmazonSQS.DeleteMessageBatch", {"QueueUrl": "q", "Entries": [{"Id": str(i), "ReceiptHandle": m["ReceiptHandle"]} for i, m in enumerate(messages)]})
+                request_bytes("AmazonSQS.DeleteMessageBatch", {"QueueUrl": "q", "Entries": [
+                    {"Id": str(i), "ReceiptHandle": m["ReceiptHandle"]} for i, m in enumerate(messages)]})
                 for messages in taken
                 if messages
             ]
@@ -136,7 +139,8 @@ def test_Q57_all_that_was_acknowledged_survives_a_kill(daemon_factory):
 def test_Q58_the_configuration_is_what_was_said(tmp_path, way):
     port, data = free_port(), tmp_path / "some" / "where else"
     data.parent.mkdir()
-    said = {"listen": f"127.0.0.1:{port}", "data": str(data), "region": "eu-west-1", "in-flight-max": "1", SMALL_SEGMENTS[0][2:]: SMALL_SEGMENTS[1]}
+    said = {"listen": f"127.0.0.1:{port}", "data": str(data), "region": "eu-west-1", "in-flight-max": "1",
+            SMALL_SEGMENTS[0][2:]: SMALL_SEGMENTS[1]}
     command, variables = [*WRAPPER, str(BIN / "tallyd")], {}
     if way == "flags":
         command += [f"--{key}={value}" for key, value in said.items()]

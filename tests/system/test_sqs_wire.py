@@ -1,5 +1,5 @@
-"""The two wire forms of SQS: routing, paths, what replies leave out, and that a request means the same in either (reference:
-SQS, 4 and Q1 to Q14)."""
+"""The two wire forms of SQS: routing, paths, what replies leave out, and that a request means the same in either
+(reference: SQS, 4 and Q1 to Q14)."""
 
 import base64
 import hashlib
@@ -36,7 +36,7 @@ def post(daemon, path, body, **headers):
 JSON_TYPE = {"Content-Type": "application/x-amz-json-1.0"}
 
 
-# --- JSON: what makes it JSON --------------------------------------------------------------------------------------------
+# --- JSON: what makes it JSON -----------------------------------------------------------------------------------------
 
 
 def test_Q1_a_target_makes_it_json_whatever_the_path_and_the_case(daemon):
@@ -65,8 +65,10 @@ def test_Q3_a_json_client_gets_json_whatever_goes_wrong(daemon_factory):
     for method, path, body, more, status, kind in [
         ("POST", "/", b"{", headers, 400, "com.amazon.coral.service#SerializationException"),
         ("POST", "/nowhere/at/all", b"{}", headers, 400, "com.amazonaws.sqs#QueueDoesNotExist"),
-        ("POST", "/", b"{}", {**headers, "X-Amz-Target": "AmazonSQS.Nonsense"}, 400, "com.amazon.coral.service#UnknownOperationException"),
-        ("POST", "/", b"{}", {**headers, "X-Amz-Target": "Nonsense"}, 400, "com.amazon.coral.service#UnknownOperationException"),
+        ("POST", "/", b"{}", {**headers, "X-Amz-Target": "AmazonSQS.Nonsense"}, 400,
+         "com.amazon.coral.service#UnknownOperationException"),
+        ("POST", "/", b"{}", {**headers, "X-Amz-Target": "Nonsense"}, 400,
+         "com.amazon.coral.service#UnknownOperationException"),
         ("PUT", "/", b"{}", headers, 404, "com.tally#NotFound"),
         ("POST", "/", b"x" * (2 << 20), headers, 413, "com.tally#RequestTooLarge"),
     ]:
@@ -85,7 +87,8 @@ def test_Q3_a_query_client_gets_xml_whatever_goes_wrong(daemon_factory):
     for method, path, body, status, code in [
         ("POST", "/", b"Action=SendMessage&MessageBody=%", 400, "MalformedInput"),
         ("POST", "/", b"Action=SendMessage&MessageBody=a", 400, "AWS.SimpleQueueService.NonExistentQueue"),
-        ("POST", "/nowhere/at/all", b"Action=SendMessage&MessageBody=a", 400, "AWS.SimpleQueueService.NonExistentQueue"),
+        ("POST", "/nowhere/at/all", b"Action=SendMessage&MessageBody=a", 400,
+         "AWS.SimpleQueueService.NonExistentQueue"),
         ("POST", "/", b"Action=Nonsense", 400, "InvalidAction"),
         ("GET", "/?Action=Nonsense", None, 400, "InvalidAction"),
         ("POST", "/", b"Action=SendMessage&MessageBody=" + b"x" * (2 << 20), 413, "RequestTooLarge"),
@@ -136,12 +139,13 @@ def test_Q5_attributes_come_only_when_there_are_some_and_they_are_asked_for(sqs)
     for message in sqs.receive("q", VisibilityTimeout=0):
         assert set(message) == plain
     for names in [[], ["none"], ["none.*"]]:
-        assert [set(message) for message in sqs.receive("q", VisibilityTimeout=0, MessageAttributeNames=names)] == [plain] * 2
+        assert ([set(message) for message in sqs.receive("q", VisibilityTimeout=0, MessageAttributeNames=names)]
+                == [plain] * 2)
     first, second = sqs.receive("q", VisibilityTimeout=0, MessageAttributeNames=["a"])
     assert set(first) == plain and set(second) == plain | {"MessageAttributes", "MD5OfMessageAttributes"}
 
 
-# --- digests, and bytes that must come back as they were ----------------------------------------------------------------------
+# --- digests, and bytes that must come back as they were --------------------------------------------------------------
 
 
 def md5(body):
@@ -211,13 +215,15 @@ def test_Q7_the_trace_header_is_a_system_attribute(sqs):
             assert message["Attributes"]["AWSTraceHeader"] == TRACE
             assert "MessageAttributes" not in message
     for bad in [{"Other": string("x")}, {"AWSTraceHeader": number("1")}]:
-        sqs.refused("InvalidParameterValue", None, "SendMessage", QueueUrl="q", MessageBody="a", MessageSystemAttributes=bad)
+        sqs.refused("InvalidParameterValue", None, "SendMessage", QueueUrl="q", MessageBody="a",
+                    MessageSystemAttributes=bad)
 
 
 def test_Q7_the_trace_header_of_http_counts_where_none_was_sent(daemon):
     daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})
     headers = {"X-Amzn-Trace-Id": TRACE}
-    daemon.request("POST", "/", json.dumps({"QueueUrl": "q", "MessageBody": "a"}), {"X-Amz-Target": "AmazonSQS.SendMessage", **headers})
+    daemon.request("POST", "/", json.dumps({"QueueUrl": "q", "MessageBody": "a"}),
+                   {"X-Amz-Target": "AmazonSQS.SendMessage", **headers})
     daemon.request("POST", f"/{ACCOUNT}/q", form("SendMessage", {"MessageBody": "b"}), headers)
     body = {"QueueUrl": "q", "MaxNumberOfMessages": 10, "AttributeNames": ["All"]}
     messages = daemon.call("AmazonSQS.ReceiveMessage", body)[1]["Messages"]
@@ -255,7 +261,7 @@ def test_Q8_bodies_come_back_byte_for_byte_in_the_other_form(sqs):
     other.close()
 
 
-# --- Query: fields, methods, paths ------------------------------------------------------------------------------------------------
+# --- Query: fields, methods, paths ------------------------------------------------------------------------------------
 
 
 # Without credentials nobody checks it, but a GET that does more than read must have one.
@@ -292,17 +298,23 @@ def test_Q9_get_and_post_to_the_root_or_the_queue_mean_the_same(query):
 
 def test_Q9_forms_of_old_clients(query):
     """kombu leaves out the number of a list or map of one; botocore writes an empty list by its member's name."""
-    created = read("CreateQueue", query.post("Action=CreateQueue&QueueName=q&DefaultVisibilityTimeout=9&Attribute.Name=DelaySeconds&Attribute.Value=0"))
+    created = read("CreateQueue", query.post(
+        "Action=CreateQueue&QueueName=q&DefaultVisibilityTimeout=9&Attribute.Name=DelaySeconds&Attribute.Value=0"))
     assert created["QueueUrl"].endswith("/q")
     path = f"/{ACCOUNT}/q"
-    assert read("SetQueueAttributes", query.post("Action=SetQueueAttributes&Attribute.Name=VisibilityTimeout&Attribute.Value=7", path)) == {}
+    assert read("SetQueueAttributes",
+                query.post("Action=SetQueueAttributes&Attribute.Name=VisibilityTimeout&Attribute.Value=7", path)) == {}
     shown = read("GetQueueAttributes", query.post("Action=GetQueueAttributes&AttributeName=VisibilityTimeout", path))
     assert shown == {"Attributes": {"VisibilityTimeout": "7"}}
-    assert "QueueArn" in read("GetQueueAttributes", query.get("Action=GetQueueAttributes&AttributeName=All", path))["Attributes"]
+    assert "QueueArn" in read("GetQueueAttributes",
+                              query.get("Action=GetQueueAttributes&AttributeName=All", path))["Attributes"]
     read("SendMessage", query.post("Action=SendMessage&MessageBody=a", path))
-    answer = query.get("Action=ReceiveMessage&MaxNumberOfMessages=1&AttributeName=ApproximateReceiveCount&VisibilityTimeout=0&" + SIGNED, path)
+    answer = query.get(
+        "Action=ReceiveMessage&MaxNumberOfMessages=1&AttributeName=ApproximateReceiveCount&VisibilityTimeout=0&"
+        + SIGNED, path)
     assert read("ReceiveMessage", answer)["Messages"][0]["Attributes"] == {"ApproximateReceiveCount": "1"}
-    answer = query.post("Action=ReceiveMessage&AttributeName.1=SentTimestamp&AttributeName.2=SenderId&MessageAttributeNames=&AttributeNames=", path)
+    answer = query.post("Action=ReceiveMessage&AttributeName.1=SentTimestamp&AttributeName.2=SenderId"
+                        "&MessageAttributeNames=&AttributeNames=", path)
     assert set(read("ReceiveMessage", answer)["Messages"][0]["Attributes"]) == {"SentTimestamp", "SenderId"}
     for action in ["SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"]:
         with pytest.raises(Refused) as caught:
@@ -326,7 +338,8 @@ def test_Q9_entries_and_attributes_by_number(query):
     ]
     sent = read("SendMessageBatch", query.post("&".join(["Action=SendMessageBatch", *fields]), f"/{ACCOUNT}/q"))
     assert [entry["Id"] for entry in sent["Successful"]] == ["e1", "e2", "e10"]
-    messages = query.call("ReceiveMessage", QueueUrl="q", MaxNumberOfMessages=10, MessageAttributeNames=["b", "n"])["Messages"]
+    messages = query.call("ReceiveMessage", QueueUrl="q", MaxNumberOfMessages=10,
+                          MessageAttributeNames=["b", "n"])["Messages"]
     assert [message["Body"] for message in messages] == ["m1", "m2", "m10"]
     assert messages[1]["MessageAttributes"] == {"b": {"DataType": "Binary", "BinaryValue": "AQID"}, "n": number("3")}
 
@@ -335,7 +348,8 @@ def everything_once(sqs):
     """Each action in one plausible order; what it answered, with ids and times left out."""
     url = sqs.make("everything", VisibilityTimeout="60", DelaySeconds="0")
     dead = sqs.make("everything-dead")
-    sqs.call("SetQueueAttributes", QueueUrl=url, Attributes={"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn("everything-dead"), "maxReceiveCount": 5})})
+    sqs.call("SetQueueAttributes", QueueUrl=url, Attributes={
+        "RedrivePolicy": json.dumps({"deadLetterTargetArn": arn("everything-dead"), "maxReceiveCount": 5})})
     shown = sqs.attributes(url)
     for name in ["CreatedTimestamp", "LastModifiedTimestamp"]:
         assert shown.pop(name).isdigit()
@@ -343,18 +357,22 @@ def everything_once(sqs):
     told.append(sqs.call("ListQueues", QueueNamePrefix="everything", MaxResults=1)["QueueUrls"] == [url])
     sent = sqs.send(url, "a", MessageAttributes=RICH)
     told.append({name: value for name, value in sent.items() if name != "MessageId"})
-    batch = sqs.call("SendMessageBatch", QueueUrl=url, Entries=[{"Id": f"e{i}", "MessageBody": f"b{i}" if i else "\1"} for i in range(3)])
+    batch = sqs.call("SendMessageBatch", QueueUrl=url,
+                     Entries=[{"Id": f"e{i}", "MessageBody": f"b{i}" if i else "\1"} for i in range(3)])
     told.append([(entry["Id"], entry["MD5OfMessageBody"]) for entry in batch["Successful"]])
     told.append(batch["Failed"])
     messages = sqs.receive(url, MessageAttributeNames=["text", "count", "blob"], AttributeNames=["All"])
     for message in messages:
-        told.append({name: value for name, value in message.items() if name not in ("MessageId", "ReceiptHandle", "Attributes")})
+        told.append({name: value for name, value in message.items()
+                     if name not in ("MessageId", "ReceiptHandle", "Attributes")})
         told.append(sorted(message.get("Attributes", {})))
     handles = [{"Id": f"h{i}", "ReceiptHandle": message["ReceiptHandle"]} for i, message in enumerate(messages)]
-    told.append(sqs.call("ChangeMessageVisibilityBatch", QueueUrl=url, Entries=[{**entry, "VisibilityTimeout": 90} for entry in handles]))
+    told.append(sqs.call("ChangeMessageVisibilityBatch", QueueUrl=url,
+                         Entries=[{**entry, "VisibilityTimeout": 90} for entry in handles]))
     sqs.change(url, messages[0], 30)
     sqs.delete(url, messages[0])
-    told.append(sqs.call("DeleteMessageBatch", QueueUrl=url, Entries=[*handles[1:], {"Id": "bad", "ReceiptHandle": "garbage"}]))
+    told.append(
+        sqs.call("DeleteMessageBatch", QueueUrl=url, Entries=[*handles[1:], {"Id": "bad", "ReceiptHandle": "garbage"}]))
     told.append(sqs.counts(url))
     sqs.call("PurgeQueue", QueueUrl=url)
     sqs.call("DeleteQueue", QueueUrl=url)
@@ -384,8 +402,10 @@ def test_Q10_what_a_path_means_in_query(query):
         assert answer.status == 404 and answer.body.startswith(b"<UnknownOperationException/>")
     with pytest.raises(Refused) as caught:
         read("FooBar", query.post("Action=FooBar", "/"))
-    assert (caught.value.code, caught.value.message) == ("InvalidAction", "The action FooBar is not valid for this endpoint.")
-    assert query.call("ListQueues")["QueueUrls"] == ["http://127.0.0.1/000000000000/other", "http://127.0.0.1/000000000000/q"]
+    assert (caught.value.code, caught.value.message) == (
+        "InvalidAction", "The action FooBar is not valid for this endpoint.")
+    assert query.call("ListQueues")["QueueUrls"] == [
+        "http://127.0.0.1/000000000000/other", "http://127.0.0.1/000000000000/q"]
     for odd in ["", "&&&", "=", "%41ction=ListQueues", "Action=ListQueues&Action=CreateQueue"]:
         answer = query.post(odd)
         assert answer.status == (404 if "ction" not in odd else 200), odd
@@ -424,13 +444,16 @@ def test_Q12_queue_urls_are_read_by_their_path(sqs):
         f"ftp://[::1]:99/{ACCOUNT}/q",
         "http://localhost:9324/queue/q",
         f"http://localhost:4566/queue/us-east-1/{ACCOUNT}/q",
-        *(url + "/" for url in ["q", f"/{ACCOUNT}/q", f"http://127.0.0.1:1/{ACCOUNT}/q", "http://localhost:9324/queue/q"]),
+        *(url + "/"
+          for url in ["q", f"/{ACCOUNT}/q", f"http://127.0.0.1:1/{ACCOUNT}/q", "http://localhost:9324/queue/q"]),
     ]
     for url in good:
         assert sqs.send(url, "a")["MessageId"], url
     assert sqs.counts("q")[0] == len(good)
-    text = "The specified queue does not exist." if sqs.form == "json" else "The specified queue does not exist for this wsdl version."
-    missing, neither = "The request names none: QueueUrl is missing or empty.", f"is neither a queue's name nor its URL, which ends in /{ACCOUNT}/NAME."
+    text = ("The specified queue does not exist." if sqs.form == "json"
+            else "The specified queue does not exist for this wsdl version.")
+    missing, neither = ("The request names none: QueueUrl is missing or empty.",
+                        f"is neither a queue's name nor its URL, which ends in /{ACCOUNT}/NAME.")
     for url, why in [
         *((url, f"Namespace {ACCOUNT} has no queue '{url}'.") for url in ["none", "Q", "q "]),
         (f"http://h/{ACCOUNT}/qq/", f"Namespace {ACCOUNT} has no queue 'qq'."),
@@ -438,15 +461,19 @@ def test_Q12_queue_urls_are_read_by_their_path(sqs):
         ("ä", f"Namespace {ACCOUNT} has no queue ''."),
         ("", missing),
         (None, missing),
-        *((url, f"'{url}' {neither}") for url in ["http://nowhere", "http://nowhere/q", "/", "//", f"http://h/{ACCOUNT}/"]),
-        ("http://127.0.0.1/111111111111/q", f"Its account is '111111111111', and this server has these namespaces: {ACCOUNT}."),
+        *((url, f"'{url}' {neither}")
+          for url in ["http://nowhere", "http://nowhere/q", "/", "//", f"http://h/{ACCOUNT}/"]),
+        ("http://127.0.0.1/111111111111/q",
+         f"Its account is '111111111111', and this server has these namespaces: {ACCOUNT}."),
         (f"http://h/{ACCOUNT}/q/x", f"Its account is 'q', and this server has these namespaces: {ACCOUNT}."),
         (f"http://h/{ACCOUNT}/q//", f"Its account is 'q', and this server has these namespaces: {ACCOUNT}."),
     ]:
-        refusal = sqs.refused("AWS.SimpleQueueService.NonExistentQueue", f"{text} {why}", "SendMessage", QueueUrl=url, MessageBody="a")
+        refusal = sqs.refused("AWS.SimpleQueueService.NonExistentQueue", f"{text} {why}", "SendMessage", QueueUrl=url,
+                              MessageBody="a")
         assert refusal.status == 400
     told = f"{text} Its account is '111111111111', and this server has these namespaces: {ACCOUNT}."
-    sqs.refused("AWS.SimpleQueueService.NonExistentQueue", told, "GetQueueUrl", QueueName="q", QueueOwnerAWSAccountId="1" * 12)
+    sqs.refused("AWS.SimpleQueueService.NonExistentQueue", told, "GetQueueUrl", QueueName="q",
+                QueueOwnerAWSAccountId="1" * 12)
     told = f"{text} Namespace {ACCOUNT} has no queue 'none'."
     sqs.refused("AWS.SimpleQueueService.NonExistentQueue", told, "GetQueueUrl", QueueName="none")
 
@@ -455,15 +482,19 @@ def test_Q13_what_is_no_request_is_malformed_input(daemon):
     daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})
     with Connection(daemon.port) as line:
         for action in ["SendMessage", "ReceiveMessage", "ListQueues", "DeleteMessageBatch"]:
-            for body in [b"{", b"[]", b'"text"', b"7", b"null", b"{} x", b'{"a":}', b"\xff", b'{"QueueUrl":"\\ud800"}', b"Action=ListQueues"]:
+            for body in [b"{", b"[]", b'"text"', b"7", b"null", b"{} x", b'{"a":}', b"\xff", b'{"QueueUrl":"\\ud800"}',
+                         b"Action=ListQueues"]:
                 answer = line.call(f"AmazonSQS.{action}", body)
                 assert answer.json()["__type"] == "com.amazon.coral.service#SerializationException", (action, body)
                 assert answer.status == 400 and answer.header("x-amzn-query-error") == "MalformedInput;Sender"
-        for name, value in [("MaxNumberOfMessages", "1"), ("WaitTimeSeconds", "0"), ("VisibilityTimeout", "0"), ("VisibilityTimeout", True), ("QueueUrl", 7)]:
+        for name, value in [("MaxNumberOfMessages", "1"), ("WaitTimeSeconds", "0"), ("VisibilityTimeout", "0"),
+                            ("VisibilityTimeout", True), ("QueueUrl", 7)]:
             answer = line.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "q", name: value})
-            assert answer.json()["__type"] == "com.amazon.coral.service#SerializationException", (name, value, answer.body)
+            assert answer.json()["__type"] == "com.amazon.coral.service#SerializationException", (
+                name, value, answer.body)
     query = Query(daemon.port)
-    for body in ["%", "a=%zz", "MessageBody=%ff", "MessageBody=%ed%a0%80", "MessageBody=%c0%80", "%ff=a", "&".join(f"a{i}=b" for i in range(999))]:
+    for body in ["%", "a=%zz", "MessageBody=%ff", "MessageBody=%ed%a0%80", "MessageBody=%c0%80", "%ff=a",
+                 "&".join(f"a{i}=b" for i in range(999))]:
         with pytest.raises(Refused) as caught:
             read("SendMessage", query.post(f"Action=SendMessage&QueueUrl=q&{body}"))
         assert (caught.value.code, caught.value.status) == ("MalformedInput", 400), body
@@ -479,7 +510,8 @@ def test_Q14_errors_between_good_requests_leave_the_connection(sqs):
     socket_before = sqs.wire.line.socket
     for index in range(200):
         if index % 2:
-            sqs.refused("AWS.SimpleQueueService.NonExistentQueue", None, "SendMessage", QueueUrl="none", MessageBody="a")
+            sqs.refused("AWS.SimpleQueueService.NonExistentQueue", None, "SendMessage", QueueUrl="none",
+                        MessageBody="a")
         elif index % 4:
             sqs.refused("ReceiptHandleIsInvalid", None, "DeleteMessage", QueueUrl="q", ReceiptHandle="x")
         else:
@@ -493,7 +525,10 @@ def test_errors_that_repeat_a_value_stay_readable(sqs):
     for value in ["\0", "\1\2", "\x1b[31m", "<b>&amp;\"", "ä" * 300, "🎉" * 100, "\ufffe\uffff", "a\r\nb"]:
         sqs.refused("InvalidAttributeName", None, "GetQueueAttributes", QueueUrl="q", AttributeNames=[value])
         sqs.refused("ReceiptHandleIsInvalid", None, "DeleteMessage", QueueUrl="q", ReceiptHandle=value)
-        sqs.refused("InvalidParameterValue", None, "SendMessage", QueueUrl="q", MessageBody="a", MessageGroupId=f"a {value}")
-        sqs.refused("InvalidParameterValue", None, "SendMessage", QueueUrl="q", MessageBody="a", MessageAttributes={value: {"DataType": value}})
+        sqs.refused("InvalidParameterValue", None, "SendMessage", QueueUrl="q", MessageBody="a",
+                    MessageGroupId=f"a {value}")
+        sqs.refused("InvalidParameterValue", None, "SendMessage", QueueUrl="q", MessageBody="a",
+                    MessageAttributes={value: {"DataType": value}})
         entry = {"Id": "a", "MessageBody": "b", "MessageGroupId": f"a {value}"}
-        assert sqs.call("SendMessageBatch", QueueUrl="q", Entries=[entry])["Failed"][0]["Code"] == "InvalidParameterValue"
+        assert (sqs.call("SendMessageBatch", QueueUrl="q", Entries=[entry])["Failed"][0]["Code"]
+                == "InvalidParameterValue")

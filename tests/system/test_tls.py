@@ -1,4 +1,5 @@
-"""The other ways in: HTTPS with real clients, certificates that change, Unix sockets; and over TLS what test_http.py asks."""
+"""The other ways in: HTTPS with real clients, certificates that change, Unix sockets; and over TLS what test_http.py
+asks."""
 
 import http.client
 import json
@@ -87,12 +88,13 @@ def curl(*arguments):
 
 
 def curl_call(target, body, *arguments):
-    done = curl("-H", f"X-Amz-Target: {target}", "-H", "Content-Type: application/x-amz-json-1.0", "-d", json.dumps(body), *arguments)
+    done = curl("-H", f"X-Amz-Target: {target}", "-H", "Content-Type: application/x-amz-json-1.0", "-d",
+                json.dumps(body), *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-# --- Real clients -----------------------------------------------------------------------------------------------------------
+# --- Real clients -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
@@ -118,7 +120,8 @@ def test_older_versions_are_refused(daemon, certificate):
 
 
 def test_http_client_keeps_its_connection_over_tls(daemon, certificate):
-    connection = http.client.HTTPSConnection("localhost", daemon.tls[0], context=certificate.context(), timeout=20 * PATIENCE)
+    connection = http.client.HTTPSConnection(
+        "localhost", daemon.tls[0], context=certificate.context(), timeout=20 * PATIENCE)
     headers = {"Content-Type": "application/x-amz-json-1.0"}
     url = make_queue(daemon)
     sockets = set()
@@ -183,7 +186,7 @@ def test_a_client_that_does_not_trust_us_costs_one_connection(daemon, tmp_path):
     assert metric(daemon, "tally_http_connections") == 1
 
 
-# --- Handshakes -----------------------------------------------------------------------------------------------------------
+# --- Handshakes -------------------------------------------------------------------------------------------------------
 
 
 def test_who_speaks_no_tls_is_cut_off_and_others_are_served(daemon):
@@ -293,13 +296,14 @@ def test_a_receiver_that_has_gone_takes_no_message_over_tls(daemon, way):
     assert message["Attributes"]["ApproximateReceiveCount"] == "1"
 
 
-# --- Certificates -----------------------------------------------------------------------------------------------------------
+# --- Certificates -----------------------------------------------------------------------------------------------------
 
 
 def name_of(port):
     """The subject of the certificate that the server shows."""
     text = ssl.get_server_certificate(("127.0.0.1", port))
-    done = subprocess.run(["openssl", "x509", "-noout", "-subject"], input=text, capture_output=True, text=True, check=True)
+    done = subprocess.run(["openssl", "x509", "-noout", "-subject"], input=text, capture_output=True, text=True,
+                          check=True)
     return re.search(r"CN ?= ?(\S+)", done.stdout)[1]
 
 
@@ -329,7 +333,7 @@ def test_a_broken_certificate_is_reported_and_the_old_one_stays(daemon, certific
     hang_up_until(daemon, lambda: name_of(daemon.tls[0]) == "second", "the new certificate")
 
 
-# --- Which ways in there are ------------------------------------------------------------------------------------------------
+# --- Which ways in there are ------------------------------------------------------------------------------------------
 
 
 def test_tls_can_be_the_only_way_in(daemon_factory, certificate):
@@ -396,12 +400,13 @@ def test_a_certificate_that_is_not_there_is_named(tmp_path):
     assert status == 1 and str(missing) in text and "No such file" in text
 
 
-# --- Unix sockets -----------------------------------------------------------------------------------------------------------
+# --- Unix sockets -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def socket_daemon(daemon_factory, tmp_path):
-    daemon = daemon_factory("--socket", tmp_path / "tally.sock", "--listen", "off", "--tls-listen", "", "--tls-certificate", "", "--tls-key", "")
+    daemon = daemon_factory("--socket", tmp_path / "tally.sock", "--listen", "off", "--tls-listen", "",
+                            "--tls-certificate", "", "--tls-key", "")
     daemon.socket = tmp_path / "tally.sock"
     return daemon.start()
 

@@ -2,7 +2,7 @@
 
     receiver = Receiver().start()
     receiver.url
-    receiver.answer = lambda hit: 200         # a status; (status, headers, body); "hang"; "close" (read, never answered)
+    receiver.answer = lambda hit: 200         # a status; (status, headers, body); "hang"; "close" (after the request)
     receiver.hits                             # every request that arrived whole, in the order of their arrival
     receiver.counts()                         # Counter by Idempotency-Key: the effects of a receiver that knows no keys
     receiver.stop(), receiver.start()         # refuses connections meanwhile; the port stays
@@ -95,7 +95,8 @@ class Receiver:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate.certificate, certificate.key)
             # With the handshake in the thread of the connection: the one that accepts must not wait for it.
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+            self.server.socket = context.wrap_socket(
+                self.server.socket, server_side=True, do_handshake_on_connect=False)
             self.url = self.url.replace("http:", "https:")
         self.server.receiver = self
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()

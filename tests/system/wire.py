@@ -125,7 +125,8 @@ class Connection:
 
 
 class Crowd:
-    """Many connections that ask at the same instant: every request is written but for its last byte, then the last bytes go out."""
+    """Many connections that ask at the same instant: every request is written but for its last byte, then the last
+    bytes go out."""
 
     def __init__(self, port, count):
         self.connections = [Connection(port).open() for _ in range(count)]
