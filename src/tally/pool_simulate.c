@@ -2,8 +2,7 @@
 #include "base/assert.h"
 #include "tally/input.h"
 #include "tally/pool_words.h"
-#include "tally/simulation_plot.h"
-#include <errno.h>
+#include "tally/simulation.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,6 @@
 struct settings {
     const char *rules;
     const char *tickets;
-    const char *plot;
     struct option_number until;
     bool tells_matches;
 };
@@ -27,7 +25,6 @@ static const struct option_row options[] = {
      offsetof(struct settings, until), 0, UINT32_MAX, NULL},
     {"matches", NULL, "print a line of JSON for each match first", OPTION_FLAG,
      offsetof(struct settings, tells_matches), 0, 0, NULL},
-    {"plot", "FILE", "write a picture as SVG", OPTION_TEXT, offsetof(struct settings, plot), 0, 0, NULL},
 };
 
 static const struct {
@@ -152,17 +149,6 @@ static void print_json(const struct simulation *simulation, uint64_t refused)
     yyjson_mut_doc_free(body.doc_owned);
 }
 
-static int write_plot(const struct simulation *simulation, const char *path, const char *title)
-{
-    FILE *out = fopen(path, "we");
-    bool is_good = out != NULL && simulation_plot(simulation, title, out);
-    if (out != NULL)
-        is_good = fclose(out) == 0 && is_good;
-    if (!is_good)
-        complain("can't write %s: %s", path, strerror(errno));
-    return is_good ? EXIT_DONE : EXIT_LOCAL;
-}
-
 /* --- The run ------------------------------------------------------------------------------------------------------ */
 
 /* Is it an event of a recorded feed that is no offer? */
@@ -192,9 +178,8 @@ static bool offer_line(struct simulation *simulation, const char *line, size_t n
     return is_good;
 }
 
-static int simulate(struct invocation *invocation, struct simulation *simulation, char *text)
+static int simulate(const struct invocation *invocation, struct simulation *simulation, char *text)
 {
-    const struct settings *settings = invocation->settings;
     uint64_t refused = 0;
     struct lines lines;
     lines_init(&lines, text);
@@ -207,8 +192,7 @@ static int simulate(struct invocation *invocation, struct simulation *simulation
         print_json(simulation, refused);
     else
         print_text(simulation, refused);
-    int status = settings->plot == NULL ? EXIT_DONE : write_plot(simulation, settings->plot, settings->rules);
-    return status == EXIT_DONE && refused > 0 ? EXIT_REFUSED : status;
+    return refused > 0 ? EXIT_REFUSED : EXIT_DONE;
 }
 
 static int run_with(struct invocation *invocation, yyjson_val *pool, char *tickets)
@@ -267,7 +251,7 @@ const struct command command_pool_simulate = {
         "somebody\n"
         "read of it than that, so those who are matched at once would be missing.\n",
     .examples = "  tally pool simulate --rules duel.json --tickets recorded.jsonl\n"
-                "  tally pool simulate --rules wider.json --tickets recorded.jsonl --plot wider.svg\n"
+                "  tally pool simulate --rules wider.json --tickets recorded.jsonl --matches\n"
                 "  tally pool simulate --rules duel.json --json < recorded.jsonl | jq .WaitedMs\n",
     .options = options,
     .option_count = ARRAY_LENGTH(options),

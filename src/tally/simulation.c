@@ -6,16 +6,6 @@
 
 #define BUDGET 4096u
 
-static void add_point(struct simulation *simulation)
-{
-    struct simulation_point point = {.at_ms = simulation->rehearsal.now_ms,
-                                     .waiting = simulation->rehearsal.tickets.used};
-    size_t count = simulation_point_count(simulation);
-    if (count > 0 && simulation_points(simulation)[count - 1].waiting == point.waiting)
-        return;
-    buffer_append(&simulation->points, &point, sizeof point);
-}
-
 /* --- What is kept of a match -------------------------------------------------------------------------------------- */
 
 /* How far the members are apart in an attribute; false if one of them doesn't have it. */
@@ -126,7 +116,6 @@ void simulation_deinit(struct simulation *simulation)
     buffer_deinit(&simulation->keys);
     table_deinit(&simulation->key_numbers);
     buffer_deinit(&simulation->waits);
-    buffer_deinit(&simulation->points);
     rehearsal_deinit(&simulation->rehearsal);
 }
 
@@ -176,16 +165,6 @@ static void forget_newest_key(struct simulation *simulation, yyjson_val *line)
     buffer_truncate(&simulation->keys, (count - 1) * sizeof(char *));
 }
 
-/* Steps and expiries, one instant after the other, so that each shows in the points. */
-static void run_out(struct simulation *simulation, uint64_t until_ms)
-{
-    uint64_t due;
-    while ((due = rehearsal_due_ms(&simulation->rehearsal)) < until_ms) {
-        rehearsal_advance(&simulation->rehearsal, due + 1);
-        add_point(simulation);
-    }
-}
-
 bool simulation_offer(struct simulation *simulation, yyjson_val *line, struct failure *failure)
 {
     struct rehearsal_offer offer;
@@ -198,14 +177,11 @@ bool simulation_offer(struct simulation *simulation, yyjson_val *line, struct fa
         return true;
     }
     keep_key(simulation, line); /* it may be matched at once */
-    run_out(simulation, offer.at_ms);
+    rehearsal_advance(&simulation->rehearsal, offer.at_ms);
     if (!rehearsal_offer(&simulation->rehearsal, &offer, failure)) {
         forget_newest_key(simulation, line);
         return false;
     }
-    if (simulation->rehearsal.offered == 1)
-        simulation->first_ms = offer.at_ms;
-    add_point(simulation);
     return true;
 }
 
@@ -223,7 +199,7 @@ static int compare_numbers(const void *a, const void *b)
 
 void simulation_finish(struct simulation *simulation)
 {
-    run_out(simulation, simulation->until_ms);
+    rehearsal_advance(&simulation->rehearsal, simulation->until_ms);
     if (simulation->waits.size > 0)
         qsort(simulation->waits.data_owned, simulation_wait_count(simulation), sizeof(struct simulation_wait),
               compare_waits);
@@ -244,16 +220,6 @@ size_t simulation_wait_count(const struct simulation *simulation)
 const struct simulation_wait *simulation_waits(const struct simulation *simulation)
 {
     return (const void *)simulation->waits.data_owned;
-}
-
-size_t simulation_point_count(const struct simulation *simulation)
-{
-    return simulation->points.size / sizeof(struct simulation_point);
-}
-
-const struct simulation_point *simulation_points(const struct simulation *simulation)
-{
-    return (const void *)simulation->points.data_owned;
 }
 
 static bool counts(const struct simulation_wait *wait, uint32_t level)

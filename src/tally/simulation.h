@@ -13,12 +13,6 @@ struct simulation_wait {
     uint32_t level;
 };
 
-/* How many tickets waited from this time on. */
-struct simulation_point {
-    uint64_t at_ms;
-    uint64_t waiting;
-};
-
 struct simulation_distances {
     uint32_t attribute;
     struct buffer values; /* double: how far the members of a match are apart in it; of matches that all have it */
@@ -31,11 +25,9 @@ struct simulation {
     struct buffer keys;       /* char *, owned, by number of the ticket, from 1 */
     struct table key_numbers; /* of those that have a key */
     struct buffer waits;      /* struct simulation_wait; by ms after simulation_finish() */
-    struct buffer points;     /* struct simulation_point */
     struct simulation_distances distances[RULES_ATTRIBUTES_MAX]; /* of what near rules and nearest compare */
     uint32_t distance_count;
     uint64_t until_ms; /* what would happen from then on doesn't */
-    uint64_t first_ms; /* of the first ticket */
     uint64_t matches_made;
     uint64_t expired;
     uint64_t cancelled;
@@ -55,8 +47,6 @@ void simulation_finish(struct simulation *simulation);
 
 size_t simulation_wait_count(const struct simulation *simulation);
 const struct simulation_wait *simulation_waits(const struct simulation *simulation);
-size_t simulation_point_count(const struct simulation *simulation);
-const struct simulation_point *simulation_points(const struct simulation *simulation);
 
 /* The wait that `part` (0 to 1) of the matched tickets of a level did not exceed; RULES_LEVELS_MAX: of all. 0 where
  * there are none. */
