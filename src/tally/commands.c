@@ -8,7 +8,7 @@ extern const struct command command_queue_create, command_queue_list, command_qu
     command_queue_redrives, command_queue_redrive_stop, command_queue_delete, command_send, command_receive,
     command_delete, command_batch_create, command_batch_add, command_batch_complete, command_batch_seal,
     command_batch_show, command_batch_list, command_batch_units, command_batch_cancel, command_batch_delete,
-    command_work, command_run, command_bench, command_call, command_explain, command_queue_pause, command_queue_resume,
+    command_work, command_run, command_call, command_explain, command_queue_pause, command_queue_resume,
     command_group_list, command_group_release, command_group_pause, command_group_resume, command_schedule_put,
     command_schedule_list, command_schedule_show, command_schedule_pause, command_schedule_resume,
     command_schedule_delete, command_relay_schema, command_relay_run, command_relay_create, command_relay_list,
@@ -87,7 +87,6 @@ const struct command_row commands[] = {
     {"pool feed", "print what happens to the tickets of a pool", &command_pool_feed},
     {"pool simulate", "try rules on recorded tickets", &command_pool_simulate},
     {"match", "look for matches in a pool from outside of the server", &command_match},
-    {"bench", "measure how fast the server is", &command_bench},
     {"call", "call any action of the server with a JSON body", &command_call},
 };
 const size_t command_count = ARRAY_LENGTH(commands);

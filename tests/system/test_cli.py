@@ -60,7 +60,6 @@ COMMANDS = [
     "schedule resume",
     "schedule delete",
     "relay schema",
-    "bench",
     "call",
 ]
 
@@ -152,7 +151,6 @@ def test_a_group_explains_its_commands(offline):
         ["work", "--queue", "orders", "--", "/no/such/command"],
         ["run", ".", "--"],
         ["run", ".", "--name", "a b", "--", "cat"],
-        ["bench", "--mode", "nonsense"],
         ["queue", "list", "--endpoint", "nonsense"],
         ["queue", "list", "--json=yes"],
     ],
@@ -691,7 +689,7 @@ def test_batch_cancel(tally):
     assert (shown["Status"], shown["Succeeded"], shown["Cancelled"]) == ("cancelled", 1, 1)
 
 
-# --- Call and bench --------------------------------------------------------------------------------------------------
+# --- Call ------------------------------------------------------------------------------------------------------------
 
 
 def test_call_reaches_any_action(tally):
@@ -700,16 +698,6 @@ def test_call_reaches_any_action(tally):
     assert sent["MD5OfMessageBody"] == hashlib.md5(b"x").hexdigest()
     assert "BatchDoesNotExist" in tally("call", "Tally.DescribeBatch", '{"BatchId": "nope"}', status=1).err
     assert tally("call", "PurgeQueue", '{"QueueUrl": "orders"}').out == "{}\n"
-
-
-@pytest.mark.parametrize("mode", ["send", "batch", "life"])
-def test_bench_measures_without_errors_and_cleans_up(tally, mode):
-    result = tally.json("bench", "--mode", mode, "--connections", "8", "--seconds", "1", "--size", "100")[0]
-    assert result["errors"] == 0
-    assert result["messages"] > 0
-    assert 0 < result["p50Ms"] <= result["p99Ms"] <= result["p999Ms"] <= result["maxMs"]
-    assert tally("queue", "list").out == ""
-    assert "latency" in tally("bench", "--mode", mode, "--connections", "2", "--seconds", "1").out
 
 
 # --- The library under it: signatures, lost answers ------------------------------------------------------------------
