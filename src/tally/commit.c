@@ -18,18 +18,10 @@ struct settings {
     struct option_list attributes;
 };
 
-static const struct option_row options[] = {
-    {"queue", "QUEUE", "where the message to delete is; else TALLY_QUEUE, as `tally work` sets it", OPTION_TEXT,
-     offsetof(struct settings, queue), 0, 0, NULL},
-    {"receipt-handle", "HANDLE", "which one that is; else TALLY_RECEIPT_HANDLE", OPTION_TEXT,
-     offsetof(struct settings, receipt_handle), 0, 0, NULL},
-    {"group", "ID", "MessageGroupId of what is sent; a FIFO queue needs one", OPTION_TEXT,
-     offsetof(struct settings, group), 0, 0, NULL},
-    {"deduplication-id", "ID", "MessageDeduplicationId, where one message is sent", OPTION_TEXT,
-     offsetof(struct settings, deduplication), 0, 0, NULL},
-    {"batch", "ID", "make what is sent units of this batch", OPTION_TEXT, offsetof(struct settings, batch), 0, 0, NULL},
-    {"attribute", "NAME=VALUE[:TYPE]", "message attribute; TYPE String (default), Number or Binary (base64); up to 10",
-     OPTION_LIST, offsetof(struct settings, attributes), 0, 0, NULL},
+static const struct setting settings_table[] = {
+    {"queue", offsetof(struct settings, queue)}, {"receipt-handle", offsetof(struct settings, receipt_handle)},
+    {"group", offsetof(struct settings, group)}, {"deduplication-id", offsetof(struct settings, deduplication)},
+    {"batch", offsetof(struct settings, batch)}, {"attribute", offsetof(struct settings, attributes)},
 };
 
 /* The message to delete: that of the options, or else the one whose command we are. */
@@ -135,25 +127,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_commit = {
-    .arguments = "[QUEUE BODY|-]...",
-    .text =
-        "Deletes a message and sends others, at most ten, in one step: all of it or nothing. As the COMMAND of `tally "
-        "work`\n"
-        "it deletes the message that the worker has in hand, which the worker finds out and is content with. If "
-        "another\n"
-        "worker has got the message meanwhile, or it has ended, nothing is done: ReceiptHandleIsInvalid.\n"
-        "\n"
-        "BODY is text in UTF-8, whatever it says; - takes one of them from standard input, byte for byte. Put -- "
-        "before\n"
-        "bodies that may begin with a hyphen. Prints the ids of the messages sent. What else a commit can do, `tally "
-        "call\n"
-        "Tally.Commit` can.\n",
-    .examples = "  tally work --queue payments -- sh -c 'tally commit mails \"paid: $(cat)\"'\n"
-                "  tally work --queue raw -- sh -c 'text=$(./refine) && tally commit -- refined \"$text\"'\n"
-                "  tally commit --queue payments --receipt-handle \"$handle\" mails paid audit.fifo paid --group 17\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
-    .arguments_max = -1,
     .run = run,
 };

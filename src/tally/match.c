@@ -29,17 +29,10 @@ struct settings {
     bool is_once;
 };
 
-static const struct option_row options[] = {
-    {"pool", "NAME", "the pool", OPTION_TEXT, offsetof(struct settings, pool), 0, 0, NULL},
-    {"rules", "FILE", "match by these rules instead of the pool's", OPTION_TEXT, offsetof(struct settings, rules), 0, 0,
-     NULL},
-    {"part", "I/N", "look for partners of this share of the tickets, like 1/4; others do the rest", OPTION_TEXT,
-     offsetof(struct settings, part), 0, 0, NULL},
-    {"batch", "N", "proposals in one request, at most", OPTION_NUMBER, offsetof(struct settings, batch), 1,
-     PROPOSALS_BATCH_MAX, "100"},
-    {"flight", "N", "requests under way at a time, at most", OPTION_NUMBER, offsetof(struct settings, flight), 1,
-     PROPOSERS_MAX, "4"},
-    {"once", NULL, "end when nothing is left to match", OPTION_FLAG, offsetof(struct settings, is_once), 0, 0, NULL},
+static const struct setting settings_table[] = {
+    {"pool", offsetof(struct settings, pool)},     {"rules", offsetof(struct settings, rules)},
+    {"part", offsetof(struct settings, part)},     {"batch", offsetof(struct settings, batch)},
+    {"flight", offsetof(struct settings, flight)}, {"once", offsetof(struct settings, is_once)},
 };
 
 struct match {
@@ -466,23 +459,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_match = {
-    .arguments = "",
-    .text =
-        "Looks for matches in a pool from outside, with the matcher that the server has: follows the feed, keeps what\n"
-        "waits in memory, and proposes what fits. Any number of them may run, anywhere: the server accepts each "
-        "ticket\n"
-        "once. --part shares out whose partners each one looks for, so that they seldom find the same; when one is "
-        "gone,\n"
-        "the others look for its tickets too, 10 to 15 seconds later (up to 20 if its machine is cut off). What is "
-        "found\n"
-        "is proposed at once: the pool's window is the built-in matcher's. Until it is stopped; prints now and then "
-        "how\n"
-        "many tickets wait, how many proposals were accepted, and why others were not.\n",
-    .examples = "  tally match --pool rides\n"
-                "  tally match --pool rides --part 1/4 &  tally match --pool rides --part 2/4 &  # and so on\n"
-                "  tally match --pool rides --rules night.json --once --json\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
     .run = run,
 };

@@ -16,15 +16,11 @@ struct settings {
     bool tells_matches;
 };
 
-static const struct option_row options[] = {
-    {"rules", "FILE", "the pool, as `tally pool create` takes it", OPTION_TEXT, offsetof(struct settings, rules), 0, 0,
-     NULL},
-    {"tickets", "FILE", "lines of JSON, a ticket each, in the order of their times", OPTION_TEXT,
-     offsetof(struct settings, tickets), 0, 0, "-"},
-    {"until", "SECONDS", "stop at this time of the recording; else when nothing happens any more", OPTION_NUMBER,
-     offsetof(struct settings, until), 0, UINT32_MAX, NULL},
-    {"matches", NULL, "print a line of JSON for each match first", OPTION_FLAG,
-     offsetof(struct settings, tells_matches), 0, 0, NULL},
+static const struct setting settings_table[] = {
+    {"rules", offsetof(struct settings, rules)},
+    {"tickets", offsetof(struct settings, tickets)},
+    {"until", offsetof(struct settings, until)},
+    {"matches", offsetof(struct settings, tells_matches)},
 };
 
 static const struct {
@@ -239,22 +235,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_pool_simulate = {
-    .arguments = "",
-    .text =
-        "Offers recorded tickets to the matcher that the server has, under a clock that only says what they say, and\n"
-        "prints what came of it: how many were matched, how long they waited, also by level, how far those are apart\n"
-        "who were put together, and how much had to be looked at. It needs no server. The lines:\n"
-        "  {\"key\": \"ann\", \"t\": 12.5, \"attrs\": {\"mode\": \"duel\", \"mmr\": 1500}}\n"
-        "with t in seconds, and if wanted need, n, prio, ttl (\"2m\") and xid. A key that was offered before adds "
-        "nothing,\n"
-        "as in a pool. Record what your programs offer: a feed says no more of a ticket that was matched before "
-        "somebody\n"
-        "read of it than that, so those who are matched at once would be missing.\n",
-    .examples = "  tally pool simulate --rules duel.json --tickets recorded.jsonl\n"
-                "  tally pool simulate --rules wider.json --tickets recorded.jsonl --matches\n"
-                "  tally pool simulate --rules duel.json --json < recorded.jsonl | jq .WaitedMs\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
     .run = run,
 };
