@@ -1,8 +1,8 @@
 /* tally pool simulate: what rules make of recorded tickets. */
 #include "base/assert.h"
+#include "matcher/trial.h"
 #include "tally/input.h"
 #include "tally/pool_words.h"
-#include "tally/simulation.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,28 +30,26 @@ static const struct {
 
 /* --- What came of it ---------------------------------------------------------------------------------------------- */
 
-static void print_waits(const struct simulation *simulation, const char *name, uint32_t level)
+static void print_waits(const struct trial *trial, const char *name, uint32_t level)
 {
     char text[240];
-    if (simulation_count(simulation, level) == 0)
+    if (trial_count(trial, level) == 0)
         return;
     snprintf(text, sizeof text,
              "half within %.3f s, 90%% within %.3f s, 99%% within %.3f s, longest %.3f s (%llu tickets)",
-             (double)simulation_quantile_ms(simulation, level, 0.5) / 1000,
-             (double)simulation_quantile_ms(simulation, level, 0.9) / 1000,
-             (double)simulation_quantile_ms(simulation, level, 0.99) / 1000,
-             (double)simulation_quantile_ms(simulation, level, 1) / 1000,
-             (unsigned long long)simulation_count(simulation, level));
+             (double)trial_quantile_ms(trial, level, 0.5) / 1000, (double)trial_quantile_ms(trial, level, 0.9) / 1000,
+             (double)trial_quantile_ms(trial, level, 0.99) / 1000, (double)trial_quantile_ms(trial, level, 1) / 1000,
+             (unsigned long long)trial_count(trial, level));
     output_field(name, text);
 }
 
-static void print_distances(const struct simulation *simulation)
+static void print_distances(const struct trial *trial)
 {
-    for (uint32_t i = 0; i < simulation->distance_count; i++) {
-        struct bytes name = simulation->rules->attributes[simulation->distances[i].attribute].name;
+    for (uint32_t i = 0; i < trial->distance_count; i++) {
+        struct bytes name = trial->rules->attributes[trial->distances[i].attribute].name;
         char text[160], label[RULES_NAME_SIZE_MAX + 1];
         double mean, most;
-        if (!simulation_distance(&simulation->distances[i], 0.9, &mean, &most))
+        if (!trial_distance(&trial->distances[i], 0.9, &mean, &most))
             continue;
         snprintf(label, sizeof label, "%.*s", BYTES_FORMAT(name));
         snprintf(text, sizeof text, "%.6g apart on average, 90%% at most %.6g", mean, most);
@@ -60,57 +58,55 @@ static void print_distances(const struct simulation *simulation)
 }
 
 /* For each ticket that was offered. */
-static double for_each(const struct simulation *simulation, uint64_t count)
+static double for_each(const struct trial *trial, uint64_t count)
 {
-    uint64_t offered = simulation->rehearsal.offered;
+    uint64_t offered = trial->simulation.offered;
     return offered == 0 ? 0 : (double)count / (double)offered;
 }
 
-static void print_text(const struct simulation *simulation, uint64_t refused)
+static void print_text(const struct trial *trial, uint64_t refused)
 {
-    const struct matcher_counters *counters = &simulation->rehearsal.matcher.counters;
+    const struct matcher_counters *counters = &trial->simulation.matcher.counters;
     char text[200];
-    output_number("tickets", simulation->rehearsal.offered);
-    snprintf(text, sizeof text, "%zu (%.1f %%) in %llu matches", simulation_wait_count(simulation),
-             100 * for_each(simulation, simulation_wait_count(simulation)),
-             (unsigned long long)simulation->matches_made);
+    output_number("tickets", trial->simulation.offered);
+    snprintf(text, sizeof text, "%zu (%.1f %%) in %llu matches", trial_wait_count(trial),
+             100 * for_each(trial, trial_wait_count(trial)), (unsigned long long)trial->matches_made);
     output_field("matched", text);
-    output_number("expired", simulation->expired);
-    if (simulation->cancelled > 0)
-        output_number("cancelled", simulation->cancelled);
-    output_number("waiting", simulation->rehearsal.tickets.used);
-    if (simulation->repeated > 0)
-        output_number("repeated", simulation->repeated);
+    output_number("expired", trial->expired);
+    if (trial->cancelled > 0)
+        output_number("cancelled", trial->cancelled);
+    output_number("waiting", trial->simulation.tickets.used);
+    if (trial->repeated > 0)
+        output_number("repeated", trial->repeated);
     if (refused > 0)
         output_number("refused", refused);
-    print_waits(simulation, "waited", RULES_LEVELS_MAX);
-    for (uint32_t level = 0; level < simulation->rules->level_count && simulation->rules->level_count > 1; level++) {
+    print_waits(trial, "waited", RULES_LEVELS_MAX);
+    for (uint32_t level = 0; level < trial->rules->level_count && trial->rules->level_count > 1; level++) {
         char name[24];
         snprintf(name, sizeof name, "  level %u", level);
-        print_waits(simulation, name, level);
+        print_waits(trial, name, level);
     }
-    print_distances(simulation);
+    print_distances(trial);
     snprintf(text, sizeof text, "%.2f looks and %.2f candidates a ticket; %llu stops, %llu failed expressions",
-             for_each(simulation, counters->probes), for_each(simulation, counters->candidates),
+             for_each(trial, counters->probes), for_each(trial, counters->candidates),
              (unsigned long long)counters->budget_stops, (unsigned long long)counters->expression_errors);
     output_field("search", text);
 }
 
-static void add_waits(const struct simulation *simulation, uint32_t level, struct json_body *body,
-                      yyjson_mut_val *object)
+static void add_waits(const struct trial *trial, uint32_t level, struct json_body *body, yyjson_mut_val *object)
 {
-    json_add_number(body, object, "Tickets", simulation_count(simulation, level));
+    json_add_number(body, object, "Tickets", trial_count(trial, level));
     for (size_t i = 0; i < ARRAY_LENGTH(quantiles); i++)
-        json_add_number(body, object, quantiles[i].name, simulation_quantile_ms(simulation, level, quantiles[i].part));
+        json_add_number(body, object, quantiles[i].name, trial_quantile_ms(trial, level, quantiles[i].part));
 }
 
-static void add_distances(const struct simulation *simulation, struct json_body *body)
+static void add_distances(const struct trial *trial, struct json_body *body)
 {
     yyjson_mut_val *list = json_add_object(body, body->root, "Distances");
-    for (uint32_t i = 0; i < simulation->distance_count; i++) {
-        struct bytes name = simulation->rules->attributes[simulation->distances[i].attribute].name;
+    for (uint32_t i = 0; i < trial->distance_count; i++) {
+        struct bytes name = trial->rules->attributes[trial->distances[i].attribute].name;
         double mean, most;
-        if (!simulation_distance(&simulation->distances[i], 0.9, &mean, &most))
+        if (!trial_distance(&trial->distances[i], 0.9, &mean, &most))
             continue;
         yyjson_mut_val *object = yyjson_mut_obj(body->doc_owned);
         yyjson_mut_obj_add(list, yyjson_mut_strncpy(body->doc_owned, (const char *)name.ptr, name.size), object);
@@ -119,24 +115,24 @@ static void add_distances(const struct simulation *simulation, struct json_body 
     }
 }
 
-static void print_json(const struct simulation *simulation, uint64_t refused)
+static void print_json(const struct trial *trial, uint64_t refused)
 {
-    const struct matcher_counters *counters = &simulation->rehearsal.matcher.counters;
+    const struct matcher_counters *counters = &trial->simulation.matcher.counters;
     struct json_body body;
     json_body_init(&body);
-    json_add_number(&body, body.root, "Tickets", simulation->rehearsal.offered);
+    json_add_number(&body, body.root, "Tickets", trial->simulation.offered);
     json_add_number(&body, body.root, "Refused", refused);
-    json_add_number(&body, body.root, "Repeated", simulation->repeated);
-    json_add_number(&body, body.root, "Matched", simulation_wait_count(simulation));
-    json_add_number(&body, body.root, "Matches", simulation->matches_made);
-    json_add_number(&body, body.root, "Expired", simulation->expired);
-    json_add_number(&body, body.root, "Cancelled", simulation->cancelled);
-    json_add_number(&body, body.root, "Waiting", simulation->rehearsal.tickets.used);
-    add_waits(simulation, RULES_LEVELS_MAX, &body, json_add_object(&body, body.root, "WaitedMs"));
+    json_add_number(&body, body.root, "Repeated", trial->repeated);
+    json_add_number(&body, body.root, "Matched", trial_wait_count(trial));
+    json_add_number(&body, body.root, "Matches", trial->matches_made);
+    json_add_number(&body, body.root, "Expired", trial->expired);
+    json_add_number(&body, body.root, "Cancelled", trial->cancelled);
+    json_add_number(&body, body.root, "Waiting", trial->simulation.tickets.used);
+    add_waits(trial, RULES_LEVELS_MAX, &body, json_add_object(&body, body.root, "WaitedMs"));
     yyjson_mut_val *levels = json_add_array(&body, body.root, "Levels");
-    for (uint32_t level = 0; level < simulation->rules->level_count; level++)
-        add_waits(simulation, level, &body, json_append_object(&body, levels));
-    add_distances(simulation, &body);
+    for (uint32_t level = 0; level < trial->rules->level_count; level++)
+        add_waits(trial, level, &body, json_append_object(&body, levels));
+    add_distances(trial, &body);
     json_add_number(&body, body.root, "Probes", counters->probes);
     json_add_number(&body, body.root, "Candidates", counters->candidates);
     json_add_number(&body, body.root, "BudgetStops", counters->budget_stops);
@@ -155,7 +151,7 @@ static bool is_passed_over(yyjson_val *line)
 }
 
 /* Offers one line; false, with the user told of the first few, if it is no ticket. */
-static bool offer_line(struct simulation *simulation, const char *line, size_t number, uint64_t refused)
+static bool offer_line(struct trial *trial, const char *line, size_t number, uint64_t refused)
 {
     struct failure failure;
     failure_init(&failure);
@@ -166,7 +162,7 @@ static bool offer_line(struct simulation *simulation, const char *line, size_t n
         failure_set(&failure, ERROR_INVALID_PARAMETER_VALUE, "it is no JSON");
         is_good = false;
     } else if (!is_passed_over(root)) {
-        is_good = simulation_offer(simulation, root, &failure);
+        is_good = trial_offer(trial, root, &failure);
     }
     yyjson_doc_free(doc);
     if (!is_good && refused < COMPLAINTS_MAX)
@@ -174,20 +170,20 @@ static bool offer_line(struct simulation *simulation, const char *line, size_t n
     return is_good;
 }
 
-static int simulate(const struct invocation *invocation, struct simulation *simulation, char *text)
+static int simulate(const struct invocation *invocation, struct trial *trial, char *text)
 {
     uint64_t refused = 0;
     struct lines lines;
     lines_init(&lines, text);
     for (size_t i = 0; i < lines.count; i++)
-        if (!offer_line(simulation, lines.items_owned[i], i + 1, refused))
+        if (!offer_line(trial, lines.items_owned[i], i + 1, refused))
             refused++;
     lines_deinit(&lines);
-    simulation_finish(simulation);
+    trial_finish(trial);
     if (invocation->is_json)
-        print_json(simulation, refused);
+        print_json(trial, refused);
     else
-        print_text(simulation, refused);
+        print_text(trial, refused);
     return refused > 0 ? EXIT_REFUSED : EXIT_DONE;
 }
 
@@ -196,7 +192,7 @@ static int run_with(struct invocation *invocation, yyjson_val *pool, char *ticke
     const struct settings *settings = invocation->settings;
     struct failure failure;
     failure_init(&failure);
-    struct simulation simulation;
+    struct trial trial;
     uint64_t window_ms, ttl_ms;
     size_t size;
     char *text = json_write_value(pool, &size);
@@ -209,9 +205,9 @@ static int run_with(struct invocation *invocation, yyjson_val *pool, char *ticke
     int status = EXIT_USAGE;
     if (pool_words_duration(pool, "window", &window_ms) && pool_words_duration(pool, "ttl", &ttl_ms)) {
         uint64_t until_ms = settings->until.is_given ? settings->until.value * 1000 + 1 : UINT64_MAX;
-        simulation_init(&simulation, rules, window_ms, ttl_ms, until_ms, settings->tells_matches ? stdout : NULL);
-        status = simulate(invocation, &simulation, tickets);
-        simulation_deinit(&simulation);
+        trial_init(&trial, rules, window_ms, ttl_ms, until_ms, settings->tells_matches ? stdout : NULL);
+        status = simulate(invocation, &trial, tickets);
+        trial_deinit(&trial);
     }
     rules_destroy(rules);
     return status;

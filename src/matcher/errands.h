@@ -1,10 +1,12 @@
 /* The requests of `tally match`, carried out by threads of their own, so that the one that matches never waits for the
  * server: one follows the feed, some propose. Answers come back as mail, in any order. Whoever gets no answer, or that
  * of a server that can't (5xx), asks again until it is stopped; a proposal that is repeated does no harm. */
-#ifndef TALLY_TALLY_ERRANDS_H
-#define TALLY_TALLY_ERRANDS_H
+#ifndef TALLY_MATCHER_ERRANDS_H
+#define TALLY_MATCHER_ERRANDS_H
 
-#include "tally/command.h"
+#include "tally/tally.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 #define PROPOSERS_MAX 16u
 
@@ -22,7 +24,10 @@ struct mail {
 struct errands;
 
 struct errands_options {
-    const struct invocation *invocation;
+    /* A client that tries again by itself, for one thread. NULL: there is none, and who asked has been told. */
+    struct tally_client *(*connect)(void *context);
+    void (*note)(void *context, const char *text); /* what is worth a line. Any thread */
+    void *context;                                 /* of both */
     const char *pool;
     unsigned part;
     unsigned parts; /* 0: not shared out */
@@ -31,7 +36,7 @@ struct errands_options {
 };
 
 /* Starts the threads. The feed begins with TALLY_FEED_NOW, to hear where it stands; after an answer that says Resync it
- * waits for errands_feed_from(). NULL, with the user told, if there is no client. */
+ * waits for errands_feed_from(). NULL if there is no client. */
 struct errands *errands_create(const struct errands_options *options);
 
 /* Ends requests that are under way, joins the threads, throws unread mail away: batches are not freed. */

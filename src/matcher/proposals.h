@@ -1,11 +1,11 @@
 /* What `tally match` proposes: requests full of groups that a replica has found, those that are under way, and what
  * their answers make of the replica's tickets. It sends nothing itself. */
-#ifndef TALLY_TALLY_PROPOSALS_H
-#define TALLY_TALLY_PROPOSALS_H
+#ifndef TALLY_MATCHER_PROPOSALS_H
+#define TALLY_MATCHER_PROPOSALS_H
 
 #include "base/list.h"
 #include "client/json.h"
-#include "tally/replica.h"
+#include "matcher/replica.h"
 
 #define PROPOSALS_BATCH_MAX 100u
 #define PROPOSALS_OUTCOMES 6u

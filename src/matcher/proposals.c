@@ -1,4 +1,4 @@
-#include "tally/proposals.h"
+#include "matcher/proposals.h"
 
 #include "base/assert.h"
 #include "base/memory.h"

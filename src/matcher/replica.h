@@ -3,8 +3,8 @@
  *
  * A ticket that is proposed, or put aside after a refusal, is out of the matcher, so that it is not proposed twice at
  * once; it comes back as a seed. What the feed says of it meanwhile is noted and counts when the answer is there. */
-#ifndef TALLY_TALLY_REPLICA_H
-#define TALLY_TALLY_REPLICA_H
+#ifndef TALLY_MATCHER_REPLICA_H
+#define TALLY_MATCHER_REPLICA_H
 
 #include "base/table.h"
 #include "match/matcher.h"

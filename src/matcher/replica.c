@@ -1,4 +1,4 @@
-#include "tally/replica.h"
+#include "matcher/replica.h"
 
 #include "base/memory.h"
 #include "client/json.h"

@@ -1,5 +1,5 @@
 /* What `tally match` makes of a feed: levels, numbers, and who looks for partners. */
-#include "tally/replica.h"
+#include "matcher/replica.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-/* Rehearsals: what a recorded ticket may look like, and in which order things happen. That the matcher finds what it
+/* Simulations: what a recorded ticket may look like, and in which order things happen. That the matcher finds what it
  * must is tests/match's. */
-#include "match/rehearsal.h"
+#include "matcher/simulation.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,41 +24,42 @@ static void tell(struct story *story, const char *what, uint64_t at_ms, uint64_t
                          (unsigned long long)at_ms, (unsigned long long)first, (unsigned long long)second);
 }
 
-static uint64_t number_of(const struct rehearsal *rehearsal, uint32_t slot)
+static uint64_t number_of(const struct simulation *simulation, uint32_t slot)
 {
-    return rehearsal_ticket(rehearsal, slot)->entry.number;
+    return simulation_ticket(simulation, slot)->entry.number;
 }
 
-static void on_match(void *context, const struct rehearsal *rehearsal, const struct matcher_group *group)
+static void on_match(void *context, const struct simulation *simulation, const struct matcher_group *group)
 {
-    tell(context, "match", rehearsal->now_ms, number_of(rehearsal, group->slots[0]),
-         number_of(rehearsal, group->slots[1]));
+    tell(context, "match", simulation->now_ms, number_of(simulation, group->slots[0]),
+         number_of(simulation, group->slots[1]));
 }
 
-static void on_end(void *context, const struct rehearsal *rehearsal, uint32_t slot, enum rehearsal_end end)
+static void on_end(void *context, const struct simulation *simulation, uint32_t slot, enum simulation_end end)
 {
-    tell(context, end == REHEARSAL_EXPIRED ? "expired" : "cancelled", rehearsal->now_ms, number_of(rehearsal, slot), 0);
+    tell(context, end == SIMULATION_EXPIRED ? "expired" : "cancelled", simulation->now_ms, number_of(simulation, slot),
+         0);
 }
 
 /* Offers the lines to a pool with these rules; the story to its end. */
 static struct story play(const char *json, uint64_t ttl_ms, const char *const lines[], size_t count)
 {
     struct story story = {.size = 0};
-    struct rehearsal_watcher watcher = {.context = &story, .matched = on_match, .ended = on_end};
+    struct simulation_watcher watcher = {.context = &story, .matched = on_match, .ended = on_end};
     struct failure failure = {.text = ""};
-    struct rehearsal rehearsal;
+    struct simulation simulation;
     struct rules *rules = rules_create(bytes_from_string(json), &failure);
     assert_non_null(rules);
-    rehearsal_init(&rehearsal, rules, 0, ttl_ms, 4096, &watcher);
+    simulation_init(&simulation, rules, 0, ttl_ms, 4096, &watcher);
     for (size_t i = 0; i < count; i++) {
         yyjson_doc *doc = yyjson_read(lines[i], strlen(lines[i]), 0);
-        struct rehearsal_offer offer;
-        assert_true(rehearsal_read(yyjson_doc_get_root(doc), &offer, &failure));
-        assert_true(rehearsal_offer(&rehearsal, &offer, &failure));
+        struct simulation_offer offer;
+        assert_true(simulation_read(yyjson_doc_get_root(doc), &offer, &failure));
+        assert_true(simulation_offer(&simulation, &offer, &failure));
         yyjson_doc_free(doc);
     }
-    rehearsal_advance(&rehearsal, UINT64_MAX);
-    rehearsal_deinit(&rehearsal);
+    simulation_advance(&simulation, UINT64_MAX);
+    simulation_deinit(&simulation);
     rules_destroy(rules);
     return story;
 }
@@ -67,19 +68,19 @@ static void durations_have_a_unit(void **state)
 {
     (void)state;
     uint64_t ms = 7;
-    assert_true(rehearsal_duration(BYTES("500ms"), &ms) && ms == 500);
-    assert_true(rehearsal_duration(BYTES("90s"), &ms) && ms == 90000);
-    assert_true(rehearsal_duration(BYTES("2h"), &ms) && ms == 7200000);
-    assert_false(rehearsal_duration(BYTES("10"), &ms));
-    assert_false(rehearsal_duration(BYTES("s"), &ms));
-    assert_false(rehearsal_duration(BYTES("-1s"), &ms));
+    assert_true(simulation_duration(BYTES("500ms"), &ms) && ms == 500);
+    assert_true(simulation_duration(BYTES("90s"), &ms) && ms == 90000);
+    assert_true(simulation_duration(BYTES("2h"), &ms) && ms == 7200000);
+    assert_false(simulation_duration(BYTES("10"), &ms));
+    assert_false(simulation_duration(BYTES("s"), &ms));
+    assert_false(simulation_duration(BYTES("-1s"), &ms));
     assert_int_equal(ms, 7200000);
 }
 
-static bool reads(const char *line, struct rehearsal_offer *offer, struct failure *failure)
+static bool reads(const char *line, struct simulation_offer *offer, struct failure *failure)
 {
     yyjson_doc *doc = yyjson_read(line, strlen(line), 0);
-    bool is_read = rehearsal_read(yyjson_doc_get_root(doc), offer, failure);
+    bool is_read = simulation_read(yyjson_doc_get_root(doc), offer, failure);
     yyjson_doc_free(doc);
     return is_read;
 }
@@ -87,7 +88,7 @@ static bool reads(const char *line, struct rehearsal_offer *offer, struct failur
 static void a_line_of_a_file_and_an_offer_of_a_feed_say_the_same(void **state)
 {
     (void)state;
-    struct rehearsal_offer file = {.weight = 0}, feed = {.weight = 0};
+    struct simulation_offer file = {.weight = 0}, feed = {.weight = 0};
     struct failure failure = {.text = ""};
     assert_true(reads("{\"key\": \"a\", \"t\": 1.5, \"n\": 2, \"prio\": 9, \"ttl\": \"3s\"}", &file, &failure));
     assert_true(reads("{\"TicketId\": \"a\", \"OfferedAt\": 1.5, \"Weight\": 2, \"Priority\": 9, \"ExpiresAt\": 4.5}",

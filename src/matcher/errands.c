@@ -1,4 +1,4 @@
-#include "tally/errands.h"
+#include "matcher/errands.h"
 
 #include "base/assert.h"
 #include "base/memory.h"
@@ -77,7 +77,7 @@ bool errands_repeats(struct errands *errands, const struct tally_error *error)
         errands->has_complained = is_away;
     pthread_mutex_unlock(&errands->lock);
     if (is_news)
-        complain("%s", is_away ? error->message : "the server is there again");
+        errands->options.note(errands->options.context, is_away ? error->message : "the server is there again");
     return is_away;
 }
 
@@ -227,7 +227,7 @@ struct errands *errands_create(const struct errands_options *options)
     pthread_cond_init(&errands->has_changed, &attributes);
     pthread_condattr_destroy(&attributes);
     for (unsigned i = 0; i <= options->proposers; i++) {
-        errands->clients[i] = invocation_client_create(options->invocation);
+        errands->clients[i] = options->connect(options->context);
         if (errands->clients[i] == NULL) {
             errands_destroy(errands);
             return NULL;
