@@ -72,6 +72,10 @@ int invocation_connect(struct invocation *invocation);
  * has been told. */
 struct tally_client *invocation_client_create(const struct invocation *invocation);
 
+/* The same, and complain(), for those who call back; the context is the invocation. */
+struct tally_client *invocation_connect_thread(void *invocation);
+void invocation_note(void *invocation, const char *text);
+
 /* Tells the user what went wrong and returns the exit status for it: the client's last call, or an error kept. */
 int invocation_failed(const struct invocation *invocation, const struct tally_client *client);
 int invocation_failed_with(const struct invocation *invocation, const struct tally_error *error);

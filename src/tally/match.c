@@ -88,17 +88,6 @@ static void report(void *context, const struct matching *matching)
 
 /* --- The run ------------------------------------------------------------------------------------------------------ */
 
-static struct tally_client *connect_thread(void *context)
-{
-    return invocation_client_create(context);
-}
-
-static void note(void *context, const char *text)
-{
-    (void)context;
-    complain("%s", text);
-}
-
 /* The file's rules; NULL with the user told. */
 static struct rules *read_rules(const char *path)
 {
@@ -184,8 +173,8 @@ static bool read_part(const char *text, struct errands_options *options)
 static int run(struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
-    struct matching_options options = {.errands = {.connect = connect_thread,
-                                                   .note = note,
+    struct matching_options options = {.errands = {.connect = invocation_connect_thread,
+                                                   .note = invocation_note,
                                                    .context = invocation,
                                                    .pool = settings->pool,
                                                    .proposers = (unsigned)settings->flight.value},

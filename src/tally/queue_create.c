@@ -4,7 +4,7 @@
 #include "tally/assignment.h"
 #include "tally/output.h"
 #include "tally/queue_arn.h"
-#include "tally/worker.h"
+#include "worker/worker.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

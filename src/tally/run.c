@@ -1,8 +1,8 @@
 /* tally run: a command for each file of a folder, or each line, as one batch. How it survives being killed stands in
  * run_batch.h. */
 #include "base/assert.h"
-#include "tally/process.h"
 #include "tally/run_unit.h"
+#include "worker/process.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,9 @@ static int work_until_complete(struct run *run)
     const struct run_settings *settings = run->settings;
     const struct worker_handler handler = {.context = run, .accept = run_unit_accept, .finish = run_unit_finish};
     const struct worker_options pool_options = {
-        .invocation = run->invocation,
+        .connect = invocation_connect_thread,
+        .note = invocation_note,
+        .context = run->invocation,
         .queue = run->plan.work_queue,
         .concurrency = (unsigned)settings->workers.value,
         .visibility_s = (unsigned)settings->visibility.value,

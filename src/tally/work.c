@@ -1,9 +1,10 @@
 /* tally work: a command for each message of a queue. */
 #include "base/assert.h"
-#include "tally/error_tail.h"
-#include "tally/process.h"
-#include "tally/text.h"
-#include "tally/worker.h"
+#include "tally/command.h"
+#include "worker/error_tail.h"
+#include "worker/process.h"
+#include "worker/text.h"
+#include "worker/worker.h"
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -213,13 +214,16 @@ static int run(struct invocation *invocation)
     const struct worker_handler handler = {
         .context = &work, .accept = accept_message, .finish = finish_message, .report = report};
     const struct worker_options pool_options = {
-        .invocation = invocation,
+        .connect = invocation_connect_thread,
+        .note = invocation_note,
+        .context = invocation,
         .queue = settings->queue,
         .concurrency = (unsigned)settings->concurrency.value,
         .visibility_s = (unsigned)settings->visibility.value,
         .has_retry_after = settings->retry_after.is_given,
         .retry_after_s = (unsigned)settings->retry_after.value,
-        .attempts_max = settings->max_attempts,
+        .has_attempts_max = settings->max_attempts.is_given,
+        .attempts_max = (unsigned)settings->max_attempts.value,
         .dead_letter_queue = settings->dead_letter,
         .time_limit_s = (unsigned)settings->time_limit.value,
         .grace_s = (unsigned)settings->grace.value,

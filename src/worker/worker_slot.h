@@ -1,8 +1,8 @@
 /* What worker.c (the pool) and worker_slot.c (one worker) share. */
-#ifndef TALLY_TALLY_WORKER_SLOT_H
-#define TALLY_TALLY_WORKER_SLOT_H
+#ifndef TALLY_WORKER_WORKER_SLOT_H
+#define TALLY_WORKER_WORKER_SLOT_H
 
-#include "tally/worker.h"
+#include "worker/worker.h"
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -50,6 +50,9 @@ struct worker_pool {
     uint64_t retry_by_ms;       /* until then a message comes again that failed here; 0: none did */
     struct tally_error failure;
 };
+
+/* Tells the user; at most 4,095 characters. */
+void worker_pool_tell(struct worker_pool *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The thread of a worker; its argument is the slot. */
 void *worker_slot_main(void *argument);

@@ -1,11 +1,11 @@
 /* One worker: takes a message, runs its program, keeps the message hidden meanwhile, tells the server how it ended. */
-#include "tally/worker_slot.h"
+#include "worker/worker_slot.h"
 
 #include "base/assert.h"
 #include "base/memory.h"
 #include "client/json.h"
-#include "tally/process.h"
-#include "tally/text.h"
+#include "worker/process.h"
+#include "worker/text.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -220,7 +220,8 @@ static void beat(struct worker_slot *slot, const struct tally_message *message, 
         why = why_failed(slot);
     }
     if (!*has_complained)
-        complain("message %s: its heartbeat failed, so another worker may get it too: %s", message->id, why);
+        worker_pool_tell(slot->pool, "message %s: its heartbeat failed, so another worker may get it too: %s",
+                         message->id, why);
     *has_complained = true;
 }
 
@@ -305,10 +306,10 @@ const char *worker_end_text(struct arena *arena, const struct worker_end *end, u
 /* Who gets a dead letter wants it dealt with: it is not thrown away because it had its attempts elsewhere. */
 static unsigned attempts_max_for(struct worker_slot *slot, const struct tally_message *message)
 {
-    const struct option_number *given = &slot->pool->options->attempts_max;
+    const struct worker_options *options = slot->pool->options;
     unsigned of_queue = queue_facts(slot).receive_count_max;
-    if (given->is_given)
-        return (unsigned)given->value;
+    if (options->has_attempts_max)
+        return options->attempts_max;
     if (message->dead_letter_source != NULL)
         return 0;
     return of_queue > WORKER_ATTEMPTS_MAX ? of_queue : WORKER_ATTEMPTS_MAX;
@@ -413,13 +414,14 @@ static void tell_settled(const struct worker_slot *slot, const struct tally_mess
 {
     const char *reason = job->reason == NULL ? "" : job->reason, *comma = job->reason == NULL ? "" : "; ";
     if (job->settle_error != NULL)
-        complain("message %s: %s%sit could not be %s, so it comes back in at most %u s: %s", message->id, reason, comma,
-                 verdict == WORKER_DELETE ? "deleted" : "given back", slot->pool->options->visibility_s,
-                 job->settle_error);
+        worker_pool_tell(slot->pool, "message %s: %s%sit could not be %s, so it comes back in at most %u s: %s",
+                         message->id, reason, comma, verdict == WORKER_DELETE ? "deleted" : "given back",
+                         slot->pool->options->visibility_s, job->settle_error);
     else if (verdict == WORKER_GIVE_BACK && job->reason != NULL)
-        complain("message %s: %s; %s", message->id, job->reason,
-                 job->is_left ? "the message is left alone, because our lease was over and another worker may have it"
-                              : "the message is given back");
+        worker_pool_tell(slot->pool, "message %s: %s; %s", message->id, job->reason,
+                         job->is_left
+                             ? "the message is left alone, because our lease was over and another worker may have it"
+                             : "the message is given back");
 }
 
 /* Does what the verdict says. A failure is told in one line, also if the server did not take it. */

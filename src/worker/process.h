@@ -1,6 +1,6 @@
 /* Child processes: a program started with files for its standard streams, in a process group of its own. */
-#ifndef TALLY_TALLY_PROCESS_H
-#define TALLY_TALLY_PROCESS_H
+#ifndef TALLY_WORKER_PROCESS_H
+#define TALLY_WORKER_PROCESS_H
 
 #include "base/arena.h"
 #include "base/bytes.h"

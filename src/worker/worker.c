@@ -1,16 +1,28 @@
 /* The pool of workers: starting, stopping, signals and ended children. */
-#include "tally/worker_slot.h"
+#include "worker/worker_slot.h"
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#define TOLD_SIZE 4096
 #define PAUSE_MS 1000
 #define TICK_MS 100
 #define KILL_AFTER_MS 3000 /* from SIGTERM to SIGKILL */
 #define TELL_MS 5000       /* when all programs have ended: how long the server may take to hear of it */
+
+void worker_pool_tell(struct worker_pool *pool, const char *format, ...)
+{
+    va_list arguments;
+    char text[TOLD_SIZE];
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    pool->options->note(pool->options->context, text);
+}
 
 static void init_condition(pthread_cond_t *condition)
 {
@@ -44,7 +56,7 @@ struct worker_pool *worker_pool_create(const struct worker_options *options, con
         slot->pool = pool;
         init_condition(&slot->changed);
         arena_init(&slot->arena);
-        slot->client_owned = invocation_client_create(options->invocation);
+        slot->client_owned = options->connect(options->context);
         if (slot->client_owned == NULL) {
             worker_pool_destroy(pool);
             return NULL;
@@ -138,7 +150,7 @@ bool worker_pool_pause(struct worker_pool *pool, const struct tally_error *error
     pool->is_complaining = pool->is_complaining || is_new;
     pthread_mutex_unlock(&pool->mutex);
     if (is_new)
-        complain("%s; trying again until it works", error->message);
+        worker_pool_tell(pool, "%s; trying again until it works", error->message);
 
     pthread_mutex_lock(&pool->mutex);
     while (!pool->is_stopping && pthread_cond_timedwait(&pool->stopping, &pool->mutex, &until) == 0)
@@ -156,7 +168,7 @@ void worker_pool_reached(struct worker_pool *pool)
     pool->is_complaining = false;
     pthread_mutex_unlock(&pool->mutex);
     if (was_away)
-        complain("the server answers again");
+        worker_pool_tell(pool, "the server answers again");
 }
 
 /* ---- Watching: signals and children ------------------------------------------------------------------------------ */
@@ -238,9 +250,9 @@ static void tell_stop(struct worker_pool *pool)
 {
     unsigned count = pool->options->is_quiet || pool->options->grace_s == 0 ? 0 : count_children(pool);
     if (count > 0)
-        complain("stopping: %u %s still %s and may finish within %u s (--grace); a second signal ends %s", count,
-                 count == 1 ? "command" : "commands", count == 1 ? "runs" : "run", pool->options->grace_s,
-                 count == 1 ? "it" : "them");
+        worker_pool_tell(pool, "stopping: %u %s still %s and may finish within %u s (--grace); a second signal ends %s",
+                         count, count == 1 ? "command" : "commands", count == 1 ? "runs" : "run",
+                         pool->options->grace_s, count == 1 ? "it" : "them");
 }
 
 int worker_pool_watch(struct worker_pool *pool, void (*tick)(void *context), void *context)

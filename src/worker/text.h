@@ -1,6 +1,6 @@
 /* Text for programs: strings with a closing NUL, and paths as UTF-8. */
-#ifndef TALLY_TALLY_TEXT_H
-#define TALLY_TALLY_TEXT_H
+#ifndef TALLY_WORKER_TEXT_H
+#define TALLY_WORKER_TEXT_H
 
 #include "base/arena.h"
 

@@ -1,8 +1,8 @@
-#include "tally/error_tail.h"
+#include "worker/error_tail.h"
 
 #include "base/memory.h"
-#include "tally/standard_error.h"
-#include "tally/text.h"
+#include "worker/standard_error.h"
+#include "worker/text.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -2,8 +2,8 @@
  *
  * Whoever reads the other end may stop reading, and then a write blocks. Here a write waits no longer than it is told.
  * Whose text is lost by that says so, and its lines are counted. Any thread. */
-#ifndef TALLY_TALLY_STANDARD_ERROR_H
-#define TALLY_TALLY_STANDARD_ERROR_H
+#ifndef TALLY_WORKER_STANDARD_ERROR_H
+#define TALLY_WORKER_STANDARD_ERROR_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * A thread reads the pipe until nobody holds its other end, which may be after the command's own end: what it leaves
  * running can go on writing. Where nobody reads our standard error, the command waits, as it would if it had ours. When
  * it has ended, nobody waits: a standard error that takes nothing for a second loses what is left. */
-#ifndef TALLY_TALLY_ERROR_TAIL_H
-#define TALLY_TALLY_ERROR_TAIL_H
+#ifndef TALLY_WORKER_ERROR_TAIL_H
+#define TALLY_WORKER_ERROR_TAIL_H
 
 #include <stddef.h>
 

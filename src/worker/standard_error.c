@@ -1,4 +1,4 @@
-#include "tally/standard_error.h"
+#include "worker/standard_error.h"
 
 #include <errno.h>
 #include <limits.h>

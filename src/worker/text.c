@@ -1,4 +1,4 @@
-#include "tally/text.h"
+#include "worker/text.h"
 
 #include "base/memory.h"
 #include <stdarg.h>

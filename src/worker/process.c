@@ -1,4 +1,4 @@
-#include "tally/process.h"
+#include "worker/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

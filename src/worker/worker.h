@@ -5,11 +5,13 @@
  * Threads: the main thread creates the pool before it starts any other thread, and calls worker_pool_watch(), which
  * takes all signals, tells the workers of ended children, and ends those whose time is over. Each worker is a thread
  * with a client of its own, on which the handler's functions run. */
-#ifndef TALLY_TALLY_WORKER_H
-#define TALLY_TALLY_WORKER_H
+#ifndef TALLY_WORKER_WORKER_H
+#define TALLY_WORKER_WORKER_H
 
 #include "base/arena.h"
-#include "tally/command.h"
+#include "tally/tally.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 struct worker_pool;
 struct worker_slot; /* a worker */
@@ -66,7 +68,10 @@ struct worker_handler {
 };
 
 struct worker_options {
-    const struct invocation *invocation;
+    /* A client that tries again by itself, for one thread. NULL: there is none, and who asked has been told. */
+    struct tally_client *(*connect)(void *context);
+    void (*note)(void *context, const char *text); /* what the user should know. Any thread */
+    void *context;                                 /* of both */
     const char *queue;
     unsigned concurrency;
     unsigned visibility_s; /* heartbeats come three times as often */
@@ -74,7 +79,8 @@ struct worker_options {
     unsigned retry_after_s;
     /* WORKER_FAIL: so many attempts; 0: any number; not given: WORKER_ATTEMPTS_MAX, or what a RedrivePolicy says if
      * that is more, and any number for what is a dead letter already. */
-    struct option_number attempts_max;
+    bool has_attempts_max;
+    unsigned attempts_max;
     const char *dead_letter_queue; /* WORKER_FAIL: where a message goes that is given up; NULL: where its queue says */
     unsigned time_limit_s;         /* 0: none */
     unsigned grace_s;              /* how long running programs may go on when the pool stops */
@@ -84,7 +90,7 @@ struct worker_options {
     bool is_patient; /* go on when the server refuses a receive: somebody else watches over the queue */
 };
 
-/* Blocks the signals that worker_pool_watch() takes. NULL if a client can't be made; the user has been told. Options
+/* Blocks the signals that worker_pool_watch() takes. NULL if a client can't be made. Options
  * and handler are borrowed until worker_pool_destroy(). */
 struct worker_pool *worker_pool_create(const struct worker_options *options, const struct worker_handler *handler);
 
