@@ -41,6 +41,19 @@ static void print_sealed(yyjson_val *answer)
            json_is_true(answer, "Completed") ? ", the batch is complete" : "");
 }
 
+/* The batch that the server answers with is not shown. */
+static int run_cancel(struct invocation *invocation)
+{
+    int status = invocation_connect(invocation);
+    if (status != EXIT_DONE)
+        return status;
+    if (tally_batch_cancel(invocation->client, invocation->arguments[0]) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    if (invocation->is_json)
+        puts("{}");
+    return EXIT_DONE;
+}
+
 struct settings {
     const char *state;
     const char *prefix;
@@ -71,5 +84,5 @@ const struct command command_batch_units = {.settings = units_table,
                                             .list = "Units",
                                             .print = print_unit};
 const struct command command_batch_seal = {.action = "Tally.SealBatch", .members = {"BatchId"}, .print = print_sealed};
-const struct command command_batch_cancel = {.action = "Tally.CancelBatch", .members = {"BatchId"}};
+const struct command command_batch_cancel = {.run = run_cancel};
 const struct command command_batch_delete = {.action = "Tally.DeleteBatch", .members = {"BatchId"}};

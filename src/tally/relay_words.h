@@ -23,7 +23,7 @@ struct relay_words {
     const char *refused;
 };
 
-/* Rows for the options of a command whose settings struct has a struct relay_words as `member`. */
+/* Where the options go of a command whose settings struct has a struct relay_words as `member`. */
 #define RELAY_WORDS_SETTINGS(settings, member)                                                                         \
     {"source", offsetof(settings, member.source)}, {"sink", offsetof(settings, member.sink)},                          \
         {"order", offsetof(settings, member.order)}, {"table", offsetof(settings, member.table)},                      \
