@@ -98,6 +98,14 @@ def test_help_fits_a_terminal_of_120_columns(offline):
             assert len(line) <= 120, (command, line)
 
 
+def test_each_option_of_the_help_is_known_to_its_command(offline):
+    overview = offline("--help").out.split("Commands:\n")[1].split("\n\n")[0]
+    names = [line[2:20].split() for line in overview.splitlines()]
+    assert len(names) > len(COMMANDS)
+    for name in names:
+        assert "there is no option --nonsense" in offline(*name, "--nonsense", status=2).err
+
+
 def test_a_group_explains_its_commands(offline):
     assert "batch seal" in offline("batch", "--help").out
     assert "queue purge" in offline("queue", status=2).err
