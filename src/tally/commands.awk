@@ -12,7 +12,7 @@
 # "options of NAME" stands for all options of another command, behind its own.
 
 function quoted(line) {
-    gsub(/\\/, "\\\\", line)
+    gsub(/\\/, "\\\\&", line)
     gsub(/"/, "\\\"", line)
     return "\"" line "\""
 }

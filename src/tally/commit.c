@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define BODY_SIZE_MAX (2u << 20) /* the server's limit is half of this, and it says so better */
-#define ATTRIBUTES_MAX 10
 
 struct settings {
     const char *queue;
@@ -40,19 +39,6 @@ static int find_delete(const struct invocation *invocation, struct tally_commit_
                               "there is no message to delete: let `tally work` run this, or give --queue and "
                               "--receipt-handle");
     *delete = (struct tally_commit_delete){.queue = queue, .receipt_handle = handle};
-    return EXIT_DONE;
-}
-
-static int read_attributes(const struct invocation *invocation, struct tally_attribute *attributes)
-{
-    const struct option_list *given = &((const struct settings *)invocation->settings)->attributes;
-    if (given->count > ATTRIBUTES_MAX)
-        return complain_usage(invocation, "a message has at most %d attributes", ATTRIBUTES_MAX);
-    for (size_t i = 0; i < given->count; i++) {
-        char *text = (char *)(uintptr_t)given->items[i]; /* words of main() may be written to */
-        if (!assignment_attribute(text, &attributes[i]))
-            return complain_usage(invocation, "--attribute takes Name=Value, not \"%s\"", text);
-    }
     return EXIT_DONE;
 }
 
@@ -100,7 +86,7 @@ static int run(struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
     size_t count = (size_t)invocation->argument_count / 2;
-    struct tally_attribute attributes[ATTRIBUTES_MAX];
+    struct tally_attribute attributes[ASSIGNMENT_ATTRIBUTES_MAX];
     struct tally_commit_send sends[TALLY_COMMIT_SENDS_MAX];
     struct tally_commit_delete delete;
     struct buffer input;
@@ -115,7 +101,7 @@ static int run(struct invocation *invocation)
     buffer_init(&input);
     int status = find_delete(invocation, &delete);
     if (status == EXIT_DONE)
-        status = read_attributes(invocation, attributes);
+        status = assignment_attributes(invocation, &settings->attributes, attributes);
     if (status == EXIT_DONE)
         status = make_sends(invocation, attributes, &input, sends, count);
     if (status == EXIT_DONE)

@@ -10,8 +10,7 @@
 #define BODY_SIZE_MAX (2u << 20) /* the server's limit is half of this, and it says so better */
 #define LINES_SIZE_MAX (1u << 30)
 #define REQUEST_SIZE_MAX (1u << 20) /* of one SendMessageBatch, in sum */
-#define ATTRIBUTES_MAX 10
-#define NUMBERS_SIZE_MAX 64 /* Tally.Sequence and Tally.Priority, as attributes */
+#define NUMBERS_SIZE_MAX 64         /* Tally.Sequence and Tally.Priority, as attributes */
 #define CONTENT_ID_SIZE (SHA256_HEX_SIZE + 1)
 
 struct settings {
@@ -96,13 +95,8 @@ static int make_message(const struct invocation *invocation, struct tally_attrib
         return complain_usage(invocation, "--after-failure goes with --after");
     if (check_recognition(invocation) != EXIT_DONE)
         return EXIT_USAGE;
-    if (settings->attributes.count > ATTRIBUTES_MAX)
-        return complain_usage(invocation, "a message has at most %d attributes", ATTRIBUTES_MAX);
-    for (size_t i = 0; i < settings->attributes.count; i++) {
-        const char *text = settings->attributes.items[i];
-        if (!assignment_attribute((char *)(uintptr_t)text, &attributes[i])) /* words of main() may be written to */
-            return complain_usage(invocation, "--attribute takes Name=Value, not \"%s\"", text);
-    }
+    if (assignment_attributes(invocation, &settings->attributes, attributes) != EXIT_DONE)
+        return EXIT_USAGE;
     const char *batch = settings->batch;
     if (settings->is_from_unit && find_unit_batch(invocation, &batch) != EXIT_DONE)
         return EXIT_USAGE;
@@ -268,7 +262,7 @@ static int run(struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
     const char *body = invocation->arguments[1];
-    struct tally_attribute attributes[ATTRIBUTES_MAX];
+    struct tally_attribute attributes[ASSIGNMENT_ATTRIBUTES_MAX];
     struct tally_outgoing message;
     int status = make_message(invocation, attributes, &message);
 
