@@ -39,6 +39,19 @@ bool assignment_attribute(char *text, struct tally_attribute *attribute)
     return true;
 }
 
+int assignment_attributes(const struct invocation *invocation, const struct option_list *given,
+                          struct tally_attribute attributes[ASSIGNMENT_ATTRIBUTES_MAX])
+{
+    if (given->count > ASSIGNMENT_ATTRIBUTES_MAX)
+        return complain_usage(invocation, "a message has at most %d attributes", ASSIGNMENT_ATTRIBUTES_MAX);
+    for (size_t i = 0; i < given->count; i++) {
+        char *text = (char *)(uintptr_t)given->items[i]; /* words of main() may be written to */
+        if (!assignment_attribute(text, &attributes[i]))
+            return complain_usage(invocation, "--attribute takes Name=Value, not \"%s\"", text);
+    }
+    return EXIT_DONE;
+}
+
 int assignment_pairs(const struct invocation *invocation, char *const *texts, size_t count, struct tally_pair *pairs)
 {
     for (size_t i = 0; i < count; i++) {

@@ -11,4 +11,10 @@ bool assignment_attribute(char *text, struct tally_attribute *attribute);
 /* Splits `count` texts "Name=Value" into pairs (room for `count`). EXIT_DONE, or EXIT_USAGE after telling the user. */
 int assignment_pairs(const struct invocation *invocation, char *const *texts, size_t count, struct tally_pair *pairs);
 
+#define ASSIGNMENT_ATTRIBUTES_MAX 10 /* of a message */
+
+/* The same of all that --attribute was given. EXIT_DONE, or EXIT_USAGE with the user told. */
+int assignment_attributes(const struct invocation *invocation, const struct option_list *given,
+                          struct tally_attribute attributes[ASSIGNMENT_ATTRIBUTES_MAX]);
+
 #endif

@@ -9,9 +9,8 @@ struct settings {
     struct option_number count;
 };
 
-static const struct option_row options[] = {
-    {"count", "N", "register the units 0 to N - 1 instead of keys", OPTION_NUMBER, offsetof(struct settings, count), 1,
-     UNITS_MAX, NULL},
+static const struct setting settings_table[] = {
+    {"count", offsetof(struct settings, count)},
 };
 
 static int add(struct invocation *invocation, const struct keys *keys)
@@ -55,18 +54,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_batch_add = {
-    .arguments = "ID KEY...|-",
-    .text =
-        "Registers external units: work that the batch counts but that is not a message of this server. A key that is\n"
-        "there already adds nothing, so the command may be repeated. - takes keys from standard input, one a line.\n"
-        "Refused once the batch is sealed (BatchSealed).\n",
-    .examples = "  tally batch add night page-1 page-2\n"
-                "  ls pages | tally batch add night -\n"
-                "  tally batch add night --count 1000000\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
-    .arguments_min = 1,
-    .arguments_max = -1,
     .run = run,
 };

@@ -11,11 +11,9 @@ struct settings {
     const char *detail;
 };
 
-static const struct option_row options[] = {
-    {"failed", NULL, "they ended failed; else they succeeded", OPTION_FLAG, offsetof(struct settings, is_failed), 0, 0,
-     NULL},
-    {"detail", "TEXT", "keep this with the units; `tally batch units` shows it", OPTION_TEXT,
-     offsetof(struct settings, detail), 0, 0, NULL},
+static const struct setting settings_table[] = {
+    {"failed", offsetof(struct settings, is_failed)},
+    {"detail", offsetof(struct settings, detail)},
 };
 
 static void print_json(const struct tally_unit_end *ends, size_t count, const bool *recorded,
@@ -90,18 +88,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_batch_complete = {
-    .arguments = "ID KEY...|-",
-    .text =
-        "Says that external units have ended. Each counts once: one that had ended before keeps its first outcome, "
-        "and\n"
-        "the answer says so. The command whose request completes the batch says that, too. An unknown key refuses the\n"
-        "whole request (UnitDoesNotExist). - takes keys from standard input, one a line.\n",
-    .examples = "  tally batch complete night page-1\n"
-                "  tally batch complete night page-2 --failed --detail 'printer on fire'\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
-    .arguments_min = 2,
-    .arguments_max = -1,
     .run = run,
 };

@@ -39,14 +39,5 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_call = {
-    .arguments = "TARGET [JSON|-]",
-    .text = "Calls any action of the server and prints its answer. TARGET is what the header X-Amz-Target carries; "
-            "without a\n"
-            "prefix AmazonSQS is meant. JSON is the request (default {}), - takes it from standard input.\n",
-    .examples = "  tally call ListQueues\n"
-                "  tally call SendMessage '{\"QueueUrl\": \"orders\", \"MessageBody\": \"hello\"}'\n"
-                "  tally call Tally.DescribeBatch '{\"BatchId\": \"night\"}'\n",
-    .arguments_min = 1,
-    .arguments_max = 2,
     .run = run,
 };

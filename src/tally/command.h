@@ -1,12 +1,13 @@
 /* What a command of the tool is: its row in the table, its help, its options and the function that carries it out.
  *
- * Each command is one file that defines one `const struct command`; commands.c lists them. A command gets everything in
- * its invocation and returns an exit status; it never calls exit(). */
+ * commands.txt lists the commands and says what they take and do; a `const struct command` says how. A command gets
+ * everything in its invocation and returns an exit status; it never calls exit(). */
 #ifndef TALLY_TALLY_COMMAND_H
 #define TALLY_TALLY_COMMAND_H
 
 #include "tally/options.h"
 #include "tally/tally.h"
+#include <yyjson.h>
 
 /* Exit statuses; help.c tells them to the user. */
 enum exit_status {
@@ -21,22 +22,32 @@ enum exit_status {
 
 struct invocation;
 
+/* How a command is carried out. One that only passes a request on has an `action`, and request.c does the rest: its
+ * arguments and options become members of the request, and the answer is printed. All others `run`. */
 struct command {
+    const struct setting *settings; /* one for each option */
+    size_t setting_count;
+    size_t settings_size; /* bytes of the struct that the values of options are stored in; 0: none */
+    int (*run)(struct invocation *invocation);
+
+    const char *action;                /* "Tally.SealBatch" */
+    const char *members[4];            /* what the arguments are called in the request, in their order; up to a NULL */
+    const char *list;                  /* the answer's member that is a list and comes in pages; NULL: no pages */
+    void (*print)(yyjson_val *answer); /* the answer, or an item of its list, for people; NULL: they see nothing */
+};
+
+/* What commands.txt says of a command. */
+struct command_row {
+    const char *name;      /* "queue create" */
+    const char *summary;   /* one line */
     const char *arguments; /* for the usage line: "QUEUE BODY|-" */
-    const char *text;      /* what it does, in paragraphs */
-    const char *examples;  /* lines to copy */
-    const struct option_row *options;
-    size_t option_count;
-    size_t settings_size; /* bytes of the struct that the options are stored in; 0: none */
     int arguments_min;
     int arguments_max;  /* -1: any number */
     bool takes_program; /* "-- COMMAND [ARGUMENT…]" follows */
-    int (*run)(struct invocation *invocation);
-};
-
-struct command_row {
-    const char *name;    /* "queue create" */
-    const char *summary; /* one line */
+    const struct option_row *options;
+    size_t option_count;
+    const char *text;     /* what it does, in paragraphs */
+    const char *examples; /* lines to copy */
     const struct command *command;
 };
 
@@ -60,6 +71,10 @@ int invocation_connect(struct invocation *invocation);
 /* A client for a thread that tries again by itself: short timeouts, two attempts. NULL if that can't be, and the user
  * has been told. */
 struct tally_client *invocation_client_create(const struct invocation *invocation);
+
+/* The same, and complain(), for those who call back; the context is the invocation. */
+struct tally_client *invocation_connect_thread(void *invocation);
+void invocation_note(void *invocation, const char *text);
 
 /* Tells the user what went wrong and returns the exit status for it: the client's last call, or an error kept. */
 int invocation_failed(const struct invocation *invocation, const struct tally_client *client);

@@ -1,4 +1,4 @@
-/* The table of commands. */
+/* The tables of commands and of their groups, which are made of commands.txt. */
 #ifndef TALLY_TALLY_COMMANDS_H
 #define TALLY_TALLY_COMMANDS_H
 
@@ -6,6 +6,15 @@
 
 extern const struct command_row commands[];
 extern const size_t command_count;
+
+/* Commands whose names begin with the same word. */
+struct group_row {
+    const char *name; /* "queue" */
+    const char *text;
+};
+
+extern const struct group_row groups[];
+extern const size_t group_count;
 
 /* The command that the words begin with, and how many of them are its name; NULL if there is none. */
 const struct command_row *command_find(int count, char *const *words, int *name_count);

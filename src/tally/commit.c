@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define BODY_SIZE_MAX (2u << 20) /* the server's limit is half of this, and it says so better */
-#define ATTRIBUTES_MAX 10
 
 struct settings {
     const char *queue;
@@ -18,18 +17,10 @@ struct settings {
     struct option_list attributes;
 };
 
-static const struct option_row options[] = {
-    {"queue", "QUEUE", "where the message to delete is; else TALLY_QUEUE, as `tally work` sets it", OPTION_TEXT,
-     offsetof(struct settings, queue), 0, 0, NULL},
-    {"receipt-handle", "HANDLE", "which one that is; else TALLY_RECEIPT_HANDLE", OPTION_TEXT,
-     offsetof(struct settings, receipt_handle), 0, 0, NULL},
-    {"group", "ID", "MessageGroupId of what is sent; a FIFO queue needs one", OPTION_TEXT,
-     offsetof(struct settings, group), 0, 0, NULL},
-    {"deduplication-id", "ID", "MessageDeduplicationId, where one message is sent", OPTION_TEXT,
-     offsetof(struct settings, deduplication), 0, 0, NULL},
-    {"batch", "ID", "make what is sent units of this batch", OPTION_TEXT, offsetof(struct settings, batch), 0, 0, NULL},
-    {"attribute", "NAME=VALUE[:TYPE]", "message attribute; TYPE String (default), Number or Binary (base64); up to 10",
-     OPTION_LIST, offsetof(struct settings, attributes), 0, 0, NULL},
+static const struct setting settings_table[] = {
+    {"queue", offsetof(struct settings, queue)}, {"receipt-handle", offsetof(struct settings, receipt_handle)},
+    {"group", offsetof(struct settings, group)}, {"deduplication-id", offsetof(struct settings, deduplication)},
+    {"batch", offsetof(struct settings, batch)}, {"attribute", offsetof(struct settings, attributes)},
 };
 
 /* The message to delete: that of the options, or else the one whose command we are. */
@@ -48,19 +39,6 @@ static int find_delete(const struct invocation *invocation, struct tally_commit_
                               "there is no message to delete: let `tally work` run this, or give --queue and "
                               "--receipt-handle");
     *delete = (struct tally_commit_delete){.queue = queue, .receipt_handle = handle};
-    return EXIT_DONE;
-}
-
-static int read_attributes(const struct invocation *invocation, struct tally_attribute *attributes)
-{
-    const struct option_list *given = &((const struct settings *)invocation->settings)->attributes;
-    if (given->count > ATTRIBUTES_MAX)
-        return complain_usage(invocation, "a message has at most %d attributes", ATTRIBUTES_MAX);
-    for (size_t i = 0; i < given->count; i++) {
-        char *text = (char *)(uintptr_t)given->items[i]; /* words of main() may be written to */
-        if (!assignment_attribute(text, &attributes[i]))
-            return complain_usage(invocation, "--attribute takes Name=Value, not \"%s\"", text);
-    }
     return EXIT_DONE;
 }
 
@@ -108,7 +86,7 @@ static int run(struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
     size_t count = (size_t)invocation->argument_count / 2;
-    struct tally_attribute attributes[ATTRIBUTES_MAX];
+    struct tally_attribute attributes[ASSIGNMENT_ATTRIBUTES_MAX];
     struct tally_commit_send sends[TALLY_COMMIT_SENDS_MAX];
     struct tally_commit_delete delete;
     struct buffer input;
@@ -123,7 +101,7 @@ static int run(struct invocation *invocation)
     buffer_init(&input);
     int status = find_delete(invocation, &delete);
     if (status == EXIT_DONE)
-        status = read_attributes(invocation, attributes);
+        status = assignment_attributes(invocation, &settings->attributes, attributes);
     if (status == EXIT_DONE)
         status = make_sends(invocation, attributes, &input, sends, count);
     if (status == EXIT_DONE)
@@ -135,25 +113,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_commit = {
-    .arguments = "[QUEUE BODY|-]...",
-    .text =
-        "Deletes a message and sends others, at most ten, in one step: all of it or nothing. As the COMMAND of `tally "
-        "work`\n"
-        "it deletes the message that the worker has in hand, which the worker finds out and is content with. If "
-        "another\n"
-        "worker has got the message meanwhile, or it has ended, nothing is done: ReceiptHandleIsInvalid.\n"
-        "\n"
-        "BODY is text in UTF-8, whatever it says; - takes one of them from standard input, byte for byte. Put -- "
-        "before\n"
-        "bodies that may begin with a hyphen. Prints the ids of the messages sent. What else a commit can do, `tally "
-        "call\n"
-        "Tally.Commit` can.\n",
-    .examples = "  tally work --queue payments -- sh -c 'tally commit mails \"paid: $(cat)\"'\n"
-                "  tally work --queue raw -- sh -c 'text=$(./refine) && tally commit -- refined \"$text\"'\n"
-                "  tally commit --queue payments --receipt-handle \"$handle\" mails paid audit.fifo paid --group 17\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
-    .arguments_max = -1,
     .run = run,
 };

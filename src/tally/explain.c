@@ -30,19 +30,5 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_explain = {
-    .arguments = "QUEUE MESSAGE-ID",
-    .text =
-        "Says where a message is and, if it is not delivered, why: the message of its group that stands before it, a "
-        "held\n"
-        "or paused group, a delay, a back-off, a rate, what it depends on, or who has it in flight and until when. Of "
-        "one that\n"
-        "has ended it says how and when, while that is remembered; the reason of a failure is kept by dead letters "
-        "only.\n"
-        "States: ready, delayed, in-flight, blocked, held, ended, unknown (not a message of this queue).\n",
-    .examples = "  id=$(tally send orders hello)\n"
-                "  tally explain orders \"$id\"\n"
-                "  tally explain orders \"$id\" --json | jq .Why\n",
-    .arguments_min = 2,
-    .arguments_max = 2,
     .run = run,
 };

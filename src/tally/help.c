@@ -3,74 +3,6 @@
 #include "tally/commands.h"
 #include <string.h>
 
-static const struct group_text {
-    const char *name;
-    const char *text;
-} group_texts[] = {
-    {"queue",
-     "A queue holds messages until a worker has received and deleted them. Names have 1 to 80 letters, digits,\n"
-     "hyphens and underscores. Wherever a command asks for a queue, its name or its URL will do.\n"
-     "\n"
-     "  tally queue create orders\n"
-     "  tally send orders 'hello'\n"
-     "  tally receive orders --delete\n"},
-    {"group", "A group is the messages of one queue that share a MessageGroupId. On a FIFO queue it is a line: one "
-              "message after the\n"
-              "other, in the order in which they were sent, while other groups go on. If a message fails for good, its "
-              "group goes on\n"
-              "without it, or is held until you say what to do (the queue's Tally.OnGroupFailure).\n"
-              "\n"
-              "  tally queue create comments.fifo Tally.OnGroupFailure=hold\n"
-              "  tally send comments.fifo 'first!' --group post-17 --deduplication-id comment-1\n"
-              "  tally group list comments.fifo\n"
-              "  tally group release comments.fifo post-17 --retry\n"},
-    {"batch",
-     "A batch counts units of work and sends one completion message when it is sealed and the last unit has ended.\n"
-     "A unit is a message sent with --batch (it ends when it is deleted), or an external unit known by its key.\n"
-     "\n"
-     "  tally queue create results\n"
-     "  tally batch create night --on-complete results\n"
-     "  tally batch add night page-1 page-2\n"
-     "  tally batch seal night\n"
-     "  tally batch complete night page-1 page-2\n"
-     "  tally receive results --wait 20 --delete\n"},
-    {"type-order",
-     "A type order says which types of messages come first, in each group: a comment waits for its post, in whatever "
-     "queues\n"
-     "the two are.\n"
-     "\n"
-     "  tally type-order put posts create-post create-comment\n"
-     "  tally send posts 'a post' --group post-17 --type create-post\n"
-     "  tally send comments 'first!' --group post-17 --type create-comment\n"},
-    {"schedule", "A schedule sends a message at each time that a cron expression names: once, also across restarts.\n"
-                 "\n"
-                 "  tally schedule put nightly '30 2 * * *' jobs 'clean up' --time-zone Europe/Berlin\n"
-                 "  tally schedule list\n"},
-    {"relay",
-     "A relay carries messages from an outbox, a table that an application fills in the transactions of its own "
-     "data, to a\n"
-     "queue, to an endpoint of SQS or to a web hook. What was rolled back is never sent, and what was committed "
-     "always is. A\n"
-     "queue can be the source as well. docs/relays.md says more.\n"
-     "\n"
-     "  tally relay schema --type postgres | psql -v ON_ERROR_STOP=1 -1 mydb\n"
-     "  tally relay run --source postgres://relay@localhost/mydb --sink queue\n"
-     "  tally relay create orders --source postgres://tally@db/shop --sink queue\n"
-     "  tally relay show orders\n"},
-    {"pool",
-     "A pool holds tickets that wait until some of them fit together, like players for a game or drivers for a ride. "
-     "Each is\n"
-     "matched at most once, whoever looks; a match is one message in the pool's result queue. The server looks itself, "
-     "or\n"
-     "programs do (`tally match`).\n"
-     "\n"
-     "  tally queue create duels\n"
-     "  tally pool create duel --rules duel.json --result duels\n"
-     "  tally pool offer duel --tickets players.jsonl\n"
-     "  tally pool explain duel ann\n"
-     "  tally receive duels --delete\n"},
-};
-
 static const char overview_end[] =
     "\n"
     "First steps, with the server running (tallyd --data /some/folder):\n"
@@ -122,9 +54,9 @@ void help_group(FILE *out, const char *group)
 {
     fprintf(out, "usage: tally %s COMMAND [OPTIONS] [ARGUMENTS]\n\nCommands:\n", group);
     print_rows(out, group);
-    for (size_t i = 0; i < sizeof group_texts / sizeof group_texts[0]; i++)
-        if (strcmp(group_texts[i].name, group) == 0)
-            fprintf(out, "\n%s", group_texts[i].text);
+    for (size_t i = 0; i < group_count; i++)
+        if (strcmp(groups[i].name, group) == 0)
+            fprintf(out, "\n%s", groups[i].text);
     fprintf(out, "\n`tally %s COMMAND --help` explains one of them.\n", group);
 }
 
@@ -144,14 +76,13 @@ static void print_option(FILE *out, const struct option_row *row)
 
 void help_command(FILE *out, const struct command_row *row)
 {
-    const struct command *command = row->command;
     fprintf(out, "tally %s: %s\n\nusage: tally %s [OPTIONS]%s%s%s\n\n%s", row->name, row->summary, row->name,
-            *command->arguments == '\0' ? "" : " ", command->arguments,
-            command->takes_program ? " -- COMMAND [ARGUMENT...]" : "", command->text);
+            *row->arguments == '\0' ? "" : " ", row->arguments, row->takes_program ? " -- COMMAND [ARGUMENT...]" : "",
+            row->text);
     fputs("\nOptions:\n", out);
-    for (size_t i = 0; i < command->option_count; i++)
-        print_option(out, &command->options[i]);
+    for (size_t i = 0; i < row->option_count; i++)
+        print_option(out, &row->options[i]);
     for (size_t i = 0; i < options_common_count; i++)
         print_option(out, &options_common[i]);
-    fprintf(out, "\nExamples:\n%s\n%s", command->examples, exit_statuses);
+    fprintf(out, "\nExamples:\n%s\n%s", row->examples, exit_statuses);
 }

@@ -2,8 +2,8 @@
 #include "base/memory.h"
 #include "client/json.h"
 #include "tally/command.h"
-#include "tally/standard_error.h"
 #include "tally/suggestion.h"
+#include "worker/standard_error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -151,6 +151,17 @@ struct tally_client *invocation_client_create(const struct invocation *invocatio
         .attempts_max = 2,
         .repeats_sends = true,
     });
+}
+
+struct tally_client *invocation_connect_thread(void *invocation)
+{
+    return invocation_client_create(invocation);
+}
+
+void invocation_note(void *invocation, const char *text)
+{
+    (void)invocation;
+    complain("%s", text);
 }
 
 int invocation_connect(struct invocation *invocation)

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "tally/commands.h"
 #include "tally/help.h"
+#include "tally/request.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +22,7 @@ static int run_command(const struct command_row *row, int count, char **words)
     if (wants_help)
         help_command(stdout, row);
     else if (status == EXIT_DONE)
-        status = row->command->run(&invocation);
+        status = row->command->run == NULL ? request_run(&invocation) : row->command->run(&invocation);
     tally_client_destroy(invocation.client);
     free(invocation.settings);
     return status;

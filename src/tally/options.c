@@ -8,14 +8,20 @@
 
 const struct option_row options_common[] = {
     {"endpoint", "URL", "where the server is; else the variable TALLY_ENDPOINT, else " TALLY_ENDPOINT_DEFAULT,
-     OPTION_TEXT, offsetof(struct invocation, endpoint), 0, 0, NULL},
+     OPTION_TEXT, 0, 0, NULL},
     {"ca-file", "FILE", "PEM: who may vouch for an https:// server; else TALLY_CA_FILE, else the system's", OPTION_TEXT,
-     offsetof(struct invocation, ca_file), 0, 0, NULL},
-    {"json", NULL, "answer in JSON, for programs; what standard error says, too", OPTION_FLAG,
-     offsetof(struct invocation, is_json), 0, 0, NULL},
-    {"help", NULL, "this help", OPTION_FLAG, 0, 0, 0, NULL},
+     0, 0, NULL},
+    {"json", NULL, "answer in JSON, for programs; what standard error says, too", OPTION_FLAG, 0, 0, NULL},
+    {"help", NULL, "this help", OPTION_FLAG, 0, 0, NULL},
 };
 const size_t options_common_count = ARRAY_LENGTH(options_common);
+
+/* In the invocation itself. --help was looked for before. */
+static const struct setting settings_common[] = {
+    {"endpoint", offsetof(struct invocation, endpoint)},
+    {"ca-file", offsetof(struct invocation, ca_file)},
+    {"json", offsetof(struct invocation, is_json)},
+};
 
 static const struct option_row *find_row(const struct option_row *rows, size_t count, const char *name, size_t size)
 {
@@ -23,6 +29,21 @@ static const struct option_row *find_row(const struct option_row *rows, size_t c
         if (strlen(rows[i].name) == size && memcmp(rows[i].name, name, size) == 0)
             return &rows[i];
     return NULL;
+}
+
+static void *find_setting(const struct setting *settings, size_t count, const char *option, void *start)
+{
+    size_t i = 0;
+    while (i < count && strcmp(settings[i].option, option) != 0)
+        i++;
+    ASSERT(i < count); /* each option of commands.txt has its place */
+    return (char *)start + settings[i].offset;
+}
+
+void *options_find_setting(const struct invocation *invocation, const char *option)
+{
+    const struct command *command = invocation->row->command;
+    return find_setting(command->settings, command->setting_count, option, invocation->settings);
 }
 
 static bool parse_number(const char *text, uint64_t *number)
@@ -46,9 +67,8 @@ static int store_number(const struct invocation *invocation, const struct option
     return EXIT_DONE;
 }
 
-static int store(const struct invocation *invocation, const struct option_row *row, const char *value, char *settings)
+static int store(const struct invocation *invocation, const struct option_row *row, const char *value, void *member)
 {
-    void *member = settings + row->offset;
     switch (row->kind) {
     case OPTION_FLAG:
         *(bool *)member = true;
@@ -71,10 +91,10 @@ static int store(const struct invocation *invocation, const struct option_row *r
 
 static void store_fallbacks(struct invocation *invocation)
 {
-    const struct command *command = invocation->row->command;
-    for (size_t i = 0; i < command->option_count; i++) {
-        const struct option_row *row = &command->options[i];
-        int status = row->fallback == NULL ? EXIT_DONE : store(invocation, row, row->fallback, invocation->settings);
+    for (size_t i = 0; i < invocation->row->option_count; i++) {
+        const struct option_row *row = &invocation->row->options[i];
+        void *setting = options_find_setting(invocation, row->name);
+        int status = row->fallback == NULL ? EXIT_DONE : store(invocation, row, row->fallback, setting);
         ASSERT(status == EXIT_DONE);
     }
 }
@@ -82,47 +102,42 @@ static void store_fallbacks(struct invocation *invocation)
 /* Takes words[*at], which begins with "--", and its value; moves *at to the last word taken. */
 static int parse_option(struct invocation *invocation, int count, char **words, int *at)
 {
-    const struct command *command = invocation->row->command;
     const char *name = words[*at] + 2;
     const char *value = strchr(name, '=');
     size_t size = value == NULL ? strlen(name) : (size_t)(value - name);
-    const struct option_row *row = find_row(command->options, command->option_count, name, size);
-    char *settings = invocation->settings;
+    const struct option_row *own = find_row(invocation->row->options, invocation->row->option_count, name, size);
+    const struct option_row *row = own != NULL ? own : find_row(options_common, options_common_count, name, size);
 
-    if (row == NULL) {
-        row = find_row(options_common, options_common_count, name, size);
-        settings = (char *)invocation;
-    }
     if (row == NULL)
         return complain_usage(invocation, "there is no option %s", words[*at]);
     if (row->kind == OPTION_FLAG && value != NULL)
         return complain_usage(invocation, "--%s takes no value", row->name);
-    if (row->kind != OPTION_FLAG && value == NULL) {
-        if (*at + 1 >= count)
-            return complain_usage(invocation, "--%s needs a value: --%s %s", row->name, row->name, row->value);
-        (*at)++;
-        return store(invocation, row, words[*at], settings);
-    }
-    return store(invocation, row, value == NULL ? NULL : value + 1, settings);
+    if (row->kind != OPTION_FLAG && value == NULL && *at + 1 >= count)
+        return complain_usage(invocation, "--%s needs a value: --%s %s", row->name, row->name, row->value);
+    if (row->kind != OPTION_FLAG)
+        value = value == NULL ? words[++*at] : value + 1;
+    return store(invocation, row, value,
+                 own != NULL ? options_find_setting(invocation, row->name)
+                             : find_setting(settings_common, ARRAY_LENGTH(settings_common), row->name, invocation));
 }
 
 static int check_arguments(const struct invocation *invocation)
 {
-    const struct command *command = invocation->row->command;
-    if (invocation->argument_count < command->arguments_min)
-        return complain_usage(invocation, "something is missing: tally %s %s%s", invocation->row->name,
-                              command->arguments, command->takes_program ? " -- COMMAND [ARGUMENT...]" : "");
-    if (command->arguments_max >= 0 && invocation->argument_count > command->arguments_max)
+    const struct command_row *row = invocation->row;
+    if (invocation->argument_count < row->arguments_min)
+        return complain_usage(invocation, "something is missing: tally %s %s%s", row->name, row->arguments,
+                              row->takes_program ? " -- COMMAND [ARGUMENT...]" : "");
+    if (row->arguments_max >= 0 && invocation->argument_count > row->arguments_max)
         return complain_usage(invocation, "\"%s\" is one argument too many: tally %s %s",
-                              invocation->arguments[command->arguments_max], invocation->row->name, command->arguments);
-    if (command->takes_program && invocation->program_count == 0)
+                              invocation->arguments[row->arguments_max], row->name, row->arguments);
+    if (row->takes_program && invocation->program_count == 0)
         return complain_usage(invocation, "the command to run is missing; it stands behind \"--\"");
     return EXIT_DONE;
 }
 
 int options_parse(struct invocation *invocation, int count, char **words, bool *wants_help)
 {
-    bool takes_program = invocation->row->command->takes_program;
+    bool takes_program = invocation->row->takes_program;
     bool is_open = true; /* options are still recognised */
 
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)

@@ -1,4 +1,5 @@
-/* Options of a command: a table of rows, each storing its value in a member of the command's settings struct. */
+/* Options of a command: what they are called and take, and the members of the command's settings struct that get their
+ * values. */
 #ifndef TALLY_TALLY_OPTIONS_H
 #define TALLY_TALLY_OPTIONS_H
 
@@ -19,21 +20,27 @@ struct option_list {
 };
 
 enum option_kind {
-    OPTION_FLAG,   /* stores a bool */
     OPTION_TEXT,   /* const char *; NULL: not given */
+    OPTION_FLAG,   /* stores a bool */
     OPTION_NUMBER, /* struct option_number */
     OPTION_LIST,   /* struct option_list: may be given again */
 };
 
+/* What commands.txt says of an option. */
 struct option_row {
     const char *name;  /* "delay", for --delay */
     const char *value; /* "SECONDS"; NULL for flags */
     const char *help;
     enum option_kind kind;
-    size_t offset; /* of the member in the settings */
-    uint64_t min;  /* numbers */
+    uint64_t min; /* numbers */
     uint64_t max;
     const char *fallback; /* used when the option is not given; NULL: none */
+};
+
+/* Where a command wants the value of an option. */
+struct setting {
+    const char *option;
+    size_t offset; /* of the member in the settings */
 };
 
 struct invocation;
@@ -42,6 +49,9 @@ struct invocation;
  * is set, its settings zeroed. EXIT_DONE, or EXIT_USAGE after telling the user. `wants_help` is set when --help stands
  * among them; then nothing else is checked. The words are reordered in place. */
 int options_parse(struct invocation *invocation, int count, char **words, bool *wants_help);
+
+/* The member of the invocation's settings that has the value of an option of its command. */
+void *options_find_setting(const struct invocation *invocation, const char *option);
 
 /* The options that every command has, for the help. */
 extern const struct option_row options_common[];

@@ -24,18 +24,6 @@ int output_call(struct invocation *invocation, struct json_body *body, const cha
     return EXIT_DONE;
 }
 
-int output_named(struct invocation *invocation, const char *member, const char *target,
-                 void (*print)(yyjson_val *answer))
-{
-    struct json_body body;
-    int status = invocation_connect(invocation);
-    if (status != EXIT_DONE)
-        return status;
-    json_body_init(&body);
-    json_add_text(&body, body.root, member, invocation->arguments[0]);
-    return output_call(invocation, &body, target, print);
-}
-
 void output_field(const char *name, const char *value)
 {
     printf("%-11s %s\n", name, value);
@@ -44,6 +32,40 @@ void output_field(const char *name, const char *value)
 void output_number(const char *name, uint64_t value)
 {
     printf("%-11s %llu\n", name, (unsigned long long)value);
+}
+
+static void output_member(const char *name, yyjson_val *value)
+{
+    char *text = yyjson_is_str(value) ? NULL : json_write_value(value, NULL);
+    if (yyjson_is_str(value) || text != NULL)
+        output_field(name, text == NULL ? yyjson_get_str(value) : text);
+    free(text);
+}
+
+void output_members(yyjson_val *object, const char *const rows[][2], size_t count)
+{
+    for (size_t row = 0; row < count; row++) {
+        yyjson_val *value = yyjson_obj_get(object, rows[row][1]), *item;
+        size_t i, max;
+        if (value != NULL && !yyjson_is_arr(value))
+            output_member(rows[row][0], value);
+        yyjson_arr_foreach(value, i, max, item)
+        {
+            output_member(rows[row][0], item);
+        }
+    }
+}
+
+void output_numbers(yyjson_val *object, const char *const rows[][2], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        output_number(rows[i][0], json_number(object, rows[i][1]));
+}
+
+const char *output_text_of(yyjson_val *object, const char *member)
+{
+    const char *text = json_text(object, member);
+    return text == NULL ? "" : text;
 }
 
 void output_time(const char *name, double seconds)
@@ -68,6 +90,14 @@ void output_text(const struct invocation *invocation, const char *member, const 
     json_add_text(&answer, answer.root, member, text);
     output_document(answer.doc_owned);
     yyjson_mut_doc_free(answer.doc_owned);
+}
+
+void output_value(yyjson_val *value)
+{
+    yyjson_mut_doc *doc = json_document();
+    yyjson_mut_doc_set_root(doc, yyjson_val_mut_copy(doc, value));
+    output_document(doc);
+    yyjson_mut_doc_free(doc);
 }
 
 void output_document(const yyjson_mut_doc *doc)

@@ -13,19 +13,28 @@ void output_reply(const struct tally_reply *reply);
 int output_call(struct invocation *invocation, struct json_body *body, const char *action,
                 void (*print)(yyjson_val *answer));
 
-/* The same of the one thing that the command line names, `member` in the request. Connects first. */
-int output_named(struct invocation *invocation, const char *member, const char *target,
-                 void (*print)(yyjson_val *answer));
-
 /* "name   value" with the value from column 12 on. */
 void output_field(const char *name, const char *value);
 void output_number(const char *name, uint64_t value);
+
+/* The same for members of an object: pairs of the name to print and the member. Texts stand as they are, everything
+ * else as JSON; what is not there is left out. A list has a line for each item. */
+void output_members(yyjson_val *object, const char *const rows[][2], size_t count);
+
+/* The same of numbers; what is not there is 0. */
+void output_numbers(yyjson_val *object, const char *const rows[][2], size_t count);
+
+/* A member that is a text, or "". */
+const char *output_text_of(yyjson_val *object, const char *member);
 
 /* A time in seconds since the epoch, as "2026-11-20 06:07:41 UTC"; nothing where it is 0. */
 void output_time(const char *name, double seconds);
 
 /* The one text that a command answers: alone, or with --json as {"MEMBER": TEXT}. */
 void output_text(const struct invocation *invocation, const char *member, const char *text);
+
+/* A part of an answer, in one line of JSON. */
+void output_value(yyjson_val *value);
 
 /* A mutable document, in one line. */
 void output_document(const yyjson_mut_doc *doc);

@@ -3,12 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *text_of(yyjson_val *object, const char *name)
-{
-    const char *text = json_text(object, name);
-    return text == NULL ? "" : text;
-}
-
 /* A reject's name in words. */
 static const char *in_words(const char *rule)
 {
@@ -45,7 +39,7 @@ static void print_why(yyjson_val *answer)
         snprintf(why, sizeof why, "none of %llu fits", candidates);
     else
         snprintf(why, sizeof why, "none of %llu fits; most, %llu, fail %s", candidates,
-                 (unsigned long long)json_number(reject, "Count"), in_words(text_of(reject, "Rule")));
+                 (unsigned long long)json_number(reject, "Count"), in_words(output_text_of(reject, "Rule")));
     output_field("why", why);
     if (yyjson_is_false(yyjson_obj_get(answer, "Complete")))
         output_field("", "there are more that were not looked at");
@@ -55,11 +49,11 @@ static void print_value(char *line, size_t size, yyjson_val *rule)
 {
     yyjson_val *value = yyjson_obj_get(rule, "Value");
     if (yyjson_is_num(value))
-        snprintf(line, size, "%s: %g", text_of(rule, "Rule"), yyjson_get_num(value));
+        snprintf(line, size, "%s: %g", output_text_of(rule, "Rule"), yyjson_get_num(value));
     else if (yyjson_is_str(value))
-        snprintf(line, size, "%s: %s", text_of(rule, "Rule"), yyjson_get_str(value));
+        snprintf(line, size, "%s: %s", output_text_of(rule, "Rule"), yyjson_get_str(value));
     else
-        snprintf(line, size, "%s", text_of(rule, "Rule"));
+        snprintf(line, size, "%s", output_text_of(rule, "Rule"));
 }
 
 static void print_rules(yyjson_val *answer)
@@ -75,18 +69,18 @@ static void print_rules(yyjson_val *answer)
     yyjson_arr_foreach(yyjson_obj_get(answer, "Rejects"), i, max, item)
     {
         snprintf(line, sizeof line, "%llu by %s", (unsigned long long)json_number(item, "Count"),
-                 in_words(text_of(item, "Rule")));
+                 in_words(output_text_of(item, "Rule")));
         output_field(i == 0 ? "rejected" : "", line);
     }
 }
 
 static void print_text(yyjson_val *answer)
 {
-    output_field("ticket", text_of(answer, "TicketId"));
-    output_field("state", text_of(answer, "Status"));
+    output_field("ticket", output_text_of(answer, "TicketId"));
+    output_field("state", output_text_of(answer, "Status"));
     if (json_text(answer, "MatchId") != NULL)
         output_field("match", json_text(answer, "MatchId"));
-    if (strcmp(text_of(answer, "Status"), "waiting") != 0)
+    if (strcmp(output_text_of(answer, "Status"), "waiting") != 0)
         return;
     print_why(answer);
     output_number("level", json_number(answer, "Level"));
@@ -97,26 +91,5 @@ static void print_text(yyjson_val *answer)
         output_number("conflicts", json_number(answer, "Conflicts"));
 }
 
-static int run(struct invocation *invocation)
-{
-    struct json_body body;
-    int status = invocation_connect(invocation);
-    if (status != EXIT_DONE)
-        return status;
-    json_body_init(&body);
-    json_add_text(&body, body.root, "PoolName", invocation->arguments[0]);
-    json_add_text(&body, body.root, "TicketId", invocation->arguments[1]);
-    return output_call(invocation, &body, "Tally.ExplainTicket", print_text);
-}
-
 const struct command command_pool_explain = {
-    .arguments = "POOL TICKET",
-    .text = "Says why a ticket is not matched: what the rules ask of it now, whom it could meet, which rule turned how "
-            "many of\n"
-            "them away, and when it will ask for less.\n",
-    .examples = "  tally pool explain duel ann\n"
-                "  tally pool explain duel ann --json | jq .Rejects\n",
-    .arguments_min = 2,
-    .arguments_max = 2,
-    .run = run,
-};
+    .action = "Tally.ExplainTicket", .members = {"PoolName", "TicketId"}, .print = print_text};

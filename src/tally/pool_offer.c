@@ -15,8 +15,8 @@ struct settings {
     const char *tickets;
 };
 
-static const struct option_row options[] = {
-    {"tickets", "FILE", "lines of JSON, a ticket each", OPTION_TEXT, offsetof(struct settings, tickets), 0, 0, "-"},
+static const struct setting settings_table[] = {
+    {"tickets", offsetof(struct settings, tickets)},
 };
 
 /* What became of the tickets. */
@@ -163,20 +163,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_pool_offer = {
-    .arguments = "POOL",
-    .text = "Puts tickets into a pool, from lines of JSON on standard input or in a file:\n"
-            "  {\"key\": \"ann\", \"attrs\": {\"mode\": \"duel\", \"mmr\": 1500}, \"ttl\": \"2m\"}\n"
-            "and if wanted need, n (weight), prio, xid (exclusive set) and body; or with the names of OfferTickets, "
-            "TicketId\n"
-            "and so on. A key that was offered before adds nothing, so after a failure the same command goes on. "
-            "Prints how\n"
-            "many wait and how many were matched at once; with --json a line for each ticket.\n",
-    .examples = "  echo '{\"key\": \"ann\", \"attrs\": {\"mode\": \"duel\", \"mmr\": 1500}}' | tally pool offer duel\n"
-                "  tally pool offer duel --tickets recorded.jsonl\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
-    .arguments_min = 1,
-    .arguments_max = 1,
     .run = run,
 };

@@ -1,18 +1,8 @@
-/* tally pool show and delete. */
+/* Pools themselves: tally pool list, show and delete. */
 #include "base/assert.h"
 #include "tally/output.h"
 #include <stdio.h>
-#include <stdlib.h>
 
-static void print_json(const char *name, yyjson_val *value)
-{
-    char *text = value == NULL ? NULL : json_write_value(value, NULL);
-    if (text != NULL)
-        output_field(name, text);
-    free(text);
-}
-
-/* Texts as they are, everything else as JSON, each under its name; a list has a line for each item. */
 static void print_words(yyjson_val *pool)
 {
     static const char *const rows[][2] = {{"pool", "PoolName"},
@@ -31,22 +21,7 @@ static void print_words(yyjson_val *pool)
                                           {"window ms", "WindowMilliseconds"},
                                           {"confirm s", "ConfirmSeconds"},
                                           {"verify", "Verify"}};
-    for (size_t row = 0; row < ARRAY_LENGTH(rows); row++) {
-        yyjson_val *value = yyjson_obj_get(pool, rows[row][1]);
-        size_t i, max;
-        yyjson_val *item;
-        if (yyjson_is_str(value))
-            output_field(rows[row][0], yyjson_get_str(value));
-        else if (!yyjson_is_arr(value))
-            print_json(rows[row][0], value);
-        yyjson_arr_foreach(value, i, max, item)
-        {
-            if (yyjson_is_str(item))
-                output_field(rows[row][0], yyjson_get_str(item));
-            else
-                print_json(rows[row][0], item);
-        }
-    }
+    output_members(pool, rows, ARRAY_LENGTH(rows));
 }
 
 static void print_counts(yyjson_val *pool)
@@ -59,10 +34,8 @@ static void print_counts(yyjson_val *pool)
                                             {"stale", "Stale"},         {"seeds", "Seeds"},
                                             {"probes", "Probes"},       {"candidates", "Candidates"},
                                             {"stopped", "BudgetStops"}, {"expr errors", "ExpressionErrors"}};
-    for (size_t i = 0; i < ARRAY_LENGTH(tickets); i++)
-        output_number(tickets[i][0], json_number(yyjson_obj_get(pool, "Tickets"), tickets[i][1]));
-    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
-        output_number(others[i][0], json_number(pool, others[i][1]));
+    output_numbers(yyjson_obj_get(pool, "Tickets"), tickets, ARRAY_LENGTH(tickets));
+    output_numbers(pool, others, ARRAY_LENGTH(others));
 }
 
 static void print_waited(const char *name, yyjson_val *waited)
@@ -76,7 +49,7 @@ static void print_waited(const char *name, yyjson_val *waited)
     output_field(name, text);
 }
 
-static void print_text(yyjson_val *pool)
+static void print_pool(yyjson_val *pool)
 {
     size_t level, max;
     yyjson_val *waited;
@@ -91,33 +64,24 @@ static void print_text(yyjson_val *pool)
     }
 }
 
-static int run_show(struct invocation *invocation)
+static void print_line(yyjson_val *pool)
 {
-    return output_named(invocation, "PoolName", "Tally.DescribePool", print_text);
+    printf("%10llu waiting  %s\n", (unsigned long long)json_number(pool, "Waiting"), output_text_of(pool, "PoolName"));
 }
 
-static int run_delete(struct invocation *invocation)
-{
-    return output_named(invocation, "PoolName", "Tally.DeletePool", NULL);
-}
-
-const struct command command_pool_show = {
-    .arguments = "NAME",
-    .text =
-        "Prints what a pool asks and how it is: its rules and how they are searched, how many tickets wait and what\n"
-        "became of the others, how long those waited that were matched, and how much the matcher had to look at.\n",
-    .examples = "  tally pool show duel\n"
-                "  tally pool show duel --json | jq .WaitedMs\n",
-    .arguments_min = 1,
-    .arguments_max = 1,
-    .run = run_show,
+struct settings {
+    const char *prefix;
 };
 
-const struct command command_pool_delete = {
-    .arguments = "NAME",
-    .text = "Deletes a pool and forgets its tickets. The messages of its matches stay in their queue.\n",
-    .examples = "  tally pool delete duel\n",
-    .arguments_min = 1,
-    .arguments_max = 1,
-    .run = run_delete,
+static const struct setting settings_table[] = {
+    {"prefix", offsetof(struct settings, prefix)},
 };
+
+const struct command command_pool_list = {.settings = settings_table,
+                                          .setting_count = ARRAY_LENGTH(settings_table),
+                                          .settings_size = sizeof(struct settings),
+                                          .action = "Tally.ListPools",
+                                          .list = "Pools",
+                                          .print = print_line};
+const struct command command_pool_show = {.action = "Tally.DescribePool", .members = {"PoolName"}, .print = print_pool};
+const struct command command_pool_delete = {.action = "Tally.DeletePool", .members = {"PoolName"}};

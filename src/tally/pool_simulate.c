@@ -1,9 +1,8 @@
 /* tally pool simulate: what rules make of recorded tickets. */
 #include "base/assert.h"
+#include "matcher/trial.h"
 #include "tally/input.h"
 #include "tally/pool_words.h"
-#include "tally/simulation_plot.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,21 +12,15 @@
 struct settings {
     const char *rules;
     const char *tickets;
-    const char *plot;
     struct option_number until;
     bool tells_matches;
 };
 
-static const struct option_row options[] = {
-    {"rules", "FILE", "the pool, as `tally pool create` takes it", OPTION_TEXT, offsetof(struct settings, rules), 0, 0,
-     NULL},
-    {"tickets", "FILE", "lines of JSON, a ticket each, in the order of their times", OPTION_TEXT,
-     offsetof(struct settings, tickets), 0, 0, "-"},
-    {"until", "SECONDS", "stop at this time of the recording; else when nothing happens any more", OPTION_NUMBER,
-     offsetof(struct settings, until), 0, UINT32_MAX, NULL},
-    {"matches", NULL, "print a line of JSON for each match first", OPTION_FLAG,
-     offsetof(struct settings, tells_matches), 0, 0, NULL},
-    {"plot", "FILE", "write a picture as SVG", OPTION_TEXT, offsetof(struct settings, plot), 0, 0, NULL},
+static const struct setting settings_table[] = {
+    {"rules", offsetof(struct settings, rules)},
+    {"tickets", offsetof(struct settings, tickets)},
+    {"until", offsetof(struct settings, until)},
+    {"matches", offsetof(struct settings, tells_matches)},
 };
 
 static const struct {
@@ -37,28 +30,26 @@ static const struct {
 
 /* --- What came of it ---------------------------------------------------------------------------------------------- */
 
-static void print_waits(const struct simulation *simulation, const char *name, uint32_t level)
+static void print_waits(const struct trial *trial, const char *name, uint32_t level)
 {
     char text[240];
-    if (simulation_count(simulation, level) == 0)
+    if (trial_count(trial, level) == 0)
         return;
     snprintf(text, sizeof text,
              "half within %.3f s, 90%% within %.3f s, 99%% within %.3f s, longest %.3f s (%llu tickets)",
-             (double)simulation_quantile_ms(simulation, level, 0.5) / 1000,
-             (double)simulation_quantile_ms(simulation, level, 0.9) / 1000,
-             (double)simulation_quantile_ms(simulation, level, 0.99) / 1000,
-             (double)simulation_quantile_ms(simulation, level, 1) / 1000,
-             (unsigned long long)simulation_count(simulation, level));
+             (double)trial_quantile_ms(trial, level, 0.5) / 1000, (double)trial_quantile_ms(trial, level, 0.9) / 1000,
+             (double)trial_quantile_ms(trial, level, 0.99) / 1000, (double)trial_quantile_ms(trial, level, 1) / 1000,
+             (unsigned long long)trial_count(trial, level));
     output_field(name, text);
 }
 
-static void print_distances(const struct simulation *simulation)
+static void print_distances(const struct trial *trial)
 {
-    for (uint32_t i = 0; i < simulation->distance_count; i++) {
-        struct bytes name = simulation->rules->attributes[simulation->distances[i].attribute].name;
+    for (uint32_t i = 0; i < trial->distance_count; i++) {
+        struct bytes name = trial->rules->attributes[trial->distances[i].attribute].name;
         char text[160], label[RULES_NAME_SIZE_MAX + 1];
         double mean, most;
-        if (!simulation_distance(&simulation->distances[i], 0.9, &mean, &most))
+        if (!trial_distance(&trial->distances[i], 0.9, &mean, &most))
             continue;
         snprintf(label, sizeof label, "%.*s", BYTES_FORMAT(name));
         snprintf(text, sizeof text, "%.6g apart on average, 90%% at most %.6g", mean, most);
@@ -67,57 +58,55 @@ static void print_distances(const struct simulation *simulation)
 }
 
 /* For each ticket that was offered. */
-static double for_each(const struct simulation *simulation, uint64_t count)
+static double for_each(const struct trial *trial, uint64_t count)
 {
-    uint64_t offered = simulation->rehearsal.offered;
+    uint64_t offered = trial->simulation.offered;
     return offered == 0 ? 0 : (double)count / (double)offered;
 }
 
-static void print_text(const struct simulation *simulation, uint64_t refused)
+static void print_text(const struct trial *trial, uint64_t refused)
 {
-    const struct matcher_counters *counters = &simulation->rehearsal.matcher.counters;
+    const struct matcher_counters *counters = &trial->simulation.matcher.counters;
     char text[200];
-    output_number("tickets", simulation->rehearsal.offered);
-    snprintf(text, sizeof text, "%zu (%.1f %%) in %llu matches", simulation_wait_count(simulation),
-             100 * for_each(simulation, simulation_wait_count(simulation)),
-             (unsigned long long)simulation->matches_made);
+    output_number("tickets", trial->simulation.offered);
+    snprintf(text, sizeof text, "%zu (%.1f %%) in %llu matches", trial_wait_count(trial),
+             100 * for_each(trial, trial_wait_count(trial)), (unsigned long long)trial->matches_made);
     output_field("matched", text);
-    output_number("expired", simulation->expired);
-    if (simulation->cancelled > 0)
-        output_number("cancelled", simulation->cancelled);
-    output_number("waiting", simulation->rehearsal.tickets.used);
-    if (simulation->repeated > 0)
-        output_number("repeated", simulation->repeated);
+    output_number("expired", trial->expired);
+    if (trial->cancelled > 0)
+        output_number("cancelled", trial->cancelled);
+    output_number("waiting", trial->simulation.tickets.used);
+    if (trial->repeated > 0)
+        output_number("repeated", trial->repeated);
     if (refused > 0)
         output_number("refused", refused);
-    print_waits(simulation, "waited", RULES_LEVELS_MAX);
-    for (uint32_t level = 0; level < simulation->rules->level_count && simulation->rules->level_count > 1; level++) {
+    print_waits(trial, "waited", RULES_LEVELS_MAX);
+    for (uint32_t level = 0; level < trial->rules->level_count && trial->rules->level_count > 1; level++) {
         char name[24];
         snprintf(name, sizeof name, "  level %u", level);
-        print_waits(simulation, name, level);
+        print_waits(trial, name, level);
     }
-    print_distances(simulation);
+    print_distances(trial);
     snprintf(text, sizeof text, "%.2f looks and %.2f candidates a ticket; %llu stops, %llu failed expressions",
-             for_each(simulation, counters->probes), for_each(simulation, counters->candidates),
+             for_each(trial, counters->probes), for_each(trial, counters->candidates),
              (unsigned long long)counters->budget_stops, (unsigned long long)counters->expression_errors);
     output_field("search", text);
 }
 
-static void add_waits(const struct simulation *simulation, uint32_t level, struct json_body *body,
-                      yyjson_mut_val *object)
+static void add_waits(const struct trial *trial, uint32_t level, struct json_body *body, yyjson_mut_val *object)
 {
-    json_add_number(body, object, "Tickets", simulation_count(simulation, level));
+    json_add_number(body, object, "Tickets", trial_count(trial, level));
     for (size_t i = 0; i < ARRAY_LENGTH(quantiles); i++)
-        json_add_number(body, object, quantiles[i].name, simulation_quantile_ms(simulation, level, quantiles[i].part));
+        json_add_number(body, object, quantiles[i].name, trial_quantile_ms(trial, level, quantiles[i].part));
 }
 
-static void add_distances(const struct simulation *simulation, struct json_body *body)
+static void add_distances(const struct trial *trial, struct json_body *body)
 {
     yyjson_mut_val *list = json_add_object(body, body->root, "Distances");
-    for (uint32_t i = 0; i < simulation->distance_count; i++) {
-        struct bytes name = simulation->rules->attributes[simulation->distances[i].attribute].name;
+    for (uint32_t i = 0; i < trial->distance_count; i++) {
+        struct bytes name = trial->rules->attributes[trial->distances[i].attribute].name;
         double mean, most;
-        if (!simulation_distance(&simulation->distances[i], 0.9, &mean, &most))
+        if (!trial_distance(&trial->distances[i], 0.9, &mean, &most))
             continue;
         yyjson_mut_val *object = yyjson_mut_obj(body->doc_owned);
         yyjson_mut_obj_add(list, yyjson_mut_strncpy(body->doc_owned, (const char *)name.ptr, name.size), object);
@@ -126,41 +115,30 @@ static void add_distances(const struct simulation *simulation, struct json_body 
     }
 }
 
-static void print_json(const struct simulation *simulation, uint64_t refused)
+static void print_json(const struct trial *trial, uint64_t refused)
 {
-    const struct matcher_counters *counters = &simulation->rehearsal.matcher.counters;
+    const struct matcher_counters *counters = &trial->simulation.matcher.counters;
     struct json_body body;
     json_body_init(&body);
-    json_add_number(&body, body.root, "Tickets", simulation->rehearsal.offered);
+    json_add_number(&body, body.root, "Tickets", trial->simulation.offered);
     json_add_number(&body, body.root, "Refused", refused);
-    json_add_number(&body, body.root, "Repeated", simulation->repeated);
-    json_add_number(&body, body.root, "Matched", simulation_wait_count(simulation));
-    json_add_number(&body, body.root, "Matches", simulation->matches_made);
-    json_add_number(&body, body.root, "Expired", simulation->expired);
-    json_add_number(&body, body.root, "Cancelled", simulation->cancelled);
-    json_add_number(&body, body.root, "Waiting", simulation->rehearsal.tickets.used);
-    add_waits(simulation, RULES_LEVELS_MAX, &body, json_add_object(&body, body.root, "WaitedMs"));
+    json_add_number(&body, body.root, "Repeated", trial->repeated);
+    json_add_number(&body, body.root, "Matched", trial_wait_count(trial));
+    json_add_number(&body, body.root, "Matches", trial->matches_made);
+    json_add_number(&body, body.root, "Expired", trial->expired);
+    json_add_number(&body, body.root, "Cancelled", trial->cancelled);
+    json_add_number(&body, body.root, "Waiting", trial->simulation.tickets.used);
+    add_waits(trial, RULES_LEVELS_MAX, &body, json_add_object(&body, body.root, "WaitedMs"));
     yyjson_mut_val *levels = json_add_array(&body, body.root, "Levels");
-    for (uint32_t level = 0; level < simulation->rules->level_count; level++)
-        add_waits(simulation, level, &body, json_append_object(&body, levels));
-    add_distances(simulation, &body);
+    for (uint32_t level = 0; level < trial->rules->level_count; level++)
+        add_waits(trial, level, &body, json_append_object(&body, levels));
+    add_distances(trial, &body);
     json_add_number(&body, body.root, "Probes", counters->probes);
     json_add_number(&body, body.root, "Candidates", counters->candidates);
     json_add_number(&body, body.root, "BudgetStops", counters->budget_stops);
     json_add_number(&body, body.root, "ExpressionErrors", counters->expression_errors);
     output_document(body.doc_owned);
     yyjson_mut_doc_free(body.doc_owned);
-}
-
-static int write_plot(const struct simulation *simulation, const char *path, const char *title)
-{
-    FILE *out = fopen(path, "we");
-    bool is_good = out != NULL && simulation_plot(simulation, title, out);
-    if (out != NULL)
-        is_good = fclose(out) == 0 && is_good;
-    if (!is_good)
-        complain("can't write %s: %s", path, strerror(errno));
-    return is_good ? EXIT_DONE : EXIT_LOCAL;
 }
 
 /* --- The run ------------------------------------------------------------------------------------------------------ */
@@ -173,7 +151,7 @@ static bool is_passed_over(yyjson_val *line)
 }
 
 /* Offers one line; false, with the user told of the first few, if it is no ticket. */
-static bool offer_line(struct simulation *simulation, const char *line, size_t number, uint64_t refused)
+static bool offer_line(struct trial *trial, const char *line, size_t number, uint64_t refused)
 {
     struct failure failure;
     failure_init(&failure);
@@ -184,7 +162,7 @@ static bool offer_line(struct simulation *simulation, const char *line, size_t n
         failure_set(&failure, ERROR_INVALID_PARAMETER_VALUE, "it is no JSON");
         is_good = false;
     } else if (!is_passed_over(root)) {
-        is_good = simulation_offer(simulation, root, &failure);
+        is_good = trial_offer(trial, root, &failure);
     }
     yyjson_doc_free(doc);
     if (!is_good && refused < COMPLAINTS_MAX)
@@ -192,23 +170,21 @@ static bool offer_line(struct simulation *simulation, const char *line, size_t n
     return is_good;
 }
 
-static int simulate(struct invocation *invocation, struct simulation *simulation, char *text)
+static int simulate(const struct invocation *invocation, struct trial *trial, char *text)
 {
-    const struct settings *settings = invocation->settings;
     uint64_t refused = 0;
     struct lines lines;
     lines_init(&lines, text);
     for (size_t i = 0; i < lines.count; i++)
-        if (!offer_line(simulation, lines.items_owned[i], i + 1, refused))
+        if (!offer_line(trial, lines.items_owned[i], i + 1, refused))
             refused++;
     lines_deinit(&lines);
-    simulation_finish(simulation);
+    trial_finish(trial);
     if (invocation->is_json)
-        print_json(simulation, refused);
+        print_json(trial, refused);
     else
-        print_text(simulation, refused);
-    int status = settings->plot == NULL ? EXIT_DONE : write_plot(simulation, settings->plot, settings->rules);
-    return status == EXIT_DONE && refused > 0 ? EXIT_REFUSED : status;
+        print_text(trial, refused);
+    return refused > 0 ? EXIT_REFUSED : EXIT_DONE;
 }
 
 static int run_with(struct invocation *invocation, yyjson_val *pool, char *tickets)
@@ -216,7 +192,7 @@ static int run_with(struct invocation *invocation, yyjson_val *pool, char *ticke
     const struct settings *settings = invocation->settings;
     struct failure failure;
     failure_init(&failure);
-    struct simulation simulation;
+    struct trial trial;
     uint64_t window_ms, ttl_ms;
     size_t size;
     char *text = json_write_value(pool, &size);
@@ -229,9 +205,9 @@ static int run_with(struct invocation *invocation, yyjson_val *pool, char *ticke
     int status = EXIT_USAGE;
     if (pool_words_duration(pool, "window", &window_ms) && pool_words_duration(pool, "ttl", &ttl_ms)) {
         uint64_t until_ms = settings->until.is_given ? settings->until.value * 1000 + 1 : UINT64_MAX;
-        simulation_init(&simulation, rules, window_ms, ttl_ms, until_ms, settings->tells_matches ? stdout : NULL);
-        status = simulate(invocation, &simulation, tickets);
-        simulation_deinit(&simulation);
+        trial_init(&trial, rules, window_ms, ttl_ms, until_ms, settings->tells_matches ? stdout : NULL);
+        status = simulate(invocation, &trial, tickets);
+        trial_deinit(&trial);
     }
     rules_destroy(rules);
     return status;
@@ -255,22 +231,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_pool_simulate = {
-    .arguments = "",
-    .text =
-        "Offers recorded tickets to the matcher that the server has, under a clock that only says what they say, and\n"
-        "prints what came of it: how many were matched, how long they waited, also by level, how far those are apart\n"
-        "who were put together, and how much had to be looked at. It needs no server. The lines:\n"
-        "  {\"key\": \"ann\", \"t\": 12.5, \"attrs\": {\"mode\": \"duel\", \"mmr\": 1500}}\n"
-        "with t in seconds, and if wanted need, n, prio, ttl (\"2m\") and xid. A key that was offered before adds "
-        "nothing,\n"
-        "as in a pool. Record what your programs offer: a feed says no more of a ticket that was matched before "
-        "somebody\n"
-        "read of it than that, so those who are matched at once would be missing.\n",
-    .examples = "  tally pool simulate --rules duel.json --tickets recorded.jsonl\n"
-                "  tally pool simulate --rules wider.json --tickets recorded.jsonl --plot wider.svg\n"
-                "  tally pool simulate --rules duel.json --json < recorded.jsonl | jq .WaitedMs\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
     .run = run,
 };

@@ -8,44 +8,15 @@
 
 #define IDS_PER_REQUEST 1000
 
-/* Texts as they are, everything else as JSON. */
-static void print_member(const char *name, yyjson_val *value)
-{
-    char *text;
-    if (value == NULL)
-        return;
-    if (yyjson_is_str(value)) {
-        output_field(name, yyjson_get_str(value));
-        return;
-    }
-    text = json_write_value(value, NULL);
-    if (text != NULL)
-        output_field(name, text);
-    free(text);
-}
-
 static void print_ticket(yyjson_val *ticket)
 {
     static const char *const rows[][2] = {{"ticket", "TicketId"},  {"state", "Status"},  {"match", "MatchId"},
                                           {"version", "Version"},  {"level", "Level"},   {"says", "Attributes"},
                                           {"needs", "Need"},       {"weight", "Weight"}, {"priority", "Priority"},
                                           {"set", "ExclusiveSet"}, {"body", "Body"}};
-    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-        print_member(rows[i][0], yyjson_obj_get(ticket, rows[i][1]));
+    output_members(ticket, rows, ARRAY_LENGTH(rows));
     output_time("offered", json_real(ticket, "OfferedAt"));
     output_time("expires", json_real(ticket, "ExpiresAt"));
-}
-
-static int run_ticket(struct invocation *invocation)
-{
-    struct json_body body;
-    int status = invocation_connect(invocation);
-    if (status != EXIT_DONE)
-        return status;
-    json_body_init(&body);
-    json_add_text(&body, body.root, "PoolName", invocation->arguments[0]);
-    json_add_text(&body, body.root, "TicketId", invocation->arguments[1]);
-    return output_call(invocation, &body, "Tally.GetTicket", print_ticket);
 }
 
 /* --- cancel ------------------------------------------------------------------------------------------------------- */
@@ -167,48 +138,7 @@ static int run_putback(struct invocation *invocation)
 }
 
 const struct command command_pool_ticket = {
-    .arguments = "POOL TICKET",
-    .text = "Prints a ticket: its state (waiting, held, matched, cancelled, expired), its match, and what it says.\n",
-    .examples = "  tally pool ticket duel ann\n"
-                "  tally pool ticket duel ann --json | jq .Status\n",
-    .arguments_min = 2,
-    .arguments_max = 2,
-    .run = run_ticket,
-};
-
-const struct command command_pool_cancel = {
-    .arguments = "POOL TICKET... | POOL -",
-    .text =
-        "Takes tickets out of a pool; - reads their ids from standard input, one a line. Prints what each one is now:\n"
-        "cancelled, too-late with its match, expired, or unknown. Exit status 1 if one of them is not cancelled.\n",
-    .examples = "  tally pool cancel duel ann\n"
-                "  tally pool cancel duel - < gone.txt\n",
-    .arguments_min = 2,
-    .arguments_max = -1,
-    .run = run_cancel,
-};
-
-const struct command command_pool_count = {
-    .arguments = "POOL [FILTER]",
-    .text = "Counts the tickets that wait, or those that meet a filter, which is written like a ticket's need, and "
-            "adds up\n"
-            "their weight. Looks at every one of them.\n",
-    .examples = "  tally pool count duel\n"
-                "  tally pool count duel '{\"mode\": {\"eq\": \"ranked\"}, \"mmr\": {\"min\": 1500}}'\n",
-    .arguments_min = 1,
-    .arguments_max = 2,
-    .run = run_count,
-};
-
-const struct command command_pool_putback = {
-    .arguments = "POOL MATCH",
-    .text = "Undoes a match whose message has not been deleted: all its tickets wait again with the age they had, and "
-            "the\n"
-            "message is gone. Prints put-back (also if it had been before), acked (the message was deleted: nothing is "
-            "done)\n"
-            "or unknown; the last two with exit status 1.\n",
-    .examples = "  tally pool putback duel 6f1e8a34-0f5f-5c51-9d8a-3a2b1c4d5e6f\n",
-    .arguments_min = 2,
-    .arguments_max = 2,
-    .run = run_putback,
-};
+    .action = "Tally.GetTicket", .members = {"PoolName", "TicketId"}, .print = print_ticket};
+const struct command command_pool_cancel = {.run = run_cancel};
+const struct command command_pool_count = {.run = run_count};
+const struct command command_pool_putback = {.run = run_putback};

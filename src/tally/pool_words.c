@@ -1,7 +1,7 @@
 #include "tally/pool_words.h"
 
 #include "base/assert.h"
-#include "match/rehearsal.h"
+#include "matcher/simulation.h"
 #include "tally/input.h"
 #include <string.h>
 
@@ -120,7 +120,7 @@ static yyjson_val *value_of(yyjson_val *file, const char *name)
 static bool read_duration(const char *text, uint64_t *ms)
 {
     uint64_t seconds;
-    if (rehearsal_duration(bytes_from_string(text), ms))
+    if (simulation_duration(bytes_from_string(text), ms))
         return true;
     if (!bytes_to_u64(bytes_from_string(text), &seconds) || seconds > UINT32_MAX)
         return false;

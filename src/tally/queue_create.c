@@ -4,7 +4,7 @@
 #include "tally/assignment.h"
 #include "tally/output.h"
 #include "tally/queue_arn.h"
-#include "tally/worker.h"
+#include "worker/worker.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +18,11 @@ struct settings {
     const char *backoff;
 };
 
-static const struct option_row options[] = {
-    {"dead-letter", "QUEUE", "where a message goes whose attempts have all failed; made if it is not there",
-     OPTION_TEXT, offsetof(struct settings, dead_letter), 0, 0, NULL},
-    {"max-attempts", "N", "how many attempts a message has, with --dead-letter (else 25)", OPTION_NUMBER,
-     offsetof(struct settings, max_attempts), 1, 1000, NULL},
-    {"backoff", "MIN..MAX", "seconds before a failed message is tried again; they double from MIN to MAX", OPTION_TEXT,
-     offsetof(struct settings, backoff), 0, 0, NULL},
-    {"attribute", "NAME=VALUE", "an attribute; the same as one behind the queue's name", OPTION_LIST,
-     offsetof(struct settings, attributes), 0, 0, NULL},
+static const struct setting settings_table[] = {
+    {"dead-letter", offsetof(struct settings, dead_letter)},
+    {"max-attempts", offsetof(struct settings, max_attempts)},
+    {"backoff", offsetof(struct settings, backoff)},
+    {"attribute", offsetof(struct settings, attributes)},
 };
 
 /* The attributes of the new queue, and the texts of those that options make. */
@@ -190,41 +186,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_queue_create = {
-    .arguments = "NAME [ATTRIBUTE=VALUE...]",
-    .text =
-        "Makes a queue and prints its URL. A queue that exists already with the same values of the attributes "
-        "given is\n"
-        "found instead, so the command may be repeated. Attributes, all optional:\n"
-        "  VisibilityTimeout=30             seconds a received message is hidden from other workers\n"
-        "  MessageRetentionPeriod=345600    seconds a message is kept\n"
-        "  DelaySeconds=0                   seconds before a message sent is delivered\n"
-        "  ReceiveMessageWaitTimeSeconds=0  seconds a receive waits for a message\n"
-        "  MaximumMessageSize=1048576       bytes\n"
-        "  RedrivePolicy={\"deadLetterTargetArn\": ARN, \"maxReceiveCount\": N}\n"
-        "                                   where a message goes that was received N times in vain; --dead-letter\n"
-        "                                   says it by the queue's name\n"
-        "  FifoQueue=true                   order inside each MessageGroupId; goes with a name that ends with .fifo,\n"
-        "                                   and is understood there\n"
-        "  Tally.OnGroupFailure=skip        FIFO: skip, hold or cancel-rest when a message is out of attempts\n"
-        "  Tally.DeduplicationWindow=300    seconds; 0 none, -1 for ever\n"
-        "  Tally.StaleReceipts=accept       or refuse: older receipt handles of a message do nothing\n"
-        "  Tally.DeliveryMode=at-least-once or at-most-once: the receive ends the message\n"
-        "  Tally.Backoff={\"min\": 1, \"max\": 900, \"factor\": 2, \"jitter\": 0.2}\n"
-        "                                   seconds before a failed message is tried again; or --backoff\n"
-        "  Tally.RateLimit={\"queue\": {\"rate\": 100}, \"group\": {\"rate\": 1, \"burst\": 5}}\n"
-        "                                   deliveries a second\n"
-        "docs/protocol.md has them all.\n",
-    .examples = "  tally queue create orders\n"
-                "  tally queue create slow-jobs VisibilityTimeout=600\n"
-                "  tally queue create comments.fifo Tally.OnGroupFailure=hold\n"
-                "\n"
-                "  # A queue whose messages go to another one after five failed attempts, each later than the one "
-                "before:\n"
-                "  tally queue create jobs --dead-letter dead --max-attempts 5 --backoff 1..900\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
-    .arguments_min = 1,
-    .arguments_max = -1,
     .run = run,
 };

@@ -11,11 +11,10 @@ struct settings {
     bool is_long;
 };
 
-static const struct option_row options[] = {
-    {"prefix", "TEXT", "only queues whose name begins so", OPTION_TEXT, offsetof(struct settings, prefix), 0, 0, NULL},
-    {"long", NULL, "how many messages are in each, too, and the age of the oldest", OPTION_FLAG,
-     offsetof(struct settings, is_long), 0, 0, NULL},
-    {"urls", NULL, "print URLs, and nothing else", OPTION_FLAG, offsetof(struct settings, has_urls), 0, 0, NULL},
+static const struct setting settings_table[] = {
+    {"prefix", offsetof(struct settings, prefix)},
+    {"long", offsetof(struct settings, is_long)},
+    {"urls", offsetof(struct settings, has_urls)},
 };
 
 /* What is asked, and what is to come of it. */
@@ -189,18 +188,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_queue_list = {
-    .arguments = "",
-    .text =
-        "Prints a line for each queue, in the order of their names. On a terminal, and with --long, it says how many\n"
-        "messages may be received now, are in flight, and are delayed, and how old the oldest of them is; this asks "
-        "the\n"
-        "server for each queue. Elsewhere it prints the names alone. With --long --json each queue is one line of "
-        "JSON.\n",
-    .examples = "  tally queue list --long\n"
-                "  tally queue list --prefix test- | xargs -n 1 tally queue delete\n"
-                "  tally queue list --long --json | jq 'select(.Ready > 1000)'\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
     .run = run,
 };

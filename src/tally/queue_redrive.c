@@ -11,11 +11,9 @@ struct settings {
     struct option_number rate;
 };
 
-static const struct option_row options[] = {
-    {"to", "QUEUE", "to this queue, not to where each message failed", OPTION_TEXT, offsetof(struct settings, to), 0, 0,
-     NULL},
-    {"rate", "NUMBER", "messages a second, 1 to 500; without it as fast as it goes", OPTION_NUMBER,
-     offsetof(struct settings, rate), 1, 500, NULL},
+static const struct setting settings_table[] = {
+    {"to", offsetof(struct settings, to)},
+    {"rate", offsetof(struct settings, rate)},
 };
 
 static int start_task(struct invocation *invocation, const char *source, const char *destination)
@@ -138,39 +136,16 @@ static int run_stop(struct invocation *invocation)
 }
 
 const struct command command_queue_redrive = {
-    .arguments = "QUEUE",
-    .text = "Moves the messages of a dead-letter queue back to the queues that they failed in, the oldest first. They "
-            "are new\n"
-            "messages there, with attempts of their own. The server goes on by itself: `tally queue redrives` shows "
-            "how far it is.\n",
-    .examples = "  tally queue redrive orders-dead\n"
-                "  tally queue redrive orders-dead --rate 10\n"
-                "  tally queue redrive orders-dead --to orders-by-hand\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
-    .arguments_min = 1,
-    .arguments_max = 1,
     .run = run_redrive,
 };
 
 const struct command command_queue_redrives = {
-    .arguments = "QUEUE",
-    .text =
-        "Lists the newest redrives of a dead-letter queue, one a line: status, how many messages were moved, of how "
-        "many,\n"
-        "where to, and why it failed.\n",
-    .examples = "  tally queue redrives orders-dead\n",
-    .arguments_min = 1,
-    .arguments_max = 1,
     .run = run_redrives,
 };
 
 const struct command command_queue_redrive_stop = {
-    .arguments = "QUEUE",
-    .text = "Stops the redrive of a dead-letter queue that is running. What was moved stays moved.\n",
-    .examples = "  tally queue redrive-stop orders-dead\n",
-    .arguments_min = 1,
-    .arguments_max = 1,
     .run = run_stop,
 };

@@ -1,4 +1,4 @@
-/* tally receive: takes messages out of a queue and prints them. */
+/* tally receive and delete: takes messages out of a queue and prints them, and ends them. */
 #include "base/assert.h"
 #include "tally/output.h"
 #include <stdio.h>
@@ -10,14 +10,11 @@ struct settings {
     bool deletes;
 };
 
-static const struct option_row options[] = {
-    {"max", "N", "take up to N messages, 1 to 10", OPTION_NUMBER, offsetof(struct settings, max), 1, 10, "1"},
-    {"wait", "SECONDS", "wait up to so long for a message, 0 to 20; else as the queue says", OPTION_NUMBER,
-     offsetof(struct settings, wait), 0, 20, NULL},
-    {"visibility", "SECONDS", "hide them from others so long, 0 to 43200; else as the queue says", OPTION_NUMBER,
-     offsetof(struct settings, visibility), 0, 43200, NULL},
-    {"delete", NULL, "delete each message after it was printed", OPTION_FLAG, offsetof(struct settings, deletes), 0, 0,
-     NULL},
+static const struct setting settings_table[] = {
+    {"max", offsetof(struct settings, max)},
+    {"wait", offsetof(struct settings, wait)},
+    {"visibility", offsetof(struct settings, visibility)},
+    {"delete", offsetof(struct settings, deletes)},
 };
 
 static void print_json(const struct tally_messages *messages)
@@ -26,10 +23,7 @@ static void print_json(const struct tally_messages *messages)
     yyjson_val *value;
     yyjson_arr_foreach(yyjson_obj_get(json_root(&messages->reply_owned), "Messages"), i, max, value)
     {
-        yyjson_mut_doc *doc = json_document();
-        yyjson_mut_doc_set_root(doc, yyjson_val_mut_copy(doc, value));
-        output_document(doc);
-        yyjson_mut_doc_free(doc);
+        output_value(value);
     }
 }
 
@@ -74,19 +68,10 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_receive = {
-    .arguments = "QUEUE",
-    .text =
-        "Takes messages out of a queue and prints their bodies, each closed by a line end. A message taken is hidden "
-        "from\n"
-        "others until its visibility timeout has passed; then it comes back, unless it was deleted meanwhile. With\n"
-        "--json each message is one line of JSON, with MessageId, Body, Attributes, MessageAttributes and the\n"
-        "ReceiptHandle that `tally delete` asks for. Prints nothing when there is no message; that is no error.\n",
-    .examples = "  tally receive orders --delete\n"
-                "  tally receive orders --max 10 --wait 20 --json\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
-    .arguments_min = 1,
-    .arguments_max = 1,
     .run = run,
 };
+
+const struct command command_delete = {.action = "AmazonSQS.DeleteMessage", .members = {"QueueUrl", "ReceiptHandle"}};

@@ -15,10 +15,9 @@ struct settings {
     struct relay_words words;
 };
 
-static const struct option_row options[] = {
-    {"name", "NAME", "its name in what it prints; from a queue: refused messages go to NAME-parked", OPTION_TEXT,
-     offsetof(struct settings, name), 0, 0, "relay"},
-    RELAY_WORDS_OPTIONS(struct settings, words),
+static const struct setting settings_table[] = {
+    {"name", offsetof(struct settings, name)},
+    RELAY_WORDS_SETTINGS(struct settings, words),
 };
 
 /* EXIT_DONE, or what to exit with after telling the user. */
@@ -126,28 +125,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_relay_run = {
-    .arguments = "--source SOURCE --sink SINK",
-    .text =
-        "Runs a relay in the foreground until it is told to stop: it takes the rows of an outbox (tally relay schema), "
-        "delivers\n"
-        "them, and deletes each when it is durably there. Start as many as you like for one outbox: one works, and the "
-        "others\n"
-        "stand by and take over when it is gone. It prints a line when its state changes: standby, active, blocked or "
-        "failed,\n"
-        "the last two with the reason. On standard error, once a minute while a row has waited for more than 60 "
-        "seconds, it "
-        "says so,\n"
-        "also when it stands by.\n"
-        "\n"
-        "Without --credentials-file, keys for an SQS endpoint are taken from AWS_ACCESS_KEY_ID and "
-        "AWS_SECRET_ACCESS_KEY.\n"
-        "\n"
-        "SIGTERM, SIGINT (Ctrl-C) or SIGHUP stops it; what is on its way is settled first. Exit status 0.\n",
-    .examples = "  tally relay run --source postgres://relay@db/shop --sink queue\n"
-                "  tally relay run --source sqlite:shop.db --sink queue:orders --order strict\n"
-                "  tally relay run --source queue:done --sink https://example.com/hook --secret-file hook.secret\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
     .run = run,
 };

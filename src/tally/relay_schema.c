@@ -10,10 +10,9 @@ struct settings {
     const char *schema;
 };
 
-static const struct option_row options[] = {
-    {"type", "postgres|sqlite", "the kind of the database", OPTION_TEXT, offsetof(struct settings, type), 0, 0, NULL},
-    {"schema", "NAME", "of the schema (postgres), or what the tables' names begin with (sqlite)", OPTION_TEXT,
-     offsetof(struct settings, schema), 0, 0, SCHEMA_NAME_DEFAULT},
+static const struct setting settings_table[] = {
+    {"type", offsetof(struct settings, type)},
+    {"schema", offsetof(struct settings, schema)},
 };
 
 static const char *find_text(const char *type)
@@ -48,18 +47,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_relay_schema = {
-    .arguments = "",
-    .text =
-        "Prints the tables and functions of an outbox and an inbox, for you to read and to run in your database. An "
-        "application\n"
-        "writes messages into the outbox in the transaction of its own data; a relay delivers them. With the inbox a "
-        "consumer\n"
-        "makes its effect once. It needs no server. To run it again in the same database changes nothing.\n",
-    .examples = "  tally relay schema --type postgres | psql -v ON_ERROR_STOP=1 -1 mydb\n"
-                "  tally relay schema --type postgres --schema outbox\n"
-                "  tally relay schema --type sqlite | sqlite3 my.db\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
     .run = run,
 };

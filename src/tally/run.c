@@ -1,8 +1,8 @@
 /* tally run: a command for each file of a folder, or each line, as one batch. How it survives being killed stands in
  * run_batch.h. */
 #include "base/assert.h"
-#include "tally/process.h"
 #include "tally/run_unit.h"
+#include "worker/process.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,26 +11,17 @@
 #define COMPLETION_WAIT_S 5
 #define WORKERS_MAX 1024
 
-static const struct option_row options[] = {
-    {"workers", "N", "run the command for N units at a time; else one for each processor", OPTION_NUMBER,
-     offsetof(struct run_settings, workers), 1, WORKERS_MAX, NULL},
-    {"name", "NAME", "what this run is called; else made from the folder (or the lines) and COMMAND", OPTION_TEXT,
-     offsetof(struct run_settings, name), 0, 0, NULL},
-    {"again", NULL, "forget an earlier run of this name, complete or not, and begin afresh", OPTION_FLAG,
-     offsetof(struct run_settings, again), 0, 0, NULL},
-    {"attempts", "N", "a unit whose command failed N times has failed", OPTION_NUMBER,
-     offsetof(struct run_settings, attempts), 1, 1000, "3"},
-    {"retry-after", "SECONDS", "a failed unit may be tried again so much later", OPTION_NUMBER,
-     offsetof(struct run_settings, retry_after), 0, 43200, "1"},
-    {"time-limit", "SECONDS", "end a command that runs longer; that is a failure", OPTION_NUMBER,
-     offsetof(struct run_settings, time_limit), 1, 43200, NULL},
-    {"visibility", "SECONDS", "after a crash its units in hand are run again so late", OPTION_NUMBER,
-     offsetof(struct run_settings, visibility), 1, 43200, "10"},
-    {"grace", "SECONDS", "when told to stop, let running commands go on so long", OPTION_NUMBER,
-     offsetof(struct run_settings, grace), 0, 43200, "5"},
-    {"result-to", "FILE", "write the completion message there instead of standard output", OPTION_TEXT,
-     offsetof(struct run_settings, result_to), 0, 0, NULL},
-    {"quiet", NULL, "no progress; --json implies it", OPTION_FLAG, offsetof(struct run_settings, is_quiet), 0, 0, NULL},
+static const struct setting settings_table[] = {
+    {"workers", offsetof(struct run_settings, workers)},
+    {"name", offsetof(struct run_settings, name)},
+    {"again", offsetof(struct run_settings, again)},
+    {"attempts", offsetof(struct run_settings, attempts)},
+    {"retry-after", offsetof(struct run_settings, retry_after)},
+    {"time-limit", offsetof(struct run_settings, time_limit)},
+    {"visibility", offsetof(struct run_settings, visibility)},
+    {"grace", offsetof(struct run_settings, grace)},
+    {"result-to", offsetof(struct run_settings, result_to)},
+    {"quiet", offsetof(struct run_settings, is_quiet)},
 };
 
 /* ---- Waiting for the completion ---------------------------------------------------------------------------------- */
@@ -89,7 +80,9 @@ static int work_until_complete(struct run *run)
     const struct run_settings *settings = run->settings;
     const struct worker_handler handler = {.context = run, .accept = run_unit_accept, .finish = run_unit_finish};
     const struct worker_options pool_options = {
-        .invocation = run->invocation,
+        .connect = invocation_connect_thread,
+        .note = invocation_note,
+        .context = run->invocation,
         .queue = run->plan.work_queue,
         .concurrency = (unsigned)settings->workers.value,
         .visibility_s = (unsigned)settings->visibility.value,
@@ -259,42 +252,8 @@ static int run_command(struct invocation *invocation)
 }
 
 const struct command command_run = {
-    .arguments = "FOLDER|-",
-    .text =
-        "Runs COMMAND once for each file below FOLDER, or with - for each line of standard input, on --workers "
-        "processes\n"
-        "at a time. {} in COMMAND stands for the file's path or the line; without {} it is appended. All units "
-        "together\n"
-        "are one batch: when the last has ended the server sends the completion message, which is printed as the last\n"
-        "line of standard output: {\"batch\", \"status\", \"total\", \"succeeded\", \"failed\", \"cancelled\", "
-        "\"createdAt\",\n"
-        "\"completedAt\"}. Exit status 0 if the status is succeeded, else 4.\n"
-        "\n"
-        "What a command writes appears in one piece when it has ended: standard output on standard output, errors and\n"
-        "progress on standard error. A command that fails is tried again (--attempts); the output of a failed try is\n"
-        "not shown, its errors are. COMMAND also finds TALLY_BATCH and TALLY_UNIT in its environment.\n"
-        "\n"
-        "Killed, switched off or stopped with Ctrl-C, the same command line goes on where it was: units that ended "
-        "stay\n"
-        "ended, each counts once. A unit that was running when we were killed is run again, up to --visibility "
-        "seconds\n"
-        "later. After completion the same command line prints the same result again; --again begins afresh.\n"
-        "Symbolic links and other special files in FOLDER are left out, and so are empty lines.\n"
-        "\n"
-        "The batch is called run-NAME, its queues tally-run-NAME and tally-run-NAME-done; `tally batch units run-NAME\n"
-        "--state failed` lists what failed and why. Give --name when FOLDER or COMMAND may change between two calls "
-        "of\n"
-        "what is the same run to you, or when several machines that see the same FOLDER shall share one run.\n",
-    .examples = "  tally run photos --workers 4 -- sha256sum {}\n"
-                "  tally run photos --result-to result.json -- sha256sum {} > sums.txt\n"
-                "  tally run photos --name thumbs -- convert {} -resize 200 {}.thumb\n"
-                "  git ls-files | tally run - --workers 8 -- sh -c 'wc -l < \"$1\"' sh {}\n"
-                "  tally run photos --again -- sha256sum\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct run_settings),
-    .arguments_min = 1,
-    .arguments_max = 1,
-    .takes_program = true,
     .run = run_command,
 };

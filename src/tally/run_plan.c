@@ -1,7 +1,7 @@
 #include "tally/run_plan.h"
 
 #include "base/memory.h"
-#include "tally/text.h"
+#include "worker/text.h"
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include "tally/run_unit.h"
 
 #include "base/memory.h"
-#include "tally/process.h"
-#include "tally/text.h"
+#include "worker/process.h"
+#include "worker/text.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

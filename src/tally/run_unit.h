@@ -4,7 +4,7 @@
 
 #include "tally/progress.h"
 #include "tally/run_batch.h"
-#include "tally/worker.h"
+#include "worker/worker.h"
 #include <limits.h>
 
 /* What its options say; run.c explains them. */

@@ -12,15 +12,11 @@ struct settings {
     struct option_list attributes;
 };
 
-static const struct option_row options[] = {
-    {"time-zone", "ZONE", "whose clock the expression means, like Europe/Berlin; else UTC", OPTION_TEXT,
-     offsetof(struct settings, time_zone), 0, 0, NULL},
-    {"catch-up", "one|none|all", "what to do about times that came while no server ran; else one", OPTION_TEXT,
-     offsetof(struct settings, catch_up), 0, 0, NULL},
-    {"group", "ID", "MessageGroupId of the messages; a FIFO queue needs one", OPTION_TEXT,
-     offsetof(struct settings, group), 0, 0, NULL},
-    {"attribute", "NAME=VALUE[:TYPE]", "message attribute; TYPE String (default), Number or Binary (base64)",
-     OPTION_LIST, offsetof(struct settings, attributes), 0, 0, NULL},
+static const struct setting settings_table[] = {
+    {"time-zone", offsetof(struct settings, time_zone)},
+    {"catch-up", offsetof(struct settings, catch_up)},
+    {"group", offsetof(struct settings, group)},
+    {"attribute", offsetof(struct settings, attributes)},
 };
 
 static void add_attribute(struct json_body *body, yyjson_mut_val *map, const struct tally_attribute *attribute)
@@ -87,24 +83,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_schedule_put = {
-    .arguments = "NAME CRON QUEUE BODY",
-    .text =
-        "Sends BODY to QUEUE at each time that CRON names, once, also across restarts; prints the next of these "
-        "times.\n"
-        "A schedule of the same name is replaced. CRON is what crontab(5) takes, or @hourly, @daily, @weekly, "
-        "@monthly,\n"
-        "@yearly:\n"
-        "  minute 0-59, hour 0-23, day of the month 1-31, month 1-12 or jan-dec, day of the week 0-7 or sun-sat\n"
-        "\n"
-        "What came more than a minute ago when the server is there again was missed. --catch-up one sends one message\n"
-        "for all that was missed, none sends nothing for it, all sends each (at most 1,000).\n",
-    .examples = "  tally schedule put nightly '30 2 * * *' jobs 'clean up' --time-zone Europe/Berlin\n"
-                "  tally schedule put rates '*/5 9-17 * * mon-fri' jobs 'fetch rates' --catch-up none\n"
-                "  tally schedule put invoices @monthly billing.fifo run --group invoices --catch-up all\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
-    .arguments_min = 4,
-    .arguments_max = 4,
     .run = run,
 };

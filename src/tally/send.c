@@ -10,8 +10,7 @@
 #define BODY_SIZE_MAX (2u << 20) /* the server's limit is half of this, and it says so better */
 #define LINES_SIZE_MAX (1u << 30)
 #define REQUEST_SIZE_MAX (1u << 20) /* of one SendMessageBatch, in sum */
-#define ATTRIBUTES_MAX 10
-#define NUMBERS_SIZE_MAX 64 /* Tally.Sequence and Tally.Priority, as attributes */
+#define NUMBERS_SIZE_MAX 64         /* Tally.Sequence and Tally.Priority, as attributes */
 #define CONTENT_ID_SIZE (SHA256_HEX_SIZE + 1)
 
 struct settings {
@@ -31,33 +30,21 @@ struct settings {
     bool has_content_id;
 };
 
-static const struct option_row options[] = {
-    {"batch", "ID", "make the message a unit of this batch", OPTION_TEXT, offsetof(struct settings, batch), 0, 0, NULL},
-    {"delay", "SECONDS", "deliver it so much later, 0 to 900", OPTION_NUMBER, offsetof(struct settings, delay), 0, 900,
-     NULL},
-    {"attribute", "NAME=VALUE[:TYPE]", "message attribute; TYPE String (default), Number or Binary (base64); up to 10",
-     OPTION_LIST, offsetof(struct settings, attributes), 0, 0, NULL},
-    {"group", "ID", "MessageGroupId: on a FIFO queue the line it stands in", OPTION_TEXT,
-     offsetof(struct settings, group), 0, 0, NULL},
-    {"deduplication-id", "ID", "a second message with this id is none, for as long as the queue's window", OPTION_TEXT,
-     offsetof(struct settings, deduplication), 0, 0, NULL},
-    {"content-based-deduplication", NULL, "a message's id is the SHA-256 of its body: what was sent before is none",
-     OPTION_FLAG, offsetof(struct settings, has_content_id), 0, 0, NULL},
-    {"producer", "NAME", "with --sequence: a number not above NAME's last one is a duplicate, for ever", OPTION_TEXT,
-     offsetof(struct settings, producer), 0, 0, NULL},
-    {"sequence", "N", "with --producer; of --lines the first line's, the others follow", OPTION_NUMBER,
-     offsetof(struct settings, sequence), 0, INT64_MAX, NULL},
-    {"priority", "N", "0 to 9, 9 first, else 4; between groups, never inside a FIFO group", OPTION_NUMBER,
-     offsetof(struct settings, priority), 0, 9, NULL},
-    {"type", "NAME", "for type orders", OPTION_TEXT, offsetof(struct settings, type), 0, 0, NULL},
-    {"after", "LIST", "deliver it when these have ended well: message:ID, batch:ID, dedup:QUEUE/ID, with commas",
-     OPTION_TEXT, offsetof(struct settings, after), 0, 0, NULL},
-    {"after-failure", "POLICY", "if one of them has not: cancel this one (default), run it, or hold it", OPTION_TEXT,
-     offsetof(struct settings, after_failure), 0, 0, NULL},
-    {"lines", NULL, "with -: send each line of standard input as a message", OPTION_FLAG,
-     offsetof(struct settings, has_lines), 0, 0, NULL},
-    {"from-unit", NULL, "inside tally work: join the batch of the message that is worked on, though it is sealed",
-     OPTION_FLAG, offsetof(struct settings, is_from_unit), 0, 0, NULL},
+static const struct setting settings_table[] = {
+    {"batch", offsetof(struct settings, batch)},
+    {"delay", offsetof(struct settings, delay)},
+    {"attribute", offsetof(struct settings, attributes)},
+    {"group", offsetof(struct settings, group)},
+    {"deduplication-id", offsetof(struct settings, deduplication)},
+    {"content-based-deduplication", offsetof(struct settings, has_content_id)},
+    {"producer", offsetof(struct settings, producer)},
+    {"sequence", offsetof(struct settings, sequence)},
+    {"priority", offsetof(struct settings, priority)},
+    {"type", offsetof(struct settings, type)},
+    {"after", offsetof(struct settings, after)},
+    {"after-failure", offsetof(struct settings, after_failure)},
+    {"lines", offsetof(struct settings, has_lines)},
+    {"from-unit", offsetof(struct settings, is_from_unit)},
 };
 
 /* What `tally work` says in the environment of the message that a command works on. */
@@ -108,13 +95,8 @@ static int make_message(const struct invocation *invocation, struct tally_attrib
         return complain_usage(invocation, "--after-failure goes with --after");
     if (check_recognition(invocation) != EXIT_DONE)
         return EXIT_USAGE;
-    if (settings->attributes.count > ATTRIBUTES_MAX)
-        return complain_usage(invocation, "a message has at most %d attributes", ATTRIBUTES_MAX);
-    for (size_t i = 0; i < settings->attributes.count; i++) {
-        const char *text = settings->attributes.items[i];
-        if (!assignment_attribute((char *)(uintptr_t)text, &attributes[i])) /* words of main() may be written to */
-            return complain_usage(invocation, "--attribute takes Name=Value, not \"%s\"", text);
-    }
+    if (assignment_attributes(invocation, &settings->attributes, attributes) != EXIT_DONE)
+        return EXIT_USAGE;
     const char *batch = settings->batch;
     if (settings->is_from_unit && find_unit_batch(invocation, &batch) != EXIT_DONE)
         return EXIT_USAGE;
@@ -280,7 +262,7 @@ static int run(struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
     const char *body = invocation->arguments[1];
-    struct tally_attribute attributes[ATTRIBUTES_MAX];
+    struct tally_attribute attributes[ASSIGNMENT_ATTRIBUTES_MAX];
     struct tally_outgoing message;
     int status = make_message(invocation, attributes, &message);
 
@@ -295,50 +277,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_send = {
-    .arguments = "QUEUE BODY|-",
-    .text = "Puts a message into a queue and prints its message id; when it has, the message is on the server's disk. "
-            "BODY\n"
-            "is text in UTF-8, 1 byte to 1 MiB; - takes it from standard input, byte for byte, line end included.\n"
-            "With --lines each line becomes a message, without its end; empty lines are left out.\n"
-            "\n"
-            "A duplicate is no error: it prints the first message's id, and standard error says so.\n"
-            "\n"
-            "When the server's answer is lost, the message may be in the queue or not: exit status 3, and the text "
-            "says so.\n"
-            "With --deduplication-id, --content-based-deduplication or --producer it is asked for again, and repeating "
-            "the\n"
-            "command is harmless.\n"
-            "\n"
-            "A queue knows ids for its Tally.DeduplicationWindow: 300 s unless it says otherwise, -1 for ever.\n"
-            "\n"
-            "With --from-unit, in a command that tally work runs, the message joins the batch of the message that is "
-            "worked on,\n"
-            "sealed or not: a crawler's page adds the pages that it names. Only while that message is held, so before "
-            "the\n"
-            "command ends; refused (ReceiptHandleIsInvalid) if another worker has it.\n"
-            "\n"
-            "tally work runs a command again that failed or was killed. What it adds must have an id by then, or it "
-            "joins twice;\n"
-            "--lines --from-unit therefore wants one of the two ways to know a line again. In the crawler below each "
-            "page is\n"
-            "added once, whoever finds it and however often. Its queue is made for one crawl: one that knows ids for "
-            "ever takes\n"
-            "no page a second time.\n",
-    .examples = "  tally send orders '{\"order\": 1}'\n"
-                "  tally send orders - < order.json\n"
-                "  tally send orders hello --delay 60 --attribute colour=blue --attribute size=3:Number\n"
-                "  tally send orders hello --deduplication-id order-17\n"
-                "  tally send comments.fifo 'first!' --group post-17 --deduplication-id comment-1\n"
-                "  tally send reports all --after batch:night\n"
-                "  tally queue create pages Tally.DeduplicationWindow=-1\n"
-                "  tally send pages / --batch crawl --content-based-deduplication\n"
-                "  tally work --queue pages -- sh -c 'find-links | tally send pages - --lines --from-unit "
-                "--content-based-deduplication'\n"
-                "  seq 1000 | tally send numbers - --lines --batch night --producer generator --sequence 1\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
-    .arguments_min = 2,
-    .arguments_max = 2,
     .run = run,
 };

@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "client/json.h"
-#include "match/rehearsal.h"
+#include "matcher/simulation.h"
 
 static const struct {
     const char *name;   /* in a file */
@@ -15,7 +15,7 @@ static yyjson_mut_val *copy_value(yyjson_mut_doc *doc, const char *name, yyjson_
 {
     uint64_t ms;
     if (strcmp(name, "ttl") == 0 && yyjson_is_str(value) &&
-        rehearsal_duration(bytes_make(yyjson_get_str(value), yyjson_get_len(value)), &ms) && ms % 1000 == 0)
+        simulation_duration(bytes_make(yyjson_get_str(value), yyjson_get_len(value)), &ms) && ms % 1000 == 0)
         return yyjson_mut_uint(doc, ms / 1000);
     return yyjson_val_mut_copy(doc, value);
 }

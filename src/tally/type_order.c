@@ -1,6 +1,6 @@
 /* tally type-order put, list and delete: which types of messages come before which. */
 #include "base/assert.h"
-#include "tally/pages.h"
+#include "tally/output.h"
 #include <stdio.h>
 
 struct settings {
@@ -8,11 +8,9 @@ struct settings {
     struct option_number retention;
 };
 
-static const struct option_row options[] = {
-    {"require", NULL, "a message also waits until one of each type before its own has succeeded in its group",
-     OPTION_FLAG, offsetof(struct settings, is_required), 0, 0, NULL},
-    {"retention", "SECONDS", "with --require: for how long such a success counts; else 14 days", OPTION_NUMBER,
-     offsetof(struct settings, retention), 1, 31536000, NULL},
+static const struct setting settings_table[] = {
+    {"require", offsetof(struct settings, is_required)},
+    {"retention", offsetof(struct settings, retention)},
 };
 
 /* "posts            create-post < create-comment  (required)" */
@@ -52,54 +50,12 @@ static int run_put(struct invocation *invocation)
     return output_call(invocation, &body, "Tally.PutTypeOrder", print);
 }
 
-static int run_list(struct invocation *invocation)
-{
-    const struct pages pages = {.target = "Tally.ListTypeOrders", .list = "TypeOrders", .print = print};
-    return pages_print(invocation, &pages);
-}
-
-static int run_delete(struct invocation *invocation)
-{
-    return output_named(invocation, "Name", "Tally.DeleteTypeOrder", NULL);
-}
-
 const struct command command_type_order_put = {
-    .arguments = "NAME TYPE TYPE...",
-    .text = "Fixes an order of types, the first to come first: a message with a group and a type (`tally send --group "
-            "--type`)\n"
-            "waits while an unfinished message of the same group that was sent before it, in whatever queue, has a "
-            "type that\n"
-            "stands before its own. An order of the same name is replaced; what waits by then goes on waiting. An "
-            "order that\n"
-            "contradicts another one is refused (TypeOrderConflict). `tally explain` says what a message waits for.\n",
-    .examples = "  tally type-order put posts create-post create-comment\n"
-                "  tally send posts 'a post' --group post-17 --type create-post\n"
-                "  tally send comments 'first!' --group post-17 --type create-comment\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
-    .arguments_min = 3,
-    .arguments_max = -1,
     .run = run_put,
 };
 
-const struct command command_type_order_list = {
-    .arguments = "",
-    .text = "Prints a line for each type order, in the order of their names: its name, and its types in their order. "
-            "With\n"
-            "--json each is one line of JSON.\n",
-    .examples = "  tally type-order list\n",
-    .run = run_list,
-};
-
-const struct command command_type_order_delete = {
-    .arguments = "NAME",
-    .text =
-        "Deletes a type order. Messages that wait because of it go on waiting for what they wait for; those sent from "
-        "now\n"
-        "on don't.\n",
-    .examples = "  tally type-order delete posts\n",
-    .arguments_min = 1,
-    .arguments_max = 1,
-    .run = run_delete,
-};
+const struct command command_type_order_list = {.action = "Tally.ListTypeOrders", .list = "TypeOrders", .print = print};
+const struct command command_type_order_delete = {.action = "Tally.DeleteTypeOrder", .members = {"Name"}};

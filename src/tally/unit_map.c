@@ -3,7 +3,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/memory.h"
-#include "tally/text.h"
+#include "worker/text.h"
 #include <stdio.h>
 #include <stdlib.h>
 

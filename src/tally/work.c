@@ -1,9 +1,10 @@
 /* tally work: a command for each message of a queue. */
 #include "base/assert.h"
-#include "tally/error_tail.h"
-#include "tally/process.h"
-#include "tally/text.h"
-#include "tally/worker.h"
+#include "tally/command.h"
+#include "worker/error_tail.h"
+#include "worker/process.h"
+#include "worker/text.h"
+#include "worker/worker.h"
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -28,27 +29,17 @@ struct settings {
     bool is_quiet;
 };
 
-static const struct option_row options[] = {
-    {"queue", "QUEUE", "where the messages come from; required", OPTION_TEXT, offsetof(struct settings, queue), 0, 0,
-     NULL},
-    {"concurrency", "N", "run the command for up to N messages at a time", OPTION_NUMBER,
-     offsetof(struct settings, concurrency), 1, 1024, "1"},
-    {"visibility", "SECONDS", "after a crash of this machine others get its messages so late", OPTION_NUMBER,
-     offsetof(struct settings, visibility), 1, 43200, "30"},
-    {"retry-after", "SECONDS", "a failed message is tried again so much later; else later each time", OPTION_NUMBER,
-     offsetof(struct settings, retry_after), 0, 43200, NULL},
-    {"max-attempts", "N", "give a message up that failed N times (else 25 times); 0: never", OPTION_NUMBER,
-     offsetof(struct settings, max_attempts), 0, 1000, NULL},
-    {"dead-letter", "QUEUE", "what is given up goes there; else where its queue's RedrivePolicy says", OPTION_TEXT,
-     offsetof(struct settings, dead_letter), 0, 0, NULL},
-    {"time-limit", "SECONDS", "end a command that runs longer; that is a failure", OPTION_NUMBER,
-     offsetof(struct settings, time_limit), 1, 43200, NULL},
-    {"grace", "SECONDS", "when told to stop, let running commands go on so long", OPTION_NUMBER,
-     offsetof(struct settings, grace), 0, 43200, "20"},
-    {"until-empty", NULL, "stop when there is no message, and none that failed here is to come again", OPTION_FLAG,
-     offsetof(struct settings, is_until_empty), 0, 0, NULL},
-    {"quiet", NULL, "do not report failed commands and stops on standard error", OPTION_FLAG,
-     offsetof(struct settings, is_quiet), 0, 0, NULL},
+static const struct setting settings_table[] = {
+    {"queue", offsetof(struct settings, queue)},
+    {"concurrency", offsetof(struct settings, concurrency)},
+    {"visibility", offsetof(struct settings, visibility)},
+    {"retry-after", offsetof(struct settings, retry_after)},
+    {"max-attempts", offsetof(struct settings, max_attempts)},
+    {"dead-letter", offsetof(struct settings, dead_letter)},
+    {"time-limit", offsetof(struct settings, time_limit)},
+    {"grace", offsetof(struct settings, grace)},
+    {"until-empty", offsetof(struct settings, is_until_empty)},
+    {"quiet", offsetof(struct settings, is_quiet)},
 };
 
 struct work {
@@ -223,13 +214,16 @@ static int run(struct invocation *invocation)
     const struct worker_handler handler = {
         .context = &work, .accept = accept_message, .finish = finish_message, .report = report};
     const struct worker_options pool_options = {
-        .invocation = invocation,
+        .connect = invocation_connect_thread,
+        .note = invocation_note,
+        .context = invocation,
         .queue = settings->queue,
         .concurrency = (unsigned)settings->concurrency.value,
         .visibility_s = (unsigned)settings->visibility.value,
         .has_retry_after = settings->retry_after.is_given,
         .retry_after_s = (unsigned)settings->retry_after.value,
-        .attempts_max = settings->max_attempts,
+        .has_attempts_max = settings->max_attempts.is_given,
+        .attempts_max = (unsigned)settings->max_attempts.value,
         .dead_letter_queue = settings->dead_letter,
         .time_limit_s = (unsigned)settings->time_limit.value,
         .grace_s = (unsigned)settings->grace.value,
@@ -260,55 +254,8 @@ static int run(struct invocation *invocation)
 }
 
 const struct command command_work = {
-    .arguments = "--queue QUEUE",
-    .text =
-        "Takes messages from a queue and runs COMMAND for each, with the body on its standard input. COMMAND's exit "
-        "status\n"
-        "decides: 0 deletes the message. Anything else fails the attempt, with the status and the last line of "
-        "COMMAND's\n"
-        "standard error as the reason, which a line on standard error tells and `tally explain` knows. The message is "
-        "tried\n"
-        "again, by this worker or another, after its queue's Tally.Backoff, or, if it has none, after 1 s, 2 s, 4 s "
-        "and so\n"
-        "on up to 15 minutes, less or more by a fifth. After 25 attempts (--max-attempts), or as many as its queue's\n"
-        "RedrivePolicy says, it is given up: it goes to the dead-letter queue, and is dropped if there is none. A unit "
-        "of a\n"
-        "batch has then failed. What is a dead letter already is given up only if --max-attempts says so. Runs until "
-        "it is\n"
-        "told to stop.\n"
-        "\n"
-        "A message is delivered at least once: after a crash it is run again, so COMMAND should bear that. While "
-        "COMMAND\n"
-        "runs, the message is kept hidden from others however long it takes; when this machine dies, others get it\n"
-        "after --visibility seconds. From a queue with Tally.DeliveryMode=at-most-once a message is over when it is\n"
-        "received, whatever becomes of COMMAND. On a FIFO queue the messages of a group are run one after the other, "
-        "in\n"
-        "order.\n"
-        "\n"
-        "COMMAND finds in its environment: TALLY_MESSAGE_ID, TALLY_QUEUE, TALLY_ENDPOINT, TALLY_CA_FILE (if it was "
-        "given),\n"
-        "TALLY_RECEIPT_HANDLE, TALLY_RECEIVE_COUNT (deliveries, this one included), TALLY_SENT_AT_MS, "
-        "TALLY_FENCING_TOKEN\n"
-        "(grows with every delivery, so what COMMAND writes to can refuse an older one; 0: not told), TALLY_GROUP_ID "
-        "and\n"
-        "TALLY_SEQUENCE_NUMBER (empty where there is none), and TALLY_ATTRIBUTE_<NAME> for each message attribute, "
-        "with _\n"
-        "for characters that a variable's name can't have (TALLY_ATTRIBUTE_Tally_FailureReason: why the last attempt\n"
-        "failed).\n"
-        "\n"
-        "What COMMAND sends with `tally send --from-unit` joins the batch of its message, though that is sealed: "
-        "`tally send\n"
-        "--help` has a crawler. `tally commit` deletes the message and sends others, in one step.\n"
-        "\n"
-        "SIGTERM, SIGINT (Ctrl-C) or SIGHUP stops: no new messages, running commands may finish within --grace; what\n"
-        "still runs then is ended and its message given back. A second signal cuts the grace short. Exit status 0.\n",
-    .examples = "  tally work --queue orders -- ./handle-order\n"
-                "  tally work --queue orders --max-attempts 5 --dead-letter orders-dead -- ./handle-order\n"
-                "  tally work --queue mails --concurrency 8 --retry-after 60 -- sendmail -t\n"
-                "  tally work --queue orders --until-empty -- sh -c 'echo \"$TALLY_MESSAGE_ID: $(cat)\"'\n",
-    .options = options,
-    .option_count = ARRAY_LENGTH(options),
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
     .settings_size = sizeof(struct settings),
-    .takes_program = true,
     .run = run,
 };

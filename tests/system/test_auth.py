@@ -222,19 +222,6 @@ def test_a_token_must_be_the_credentials_own(guarded):
     assert ask(guarded, "json", "ListQueues", headers={"X-Amz-Security-Token": "passed over"}).status == 200
 
 
-@pytest.mark.parametrize("mode, key, more",
-                         [("send", "BOSS", {}), ("life", "TOKEN", {"AWS_SESSION_TOKEN": "session/one=="})])
-def test_bench_signs_what_it_sends(guarded, mode, key, more):
-    tool = Tally(guarded.endpoint)
-    short = ("bench", "--mode", mode, "--connections", "4", "--seconds", "1")
-    assert "signed" in tool(*short, status=1).err
-    tool.environment.update(AWS_ACCESS_KEY_ID=key, AWS_SECRET_ACCESS_KEY=SECRETS[key], AWS_REGION="eu-west-1", **more)
-    [result] = tool.json(*short)
-    assert result["errors"] == 0 and result["messages"] > 0
-    tool.environment.update(AWS_SECRET_ACCESS_KEY="other")
-    assert "signature" in tool(*short, status=1).err
-
-
 # --- boto3 ---
 
 

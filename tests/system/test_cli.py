@@ -60,7 +60,6 @@ COMMANDS = [
     "schedule resume",
     "schedule delete",
     "relay schema",
-    "bench",
     "call",
 ]
 
@@ -97,6 +96,14 @@ def test_help_fits_a_terminal_of_120_columns(offline):
     for command in COMMANDS:
         for line in offline(*command.split(), "--help").out.splitlines():
             assert len(line) <= 120, (command, line)
+
+
+def test_each_option_of_the_help_is_known_to_its_command(offline):
+    overview = offline("--help").out.split("Commands:\n")[1].split("\n\n")[0]
+    names = [line[2:20].split() for line in overview.splitlines()]
+    assert len(names) > len(COMMANDS)
+    for name in names:
+        assert "there is no option --nonsense" in offline(*name, "--nonsense", status=2).err
 
 
 def test_a_group_explains_its_commands(offline):
@@ -152,7 +159,6 @@ def test_a_group_explains_its_commands(offline):
         ["work", "--queue", "orders", "--", "/no/such/command"],
         ["run", ".", "--"],
         ["run", ".", "--name", "a b", "--", "cat"],
-        ["bench", "--mode", "nonsense"],
         ["queue", "list", "--endpoint", "nonsense"],
         ["queue", "list", "--json=yes"],
     ],
@@ -694,7 +700,7 @@ def test_batch_cancel(tally):
     assert (shown["Status"], shown["Succeeded"], shown["Cancelled"]) == ("cancelled", 1, 1)
 
 
-# --- Call and bench --------------------------------------------------------------------------------------------------
+# --- Call ------------------------------------------------------------------------------------------------------------
 
 
 def test_call_reaches_any_action(tally):
@@ -704,16 +710,6 @@ def test_call_reaches_any_action(tally):
     assert sent["MD5OfMessageBody"] == hashlib.md5(b"x").hexdigest()
     assert "BatchDoesNotExist" in tally("call", "Tally.DescribeBatch", '{"BatchId": "nope"}', status=1).err
     assert tally("call", "PurgeQueue", '{"QueueUrl": "orders"}').out == "{}\n"
-
-
-@pytest.mark.parametrize("mode", ["send", "batch", "life"])
-def test_bench_measures_without_errors_and_cleans_up(tally, mode):
-    result = tally.json("bench", "--mode", mode, "--connections", "8", "--seconds", "1", "--size", "100")[0]
-    assert result["errors"] == 0
-    assert result["messages"] > 0
-    assert 0 < result["p50Ms"] <= result["p99Ms"] <= result["p999Ms"] <= result["maxMs"]
-    assert tally("queue", "list").out == ""
-    assert "latency" in tally("bench", "--mode", mode, "--connections", "2", "--seconds", "1").out
 
 
 # --- The library under it: signatures, lost answers ------------------------------------------------------------------

@@ -2,7 +2,6 @@
 the rule language."""
 
 import json
-import xml.etree.ElementTree as tree
 
 import pytest
 
@@ -136,14 +135,6 @@ def test_simulate_gives_two_teams_with_a_party(tally, tmp_path):
     teams = {member["ticket"]: member["team"] for member in match["members"]}
     assert set(teams) == {"1", "2", "4"} and teams["2"] == teams["4"] != teams["1"]
     assert json.loads(out[1])["Waiting"] == 2 and json.loads(out[1])["Expired"] == 0
-
-
-def test_simulate_draws_a_picture_that_is_well_formed(tally, tmp_path):
-    simulate(tally, tmp_path, WIDENING, WIDENING_TICKETS, "--plot", tmp_path / "plot.svg")
-    root = tree.parse(tmp_path / "plot.svg").getroot()
-    words = " ".join("".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text"))
-    assert "4 tickets, 50.0 % matched" in words and "half within 10 s" in words
-    assert "prefers-color-scheme: dark" in (tmp_path / "plot.svg").read_text()
 
 
 def test_simulate_says_which_line_is_no_ticket(tally, tmp_path):

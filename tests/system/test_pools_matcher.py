@@ -1,6 +1,6 @@
 """The matcher inside Tally: what it finds, when, and how long it keeps anybody waiting. What a rule means in all its
 cases, and that the search finds what a slow one finds, is tested beside the code: tests/unit/match_*,
-tests/unit/rehearsal*; here it is the daemon, whose time is the real one.
+tests/unit/matcher_*; here it is the daemon, whose time is the real one.
 
 The worked examples of the reference have minutes; here each of their seconds is SECOND milliseconds."""
 
