@@ -13,7 +13,8 @@
 #include "core/decide.h"
 
 struct call {
-    struct api *api;
+    struct front *front;
+    struct api *api; /* of its namespace; NULL until that is known, as are the next two */
     struct exchange *exchange;
     struct namespace *ns;
     struct core *core; /* with a frame open */
@@ -168,7 +169,7 @@ struct call call_go_on(struct api *api, struct exchange *exchange, struct reply_
 
 #define LIST_RESULTS_MAX 1000
 
-const struct api_options *call_options(const struct call *call);
+const struct front_options *call_options(const struct call *call);
 struct digest *call_digest(const struct call *call);
 
 /* A buffer for passing use, overwritten by whoever uses it next. */

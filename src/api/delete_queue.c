@@ -10,7 +10,7 @@
 static void remember_deleted(struct call *call, struct bytes name)
 {
     struct api *api = call->api;
-    if (!api->options.enforce_delete_interval)
+    if (!api->front->options.enforce_delete_interval)
         return;
     if (api->deleted_owned == NULL)
         api->deleted_owned = memory_allocate(DELETED_NAMES_MAX * sizeof(*api->deleted_owned));

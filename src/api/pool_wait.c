@@ -73,8 +73,8 @@ static struct pool_waiter *waiter_add(struct call *call, struct ticket_pool *poo
     waiter->number = ++api->waiter_number;
     waiter->exchange = call->exchange;
     waiter->pool = pool;
-    if (api->waits != NULL)
-        wait_budget_add(api->waits, 0);
+    if (api->front->waits != NULL)
+        wait_budget_add(api->front->waits, 0);
     call->exchange->waiter_slot = slot;
     call->exchange->waits_for_pool = true;
     call->exchange->state = EXCHANGE_WAITING;
@@ -87,11 +87,11 @@ static struct pool_waiter *waiter_add(struct call *call, struct ticket_pool *poo
 static void waiter_count(struct api *api, struct pool_waiter *waiter)
 {
     const struct exchange *exchange = waiter->exchange;
-    if (api->replies == NULL)
+    if (api->front->replies == NULL)
         return;
-    reply_budget_subtract(api->replies, waiter->counted);
+    reply_budget_subtract(api->front->replies, waiter->counted);
     waiter->counted = arena_size(&exchange->arena) + exchange->reply.body.capacity;
-    reply_budget_add(api->replies, waiter->counted);
+    reply_budget_add(api->front->replies, waiter->counted);
 }
 
 void pool_wait_feed(struct call *call, struct ticket_pool *pool, const struct feed_command *command,
@@ -132,9 +132,9 @@ static void waiter_remove(struct api *api, uint32_t slot)
         heap_remove(&api->feed_deadlines, slot);
     facts_destroy(waiter->count.filter_owned);
     if (waiter->counted > 0)
-        reply_budget_subtract(api->replies, waiter->counted);
-    if (api->waits != NULL)
-        wait_budget_subtract(api->waits, 0);
+        reply_budget_subtract(api->front->replies, waiter->counted);
+    if (api->front->waits != NULL)
+        wait_budget_subtract(api->front->waits, 0);
     waiter->exchange->waiter_slot = 0;
     waiter->exchange->waits_for_pool = false;
     pool_free(&api->pool_waiters, slot);
@@ -231,7 +231,7 @@ static bool serve_desk(struct api *api, struct pool_desk *desk, uint64_t now_ms,
         struct pool_waiter *waiter = CONTAINER_OF(link, struct pool_waiter, link);
         if (!feed_has_answer(waiter->pool, &waiter->feed))
             continue;
-        if (*left == 0 || api_must_wait(api))
+        if (*left == 0 || front_must_wait(api->front))
             return false;
         size_t size = answer(api, waiter, now_ms);
         *left -= size < *left ? size : *left;
@@ -334,7 +334,7 @@ void pool_wait_serve(struct api *api, uint64_t now_ms)
 static void expire_first(struct api *api, uint64_t now_ms)
 {
     struct pool_waiter *waiter = waiter_at(api, heap_top(&api->feed_deadlines).slot);
-    if (api_must_wait(api))
+    if (front_must_wait(api->front))
         waiter->feed.results_max = 0;
     answer(api, waiter, now_ms);
 }
@@ -369,7 +369,7 @@ static struct exchange **list_exchanges(const struct api *api, size_t *count)
     return exchanges;
 }
 
-void pool_wait_renew(struct api *api, const struct api *owner)
+void pool_wait_renew(struct api *api)
 {
     size_t count;
     struct exchange **exchanges = list_exchanges(api, &count);
@@ -378,7 +378,7 @@ void pool_wait_renew(struct api *api, const struct api *owner)
         struct failure failure;
         failure_init(&failure);
         struct reply_draft draft = {.writer = waiter->proposals.writer};
-        enum error error = access_renew(owner, exchanges[i], &failure);
+        enum error error = access_renew(api->front, exchanges[i], &failure);
         if (error == OK) {
             struct call call = call_go_on(api, exchanges[i], &draft, &failure, namespace_time(api->ns));
             error = check_again(&call, waiter->pool);

@@ -95,8 +95,8 @@ void pool_wait_serve(struct api *api, uint64_t now_ms);
 void pool_wait_expire(struct api *api, uint64_t now_ms);
 void pool_wait_release_all(struct api *api);
 
-/* Ends at once what would be refused now that `owner` has other credentials, with that refusal. */
-void pool_wait_renew(struct api *api, const struct api *owner);
+/* Ends at once what would be refused now that the credentials are others, with that refusal. */
+void pool_wait_renew(struct api *api);
 
 void pool_wait_abandon(struct api *api, struct exchange *exchange);
 

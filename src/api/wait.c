@@ -67,7 +67,7 @@ static void waiter_keep(struct waiter *waiter, const struct receive_command *com
 
 bool wait_has_room(const struct call *call, const struct receive_command *command)
 {
-    const struct wait_budget *waits = call->api->waits;
+    const struct wait_budget *waits = call->front->waits;
     return waits == NULL || wait_budget_has_room(waits, kept_size(command));
 }
 
@@ -82,8 +82,8 @@ void wait_begin(struct call *call, struct queue *queue, const struct receive_com
     waiter->exchange = call->exchange;
     waiter->queue = queue;
     waiter_keep(waiter, command);
-    if (api->waits != NULL)
-        wait_budget_add(api->waits, waiter->kept_size);
+    if (api->front->waits != NULL)
+        wait_budget_add(api->front->waits, waiter->kept_size);
     exchange_rest(call->exchange);
     list_append(waiters_of(queue), &waiter->queue_link);
     heap_push(&api->waiter_deadlines, deadline_ms, slot);
@@ -101,8 +101,8 @@ static void waiter_remove(struct api *api, uint32_t slot)
     struct queue *queue = waiter->queue;
     list_remove(&waiter->queue_link);
     heap_remove(&api->waiter_deadlines, slot);
-    if (api->waits != NULL)
-        wait_budget_subtract(api->waits, waiter->kept_size);
+    if (api->front->waits != NULL)
+        wait_budget_subtract(api->front->waits, waiter->kept_size);
     free(waiter->kept_owned);
     waiter->exchange->waiter_slot = 0;
     pool_free(&api->waiters, slot);
@@ -173,7 +173,7 @@ void wait_serve(struct api *api, uint64_t now_ms)
             return;
         }
         bool is_answered = true;
-        while (queue->waiters != NULL && is_answered && !api_must_wait(api))
+        while (queue->waiters != NULL && is_answered && !front_must_wait(api->front))
             is_answered = serve_first(api, queue, now_ms);
         /* A receive that met many spent messages stops before it has seen them all: it goes on at the next turn. So
          * does one that waits for memory. */
@@ -213,7 +213,7 @@ static void check_again(struct api *api, struct exchange *exchange, enum error e
     waiter_finish(api, exchange->waiter_slot);
 }
 
-void wait_renew(struct api *api, const struct api *owner)
+void wait_renew(struct api *api)
 {
     uint32_t count = api->waiter_deadlines.count;
     struct exchange **exchanges = memory_allocate((count + 1) * sizeof(struct exchange *));
@@ -222,7 +222,7 @@ void wait_renew(struct api *api, const struct api *owner)
     for (uint32_t i = 0; i < count; i++) {
         struct failure failure;
         failure_init(&failure);
-        enum error error = access_renew(owner, exchanges[i], &failure);
+        enum error error = access_renew(api->front, exchanges[i], &failure);
         check_again(api, exchanges[i], error, &failure);
     }
     free(exchanges);

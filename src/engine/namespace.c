@@ -696,6 +696,13 @@ uint64_t namespace_disk_due_ms(const struct namespace *ns)
     return ns->guard.is_short ? ns->stepped_ms + SHORT_STEP_MS : UINT64_MAX;
 }
 
+bool namespace_is_at_rest(const struct namespace *ns)
+{
+    return !ns->is_flushing && list_is_empty(&ns->closed) && (ns->frame == NULL || frame_is_empty(ns->frame)) &&
+           !namespace_has_unseen(ns) && !checkpoint_is_active(&ns->checkpoint) &&
+           namespace_disk_due_ms(ns) == UINT64_MAX;
+}
+
 /* --- snapshots ---------------------------------------------------------------------------------------------------- */
 
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure)

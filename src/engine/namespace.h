@@ -128,6 +128,10 @@ bool namespace_has_little_room(const struct namespace *ns);
  * need room that is not there. */
 uint64_t namespace_short_request_max(const struct namespace *ns);
 
+/* Is there nothing to be written or freed, and nothing to be looked after? Then, until something is decided, there is
+ * nothing to do for it but what falls due. */
+bool namespace_is_at_rest(const struct namespace *ns);
+
 /* When namespace_disk_step() next has something to do; UINT64_MAX: nothing is being cleaned, and the disk has room. */
 uint64_t namespace_disk_due_ms(const struct namespace *ns);
 

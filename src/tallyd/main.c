@@ -39,6 +39,7 @@ struct daemon {
     uv_loop_t loop;
     uv_signal_t signals[3];
     struct clock clock;
+    struct front *front; /* NULL: it does not serve yet */
     struct server *server;
     struct relays *relays;
     bool is_asked_to_stop;
@@ -136,8 +137,8 @@ static enum error check_served(const struct daemon *daemon, const struct credent
                                "%s has the access key " RELAY_DOOR_KEY_PREFIX "%.*s: that is what relays of the daemon "
                                "call themselves. Choose another one.",
                                config_text(&daemon->config, CONFIG_CREDENTIALS), BYTES_FORMAT(names[i]));
-    for (size_t i = 0; i < count && daemon->namespaces.count > 0; i++)
-        if (!namespaces_have(&daemon->namespaces, names[i]))
+    for (size_t i = 0; i < count && daemon->front != NULL; i++)
+        if (front_find(daemon->front, names[i]) == NULL)
             return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                                "namespace %.*s is new: restart tallyd to have it served.", BYTES_FORMAT(names[i]));
     return OK;
@@ -160,8 +161,8 @@ static enum error read_credentials(struct daemon *daemon, struct failure *failur
         credentials_destroy(credentials);
         return error;
     }
-    if (daemon->namespaces.count > 0)
-        api_set_credentials(daemon->namespaces.apis_owned[0], credentials);
+    if (daemon->front != NULL)
+        front_set_credentials(daemon->front, credentials);
     credentials_destroy(daemon->credentials);
     daemon->credentials = credentials;
     return OK;
@@ -218,11 +219,11 @@ static const char *zones_folder(void)
     return folder == NULL || folder[0] == '\0' ? NULL : folder;
 }
 
-static void api_options_fill(const struct daemon *daemon, struct api_options *options)
+static void front_options_fill(const struct daemon *daemon, struct front_options *options)
 {
     const struct config *config = &daemon->config;
     const char *public_url = config_text(config, CONFIG_PUBLIC_URL);
-    *options = (struct api_options){
+    *options = (struct front_options){
         .region = config_text(config, CONFIG_REGION),
         .public_url = public_url[0] == '\0' ? NULL : public_url,
         .enforce_purge_interval = config_number(config, CONFIG_PURGE_INTERVAL) != 0,
@@ -339,11 +340,7 @@ static enum error open_namespaces(struct daemon *daemon, struct failure *failure
     size_t count = 1;
     if (daemon->credentials != NULL)
         count = credentials_namespaces(daemon->credentials, names, NAMESPACES_MAX);
-    struct api_options options;
-    api_options_fill(daemon, &options);
-    clock_init(&daemon->clock);
-    return namespaces_open(&daemon->namespaces, &daemon->config, names, count, &options, &daemon->clock, daemon->server,
-                           daemon->output, failure);
+    return namespaces_open(&daemon->namespaces, names, count, failure);
 }
 
 /* Recovery is never refused: what was acknowledged is there, whatever the limit is by now. */
@@ -363,12 +360,11 @@ static void warn_of_memory(const struct daemon *daemon)
 
 static enum error serve(struct daemon *daemon, struct failure *failure)
 {
-    struct api *const *apis = daemon->namespaces.apis_owned;
-    api_set_credentials(apis[0], daemon->credentials);
+    front_set_credentials(daemon->front, daemon->credentials);
     watch_signals(daemon); /* first: who can connect may also stop it, cleanly */
-    enum error error = server_listen(daemon->server, apis, daemon->namespaces.count, &daemon->clock, failure);
+    enum error error = server_listen(daemon->server, failure);
     if (error == OK)
-        error = relays_begin(daemon->relays, &daemon->loop, daemon->server, &daemon->namespaces,
+        error = relays_begin(daemon->relays, &daemon->loop, &daemon->namespaces,
                              config_text(&daemon->config, CONFIG_DATA), failure);
     if (error == OK) {
         say_ready(daemon);
@@ -379,15 +375,30 @@ static enum error serve(struct daemon *daemon, struct failure *failure)
     return error;
 }
 
+/* What serves, without a namespace yet. */
+static void make_server(struct daemon *daemon)
+{
+    struct server_options server_options;
+    struct front_options front_options;
+    server_options_fill(daemon, &server_options);
+    clock_init(&daemon->clock);
+    daemon->relays = relays_create(&daemon->descriptors, complain, daemon);
+    front_options_fill(daemon, &front_options);
+    daemon->front = front_create(&front_options);
+    daemon->server = server_create(&daemon->loop, &server_options, daemon->front, &daemon->clock);
+    daemon->namespaces = (struct namespaces){.config = &daemon->config,
+                                             .front = daemon->front,
+                                             .server = daemon->server,
+                                             .clock = &daemon->clock,
+                                             .output = daemon->output};
+}
+
 static enum error run(struct daemon *daemon, struct failure *failure)
 {
-    struct server_options options;
     enum error error = count_descriptors(daemon, failure);
     if (error != OK)
         return error;
-    server_options_fill(daemon, &options);
-    daemon->server = server_create(&daemon->loop, &options);
-    daemon->relays = relays_create(&daemon->descriptors, complain, daemon);
+    make_server(daemon);
     error = open_namespaces(daemon, failure);
     if (error == OK) {
         warn_of_memory(daemon);
@@ -395,6 +406,8 @@ static enum error run(struct daemon *daemon, struct failure *failure)
         namespaces_close(&daemon->namespaces);
     }
     server_destroy(daemon->server); /* behind the logs, whose threads wake it up to the end */
+    front_destroy(daemon->front);
+    daemon->front = NULL;
     relays_destroy(daemon->relays);
     return error;
 }

@@ -1,4 +1,4 @@
-/* Several namespaces behind one server: a request goes to the one that it names, and comes back from there. */
+/* One front, many namespaces: a request goes to the one that it names, and comes back from there. */
 #include "api/api.h"
 #include "base/assert.h"
 #include "core/decide.h"
@@ -16,48 +16,49 @@
 #define NOW_MS UINT64_C(1700000000000)
 #define MEMBERS 2
 
-struct family {
+struct fixture {
     struct disk *disks[MEMBERS];
     struct namespace *namespaces[MEMBERS];
-    struct api *apis[MEMBERS];
+    struct front *front;
+    struct api apis[MEMBERS];
     struct arena arena;
 };
 
 static int set_up(void **state)
 {
     static const char *const names[MEMBERS] = {"000000000000", "111111111111"};
-    static const struct api_options api_options = {.region = "eu-west-1"};
-    struct family *family = calloc(1, sizeof(*family));
-    assert_non_null(family);
+    static const struct front_options front_options = {.region = "eu-west-1"};
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    assert_non_null(fixture);
     const uint8_t key[CORE_KEY_SIZE] = {1};
+    fixture->front = front_create(&front_options);
     for (size_t i = 0; i < MEMBERS; i++) {
         const struct namespace_options options = {
             .name = names[i], .segment_size = 65536, .frame_size_max = 31 * 1024, .in_flight_max = 100};
-        family->disks[i] = memory_disk_create(i);
-        assert_int_equal(namespace_open(family->disks[i], &options, NOW_MS, key, &family->namespaces[i], NULL), OK);
-        family->apis[i] = api_create(family->namespaces[i], &api_options);
-        api_set_family(family->apis[i], family->apis, MEMBERS);
+        fixture->disks[i] = memory_disk_create(i);
+        assert_int_equal(namespace_open(fixture->disks[i], &options, NOW_MS, key, &fixture->namespaces[i], NULL), OK);
+        api_init(&fixture->apis[i], fixture->front, fixture->namespaces[i]);
     }
-    arena_init(&family->arena);
-    *state = family;
+    arena_init(&fixture->arena);
+    *state = fixture;
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct family *family = *state;
+    struct fixture *fixture = *state;
     for (size_t i = 0; i < MEMBERS; i++) {
-        api_destroy(family->apis[i]);
-        namespace_close(family->namespaces[i]);
-        memory_disk_destroy(family->disks[i]);
+        api_deinit(&fixture->apis[i]);
+        namespace_close(fixture->namespaces[i]);
+        memory_disk_destroy(fixture->disks[i]);
     }
-    arena_deinit(&family->arena);
-    free(family);
+    front_destroy(fixture->front);
+    arena_deinit(&fixture->arena);
+    free(fixture);
     return 0;
 }
 
-/* Submits to the first member. */
-static void submit(struct family *family, struct exchange *exchange, const char *target, const char *body)
+static void submit(struct fixture *fixture, struct exchange *exchange, const char *target, const char *body)
 {
     exchange_init(exchange);
     exchange->request = (struct request){.method = BYTES("POST"),
@@ -65,90 +66,90 @@ static void submit(struct family *family, struct exchange *exchange, const char 
                                          .host = BYTES("h"),
                                          .target = bytes_from_string(target),
                                          .body = bytes_from_string(body)};
-    api_submit(family->apis[0], exchange, NOW_MS);
+    front_submit(fixture->front, exchange, NOW_MS);
 }
 
 /* Expects the exchange to come back from that member, and gives its reply to the arena. */
-static const char *take(struct family *family, struct exchange *exchange, size_t member)
+static const char *take(struct fixture *fixture, struct exchange *exchange, size_t member)
 {
-    assert_ptr_equal(exchange->api, family->apis[member]);
-    assert_ptr_equal(api_take_finished(family->apis[member]), exchange);
+    assert_ptr_equal(exchange->api, &fixture->apis[member]);
+    assert_ptr_equal(front_take_finished(fixture->front), exchange);
     struct bytes body = buffer_bytes(&exchange->reply.body);
-    const char *text = (const char *)arena_format(&family->arena, "%.*s%c", BYTES_FORMAT(body), '\0').ptr;
+    const char *text = (const char *)arena_format(&fixture->arena, "%.*s%c", BYTES_FORMAT(body), '\0').ptr;
     exchange_deinit(exchange);
     return text;
 }
 
-static const char *call(struct family *family, size_t member, const char *target, const char *body)
+static const char *call(struct fixture *fixture, size_t member, const char *target, const char *body)
 {
     struct exchange exchange;
-    submit(family, &exchange, target, body);
+    submit(fixture, &exchange, target, body);
     assert_int_equal(exchange.state, EXCHANGE_FINISHED);
-    return take(family, &exchange, member);
+    return take(fixture, &exchange, member);
 }
 
-static void make_queues(struct family *family)
+static void make_queues(struct fixture *fixture)
 {
     struct queue_settings settings = queue_settings_plain();
     settings.message_size_max = 1048576;
     settings.retention_s = 345600;
     settings.visibility_timeout_s = 30;
     for (size_t i = 0; i < MEMBERS; i++) {
-        (void)decide_create_queue(namespace_begin(family->namespaces[i], NOW_MS), BYTES("q"), &settings);
-        api_flush(family->apis[i]);
+        (void)decide_create_queue(namespace_begin(fixture->namespaces[i], NOW_MS), BYTES("q"), &settings);
+        assert_int_equal(namespace_flush(fixture->namespaces[i], NULL), OK);
     }
 }
 
 static void a_request_goes_to_the_namespace_of_its_queue(void **state)
 {
-    struct family *family = *state;
-    make_queues(family);
-    (void)call(family, 1, "AmazonSQS.SendMessage",
+    struct fixture *fixture = *state;
+    make_queues(fixture);
+    (void)call(fixture, 1, "AmazonSQS.SendMessage",
                "{\"QueueUrl\":\"http://h/111111111111/q\",\"MessageBody\":\"of one\"}");
-    (void)call(family, 0, "AmazonSQS.SendMessage", "{\"QueueUrl\":\"q\",\"MessageBody\":\"of zero\"}");
-    const char *reply = call(family, 0, "AmazonSQS.ReceiveMessage", "{\"QueueUrl\":\"http://h/000000000000/q\"}");
+    (void)call(fixture, 0, "AmazonSQS.SendMessage", "{\"QueueUrl\":\"q\",\"MessageBody\":\"of zero\"}");
+    const char *reply = call(fixture, 0, "AmazonSQS.ReceiveMessage", "{\"QueueUrl\":\"http://h/000000000000/q\"}");
     assert_non_null(strstr(reply, "of zero"));
-    reply = call(family, 1, "AmazonSQS.ReceiveMessage", "{\"QueueUrl\":\"http://h/111111111111/q\"}");
+    reply = call(fixture, 1, "AmazonSQS.ReceiveMessage", "{\"QueueUrl\":\"http://h/111111111111/q\"}");
     assert_non_null(strstr(reply, "of one"));
     reply =
-        call(family, 1, "AmazonSQS.GetQueueUrl", "{\"QueueName\":\"q\",\"QueueOwnerAWSAccountId\":\"111111111111\"}");
+        call(fixture, 1, "AmazonSQS.GetQueueUrl", "{\"QueueName\":\"q\",\"QueueOwnerAWSAccountId\":\"111111111111\"}");
     assert_non_null(strstr(reply, "http://h/111111111111/q"));
-    reply = call(family, 0, "AmazonSQS.SendMessage",
+    reply = call(fixture, 0, "AmazonSQS.SendMessage",
                  "{\"QueueUrl\":\"http://h/222222222222/q\",\"MessageBody\":\"of nobody\"}");
     assert_non_null(strstr(reply, "QueueDoesNotExist"));
 }
 
 static void a_waiting_receive_is_answered_by_its_own_namespace(void **state)
 {
-    struct family *family = *state;
-    make_queues(family);
+    struct fixture *fixture = *state;
+    make_queues(fixture);
     struct exchange poll, gone;
     const char *body = "{\"QueueUrl\":\"http://h/111111111111/q\",\"WaitTimeSeconds\":5}";
-    submit(family, &gone, "AmazonSQS.ReceiveMessage", body);
-    submit(family, &poll, "AmazonSQS.ReceiveMessage", body);
+    submit(fixture, &gone, "AmazonSQS.ReceiveMessage", body);
+    submit(fixture, &poll, "AmazonSQS.ReceiveMessage", body);
     assert_int_equal(gone.state, EXCHANGE_WAITING);
     assert_int_equal(poll.state, EXCHANGE_WAITING);
-    api_abandon(gone.api, &gone);
+    api_abandon(&gone);
     exchange_deinit(&gone);
-    (void)call(family, 0, "AmazonSQS.SendMessage", "{\"QueueUrl\":\"q\",\"MessageBody\":\"of zero\"}");
+    (void)call(fixture, 0, "AmazonSQS.SendMessage", "{\"QueueUrl\":\"q\",\"MessageBody\":\"of zero\"}");
     assert_int_equal(poll.state, EXCHANGE_WAITING);
     struct exchange send;
-    submit(family, &send, "AmazonSQS.SendMessage",
+    submit(fixture, &send, "AmazonSQS.SendMessage",
            "{\"QueueUrl\":\"http://h/111111111111/q\",\"MessageBody\":\"of one\"}");
-    (void)take(family, &send, 1);
+    (void)take(fixture, &send, 1);
     assert_int_equal(poll.state, EXCHANGE_FINISHED);
-    assert_non_null(strstr(take(family, &poll, 1), "of one"));
+    assert_non_null(strstr(take(fixture, &poll, 1), "of one"));
 }
 
 static void each_namespace_has_its_metrics(void **state)
 {
-    struct family *family = *state;
-    make_queues(family);
-    (void)call(family, 1, "AmazonSQS.SendMessage",
+    struct fixture *fixture = *state;
+    make_queues(fixture);
+    (void)call(fixture, 1, "AmazonSQS.SendMessage",
                "{\"QueueUrl\":\"http://h/111111111111/q\",\"MessageBody\":\"of one\"}");
     struct buffer text;
     buffer_init(&text);
-    api_metrics_write(family->apis, MEMBERS, &family->arena, &text);
+    front_metrics_write(fixture->front, &fixture->arena, &text);
     buffer_append_u8(&text, '\0');
     const char *metrics = (const char *)text.data_owned;
     assert_non_null(strstr(metrics, "\ntally_messages{namespace=\"000000000000\"} 0\n"
@@ -167,5 +168,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_waiting_receive_is_answered_by_its_own_namespace, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_namespace_has_its_metrics, set_up, tear_down),
     };
-    return cmocka_run_group_tests_name("a family of namespaces", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("a front of namespaces", tests, NULL, NULL);
 }
