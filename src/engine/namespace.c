@@ -533,8 +533,8 @@ enum error namespace_take_over(struct namespace *ns, uint64_t now_ms, const uint
     enum error error = namespace_flush(ns, failure);
     if (error == ERROR_DISK_FULL)
         error = explain_full(ns, failure);
-    if (error == OK && ns->options.has_flusher)
-        ns->flusher = flusher_create(ns->log, ns->options.wake, ns->options.wake_context);
+    if (error == OK && ns->options.flushers != NULL)
+        ns->flusher = flusher_create(ns->options.flushers, ns->log, ns->options.wake, ns->options.wake_context);
     return error;
 }
 

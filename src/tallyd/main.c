@@ -3,6 +3,7 @@
  * Exit status: 0 after a clean stop; 1 if it could not start or its log failed; 2 if it was told something wrong. */
 #include "base/assert.h"
 #include "base/kept.h"
+#include "log/flusher.h"
 #include "server/server.h"
 #include "tallyd/config.h"
 #include "tallyd/credentials_file.h"
@@ -40,6 +41,7 @@ struct daemon {
     uv_signal_t signals[3];
     struct clock clock;
     struct front *front; /* NULL: it does not serve yet */
+    struct flushers *flushers;
     struct server *server;
     struct relays *relays;
     bool is_asked_to_stop;
@@ -385,9 +387,11 @@ static void make_server(struct daemon *daemon)
     daemon->relays = relays_create(&daemon->descriptors, complain, daemon);
     front_options_fill(daemon, &front_options);
     daemon->front = front_create(&front_options);
+    daemon->flushers = flushers_create();
     daemon->server = server_create(&daemon->loop, &server_options, daemon->front, &daemon->clock);
     daemon->namespaces = (struct namespaces){.config = &daemon->config,
                                              .front = daemon->front,
+                                             .flushers = daemon->flushers,
                                              .server = daemon->server,
                                              .clock = &daemon->clock,
                                              .output = daemon->output};
@@ -405,6 +409,7 @@ static enum error run(struct daemon *daemon, struct failure *failure)
         error = serve(daemon, failure);
         namespaces_close(&daemon->namespaces);
     }
+    flushers_destroy(daemon->flushers);
     server_destroy(daemon->server); /* behind the logs, whose threads wake it up to the end */
     front_destroy(daemon->front);
     daemon->front = NULL;

@@ -129,7 +129,7 @@ static enum error recover_one(const struct namespaces *namespaces, struct opened
         .disk_min_free = config_number(config, CONFIG_DISK_MIN_FREE),
         .in_flight_max = (uint32_t)config_number(config, CONFIG_IN_FLIGHT_MAX),
         .backlog = server_backlog(namespaces->server),
-        .has_flusher = true,
+        .flushers = namespaces->flushers,
         .wake = server_wake,
         .wake_context = namespaces->server,
         .progress = on_progress,

@@ -27,6 +27,7 @@ struct opened_namespace {
 struct namespaces {
     const struct config *config;
     struct front *front;
+    struct flushers *flushers; /* of all of them */
     struct server *server; /* serves them, and is woken by their logs */
     struct clock *clock;
     struct message_log *output; /* hears how far a long recovery is */
