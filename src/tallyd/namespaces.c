@@ -148,18 +148,46 @@ static enum error take_over_one(struct opened_namespace *opened, const struct cl
     return namespace_take_over(opened->ns, clock_now_ms(clock), key, failure);
 }
 
+/* --- opening ------------------------------------------------------------------------------------------------------ */
+
+struct opening {
+    const struct namespaces *namespaces;
+    struct opened_namespace **opened_owned;
+    size_t count;
+    enum error error; /* of their recovery */
+    struct failure failure;
+};
+
+struct opening *opening_create(const struct namespaces *namespaces, const struct bytes *names, size_t count)
+{
+    ASSERT(count >= 1);
+    struct opening *opening = memory_allocate_zeroed(sizeof(*opening));
+    opening->namespaces = namespaces;
+    opening->opened_owned = memory_allocate(count * sizeof(struct opened_namespace *));
+    opening->count = count;
+    for (size_t i = 0; i < count; i++) {
+        opening->opened_owned[i] = memory_allocate_zeroed(sizeof(struct opened_namespace));
+        name_folder(opening->opened_owned[i], namespaces->config, names[i]);
+    }
+    return opening;
+}
+
+void opening_recover(struct opening *opening)
+{
+    for (size_t i = 0; i < opening->count && opening->error == OK; i++)
+        opening->error = recover_one(opening->namespaces, opening->opened_owned[i], &opening->failure);
+}
+
 /* All are recovered before the first is taken over: leases get their grace from then on, and it must not run out, nor
  * the clock jump, while the others are being read. */
-static enum error open_all(const struct namespaces *namespaces, struct opened_namespace *const *opened, size_t count,
-                           struct failure *failure)
+static enum error take_over_all(const struct opening *opening, struct failure *failure)
 {
+    struct clock *clock = opening->namespaces->clock;
     enum error error = OK;
-    for (size_t i = 0; i < count && error == OK; i++)
-        error = recover_one(namespaces, opened[i], failure);
-    for (size_t i = 0; i < count && error == OK; i++)
-        clock_raise(namespaces->clock, namespace_time(opened[i]->ns));
-    for (size_t i = 0; i < count && error == OK; i++)
-        error = take_over_one(opened[i], namespaces->clock, failure);
+    for (size_t i = 0; i < opening->count; i++)
+        clock_raise(clock, namespace_time(opening->opened_owned[i]->ns));
+    for (size_t i = 0; i < opening->count && error == OK; i++)
+        error = take_over_one(opening->opened_owned[i], clock, failure);
     return error;
 }
 
@@ -175,23 +203,44 @@ static void close_one(struct opened_namespace *opened)
     free(opened);
 }
 
+static void opening_destroy(struct opening *opening)
+{
+    free(opening->opened_owned);
+    free(opening);
+}
+
+void opening_abandon(struct opening *opening)
+{
+    for (size_t i = 0; i < opening->count; i++)
+        close_one(opening->opened_owned[i]);
+    opening_destroy(opening);
+}
+
+enum error opening_finish(struct opening *opening, struct failure *failure)
+{
+    enum error error = opening->error;
+    if (error != OK)
+        *failure = opening->failure;
+    else
+        error = take_over_all(opening, failure);
+    if (error != OK) {
+        opening_abandon(opening);
+        return error;
+    }
+    for (size_t i = 0; i < opening->count; i++)
+        server_serve(opening->namespaces->server, &opening->opened_owned[i]->served, opening->opened_owned[i]->ns);
+    opening_destroy(opening);
+    return OK;
+}
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
 enum error namespaces_open(const struct namespaces *namespaces, const struct bytes *names, size_t count,
                            struct failure *failure)
 {
-    ASSERT(count >= 1);
-    struct opened_namespace **opened = memory_allocate(count * sizeof(struct opened_namespace *));
-    for (size_t i = 0; i < count; i++) {
-        opened[i] = memory_allocate_zeroed(sizeof(*opened[i]));
-        name_folder(opened[i], namespaces->config, names[i]);
-    }
-    const enum error error = open_all(namespaces, opened, count, failure);
-    for (size_t i = 0; i < count; i++)
-        if (error == OK)
-            server_serve(namespaces->server, &opened[i]->served, opened[i]->ns);
-        else
-            close_one(opened[i]);
-    free(opened);
-    return error;
+    struct opening *opening = opening_create(namespaces, names, count);
+    opening_recover(opening);
+    return opening_finish(opening, failure);
 }
 
 void namespaces_close(const struct namespaces *namespaces)

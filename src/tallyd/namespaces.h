@@ -10,9 +10,10 @@
 #include "tallyd/config.h"
 #include "tallyd/message_log.h"
 
-#define NAMESPACES_MAX 64u /* each has a thread and segments of its own */
+#define NAMESPACES_MAX 4096u /* each has segments and an index of its own */
 
 struct crew;
+struct opening;
 
 struct opened_namespace {
     struct served served; /* finds the rest of it, in the front */
@@ -28,7 +29,7 @@ struct namespaces {
     const struct config *config;
     struct front *front;
     struct flushers *flushers; /* of all of them */
-    struct server *server; /* serves them, and is woken by their logs */
+    struct server *server;     /* serves them, and is woken by their logs */
     struct clock *clock;
     struct message_log *output; /* hears how far a long recovery is */
 };
@@ -43,6 +44,13 @@ enum error namespaces_check_sizes(const struct config *config, struct failure *f
  * namespace_take_over(), and ERROR_INVALID_PARAMETER_VALUE for a folder whose segments are too small. */
 enum error namespaces_open(const struct namespaces *namespaces, const struct bytes *names, size_t count,
                            struct failure *failure);
+
+/* The same in two steps, the first of which may be done on any thread: that recovers them, and takes as long as there
+ * is to read. Each opening ends with one of the last two. */
+struct opening *opening_create(const struct namespaces *namespaces, const struct bytes *names, size_t count);
+void opening_recover(struct opening *opening);
+enum error opening_finish(struct opening *opening, struct failure *failure);
+void opening_abandon(struct opening *opening);
 
 /* Makes everything durable and frees, of all that are served. The server must not run any more, but still be there. */
 void namespaces_close(const struct namespaces *namespaces);
