@@ -44,7 +44,7 @@ enum reply_length {
     REPLY_EMPTY, /* it has no fields: SQS answers with an empty body */
     REPLY_SHORT, /* a few fields, or a few for each entry of the request */
     /* as much as is kept of what it asks for; or it goes on in portions and keeps its request meanwhile
-     * (pool_wait.h) */
+     * (wait.h) */
     REPLY_LONG,
 };
 

@@ -4,9 +4,9 @@
 #include "api/disk_limit.h"
 #include "api/firings.h"
 #include "api/growth.h"
-#include "api/pool_wait.h"
 #include "api/reply.h"
 #include "api/state.h"
+#include "api/wait.h"
 #include "base/memory.h"
 #include "engine/calendar.h"
 #include "engine/grant.h"
@@ -21,20 +21,15 @@ void api_init(struct api *api, struct front *front, struct namespace *ns)
         .ns = ns,
         .call_counts_owned = memory_allocate_zeroed(action_count * 2 * sizeof(*api->call_counts_owned)),
     };
-    pool_init(&api->waiters, sizeof(struct waiter));
-    heap_init(&api->waiter_deadlines, &api->waiters, offsetof(struct waiter, deadline_index),
-              offsetof(struct waiter, number));
-    pool_wait_init(api);
+    wait_init(api);
     front_add(front, api);
 }
 
 void api_deinit(struct api *api)
 {
-    ASSERT(api->waiters.used == 0);
     front_remove(api->front, api);
-    pool_wait_deinit(api);
-    heap_deinit(&api->waiter_deadlines);
-    pool_deinit(&api->waiters);
+    wait_pool_deinit(api);
+    wait_deinit(api);
     free(api->call_counts_owned);
     free(api->deleted_owned);
 }
@@ -42,12 +37,6 @@ void api_deinit(struct api *api)
 struct namespace *api_namespace(const struct api *api)
 {
     return api->ns;
-}
-
-void api_renew(struct api *api)
-{
-    wait_renew(api);
-    pool_wait_renew(api);
 }
 
 /* --- replies ------------------------------------------------------------------------------------------------------ */
@@ -113,14 +102,12 @@ void api_run(struct api *api, struct call *call, enum error error)
     if (!call->is_waiting)
         api_finish(api, exchange);
     if (!front_must_wait(api->front) && !is_spent)
-        wait_serve(api, call->now_ms);
+        wait_receive_serve(api, call->now_ms);
 }
 
 void api_abandon(struct exchange *exchange)
 {
-    if (exchange->state == EXCHANGE_WAITING && exchange->waits_for_pool)
-        pool_wait_abandon(exchange->api, exchange);
-    else if (exchange->state == EXCHANGE_WAITING)
+    if (exchange->state == EXCHANGE_WAITING)
         wait_abandon(exchange->api, exchange);
     else
         list_remove(&exchange->api_link);
@@ -129,14 +116,13 @@ void api_abandon(struct exchange *exchange)
 void api_release_waiting(struct api *api)
 {
     wait_release_all(api);
-    pool_wait_release_all(api);
 }
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
 
 bool api_has_news(const struct api *api)
 {
-    return (core_has_ready_queue(namespace_core(api->ns)) && api->waiters.used > 0) || pool_wait_has_news(api);
+    return (core_has_ready_queue(namespace_core(api->ns)) && api->receives_waiting > 0) || wait_pool_has_news(api);
 }
 
 bool api_waits_for_memory(struct api *api, uint64_t now_ms)
@@ -147,23 +133,15 @@ bool api_waits_for_memory(struct api *api, uint64_t now_ms)
     return api_has_news(api);
 }
 
-/* When somebody who waits has waited long enough. */
-static uint64_t deadline_ms(const struct api *api)
-{
-    uint64_t waiter_ms = heap_top_key(&api->waiter_deadlines);
-    uint64_t feed_ms = pool_wait_deadline_ms(api);
-    return feed_ms < waiter_ms ? feed_ms : waiter_ms;
-}
-
 uint64_t api_due_ms(const struct api *api)
 {
     const struct core *core = namespace_core(api->ns);
     if (disk_limit_is_spent(api))
-        return deadline_ms(api); /* all else waits for room, and is looked at when there is some */
-    if (pool_wait_has_portions(api) || (api_has_news(api) && !front_must_wait(api->front)))
+        return wait_deadline_ms(api); /* all else waits for room, and is looked at when there is some */
+    if (wait_pool_has_portions(api) || (api_has_news(api) && !front_must_wait(api->front)))
         return 0;
     uint64_t core_ms = core_due_ms(core);
-    uint64_t waiter_ms = deadline_ms(api);
+    uint64_t waiter_ms = wait_deadline_ms(api);
     return core_ms < waiter_ms ? core_ms : waiter_ms;
 }
 
@@ -174,16 +152,14 @@ void api_tick(struct api *api, uint64_t now_ms)
     if (!is_spent) {
         decide_due(core);
         firings_do_due(api, core);
-        wait_serve(api, now_ms);
+        wait_receive_serve(api, now_ms);
+        wait_pool_serve(api, now_ms);
     }
     wait_expire(api, now_ms);
-    if (!is_spent)
-        pool_wait_serve(api, now_ms);
-    pool_wait_expire(api, now_ms);
 }
 
 bool api_is_settling(const struct api *api)
 {
     /* Whoever waits for a feed is told once in a turn of what all requests of that turn did. */
-    return core_is_settling(namespace_core(api->ns)) || pool_wait_has_news(api);
+    return core_is_settling(namespace_core(api->ns)) || wait_pool_has_news(api);
 }

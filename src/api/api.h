@@ -18,13 +18,14 @@ struct api {
     struct front *front; /* borrowed, as is the namespace */
     struct namespace *ns;
     struct firings firings;
-    struct pool waiters;
-    struct heap waiter_deadlines;
-    uint64_t waiter_number;      /* of the next, also of those of pools */
-    struct pool pool_waiters;    /* who waits for something of a pool (pool_wait.h) */
-    struct heap feed_deadlines;  /* FeedTickets among them */
+    struct pool waiters;       /* who waits (wait.h) */
+    struct heap deadlines;     /* of those that have one */
+    uint64_t waiter_number;    /* of the newest */
+    uint32_t receives_waiting; /* how many of them are receives, FeedTickets, and what goes on in portions */
+    uint32_t feeds_waiting;
+    uint32_t portions_waiting;
     struct list woken_desks;     /* pools whose feed has grown and somebody waits */
-    struct list in_portions;     /* CountTickets and ProposeMatches among them, in turn */
+    struct list in_portions;     /* CountTickets and ProposeMatches, in turn */
     uint64_t *call_counts_owned; /* by action: [2 * i] good, [2 * i + 1] failed */
     uint64_t damaged_count;      /* contents that could not be read back */
     uint64_t stale_count;        /* receipt handles that were not the newest of their message */

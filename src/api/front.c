@@ -3,6 +3,7 @@
 #include "api/access.h"
 #include "api/reply.h"
 #include "api/state.h"
+#include "api/wait.h"
 #include "base/memory.h"
 #include "engine/calendar.h"
 #include <stdlib.h>
@@ -102,7 +103,7 @@ void front_set_credentials(struct front *front, const struct credentials *creden
 {
     front->credentials = credentials;
     for (size_t i = 0; i < front->served_count; i++)
-        api_renew(front->served_owned[i]);
+        wait_renew(front->served_owned[i]);
 }
 
 bool front_has_credentials(const struct front *front)
@@ -114,7 +115,7 @@ void front_set_inner_credentials(struct front *front, const struct credentials *
 {
     front->inner_credentials = credentials;
     for (size_t i = 0; i < front->served_count; i++)
-        api_renew(front->served_owned[i]);
+        wait_renew(front->served_owned[i]);
 }
 
 void front_set_budgets(struct front *front, struct reply_budget *replies, struct wait_budget *waits)

@@ -101,9 +101,9 @@ static void read_values(const struct api *api, uint64_t values[METRIC_COUNT])
     values[METRIC_PUBLISHERS] = now.publishers;
     values[METRIC_PUBLISHED_ROWS] = now.published_rows;
     values[METRIC_REUSED_IDS] = now.reused_ids;
-    values[METRIC_WAITING] = api->waiters.used;
+    values[METRIC_WAITING] = api->receives_waiting;
     values[METRIC_POOLS] = ticket_pool_count(core);
-    values[METRIC_FEEDS] = api->feed_deadlines.count;
+    values[METRIC_FEEDS] = api->feeds_waiting;
     values[METRIC_SENT] = now.sent;
     values[METRIC_DELIVERED] = now.delivered;
     values[METRIC_DURABLE] = namespace_durable(api->ns);

@@ -37,9 +37,6 @@ void api_finish(struct api *api, struct exchange *exchange);
  * found so far. */
 void api_run(struct api *api, struct call *call, enum error error);
 
-/* The front has other credentials: who waits and would be refused now is refused. */
-void api_renew(struct api *api);
-
 /* Adds a namespace to those that are served; takes it out. */
 void front_add(struct front *front, struct api *api);
 void front_remove(struct front *front, struct api *api);
@@ -62,43 +59,5 @@ static inline bool front_must_wait(const struct front *front)
  * (decode.c). call->action is NULL where the error came before it was known. Errors: ERROR_NOT_FOUND (a Query request
  * without an action, not described), ERROR_UNKNOWN_OPERATION, ERROR_SERIALIZATION. */
 enum error decode_request(struct call *call);
-
-/* --- waiting receives (wait.c) ------------------------------------------------------------------------------------ */
-
-/* A receive that found nothing and waits. */
-struct waiter {
-    uint64_t number;
-    struct exchange *exchange;
-    struct queue *queue;         /* NULL: it is being deleted */
-    struct list_link queue_link; /* among the waiters of its queue, in order of arrival */
-    uint32_t deadline_index;
-    struct receive_command command; /* what it has of the request stands in `kept_owned` */
-    uint8_t *kept_owned;            /* NULL: it has nothing */
-    size_t kept_size;
-};
-
-/* May a receive wait that would keep what this command has of its request? Then it waits until `deadline_ms`, and the
- * rest of its request is gone with this call. */
-bool wait_has_room(const struct call *call, const struct receive_command *command);
-void wait_begin(struct call *call, struct queue *queue, const struct receive_command *command, uint64_t deadline_ms);
-void wait_abandon(struct api *api, struct exchange *exchange);
-
-/* Answers waiting receives of queues that became deliverable; a bounded amount (more is due when the core has ready
- * queues left). */
-void wait_serve(struct api *api, uint64_t now_ms);
-
-/* Answers those whose time is over, with no messages. */
-void wait_expire(struct api *api, uint64_t now_ms);
-void wait_release_all(struct api *api);
-
-/* Ends at once those that would be refused now, with that refusal: of all queues, since the credentials are others; of
- * one queue, since its policy is another. O(those that wait). */
-void wait_renew(struct api *api);
-void wait_check_again(struct api *api, struct queue *queue);
-
-/* Takes the waiting receives off a queue that is about to go, NULL if there are none; and when it has gone, answers
- * them with ERROR_QUEUE_DOES_NOT_EXIST. */
-struct list *wait_take_all(struct queue *queue);
-void wait_queue_deleted(struct api *api, struct list *waiters);
 
 #endif

@@ -1,4 +1,4 @@
-/* When the open frame of a site goes to the log: at once, or when it has gathered more requests. Knows how long a flush
+/* When the open frame of a namespace goes to the log: at once, or when it has gathered more requests. Knows how long a flush
  * takes and how many clients wait in turn, and no clock: every time is given to it, in nanoseconds, and never goes
  * back.
  *
