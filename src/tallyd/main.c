@@ -295,7 +295,7 @@ static void on_arrival(void *context)
         replace_credentials(daemon);
     else
         keep_credentials(daemon, &failure);
-    if (daemon->wants_reload)
+    if (daemon->wants_reload && !daemon->is_asked_to_stop)
         reload_credentials(daemon);
 }
 

@@ -161,12 +161,49 @@ static void each_namespace_has_its_metrics(void **state)
     buffer_deinit(&text);
 }
 
+/* Namespaces come and go while others are served. */
+static void a_namespace_that_comes_is_found_and_one_that_has_gone_is_not(void **state)
+{
+    struct fixture *fixture = *state;
+    make_queues(fixture);
+    const char *send = "{\"QueueUrl\":\"http://h/111111111111/q\",\"MessageBody\":\"of one\"}";
+    (void)call(fixture, 1, "AmazonSQS.SendMessage", send);
+    api_deinit(&fixture->apis[1]);
+    assert_int_equal(front_count(fixture->front), 1);
+    assert_null(front_find(fixture->front, BYTES("111111111111")));
+    assert_non_null(strstr(call(fixture, 0, "AmazonSQS.SendMessage", send), "QueueDoesNotExist"));
+    api_init(&fixture->apis[1], fixture->front, fixture->namespaces[1]);
+    /* The first goes: the one behind it takes its place, and what names no namespace. */
+    api_deinit(&fixture->apis[0]);
+    assert_ptr_equal(front_at(fixture->front, 0), &fixture->apis[1]);
+    assert_ptr_equal(front_find(fixture->front, BYTES("111111111111")), &fixture->apis[1]);
+    assert_non_null(strstr(call(fixture, 1, "AmazonSQS.ReceiveMessage", "{\"QueueUrl\":\"q\"}"), "of one"));
+    api_init(&fixture->apis[0], fixture->front, fixture->namespaces[0]);
+    assert_ptr_equal(front_find(fixture->front, BYTES("000000000000")), &fixture->apis[0]);
+}
+
+/* Nobody knows which namespace it is about, so it waits for none. */
+static void a_request_that_asks_for_nothing_known_has_no_namespace(void **state)
+{
+    struct fixture *fixture = *state;
+    struct exchange exchange;
+    submit(fixture, &exchange, "AmazonSQS.Sing", "{}");
+    assert_int_equal(exchange.state, EXCHANGE_FINISHED);
+    assert_null(exchange.api);
+    assert_int_equal(exchange.hold_sequence, 0);
+    assert_ptr_equal(front_take_finished(fixture->front), &exchange);
+    exchange_deinit(&exchange);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_request_goes_to_the_namespace_of_its_queue, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_waiting_receive_is_answered_by_its_own_namespace, set_up, tear_down),
         cmocka_unit_test_setup_teardown(each_namespace_has_its_metrics, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_namespace_that_comes_is_found_and_one_that_has_gone_is_not, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_request_that_asks_for_nothing_known_has_no_namespace, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("a front of namespaces", tests, NULL, NULL);
 }
