@@ -12,8 +12,8 @@
 #include "base/pool.h"
 #include "engine/namespace.h"
 
-/* A namespace that the front serves. Whoever serves it embeds this where the rest is that he knows of it, and so finds
- * that by exchange->api. The members are private to src/api. */
+/* A namespace that the front serves. Whoever serves it embeds this, beside what else there is to know of it, and so
+ * finds that by exchange->api. The members are private to src/api. */
 struct api {
     struct front *front; /* borrowed, as is the namespace */
     struct namespace *ns;

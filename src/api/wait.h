@@ -1,7 +1,9 @@
 /* Who waits: receives for a message, FeedTickets for the next event of a pool, CountTickets and ProposeMatches for their
- * next portion. One kind of waiting: each has a waiter, most have a deadline, all are counted, abandoned, renewed and
- * released alike (wait.c). What sets them apart is a struct wait_kind:
- * wait_receive.c has that of receives, wait_pool.c has those of pools. Private to src/api. */
+ * next portion. Private to src/api.
+ *
+ * There is one kind of waiting: each has a waiter, most have a deadline, all are counted, abandoned, renewed and released
+ * alike (wait.c). What sets them apart is a struct wait_kind: wait_receive.c has that of receives, wait_pool.c has those
+ * of pools. */
 #ifndef TALLY_API_WAIT_H
 #define TALLY_API_WAIT_H
 
@@ -51,8 +53,8 @@ struct waiter {
     const struct wait_kind *kind;
     struct exchange *exchange;
     uint64_t number;
-    struct list_link
-        link; /* among those of its queue or its pool's desk, in order of arrival, or in api->in_portions */
+    /* Among those of its queue or its pool's desk, in order of arrival, or in api->in_portions. */
+    struct list_link link;
     uint32_t slot;
     uint32_t deadline_index;
     size_t kept_size; /* beside WAIT_SIZE: what the budget of waits holds for it */

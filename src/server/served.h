@@ -10,7 +10,7 @@
 #include "server/gather.h"
 #include "server/hold.h"
 
-/* Whoever opens namespaces embeds this where the rest is that he knows of one. */
+/* Whoever opens namespaces embeds this, beside what else there is to know of one. */
 struct served {
     struct api api;       /* finds the rest of it, by exchange->api */
     struct namespace *ns; /* borrowed, as are the next two */
