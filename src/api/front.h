@@ -64,14 +64,14 @@ void front_set_budgets(struct front *front, struct reply_budget *replies, struct
  * Action is the first field, as SDKs write it; otherwise it is not told, and the answer is no. */
 bool front_reply_is_short(const struct front *front, const struct request *request);
 
-/* Takes a whole request. At least one namespace is served. It comes back through front_take_finished(), at once or,
- * for a long poll, later. Then exchange->api is the namespace that has answered it, or NULL: it was refused before anybody
+/* Takes a whole request. At least one namespace is served. It comes back through front_take_finished(), at once or, for
+ * a long poll, later. Then exchange->api is the namespace that has answered it, or NULL: it was refused before anybody
  * knew what it is about, and there is nothing to wait for. `now_ms` is log time (clock.h of the server): it never goes
  * back. */
 void front_submit(struct front *front, struct exchange *exchange, uint64_t now_ms);
 
-/* Finishes an exchange with an error that the server found before anybody could see the request (too large, no HTTP). It
- * comes back as one that front_submit() refuses. */
+/* Finishes an exchange with an error that the server found before anybody could see the request (too large, no HTTP).
+ * It comes back as one that front_submit() refuses. */
 void front_refuse(struct front *front, struct exchange *exchange, enum error error, const char *text);
 
 /* The next finished exchange, or NULL. */

@@ -1,9 +1,9 @@
-/* Who waits: receives for a message, FeedTickets for the next event of a pool, CountTickets and ProposeMatches for their
- * next portion. Private to src/api.
+/* Who waits: receives for a message, FeedTickets for the next event of a pool, CountTickets and ProposeMatches for
+ * their next portion. Private to src/api.
  *
- * There is one kind of waiting: each has a waiter, most have a deadline, all are counted, abandoned, renewed and released
- * alike (wait.c). What sets them apart is a struct wait_kind: wait_receive.c has that of receives, wait_pool.c has those
- * of pools. */
+ * There is one kind of waiting: each has a waiter, most have a deadline, all are counted, abandoned, renewed and
+ * released alike (wait.c). What sets them apart is a struct wait_kind: wait_receive.c has that of receives, wait_pool.c
+ * has those of pools. */
 #ifndef TALLY_API_WAIT_H
 #define TALLY_API_WAIT_H
 

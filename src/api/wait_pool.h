@@ -1,5 +1,5 @@
-/* What waits for something of a pool (wait.h): FeedTickets for its next event, CountTickets and ProposeMatches for their
- * next portion. Private to src/api. */
+/* What waits for something of a pool (wait.h): FeedTickets for its next event, CountTickets and ProposeMatches for
+ * their next portion. Private to src/api. */
 #ifndef TALLY_API_WAIT_POOL_H
 #define TALLY_API_WAIT_POOL_H
 

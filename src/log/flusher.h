@@ -4,8 +4,8 @@
  * is always one thread. Another is started where a frame would have to wait for one, up to FLUSHER_THREADS_MAX, and
  * ends when it has had nothing to do for a while.
  *
- * At most one frame of a log is with a thread at a time; the loop hands over the next one when the last is durable. That
- * is group commit: the more requests arrive during a flush, the more the next frame carries. */
+ * At most one frame of a log is with a thread at a time; the loop hands over the next one when the last is durable.
+ * That is group commit: the more requests arrive during a flush, the more the next frame carries. */
 #ifndef TALLY_LOG_FLUSHER_H
 #define TALLY_LOG_FLUSHER_H
 
