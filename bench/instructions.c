@@ -40,7 +40,8 @@ struct slot {
 struct driver {
     struct disk *disk;
     struct namespace *ns;
-    struct api *api;
+    struct front *front;
+    struct api api;
     struct credentials *credentials_owned;
     struct signer signer;
     struct request_ids ids;
@@ -270,8 +271,15 @@ static void slot_submit(struct driver *driver, struct slot *slot)
     http_request(&slot->http, data, &slot->exchange.request);
     slot->exchange.request.wall_s = (int64_t)(NOW_MS / 1000);
     request_ids_next(&driver->ids, slot->exchange.request_id);
-    api_submit(driver->api, &slot->exchange, driver->now_ms);
+    front_submit(driver->front, &slot->exchange, driver->now_ms);
     http_reset(&slot->http);
+}
+
+static void flush(struct driver *driver)
+{
+    struct failure failure;
+    if (namespace_flush(driver->ns, &failure) != OK)
+        fatal("%s", failure.text);
 }
 
 static void slot_write_head(struct slot *slot)
@@ -295,13 +303,13 @@ static void round_run(struct driver *driver)
     unsigned finished = 0;
     for (unsigned at = 0; at < SLOTS; at++)
         slot_submit(driver, &driver->slots[at]);
-    if (api_is_settling(driver->api))
-        api_tick(driver->api, driver->now_ms);
-    while (api_take_finished(driver->api) != NULL)
+    if (api_is_settling(&driver->api))
+        api_tick(&driver->api, driver->now_ms);
+    while (front_take_finished(driver->front) != NULL)
         finished++;
     if (finished != SLOTS)
         fatal("of %d requests %u are finished", SLOTS, finished);
-    api_flush(driver->api);
+    flush(driver);
     for (unsigned at = 0; at < SLOTS; at++)
         slot_write_head(&driver->slots[at]);
 }
@@ -347,7 +355,7 @@ static void handles_take(struct driver *driver, struct view body)
 
 static void action_run(struct driver *driver, const struct action *action)
 {
-    api_set_credentials(driver->api, action->is_signed ? driver->credentials_owned : NULL);
+    front_set_credentials(driver->front, action->is_signed ? driver->credentials_owned : NULL);
     for (unsigned round = 0; round < ROUNDS_BEFORE + action->rounds; round++) {
         for (unsigned at = 0; at < SLOTS; at++) {
             driver->body.size = driver->slots[at].request.size = 0;
@@ -374,9 +382,9 @@ static void call(struct driver *driver, const char *target, const char *body)
     body_append(driver, body);
     request_finish(driver, &slot->request, target);
     slot_submit(driver, slot);
-    while (api_take_finished(driver->api) != NULL)
+    while (front_take_finished(driver->front) != NULL)
         ;
-    api_flush(driver->api);
+    flush(driver);
     slot_check(slot, &(struct action){.name = target, .mark = ""});
 }
 
@@ -398,7 +406,7 @@ static void driver_prepare(struct driver *driver)
 
 static void driver_open(struct driver *driver, const char *folder)
 {
-    static const struct api_options API_OPTIONS = {.region = "us-east-1"};
+    static const struct front_options API_OPTIONS = {.region = "us-east-1"};
     static const uint8_t KEY[CORE_KEY_SIZE] = {1};
     static const uint64_t SEED[2] = {1, 2};
     const struct namespace_options options = {
@@ -407,7 +415,8 @@ static void driver_open(struct driver *driver, const char *folder)
     driver->disk = disk_posix_create(folder);
     if (namespace_open(driver->disk, &options, NOW_MS, KEY, &driver->ns, &failure) != OK)
         fatal("%s: %s", folder, failure.text);
-    driver->api = api_create(driver->ns, &API_OPTIONS);
+    driver->front = front_create(&API_OPTIONS);
+    api_init(&driver->api, driver->front, driver->ns);
     if (credentials_parse(BYTES(SIGNER_ACCESS_KEY " " SIGNER_SECRET " 000000000000 read,write,admin"),
                           &driver->credentials_owned, &failure) != OK)
         fatal("%s", failure.text);
@@ -426,7 +435,8 @@ static void driver_open(struct driver *driver, const char *folder)
 
 static void driver_close(struct driver *driver)
 {
-    api_destroy(driver->api);
+    api_deinit(&driver->api);
+    front_destroy(driver->front);
     namespace_close(driver->ns);
     disk_posix_destroy(driver->disk);
     credentials_destroy(driver->credentials_owned);

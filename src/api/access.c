@@ -8,8 +8,8 @@
 
 enum error access_identify(struct call *call)
 {
-    const struct api *api = call->api;
-    if (api->credentials == NULL)
+    const struct front *front = call->front;
+    if (front->credentials == NULL)
         return OK;
     const struct request *request = &call->exchange->request;
     struct signed_request bytes_signed = {
@@ -19,26 +19,32 @@ enum error access_identify(struct call *call)
         .head = request->head,
         .body = request->body,
     };
-    enum error error =
-        sigv4_verify(api->sigv4_owned, api->credentials, &bytes_signed, request->wall_s, &call->caller, call->failure);
-    if (error == ERROR_UNKNOWN_ACCESS_KEY && api->inner_credentials != NULL)
-        error = sigv4_verify(api->sigv4_owned, api->inner_credentials, &bytes_signed, request->wall_s, &call->caller,
-                             call->failure);
+    enum error error = sigv4_verify(front->sigv4_owned, front->credentials, &bytes_signed, request->wall_s,
+                                    &call->caller, call->failure);
+    if (error == ERROR_UNKNOWN_ACCESS_KEY && front->inner_credentials != NULL)
+        error = sigv4_verify(front->sigv4_owned, front->inner_credentials, &bytes_signed, request->wall_s,
+                             &call->caller, call->failure);
     return error;
 }
 
-enum error access_renew(const struct api *api, struct exchange *exchange, struct failure *failure)
+/* The credential of that one's key and secret among the server's own, or NULL. */
+static const struct credential *find_inner(const struct front *front, const struct credential *then)
+{
+    if (then == NULL || front->inner_credentials == NULL)
+        return NULL;
+    const struct credential *now = credentials_find(front->inner_credentials, then->access_key);
+    return now != NULL && bytes_equal(now->secret, then->secret) ? now : NULL;
+}
+
+enum error access_renew(const struct front *front, struct exchange *exchange, struct failure *failure)
 {
     const struct credential *then = exchange->caller;
-    const struct credentials *inner = api->inner_credentials;
-    if (then != NULL && inner != NULL && credentials_find(inner, then->access_key) == then)
-        return OK;
-    exchange->caller = NULL;
-    if (api->credentials == NULL)
+    exchange->caller = find_inner(front, then);
+    if (exchange->caller != NULL || front->credentials == NULL)
         return OK;
     if (then == NULL)
         return failure_set(failure, ERROR_ACCESS_DENIED, NULL);
-    const struct credential *now = credentials_find(api->credentials, then->access_key);
+    const struct credential *now = credentials_find(front->credentials, then->access_key);
     if (now == NULL || (now->token.size > 0 && !bytes_equal(now->token, then->token)))
         return failure_set(failure, ERROR_UNKNOWN_ACCESS_KEY, NULL);
     if (!bytes_equal(now->secret, then->secret))

@@ -17,8 +17,8 @@
 enum error access_identify(struct call *call);
 
 /* `exchange` waits, and was signed when other credentials were in force: may it still, and whose is it now? Sets its
- * caller. `api` is the one that has the credentials. Errors as sigv4_verify() would give them now. */
-enum error access_renew(const struct api *api, struct exchange *exchange, struct failure *failure);
+ * caller. Errors as sigv4_verify() would give them now. */
+enum error access_renew(const struct front *front, struct exchange *exchange, struct failure *failure);
 
 /* May the caller do this at all? ERROR_ACCESS_DENIED. */
 enum error access_check_action(struct call *call);

@@ -13,7 +13,8 @@
 #include "core/decide.h"
 
 struct call {
-    struct api *api;
+    struct front *front;
+    struct api *api; /* of its namespace; NULL until that is known, as are the next two */
     struct exchange *exchange;
     struct namespace *ns;
     struct core *core; /* with a frame open */
@@ -43,7 +44,7 @@ enum reply_length {
     REPLY_EMPTY, /* it has no fields: SQS answers with an empty body */
     REPLY_SHORT, /* a few fields, or a few for each entry of the request */
     /* as much as is kept of what it asks for; or it goes on in portions and keeps its request meanwhile
-     * (pool_wait.h) */
+     * (wait.h) */
     REPLY_LONG,
 };
 
@@ -168,7 +169,7 @@ struct call call_go_on(struct api *api, struct exchange *exchange, struct reply_
 
 #define LIST_RESULTS_MAX 1000
 
-const struct api_options *call_options(const struct call *call);
+const struct front_options *call_options(const struct call *call);
 struct digest *call_digest(const struct call *call);
 
 /* A buffer for passing use, overwritten by whoever uses it next. */

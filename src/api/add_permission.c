@@ -2,6 +2,7 @@
  * 5.2. */
 #include "api/state.h"
 #include "api/text.h"
+#include "api/wait.h"
 #include "auth/policy.h"
 
 #define LABEL_SIZE_MAX 80u
@@ -95,7 +96,7 @@ static void set_policy(struct call *call, struct queue *queue, struct bytes poli
     struct queue_settings settings = queue->settings;
     settings.policy = policy;
     decide_set_queue(call->core, queue, &settings);
-    wait_check_again(call->api, queue);
+    wait_receive_check_again(call->api, queue);
 }
 
 enum error action_add_permission(struct call *call)

@@ -24,6 +24,7 @@ struct call call_go_on(struct api *api, struct exchange *exchange, struct reply_
                        uint64_t now_ms)
 {
     return (struct call){
+        .front = api->front,
         .api = api,
         .exchange = exchange,
         .ns = api->ns,
@@ -37,9 +38,9 @@ struct call call_go_on(struct api *api, struct exchange *exchange, struct reply_
     };
 }
 
-const struct api_options *call_options(const struct call *call)
+const struct front_options *call_options(const struct call *call)
 {
-    return &call->api->options;
+    return &call->front->options;
 }
 
 struct digest *call_digest(const struct call *call)
@@ -49,7 +50,7 @@ struct digest *call_digest(const struct call *call)
 
 struct buffer *call_scratch(const struct call *call)
 {
-    return &call->api->scratch;
+    return &call->front->scratch;
 }
 
 enum error call_fail(struct call *call, enum error error, const char *format, ...)
@@ -112,12 +113,11 @@ static struct bytes name_of_url(const struct core *core, struct bytes url)
 /* The namespaces whose queues the caller may name: without credentials all that are served. */
 static struct bytes served_namespaces(const struct call *call)
 {
-    const struct api *api = call->api;
     struct bytes names = core_name(call->core);
     if (call->caller != NULL)
         return call->caller->namespace_name;
-    for (size_t i = 0; i < api->family_count && i < NAMESPACES_SHOWN_MAX; i++) {
-        struct bytes name = core_name(namespace_core(api->family[i]->ns));
+    for (size_t i = 0; i < front_count(call->front) && i < NAMESPACES_SHOWN_MAX; i++) {
+        struct bytes name = core_name(namespace_core(front_at(call->front, i)->ns));
         names = i == 0 ? name : arena_format(call->arena, "%.*s, %.*s", BYTES_FORMAT(names), BYTES_FORMAT(name));
     }
     return names;

@@ -1,5 +1,5 @@
 /* CountTickets: how many tickets wait, or how many of them meet a filter. */
-#include "api/pool_wait.h"
+#include "api/wait.h"
 
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ enum error action_count_tickets(struct call *call)
     struct ticket_count count = {.slot = 1, .filter_owned = facts_create(pool->rules_owned, buffer_bytes(encoded))};
     ASSERT(count.filter_owned != NULL);
     if (!ticket_count_portion(pool, &count)) {
-        pool_wait_count(call, pool, &count);
+        wait_pool_count(call, pool, &count);
         return OK;
     }
     ticket_count_write(call, &count);

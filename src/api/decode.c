@@ -9,10 +9,10 @@
 #define ACTION_NAME_SIZE_MAX 64u
 
 /* The action of that target, or NULL. */
-static const struct action *find_action(const struct api *api, struct bytes target)
+static const struct action *find_action(const struct front *front, struct bytes target)
 {
-    for (struct table_probe probe = table_probe_start(&api->action_by_target, bytes_hash(target));
-         table_probe_next(&api->action_by_target, &probe);)
+    for (struct table_probe probe = table_probe_start(&front->action_by_target, bytes_hash(target));
+         table_probe_next(&front->action_by_target, &probe);)
         if (bytes_equal(target, bytes_from_string(actions[probe.slot - 1].target)))
             return &actions[probe.slot - 1];
     return NULL;
@@ -32,11 +32,11 @@ static enum error refuse_unknown(struct call *call, struct bytes name)
         BYTES_FORMAT(name));
 }
 
-static enum error decode_json(struct call *call, const struct action **action)
+static enum error decode_json(struct call *call)
 {
     const struct request *request = &call->exchange->request;
-    *action = find_action(call->api, request->target);
-    if (*action == NULL)
+    call->action = find_action(call->front, request->target);
+    if (call->action == NULL)
         return refuse_unknown(call, request->target);
     return params_parse(request->body, call->arena, call->failure, &call->params);
 }
@@ -47,7 +47,7 @@ static bool is_of_no_queue(struct bytes name)
     return bytes_equal(name, BYTES("CreateQueue")) || bytes_equal(name, BYTES("ListQueues"));
 }
 
-static enum error decode_query(struct call *call, const struct action **action)
+static enum error decode_query(struct call *call)
 {
     const struct request *request = &call->exchange->request;
     struct form form;
@@ -58,15 +58,15 @@ static enum error decode_query(struct call *call, const struct action **action)
     if (name.ptr == NULL)
         return ERROR_NOT_FOUND;
     if (text_is_word(name, ACTION_NAME_SIZE_MAX))
-        *action = find_action(call->api, arena_format(call->arena, SERVICE "%.*s", BYTES_FORMAT(name)));
+        call->action = find_action(call->front, arena_format(call->arena, SERVICE "%.*s", BYTES_FORMAT(name)));
     bool is_on_queue = !bytes_equal(request->path, BYTES("/"));
-    if (*action == NULL || (is_on_queue && is_of_no_queue(name)))
+    if (call->action == NULL || (is_on_queue && is_of_no_queue(name)))
         return refuse_unknown(call, name);
     struct buffer *text = call_scratch(call);
     buffer_truncate(text, 0);
     query_to_json(&form, name, is_on_queue ? request->path : BYTES(""), call->arena, text);
     bool is_text = params_parse(buffer_bytes(text), call->arena, call->failure, &call->params) == OK;
-    api_trim_scratch(call->api); /* escapes make of a form up to six times its size, and the tree comes on top */
+    front_trim_scratch(call->front); /* escapes make of a form up to six times its size, and the tree comes on top */
     if (!is_text)
         return call_fail(call, ERROR_SERIALIZATION, "A field of the request is not valid UTF-8.");
     return OK;
@@ -84,7 +84,7 @@ static struct bytes first_action(struct bytes form)
     return bytes_make(name, end != NULL ? (size_t)(end - name) : size);
 }
 
-bool api_reply_is_short(const struct api *api, const struct request *request)
+bool front_reply_is_short(const struct front *front, const struct request *request)
 {
     struct bytes target = request->target;
     char text[sizeof(SERVICE) + ACTION_NAME_SIZE_MAX];
@@ -95,16 +95,16 @@ bool api_reply_is_short(const struct api *api, const struct request *request)
         int size = snprintf(text, sizeof(text), SERVICE "%.*s", BYTES_FORMAT(name));
         target = bytes_make(text, (size_t)size);
     }
-    const struct action *action = find_action(api, target);
+    const struct action *action = find_action(front, target);
     return action != NULL && action->reply_length != REPLY_LONG;
 }
 
-enum error decode_request(struct call *call, const struct action **action)
+enum error decode_request(struct call *call)
 {
     struct exchange *exchange = call->exchange;
-    enum error error = exchange->form == WIRE_JSON ? decode_json(call, action) : decode_query(call, action);
-    if (*action != NULL)
-        exchange->action = strchr((*action)->target, '.') + 1;
-    exchange->row = *action;
+    enum error error = exchange->form == WIRE_JSON ? decode_json(call) : decode_query(call);
+    if (call->action != NULL)
+        exchange->action = strchr(call->action->target, '.') + 1;
+    exchange->row = call->action;
     return error;
 }

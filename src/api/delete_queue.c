@@ -1,5 +1,6 @@
 /* DeleteQueue, and what becomes of the receives that wait for the queue. */
 #include "api/state.h"
+#include "api/wait.h"
 
 #include "base/memory.h"
 
@@ -10,7 +11,7 @@
 static void remember_deleted(struct call *call, struct bytes name)
 {
     struct api *api = call->api;
-    if (!api->options.enforce_delete_interval)
+    if (!api->front->options.enforce_delete_interval)
         return;
     if (api->deleted_owned == NULL)
         api->deleted_owned = memory_allocate(DELETED_NAMES_MAX * sizeof(*api->deleted_owned));
@@ -37,9 +38,9 @@ enum error action_delete_queue(struct call *call)
                          "cancel those batches and delete those schedules and pools first.",
                          queue->target_count);
     remember_deleted(call, queue->name_owned);
-    struct list *waiters = wait_take_all(queue);
+    struct list *waiters = wait_receive_take_all(queue);
     error = decide_delete_queue(call->core, queue);
     /* Answered only now, so that these replies wait for the deletion to be durable (invariant R9). */
-    wait_queue_deleted(call->api, waiters);
+    wait_receive_deleted(call->api, waiters);
     return error;
 }

@@ -91,5 +91,4 @@ void exchange_reset(struct exchange *exchange)
         grant_forget(exchange->grant_owned);
     exchange->state = EXCHANGE_NEW;
     exchange->waiter_slot = 0;
-    exchange->waits_for_pool = false;
 }

@@ -71,10 +71,9 @@ struct exchange {
     uint64_t hold_sequence;    /* 0: nothing to wait for */
     struct grant *grant_owned; /* the leases that the reply gives (engine/grant.h), or NULL */
     enum exchange_state state;
-    struct api *api;           /* that has or had it: that of its namespace */
+    struct api *api;           /* that has or had it: that of its namespace; NULL: it was refused before */
     struct list_link api_link; /* in the api: among the waiting or the finished */
     uint32_t waiter_slot;      /* in the api, while EXCHANGE_WAITING */
-    bool waits_for_pool;       /* and it is a slot of those who wait for something of a pool */
 };
 
 void exchange_init(struct exchange *exchange);

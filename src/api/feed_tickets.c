@@ -1,5 +1,5 @@
 /* FeedTickets: what happens to the tickets of a pool, by number, and whose seeds the caller is to look after. */
-#include "api/pool_wait.h"
+#include "api/wait.h"
 
 #define EVENTS_MAX 1000
 #define WAIT_MAX_S 20
@@ -219,6 +219,6 @@ enum error action_feed_tickets(struct call *call)
     uint64_t now_ms = core_now_ms(call->core);
     uint64_t deadline_ms = call->now_ms + (uint64_t)wait_s * 1000;
     feed_note_caller(pool, &command, now_ms, deadline_ms);
-    pool_wait_feed(call, pool, &command, deadline_ms);
+    wait_pool_feed(call, pool, &command, deadline_ms);
     return OK;
 }

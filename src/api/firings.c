@@ -22,14 +22,15 @@ static void note_unreadable(struct api *api, const struct schedule *schedule, ui
         &firings->trouble, ERROR_SERVICE_UNAVAILABLE,
         "schedule '%.*s' is due and waits: its time zone %.*s can't be read from %s. Install the time-zone data "
         "there (package tzdata). This schedule, and others that wait for theirs, are tried again each minute.",
-        BYTES_FORMAT(schedule->name_owned), BYTES_FORMAT(schedule->spec.zone), calendar_folder(api->calendar_owned));
+        BYTES_FORMAT(schedule->name_owned), BYTES_FORMAT(schedule->spec.zone),
+        calendar_folder(api->front->calendar_owned));
 }
 
 static void fire(struct api *api, struct core *core, const struct schedule *schedule, uint64_t after_ms)
 {
     const struct schedule_spec *spec = &schedule->spec;
     uint64_t next_ms;
-    if (calendar_next(api->calendar_owned, spec->cron, spec->zone, after_ms, &next_ms)) {
+    if (calendar_next(api->front->calendar_owned, spec->cron, spec->zone, after_ms, &next_ms)) {
         decide_fire_schedule(core, schedule, next_ms);
         return;
     }
@@ -59,25 +60,26 @@ uint64_t firings_count_waiting(const struct api *api)
     uint64_t count = 0;
     for (uint32_t i = 0; i < schedule_count(core); i++) {
         const struct schedule *schedule = schedule_at(core, i);
-        count += schedule->put_off_to_ms != 0 && !calendar_knows(api->calendar_owned, schedule->spec.zone);
+        count += schedule->put_off_to_ms != 0 && !calendar_knows(api->front->calendar_owned, schedule->spec.zone);
     }
     return count;
 }
 
 bool firings_find_next(const struct api *api, const struct schedule_spec *spec, uint64_t *next_ms)
 {
-    return calendar_next(api->calendar_owned, spec->cron, spec->zone, core_now_ms(namespace_core(api->ns)), next_ms);
+    return calendar_next(api->front->calendar_owned, spec->cron, spec->zone, core_now_ms(namespace_core(api->ns)),
+                         next_ms);
 }
 
 struct bytes firings_warning(const struct api *api, const struct schedule *schedule, struct arena *arena)
 {
     struct bytes zone = schedule->spec.zone;
-    if (schedule->next_at_ms == SCHEDULE_NEVER || calendar_knows(api->calendar_owned, zone))
+    if (schedule->next_at_ms == SCHEDULE_NEVER || calendar_knows(api->front->calendar_owned, zone))
         return bytes_make(NULL, 0);
     return arena_format(arena,
                         "Its time zone %.*s can't be read from %s. It does not fire until the time-zone data is there; "
                         "from when it is due on, that is tried each minute.",
-                        BYTES_FORMAT(zone), calendar_folder(api->calendar_owned));
+                        BYTES_FORMAT(zone), calendar_folder(api->front->calendar_owned));
 }
 
 bool api_take_trouble(struct api *api, struct failure *failure)

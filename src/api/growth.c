@@ -12,5 +12,5 @@ enum error growth_check(struct call *call, enum growth growth)
 
 bool growth_is_held(const struct api *api)
 {
-    return memory_limit_is_reached(api) || namespace_disk_level(api->ns) != DISK_AMPLE;
+    return memory_limit_is_reached(api->front) || namespace_disk_level(api->ns) != DISK_AMPLE;
 }

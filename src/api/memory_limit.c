@@ -6,14 +6,14 @@
 /* The room above the limit is this share of it. */
 #define RESERVE_SHARE 8u
 
-bool memory_limit_is_reached(const struct api *api)
+bool memory_limit_is_reached(const struct front *front)
 {
-    return api->options.memory_max > 0 && kept_in_use() >= api->options.memory_max;
+    return front->options.memory_max > 0 && kept_in_use() >= front->options.memory_max;
 }
 
 enum error memory_limit_check(struct call *call, enum growth growth)
 {
-    uint64_t max = call->api->options.memory_max, in_use = kept_in_use();
+    uint64_t max = call->front->options.memory_max, in_use = kept_in_use();
     uint64_t limit = growth == GROWTH_LITTLE ? max + max / RESERVE_SHARE : max;
     bool is_asked_here = growth == GROWTH_LITTLE || growth == GROWTH_NEW;
     if (max == 0 || !is_asked_here || in_use < limit)

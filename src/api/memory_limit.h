@@ -10,7 +10,7 @@
 #include "api/action.h"
 
 /* Does the state take as much as it may? O(1). */
-bool memory_limit_is_reached(const struct api *api);
+bool memory_limit_is_reached(const struct front *front);
 
 /* ERROR_MEMORY_IS_FULL, described, if a call that makes the state grow so must be refused now. O(1). */
 enum error memory_limit_check(struct call *call, enum growth growth);

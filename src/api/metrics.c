@@ -43,8 +43,7 @@
       "Schedules that are due and wait because their time zone can't be read.")                                        \
     X(DAMAGED, "tally_contents_damaged_total", "counter", "Message bodies that could not be read back from the log.")  \
     X(STALE_RECEIPTS, "tally_stale_receipts_total", "counter",                                                         \
-      "Receipt handles that were not the newest of their message, whether accepted or refused, since the start.")      \
-    X(REFUSED, "tally_requests_refused_total", "counter", "Requests refused before an action saw them.")
+      "Receipt handles that were not the newest of their message, whether accepted or refused, since the start.")
 
 /* The same for each relay; `offset` is that of a uint64_t in struct relay_report. */
 static const struct {
@@ -102,9 +101,9 @@ static void read_values(const struct api *api, uint64_t values[METRIC_COUNT])
     values[METRIC_PUBLISHERS] = now.publishers;
     values[METRIC_PUBLISHED_ROWS] = now.published_rows;
     values[METRIC_REUSED_IDS] = now.reused_ids;
-    values[METRIC_WAITING] = api->waiters.used;
+    values[METRIC_WAITING] = api->receives_waiting;
     values[METRIC_POOLS] = ticket_pool_count(core);
-    values[METRIC_FEEDS] = api->feed_deadlines.count;
+    values[METRIC_FEEDS] = api->feeds_waiting;
     values[METRIC_SENT] = now.sent;
     values[METRIC_DELIVERED] = now.delivered;
     values[METRIC_DURABLE] = namespace_durable(api->ns);
@@ -124,7 +123,6 @@ static void read_values(const struct api *api, uint64_t values[METRIC_COUNT])
     values[METRIC_SCHEDULES_WAITING] = firings_count_waiting(api);
     values[METRIC_DAMAGED] = api->damaged_count;
     values[METRIC_STALE_RECEIPTS] = api->stale_count;
-    values[METRIC_REFUSED] = api->refused_count;
 }
 
 void metric_write_head(struct buffer *text, const char *name, const char *kind, const char *help)
@@ -136,7 +134,7 @@ void metric_write_head(struct buffer *text, const char *name, const char *kind, 
 static void write_name(const struct api *api, struct buffer *text, const char *name, struct bytes labels)
 {
     struct bytes account = core_name(namespace_core(api->ns));
-    bool is_one_of_many = api->family_count > 1;
+    bool is_one_of_many = front_count(api->front) > 1;
     buffer_append_format(text, "%s", name);
     if (is_one_of_many)
         buffer_append_format(text, "{namespace=\"%.*s\"", BYTES_FORMAT(account));
@@ -188,21 +186,20 @@ struct relay_series {
 };
 
 /* Each is asked once, whatever the number of metrics. */
-static struct relay_series *read_relays(struct api *const *members, size_t count, struct arena *arena,
-                                        size_t *series_count)
+static struct relay_series *read_relays(const struct front *front, struct arena *arena, size_t *series_count)
 {
     *series_count = 0;
-    for (size_t k = 0; k < count; k++)
-        *series_count += relay_record_count(namespace_core(members[k]->ns));
+    for (size_t k = 0; k < front_count(front); k++)
+        *series_count += relay_record_count(namespace_core(front_at(front, k)->ns));
     struct relay_series *series = arena_allocate(arena, (*series_count + 1) * sizeof(*series));
     struct relay_series *next = series;
-    for (size_t k = 0; k < count; k++) {
-        const struct core *core = namespace_core(members[k]->ns);
+    for (size_t k = 0; k < front_count(front); k++) {
+        const struct core *core = namespace_core(front_at(front, k)->ns);
         for (uint32_t i = 0; i < relay_record_count(core); i++, next++) {
             const struct relay_record *record = relay_record_at(core, i);
-            next->api = members[k];
+            next->api = front_at(front, k);
             next->name = record->name_owned;
-            relay_view_report(&members[k]->options, core_name(core), record, &next->report);
+            relay_view_report(&front->options, core_name(core), record, &next->report);
         }
     }
     return series;
@@ -240,36 +237,45 @@ static void write_calls(const struct api *api, struct arena *arena, struct buffe
 }
 
 /* Of the whole server, whatever the number of namespaces. */
-static void write_memory(const struct api *api, struct buffer *text)
+static void write_memory(const struct front *front, struct buffer *text)
 {
     metric_write_head(text, "tally_memory_bytes", "gauge", "Memory that the state takes, of all namespaces together.");
     buffer_append_format(text, "tally_memory_bytes %zu\n", kept_in_use());
     metric_write_head(text, "tally_memory_limit_bytes", "gauge", "What it may take (memory-max); 0: no limit.");
-    buffer_append_format(text, "tally_memory_limit_bytes %llu\n", (unsigned long long)api->options.memory_max);
+    buffer_append_format(text, "tally_memory_limit_bytes %llu\n", (unsigned long long)front->options.memory_max);
 }
 
-void api_metrics_write(struct api *const *members, size_t count, struct arena *arena, struct buffer *text)
+/* Of a request that was refused so early nobody knows the namespace. */
+static void write_refused(const struct front *front, struct buffer *text)
 {
+    metric_write_head(text, "tally_requests_refused_total", "counter", "Requests refused before an action saw them.");
+    buffer_append_format(text, "tally_requests_refused_total %llu\n", (unsigned long long)front->refused_count);
+}
+
+void front_metrics_write(const struct front *front, struct arena *arena, struct buffer *text)
+{
+    const size_t count = front_count(front);
     for (size_t i = 0; i < METRIC_COUNT; i++) {
         metric_write_head(text, metrics[i].name, metrics[i].kind, metrics[i].help);
         for (size_t k = 0; k < count; k++) {
             uint64_t values[METRIC_COUNT];
-            read_values(members[k], values);
-            metric_write_value(members[k], text, metrics[i].name, bytes_make(NULL, 0), values[i]);
+            read_values(front_at(front, k), values);
+            metric_write_value(front_at(front, k), text, metrics[i].name, bytes_make(NULL, 0), values[i]);
         }
     }
+    write_refused(front, text);
     buffer_append_format(text, "# HELP tally_queue_messages Messages in a queue by state.\n"
                                "# TYPE tally_queue_messages gauge\n");
     for (size_t k = 0; k < count; k++)
-        write_queues(members[k], arena, text);
+        write_queues(front_at(front, k), arena, text);
     size_t relay_count;
-    const struct relay_series *relays = read_relays(members, count, arena, &relay_count);
+    const struct relay_series *relays = read_relays(front, arena, &relay_count);
     if (relay_count > 0)
         write_relays(relays, relay_count, arena, text);
-    write_memory(members[0], text);
-    pool_metrics_write(members, count, arena, text);
+    write_memory(front, text);
+    pool_metrics_write(front, arena, text);
     buffer_append_format(text,
                          "# HELP tally_calls_total Calls by action and result.\n# TYPE tally_calls_total counter\n");
     for (size_t k = 0; k < count; k++)
-        write_calls(members[k], arena, text);
+        write_calls(front_at(front, k), arena, text);
 }

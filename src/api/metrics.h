@@ -16,6 +16,6 @@ void metric_write_time(const struct api *api, struct buffer *text, const char *n
                        uint64_t time_ms);
 
 /* The metrics of pools (pool_metrics.c). */
-void pool_metrics_write(struct api *const *members, size_t count, struct arena *arena, struct buffer *text);
+void pool_metrics_write(const struct front *front, struct arena *arena, struct buffer *text);
 
 #endif

@@ -1,8 +1,8 @@
 /* CreatePool, UpdatePool, ListPools and DeletePool. */
 #include "api/pool_call.h"
 #include "api/pool_spec.h"
-#include "api/pool_wait.h"
 #include "api/reach.h"
+#include "api/wait.h"
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
@@ -63,10 +63,10 @@ enum error action_delete_pool(struct call *call)
     enum error error = pool_call_find(call, &pool);
     if (error != OK)
         return error;
-    struct pool_desk *desk = pool_wait_take_all(call->api, pool);
+    struct pool_desk *desk = wait_pool_take_all(call->api, pool);
     decide_delete_pool(call->core, pool);
     /* Answered only now, so that these replies wait for the deletion to be durable (invariant R9). */
-    pool_wait_deleted(call->api, desk);
+    wait_pool_deleted(call->api, desk);
     return OK;
 }
 

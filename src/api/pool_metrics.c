@@ -155,12 +155,13 @@ static void write_waits(const struct pool_series *series, size_t count, struct a
                 write_level(&series[i], level, arena, text);
 }
 
-void pool_metrics_write(struct api *const *members, size_t count, struct arena *arena, struct buffer *text)
+void pool_metrics_write(const struct front *front, struct arena *arena, struct buffer *text)
 {
+    const size_t count = front_count(front);
     struct pool_series *series = arena_allocate(arena, count * (POOLS_SHOWN_MAX + 1) * sizeof(*series));
     size_t series_count = 0;
     for (size_t i = 0; i < count; i++)
-        series_count += read_pools(members[i], series + series_count);
+        series_count += read_pools(front_at(front, i), series + series_count);
     if (series_count == 0)
         return;
     for (size_t k = 0; k < FIGURE_COUNT; k++) {

@@ -1,6 +1,6 @@
 /* ProposeMatches: what programs that match from outside have found. Each proposal is a decision of its own. */
-#include "api/pool_wait.h"
 #include "api/text.h"
+#include "api/wait.h"
 #include "core/made_match.h"
 
 #define PROPOSALS_MAX 100u
@@ -255,6 +255,6 @@ enum error action_propose_matches(struct call *call)
     struct proposals proposals = {.next = yyjson_arr_get_first(list), .left = yyjson_arr_size(list)};
     writer_list_begin(call->reply, "Results");
     if (!proposals_go_on(call, pool, &proposals))
-        pool_wait_propose(call, pool, &proposals);
+        wait_pool_propose(call, pool, &proposals);
     return OK;
 }

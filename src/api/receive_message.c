@@ -3,6 +3,7 @@
 #include "api/growth.h"
 #include "api/state.h"
 #include "api/text.h"
+#include "api/wait.h"
 #include "core/deduplication.h"
 #include "engine/grant.h"
 #include "log/log.h"
@@ -289,7 +290,7 @@ enum error action_receive_message(struct call *call)
     if (error != OK || count > 0 || wait_s == 0)
         return error;
     /* Where there is no room for what it would keep, it is answered as at its time's end: with no messages. */
-    if (wait_has_room(call, &command))
-        wait_begin(call, queue, &command, call->now_ms + (uint64_t)wait_s * 1000);
+    if (wait_receive_has_room(call, &command))
+        wait_receive(call, queue, &command, call->now_ms + (uint64_t)wait_s * 1000);
     return OK;
 }

@@ -56,6 +56,9 @@ struct relay_desk {
     bool (*admit)(void *context, yyjson_val *source, yyjson_val *sink, const char *order,
                   char reason[RELAY_REASON_SIZE]);
 
+    /* The records of a namespace have changed. */
+    void (*note_change)(void *context);
+
     /* Does it run, or could it now? False: it waits, because something was missing when it was to be started;
      * `reason` as above. */
     bool (*can_run)(void *context, struct bytes namespace_name, const struct relay_record *record,

@@ -99,7 +99,7 @@ static void write_counts(struct writer *writer, const struct relay_report *repor
     writer_number(writer, "Takeovers", report->takeovers);
 }
 
-void relay_view_report(const struct api_options *options, struct bytes namespace_name,
+void relay_view_report(const struct front_options *options, struct bytes namespace_name,
                        const struct relay_record *record, struct relay_report *report)
 {
     const struct relay_desk *desk = options->relays;

@@ -6,7 +6,7 @@
 #include "api/relay_desk.h"
 
 /* What the desk says of it; without a desk it is "stopped". */
-void relay_view_report(const struct api_options *options, struct bytes namespace_name,
+void relay_view_report(const struct front_options *options, struct bytes namespace_name,
                        const struct relay_record *record, struct relay_report *report);
 
 /* The members of a DescribeRelay's reply. */

@@ -128,6 +128,13 @@ static enum error admit(struct call *call, const struct asked *asked)
     return call_fail(call, ERROR_OVER_LIMIT, "%s", reason);
 }
 
+static void note_change(const struct call *call)
+{
+    const struct relay_desk *desk = call_options(call)->relays;
+    if (desk != NULL)
+        desk->note_change(desk->context);
+}
+
 enum error action_create_relay(struct call *call)
 {
     struct bytes name, spec;
@@ -151,6 +158,7 @@ enum error action_create_relay(struct call *call)
         error = decide_put_relay(call->core, name, spec, &record);
     if (error != OK)
         return error;
+    note_change(call);
     write_brief(call, record);
     return OK;
 }
@@ -171,6 +179,7 @@ static enum error pause(struct call *call, bool is_paused)
     if (error != OK)
         return error;
     decide_pause_relay(call->core, record, is_paused);
+    note_change(call);
     write_brief(call, record);
     return OK;
 }
@@ -195,9 +204,11 @@ enum error action_delete_relay(struct call *call)
 {
     const struct relay_record *record;
     enum error error = find_relay(call, &record);
-    if (error == OK)
-        decide_delete_relay(call->core, record);
-    return error;
+    if (error != OK)
+        return error;
+    decide_delete_relay(call->core, record);
+    note_change(call);
+    return OK;
 }
 
 /* Relays in order of name. */

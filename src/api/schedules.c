@@ -59,7 +59,7 @@ static enum error read_times(struct call *call, struct schedule_spec *spec)
         return error;
     if (!cron_parse(spec->cron, &cron, reason))
         return params_invalid(&call->params, "Cron", spec->cron, reason);
-    if (!calendar_knows(call->api->calendar_owned, spec->zone))
+    if (!calendar_knows(call->front->calendar_owned, spec->zone))
         return params_invalid(&call->params, "TimeZone", spec->zone,
                               "It must be a zone of the system's time-zone data, like UTC or Europe/Berlin.");
     return OK;
@@ -258,7 +258,7 @@ enum error action_resume_schedule(struct call *call)
                          "nobody can tell when it is next due. Install the time-zone data there (package tzdata), then "
                          "try again.",
                          BYTES_FORMAT(schedule->name_owned), BYTES_FORMAT(schedule->spec.zone),
-                         calendar_folder(call->api->calendar_owned));
+                         calendar_folder(call->front->calendar_owned));
     decide_resume_schedule(call->core, schedule, next_ms);
     write_next(call, schedule);
     return OK;

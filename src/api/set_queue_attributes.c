@@ -1,6 +1,7 @@
 /* SetQueueAttributes. */
 #include "api/queue_attributes.h"
 #include "api/state.h"
+#include "api/wait.h"
 
 enum error action_set_queue_attributes(struct call *call)
 {
@@ -20,6 +21,6 @@ enum error action_set_queue_attributes(struct call *call)
     if (error != OK)
         return error;
     decide_set_queue(call->core, queue, &settings);
-    wait_check_again(call->api, queue);
+    wait_receive_check_again(call->api, queue);
     return OK;
 }

@@ -533,8 +533,8 @@ enum error namespace_take_over(struct namespace *ns, uint64_t now_ms, const uint
     enum error error = namespace_flush(ns, failure);
     if (error == ERROR_DISK_FULL)
         error = explain_full(ns, failure);
-    if (error == OK && ns->options.has_flusher)
-        ns->flusher = flusher_create(ns->log, ns->options.wake, ns->options.wake_context);
+    if (error == OK && ns->options.flushers != NULL)
+        ns->flusher = flusher_create(ns->options.flushers, ns->log, ns->options.wake, ns->options.wake_context);
     return error;
 }
 
@@ -694,6 +694,13 @@ uint64_t namespace_disk_due_ms(const struct namespace *ns)
     if ((cleaner_is_active(&ns->cleaner) && !disk_guard_is_spent(&ns->guard)) || ns->checkpoint.is_releasing)
         return ns->stepped_ms + 1;
     return ns->guard.is_short ? ns->stepped_ms + SHORT_STEP_MS : UINT64_MAX;
+}
+
+bool namespace_is_at_rest(const struct namespace *ns)
+{
+    return !ns->is_flushing && list_is_empty(&ns->closed) && (ns->frame == NULL || frame_is_empty(ns->frame)) &&
+           !namespace_has_unseen(ns) && !checkpoint_is_active(&ns->checkpoint) &&
+           namespace_disk_due_ms(ns) == UINT64_MAX;
 }
 
 /* --- snapshots ---------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* A namespace: one core, one log, atomic inside. Joins the two: opens and closes frames, hands them to whoever makes
  * them durable, takes snapshots, recovers at start.
  *
- * With a flusher (the daemon) frames are made durable on the log thread; without one (the simulator, tools)
+ * With flushers (the daemon) frames are made durable on log threads; without one (the simulator, tools)
  * namespace_flush() writes in line. One thread. */
 #ifndef TALLY_ENGINE_NAMESPACE_H
 #define TALLY_ENGINE_NAMESPACE_H
@@ -11,6 +11,7 @@
 #include "engine/frame_backlog.h"
 #include "log/disk.h"
 
+struct flushers;
 struct namespace;
 
 /* A frame that holds this share of frame_size_max is closed before the next decision; the rest is room for that one. */
@@ -40,8 +41,8 @@ struct namespace_options {
     uint64_t disk_min_free;        /* bytes of the file system; below: the disk is short. NAMESPACE_MIN_FREE_AUTO */
     uint32_t in_flight_max;        /* messages in flight per queue */
     struct frame_backlog *backlog; /* counts the frames that wait for the disk, or NULL; borrowed */
-    bool has_flusher;              /* false: namespace_flush() writes in line */
-    void (*wake)(void *context);   /* with a flusher: called on the log thread when something became durable */
+    struct flushers *flushers;     /* the log threads (log/flusher.h); NULL: frames are written in line; borrowed */
+    void (*wake)(void *context);   /* with flushers: called on a log thread when something became durable */
     void *wake_context;
     /* NULL, or told while namespace_recover() works: when the snapshot was read, and for each MiB of log. */
     void (*progress)(void *context, const struct namespace_recovery *recovery);
@@ -127,6 +128,10 @@ bool namespace_has_little_room(const struct namespace *ns);
 /* A request whose body is larger may not go on while the disk is short: its events could
  * need room that is not there. */
 uint64_t namespace_short_request_max(const struct namespace *ns);
+
+/* Is there nothing to be written or freed, and nothing to be looked after? Then, until something is decided, there is
+ * nothing to do for it but what falls due. */
+bool namespace_is_at_rest(const struct namespace *ns);
 
 /* When namespace_disk_step() next has something to do; UINT64_MAX: nothing is being cleaned, and the disk has room. */
 uint64_t namespace_disk_due_ms(const struct namespace *ns);

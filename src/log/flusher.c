@@ -1,36 +1,76 @@
-/* The log thread. See flusher.h.
+/* The log threads. See flusher.h.
  *
- * There is one frame between the two threads, and it belongs to one of them at a time: the loop's while is_idle, the
- * log thread's from the moment on when that becomes false. So there is no lock, and the loop never waits for the
- * thread. The thread sets `durable` before `is_idle`: whoever sees it idle also sees what became durable. */
+ * There is one frame between the loop and a thread, and it belongs to one of them at a time: the loop's while is_idle,
+ * the thread's from the moment on when that becomes false. The thread sets `durable` before `is_idle`: whoever sees it
+ * idle also sees what became durable. So the loop never waits for a frame.
+ *
+ * The lock guards who has which log: one thread at a time, which has it from when it is queued until there is nothing
+ * more to do for it. It is held for some instructions only, never during a write. */
 #include "log/flusher.h"
 
 #include "base/assert.h"
+#include "base/list.h"
 #include "base/memory.h"
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
-#define CONFIRM_EVERY_S 1
+#define LOOK_EVERY_MS 1000u   /* at the folders of logs that nobody writes to */
+#define THREAD_REST_MS 10000u /* a thread that had nothing to do for so long ends, if it is not the last one */
 
 struct flusher {
+    struct flushers *flushers;
     struct log *log;
     void (*wake)(void *context);
     void *context;
-    pthread_t thread;
-    sem_t handed_over;      /* posted for each frame, and once to stop */
-    struct bytes frame;     /* ptr NULL: stop */
+    struct list_link link;        /* among all; of the lock, as are the next three */
+    struct list_link queued_link; /* while it waits for a thread */
+    bool is_taken;                /* a thread has it, or it is queued */
+    bool is_ending;               /* it waits until no thread has it */
+    struct bytes frame;
     uint64_t sequence;      /* of that frame */
     struct failure failure; /* written once, before has_failed is set */
     atomic_bool is_idle;
     atomic_bool has_failed;
     atomic_uint_least64_t durable;
 };
+
+struct flushers {
+    pthread_mutex_t lock;
+    pthread_cond_t work;   /* something is queued, or the end has come */
+    pthread_cond_t let_go; /* a thread has let a flusher go that is ending, or has ended itself */
+    struct list all;
+    struct list queued;
+    size_t queued_count;
+    size_t thread_count;
+    size_t free_count; /* threads that have no log, or are just being started */
+    uint64_t look_ms;  /* when folders are looked at next */
+    bool is_ending;
+};
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void lock(struct flushers *flushers)
+{
+    const int result = pthread_mutex_lock(&flushers->lock);
+    ASSERT(result == 0);
+}
+
+static void unlock(struct flushers *flushers)
+{
+    const int result = pthread_mutex_unlock(&flushers->lock);
+    ASSERT(result == 0);
+}
+
+/* --- what a thread does for a log --------------------------------------------------------------------------------- */
 
 static void note_failure(struct flusher *flusher, const struct failure *failure)
 {
@@ -40,107 +80,256 @@ static void note_failure(struct flusher *flusher, const struct failure *failure)
     atomic_store_explicit(&flusher->has_failed, true, memory_order_release);
 }
 
-/* Waits for a frame, and looks after the folder meanwhile. */
-static void frame_sleep(struct flusher *flusher)
+static void write_frame(struct flusher *flusher)
 {
-    for (;;) {
-        struct timespec end;
-        struct failure failure;
-        failure_init(&failure);
-        (void)clock_gettime(CLOCK_MONOTONIC, &end);
-        end.tv_sec += CONFIRM_EVERY_S;
-        if (sem_clockwait(&flusher->handed_over, CLOCK_MONOTONIC, &end) == 0)
-            return;
-        ASSERT(errno == EINTR || errno == ETIMEDOUT);
-        if (errno != ETIMEDOUT || atomic_load(&flusher->has_failed) || log_confirm(flusher->log, &failure) == OK)
-            continue;
+    struct failure failure;
+    failure_init(&failure);
+    if (log_write(flusher->log, flusher->frame, &failure) == OK)
+        atomic_store_explicit(&flusher->durable, flusher->sequence, memory_order_release);
+    else
         note_failure(flusher, &failure);
-        flusher->wake(flusher->context);
-    }
+    atomic_store_explicit(&flusher->is_idle, true, memory_order_release);
+    flusher->wake(flusher->context);
 }
 
-/* Waits for a frame; false when the thread shall end. Between frames, works on the next segment. */
-static bool frame_wait(struct flusher *flusher)
+/* Is the folder still there? */
+static void look_at_folder(struct flusher *flusher)
 {
-    /* One piece even if the next frame waits already, so that a busy log does not come to its segment's end
-     * unprepared. */
-    bool has_more = log_prepare(flusher->log);
-    while (has_more && sem_trywait(&flusher->handed_over) != 0)
+    struct failure failure;
+    failure_init(&failure);
+    if (atomic_load(&flusher->has_failed) || log_confirm(flusher->log, &failure) == OK)
+        return;
+    note_failure(flusher, &failure);
+    flusher->wake(flusher->context);
+}
+
+static void queue(struct flushers *flushers, struct flusher *flusher)
+{
+    ASSERT(flusher->is_taken);
+    list_append(&flushers->queued, &flusher->queued_link);
+    flushers->queued_count++;
+}
+
+/* Writes its frames as they come, and between them works on its next segment, until there is neither to do, or another
+ * log waits for a thread. With the lock, which is open meanwhile. */
+static void serve(struct flushers *flushers, struct flusher *flusher)
+{
+    bool has_more;
+    do {
+        unlock(flushers);
+        if (!flusher_is_idle(flusher))
+            write_frame(flusher);
+        /* One piece even if the next frame waits already, so that a busy log does not come to its segment's end
+         * unprepared. */
         has_more = log_prepare(flusher->log);
-    if (!has_more)
-        frame_sleep(flusher);
-    const bool is_idle = atomic_load_explicit(&flusher->is_idle, memory_order_acquire);
-    ASSERT(!is_idle); /* and with that, the frame is seen */
-    return flusher->frame.ptr != NULL;
+        lock(flushers);
+        has_more = (has_more && !flusher->is_ending) || !flusher_is_idle(flusher);
+    } while (has_more && list_is_empty(&flushers->queued));
+    if (has_more) {
+        queue(flushers, flusher);
+        return;
+    }
+    flusher->is_taken = false;
+    if (flusher->is_ending)
+        pthread_cond_broadcast(&flushers->let_go);
 }
 
-static void *flusher_run(void *argument)
+/* Looks at the folders of all logs that no thread has. With the lock, which is open meanwhile. */
+static void look_at_folders(struct flushers *flushers)
 {
-    struct flusher *flusher = argument;
-    while (frame_wait(flusher)) {
-        struct failure failure;
-        failure_init(&failure);
-        if (log_write(flusher->log, flusher->frame, &failure) == OK)
-            atomic_store_explicit(&flusher->durable, flusher->sequence, memory_order_release);
-        else
-            note_failure(flusher, &failure);
-        atomic_store_explicit(&flusher->is_idle, true, memory_order_release);
-        flusher->wake(flusher->context);
+    flushers->look_ms = now_ms() + LOOK_EVERY_MS;
+    /* One that is taken stays in its place. */
+    for (struct list_link *link = list_first(&flushers->all); link != NULL; link = list_next(&flushers->all, link)) {
+        struct flusher *flusher = CONTAINER_OF(link, struct flusher, link);
+        if (flusher->is_taken)
+            continue;
+        flusher->is_taken = true;
+        unlock(flushers);
+        look_at_folder(flusher);
+        lock(flushers);
+        if (flusher_is_idle(flusher)) {
+            flusher->is_taken = false;
+            if (flusher->is_ending)
+                pthread_cond_broadcast(&flushers->let_go);
+        } else {
+            queue(flushers, flusher); /* a frame has come */
+        }
     }
+}
+
+/* --- threads ------------------------------------------------------------------------------------------------------ */
+
+static struct flusher *take_queued(struct flushers *flushers)
+{
+    struct list_link *link = list_first(&flushers->queued);
+    if (link == NULL)
+        return NULL;
+    list_remove(link);
+    flushers->queued_count--;
+    return CONTAINER_OF(link, struct flusher, queued_link);
+}
+
+/* Until something is queued or the folders are to be looked at. */
+static void wait_for_work(struct flushers *flushers)
+{
+    struct timespec end = {.tv_sec = (time_t)(flushers->look_ms / 1000),
+                           .tv_nsec = (long)(flushers->look_ms % 1000) * 1000000};
+    const int result = pthread_cond_timedwait(&flushers->work, &flushers->lock, &end);
+    ASSERT(result == 0 || result == ETIMEDOUT);
+}
+
+/* With the lock. */
+static void work(struct flushers *flushers)
+{
+    uint64_t worked_ms = now_ms();
+    while (!flushers->is_ending && (flushers->thread_count == 1 || now_ms() < worked_ms + THREAD_REST_MS)) {
+        struct flusher *flusher = take_queued(flushers);
+        const bool must_look = now_ms() >= flushers->look_ms;
+        if (flusher == NULL && !must_look) {
+            wait_for_work(flushers);
+            continue;
+        }
+        flushers->free_count--;
+        if (flusher != NULL) {
+            serve(flushers, flusher);
+            worked_ms = now_ms();
+        }
+        if (must_look)
+            look_at_folders(flushers);
+        flushers->free_count++;
+    }
+}
+
+static void *thread_run(void *argument)
+{
+    struct flushers *flushers = argument;
+    lock(flushers);
+    work(flushers);
+    flushers->free_count--;
+    flushers->thread_count--;
+    pthread_cond_broadcast(&flushers->let_go);
+    unlock(flushers);
     return NULL;
 }
 
-struct flusher *flusher_create(struct log *log, void (*wake)(void *context), void *context)
+/* With the lock. False: the system has no more threads. */
+static bool start_thread(struct flushers *flushers)
 {
-    ASSERT(log != NULL && wake != NULL);
+    pthread_t thread;
+    sigset_t all, before;
+    (void)sigfillset(&all); /* signals are for the loop's thread */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    const bool is_started = pthread_create(&thread, NULL, thread_run, flushers) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!is_started)
+        return false;
+    (void)pthread_detach(thread);
+    flushers->thread_count++;
+    flushers->free_count++;
+    return true;
+}
+
+struct flushers *flushers_create(void)
+{
+    struct flushers *flushers = memory_allocate_zeroed(sizeof(*flushers));
+    pthread_condattr_t attributes;
+    int result = pthread_condattr_init(&attributes);
+    ASSERT(result == 0);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    result = pthread_mutex_init(&flushers->lock, NULL);
+    ASSERT(result == 0);
+    result = pthread_cond_init(&flushers->work, &attributes);
+    ASSERT(result == 0);
+    result = pthread_cond_init(&flushers->let_go, NULL);
+    ASSERT(result == 0);
+    (void)pthread_condattr_destroy(&attributes);
+    list_init(&flushers->all);
+    list_init(&flushers->queued);
+    flushers->look_ms = now_ms() + LOOK_EVERY_MS;
+    lock(flushers);
+    const bool is_started = start_thread(flushers);
+    ASSERT(is_started);
+    unlock(flushers);
+    return flushers;
+}
+
+void flushers_destroy(struct flushers *flushers)
+{
+    lock(flushers);
+    ASSERT(list_is_empty(&flushers->all) && list_is_empty(&flushers->queued));
+    flushers->is_ending = true;
+    pthread_cond_broadcast(&flushers->work);
+    while (flushers->thread_count > 0)
+        pthread_cond_wait(&flushers->let_go, &flushers->lock);
+    unlock(flushers);
+    (void)pthread_cond_destroy(&flushers->let_go);
+    (void)pthread_cond_destroy(&flushers->work);
+    (void)pthread_mutex_destroy(&flushers->lock);
+    free(flushers);
+}
+
+size_t flushers_thread_count(struct flushers *flushers)
+{
+    lock(flushers);
+    const size_t count = flushers->thread_count;
+    unlock(flushers);
+    return count;
+}
+
+/* --- the place of a log ------------------------------------------------------------------------------------------- */
+
+struct flusher *flusher_create(struct flushers *flushers, struct log *log, void (*wake)(void *context), void *context)
+{
+    ASSERT(flushers != NULL && log != NULL && wake != NULL);
     struct flusher *flusher = memory_allocate_zeroed(sizeof(*flusher));
+    flusher->flushers = flushers;
     flusher->log = log;
     flusher->wake = wake;
     flusher->context = context;
     atomic_init(&flusher->is_idle, true);
     atomic_init(&flusher->has_failed, false);
     atomic_init(&flusher->durable, 0);
-    int result = sem_init(&flusher->handed_over, 0, 0);
-    ASSERT(result == 0);
-
-    /* Signals are for the loop's thread. */
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    result = pthread_create(&flusher->thread, NULL, flusher_run, flusher);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    ASSERT(result == 0);
+    lock(flushers);
+    list_append(&flushers->all, &flusher->link);
+    unlock(flushers);
     return flusher;
-}
-
-/* Gives the frame to the thread, or with an empty one the word to stop. */
-static void hand_over(struct flusher *flusher, struct bytes frame, uint64_t sequence)
-{
-    flusher->frame = frame;
-    flusher->sequence = sequence;
-    atomic_store_explicit(&flusher->is_idle, false, memory_order_release);
-    int result = sem_post(&flusher->handed_over);
-    ASSERT(result == 0);
 }
 
 void flusher_destroy(struct flusher *flusher)
 {
     ASSERT(flusher != NULL);
-    while (!flusher_is_idle(flusher))
-        sched_yield(); /* the frame in work is a millisecond from its end, and the thread owns the place of the next */
-    hand_over(flusher, bytes_make(NULL, 0), 0);
-    (void)pthread_join(flusher->thread, NULL);
-    (void)sem_destroy(&flusher->handed_over);
+    struct flushers *flushers = flusher->flushers;
+    lock(flushers);
+    flusher->is_ending = true;
+    while (flusher->is_taken)
+        pthread_cond_wait(&flushers->let_go, &flushers->lock);
+    ASSERT(flusher_is_idle(flusher));
+    list_remove(&flusher->link);
+    unlock(flushers);
     free(flusher);
 }
 
 void flusher_submit(struct flusher *flusher, struct bytes frame)
 {
+    struct flushers *flushers = flusher->flushers;
     ASSERT(flusher_is_idle(flusher));
     struct frame_header header;
     const bool is_frame = frame.size >= FRAME_HEADER_SIZE && frame_header_decode(frame, &header);
     ASSERT(is_frame && header.size == frame.size);
-    hand_over(flusher, frame, header.sequence);
+    flusher->frame = frame;
+    flusher->sequence = header.sequence;
+    atomic_store_explicit(&flusher->is_idle, false, memory_order_release);
+    lock(flushers);
+    const bool must_queue = !flusher->is_taken; /* else the thread that has it sees the frame before it lets go */
+    if (must_queue) {
+        flusher->is_taken = true;
+        queue(flushers, flusher);
+        if (flushers->queued_count > flushers->free_count && flushers->thread_count < FLUSHER_THREADS_MAX)
+            (void)start_thread(flushers); /* if not, it waits until another log lets a thread go */
+    }
+    unlock(flushers);
+    if (must_queue)
+        pthread_cond_signal(&flushers->work);
 }
 
 bool flusher_is_idle(const struct flusher *flusher)

@@ -1,20 +1,34 @@
-/* The log thread: makes sealed frames durable one after the other while the loop goes on collecting the next.
+/* The log threads: they make sealed frames durable while the loop goes on collecting the next.
  *
- * At most one frame is with the thread at a time; the loop hands over the next one when the last is durable. That is
- * group commit: the more requests arrive during a flush, the more the next frame carries. */
+ * The threads are shared by all logs: a log has one while it has work for it, and none while nobody writes to it. There
+ * is always one thread. Another is started where a frame would have to wait for one, up to FLUSHER_THREADS_MAX, and
+ * ends when it has had nothing to do for a while.
+ *
+ * At most one frame of a log is with a thread at a time; the loop hands over the next one when the last is durable.
+ * That is group commit: the more requests arrive during a flush, the more the next frame carries. */
 #ifndef TALLY_LOG_FLUSHER_H
 #define TALLY_LOG_FLUSHER_H
 
 #include "log/log.h"
 
+#define FLUSHER_THREADS_MAX 64u
+
+struct flushers;
 struct flusher;
 
-/* Starts the thread. `wake(context)` is called on it each time a frame has become durable or the log has failed; it
- * must only pass the news on to the loop's thread (uv_async_send). While no frame comes, the thread asks the log once
- * a second whether its folder is still there. */
-struct flusher *flusher_create(struct log *log, void (*wake)(void *context), void *context);
+/* The threads; and their end, when every flusher has been destroyed. */
+struct flushers *flushers_create(void);
+void flushers_destroy(struct flushers *flushers);
 
-/* Waits for the frame in work, stops the thread. */
+/* How many threads there are now. Any thread. */
+size_t flushers_thread_count(struct flushers *flushers);
+
+/* The place of a log among them. `wake(context)` is called on a log thread each time a frame has become durable or the
+ * log has failed; it must only pass the news on to the loop's thread (uv_async_send). While no frame comes, the log is
+ * asked once a second whether its folder is still there. */
+struct flusher *flusher_create(struct flushers *flushers, struct log *log, void (*wake)(void *context), void *context);
+
+/* Waits for the frame in work. */
 void flusher_destroy(struct flusher *flusher);
 
 /* Hands over a sealed frame; its bytes are borrowed until it is durable. Only when flusher_is_idle(). */

@@ -115,7 +115,7 @@ static void connection_drop_turn(struct connection *connection, struct turn *tur
     if (turn->state == TURN_HELD)
         hold_remove(turn);
     else if (turn->state == TURN_IN_API)
-        api_abandon(turn->exchange.api, &turn->exchange);
+        api_abandon(&turn->exchange);
     turn_give_back(&hub->turns, turn);
 }
 
@@ -132,7 +132,8 @@ static void connection_note_turn(struct connection *connection, struct turn *tur
         connection_mark(connection);
 }
 
-void connection_finish_turn(struct turn *turn)
+/* A turn that may have waited is finished, and its connection is still there. */
+static void connection_finish_turn(struct turn *turn)
 {
     struct connection *connection = turn->connection;
     ASSERT(turn->exchange.state == EXCHANGE_FINISHED);
@@ -143,10 +144,31 @@ void connection_finish_turn(struct turn *turn)
     }
 }
 
-void connection_ready(struct turn *turn)
+/* The frame that the turn stands on is durable, or it stands on none: its reply may be written. */
+static void connection_release_turn(struct turn *turn)
 {
-    ASSERT(turn->state == TURN_READY);
+    turn->state = TURN_READY;
     connection_mark(turn->connection);
+}
+
+void connection_take_finished(struct hub *hub)
+{
+    struct exchange *exchange;
+    while ((exchange = front_take_finished(hub->front)) != NULL) {
+        struct turn *turn = CONTAINER_OF(exchange, struct turn, exchange);
+        struct served *served = served_of(exchange);
+        connection_finish_turn(turn);
+        if (served == NULL || !served_hold(served, turn))
+            connection_release_turn(turn);
+    }
+}
+
+void connection_take_durable(struct served *served)
+{
+    const uint64_t durable_sequence = served_release(served);
+    struct turn *turn;
+    while ((turn = hold_take(&served->hold, durable_sequence)) != NULL)
+        connection_release_turn(turn);
 }
 
 /* --- Requests ----------------------------------------------------------------------------------------------------- */
@@ -161,7 +183,7 @@ static void connection_refuse(struct connection *connection, enum error error, c
     connection->must_linger = true;
     if (http_is_query(&connection->http))
         turn->exchange.form = WIRE_QUERY;
-    api_refuse(connection->hub->apis[0], &turn->exchange, error, text);
+    front_refuse(connection->hub->front, &turn->exchange, error, text);
     connection_note_turn(connection, turn);
 }
 
@@ -483,8 +505,10 @@ static bool replies_are_waited_for(const struct hub *hub)
 {
     /* Those whom the disk keeps waiting would have nothing of it. */
     bool is_waited_for = admission_is_waited_for(&hub->admission) && !frame_backlog_is_full(&hub->frames);
-    for (size_t i = 0; i < hub->site_count && !is_waited_for; i++)
-        is_waited_for = api_waits_for_memory(hub->apis[i], clock_now_ms(hub->clock));
+    for (size_t i = 0; i < front_count(hub->front) && !is_waited_for; i++) {
+        is_waited_for = api_waits_for_memory(front_at(hub->front, i), clock_now_ms(hub->clock));
+        served_note(hub_served(hub, i));
+    }
     return is_waited_for;
 }
 

@@ -25,11 +25,11 @@ struct connection;
 /* Takes the next connection of a listener of that kind. */
 void connection_accept(struct hub *hub, uv_stream_t *listener, enum listener_kind kind);
 
-/* The api has finished a turn whose connection is still there: either it may be written now, or the caller holds it. */
-void connection_finish_turn(struct turn *turn);
+/* Takes what the front has finished: each reply is held for its frame, or its connection is to be served. */
+void connection_take_finished(struct hub *hub);
 
-/* The turn has become TURN_READY: have its connection served. */
-void connection_ready(struct turn *turn);
+/* Has the connections served whose replies were held for frames that are durable now. */
+void connection_take_durable(struct served *served);
 
 /* Serves the connections that have something to write or to go on with; true if new requests came of it. */
 bool connection_serve_ready(struct hub *hub);

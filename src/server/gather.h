@@ -1,6 +1,6 @@
-/* When the open frame of a site goes to the log: at once, or when it has gathered more requests. Knows how long a flush
- * takes and how many clients wait in turn, and no clock: every time is given to it, in nanoseconds, and never goes
- * back.
+/* When the open frame of a namespace goes to the log: at once, or when it has gathered more requests. Knows how long a
+ * flush takes and how many clients wait in turn, and no clock: every time is given to it, in nanoseconds, and never
+ * goes back.
  *
  * A flush costs the processor as much as several requests, so a frame goes when the sockets have nothing more to read,
  * or when it has gathered for as long as a flush takes: one connection waits for nobody, and many share a flush. Where

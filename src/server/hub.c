@@ -2,13 +2,12 @@
 
 #include "base/memory.h"
 #include "server/connection.h"
-#include "server/site.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
 
-void hub_init(struct hub *hub, const struct server_options *options)
+void hub_init(struct hub *hub, const struct server_options *options, struct front *front, const struct clock *clock)
 {
     static const struct own_names none_given;
     *hub = (struct hub){
@@ -16,12 +15,16 @@ void hub_init(struct hub *hub, const struct server_options *options)
         .http_limits = {.head_size_max = options->head_size_max, .body_size_max = options->body_size_max},
         .replies = {.max = options->reply_memory_max},
         .waits = {.max = options->input_memory_max / HUB_WAIT_SHARE},
+        .front = front,
+        .clock = clock,
         .tls_context_owned = tls_context_create(),
         .output_owned = memory_allocate(HUB_OUTPUT_SIZE),
     };
     guard_init(&hub->guard, options->names != NULL ? options->names : &none_given);
     list_init(&hub->connections);
     list_init(&hub->ready);
+    list_init(&hub->busy);
+    front_set_budgets(front, &hub->replies, &hub->waits);
     admission_init(&hub->admission, &hub->replies, &hub->frames);
     input_pool_init(&hub->inputs);
     turn_pool_init(&hub->turns);
@@ -34,17 +37,9 @@ void hub_init(struct hub *hub, const struct server_options *options)
     hub_update_date(hub);
 }
 
-void hub_serve(struct hub *hub, struct api *const *apis, size_t count)
+struct served *hub_served(const struct hub *hub, size_t place)
 {
-    ASSERT(hub->site_count == 0);
-    hub->apis = apis;
-    hub->site_count = count;
-    hub->sites_owned = memory_allocate(count * sizeof(*hub->sites_owned));
-    for (size_t i = 0; i < count; i++) {
-        site_init(&hub->sites_owned[i], apis[i], hub->clock);
-        api_set_reply_budget(apis[i], &hub->replies);
-        api_set_wait_budget(apis[i], &hub->waits);
-    }
+    return CONTAINER_OF(front_at(hub->front, place), struct served, api);
 }
 
 void hub_deinit(struct hub *hub)
@@ -55,7 +50,7 @@ void hub_deinit(struct hub *hub)
     turn_pool_deinit(&hub->turns);
     tls_context_destroy(hub->tls_context_owned);
     free(hub->output_owned);
-    free(hub->sites_owned);
+    front_set_budgets(hub->front, NULL, NULL);
 }
 
 void hub_update_date(struct hub *hub)
@@ -77,8 +72,8 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
 {
     const struct hub_counters *counters = &hub->counters;
     size_t held_count = 0;
-    for (size_t i = 0; i < hub->site_count; i++)
-        held_count += hub->sites_owned[i].hold.count;
+    for (size_t i = 0; i < front_count(hub->front); i++)
+        held_count += hub_served(hub, i)->hold.count;
     metric_write(text, "tally_http_connections", "gauge", "Open connections.", hub->connection_count);
     metric_write(text, "tally_http_connections_limit", "gauge",
                  "Connections served at most: connections-max, or what open files allow; relays' own are not counted.",

@@ -11,6 +11,7 @@
 #include "server/input.h"
 #include "server/options.h"
 #include "server/reply_head.h"
+#include "server/served.h"
 #include "server/tls.h"
 #include "server/turn.h"
 
@@ -19,8 +20,6 @@
 
 /* Requests that wait may take this part of what unfinished ones may. */
 #define HUB_WAIT_SHARE 4u
-
-struct site;
 
 struct hub_counters {
     uint64_t connections_accepted;
@@ -40,10 +39,9 @@ struct hub {
     struct http_limits http_limits;
     struct guard guard;
 
-    struct api *const *apis;  /* borrowed, as is the clock: the family that answers */
-    struct site *sites_owned; /* one for each of them */
-    size_t site_count;
+    struct front *front; /* borrowed, as is the clock: where requests go; has all namespaces (served.h) */
     const struct clock *clock;
+    struct list busy; /* the namespaces that something happens to */
 
     struct tls_context *tls_context_owned;
 
@@ -71,11 +69,11 @@ struct hub {
 };
 
 /* `options` is copied, what it points to is borrowed. */
-void hub_init(struct hub *hub, const struct server_options *options);
+void hub_init(struct hub *hub, const struct server_options *options, struct front *front, const struct clock *clock);
 void hub_deinit(struct hub *hub);
 
-/* Makes a site for each of these apis, which are borrowed. Once. */
-void hub_serve(struct hub *hub, struct api *const *apis, size_t count);
+/* One of the namespaces that are served; fewer than front_count(). */
+struct served *hub_served(const struct hub *hub, size_t place);
 
 /* Brings the text of the header field Date up to the wall clock. */
 void hub_update_date(struct hub *hub);

@@ -20,7 +20,7 @@ static void route_health(struct hub *hub, struct turn *turn)
 static void route_metrics(struct hub *hub, struct turn *turn)
 {
     struct buffer *text = &turn->exchange.reply.body;
-    api_metrics_write(hub->apis, hub->site_count, &turn->exchange.arena, text);
+    front_metrics_write(hub->front, &turn->exchange.arena, text);
     hub_metrics_write(hub, text);
     if (hub->options.write_metrics != NULL)
         hub->options.write_metrics(hub->options.metrics_context, text);
@@ -37,11 +37,18 @@ static bool passes_guard(struct hub *hub, struct turn *turn)
 {
     struct exchange *exchange = &turn->exchange;
     struct failure failure;
-    if (api_has_credentials(hub->apis[0]) || guard_check(&hub->guard, &exchange->request, &failure) == OK)
+    if (front_has_credentials(hub->front) || guard_check(&hub->guard, &exchange->request, &failure) == OK)
         return true;
     exchange->form = request_form(&exchange->request);
-    api_refuse(hub->apis[0], exchange, failure.error, failure.text);
+    front_refuse(hub->front, exchange, failure.error, failure.text);
     return false;
+}
+
+static void route_submit(struct hub *hub, struct exchange *exchange)
+{
+    front_submit(hub->front, exchange, clock_now_ms(hub->clock));
+    if (served_of(exchange) != NULL)
+        served_note(served_of(exchange));
 }
 
 void route_request(struct hub *hub, struct turn *turn, const struct http *http, bool is_from_network)
@@ -58,15 +65,15 @@ void route_request(struct hub *hub, struct turn *turn, const struct http *http, 
         return;
     }
     if (http_is_method(http, HTTP_GET) || http_is_method(http, HTTP_POST)) {
-        api_submit(hub->apis[0], &turn->exchange, clock_now_ms(hub->clock));
+        route_submit(hub, &turn->exchange);
         return;
     }
-    api_refuse(hub->apis[0], &turn->exchange, ERROR_NOT_FOUND, "Only POST and GET are answered here.");
+    front_refuse(hub->front, &turn->exchange, ERROR_NOT_FOUND, "Only POST and GET are answered here.");
 }
 
 enum admission_line route_line(const struct hub *hub, const struct request *request, const struct http *http)
 {
     if (asks_for(request, http, BYTES("/health")) || asks_for(request, http, BYTES("/metrics")))
         return ADMISSION_PROBE;
-    return api_reply_is_short(hub->apis[0], request) ? ADMISSION_SHORT : ADMISSION_LONG;
+    return front_reply_is_short(hub->front, request) ? ADMISSION_SHORT : ADMISSION_LONG;
 }

@@ -4,7 +4,6 @@
 #include "server/connection.h"
 #include "server/listener.h"
 #include "server/pace.h"
-#include "server/site.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +22,7 @@ struct server {
     uv_timer_t sweep;     /* deadlines, the date, snapshots */
     uv_async_t async;     /* from the log thread */
     uint64_t due_ms;      /* log time for which `due` is armed; UINT64_MAX: it is not */
+    uint64_t rest_due_ms; /* when the first namespace at rest has something to do, or earlier; log time */
     uint64_t stop_by_ms;  /* loop time */
     struct pace pace;     /* what a request costs */
     uint64_t bytes_seen;  /* bytes received up to the last turn */
@@ -34,6 +34,14 @@ struct server {
 
 /* --- A turn of the loop ------------------------------------------------------------------------------------------- */
 
+/* The busy one behind `served`, the first one for NULL; NULL: that was the last. */
+static struct served *server_next_busy(const struct server *server, const struct served *served)
+{
+    const struct list *busy = &server->hub.busy;
+    struct list_link *link = served == NULL ? list_first(busy) : list_next(busy, &served->busy_link);
+    return link == NULL ? NULL : CONTAINER_OF(link, struct served, busy_link);
+}
+
 static void server_tell_trouble(struct server *server, struct api *api)
 {
     struct failure failure;
@@ -41,14 +49,56 @@ static void server_tell_trouble(struct server *server, struct api *api)
         server->hub.options.report(server->hub.options.report_context, failure.text);
 }
 
+static void server_note_all(struct server *server)
+{
+    for (size_t i = 0; i < front_count(server->hub.front); i++)
+        served_note(hub_served(&server->hub, i));
+}
+
+/* Wakes those at rest that have something to do. */
+static void server_note_due(struct server *server, uint64_t now_ms)
+{
+    if (now_ms < server->rest_due_ms)
+        return;
+    server->rest_due_ms = UINT64_MAX;
+    for (size_t i = 0; i < front_count(server->hub.front); i++) {
+        struct served *served = hub_served(&server->hub, i);
+        if (list_is_linked(&served->busy_link))
+            continue;
+        if (served->due_ms <= now_ms)
+            served_note(served);
+        else if (served->due_ms < server->rest_due_ms)
+            server->rest_due_ms = served->due_ms;
+    }
+}
+
 static void on_due(uv_timer_t *handle)
 {
     struct server *server = handle->data;
     server->due_ms = UINT64_MAX;
-    for (size_t i = 0; i < server->hub.site_count && !frame_backlog_is_exhausted(&server->hub.frames); i++) {
-        api_tick(server->hub.sites_owned[i].api, clock_now_ms(server->hub.clock));
-        server_tell_trouble(server, server->hub.sites_owned[i].api);
+    server_note_due(server, clock_now_ms(server->hub.clock));
+    struct served *served = NULL;
+    while (!frame_backlog_is_exhausted(&server->hub.frames) && (served = server_next_busy(server, served)) != NULL) {
+        api_tick(&served->api, clock_now_ms(server->hub.clock));
+        server_tell_trouble(server, &served->api);
     }
+}
+
+/* When a namespace next has something to do. Those for which there is nothing more to be done come to rest. */
+static uint64_t server_next_due_ms(struct server *server)
+{
+    uint64_t due_ms = UINT64_MAX;
+    struct served *next = server_next_busy(server, NULL);
+    for (struct served *served; (served = next) != NULL;) {
+        next = server_next_busy(server, served);
+        if (!served_rest(served)) {
+            const uint64_t served_due_ms = served_next_ms(served);
+            due_ms = served_due_ms < due_ms ? served_due_ms : due_ms;
+        } else if (served->due_ms < server->rest_due_ms) {
+            server->rest_due_ms = served->due_ms;
+        }
+    }
+    return server->rest_due_ms < due_ms ? server->rest_due_ms : due_ms;
 }
 
 static void server_arm_due(struct server *server)
@@ -56,13 +106,7 @@ static void server_arm_due(struct server *server)
     /* What is due writes, too. When the disk has caught up, the loop is woken, and comes here again. */
     if (frame_backlog_is_exhausted(&server->hub.frames))
         return;
-    uint64_t due_ms = UINT64_MAX;
-    for (size_t i = 0; i < server->hub.site_count; i++) {
-        uint64_t site_due_ms = api_due_ms(server->hub.sites_owned[i].api);
-        due_ms = site_due_ms < due_ms ? site_due_ms : due_ms;
-        uint64_t disk_due_ms = namespace_disk_due_ms(server->hub.sites_owned[i].ns);
-        due_ms = disk_due_ms < due_ms ? disk_due_ms : due_ms;
-    }
+    const uint64_t due_ms = server_next_due_ms(server);
     if (due_ms >= server->due_ms)
         return; /* the timer fires in time; if it fires early it is armed again */
     uint64_t now_ms = clock_now_ms(server->hub.clock);
@@ -87,22 +131,22 @@ static void server_report_trouble(struct server *server, const char *what, const
 
 static void server_step_snapshot(struct server *server)
 {
-    for (size_t i = 0; i < server->hub.site_count; i++) {
+    for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;) {
         struct failure failure;
         failure_init(&failure);
-        if (namespace_snapshot_step(server->hub.sites_owned[i].ns, false, &failure) != OK)
+        if (namespace_snapshot_step(served->ns, false, &failure) != OK)
             server_report_trouble(server, "the disk", &failure);
     }
 }
 
 static void server_step_disk(struct server *server)
 {
-    for (size_t i = 0; i < server->hub.site_count; i++) {
+    for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;) {
         struct failure failure;
         failure_init(&failure);
-        if (namespace_disk_step(server->hub.sites_owned[i].ns, clock_now_ms(server->hub.clock), &failure) != OK)
+        if (namespace_disk_step(served->ns, clock_now_ms(server->hub.clock), &failure) != OK)
             server_report_trouble(server, "the log can't be cleaned", &failure);
-        if (namespace_disk_news(server->hub.sites_owned[i].ns, &failure))
+        if (namespace_disk_news(served->ns, &failure))
             server_report_trouble(server, "the disk", &failure);
     }
 }
@@ -116,12 +160,10 @@ static void on_idle(uv_idle_t *handle)
 static void server_settle(struct server *server)
 {
     struct hub *hub = &server->hub;
-    for (size_t i = 0; i < hub->site_count; i++) {
-        struct site *site = &hub->sites_owned[i];
-        if (api_is_settling(site->api) && !frame_backlog_is_exhausted(&hub->frames))
-            api_tick(site->api, clock_now_ms(hub->clock));
-        site_drain(site);
-    }
+    for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;)
+        if (api_is_settling(&served->api) && !frame_backlog_is_exhausted(&hub->frames))
+            api_tick(&served->api, clock_now_ms(hub->clock));
+    connection_take_finished(hub);
 }
 
 /* Hands open frames to their logs; while one gathers, or requests are left that may be begun, the loop goes on without
@@ -131,8 +173,8 @@ static void server_flush(struct server *server, bool is_quiet)
     struct hub *hub = &server->hub;
     server_settle(server);
     bool is_gathering = admission_has_next(&hub->admission);
-    for (size_t i = 0; i < hub->site_count; i++)
-        is_gathering |= site_flush(&hub->sites_owned[i], is_quiet, server->pace.request_ns);
+    for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;)
+        is_gathering |= served_flush(served, is_quiet, server->pace.request_ns);
     if (is_gathering)
         uv_idle_start(&server->idle, on_idle);
     else
@@ -143,8 +185,8 @@ static void server_flush(struct server *server, bool is_quiet)
 static bool server_is_short(const struct server *server)
 {
     bool is_short = false;
-    for (size_t i = 0; i < server->hub.site_count; i++)
-        is_short |= namespace_disk_level(server->hub.sites_owned[i].ns) != DISK_AMPLE;
+    for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;)
+        is_short |= namespace_disk_level(served->ns) != DISK_AMPLE;
     return is_short;
 }
 
@@ -159,10 +201,9 @@ static void server_turn(struct server *server)
     server_flush(server, is_quiet); /* first, so that the log works while replies are written */
     connection_begin_put_off(hub);
     do {
-        for (size_t i = 0; i < hub->site_count; i++) {
-            site_drain(&hub->sites_owned[i]);
-            site_release(&hub->sites_owned[i]);
-        }
+        connection_take_finished(hub);
+        for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;)
+            connection_take_durable(served);
     } while (connection_serve_ready(hub));
     server_step_disk(server);
     server_flush(server, is_quiet); /* what came of requests that stood behind those replies, and what was cleaned */
@@ -183,12 +224,22 @@ static void on_prepare(uv_prepare_t *handle)
         uv_unref((uv_handle_t *)&server->sweep);
 }
 
+/* Has the log of a busy namespace failed? Then the loop ends. */
+static void server_take_failures(struct server *server)
+{
+    for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;)
+        if (server->failure.error == OK && namespace_failure(served->ns, &server->failure) != OK)
+            uv_stop(server->loop);
+}
+
 static void on_sweep(uv_timer_t *handle)
 {
     struct server *server = handle->data;
     hub_update_date(&server->hub);
     connection_check_deadlines(&server->hub, uv_now(server->loop));
     server->is_woken = true; /* a snapshot's child process may have written or ended */
+    server_note_all(server); /* a look at each now and then, also at those to which nothing happens */
+    server_take_failures(server);
     if (server->hub.is_stopping && uv_now(server->loop) >= server->stop_by_ms)
         connection_close_all(&server->hub);
 }
@@ -196,14 +247,13 @@ static void on_sweep(uv_timer_t *handle)
 static void on_async(uv_async_t *handle)
 {
     struct server *server = handle->data;
-    for (size_t i = 0; i < server->hub.site_count;
-         i++) { /* none: not serving yet; the turn that begins it looks by itself */
-        struct site *site = &server->hub.sites_owned[i];
+    if (list_is_empty(&server->hub.busy))
+        server_note_all(server); /* a log to which nobody writes has something to say: that it has failed */
+    for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;) {
         server->is_woken = true;
-        site_note_flush(site);
-        if (server->failure.error == OK && namespace_failure(site->ns, &server->failure) != OK)
-            uv_stop(server->loop);
+        served_note_flush(served);
     }
+    server_take_failures(server);
 }
 
 static void on_connection(uv_stream_t *stream, int status)
@@ -244,13 +294,14 @@ static void server_own(struct server *server, void *handle)
     uv_unref(handle);
 }
 
-struct server *server_create(uv_loop_t *loop, const struct server_options *options)
+struct server *server_create(uv_loop_t *loop, const struct server_options *options, struct front *front,
+                             const struct clock *clock)
 {
     ASSERT(options->report != NULL);
     struct server *server = memory_allocate_zeroed(sizeof(*server));
-    hub_init(&server->hub, options);
+    hub_init(&server->hub, options, front, clock);
     server->loop = loop;
-    server->due_ms = UINT64_MAX;
+    server->due_ms = server->rest_due_ms = UINT64_MAX;
     int status = uv_async_init(loop, &server->async, on_async);
     ASSERT(status == 0); /* fails only where the loop itself could not be made */
     status = uv_loop_configure(loop, UV_METRICS_IDLE_TIME);
@@ -298,12 +349,14 @@ static enum error server_open_listeners(struct server *server, struct failure *f
     return error;
 }
 
-enum error server_listen(struct server *server, struct api *const *apis, size_t count, const struct clock *clock,
-                         struct failure *failure)
+void server_serve(struct server *server, struct served *served, struct namespace *ns)
+{
+    served_init(served, server->hub.front, ns, server->hub.clock, &server->hub.busy);
+}
+
+enum error server_listen(struct server *server, struct failure *failure)
 {
     const struct server_options *options = &server->hub.options;
-    server->hub.clock = clock;
-    hub_serve(&server->hub, apis, count);
     enum error error = server_reload(server, failure);
     if (error == OK)
         error = server_open_listeners(server, failure);
@@ -363,8 +416,10 @@ void server_stop(struct server *server)
     server->stop_by_ms = uv_now(server->loop) + hub->options.stop_timeout_ms;
     server_close_listeners(server);
     uv_ref((uv_handle_t *)&server->sweep); /* a connection that only waits for the log does not keep the loop alive */
-    for (size_t i = 0; i < hub->site_count; i++)
-        api_release_waiting(hub->apis[i]);
+    for (size_t i = 0; i < front_count(hub->front); i++) {
+        api_release_waiting(front_at(hub->front, i));
+        served_note(hub_served(hub, i));
+    }
     connection_stop_all(hub);
 }
 

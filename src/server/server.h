@@ -10,16 +10,16 @@
 #ifndef TALLY_SERVER_SERVER_H
 #define TALLY_SERVER_SERVER_H
 
-#include "api/api.h"
-#include "server/clock.h"
 #include "server/options.h"
+#include "server/served.h"
 
 #include <uv.h>
 
 struct server;
 
-/* `options` is copied; what it points to and the loop are borrowed for the server's life. */
-struct server *server_create(uv_loop_t *loop, const struct server_options *options);
+/* `options` is copied; what it points to and the rest is borrowed for the server's life. */
+struct server *server_create(uv_loop_t *loop, const struct server_options *options, struct front *front,
+                             const struct clock *clock);
 
 /* After server_run() has returned, or instead of it, and after namespace_close(), whose thread may still wake it. Runs
  * the loop once more to close its handles. */
@@ -33,11 +33,13 @@ void server_wake(void *server);
  * namespace_options.backlog. */
 struct frame_backlog *server_backlog(struct server *server);
 
-/* Starts serving a family of apis (api_set_family), the first of which is given every request. They, their namespaces
- * and the clock are borrowed until the loop has ended. The errors of server_reload(); ERROR_SERVICE_UNAVAILABLE if an
+/* From now on the namespace is served: before server_listen(), or at any time behind it. Its owner takes it out again
+ * with served_deinit(), once the loop has ended. Both are borrowed until then. */
+void server_serve(struct server *server, struct served *served, struct namespace *ns);
+
+/* Opens the ways in. At least one namespace is served. The errors of server_reload(); ERROR_SERVICE_UNAVAILABLE if an
  * address or a socket can't be had. */
-enum error server_listen(struct server *server, struct api *const *apis, size_t count, const struct clock *clock,
-                         struct failure *failure);
+enum error server_listen(struct server *server, struct failure *failure);
 
 /* Opens one more way in, for other threads of this process only: a Unix socket at `path`, which is borrowed for the
  * server's life. Once, while it serves. ERROR_SERVICE_UNAVAILABLE if it can't be had, or if the server is stopping. */

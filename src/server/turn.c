@@ -2,8 +2,7 @@
 
 #include "api/api.h"
 #include "base/memory.h"
-#include "server/clock.h"
-#include "server/hold.h"
+#include "server/served.h"
 
 #include <stdlib.h>
 
@@ -63,11 +62,14 @@ bool turn_leaves(struct turn *turn, const struct clock *clock)
 {
     struct exchange *exchange = &turn->exchange;
     ASSERT(turn->state == TURN_READY);
-    if (!exchange_gives_lease(exchange) || api_let_go(exchange->api, exchange, clock_now_ms(clock)))
+    if (!exchange_gives_lease(exchange))
         return true;
-    ASSERT(turn->hold != NULL);
+    struct served *served = served_of(exchange);
+    served_note(served);
+    if (api_let_go(&served->api, exchange, clock_now_ms(clock)))
+        return true;
     turn->state = TURN_IN_API;
-    hold_add(turn->hold, turn);
+    hold_add(&served->hold, turn);
     return false;
 }
 

@@ -20,7 +20,7 @@ struct turn {
     struct connection *connection;
     struct list_link connection_link; /* among its connection's turns */
     struct list_link hold_link;       /* while TURN_HELD, as is the next */
-    struct hold *hold;                /* once it is finished, of its namespace; NULL: it was answered without one */
+    struct hold *hold;                /* while TURN_HELD */
     enum turn_state state;
     bool is_head; /* HEAD: the reply's body is counted, not sent */
     bool is_http_1_0;

@@ -67,6 +67,13 @@ static size_t raise_limit(void)
     return limit.rlim_cur < LIMIT_MOST ? (size_t)limit.rlim_cur : (size_t)LIMIT_MOST;
 }
 
+/* One connections-max that is set is kept whole: then it is the least, too. */
+static void set_connections_least(struct descriptors *descriptors)
+{
+    const size_t half = fit((descriptors->limit - descriptors->reserved) / 2), max = descriptors->connections_max;
+    descriptors->connections_least = descriptors->connections_min == max || max < half ? max : half;
+}
+
 enum error descriptors_init(struct descriptors *descriptors, const struct config *config, size_t namespace_count,
                             struct failure *failure)
 {
@@ -75,7 +82,8 @@ enum error descriptors_init(struct descriptors *descriptors, const struct config
     const size_t least = is_set || max < CONNECTIONS_LEAST ? max : CONNECTIONS_LEAST;
     *descriptors = (struct descriptors){.limit = raise_limit(),
                                         .reserved = PROCESS_DESCRIPTORS + NAMESPACE_DESCRIPTORS * namespace_count,
-                                        .connections_max = max};
+                                        .connections_max = max,
+                                        .connections_min = least};
     const size_t needed = descriptors->reserved + total_of(least);
     if (descriptors->limit < needed) {
         char described[256];
@@ -87,8 +95,7 @@ enum error descriptors_init(struct descriptors *descriptors, const struct config
             described, max, descriptors->limit, least, namespace_count, namespace_count == 1 ? "" : "s", needed, needed,
             needed, is_set ? ", or lower connections-max" : "");
     }
-    const size_t half = fit((descriptors->limit - descriptors->reserved) / 2);
-    descriptors->connections_least = is_set || max < half ? max : half;
+    set_connections_least(descriptors);
     return OK;
 }
 
@@ -111,6 +118,31 @@ static size_t left_beside_relays(const struct descriptors *descriptors)
 {
     const size_t taken = descriptors->reserved + descriptors->relays + descriptors->promised;
     return descriptors->limit > taken ? descriptors->limit - taken : 0;
+}
+
+enum error descriptors_add_namespaces(struct descriptors *descriptors, size_t count, size_t connections_open,
+                                      struct failure *failure)
+{
+    const size_t connections =
+        connections_open > descriptors->connections_min ? connections_open : descriptors->connections_min;
+    const size_t left = left_beside_relays(descriptors), kept = total_of(connections);
+    const size_t free = left > kept ? left - kept : 0, needed = count * NAMESPACE_DESCRIPTORS;
+    if (needed > free)
+        return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
+                           "%zu new namespace%s may need %zu file descriptors, and %zu are free: the process may open "
+                           "%zu (ulimit -n), of which relays have %zu and %zu are kept for connections. Raise the "
+                           "limit (ulimit -n, or LimitNOFILE= in the systemd unit) to %zu and restart.",
+                           count, count == 1 ? "" : "s", needed, free, descriptors->limit, descriptors->relays, kept,
+                           descriptors->limit + needed - free);
+    descriptors->reserved += needed;
+    set_connections_least(descriptors);
+    return OK;
+}
+
+void descriptors_remove_namespaces(struct descriptors *descriptors, size_t count)
+{
+    descriptors->reserved -= count * NAMESPACE_DESCRIPTORS;
+    set_connections_least(descriptors);
 }
 
 size_t descriptors_for_connections(const struct descriptors *descriptors)

@@ -14,6 +14,7 @@ struct descriptors {
     size_t limit;             /* that the process may have open */
     size_t reserved;          /* for the logs and the process itself */
     size_t connections_max;   /* as configured */
+    size_t connections_min;   /* fewer are no service */
     size_t connections_least; /* relays don't get these */
     size_t relays;            /* what those that run may open at most */
     size_t promised;          /* the same of those that are about to be started */
@@ -23,6 +24,12 @@ struct descriptors {
  * a connections-max that was set, or to serve anybody. */
 enum error descriptors_init(struct descriptors *descriptors, const struct config *config, size_t namespace_count,
                             struct failure *failure);
+
+/* More namespaces: takes what their logs need from what is left for connections, as long as `connections_open` have
+ * theirs. ERROR_SERVICE_UNAVAILABLE: too little is left. And gives it back. */
+enum error descriptors_add_namespaces(struct descriptors *descriptors, size_t count, size_t connections_open,
+                                      struct failure *failure);
+void descriptors_remove_namespaces(struct descriptors *descriptors, size_t count);
 
 /* Says that fewer connections are served than connections-max, and what to do. False: they are not. */
 bool descriptors_warn(const struct descriptors *descriptors, struct failure *warning);

@@ -3,7 +3,10 @@
  * Exit status: 0 after a clean stop; 1 if it could not start or its log failed; 2 if it was told something wrong. */
 #include "base/assert.h"
 #include "base/kept.h"
+#include "base/memory.h"
+#include "log/flusher.h"
 #include "server/server.h"
+#include "tallyd/arrival.h"
 #include "tallyd/config.h"
 #include "tallyd/credentials_file.h"
 #include "tallyd/descriptors.h"
@@ -33,12 +36,17 @@ struct daemon {
     struct message_log *output; /* standard output, but for what is printed instead of serving */
     struct config config;
     struct listeners listeners;
-    struct credentials *credentials; /* NULL: none are configured */
+    struct credentials *credentials;     /* NULL: none are configured */
+    struct credentials *new_credentials; /* read, but not in force before their namespaces are; NULL: none */
+    struct arrival arrival;              /* of those namespaces */
+    bool wants_reload;                   /* another SIGHUP came meanwhile */
     struct descriptors descriptors;
     struct namespaces namespaces;
     uv_loop_t loop;
     uv_signal_t signals[3];
     struct clock clock;
+    struct front *front; /* NULL: it does not serve yet */
+    struct flushers *flushers;
     struct server *server;
     struct relays *relays;
     bool is_asked_to_stop;
@@ -119,52 +127,52 @@ static enum error check_data(const struct daemon *daemon, struct failure *failur
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "data is empty: it must be a folder.");
 }
 
-/* While the daemon serves: are all namespaces of the credentials served? One can't be opened beside the others'
- * work. */
-static enum error check_served(const struct daemon *daemon, const struct credentials *credentials,
-                               struct failure *failure)
+/* The namespaces that the credentials name, for the caller to free. */
+static struct bytes *list_namespaces(const struct credentials *credentials, size_t *count)
 {
-    struct bytes names[NAMESPACES_MAX];
-    size_t count = credentials_namespaces(credentials, names, NAMESPACES_MAX);
-    if (count > NAMESPACES_MAX)
-        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "%s has credentials of more than %u namespaces; one daemon serves no more.",
-                           config_text(&daemon->config, CONFIG_CREDENTIALS), NAMESPACES_MAX);
-    for (size_t i = 0; i < count; i++)
-        if (relay_door_has_key(credentials, names[i]))
-            return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                               "%s has the access key " RELAY_DOOR_KEY_PREFIX "%.*s: that is what relays of the daemon "
-                               "call themselves. Choose another one.",
-                               config_text(&daemon->config, CONFIG_CREDENTIALS), BYTES_FORMAT(names[i]));
-    for (size_t i = 0; i < count && daemon->namespaces.count > 0; i++)
-        if (!namespaces_have(&daemon->namespaces, names[i]))
-            return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                               "namespace %.*s is new: restart tallyd to have it served.", BYTES_FORMAT(names[i]));
-    return OK;
+    struct bytes *names = memory_allocate(NAMESPACES_MAX * sizeof(*names));
+    *count = credentials_namespaces(credentials, names, NAMESPACES_MAX);
+    return names;
 }
 
-/* Reads the file of credentials, if there is to be one, in place of what was read before. */
-static enum error read_credentials(struct daemon *daemon, struct failure *failure)
+static enum error check_credentials(const struct daemon *daemon, const struct credentials *credentials,
+                                    struct failure *failure)
+{
+    size_t count;
+    struct bytes *names = list_namespaces(credentials, &count);
+    enum error error = OK;
+    if (count > NAMESPACES_MAX)
+        error = failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                            "%s has credentials of more than %u namespaces; one daemon serves no more.",
+                            config_text(&daemon->config, CONFIG_CREDENTIALS), NAMESPACES_MAX);
+    for (size_t i = 0; i < count && error == OK; i++)
+        if (relay_door_has_key(credentials, names[i]))
+            error = failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                                "%s has the access key " RELAY_DOOR_KEY_PREFIX "%.*s: that is what relays of the "
+                                "daemon call themselves. Choose another one.",
+                                config_text(&daemon->config, CONFIG_CREDENTIALS), BYTES_FORMAT(names[i]));
+    free(names);
+    return error;
+}
+
+/* Reads the file of credentials, if there is to be one. NULL: there is not. */
+static enum error read_credentials(struct daemon *daemon, struct credentials **credentials, struct failure *failure)
 {
     const char *path = config_text(&daemon->config, CONFIG_CREDENTIALS);
-    struct credentials *credentials = NULL;
     bool is_exposed = false;
-    enum error error = path[0] == '\0' ? OK : credentials_file_read(path, &credentials, &is_exposed, failure);
+    *credentials = NULL;
+    enum error error = path[0] == '\0' ? OK : credentials_file_read(path, credentials, &is_exposed, failure);
     if (error != OK)
         return error;
     if (is_exposed)
         message_log_say(daemon->errors, "tallyd: every user of this machine may read the secrets in %s: chmod o-r %s",
                         path, path);
-    error = check_served(daemon, credentials, failure);
-    if (error != OK) {
-        credentials_destroy(credentials);
-        return error;
-    }
-    if (daemon->namespaces.count > 0)
-        api_set_credentials(daemon->namespaces.apis_owned[0], credentials);
-    credentials_destroy(daemon->credentials);
-    daemon->credentials = credentials;
-    return OK;
+    error = check_credentials(daemon, *credentials, failure);
+    if (error == OK)
+        return OK;
+    credentials_destroy(*credentials);
+    *credentials = NULL;
+    return error;
 }
 
 static enum error check_config(struct daemon *daemon, struct failure *failure)
@@ -174,7 +182,7 @@ static enum error check_config(struct daemon *daemon, struct failure *failure)
     error = error != OK ? error : check_region(daemon, failure);
     error = error != OK ? error : namespaces_check_sizes(&daemon->config, failure);
     error = error != OK ? error : check_data(daemon, failure);
-    return error != OK ? error : read_credentials(daemon, failure);
+    return error != OK ? error : read_credentials(daemon, &daemon->credentials, failure);
 }
 
 /* --- Putting it together ------------------------------------------------------------------------------------------ */
@@ -182,8 +190,8 @@ static enum error check_config(struct daemon *daemon, struct failure *failure)
 /* How many connections and relays there can be. */
 static enum error count_descriptors(struct daemon *daemon, struct failure *failure)
 {
-    struct bytes names[NAMESPACES_MAX];
-    const size_t count = credentials_namespaces(daemon->credentials, names, NAMESPACES_MAX);
+    size_t count;
+    free(list_namespaces(daemon->credentials, &count));
     const enum error error = descriptors_init(&daemon->descriptors, &daemon->config, count > 0 ? count : 1, failure);
     struct failure warning;
     if (error == OK && descriptors_warn(&daemon->descriptors, &warning))
@@ -218,11 +226,11 @@ static const char *zones_folder(void)
     return folder == NULL || folder[0] == '\0' ? NULL : folder;
 }
 
-static void api_options_fill(const struct daemon *daemon, struct api_options *options)
+static void front_options_fill(const struct daemon *daemon, struct front_options *options)
 {
     const struct config *config = &daemon->config;
     const char *public_url = config_text(config, CONFIG_PUBLIC_URL);
-    *options = (struct api_options){
+    *options = (struct front_options){
         .region = config_text(config, CONFIG_REGION),
         .public_url = public_url[0] == '\0' ? NULL : public_url,
         .enforce_purge_interval = config_number(config, CONFIG_PURGE_INTERVAL) != 0,
@@ -233,6 +241,103 @@ static void api_options_fill(const struct daemon *daemon, struct api_options *op
     };
 }
 
+/* --- Reading again ------------------------------------------------------------------------------------------------ */
+
+static void reload_credentials(struct daemon *daemon);
+
+/* What was read can't be used. */
+static void keep_credentials(struct daemon *daemon, const struct failure *failure)
+{
+    message_log_say(daemon->errors, "tallyd: the credentials in force stay: %s", failure->text);
+    credentials_destroy(daemon->new_credentials);
+    daemon->new_credentials = NULL;
+}
+
+/* All namespaces of what was read are served. */
+static void replace_credentials(struct daemon *daemon)
+{
+    front_set_credentials(daemon->front, daemon->new_credentials);
+    credentials_destroy(daemon->credentials);
+    daemon->credentials = daemon->new_credentials;
+    daemon->new_credentials = NULL;
+    if (daemon->credentials != NULL)
+        message_log_say(daemon->errors, "tallyd: credentials in force: %zu.", credentials_count(daemon->credentials));
+}
+
+/* The namespaces of the new credentials that are not served yet, for the caller to free. */
+static struct bytes *list_new_namespaces(const struct daemon *daemon, size_t *count)
+{
+    size_t all_count;
+    struct bytes *names = list_namespaces(daemon->new_credentials, &all_count);
+    *count = 0;
+    for (size_t i = 0; i < all_count; i++)
+        if (front_find(daemon->front, names[i]) == NULL)
+            names[(*count)++] = names[i];
+    return names;
+}
+
+/* The logs of new namespaces have been read. */
+static void on_arrival(void *context)
+{
+    struct daemon *daemon = context;
+    struct failure failure;
+    failure_init(&failure);
+    size_t count;
+    free(list_new_namespaces(daemon, &count));
+    enum error error = arrival_end(&daemon->arrival, daemon->is_asked_to_stop, &failure);
+    if (error != OK) {
+        descriptors_remove_namespaces(&daemon->descriptors, count);
+        server_set_connections_max(daemon->server, descriptors_for_connections(&daemon->descriptors));
+    } else {
+        error = relays_follow_namespaces(daemon->relays, &failure);
+    }
+    if (error == OK)
+        replace_credentials(daemon);
+    else
+        keep_credentials(daemon, &failure);
+    if (daemon->wants_reload && !daemon->is_asked_to_stop)
+        reload_credentials(daemon);
+}
+
+static enum error begin_arrival(struct daemon *daemon, const struct bytes *names, size_t count, struct failure *failure)
+{
+    if (front_count(daemon->front) + count > NAMESPACES_MAX)
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "%zu namespaces are served and %zu are new, and one daemon serves no more than %u. Restart "
+                           "it if some of those are not needed any more.",
+                           front_count(daemon->front), count, NAMESPACES_MAX);
+    enum error error =
+        descriptors_add_namespaces(&daemon->descriptors, count, server_connection_count(daemon->server), failure);
+    if (error != OK)
+        return error;
+    error = arrival_begin(&daemon->arrival, names, count, failure);
+    if (error != OK)
+        descriptors_remove_namespaces(&daemon->descriptors, count);
+    server_set_connections_max(daemon->server, descriptors_for_connections(&daemon->descriptors));
+    return error;
+}
+
+/* What is new is in force when all its namespaces are served. */
+static void reload_credentials(struct daemon *daemon)
+{
+    struct failure failure;
+    failure_init(&failure);
+    daemon->wants_reload = arrival_is_under_way(&daemon->arrival);
+    if (daemon->wants_reload)
+        return;
+    if (read_credentials(daemon, &daemon->new_credentials, &failure) != OK) {
+        keep_credentials(daemon, &failure);
+        return;
+    }
+    size_t count;
+    struct bytes *names = list_new_namespaces(daemon, &count);
+    if (count == 0)
+        replace_credentials(daemon);
+    else if (begin_arrival(daemon, names, count, &failure) != OK)
+        keep_credentials(daemon, &failure);
+    free(names);
+}
+
 /* SIGHUP: reads again what is read again without a stop. What can't be read leaves the old in force. */
 static void reload(struct daemon *daemon)
 {
@@ -240,11 +345,12 @@ static void reload(struct daemon *daemon)
     failure_init(&failure);
     if (server_reload(daemon->server, &failure) != OK)
         message_log_say(daemon->errors, "tallyd: the certificate in force stays: %s", failure.text);
-    if (read_credentials(daemon, &failure) != OK)
-        message_log_say(daemon->errors, "tallyd: the credentials in force stay: %s", failure.text);
-    else if (daemon->credentials != NULL)
-        message_log_say(daemon->errors, "tallyd: credentials in force: %zu.", credentials_count(daemon->credentials));
+    if (daemon->is_asked_to_stop)
+        return;
+    reload_credentials(daemon);
 }
+
+/* --- The end ------------------------------------------------------------------------------------------------------ */
 
 /* A clean stop: the relays first, which settle what they have in flight while the server still serves. Whoever asks a
  * second time does not want to wait for them. */
@@ -335,15 +441,13 @@ static void say_ready(struct daemon *daemon)
 /* Recovers the namespaces that the credentials name. */
 static enum error open_namespaces(struct daemon *daemon, struct failure *failure)
 {
-    struct bytes names[NAMESPACES_MAX] = {BYTES(NAMESPACE_DEFAULT)};
-    size_t count = 1;
-    if (daemon->credentials != NULL)
-        count = credentials_namespaces(daemon->credentials, names, NAMESPACES_MAX);
-    struct api_options options;
-    api_options_fill(daemon, &options);
-    clock_init(&daemon->clock);
-    return namespaces_open(&daemon->namespaces, &daemon->config, names, count, &options, &daemon->clock, daemon->server,
-                           daemon->output, failure);
+    size_t count;
+    struct bytes *names = list_namespaces(daemon->credentials, &count);
+    if (daemon->credentials == NULL)
+        names[count++] = BYTES(NAMESPACE_DEFAULT);
+    const enum error error = namespaces_open(&daemon->namespaces, names, count, failure);
+    free(names);
+    return error;
 }
 
 /* Recovery is never refused: what was acknowledged is there, whatever the limit is by now. */
@@ -363,38 +467,59 @@ static void warn_of_memory(const struct daemon *daemon)
 
 static enum error serve(struct daemon *daemon, struct failure *failure)
 {
-    struct api *const *apis = daemon->namespaces.apis_owned;
-    api_set_credentials(apis[0], daemon->credentials);
+    front_set_credentials(daemon->front, daemon->credentials);
     watch_signals(daemon); /* first: who can connect may also stop it, cleanly */
-    enum error error = server_listen(daemon->server, apis, daemon->namespaces.count, &daemon->clock, failure);
+    enum error error = server_listen(daemon->server, failure);
     if (error == OK)
-        error = relays_begin(daemon->relays, &daemon->loop, daemon->server, &daemon->namespaces,
+        error = relays_begin(daemon->relays, &daemon->loop, &daemon->namespaces,
                              config_text(&daemon->config, CONFIG_DATA), failure);
     if (error == OK) {
+        arrival_init(&daemon->arrival, &daemon->namespaces, &daemon->loop, on_arrival, daemon);
         say_ready(daemon);
         error = server_run(daemon->server, failure);
+        arrival_deinit(&daemon->arrival);
     }
     close_signals(daemon);
     relays_close(daemon->relays);
     return error;
 }
 
+/* What serves, without a namespace yet. */
+static void make_server(struct daemon *daemon)
+{
+    struct server_options server_options;
+    struct front_options front_options;
+    server_options_fill(daemon, &server_options);
+    clock_init(&daemon->clock);
+    daemon->relays = relays_create(&daemon->descriptors, complain, daemon);
+    front_options_fill(daemon, &front_options);
+    daemon->front = front_create(&front_options);
+    daemon->flushers = flushers_create();
+    daemon->server = server_create(&daemon->loop, &server_options, daemon->front, &daemon->clock);
+    daemon->namespaces = (struct namespaces){.config = &daemon->config,
+                                             .front = daemon->front,
+                                             .flushers = daemon->flushers,
+                                             .server = daemon->server,
+                                             .clock = &daemon->clock,
+                                             .output = daemon->output};
+}
+
 static enum error run(struct daemon *daemon, struct failure *failure)
 {
-    struct server_options options;
     enum error error = count_descriptors(daemon, failure);
     if (error != OK)
         return error;
-    server_options_fill(daemon, &options);
-    daemon->server = server_create(&daemon->loop, &options);
-    daemon->relays = relays_create(&daemon->descriptors, complain, daemon);
+    make_server(daemon);
     error = open_namespaces(daemon, failure);
     if (error == OK) {
         warn_of_memory(daemon);
         error = serve(daemon, failure);
         namespaces_close(&daemon->namespaces);
     }
+    flushers_destroy(daemon->flushers);
     server_destroy(daemon->server); /* behind the logs, whose threads wake it up to the end */
+    front_destroy(daemon->front);
+    daemon->front = NULL;
     relays_destroy(daemon->relays);
     return error;
 }

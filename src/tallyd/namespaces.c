@@ -90,36 +90,37 @@ static void on_progress(void *context, const struct namespace_recovery *recovery
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
 /* A folder keeps the segment size it was made with, whatever the configuration says by now. */
-static enum error check_folder(const struct served_namespace *served, const struct config *config,
+static enum error check_folder(const struct opened_namespace *opened, const struct config *config,
                                struct failure *failure)
 {
-    const struct log *log = namespace_log(served->ns);
+    const struct log *log = namespace_log(opened->ns);
     if (log_frame_size_max(log) >= frame_size_least(config))
         return OK;
     return failure_set(
         failure, ERROR_INVALID_PARAMETER_VALUE,
         "%s was made with segments of %llu bytes, too small for a body-max of %s: lower body-max, or start with a "
         "new data folder.",
-        served->folder_owned, (unsigned long long)log_segment_size(log), config_text(config, CONFIG_BODY_MAX));
+        opened->folder_owned, (unsigned long long)log_segment_size(log), config_text(config, CONFIG_BODY_MAX));
 }
 
 /* The disk makes the folder, and the data folder, durably. */
-static void name_folder(struct served_namespace *served, const struct config *config, struct bytes name)
+static void name_folder(struct opened_namespace *opened, const struct config *config, struct bytes name)
 {
     const char *data = config_text(config, CONFIG_DATA);
     size_t size = strlen(data) + 1 + name.size + 1;
-    served->name_owned = memory_allocate(name.size + 1);
-    served->folder_owned = memory_allocate(size);
-    (void)snprintf(served->name_owned, name.size + 1, "%.*s", BYTES_FORMAT(name));
-    (void)snprintf(served->folder_owned, size, "%s/%s", data, served->name_owned);
+    opened->name_owned = memory_allocate(name.size + 1);
+    opened->folder_owned = memory_allocate(size);
+    (void)snprintf(opened->name_owned, name.size + 1, "%.*s", BYTES_FORMAT(name));
+    (void)snprintf(opened->folder_owned, size, "%s/%s", data, opened->name_owned);
 }
 
-static enum error recover_one(struct served_namespace *served, const struct config *config, struct server *server,
-                              struct message_log *output, struct failure *failure)
+static enum error recover_one(const struct namespaces *namespaces, struct opened_namespace *opened,
+                              struct failure *failure)
 {
-    struct progress progress = {.output = output, .folder = served->folder_owned, .told_ns = uv_hrtime()};
+    const struct config *config = namespaces->config;
+    struct progress progress = {.output = namespaces->output, .folder = opened->folder_owned, .told_ns = uv_hrtime()};
     struct namespace_options options = {
-        .name = served->name_owned,
+        .name = opened->name_owned,
         .segment_size = segment_size(config),
         .frame_size_max = frame_size_max(config),
         .snapshot_bytes = config_number(config, CONFIG_SNAPSHOT_BYTES),
@@ -127,101 +128,154 @@ static enum error recover_one(struct served_namespace *served, const struct conf
         .keeps_reserve = true,
         .disk_min_free = config_number(config, CONFIG_DISK_MIN_FREE),
         .in_flight_max = (uint32_t)config_number(config, CONFIG_IN_FLIGHT_MAX),
-        .backlog = server_backlog(server),
-        .has_flusher = true,
+        .backlog = server_backlog(namespaces->server),
+        .flushers = namespaces->flushers,
         .wake = server_wake,
-        .wake_context = server,
+        .wake_context = namespaces->server,
         .progress = on_progress,
         .progress_context = &progress,
     };
-    served->disk = disk_posix_create(served->folder_owned);
-    enum error error = namespace_recover(served->disk, &options, &served->ns, failure);
-    return error == OK ? check_folder(served, config, failure) : error;
+    opened->disk = disk_posix_create(opened->folder_owned);
+    enum error error = namespace_recover(opened->disk, &options, &opened->ns, failure);
+    return error == OK ? check_folder(opened, config, failure) : error;
 }
 
-static enum error take_over_one(struct served_namespace *served, const struct clock *clock, struct failure *failure)
+static enum error take_over_one(struct opened_namespace *opened, const struct clock *clock, struct failure *failure)
 {
     uint8_t key[CORE_KEY_SIZE];
     if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
         return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
-    return namespace_take_over(served->ns, clock_now_ms(clock), key, failure);
+    return namespace_take_over(opened->ns, clock_now_ms(clock), key, failure);
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------------ */
+
+struct opening {
+    const struct namespaces *namespaces;
+    struct opened_namespace **opened_owned;
+    size_t count;
+    enum error error; /* of their recovery */
+    struct failure failure;
+};
+
+struct opening *opening_create(const struct namespaces *namespaces, const struct bytes *names, size_t count)
+{
+    ASSERT(count >= 1);
+    struct opening *opening = memory_allocate_zeroed(sizeof(*opening));
+    opening->namespaces = namespaces;
+    opening->opened_owned = memory_allocate(count * sizeof(struct opened_namespace *));
+    opening->count = count;
+    for (size_t i = 0; i < count; i++) {
+        opening->opened_owned[i] = memory_allocate_zeroed(sizeof(struct opened_namespace));
+        name_folder(opening->opened_owned[i], namespaces->config, names[i]);
+    }
+    return opening;
+}
+
+void opening_recover(struct opening *opening)
+{
+    for (size_t i = 0; i < opening->count && opening->error == OK; i++)
+        opening->error = recover_one(opening->namespaces, opening->opened_owned[i], &opening->failure);
 }
 
 /* All are recovered before the first is taken over: leases get their grace from then on, and it must not run out, nor
  * the clock jump, while the others are being read. */
-static enum error open_all(struct namespaces *namespaces, const struct config *config, struct clock *clock,
-                           struct server *server, struct message_log *output, struct failure *failure)
+static enum error take_over_all(const struct opening *opening, struct failure *failure)
 {
+    struct clock *clock = opening->namespaces->clock;
     enum error error = OK;
-    for (size_t i = 0; i < namespaces->count && error == OK; i++)
-        error = recover_one(&namespaces->items_owned[i], config, server, output, failure);
-    for (size_t i = 0; i < namespaces->count && error == OK; i++)
-        clock_raise(clock, namespace_time(namespaces->items_owned[i].ns));
-    for (size_t i = 0; i < namespaces->count && error == OK; i++)
-        error = take_over_one(&namespaces->items_owned[i], clock, failure);
+    for (size_t i = 0; i < opening->count; i++)
+        clock_raise(clock, namespace_time(opening->opened_owned[i]->ns));
+    for (size_t i = 0; i < opening->count && error == OK; i++)
+        error = take_over_one(opening->opened_owned[i], clock, failure);
     return error;
 }
 
-enum error namespaces_open(struct namespaces *namespaces, const struct config *config, const struct bytes *names,
-                           size_t count, const struct api_options *options, struct clock *clock, struct server *server,
-                           struct message_log *output, struct failure *failure)
+/* One that is not served. */
+static void close_one(struct opened_namespace *opened)
 {
-    ASSERT(count >= 1 && count <= NAMESPACES_MAX);
-    *namespaces = (struct namespaces){
-        .items_owned = memory_allocate_zeroed(count * sizeof(*namespaces->items_owned)),
-        .apis_owned = memory_allocate_zeroed(count * sizeof(struct api *)),
-        .count = count,
-    };
-    for (size_t i = 0; i < count; i++)
-        name_folder(&namespaces->items_owned[i], config, names[i]);
-    enum error error = open_all(namespaces, config, clock, server, output, failure);
-    for (size_t i = 0; i < count && error == OK; i++) {
-        namespaces->apis_owned[i] = api_create(namespaces->items_owned[i].ns, options);
-        api_set_family(namespaces->apis_owned[i], namespaces->apis_owned, count);
-    }
+    if (opened->ns != NULL)
+        namespace_close(opened->ns);
+    if (opened->disk != NULL)
+        disk_posix_destroy(opened->disk);
+    free(opened->folder_owned);
+    free(opened->name_owned);
+    free(opened);
+}
+
+static void opening_destroy(struct opening *opening)
+{
+    free(opening->opened_owned);
+    free(opening);
+}
+
+void opening_abandon(struct opening *opening)
+{
+    for (size_t i = 0; i < opening->count; i++)
+        close_one(opening->opened_owned[i]);
+    opening_destroy(opening);
+}
+
+enum error opening_finish(struct opening *opening, struct failure *failure)
+{
+    enum error error = opening->error;
     if (error != OK)
-        namespaces_close(namespaces);
-    return error;
-}
-
-void namespaces_close(struct namespaces *namespaces)
-{
-    for (size_t i = 0; i < namespaces->count; i++) {
-        struct served_namespace *served = &namespaces->items_owned[i];
-        if (namespaces->apis_owned[i] != NULL)
-            api_destroy(namespaces->apis_owned[i]);
-        if (served->ns != NULL)
-            namespace_close(served->ns);
-        if (served->disk != NULL)
-            disk_posix_destroy(served->disk);
-        free(served->folder_owned);
-        free(served->name_owned);
+        *failure = opening->failure;
+    else
+        error = take_over_all(opening, failure);
+    if (error != OK) {
+        opening_abandon(opening);
+        return error;
     }
-    free(namespaces->items_owned);
-    free(namespaces->apis_owned);
-    *namespaces = (struct namespaces){0};
+    for (size_t i = 0; i < opening->count; i++)
+        server_serve(opening->namespaces->server, &opening->opened_owned[i]->served, opening->opened_owned[i]->ns);
+    opening_destroy(opening);
+    return OK;
 }
 
-bool namespaces_have(const struct namespaces *namespaces, struct bytes name)
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+enum error namespaces_open(const struct namespaces *namespaces, const struct bytes *names, size_t count,
+                           struct failure *failure)
 {
-    for (size_t i = 0; i < namespaces->count; i++)
-        if (bytes_equal(name, bytes_from_string(namespaces->items_owned[i].name_owned)))
-            return true;
-    return false;
+    struct opening *opening = opening_create(namespaces, names, count);
+    opening_recover(opening);
+    return opening_finish(opening, failure);
+}
+
+void namespaces_close(const struct namespaces *namespaces)
+{
+    for (size_t left = front_count(namespaces->front); left > 0; left--) {
+        struct opened_namespace *opened = namespaces_at(namespaces, left - 1);
+        ASSERT(opened->crew_owned == NULL);
+        served_deinit(&opened->served);
+        close_one(opened);
+    }
+}
+
+struct opened_namespace *namespaces_at(const struct namespaces *namespaces, size_t place)
+{
+    return CONTAINER_OF(front_at(namespaces->front, place), struct opened_namespace, served.api);
+}
+
+struct opened_namespace *namespaces_find(const struct namespaces *namespaces, struct bytes name)
+{
+    struct api *api = front_find(namespaces->front, name);
+    return api == NULL ? NULL : CONTAINER_OF(api, struct opened_namespace, served.api);
 }
 
 size_t namespaces_queue_count(const struct namespaces *namespaces)
 {
     size_t count = 0;
-    for (size_t i = 0; i < namespaces->count; i++)
-        count += core_queue_count(namespace_core(namespaces->items_owned[i].ns));
+    for (size_t i = 0; i < front_count(namespaces->front); i++)
+        count += core_queue_count(namespace_core(namespaces_at(namespaces, i)->ns));
     return count;
 }
 
 uint64_t namespaces_message_count(const struct namespaces *namespaces)
 {
     uint64_t count = 0;
-    for (size_t i = 0; i < namespaces->count; i++)
-        count += core_metrics(namespace_core(namespaces->items_owned[i].ns)).messages;
+    for (size_t i = 0; i < front_count(namespaces->front); i++)
+        count += core_metrics(namespace_core(namespaces_at(namespaces, i)->ns)).messages;
     return count;
 }

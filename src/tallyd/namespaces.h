@@ -1,47 +1,63 @@
-/* The namespaces that the daemon serves: the folder, the log and the api of each.
+/* The namespaces that the daemon opens: the folder and the log of each, and its relays. The list of them is the front's
+ * (api/front.h).
  *
  * A namespace's folder stands in the data folder under its name. How large segments and frames are follows from the
  * configuration, the same for all. */
 #ifndef TALLY_TALLYD_NAMESPACES_H
 #define TALLY_TALLYD_NAMESPACES_H
 
-#include "api/api.h"
 #include "server/server.h"
 #include "tallyd/config.h"
 #include "tallyd/message_log.h"
 
-#define NAMESPACES_MAX 64u /* each has a thread and segments of its own */
+#define NAMESPACES_MAX 4096u /* each has segments and an index of its own */
 
-struct served_namespace {
+struct crew;
+struct opening;
+
+struct opened_namespace {
+    struct served served; /* finds the rest of it, in the front */
     char *name_owned;
     char *folder_owned;
     struct disk *disk; /* NULL: it was not opened */
     struct namespace *ns;
+    struct crew *crew_owned; /* its relays (relays.h), or NULL */
 };
 
+/* Where namespaces are opened, and how. All is borrowed. */
 struct namespaces {
-    struct served_namespace *items_owned;
-    struct api **apis_owned; /* of each; a family */
-    size_t count;
+    const struct config *config;
+    struct front *front;
+    struct flushers *flushers; /* of all of them */
+    struct server *server;     /* serves them, and is woken by their logs */
+    struct clock *clock;
+    struct message_log *output; /* hears how far a long recovery is */
 };
 
 /* Is a segment large enough for the frames that requests may need? ERROR_INVALID_PARAMETER_VALUE. */
 enum error namespaces_check_sizes(const struct config *config, struct failure *failure);
 
-/* Recovers the namespaces of these names (1 to NAMESPACES_MAX), raises the clock to the latest time in one, takes them
- * over and makes their apis. `server` is woken by their logs; `output` hears how far a long recovery is. On an error
- * all are closed again. None was then taken over if one could not be recovered; if one could not be taken over, those
- * before it were, which is what a start that is killed leaves as well: the next one takes over anew, and leases have
- * their grace from then on. Errors of namespace_recover() and namespace_take_over(), and ERROR_INVALID_PARAMETER_VALUE
- * for a folder whose segments are too small. */
-enum error namespaces_open(struct namespaces *namespaces, const struct config *config, const struct bytes *names,
-                           size_t count, const struct api_options *options, struct clock *clock, struct server *server,
-                           struct message_log *output, struct failure *failure);
+/* Recovers the namespaces of these names (at least one; none that is served), raises the clock to the latest time in
+ * one, takes them over and has them served. On an error none of them is. None was then taken over if one could not be
+ * recovered; if one could not be taken over, those before it were, which is what a start that is killed leaves as well:
+ * the next one takes over anew, and leases have their grace from then on. Errors of namespace_recover() and
+ * namespace_take_over(), and ERROR_INVALID_PARAMETER_VALUE for a folder whose segments are too small. */
+enum error namespaces_open(const struct namespaces *namespaces, const struct bytes *names, size_t count,
+                           struct failure *failure);
 
-/* Makes everything durable and frees. The server must not run any more, but still be there. */
-void namespaces_close(struct namespaces *namespaces);
+/* The same in two steps, the first of which may be done on any thread: that recovers them, and takes as long as there
+ * is to read. Each opening ends with one of the last two. */
+struct opening *opening_create(const struct namespaces *namespaces, const struct bytes *names, size_t count);
+void opening_recover(struct opening *opening);
+enum error opening_finish(struct opening *opening, struct failure *failure);
+void opening_abandon(struct opening *opening);
 
-bool namespaces_have(const struct namespaces *namespaces, struct bytes name);
+/* Makes everything durable and frees, of all that are served. The server must not run any more, but still be there. */
+void namespaces_close(const struct namespaces *namespaces);
+
+/* One of those that are served; fewer than front_count(). And that of a name, or NULL. */
+struct opened_namespace *namespaces_at(const struct namespaces *namespaces, size_t place);
+struct opened_namespace *namespaces_find(const struct namespaces *namespaces, struct bytes name);
 
 /* Of all of them. */
 size_t namespaces_queue_count(const struct namespaces *namespaces);

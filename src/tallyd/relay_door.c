@@ -12,33 +12,50 @@
 #define SECRET_SIZE 32u
 #define SCHEME "unix:"
 
-/* One credential a namespace, in the form that credentials_parse() reads. With admin, because a relay makes
- * the queue for what it parks. */
-static bool write_credentials(const struct namespaces *namespaces, struct buffer *text)
+/* That of a namespace's relays among the credentials, or NULL. */
+static const struct credential *find_key(const struct credentials *credentials, struct bytes namespace_name)
 {
-    for (size_t i = 0; i < namespaces->count; i++) {
-        uint8_t secret[SECRET_SIZE];
+    if (credentials == NULL)
+        return NULL;
+    char access_key[sizeof(RELAY_DOOR_KEY_PREFIX) + NAMESPACE_NAME_SIZE];
+    int size = snprintf(access_key, sizeof(access_key), RELAY_DOOR_KEY_PREFIX "%.*s", BYTES_FORMAT(namespace_name));
+    return credentials_find(credentials, bytes_make(access_key, (size_t)size));
+}
+
+/* One credential a namespace, in the form that credentials_parse() reads; those that are known keep their secrets,
+ * which relays have. With admin, because a relay makes the queue for what it parks. */
+static bool write_credentials(const struct relay_door *door, struct buffer *text)
+{
+    for (size_t i = 0; i < front_count(door->namespaces->front); i++) {
+        uint8_t random[SECRET_SIZE];
         char hex[2 * SECRET_SIZE];
-        const char *name = namespaces->items_owned[i].name_owned;
-        if (getrandom(secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
+        const char *name = namespaces_at(door->namespaces, i)->name_owned;
+        const struct credential *known = find_key(door->credentials, bytes_from_string(name));
+        if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
             return false;
-        bytes_to_hex(bytes_make(secret, sizeof(secret)), hex);
-        buffer_append_format(text, RELAY_DOOR_KEY_PREFIX "%s %.*s %s read,write,admin\n", name, (int)sizeof(hex), hex,
+        bytes_to_hex(bytes_make(random, sizeof(random)), hex);
+        const struct bytes secret = known != NULL ? known->secret : bytes_make(hex, sizeof(hex));
+        buffer_append_format(text, RELAY_DOOR_KEY_PREFIX "%s %.*s %s read,write,admin\n", name, BYTES_FORMAT(secret),
                              name);
     }
     return true;
 }
 
-static enum error make_credentials(struct relay_door *door, const struct namespaces *namespaces,
-                                   struct failure *failure)
+enum error relay_door_renew(struct relay_door *door, struct failure *failure)
 {
+    struct credentials *credentials = NULL;
     struct buffer text;
     buffer_init(&text);
     enum error error = OK;
-    if (!write_credentials(namespaces, &text))
+    if (!write_credentials(door, &text))
         error = failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
     if (error == OK)
-        error = credentials_parse(buffer_bytes(&text), &door->credentials, failure);
+        error = credentials_parse(buffer_bytes(&text), &credentials, failure);
+    if (error == OK) {
+        front_set_inner_credentials(door->namespaces->front, credentials);
+        credentials_destroy(door->credentials);
+        door->credentials = credentials;
+    }
     if (text.size > 0)
         explicit_bzero(text.data_owned, text.size);
     buffer_deinit(&text);
@@ -65,16 +82,12 @@ static enum error name_socket(struct relay_door *door, const char *data, const c
     return OK;
 }
 
-enum error relay_door_init(struct relay_door *door, struct server *server, const struct namespaces *namespaces,
-                           const char *data, struct failure *failure)
+enum error relay_door_init(struct relay_door *door, const struct namespaces *namespaces, const char *data,
+                           struct failure *failure)
 {
-    *door = (struct relay_door){.server = server, .folder = -1};
-    enum error error = name_socket(door, data, namespaces->items_owned[0].name_owned, failure);
-    if (error == OK)
-        error = make_credentials(door, namespaces, failure);
-    if (error == OK)
-        api_set_inner_credentials(namespaces->apis_owned[0], door->credentials);
-    return error;
+    *door = (struct relay_door){.namespaces = namespaces, .folder = -1};
+    enum error error = name_socket(door, data, namespaces_at(namespaces, 0)->name_owned, failure);
+    return error == OK ? relay_door_renew(door, failure) : error;
 }
 
 void relay_door_deinit(struct relay_door *door)
@@ -83,14 +96,6 @@ void relay_door_deinit(struct relay_door *door)
     free(door->endpoint_owned);
     if (door->folder >= 0)
         close(door->folder);
-}
-
-/* That of a namespace's relays among the credentials, or NULL. */
-static const struct credential *find_key(const struct credentials *credentials, struct bytes namespace_name)
-{
-    char access_key[sizeof(RELAY_DOOR_KEY_PREFIX) + NAMESPACE_NAME_SIZE];
-    int size = snprintf(access_key, sizeof(access_key), RELAY_DOOR_KEY_PREFIX "%.*s", BYTES_FORMAT(namespace_name));
-    return credentials_find(credentials, bytes_make(access_key, (size_t)size));
 }
 
 bool relay_door_has_key(const struct credentials *credentials, struct bytes namespace_name)
@@ -110,7 +115,7 @@ bool relay_door_enter(struct relay_door *door, const char *namespace_name, struc
 {
     if (!door->is_tried) {
         door->is_tried = true;
-        (void)server_open_private(door->server, door->endpoint_owned + strlen(SCHEME), &door->failure);
+        (void)server_open_private(door->namespaces->server, door->endpoint_owned + strlen(SCHEME), &door->failure);
     }
     if (door->failure.error != OK) {
         fault_set(fault, STEP_UNFIT,

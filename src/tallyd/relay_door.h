@@ -11,7 +11,7 @@
 #define RELAY_DOOR_KEY_PREFIX "tally-relays-"
 
 struct relay_door {
-    struct server *server;
+    const struct namespaces *namespaces;
     char *endpoint_owned; /* as libtally takes it: "unix:" and the path */
     int folder;           /* a descriptor of the folder, where its name is too long for a socket's path; else -1 */
     bool is_tried;
@@ -19,10 +19,13 @@ struct relay_door {
     struct credentials *credentials;
 };
 
-/* Makes credentials that the apis know from now on; the socket's file is to stand in `data`, which exists.
+/* Makes credentials that the front knows from now on; the socket's file is to stand in `data`, which exists.
  * ERROR_INTERNAL_FAILURE: the system gave no random bytes, or does not know the folder. */
-enum error relay_door_init(struct relay_door *door, struct server *server, const struct namespaces *namespaces,
-                           const char *data, struct failure *failure);
+enum error relay_door_init(struct relay_door *door, const struct namespaces *namespaces, const char *data,
+                           struct failure *failure);
+
+/* Makes credentials for namespaces that have come since. ERROR_INTERNAL_FAILURE: the system gave no random bytes. */
+enum error relay_door_renew(struct relay_door *door, struct failure *failure);
 
 /* Has somebody else the access key that relays of the namespace have? */
 bool relay_door_has_key(const struct credentials *credentials, struct bytes namespace_name);

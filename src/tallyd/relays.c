@@ -34,7 +34,7 @@ struct running {
 
 /* Those of one namespace. */
 struct crew {
-    const struct served_namespace *served;
+    const struct opened_namespace *opened;
     struct running *items_owned; /* rising by number */
     size_t count;
     size_t capacity;
@@ -48,8 +48,8 @@ struct relays {
     uint64_t waiting_due_ms;
     void (*report)(void *context, const char *text);
     void *report_context;
-    struct crew *crews_owned;
-    size_t crew_count; /* 0: not begun */
+    const struct namespaces *namespaces; /* each has its crew; NULL: not begun */
+    bool has_news;                       /* a record has changed */
     struct relay_door door;
     struct server *server;
     uv_loop_t *loop;
@@ -107,9 +107,20 @@ static struct running *crew_find(const struct crew *crew, uint64_t number)
 /* NULL: it was not started yet. */
 static struct running *find(const struct relays *relays, struct bytes namespace_name, const struct relay_record *record)
 {
-    for (size_t i = 0; i < relays->crew_count; i++)
-        if (bytes_equal(namespace_name, bytes_from_string(relays->crews_owned[i].served->name_owned)))
-            return crew_find(&relays->crews_owned[i], record->number);
+    if (relays->namespaces == NULL)
+        return NULL;
+    const struct opened_namespace *opened = namespaces_find(relays->namespaces, namespace_name);
+    return opened == NULL || opened->crew_owned == NULL ? NULL : crew_find(opened->crew_owned, record->number);
+}
+
+/* The crew behind that of `place`, which moves on; NULL: that was the last one. */
+static struct crew *crew_next(const struct relays *relays, size_t *place)
+{
+    while (relays->namespaces != NULL && *place < front_count(relays->namespaces->front)) {
+        struct crew *crew = namespaces_at(relays->namespaces, (*place)++)->crew_owned;
+        if (crew != NULL)
+            return crew;
+    }
     return NULL;
 }
 
@@ -210,7 +221,7 @@ static bool read_spec(struct relays *relays, const struct crew *crew, const stru
                                    yyjson_get_str(yyjson_obj_get(root, "Order")), fault);
     yyjson_doc_free(doc);
     if (is_good && (spec->source == SOURCE_QUEUE || spec->sink == SINK_QUEUE))
-        is_good = relay_door_enter(&relays->door, crew->served->name_owned, spec, fault);
+        is_good = relay_door_enter(&relays->door, crew->opened->name_owned, spec, fault);
     return is_good;
 }
 
@@ -218,7 +229,7 @@ static bool read_spec(struct relays *relays, const struct crew *crew, const stru
 static void tell_waiting(struct relays *relays, const struct crew *crew, struct running *running)
 {
     char text[FAULT_TEXT_SIZE + 200];
-    (void)snprintf(text, sizeof(text), "relay %s (namespace %s): %s.", running->name_owned, crew->served->name_owned,
+    (void)snprintf(text, sizeof(text), "relay %s (namespace %s): %s.", running->name_owned, crew->opened->name_owned,
                    running->fault.text);
     relays->report(relays->report_context, text);
     running->is_in_trouble = true;
@@ -254,7 +265,7 @@ static void start_waiting(struct relays *relays, struct crew *crew)
         const struct running before = *running;
         if (!before.is_waiting)
             continue;
-        const struct core *core = namespace_core(crew->served->ns);
+        const struct core *core = namespace_core(crew->opened->ns);
         const struct relay_record *record = relay_record_find(core, bytes_from_string(before.name_owned));
         ASSERT(record != NULL && record->number == before.number); /* the crew has just followed */
         relays->waiting_count--;
@@ -302,7 +313,7 @@ static bool is_recorded(const struct core *core, const struct running *running)
 /* Makes the crew what the records say. */
 static void crew_follow(struct relays *relays, struct crew *crew)
 {
-    const struct core *core = namespace_core(crew->served->ns);
+    const struct core *core = namespace_core(crew->opened->ns);
     crew->change_count = relay_record_change_count(core);
     size_t kept = 0;
     for (size_t i = 0; i < crew->count; i++)
@@ -315,20 +326,27 @@ static void crew_follow(struct relays *relays, struct crew *crew)
         follow_record(relays, crew, relay_record_at(core, i));
 }
 
+static void follow_all(struct relays *relays)
+{
+    relays->has_news = false;
+    struct crew *crew;
+    for (size_t place = 0; (crew = crew_next(relays, &place)) != NULL;)
+        if (relay_record_change_count(namespace_core(crew->opened->ns)) != crew->change_count)
+            crew_follow(relays, crew);
+}
+
 static void on_check(uv_check_t *handle)
 {
     struct relays *relays = handle->data;
     relays->descriptors->promised = 0; /* who was admitted is started now */
-    for (size_t i = 0; i < relays->crew_count; i++) {
-        struct crew *crew = &relays->crews_owned[i];
-        if (relay_record_change_count(namespace_core(crew->served->ns)) != crew->change_count)
-            crew_follow(relays, crew);
-    }
+    if (relays->has_news)
+        follow_all(relays);
     if (relays->waiting_count == 0 || uv_now(relays->loop) < relays->waiting_due_ms)
         return;
     relays->waiting_due_ms = uv_now(relays->loop) + WAITING_LOOK_MS;
-    for (size_t i = 0; i < relays->crew_count; i++)
-        start_waiting(relays, &relays->crews_owned[i]);
+    struct crew *crew;
+    for (size_t place = 0; (crew = crew_next(relays, &place)) != NULL;)
+        start_waiting(relays, crew);
 }
 
 /* --- telling ------------------------------------------------------------------------------------------------------ */
@@ -342,7 +360,7 @@ static void tell_alarm(struct relays *relays, const struct crew *crew, struct ru
         return;
     running->alarms = status->alarms;
     (void)snprintf(text, sizeof(text), "relay %s (namespace %s), %s: %s.", running->name_owned,
-                   crew->served->name_owned, relay_state_name(status->state), status->health.warning);
+                   crew->opened->name_owned, relay_state_name(status->state), status->health.warning);
     relays->report(relays->report_context, text);
 }
 
@@ -358,7 +376,7 @@ static void tell(struct relays *relays, const struct crew *crew, struct running 
         (is_in_trouble && now_ms - running->reported_at_ms < REPORT_PAUSE_MS))
         return;
     char text[FAULT_TEXT_SIZE + 200];
-    (void)snprintf(text, sizeof(text), "relay %s (namespace %s): %s%s%s", running->name_owned, crew->served->name_owned,
+    (void)snprintf(text, sizeof(text), "relay %s (namespace %s): %s%s%s", running->name_owned, crew->opened->name_owned,
                    relay_state_name(status.state), is_in_trouble ? ": " : ".", is_in_trouble ? status.last_error : "");
     relays->report(relays->report_context, text);
     running->is_in_trouble = is_in_trouble;
@@ -368,10 +386,11 @@ static void tell(struct relays *relays, const struct crew *crew, struct running 
 static void on_woken(uv_async_t *handle)
 {
     struct relays *relays = handle->data;
-    for (size_t i = 0; i < relays->crew_count; i++)
-        for (size_t k = 0; k < relays->crews_owned[i].count; k++)
-            if (relays->crews_owned[i].items_owned[k].relay != NULL)
-                tell(relays, &relays->crews_owned[i], &relays->crews_owned[i].items_owned[k]);
+    struct crew *crew;
+    for (size_t place = 0; (crew = crew_next(relays, &place)) != NULL;)
+        for (size_t i = 0; i < crew->count; i++)
+            if (crew->items_owned[i].relay != NULL)
+                tell(relays, crew, &crew->items_owned[i]);
 }
 
 /* --- the desk ----------------------------------------------------------------------------------------------------- */
@@ -416,6 +435,11 @@ static bool desk_admit(void *context, yyjson_val *source, yyjson_val *sink, cons
         put_reason(reason, text);
     relay_spec_deinit(&spec);
     return is_admitted;
+}
+
+static void desk_note_change(void *context)
+{
+    ((struct relays *)context)->has_news = true;
 }
 
 static bool desk_can_run(void *context, struct bytes namespace_name, const struct relay_record *record,
@@ -493,6 +517,7 @@ struct relays *relays_create(struct descriptors *descriptors, void (*report)(voi
         .context = relays,
         .check = desk_check,
         .admit = desk_admit,
+        .note_change = desk_note_change,
         .can_run = desk_can_run,
         .show_connection = desk_show_connection,
         .report = desk_report,
@@ -514,40 +539,59 @@ static void own(struct relays *relays, void *handle)
     uv_unref(handle);
 }
 
-enum error relays_begin(struct relays *relays, uv_loop_t *loop, struct server *server, struct namespaces *namespaces,
-                        const char *data, struct failure *failure)
+/* For the namespaces that have none. */
+static void make_crews(struct relays *relays)
 {
-    enum error error = relay_door_init(&relays->door, server, namespaces, data, failure);
+    for (size_t i = 0; i < front_count(relays->namespaces->front); i++) {
+        struct opened_namespace *opened = namespaces_at(relays->namespaces, i);
+        if (opened->crew_owned != NULL)
+            continue;
+        opened->crew_owned = memory_allocate_zeroed(sizeof(struct crew));
+        opened->crew_owned->opened = opened;
+        crew_follow(relays, opened->crew_owned);
+    }
+}
+
+enum error relays_begin(struct relays *relays, uv_loop_t *loop, const struct namespaces *namespaces, const char *data,
+                        struct failure *failure)
+{
+    enum error error = relay_door_init(&relays->door, namespaces, data, failure);
     if (error != OK) {
         relay_door_deinit(&relays->door);
         return error;
     }
     relays->loop = loop;
-    relays->server = server;
-    relays->crew_count = namespaces->count;
-    relays->crews_owned = memory_allocate_zeroed(namespaces->count * sizeof(*relays->crews_owned));
+    relays->server = namespaces->server;
+    relays->namespaces = namespaces;
     uv_check_init(loop, &relays->check);
     uv_async_init(loop, &relays->woken, on_woken);
     own(relays, &relays->check);
     own(relays, &relays->woken);
-    for (size_t i = 0; i < namespaces->count; i++) {
-        relays->crews_owned[i].served = &namespaces->items_owned[i];
-        crew_follow(relays, &relays->crews_owned[i]);
-    }
+    make_crews(relays);
     uv_check_start(&relays->check, on_check);
     return OK;
+}
+
+enum error relays_follow_namespaces(struct relays *relays, struct failure *failure)
+{
+    ASSERT(relays->namespaces != NULL);
+    const enum error error = relay_door_renew(&relays->door, failure);
+    if (error == OK)
+        make_crews(relays);
+    return error;
 }
 
 void relays_stop(struct relays *relays, void (*done)(void *context), void *context)
 {
     relays->done = done;
     relays->done_context = context;
-    if (relays->crew_count > 0)
+    if (relays->namespaces != NULL)
         uv_check_stop(&relays->check);
-    for (size_t i = 0; i < relays->crew_count; i++) {
-        for (size_t k = 0; k < relays->crews_owned[i].count; k++)
-            leave(relays, &relays->crews_owned[i].items_owned[k]);
-        relays->crews_owned[i].count = 0;
+    struct crew *crew;
+    for (size_t place = 0; (crew = crew_next(relays, &place)) != NULL;) {
+        for (size_t i = 0; i < crew->count; i++)
+            leave(relays, &crew->items_owned[i]);
+        crew->count = 0;
     }
     finish_stop(relays);
 }
@@ -555,9 +599,10 @@ void relays_stop(struct relays *relays, void (*done)(void *context), void *conte
 size_t relays_running_count(const struct relays *relays)
 {
     size_t count = 0;
-    for (size_t i = 0; i < relays->crew_count; i++)
-        for (size_t k = 0; k < relays->crews_owned[i].count; k++)
-            count += relays->crews_owned[i].items_owned[k].relay != NULL;
+    struct crew *crew;
+    for (size_t place = 0; (crew = crew_next(relays, &place)) != NULL;)
+        for (size_t i = 0; i < crew->count; i++)
+            count += crew->items_owned[i].relay != NULL;
     return count;
 }
 
@@ -568,21 +613,26 @@ static void ignore(void *context)
 
 void relays_close(struct relays *relays)
 {
-    if (relays->crew_count == 0)
+    if (relays->namespaces == NULL)
         return;
     relays_stop(relays, ignore, NULL);
     while (relays->leaving_count > 0)
         uv_run(relays->loop, UV_RUN_ONCE);
+    for (size_t i = 0; i < front_count(relays->namespaces->front); i++) {
+        struct opened_namespace *opened = namespaces_at(relays->namespaces, i);
+        if (opened->crew_owned == NULL)
+            continue;
+        free(opened->crew_owned->items_owned);
+        free(opened->crew_owned);
+        opened->crew_owned = NULL;
+    }
     uv_close((uv_handle_t *)&relays->check, NULL);
     uv_close((uv_handle_t *)&relays->woken, NULL);
 }
 
 void relays_destroy(struct relays *relays)
 {
-    for (size_t i = 0; i < relays->crew_count; i++)
-        free(relays->crews_owned[i].items_owned);
-    if (relays->crew_count > 0)
+    if (relays->namespaces != NULL)
         relay_door_deinit(&relays->door);
-    free(relays->crews_owned);
     free(relays);
 }

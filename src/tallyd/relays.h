@@ -25,8 +25,12 @@ const struct relay_desk *relays_desk(const struct relays *relays);
 /* Starts what the records say, and from now on follows them. While the server serves; all is borrowed until
  * relays_close(). `data` is the folder in which the socket is made. ERROR_INTERNAL_FAILURE: the system gave no random
  * bytes. */
-enum error relays_begin(struct relays *relays, uv_loop_t *loop, struct server *server, struct namespaces *namespaces,
-                        const char *data, struct failure *failure);
+enum error relays_begin(struct relays *relays, uv_loop_t *loop, const struct namespaces *namespaces, const char *data,
+                        struct failure *failure);
+
+/* More namespaces are served now: starts what their records say. Not behind relays_stop(). Errors of relays_begin();
+ * then nothing was started, and it may be tried again. */
+enum error relays_follow_namespaces(struct relays *relays, struct failure *failure);
 
 /* Asks all relays to end, and starts no more; calls `done` from the loop when none is left, perhaps at once. What they
  * have in flight is settled first, for which the server must still serve. */

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "log/log.h"
+#include "support/front_of_one.h"
 
 #include <yyjson.h>
 
@@ -9,7 +10,7 @@
 
 void backend_open(struct backend *backend, struct disk *disk)
 {
-    static const struct api_options api_options = {.region = "eu-west-1"};
+    static const struct front_options front_options = {.region = "eu-west-1"};
     struct namespace_options options = {
         .name = "000000000000",
         .segment_size = 64 * 1024,
@@ -22,12 +23,12 @@ void backend_open(struct backend *backend, struct disk *disk)
     backend->now_ms = NOW_MS;
     enum error error = namespace_open(disk, &options, NOW_MS, key, &backend->ns, &failure);
     ASSERT(error == OK);
-    backend->api = api_create(backend->ns, &api_options);
+    backend->api = front_of_one_create(backend->ns, &front_options, &backend->front);
 }
 
 void backend_close(struct backend *backend)
 {
-    api_destroy(backend->api);
+    front_of_one_destroy(backend->front, backend->api);
     namespace_close(backend->ns);
 }
 
@@ -51,13 +52,14 @@ enum error backend_run(struct backend *backend, const struct request *request, s
     struct exchange exchange;
     exchange_init(&exchange);
     exchange.request = *request;
-    api_submit(backend->api, &exchange, backend->now_ms++);
+    front_submit(backend->front, &exchange, backend->now_ms++);
     if (exchange.state == EXCHANGE_WAITING)
         api_release_waiting(backend->api);
-    struct exchange *finished = api_take_finished(backend->api);
+    struct exchange *finished = front_take_finished(backend->front);
     ASSERT(finished == &exchange && exchange.state == EXCHANGE_FINISHED);
     check_reply(&exchange.reply);
-    api_flush(backend->api);
+    struct failure ignored;
+    (void)namespace_flush(backend->ns, &ignored);
     ASSERT(namespace_durable(backend->ns) >= exchange.hold_sequence);
     core_check(namespace_core(backend->ns));
     enum error error = exchange.reply.error;

@@ -8,6 +8,7 @@
 struct backend {
     struct disk *disk;
     struct namespace *ns;
+    struct front *front;
     struct api *api;
     uint64_t now_ms;
 };

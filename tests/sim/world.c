@@ -2,6 +2,7 @@
 
 #include "api/api.h"
 #include "log/log.h"
+#include "support/front_of_one.h"
 #include "support/memory_disk.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -134,7 +135,7 @@ static void world_init(struct world *world, uint64_t seed, bool is_traced, struc
 static void world_deinit(struct world *world)
 {
     world_hang_up(world, CONNECTION_WAITING);
-    api_destroy(world->api);
+    front_of_one_destroy(world->front, world->api);
     namespace_close(world->ns);
     memory_disk_destroy(world->disk);
     oracle_destroy(world->oracle);

@@ -40,6 +40,7 @@ struct world {
     struct oracle *oracle;
     struct disk *disk;
     struct namespace *ns;
+    struct front *front;
     struct api *api;
     struct namespace_options options;
     uint64_t now_ms;

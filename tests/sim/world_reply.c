@@ -83,7 +83,7 @@ void world_judge(struct world *world, struct connection *connection, uint64_t ti
 
 struct connection *world_take_finished(struct world *world)
 {
-    struct exchange *exchange = api_take_finished(world->api);
+    struct exchange *exchange = front_take_finished(world->front);
     return exchange == NULL ? NULL : CONTAINER_OF(exchange, struct connection, exchange);
 }
 

@@ -76,7 +76,7 @@ void world_submit(struct world *world, struct connection *connection)
     bool is_first = operation->kind == OPERATION_RECEIVE && world->oracle->waiting_counts[operation->queue] == 0;
     uint64_t time_ms = world_begin(world);
     witness_begin(&world->oracle->witness, namespace_core(world->ns));
-    api_submit(world->api, exchange, world->now_ms);
+    front_submit(world->front, exchange, world->now_ms);
     world_notice_failed_read(world);
     oracle_look(world->oracle, namespace_core(world->ns));
     plant_after_request(world->ns);
@@ -108,7 +108,7 @@ void world_client_acts(struct world *world)
     case CONNECTION_WAITING:
         if (random_chance(&world->network, 10)) {
             world_trace(world, "client %td hangs up", connection - world->connections);
-            api_abandon(world->api, &connection->exchange);
+            api_abandon(&connection->exchange);
             world->oracle->waiting_counts[connection->operation.queue]--;
             connection->state = CONNECTION_BROKEN;
         }

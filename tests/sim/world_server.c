@@ -7,6 +7,7 @@
 #include "fail.h"
 #include "log/log.h"
 #include "support/core_bytes.h"
+#include "support/front_of_one.h"
 #include "support/memory_disk.h"
 #include <inttypes.h>
 
@@ -168,8 +169,8 @@ void world_server_start(struct world *world, bool has_before, uint64_t sequence_
     if (!plant_spoils_state())
         core_check(namespace_core(world->ns));
     compare_with_replay(world);
-    static const struct api_options options = {.region = "sim"};
-    world->api = api_create(world->ns, &options);
+    static const struct front_options options = {.region = "sim"};
+    world->api = front_of_one_create(world->ns, &options, &world->front);
     world->pending_bytes = 0;
 }
 
@@ -195,7 +196,7 @@ void world_server_restart(struct world *world, bool is_power_lost)
     world_hang_up(world, CONNECTION_WAITING);
     world_hang_up(world, CONNECTION_HELD);
     plant_forget();
-    api_destroy(world->api);
+    front_of_one_destroy(world->front, world->api);
     world->api = NULL;
     if (!world_has_failed(world)) {
         memory_disk_fail_after(world->disk, 0,

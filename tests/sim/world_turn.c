@@ -113,7 +113,7 @@ void world_hang_up(struct world *world, enum connection_state state)
         if (connection->state != state)
             continue;
         if (state == CONNECTION_WAITING)
-            api_abandon(world->api, &connection->exchange);
+            api_abandon(&connection->exchange);
         connection->state = CONNECTION_BROKEN;
     }
     if (state == CONNECTION_WAITING)

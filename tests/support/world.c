@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "support/error_type.h"
+#include "support/front_of_one.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,9 +64,9 @@ static void end_process(struct world *world, bool is_power, bool has_stopped)
 void world_stop(struct world *world, bool is_power)
 {
     api_release_waiting(world->api);
-    while (api_take_finished(world->api) != NULL) {
+    while (front_take_finished(world->front) != NULL) {
     }
-    api_destroy(world->api);
+    front_of_one_destroy(world->front, world->api);
     world->api = NULL;
     /* Whoever is killed writes nothing more: closing must not flush. */
     const bool had_failed = memory_disk_has_failed(world->disk);
@@ -91,7 +92,7 @@ void world_start(struct world *world)
         .keeps_reserve = world->options.keeps_reserve,
         .disk_min_free = world->options.disk_min_free,
     };
-    const struct api_options api_options = {
+    const struct front_options front_options = {
         .region = "us-east-1",
         .public_url = "http://localhost",
         .enforce_purge_interval = world->options.enforce_intervals,
@@ -111,7 +112,7 @@ void world_start(struct world *world)
     /* The server's clock never shows less than the log says (clock_raise). */
     if (world->now_ms < namespace_time(world->ns))
         world->now_ms = namespace_time(world->ns);
-    world->api = api_create(world->ns, &api_options);
+    world->api = front_of_one_create(world->ns, &front_options, &world->front);
 }
 
 void world_kill(struct world *world)
@@ -304,11 +305,11 @@ static bool submit(struct world *world, struct answer *answer, const char *actio
                                         .host = BYTES("localhost"),
                                         .target = bytes_from_string(target),
                                         .body = body};
-    api_submit(world->api, &exchange, world->now_ms);
+    front_submit(world->front, &exchange, world->now_ms);
     if (exchange.state == EXCHANGE_WAITING)
         api_release_waiting(world->api);
     ASSERT(exchange.state == EXCHANGE_FINISHED);
-    struct exchange *finished = api_take_finished(world->api);
+    struct exchange *finished = front_take_finished(world->front);
     ASSERT(finished == &exchange);
     const uint64_t hold_sequence = exchange.hold_sequence;
     bool is_shown = world->is_together || world_flush(world);

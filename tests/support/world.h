@@ -43,6 +43,7 @@ struct world {
     struct world_options options;
     struct disk *disk;
     struct namespace *ns; /* NULL: the server is down */
+    struct front *front;
     struct api *api;
     uint64_t now_ms;
     uint64_t random_state;

@@ -1,14 +1,19 @@
 """Several namespaces on one daemon: those that the credentials name. What is in one is out of sight in the others."""
 
+import concurrent.futures
 import contextlib
 import fcntl
+import os
 import pathlib
 import re
+import signal
+import socket
 import threading
 import time
 
 import pytest
 from conftest import wait_until
+from outbox_sqlite import SqliteOutbox
 from test_auth import call, denied, hang_up, ok, refused_start
 
 FIRST, SECOND = "000000000000", "111111111111"
@@ -129,33 +134,168 @@ def test_a_recovery_that_takes_more_than_a_second_says_how_far_it_is(daemon):
     assert daemon.ready_line.startswith("tallyd ready on ")
 
 
-def test_a_new_namespace_wants_a_restart(daemon, credentials):
-    third = f"{CREDENTIALS}\nTHREE three-secret 222222222222 admin\n"
-    credentials.write_text(third)
-    hang_up(daemon, "namespace 222222222222 is new")
-    status, answer = call(daemon, "THREE", "ListQueues")
-    assert status == 403 and answer["__type"].endswith("#UnrecognizedClientException")
+THIRD = "222222222222"
+WITH_THIRD = f"{CREDENTIALS}\nTHREE three-secret {THIRD} read,write,admin\n"
+
+
+def test_a_new_namespace_is_served_without_a_restart(daemon, credentials):
+    make(daemon)
+    credentials.write_text(WITH_THIRD)
+    hang_up(daemon, "credentials in force: 3.")
+    ok(daemon, "THREE", "CreateQueue", {"QueueName": "jobs"})
+    ok(daemon, "THREE", "SendMessage", {"QueueUrl": url(THIRD), "MessageBody": "of THREE"})
+    denied(daemon, "ONE", "ReceiveMessage", {"QueueUrl": url(THIRD)})
+    assert f'tally_messages{{namespace="{THIRD}"}} 1' in daemon.request("GET", "/metrics")[2].decode()
+    daemon.kill9()
+    daemon.start()
+    assert bodies(daemon, "THREE", THIRD) == ["of THREE"]
+    assert bodies(daemon, "ONE", FIRST) == ["of ONE"] and bodies(daemon, "TWO", SECOND) == ["of TWO"]
+
+
+def test_a_namespace_that_is_back_has_what_it_had(daemon, credentials):
+    credentials.write_text(WITH_THIRD)
+    hang_up(daemon, "credentials in force: 3.")
+    ok(daemon, "THREE", "CreateQueue", {"QueueName": "jobs"})
+    ok(daemon, "THREE", "SendMessage", {"QueueUrl": url(THIRD), "MessageBody": "of THREE"})
+    credentials.write_text(CREDENTIALS)
     assert daemon.stop() == 0
     daemon.start()
-    ok(daemon, "THREE", "CreateQueue", {"QueueName": "q"})
+    assert call(daemon, "THREE", "ListQueues")[0] == 403
+    credentials.write_text(WITH_THIRD)
+    hang_up(daemon, "credentials in force: 3.")
+    assert bodies(daemon, "THREE", THIRD) == ["of THREE"]
 
 
-def test_there_are_64_at_most(daemon_factory, credentials, tmp_path, monkeypatch):
-    def write(count):
-        credentials.write_text("".join(f"KEY{i} secret-{i} {i:012} read,write,admin\n" for i in range(count)))
+def test_the_others_are_served_while_the_log_of_a_new_one_is_read(daemon, credentials):
+    """What keeps the reading waiting is the lock of the new folder. A SIGHUP that comes meanwhile is not lost."""
+    make(daemon)
+    (daemon.data / THIRD).mkdir()
+    with open(daemon.data / THIRD / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        credentials.write_text(WITH_THIRD)
+        os.kill(daemon.pid, signal.SIGHUP)
+        wait_until(lambda: waits_for(daemon, daemon.data / THIRD / "lock"), what="the wait")
+        assert bodies(daemon, "ONE", FIRST) == ["of ONE"]
+        assert call(daemon, "THREE", "ListQueues")[0] == 403
+        credentials.write_text(f"{WITH_THIRD}\nFOUR four-secret 333333333333 admin\n")
+        os.kill(daemon.pid, signal.SIGHUP)
+        assert bodies(daemon, "TWO", SECOND) == ["of TWO"]
+        fcntl.flock(lock, fcntl.LOCK_UN)
+    wait_until(lambda: "credentials in force: 4." in daemon.error_text(), what="the fourth")
+    ok(daemon, "THREE", "CreateQueue", {"QueueName": "jobs"})
 
-    small = ("--body-max", "64KiB", "--segment-size", "5MiB", "--credentials", str(credentials))
-    refusal = f"{credentials} has credentials of more than 64 namespaces"
-    write(65)
-    assert refusal in refused_start("--data", tmp_path / "data", "--listen", "127.0.0.1:0", *small)
-    assert not (tmp_path / "data").exists()
-    write(64)
-    running = daemon_factory(*small).start()
-    monkeypatch.setattr("test_auth.SECRETS", {f"KEY{i}": f"secret-{i}" for i in range(65)})
-    for i in 0, 63:
-        ok(running, f"KEY{i}", "CreateQueue", {"QueueName": "jobs"})
-    write(65)
-    hang_up(running, refusal)
-    assert call(running, "KEY64", "ListQueues")[0] == 403
-    assert [len(ok(running, f"KEY{i}", "ListQueues").get("QueueUrls", [])) for i in (0, 1, 63)] == [1, 0, 1]
+
+def listens(daemon):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", daemon.port), timeout=5):
+        return True
+    return False
+
+
+def test_a_stop_waits_for_a_new_namespace_and_leaves_it(daemon, credentials):
+    make(daemon)
+    (daemon.data / THIRD).mkdir()
+    with open(daemon.data / THIRD / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        credentials.write_text(WITH_THIRD)
+        os.kill(daemon.pid, signal.SIGHUP)
+        wait_until(lambda: waits_for(daemon, daemon.data / THIRD / "lock"), what="the wait")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            stopped = pool.submit(daemon.stop)
+            wait_until(lambda: not listens(daemon), what="the stop")
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            assert stopped.result() == 0
+    assert "the credentials in force stay: the daemon is stopping" in daemon.error_text()
+    daemon.start()
+    ok(daemon, "THREE", "CreateQueue", {"QueueName": "jobs"})
+
+
+def test_a_new_namespace_that_cannot_be_read_leaves_the_old_credentials(daemon, credentials):
+    make(daemon)
+    (daemon.data / THIRD).write_text("this is no folder")
+    credentials.write_text(WITH_THIRD)
+    hang_up(daemon, "the credentials in force stay")
+    assert call(daemon, "THREE", "ListQueues")[0] == 403
+    assert bodies(daemon, "ONE", FIRST) == ["of ONE"]
+    (daemon.data / THIRD).unlink()
+    hang_up(daemon, "credentials in force: 3.")
+    ok(daemon, "THREE", "CreateQueue", {"QueueName": "jobs"})
+
+
+def relay(daemon, key, outbox):
+    ok(daemon, key, "Tally.CreateRelay", {"RelayName": "r", "Sink": {"Type": "queue"}, "Source": {
+        "Type": "sqlite", "Connection": str(outbox.path)}})
+
+
+def test_a_relay_of_a_new_namespace_runs(daemon, credentials, tmp_path):
+    """And those that ran before keep their way into the daemon."""
+    outboxes = {key: SqliteOutbox(tmp_path / f"{key}.db") for key in ("ONE", "THREE")}
+    make(daemon)
+    relay(daemon, "ONE", outboxes["ONE"])
+    outboxes["ONE"].send(["first"], "jobs")
+    wait_until(lambda: "first" in bodies(daemon, "ONE", FIRST), what="the first relay")
+    credentials.write_text(WITH_THIRD)
+    hang_up(daemon, "credentials in force: 3.")
+    ok(daemon, "THREE", "CreateQueue", {"QueueName": "jobs"})
+    relay(daemon, "THREE", outboxes["THREE"])
+    for key, namespace in ("ONE", FIRST), ("THREE", THIRD):
+        outboxes[key].send([f"later of {key}"], "jobs")
+        wait_until(lambda: f"later of {key}" in bodies(daemon, key, namespace), what=f"the relay of {key}")
+
+
+def threads(daemon):
+    return int(re.search(r"^Threads:\s+(\d+)", pathlib.Path(f"/proc/{daemon.pid}/status").read_text(), re.M)[1])
+
+
+SMALL = ("--body-max", "64KiB", "--segment-size", "5MiB", "--disk-min-free", "1MiB")
+
+
+def write_many(credentials, count):
+    credentials.write_text("".join(f"KEY{i} secret-{i} {i:012} read,write,admin\n" for i in range(count)))
+
+
+@pytest.fixture
+def many(daemon_factory, credentials, monkeypatch):
+    """More than 64."""
+    write_many(credentials, 70)
+    monkeypatch.setattr("test_auth.SECRETS", {f"KEY{i}": f"secret-{i}" for i in range(100)})
+    running = daemon_factory(*SMALL, "--credentials", str(credentials)).start()
+    yield running
     assert running.stop() == 0, running.error_text()
+
+
+def test_there_are_more_than_64(many, credentials):
+    for i in 0, 69:
+        ok(many, f"KEY{i}", "CreateQueue", {"QueueName": "jobs"})
+    write_many(credentials, 80)
+    hang_up(many, "credentials in force: 80.")
+    ok(many, "KEY79", "CreateQueue", {"QueueName": "jobs"})
+    counts = [len(ok(many, f"KEY{i}", "ListQueues").get("QueueUrls", [])) for i in (0, 1, 69, 78, 79)]
+    assert counts == [1, 0, 1, 0, 1]
+
+
+def test_a_namespace_at_rest_has_no_thread(daemon_factory, credentials, many):
+    write_many(credentials, 1)
+    one = daemon_factory(*SMALL, "--credentials", str(credentials)).start()
+    wait_until(lambda: threads(many) == threads(one), seconds=30, what="the threads that are not needed to end")
+    with concurrent.futures.ThreadPoolExecutor(20) as pool:
+        list(pool.map(lambda i: ok(many, f"KEY{i}", "CreateQueue", {"QueueName": "jobs"}), range(70)))
+    wait_until(lambda: threads(many) == threads(one), seconds=30, what="the threads that are not needed to end")
+    assert one.stop() == 0
+
+
+def test_what_falls_due_in_a_namespace_at_rest_happens_in_time(many):
+    ok(many, "KEY33", "CreateQueue", {"QueueName": "jobs"})
+    target = f"http://any.host/{33:012}/jobs"
+    ok(many, "KEY33", "SendMessage", {"QueueUrl": target, "MessageBody": "late", "DelaySeconds": 2})
+    begun = time.monotonic()
+    reply = ok(many, "KEY33", "ReceiveMessage", {"QueueUrl": target, "WaitTimeSeconds": 10})
+    assert [message["Body"] for message in reply["Messages"]] == ["late"]
+    assert 1 < time.monotonic() - begun < 6
+
+
+def test_there_are_4096_at_most(credentials, tmp_path):
+    write_many(credentials, 4097)
+    refusal = f"{credentials} has credentials of more than 4096 namespaces"
+    assert refusal in refused_start(
+        "--data", tmp_path / "data", "--listen", "127.0.0.1:0", *SMALL, "--credentials", str(credentials))
+    assert not (tmp_path / "data").exists()

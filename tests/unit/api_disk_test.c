@@ -414,8 +414,8 @@ static void receive_until_spent(struct world *world, struct exchange *held)
         held->request =
             (struct request){.target = BYTES("AmazonSQS.ReceiveMessage"),
                              .body = BYTES("{\"QueueUrl\":\"q\",\"MaxNumberOfMessages\":10,\"VisibilityTimeout\":2}")};
-        api_submit(world->api, held, world->now_ms);
-        EXPECT(world, api_take_finished(world->api) == held && exchange_gives_lease(held));
+        front_submit(world->front, held, world->now_ms);
+        EXPECT(world, front_take_finished(world->front) == held && exchange_gives_lease(held));
         EXPECT(world, world_flush(world));
         if (level(world) == DISK_SPENT)
             return;

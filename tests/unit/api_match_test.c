@@ -138,7 +138,7 @@ static void begin_request(struct world *world, struct poll *poll, const char *ta
 {
     exchange_init(&poll->exchange);
     poll->exchange.request = (struct request){.target = bytes_from_string(target), .body = bytes_from_string(body)};
-    api_submit(world->api, &poll->exchange, world->now_ms);
+    front_submit(world->front, &poll->exchange, world->now_ms);
 }
 
 static void begin_proposals(struct world *world, struct poll *poll, const char *body)
@@ -171,7 +171,7 @@ static void proposals_that_take_long_to_verify_are_judged_in_several_turns(void 
     char *body = proposals_of_many(10);
     begin_proposals(world, &gone, body);
     EXPECT(world, is_waiting(&gone));
-    api_abandon(world->api, &gone.exchange);
+    api_abandon(&gone.exchange);
     exchange_deinit(&gone.exchange);
     begin_proposals(world, &poll, body);
     EXPECT(world, is_waiting(&poll) && api_due_ms(world->api) == 0);
@@ -209,7 +209,7 @@ static void who_waits_for_proposals_is_told_of_a_stop_and_of_the_end_of_the_pool
     begin_request(world, &deleting, "Tally.DeletePool", "{\"PoolName\":\"big\"}");
     EXPECT(world, !is_waiting(&poll) && poll.exchange.reply.error == ERROR_POOL_DOES_NOT_EXIST);
     yyjson_doc_free(end(world, &poll));
-    EXPECT(world, api_take_finished(world->api) == &deleting.exchange);
+    EXPECT(world, front_take_finished(world->front) == &deleting.exchange);
     exchange_deinit(&deleting.exchange);
     free(body);
     sqs_close(world);

@@ -584,13 +584,13 @@ static void a_receive_that_waited_for_the_last_dead_letter_says_so_too(void **st
         (struct request){.target = BYTES("AmazonSQS.ReceiveMessage"),
                          .body = BYTES("{\"QueueUrl\":\"dead\",\"WaitTimeSeconds\":20,\"AttributeNames\":[\"All\"],"
                                        "\"MessageAttributeNames\":[\"Tally.FailureReason\"]}")};
-    api_submit(world->api, &poll, world->now_ms);
+    front_submit(world->front, &poll, world->now_ms);
     EXPECT(world, poll.state == EXCHANGE_WAITING);
     struct exchange resume;
     exchange_init(&resume);
     resume.request = (struct request){.target = BYTES("Tally.ResumeQueue"), .body = BYTES("{\"QueueUrl\":\"dead\"}")};
-    api_submit(world->api, &resume, world->now_ms);
-    while (api_take_finished(world->api) != NULL)
+    front_submit(world->front, &resume, world->now_ms);
+    while (front_take_finished(world->front) != NULL)
         ;
     EXPECT(world, poll.state == EXCHANGE_FINISHED);
     yyjson_doc *doc = yyjson_read((const char *)poll.reply.body.data_owned, poll.reply.body.size, 0);

@@ -331,7 +331,7 @@ static void all_who_wait_are_told_of_an_event_in_order_of_arrival(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(polls); i++)
         begin(world, &polls[i], "FeedTickets", ",'From':1,'WaitTimeSeconds':20");
     begin(world, &gone, "FeedTickets", ",'From':1,'WaitTimeSeconds':20");
-    api_abandon(world->api, &gone.exchange);
+    api_abandon(&gone.exchange);
     exchange_deinit(&gone.exchange);
     EXPECT(world, !api_is_settling(world->api));
     act(world, "OfferTickets", ",'Tickets':[{'TicketId':'a'}]");
@@ -367,8 +367,8 @@ static void a_wait_for_the_feed_ends_in_time_at_a_stop_and_with_the_pool(void **
     struct poll deletion;
     begin(world, &deletion, "DeletePool", "");
     EXPECT(world, with_pool.exchange.reply.error == ERROR_POOL_DOES_NOT_EXIST);
-    EXPECT(world, api_take_finished(world->api) == &with_pool.exchange);
-    EXPECT(world, api_take_finished(world->api) == &deletion.exchange && deletion.exchange.reply.status == 200);
+    EXPECT(world, front_take_finished(world->front) == &with_pool.exchange);
+    EXPECT(world, front_take_finished(world->front) == &deletion.exchange && deletion.exchange.reply.status == 200);
     exchange_deinit(&with_pool.exchange);
     exchange_deinit(&deletion.exchange);
     sqs_close(world);
@@ -415,7 +415,7 @@ static void MR13_each_part_is_looked_after_by_one_who_is_there(void **state)
     EXPECT(world, end_events(world, &poll) == 0);
     /* Whoever goes while he waits is not there any longer than who waited no more. */
     begin(world, &poll, "FeedTickets", ",'From':1,'WaitTimeSeconds':20,'Part':1,'Parts':4");
-    api_abandon(world->api, &poll.exchange);
+    api_abandon(&poll.exchange);
     exchange_deinit(&poll.exchange);
     world_pass_time(world, 9999);
     EXPECT(world, seed_parts(world, 0, 4) == 0x1);
@@ -447,7 +447,7 @@ static void metrics_show_a_hundred_pools_and_sum_the_others(void **state)
     struct buffer text;
     arena_init(&arena);
     buffer_init(&text);
-    api_metrics_write(&world->api, 1, &arena, &text);
+    front_metrics_write(world->front, &arena, &text);
     struct bytes all = buffer_bytes(&text);
     EXPECT(world, has_line(all, "tally_pools 111\n") && has_line(all, "tally_feeds_waiting 0\n"));
     EXPECT(world, has_line(all, "tally_pool_tickets{pool=\"duel\",state=\"waiting\"} 1\n"));

@@ -466,8 +466,8 @@ static void a_trace_header_that_is_no_text_is_not_taken(void **state)
         exchange.request = (struct request){.target = BYTES("AmazonSQS.SendMessage"),
                                             .trace_header = cases[i].header,
                                             .body = BYTES("{\"QueueUrl\":\"q\",\"MessageBody\":\"x\"}")};
-        api_submit(world->api, &exchange, world->now_ms);
-        EXPECT(world, exchange.reply.status == 200 && api_take_finished(world->api) == &exchange);
+        front_submit(world->front, &exchange, world->now_ms);
+        EXPECT(world, exchange.reply.status == 200 && front_take_finished(world->front) == &exchange);
         exchange_deinit(&exchange);
         yyjson_val *message = receive(world, ",'MessageSystemAttributeNames':['AWSTraceHeader']");
         EXPECT(world, strcmp(sqs_text(yyjson_obj_get(message, "Attributes"), "AWSTraceHeader"), cases[i].taken) == 0);
@@ -576,7 +576,7 @@ static void which_replies_are_short_is_known_before_a_request_is_read(void **sta
             .query = bytes_from_string(rows[i].query),
             .body = bytes_from_string(rows[i].body),
         };
-        if (api_reply_is_short(world->api, &request) != rows[i].is_short)
+        if (front_reply_is_short(world->front, &request) != rows[i].is_short)
             fail_msg("%s %s %s", rows[i].target, rows[i].query, rows[i].body);
     }
     sqs_close(world);

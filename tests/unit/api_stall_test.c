@@ -24,13 +24,13 @@ __attribute__((format(printf, 4, 5))) static void ask(struct world *world, struc
     exchange_init(&ask->exchange);
     ask->exchange.request =
         (struct request){.target = bytes_from_string(ask->target), .body = bytes_from_string(ask->body)};
-    api_submit(world->api, &ask->exchange, world->now_ms);
+    front_submit(world->front, &ask->exchange, world->now_ms);
 }
 
 /* The api has answered it, well, and nothing else. */
 static void expect_answered(struct world *world, struct ask *ask)
 {
-    EXPECT(world, api_take_finished(world->api) == &ask->exchange);
+    EXPECT(world, front_take_finished(world->front) == &ask->exchange);
     EXPECT(world, ask->exchange.reply.status == 200);
 }
 
@@ -284,7 +284,7 @@ static void a_long_poll_that_is_answered_in_a_stall_gets_its_lease_when_it_leave
     stall_begins(world);
     wait_for(world, 6000);
     ask(world, &send, "SendMessage", "{'QueueUrl':'q','MessageBody':'m'}");
-    EXPECT(world, api_take_finished(world->api) == &send.exchange);
+    EXPECT(world, front_take_finished(world->front) == &send.exchange);
     expect_answered(world, &poll);
     wait_for(world, 7000);
     EXPECT(world, leaves(world, &poll));

@@ -388,7 +388,7 @@ static void a_count_goes_through_the_tickets_in_portions(void **state)
     EXPECT(world, api_due_ms(world->api) == 0);
     /* Others are served between the portions. */
     act(world, "GetTicket", ",'TicketId':'0.0'");
-    api_abandon(world->api, &gone.exchange);
+    api_abandon(&gone.exchange);
     exchange_deinit(&gone.exchange);
     unsigned ticks = 0;
     for (; is_waiting(&first); ticks++)

@@ -18,7 +18,7 @@ static void begin_at(struct world *world, struct poll *poll, const char *queue, 
              queue, wait_s, max);
     poll->exchange.request =
         (struct request){.target = BYTES("AmazonSQS.ReceiveMessage"), .body = bytes_from_string(poll->body)};
-    api_submit(world->api, &poll->exchange, world->now_ms);
+    front_submit(world->front, &poll->exchange, world->now_ms);
 }
 
 static void begin(struct world *world, struct poll *poll, unsigned wait_s, unsigned max)
@@ -30,7 +30,7 @@ static void begin(struct world *world, struct poll *poll, unsigned wait_s, unsig
 static unsigned end(struct world *world, struct poll *poll)
 {
     EXPECT(world, poll->exchange.state == EXCHANGE_FINISHED);
-    EXPECT(world, api_take_finished(world->api) == &poll->exchange);
+    EXPECT(world, front_take_finished(world->front) == &poll->exchange);
     EXPECT(world, poll->exchange.reply.status == 200);
     const struct buffer *body = &poll->exchange.reply.body;
     yyjson_doc *doc = yyjson_read((const char *)body->data_owned, body->size, 0);
@@ -52,10 +52,10 @@ static void submit(struct world *world, struct bytes target, const char *body)
     struct exchange exchange;
     exchange_init(&exchange);
     exchange.request = (struct request){.target = target, .body = bytes_from_string(body)};
-    api_submit(world->api, &exchange, world->now_ms);
+    front_submit(world->front, &exchange, world->now_ms);
     EXPECT(world, exchange.reply.status == 200);
     /* It is finished before those that it wakes. */
-    EXPECT(world, api_take_finished(world->api) == &exchange);
+    EXPECT(world, front_take_finished(world->front) == &exchange);
     exchange_deinit(&exchange);
 }
 
@@ -143,7 +143,7 @@ static void while_replies_take_too_much_memory_nobody_else_is_answered(void **st
     struct world *world = open_world(state);
     struct reply_budget budget = {.max = 1000};
     struct poll polls[3];
-    api_set_reply_budget(world->api, &budget);
+    front_set_budgets(world->front, &budget, NULL);
     for (unsigned i = 0; i < 3; i++)
         begin(world, &polls[i], 20, 1);
     budget.held = 1001;
@@ -163,7 +163,7 @@ static void while_replies_take_too_much_memory_nobody_else_is_answered(void **st
         EXPECT(world, i == 2 || is_waiting(&polls[i + 1]));
         EXPECT(world, end(world, &polls[i]) == 1);
     }
-    api_set_reply_budget(world->api, NULL);
+    front_set_budgets(world->front, NULL, NULL);
     world_destroy(world);
 }
 
@@ -174,7 +174,7 @@ static void whoever_waits_for_a_message_does_not_wait_for_memory(void **state)
     struct reply_budget budget = {.max = 1000, .held = 1001};
     struct poll poll;
     EXPECT(world, world_call(world, "CreateQueue", "{'QueueName':'other'}").error == NULL);
-    api_set_reply_budget(world->api, &budget);
+    front_set_budgets(world->front, &budget, NULL);
     begin(world, &poll, 20, 1);
     EXPECT(world, !api_waits_for_memory(world->api, world->now_ms));
     EXPECT(world, world_call(world, "SendMessage", "{'QueueUrl':'other','MessageBody':'x'}").error == NULL);
@@ -184,7 +184,7 @@ static void whoever_waits_for_a_message_does_not_wait_for_memory(void **state)
     budget.held = 0;
     api_tick(world->api, world->now_ms);
     EXPECT(world, end(world, &poll) == 1);
-    api_set_reply_budget(world->api, NULL);
+    front_set_budgets(world->front, NULL, NULL);
     world_destroy(world);
 }
 
@@ -194,7 +194,7 @@ static void a_client_that_has_gone_takes_no_message(void **state)
     struct poll gone, present;
     begin(world, &gone, 20, 1);
     begin(world, &present, 20, 1);
-    api_abandon(world->api, &gone.exchange);
+    api_abandon(&gone.exchange);
     exchange_deinit(&gone.exchange);
     send(world, "x", 0);
     EXPECT(world, end(world, &present) == 1);
@@ -211,13 +211,13 @@ static void deleting_the_queue_answers_those_who_wait(void **state)
     exchange_init(&exchange);
     exchange.request =
         (struct request){.target = BYTES("AmazonSQS.DeleteQueue"), .body = BYTES("{\"QueueUrl\":\"q\"}")};
-    api_submit(world->api, &exchange, world->now_ms);
+    front_submit(world->front, &exchange, world->now_ms);
     EXPECT(world, exchange.reply.status == 200 && poll.exchange.state == EXCHANGE_FINISHED);
     EXPECT(world, poll.exchange.reply.error == ERROR_QUEUE_DOES_NOT_EXIST);
     /* Whoever waited may not hear of the deletion before it is durable either (invariant R9). */
     EXPECT(world, poll.exchange.hold_sequence == exchange.hold_sequence);
     EXPECT(world, exchange.hold_sequence > namespace_durable(world->ns));
-    while (api_take_finished(world->api) != NULL) {
+    while (front_take_finished(world->front) != NULL) {
     }
     exchange_deinit(&exchange);
     exchange_deinit(&poll.exchange);
@@ -310,9 +310,9 @@ static void a_message_that_a_task_moves_wakes_who_waits_for_it(void **state)
     exchange_init(&exchange);
     exchange.request = (struct request){.target = BYTES("AmazonSQS.StartMessageMoveTask"),
                                         .body = BYTES("{\"SourceArn\":\"arn:aws:sqs:us-east-1:000000000000:dead\"}")};
-    api_submit(world->api, &exchange, world->now_ms);
+    front_submit(world->front, &exchange, world->now_ms);
     EXPECT(world, exchange.reply.status == 200);
-    EXPECT(world, api_take_finished(world->api) == &exchange);
+    EXPECT(world, front_take_finished(world->front) == &exchange);
     exchange_deinit(&exchange);
     EXPECT(world, is_waiting(&poll) && api_due_ms(world->api) <= world->now_ms);
     world_pass_time(world, 1);
@@ -369,7 +369,7 @@ static void begin_and_forget(struct world *world, struct poll *poll, struct byte
     struct bytes copy = memory_duplicate(bytes_from_string(request));
     exchange_init(&poll->exchange);
     poll->exchange.request = (struct request){.target = target, .path = BYTES("/"), .body = copy};
-    api_submit(world->api, &poll->exchange, world->now_ms);
+    front_submit(world->front, &poll->exchange, world->now_ms);
     memset((uint8_t *)(uintptr_t)copy.ptr, '?', copy.size);
     free((uint8_t *)(uintptr_t)copy.ptr);
     EXPECT(world, is_waiting(poll));
@@ -418,7 +418,7 @@ static void a_receive_that_waits_keeps_its_names_and_nothing_else_of_its_request
     send_with_attributes(world);
     expect_in_reply(world, &poll, "<Name>SentTimestamp</Name>", "ApproximateFirstReceiveTimestamp");
     expect_in_reply(world, &poll, "<Name>colour</Name>", "<Name>size</Name>");
-    EXPECT(world, api_take_finished(world->api) == &poll.exchange);
+    EXPECT(world, front_take_finished(world->front) == &poll.exchange);
     exchange_deinit(&poll.exchange);
     world_audit(world);
     world_destroy(world);
@@ -451,7 +451,7 @@ static void a_receive_that_waits_keeps_nothing_of_being_asked_again(void **state
            "{\"QueueUrl\":\"q\",\"Attributes\":{\"DelaySeconds\":\"0\"}}");
     EXPECT(world, is_waiting(&poll));
     EXPECT(world, poll.exchange.reply.body.size == 0 && arena_size(&poll.exchange.arena) == size);
-    api_set_credentials(world->api, NULL);
+    front_set_credentials(world->front, NULL);
     EXPECT(world, is_waiting(&poll));
     EXPECT(world, poll.exchange.reply.body.size == 0 && arena_size(&poll.exchange.arena) == size);
     send(world, "x", 0);
@@ -470,7 +470,7 @@ static void begin_with_names(struct world *world, struct poll *poll, unsigned co
     exchange_init(&poll->exchange);
     poll->exchange.request =
         (struct request){.target = BYTES("AmazonSQS.ReceiveMessage"), .body = bytes_from_string(request)};
-    api_submit(world->api, &poll->exchange, world->now_ms);
+    front_submit(world->front, &poll->exchange, world->now_ms);
 }
 
 static void where_there_is_no_room_for_its_names_a_receive_is_answered_at_once(void **state)
@@ -479,7 +479,7 @@ static void where_there_is_no_room_for_its_names_a_receive_is_answered_at_once(v
     struct wait_budget budget = {.max = 64000};
     struct poll large[10], small[100];
     unsigned waiting = 0;
-    api_set_wait_budget(world->api, &budget);
+    front_set_budgets(world->front, NULL, &budget);
     for (unsigned i = 0; i < ARRAY_LENGTH(large); i++) {
         begin_with_names(world, &large[i], 500); /* some 12 KB */
         waiting += is_waiting(&large[i]);
@@ -499,7 +499,7 @@ static void where_there_is_no_room_for_its_names_a_receive_is_answered_at_once(v
         EXPECT(world, end(world, &large[i]) == 0);
     for (unsigned i = 0; i < ARRAY_LENGTH(small); i++)
         EXPECT(world, end(world, &small[i]) == 0);
-    api_set_wait_budget(world->api, NULL);
+    front_set_budgets(world->front, NULL, NULL);
     world_destroy(world);
 }
 
@@ -508,13 +508,13 @@ static void a_client_that_has_gone_is_counted_no_more(void **state)
     struct world *world = open_world(state);
     struct wait_budget budget = {.max = 64000};
     struct poll poll;
-    api_set_wait_budget(world->api, &budget);
+    front_set_budgets(world->front, NULL, &budget);
     begin_with_names(world, &poll, 500);
     EXPECT(world, is_waiting(&poll) && budget.held > 10000);
-    api_abandon(world->api, &poll.exchange);
+    api_abandon(&poll.exchange);
     exchange_deinit(&poll.exchange);
     EXPECT(world, budget.held == 0);
-    api_set_wait_budget(world->api, NULL);
+    front_set_budgets(world->front, NULL, NULL);
     world_destroy(world);
 }
 
@@ -527,7 +527,7 @@ static void the_queues_wait_is_the_default(void **state)
     exchange_init(&poll.exchange);
     poll.exchange.request =
         (struct request){.target = BYTES("AmazonSQS.ReceiveMessage"), .body = BYTES("{\"QueueUrl\":\"q\"}")};
-    api_submit(world->api, &poll.exchange, world->now_ms);
+    front_submit(world->front, &poll.exchange, world->now_ms);
     EXPECT(world, is_waiting(&poll) && api_due_ms(world->api) == world->now_ms + 7000);
     world_pass_time(world, 7000);
     EXPECT(world, end(world, &poll) == 0);

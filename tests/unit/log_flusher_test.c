@@ -85,10 +85,12 @@ static void frames_become_durable_in_order(void **state)
     assert_int_equal(log_rig_open(&rig), OK);
     struct loop loop;
     loop_init(&loop);
-    struct flusher *flusher = flusher_create(rig.log, loop_wake, &loop);
+    struct flushers *flushers = flushers_create();
+    struct flusher *flusher = flusher_create(flushers, rig.log, loop_wake, &loop);
     assert_int_equal(flusher_durable(flusher), 0);
     frames_flush(&rig, flusher, &loop, 100);
     flusher_destroy(flusher);
+    flushers_destroy(flushers);
     assert_int_equal(atomic_load(&loop.wakes), 100);
     log_rig_close(&rig);
     memory_disk_crash(disk);
@@ -109,11 +111,13 @@ static void the_end_waits_for_the_frame_in_work(void **state)
         assert_int_equal(log_rig_open(&rig), OK);
         struct loop loop;
         loop_init(&loop);
-        struct flusher *flusher = flusher_create(rig.log, loop_wake, &loop);
+        struct flushers *flushers = flushers_create();
+        struct flusher *flusher = flusher_create(flushers, rig.log, loop_wake, &loop);
         frames_flush(&rig, flusher, &loop, round % 5);
         log_rig_seal(&rig, 1000);
         flusher_submit(flusher, buffer_bytes(&rig.frame));
         flusher_destroy(flusher);
+        flushers_destroy(flushers);
         log_rig_close(&rig);
         memory_disk_crash(disk);
         assert_int_equal(log_rig_open(&rig), OK);
@@ -136,7 +140,8 @@ static void a_failure_is_reported_and_final(void **state)
         assert_int_equal(log_rig_open(&rig), OK);
         struct loop loop;
         loop_init(&loop);
-        struct flusher *flusher = flusher_create(rig.log, loop_wake, &loop);
+        struct flushers *flushers = flushers_create();
+        struct flusher *flusher = flusher_create(flushers, rig.log, loop_wake, &loop);
         frames_flush(&rig, flusher, &loop, 1);
         memory_disk_fail_after(disk, 0, faults[i]);
         struct failure first = {.error = OK}, second = {.error = OK};
@@ -151,6 +156,7 @@ static void a_failure_is_reported_and_final(void **state)
         assert_non_null(strstr(first.text, "Frame 2"));
         assert_string_equal(first.text, second.text);
         flusher_destroy(flusher);
+        flushers_destroy(flushers);
         (void)close(loop.wake);
         log_rig_deinit(&rig);
         memory_disk_destroy(disk);
@@ -172,7 +178,8 @@ static void the_thread_and_the_loop_share_real_files(void **state)
     assert_int_equal(log_rig_open(&rig), OK);
     struct loop loop;
     loop_init(&loop);
-    struct flusher *flusher = flusher_create(rig.log, loop_wake, &loop);
+    struct flushers *flushers = flushers_create();
+    struct flusher *flusher = flusher_create(flushers, rig.log, loop_wake, &loop);
     frames_flush(&rig, flusher, &loop, 40);
     assert_true(fault_disk_count(disk, FAULT_CREATE) > 5);
     fault_disk_fail_after(disk, FAULT_WRITE, 0, ERROR_DISK_FULL);
@@ -187,6 +194,7 @@ static void the_thread_and_the_loop_share_real_files(void **state)
     assert_int_equal(failure.error, ERROR_DISK_FULL);
     const uint64_t durable = flusher_durable(flusher);
     flusher_destroy(flusher);
+    flushers_destroy(flushers);
     log_rig_close(&rig);
     struct log_rig again; /* the fault that is still armed would hit the recovery */
     log_rig_init(&again, posix);
@@ -202,13 +210,87 @@ static void the_thread_and_the_loop_share_real_files(void **state)
     assert_int_equal(system(command), 0);
 }
 
+#define LOGS 20
+
+/* A log thread is one log's while it has work for it. */
+static void logs_share_their_threads(void **state)
+{
+    (void)state;
+    struct disk *disks[LOGS];
+    struct log_rig rigs[LOGS];
+    struct flusher *flushers_of[LOGS];
+    struct flushers *flushers = flushers_create();
+    struct loop loop;
+    loop_init(&loop);
+    for (int i = 0; i < LOGS; i++) {
+        disks[i] = memory_disk_create((uint64_t)i + 1);
+        log_rig_init(&rigs[i], disks[i]);
+        assert_int_equal(log_rig_open(&rigs[i]), OK);
+        flushers_of[i] = flusher_create(flushers, rigs[i].log, loop_wake, &loop);
+    }
+    assert_int_equal(flushers_thread_count(flushers), 1);
+    for (int round = 0; round < 50; round++) {
+        for (int i = 0; i < LOGS; i++) {
+            log_rig_seal(&rigs[i], 1000);
+            flusher_submit(flushers_of[i], buffer_bytes(&rigs[i].frame));
+        }
+        for (int i = 0; i < LOGS; i++) {
+            loop_wait_for_idle(&loop, flushers_of[i]);
+            assert_int_equal(flusher_durable(flushers_of[i]), rigs[i].sequence);
+        }
+    }
+    assert_in_range(flushers_thread_count(flushers), 1, LOGS);
+    for (int i = 0; i < LOGS; i++) {
+        flusher_destroy(flushers_of[i]);
+        log_rig_close(&rigs[i]);
+        memory_disk_crash(disks[i]);
+        assert_int_equal(log_rig_open(&rigs[i]), OK);
+        assert_int_equal(rigs[i].replayed, 50);
+        log_rig_deinit(&rigs[i]);
+        memory_disk_destroy(disks[i]);
+    }
+    flushers_destroy(flushers);
+    (void)close(loop.wake);
+}
+
+/* More frames than there may be threads: each has its turn. */
+static void a_frame_waits_where_all_threads_are_busy(void **state)
+{
+    (void)state;
+    enum { COUNT = FLUSHER_THREADS_MAX + 10 };
+    static struct log_rig rigs[COUNT];
+    static struct disk *disks[COUNT];
+    static struct flusher *flushers_of[COUNT];
+    struct flushers *flushers = flushers_create();
+    struct loop loop;
+    loop_init(&loop);
+    for (int i = 0; i < COUNT; i++) {
+        disks[i] = memory_disk_create((uint64_t)i + 1);
+        log_rig_init(&rigs[i], disks[i]);
+        assert_int_equal(log_rig_open(&rigs[i]), OK);
+        flushers_of[i] = flusher_create(flushers, rigs[i].log, loop_wake, &loop);
+        log_rig_seal(&rigs[i], 1000);
+    }
+    for (int i = 0; i < COUNT; i++)
+        flusher_submit(flushers_of[i], buffer_bytes(&rigs[i].frame));
+    for (int i = 0; i < COUNT; i++) {
+        loop_wait_for_idle(&loop, flushers_of[i]);
+        assert_int_equal(flusher_durable(flushers_of[i]), 1);
+        flusher_destroy(flushers_of[i]);
+        log_rig_deinit(&rigs[i]);
+        memory_disk_destroy(disks[i]);
+    }
+    assert_in_range(flushers_thread_count(flushers), 1, FLUSHER_THREADS_MAX);
+    flushers_destroy(flushers);
+    (void)close(loop.wake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_become_durable_in_order),
-        cmocka_unit_test(the_end_waits_for_the_frame_in_work),
-        cmocka_unit_test(a_failure_is_reported_and_final),
-        cmocka_unit_test(the_thread_and_the_loop_share_real_files),
+        cmocka_unit_test(frames_become_durable_in_order),  cmocka_unit_test(the_end_waits_for_the_frame_in_work),
+        cmocka_unit_test(a_failure_is_reported_and_final), cmocka_unit_test(the_thread_and_the_loop_share_real_files),
+        cmocka_unit_test(logs_share_their_threads),        cmocka_unit_test(a_frame_waits_where_all_threads_are_busy),
     };
     return cmocka_run_group_tests_name("log flusher", tests, NULL, NULL);
 }

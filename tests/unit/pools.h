@@ -104,7 +104,7 @@ static inline void begin(struct world *world, struct poll *poll, const char *act
             *at = '"';
     poll->exchange.request =
         (struct request){.target = bytes_from_string(poll->target), .body = bytes_from_string(poll->body)};
-    api_submit(world->api, &poll->exchange, world->now_ms);
+    front_submit(world->front, &poll->exchange, world->now_ms);
 }
 
 static inline bool is_waiting(const struct poll *poll)
@@ -116,7 +116,7 @@ static inline bool is_waiting(const struct poll *poll)
 static inline yyjson_doc *end(struct world *world, struct poll *poll)
 {
     EXPECT(world, poll->exchange.state == EXCHANGE_FINISHED);
-    EXPECT(world, api_take_finished(world->api) == &poll->exchange);
+    EXPECT(world, front_take_finished(world->front) == &poll->exchange);
     const struct buffer *body = &poll->exchange.reply.body;
     yyjson_doc *doc = yyjson_read((const char *)body->data_owned, body->size, 0);
     assert_non_null(doc);

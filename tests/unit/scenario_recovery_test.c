@@ -4,6 +4,7 @@
 
 #include "log/log.h"
 #include "random.h"
+#include "support/front_of_one.h"
 
 static void make_queues(struct world *world)
 {
@@ -511,7 +512,7 @@ static void T62_a_disk_that_stays_full_is_named_until_there_is_room(void **state
     body[sizeof(body) - 1] = '\0';
     const struct namespace_options options = {
         .name = "000000000000", .segment_size = 64u << 10, .frame_size_max = 16u << 10, .in_flight_max = 10};
-    const struct api_options api_options = {.region = "us-east-1"};
+    const struct front_options front_options = {.region = "us-east-1"};
     /* Until the log takes no more. The world must not start again by itself: there is no room to. */
     for (;; sent++) {
         struct exchange exchange;
@@ -520,21 +521,21 @@ static void T62_a_disk_that_stays_full_is_named_until_there_is_room(void **state
         exchange_init(&exchange);
         exchange.request =
             (struct request){.target = BYTES("AmazonSQS.SendMessage"), .body = bytes_from_string(request)};
-        api_submit(world->api, &exchange, world->now_ms);
-        assert_ptr_equal(api_take_finished(world->api), &exchange);
+        front_submit(world->front, &exchange, world->now_ms);
+        assert_ptr_equal(front_take_finished(world->front), &exchange);
         exchange_deinit(&exchange);
         if (namespace_flush(world->ns, &world->failure) != OK)
             break;
     }
     assert_int_equal(world->failure.error, ERROR_DISK_FULL);
     assert_true(sent > 20);
-    api_destroy(world->api);
+    front_of_one_destroy(world->front, world->api);
     namespace_close(world->ns);
     memory_disk_kill(world->disk);
     memory_disk_set_capacity(world->disk, 2u << 20);
     static const uint8_t key[CORE_KEY_SIZE] = {0};
     assert_int_equal(namespace_open(world->disk, &options, world->now_ms, key, &world->ns, &world->failure), OK);
-    world->api = api_create(world->ns, &api_options);
+    world->api = front_of_one_create(world->ns, &front_options, &world->front);
     uint64_t count = world_count_messages(world, "jobs");
     assert_true(count == sent || count == sent + 1);
     answer = world_send(world, "jobs", NULL, "room again");

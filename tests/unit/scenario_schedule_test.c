@@ -282,7 +282,7 @@ static bool metrics_say(struct world *world, const char *line)
     struct buffer text;
     arena_init(&arena);
     buffer_init(&text);
-    api_metrics_write(&world->api, 1, &arena, &text);
+    front_metrics_write(world->front, &arena, &text);
     buffer_append_u8(&text, 0);
     bool is_there = strstr((const char *)text.data_owned, line) != NULL;
     arena_deinit(&arena);

@@ -1,7 +1,7 @@
-/* Who waits for something of a pool: FeedTickets for its next event, CountTickets and ProposeMatches for their next
- * portion. Private to src/api. */
-#ifndef TALLY_API_POOL_WAIT_H
-#define TALLY_API_POOL_WAIT_H
+/* What waits for something of a pool (wait.h): FeedTickets for its next event, CountTickets and ProposeMatches for
+ * their next portion. Private to src/api. */
+#ifndef TALLY_API_WAIT_POOL_H
+#define TALLY_API_WAIT_POOL_H
 
 #include "api/action.h"
 #include "api/pool_call.h"
@@ -46,21 +46,6 @@ struct proposals {
     struct writer writer; /* of the reply, while it waits */
 };
 
-enum pool_wait_kind { WAITS_FOR_FEED, WAITS_FOR_COUNT, WAITS_FOR_PROPOSALS };
-
-struct pool_waiter {
-    uint64_t number;
-    struct exchange *exchange;
-    struct ticket_pool *pool; /* NULL: it is being deleted */
-    struct list_link link;    /* among the waiters of its desk, or in api->in_portions */
-    uint32_t deadline_index;  /* of feeds */
-    enum pool_wait_kind kind;
-    struct feed_command feed;
-    struct ticket_count count;
-    struct proposals proposals;
-    size_t counted; /* of proposals: what the budget of replies holds for them */
-};
-
 struct pool_desk *pool_desk_of(struct ticket_pool *pool);
 
 /* Looks at the next 4,096 slots; true when it has seen them all. */
@@ -73,36 +58,25 @@ bool proposals_go_on(struct call *call, struct ticket_pool *pool, struct proposa
 
 /* Lets the exchange wait: until deadline_ms for the feed to grow; or for the next portion of a count, whose filter is
  * then owned here; or for the next proposals, with the reply as far as it is written. */
-void pool_wait_feed(struct call *call, struct ticket_pool *pool, const struct feed_command *command,
+void wait_pool_feed(struct call *call, struct ticket_pool *pool, const struct feed_command *command,
                     uint64_t deadline_ms);
-void pool_wait_count(struct call *call, struct ticket_pool *pool, const struct ticket_count *count);
-void pool_wait_propose(struct call *call, struct ticket_pool *pool, const struct proposals *proposals);
+void wait_pool_count(struct call *call, struct ticket_pool *pool, const struct ticket_count *count);
+void wait_pool_propose(struct call *call, struct ticket_pool *pool, const struct proposals *proposals);
 
-void pool_wait_init(struct api *api);
-/* No exchange waits any more. */
-void pool_wait_deinit(struct api *api);
+/* Frees the desks of all pools. */
+void wait_pool_deinit(struct api *api);
 
-/* Is there a feed that somebody waits for and that grew; something that goes on in portions; and when does the next
- * wait end? */
-bool pool_wait_has_news(const struct api *api);
-bool pool_wait_has_portions(const struct api *api);
-uint64_t pool_wait_deadline_ms(const struct api *api);
+/* Is there a feed that somebody waits for and that grew; and something that goes on in portions? */
+bool wait_pool_has_news(const struct api *api);
+bool wait_pool_has_portions(const struct api *api);
 
 /* Answers whoever waits for a feed that grew, all of them in order of arrival, and counts or judges a portion: a
  * bounded amount. */
-void pool_wait_serve(struct api *api, uint64_t now_ms);
-/* Answers those whose time is over, with no events. */
-void pool_wait_expire(struct api *api, uint64_t now_ms);
-void pool_wait_release_all(struct api *api);
-
-/* Ends at once what would be refused now that `owner` has other credentials, with that refusal. */
-void pool_wait_renew(struct api *api, const struct api *owner);
-
-void pool_wait_abandon(struct api *api, struct exchange *exchange);
+void wait_pool_serve(struct api *api, uint64_t now_ms);
 
 /* Takes what waits off a pool that is about to go; and when it has gone, answers it with ERROR_POOL_DOES_NOT_EXIST. */
-struct pool_desk *pool_wait_take_all(struct api *api, struct ticket_pool *pool);
-void pool_wait_deleted(struct api *api, struct pool_desk *desk);
+struct pool_desk *wait_pool_take_all(struct api *api, struct ticket_pool *pool);
+void wait_pool_deleted(struct api *api, struct pool_desk *desk);
 
 /* Writes the members of a FeedTickets reply, as things are now (feed_tickets.c). */
 void feed_write(struct call *call, struct ticket_pool *pool, const struct feed_command *command);

@@ -1,0 +1,190 @@
+#include "api/front.h"
+
+#include "api/access.h"
+#include "api/reply.h"
+#include "api/state.h"
+#include "api/wait.h"
+#include "base/memory.h"
+#include "engine/calendar.h"
+#include <stdlib.h>
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+struct front *front_create(const struct front_options *options)
+{
+    struct front *front = memory_allocate_zeroed(sizeof(*front));
+    front->options = *options;
+    table_init(&front->action_by_target);
+    for (size_t i = 0; i < action_count; i++)
+        table_insert(&front->action_by_target, bytes_hash(bytes_from_string(actions[i].target)), (uint32_t)i + 1);
+    table_init(&front->served_by_name);
+    list_init(&front->finished);
+    front->sigv4_owned = sigv4_create("sqs");
+    front->calendar_owned = calendar_create(options->zones_folder);
+    buffer_init(&front->scratch);
+    return front;
+}
+
+void front_destroy(struct front *front)
+{
+    ASSERT(front->served_count == 0);
+    table_deinit(&front->action_by_target);
+    table_deinit(&front->served_by_name);
+    buffer_deinit(&front->scratch);
+    sigv4_destroy(front->sigv4_owned);
+    calendar_destroy(front->calendar_owned);
+    free(front->served_owned);
+    free(front);
+}
+
+/* --- namespaces --------------------------------------------------------------------------------------------------- */
+
+static struct bytes name_of(const struct api *api)
+{
+    return core_name(namespace_core(api->ns));
+}
+
+void front_add(struct front *front, struct api *api)
+{
+    ASSERT(front_find(front, name_of(api)) == NULL);
+    if (front->served_count == front->served_capacity) {
+        front->served_capacity = front->served_capacity == 0 ? 8 : front->served_capacity * 2;
+        front->served_owned = memory_resize(front->served_owned, front->served_capacity * sizeof(*front->served_owned));
+    }
+    front->served_owned[front->served_count++] = api;
+    table_insert(&front->served_by_name, bytes_hash(name_of(api)), (uint32_t)front->served_count);
+}
+
+static size_t place_of(const struct front *front, const struct api *api)
+{
+    size_t place = 0;
+    while (place < front->served_count && front->served_owned[place] != api)
+        place++;
+    ASSERT(place < front->served_count);
+    return place;
+}
+
+void front_remove(struct front *front, struct api *api)
+{
+    /* Those behind it move up. */
+    for (size_t i = place_of(front, api); i < front->served_count; i++) {
+        table_remove(&front->served_by_name, bytes_hash(name_of(front->served_owned[i])), (uint32_t)i + 1);
+        if (front->served_owned[i] == api)
+            continue;
+        front->served_owned[i - 1] = front->served_owned[i];
+        table_insert(&front->served_by_name, bytes_hash(name_of(front->served_owned[i])), (uint32_t)i);
+    }
+    front->served_count--;
+}
+
+size_t front_count(const struct front *front)
+{
+    return front->served_count;
+}
+
+struct api *front_at(const struct front *front, size_t place)
+{
+    ASSERT(place < front->served_count);
+    return front->served_owned[place];
+}
+
+struct api *front_find(const struct front *front, struct bytes name)
+{
+    for (struct table_probe probe = table_probe_start(&front->served_by_name, bytes_hash(name));
+         table_probe_next(&front->served_by_name, &probe);)
+        if (bytes_equal(name, name_of(front->served_owned[probe.slot - 1])))
+            return front->served_owned[probe.slot - 1];
+    return NULL;
+}
+
+/* --- what all share ----------------------------------------------------------------------------------------------- */
+
+void front_set_credentials(struct front *front, const struct credentials *credentials)
+{
+    front->credentials = credentials;
+    for (size_t i = 0; i < front->served_count; i++)
+        wait_renew(front->served_owned[i]);
+}
+
+bool front_has_credentials(const struct front *front)
+{
+    return front->credentials != NULL;
+}
+
+void front_set_inner_credentials(struct front *front, const struct credentials *credentials)
+{
+    front->inner_credentials = credentials;
+    for (size_t i = 0; i < front->served_count; i++)
+        wait_renew(front->served_owned[i]);
+}
+
+void front_set_budgets(struct front *front, struct reply_budget *replies, struct wait_budget *waits)
+{
+    front->replies = replies;
+    front->waits = waits;
+}
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+struct exchange *front_take_finished(struct front *front)
+{
+    struct list_link *link = list_first(&front->finished);
+    if (link == NULL)
+        return NULL;
+    list_remove(link);
+    return CONTAINER_OF(link, struct exchange, api_link);
+}
+
+void front_refuse(struct front *front, struct exchange *exchange, enum error error, const char *text)
+{
+    struct failure failure;
+    failure_set(&failure, error, "%s", text == NULL ? "" : text);
+    exchange->api = NULL;
+    reply_fail(exchange, error, &failure);
+    exchange->state = EXCHANGE_FINISHED;
+    exchange->hold_sequence = 0;
+    front_trim_scratch(front);
+    arena_reset(&exchange->arena);
+    if (front->replies != NULL)
+        exchange_count_reply(exchange, front->replies);
+    list_append(&front->finished, &exchange->api_link);
+    front->refused_count++;
+}
+
+/* The namespace that the request names: the account of its queue's URL or of its queue's owner. One that names none, or
+ * one that is not here, goes to the caller's; where there is none, to the first one. */
+static struct api *find_owner(const struct call *call)
+{
+    const struct front *front = call->front;
+    if (front->served_count < 2)
+        return front_at(front, 0);
+    struct bytes url = call_url(call);
+    struct bytes owner = params_bytes(yyjson_obj_get(call->params.object, "QueueOwnerAWSAccountId"));
+    struct api *found = front_find(front, url.size > 0 ? call_account_of_url(url) : owner);
+    if (found == NULL && call->caller != NULL)
+        found = front_find(front, call->caller->namespace_name);
+    return found != NULL ? found : front_at(front, 0);
+}
+
+void front_submit(struct front *front, struct exchange *exchange, uint64_t now_ms)
+{
+    struct failure failure;
+    failure_init(&failure);
+    struct call call = {
+        .front = front,
+        .exchange = exchange,
+        .arena = &exchange->arena,
+        .failure = &failure,
+        .now_ms = now_ms,
+    };
+    exchange->form = request_form(&exchange->request);
+    exchange->is_own = exchange->form == WIRE_JSON && bytes_starts_with(exchange->request.target, BYTES("Tally."));
+    enum error error = access_identify(&call);
+    exchange->caller = call.caller;
+    if (error == OK)
+        error = decode_request(&call);
+    if (call.action == NULL)
+        front_refuse(front, exchange, error, failure.text);
+    else
+        api_run(find_owner(&call), &call, error);
+}
