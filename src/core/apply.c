@@ -512,6 +512,19 @@ bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *mo
     return true;
 }
 
+bool apply_content_moved(struct core *core, const struct event_content_moved *moved)
+{
+    uint32_t slot = core_find_message(core, moved->number);
+    if (slot == 0 || core_message(core, slot)->content_size != moved->content.size)
+        return false;
+    struct message *message = core_message(core, slot);
+    uint64_t position = core->applying_at + EVENT_CONTENT_MOVED_CONTENT_OFFSET;
+    extents_leave(&core->extents, message->position / core->segment_size, message->content_size);
+    extents_enter(&core->extents, position / core->segment_size, message->content_size);
+    message->position = position;
+    return true;
+}
+
 /* --- moves -------------------------------------------------------------------------------------------------------- */
 
 /* Can a unit that failed be outstanding again? In a cancelled batch nothing is. */
@@ -843,18 +856,4 @@ bool apply_batch_deleted(struct core *core, const struct event_batch_deleted *de
     core_pin_batch(core, slot); /* so that the one way to free a batch is the last unpin */
     core_unpin_batch(core, slot);
     return true;
-}
-
-bool core_apply(struct core *core, const struct event *event, uint64_t position)
-{
-    if (core->digest_owned == NULL && event->kind != EVENT_FOUNDED)
-        return false;
-    core->applying_at = position;
-    switch (event->kind) {
-#define APPLY_CASE(KIND, kind, number)                                                                                 \
-    case EVENT_##KIND:                                                                                                 \
-        return apply_##kind(core, &event->kind);
-        EVENT_LIST(APPLY_CASE)
-    }
-    return false;
 }

@@ -1,7 +1,7 @@
 /* Contents that go to another place in the log, so that the segment they stood in can be removed. The message stays
  * what it is: its number, its lease, its place in every order. Who does this, and when: engine/cleaner.h. */
-#include "core/apply.h"
 #include "core/decide.h"
+#include "core/state.h"
 
 /* The segments in which contents are looked for, as positions of the log. Most contents lie outside of all. */
 struct search {
@@ -56,17 +56,4 @@ void decide_move_content(struct core *core, const struct live_content *found, st
     ASSERT(core_has_content(core, found) && content.size == found->size);
     core_emit(core, &(struct event){.kind = EVENT_CONTENT_MOVED,
                                     .content_moved = {.number = found->number, .content = content}});
-}
-
-bool apply_content_moved(struct core *core, const struct event_content_moved *moved)
-{
-    uint32_t slot = core_find_message(core, moved->number);
-    if (slot == 0 || core_message(core, slot)->content_size != moved->content.size)
-        return false;
-    struct message *message = core_message(core, slot);
-    uint64_t position = core->applying_at + EVENT_CONTENT_MOVED_CONTENT_OFFSET;
-    extents_leave(&core->extents, message->position / core->segment_size, message->content_size);
-    extents_enter(&core->extents, position / core->segment_size, message->content_size);
-    message->position = position;
-    return true;
 }

@@ -1,7 +1,6 @@
 #include "core/dependency.h"
 
 #include "core/apply.h"
-#include "core/finish.h"
 
 #include "base/kept.h"
 #include <stdlib.h>
@@ -466,7 +465,7 @@ void dependency_batch_redeemed(struct core *core, uint32_t batch)
 
 /* --- telling ------------------------------------------------------------------------------------------------------ */
 
-static struct antecedent *first_resolving(const struct core *core)
+struct antecedent *dependency_first_resolving(const struct core *core)
 {
     struct list_link *link = list_first(&of(core)->resolving);
     return link == NULL ? NULL : CONTAINER_OF(link, struct antecedent, resolving_link);
@@ -481,8 +480,7 @@ static enum after_failure consequence(const struct core *core, const struct ante
     return (enum after_failure)dependent_of(core, edge)->after_failure;
 }
 
-/* How many of the antecedent's next edges, at most `count_max`, belong to dependents that go on or are held. */
-static uint32_t count_tellable(const struct core *core, const struct antecedent *antecedent, uint32_t count_max)
+uint32_t dependency_count_tellable(const struct core *core, const struct antecedent *antecedent, uint32_t count_max)
 {
     uint32_t count = 0;
     for (uint32_t slot = antecedent->first_edge; slot != 0 && count < count_max; slot = edge_at(of(core), slot)->next) {
@@ -503,9 +501,9 @@ static void hold(struct dependencies *dependencies, struct antecedent *anteceden
 
 bool apply_resolved(struct core *core, const struct event_resolved *resolved)
 {
-    struct antecedent *antecedent = first_resolving(core);
+    struct antecedent *antecedent = dependency_first_resolving(core);
     if (antecedent == NULL || antecedent->kind != resolved->kind || antecedent->number != resolved->number ||
-        resolved->count == 0 || count_tellable(core, antecedent, resolved->count) != resolved->count)
+        resolved->count == 0 || dependency_count_tellable(core, antecedent, resolved->count) != resolved->count)
         return false;
     uint32_t slot = edge_at(of(core), antecedent->first_edge)->antecedent;
     bool is_left = true;
@@ -528,37 +526,6 @@ bool apply_resolved(struct core *core, const struct event_resolved *resolved)
 bool dependency_is_resolving(const struct core *core)
 {
     return !list_is_empty(&of(core)->resolving);
-}
-
-/* The dependent ends because of its antecedent; one that was out of reach already ends as what took it there says. */
-static void end_dependent(struct core *core, uint32_t slot)
-{
-    const struct message *message = core_message(core, slot);
-    enum end_reason reason = END_UNMET;
-    if (core_message_is_dead(core, message))
-        reason = core_shelf_at(core, message->shelf)->queue == 0 ? END_PURGED : END_CANCELLED;
-    finish_message(core, slot, reason);
-}
-
-/* Ends of dependents put their own antecedent records at the end of the list, so a long chain takes many turns of this
- * loop, not a deep stack. */
-bool dependency_resolve(struct core *core, unsigned portion)
-{
-    const struct antecedent *antecedent;
-    while (portion > 0 && !core_frame_is_ample(core) && (antecedent = first_resolving(core)) != NULL) {
-        uint32_t count = count_tellable(core, antecedent, portion);
-        if (count == 0) {
-            end_dependent(core, edge_at(of(core), antecedent->first_edge)->dependent);
-            portion--;
-            continue;
-        }
-        core_emit(core, &(struct event){
-                            .kind = EVENT_RESOLVED,
-                            .resolved = {.kind = antecedent->kind, .number = antecedent->number, .count = count},
-                        });
-        portion -= count;
-    }
-    return dependency_is_resolving(core);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */

@@ -179,9 +179,14 @@ void dependency_forget_dependent(struct core *core, uint32_t message);
 /* For core_advance(): outcomes older than the window go. */
 void dependency_advance(struct core *core);
 
-/* Tells up to `portion` dependents, in events; true if more are to be told. For decide_due(). */
-bool dependency_resolve(struct core *core, unsigned portion);
+/* The antecedent whose dependents are told next, or NULL; and how many of its next edges belong to dependents that go
+ * on or are held: at most `count_max`. */
+struct antecedent *dependency_first_resolving(const struct core *core);
+uint32_t dependency_count_tellable(const struct core *core, const struct antecedent *antecedent, uint32_t count_max);
 bool dependency_is_resolving(const struct core *core);
+
+/* Tells up to `portion` dependents, in events; true if more are to be told. For decide_due() (decide_dependency.c). */
+bool dependency_resolve(struct core *core, unsigned portion);
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 

@@ -270,6 +270,21 @@ static void check_awaited(const struct core *core)
     ASSERT(linked_count == batch_count);
 }
 
+bool core_waits_add_up(const struct core *core)
+{
+    for (uint32_t slot = 1; slot < core->places.slot_end; slot++) {
+        const struct place *place = place_at(&core->places, slot);
+        if (!place_is_used(place))
+            continue;
+        bool is_held;
+        uint32_t edge_count = dependency_count(core, place->message, &is_held);
+        uint32_t type_count = type_order_is_blocked(core, place->message);
+        if (place->wait_count != edge_count + type_count || place->is_held != is_held)
+            return false;
+    }
+    return true;
+}
+
 void dependency_check(const struct core *core)
 {
     const struct dependencies *dependencies = &core->dependencies;

@@ -21,12 +21,6 @@ uint32_t core_attempt_count(const struct core *core, const struct message *messa
     return message->receive_count - (place == NULL ? 0 : place->spared_count);
 }
 
-uint64_t core_counted_from_ms(const struct core *core, const struct message *message)
-{
-    const struct place *place = core_place_of(core, message);
-    return place == NULL || place->counted_from_ms == 0 ? message->sent_at_ms : place->counted_from_ms;
-}
-
 void core_wait(struct core *core, uint32_t slot)
 {
     struct place *place = core_give_place(core, slot);
@@ -46,21 +40,6 @@ void core_stop_waiting(struct core *core, uint32_t slot)
         return;
     core_leave_state(core, slot);
     core_enter_state(core, slot, message->visible_at_ms > core->now_ms ? MESSAGE_DELAYED : MESSAGE_RETURNED);
-}
-
-bool core_waits_add_up(const struct core *core)
-{
-    for (uint32_t slot = 1; slot < core->places.slot_end; slot++) {
-        const struct place *place = place_at(&core->places, slot);
-        if (!place_is_used(place))
-            continue;
-        bool is_held;
-        uint32_t edge_count = dependency_count(core, place->message, &is_held);
-        uint32_t type_count = type_order_is_blocked(core, place->message);
-        if (place->wait_count != edge_count + type_count || place->is_held != is_held)
-            return false;
-    }
-    return true;
 }
 
 void core_give_back(struct core *core, uint32_t slot, uint64_t visible_at_ms)

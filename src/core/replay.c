@@ -1,14 +1,28 @@
-/* Replay: the events of the log's frames, applied once more.
+/* Applying an event, whatever its kind; and replay: the events of the log's frames, applied once more.
  *
  * Events come in no order of the index, so a replay of millions of them would spend most of its time waiting for
  * memory. Instead it looks some events ahead and begins to load what they will change: waits that overlap are over
  * together. */
+#include "core/apply.h"
 #include "core/core.h"
-#include "core/state.h"
 
 #include "base/cursor.h"
 
 #define LOOK_AHEAD_EVENTS 32u
+
+bool core_apply(struct core *core, const struct event *event, uint64_t position)
+{
+    if (core->digest_owned == NULL && event->kind != EVENT_FOUNDED)
+        return false;
+    core->applying_at = position;
+    switch (event->kind) {
+#define APPLY_CASE(KIND, kind, number)                                                                                 \
+    case EVENT_##KIND:                                                                                                 \
+        return apply_##kind(core, &event->kind);
+        EVENT_LIST(APPLY_CASE)
+    }
+    return false;
+}
 
 /* The number of the message that an event of this kind happens to; 0: of none that was there before. */
 static uint64_t subject_of(unsigned kind, struct bytes fields)

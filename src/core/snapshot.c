@@ -21,23 +21,8 @@
 #define SNAPSHOT_VERSION_4 4u /* without pools of tickets either */
 #define SNAPSHOT_VERSION_3 3u /* without relays and publishers either */
 #define SNAPSHOT_VERSION_2 2u /* without tags and move tasks either */
-#define PIECE_SIZE (256u << 10)
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
-
-static void hand_on(struct core_writer *writer)
-{
-    if (writer->piece.size == 0)
-        return;
-    writer->sink(writer->context, buffer_bytes(&writer->piece));
-    buffer_truncate(&writer->piece, 0);
-}
-
-void core_writer_pass_on(struct core_writer *writer)
-{
-    if (writer->piece.size > PIECE_SIZE)
-        hand_on(writer);
-}
 
 static void write_identity(const struct core *core, struct buffer *out)
 {
@@ -280,7 +265,7 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     buffer_append_u64(&writer.piece, core->feed_number);
     write_queue_sets(core, &writer);
     write_growth(core, &writer);
-    hand_on(&writer);
+    core_writer_hand_on(&writer);
     kept_free(queue_slots);
     buffer_deinit(&writer.piece);
 }

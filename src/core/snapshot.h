@@ -17,6 +17,8 @@ struct core_writer {
 
 /* Called between records: hands on what has gathered, once it is much. */
 void core_writer_pass_on(struct core_writer *writer);
+/* Hands on all that has gathered: at the end. */
+void core_writer_hand_on(struct core_writer *writer);
 
 /* Decoders say cursor_let_go() behind each record, wherever there may be many: what they keep of it is a copy. */
 

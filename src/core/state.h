@@ -129,36 +129,6 @@ static inline bool core_frame_is_ample(const struct core *core)
     return core->frame->size >= core->frame_ample_size;
 }
 
-/* Encodes the event into the open frame and applies it: the only way a decision changes anything. */
-void core_emit(struct core *core, const struct event *event);
-
-/* Emits that a message was accepted, in the form that fits: one of a FIFO queue, with a group or with a priority of its
- * own stands in a group; of the others the log says less. */
-void core_emit_sent(struct core *core, const struct queue *queue, const struct event_sent_in_group *sent);
-
-/* Sends a message of the server's own, under the id that `content` has, and with the queue's delay; the digest of its
- * body is filled in. `batch` and `completes` as in the event. Returns its number. The body is not in core->scratch. */
-uint64_t core_send_own(struct core *core, const struct queue *queue, struct content *content, uint64_t batch,
-                       uint8_t completes);
-
-/* Applies an event whose fields lie at `position` in the log. False, with nothing changed, if it does not fit the
- * state. */
-bool core_apply(struct core *core, const struct event *event, uint64_t position);
-
-/* The slots of a heap, in the scratch buffer: for whoever moves entries while he walks over all of them, which reorders
- * the heap. */
-struct cursor core_heap_slots(struct core *core, const struct heap *heap);
-
-/* Sorts ids, rising. */
-void core_sort_ids(uint32_t *ids, uint32_t count);
-
-/* Lets time pass to now_ms. */
-void core_advance(struct core *core, uint64_t now_ms);
-
-uint32_t core_find_message(const struct core *core, uint64_t number);
-uint32_t core_find_batch_by_number(const struct core *core, uint64_t number);
-uint32_t core_find_queue_slot(const struct core *core, uint32_t id);
-
 static inline struct message *core_message(const struct core *core, uint32_t slot)
 {
     return message_at(&core->messages, slot);
@@ -168,6 +138,13 @@ static inline struct message *core_message(const struct core *core, uint32_t slo
 static inline struct place *core_place_of(const struct core *core, const struct message *message)
 {
     return message->place == 0 ? NULL : place_at(&core->places, message->place);
+}
+
+/* When retention begins to count. */
+static inline uint64_t core_counted_from_ms(const struct core *core, const struct message *message)
+{
+    const struct place *place = core_place_of(core, message);
+    return place == NULL || place->counted_from_ms == 0 ? message->sent_at_ms : place->counted_from_ms;
 }
 
 /* The slot of its group, or 0. */
@@ -199,6 +176,43 @@ static inline struct batch *core_batch(const struct core *core, uint32_t slot)
     return pool_at(&core->batches, slot);
 }
 
+/* --- frames, events and time (frame.c, replay.c, advance.c) ------------------------------------------------------- */
+
+/* Encodes the event into the open frame and applies it: the only way a decision changes anything. */
+void core_emit(struct core *core, const struct event *event);
+
+/* Emits that a message was accepted, in the form that fits: one of a FIFO queue, with a group or with a priority of its
+ * own stands in a group; of the others the log says less. */
+void core_emit_sent(struct core *core, const struct queue *queue, const struct event_sent_in_group *sent);
+
+/* Sends a message of the server's own, under the id that `content` has, and with the queue's delay; the digest of its
+ * body is filled in. `batch` and `completes` as in the event. Returns its number. The body is not in core->scratch. */
+uint64_t core_send_own(struct core *core, const struct queue *queue, struct content *content, uint64_t batch,
+                       uint8_t completes);
+
+/* Applies an event whose fields lie at `position` in the log. False, with nothing changed, if it does not fit the
+ * state. */
+bool core_apply(struct core *core, const struct event *event, uint64_t position);
+
+/* Lets time pass to now_ms (advance.c). */
+void core_advance(struct core *core, uint64_t now_ms);
+
+/* --- messages (message_index.c, message_state.c) ------------------------------------------------------------------ */
+
+uint32_t core_find_message(const struct core *core, uint64_t number);
+
+/* For apply and decode: makes a message; and gives one to a shelf. */
+uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size);
+void core_place_message(struct core *core, uint32_t slot, uint32_t shelf);
+
+/* Is the message out of reach: purged with its queue, or of a cancelled batch? It then only waits to be ended. */
+bool core_message_is_dead(const struct core *core, const struct message *message);
+
+void core_enter_state(struct core *core, uint32_t slot, enum message_state state);
+void core_leave_state(struct core *core, uint32_t slot);
+
+/* --- places (place.c) --------------------------------------------------------------------------------------------- */
+
 /* The message's place, made if it has none. */
 struct place *core_give_place(struct core *core, uint32_t message);
 
@@ -209,15 +223,26 @@ uint32_t core_attempt_count(const struct core *core, const struct message *messa
 void core_wait(struct core *core, uint32_t message);
 void core_stop_waiting(struct core *core, uint32_t message);
 
-/* Does every message wait for just as much as it says, and is it held if something holds it? O(places, edges). */
+/* Does every message wait for just as much as it says, and is it held if something holds it? O(places, edges).
+ * (dependency_snapshot.c) */
 bool core_waits_add_up(const struct core *core);
 
 /* The attempt that holds the message is over: it is visible at visible_at_ms, or now. A strict queue fences those
  * behind it. */
 void core_give_back(struct core *core, uint32_t message, uint64_t visible_at_ms);
 
-/* When retention begins to count. */
-uint64_t core_counted_from_ms(const struct core *core, const struct message *message);
+/* --- queues and shelves (queue_index.c) --------------------------------------------------------------------------- */
+
+uint32_t core_find_queue_slot(const struct core *core, uint32_t id);
+
+/* For apply and decode: links records into the tables, and takes them out. */
+uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name);
+void core_remove_queue_name(struct core *core, uint32_t slot);
+void core_release_queue(struct core *core, uint32_t slot);
+uint32_t core_add_shelf(struct core *core, uint64_t number, uint32_t queue);
+
+/* A timer says when the oldest message of the shelf may expire. */
+void core_expect_expiry(struct core *core, uint32_t shelf);
 
 /* While the queue's bucket is empty, a timer says when that ends. */
 void core_set_queue_timer(struct core *core, struct queue *queue);
@@ -225,25 +250,26 @@ void core_set_queue_timer(struct core *core, struct queue *queue);
 /* Can the queue deliver anything: it is not paused and has tokens? */
 bool core_queue_is_open(const struct core *core, const struct queue *queue);
 
-/* Is the message out of reach: purged with its queue, or of a cancelled batch? It then only waits to be ended. */
-bool core_message_is_dead(const struct core *core, const struct message *message);
+/* --- batches (batch_index.c) -------------------------------------------------------------------------------------- */
 
-/* For apply and decode: links records into the tables. */
-uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name);
-void core_remove_queue_name(struct core *core, uint32_t slot);
-void core_release_queue(struct core *core, uint32_t slot);
-uint32_t core_add_shelf(struct core *core, uint64_t number, uint32_t queue);
+uint32_t core_find_batch_by_number(const struct core *core, uint64_t number);
 uint32_t core_add_batch(struct core *core, uint64_t number, struct bytes id, struct bytes spec);
 /* Do the queues exist that the batch will send to? */
 bool core_has_targets(const struct core *core, const struct batch_spec *spec);
+/* The queues that the batch will send to are its targets from now on, or are no more. */
 void core_count_targets(struct core *core, struct batch *batch, bool is_added);
-uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size);
-void core_place_message(struct core *core, uint32_t slot, uint32_t shelf);
-void core_enter_state(struct core *core, uint32_t slot, enum message_state state);
-void core_leave_state(struct core *core, uint32_t slot);
-void core_expect_expiry(struct core *core, uint32_t shelf);
 void core_set_deadline(struct core *core, uint32_t batch);
+/* What is pinned stays, though it was deleted; the last unpin frees it then. */
 void core_pin_batch(struct core *core, uint32_t batch);
 void core_unpin_batch(struct core *core, uint32_t batch);
+
+/* --- walking (state.c) -------------------------------------------------------------------------------------------- */
+
+/* The slots of a heap, in the scratch buffer: for whoever moves entries while he walks over all of them, which reorders
+ * the heap. */
+struct cursor core_heap_slots(struct core *core, const struct heap *heap);
+
+/* Sorts ids, rising. */
+void core_sort_ids(uint32_t *ids, uint32_t count);
 
 #endif

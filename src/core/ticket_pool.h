@@ -136,6 +136,11 @@ uint32_t ticket_pool_seed_count(const struct ticket_pool *pool);
 /* When it next has something to forget; UINT64_MAX: never. */
 uint64_t ticket_pool_forget_due_ms(const struct core *core, const struct ticket_pool *pool);
 
+/* How many of the oldest tickets that have ended are over now, and how many of the oldest settled matches: at most
+ * `portion`. */
+uint32_t ticket_pool_count_over_tickets(const struct core *core, const struct ticket_pool *pool, unsigned portion);
+uint32_t ticket_pool_count_over_matches(const struct core *core, const struct ticket_pool *pool, unsigned portion);
+
 /* Gives back a portion of the memory of deleted pools; true if more is left. */
 bool ticket_pool_drain(struct core *core);
 

@@ -1,0 +1,32 @@
+/* When time next has something to do (advance.c, decide_due.c). */
+#include "core/core.h"
+
+#include "core/state.h"
+
+uint64_t core_due_ms(const struct core *core)
+{
+    if (!list_is_empty(&core->draining_shelves) || !list_is_empty(&core->draining_batches) ||
+        !list_is_empty(&core->draining_groups) || dependency_is_resolving(core))
+        return 0;
+    uint64_t due[] = {heap_top_key(&core->timers),
+                      heap_top_key(&core->expiries),
+                      heap_top_key(&core->deadlines),
+                      heap_top_key(&core->group_timers),
+                      heap_top_key(&core->queue_timers),
+                      deduplication_due_ms(core),
+                      type_order_due_ms(core),
+                      schedule_due_ms(core),
+                      move_due_ms(core),
+                      publisher_due_ms(core),
+                      ticket_pool_due_ms(core),
+                      made_match_due_ms(core)};
+    uint64_t earliest_ms = UINT64_MAX;
+    for (size_t i = 0; i < ARRAY_LENGTH(due); i++)
+        earliest_ms = due[i] < earliest_ms ? due[i] : earliest_ms;
+    return earliest_ms;
+}
+
+bool core_is_settling(const struct core *core)
+{
+    return dependency_is_resolving(core) || !list_is_empty(&core->draining_groups);
+}

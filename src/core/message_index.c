@@ -1,0 +1,45 @@
+/* Messages by number: finding and adding them, and giving them to their shelf. */
+#include "core/core.h"
+
+#include "core/state.h"
+
+uint32_t core_find_message(const struct core *core, uint64_t number)
+{
+    return number_map_find(&core->message_by_number, number);
+}
+
+uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size)
+{
+    uint32_t slot = pool_allocate(&core->messages);
+    struct message *message = core_message(core, slot);
+    message->number = number;
+    message->position = position;
+    message->content_size = size;
+    number_map_insert(&core->message_by_number, number, slot);
+    extents_enter(&core->extents, position / core->segment_size, size);
+    return slot;
+}
+
+void core_place_message(struct core *core, uint32_t slot, uint32_t shelf)
+{
+    core_message(core, slot)->shelf = shelf;
+    shelf_link(core_shelf_at(core, shelf), &core->messages, slot, core_counted_from_ms(core, core_message(core, slot)));
+    core_expect_expiry(core, shelf);
+}
+
+bool core_message_is_dead(const struct core *core, const struct message *message)
+{
+    if (core_shelf_at(core, message->shelf)->queue == 0)
+        return true;
+    uint32_t group = core_group_of(core, message);
+    if (group != 0 && core_place_of(core, message)->sequence <= core_group(core, group)->cancelled_sequence)
+        return true;
+    return message->batch != 0 && message->completes == 0 && core_batch(core, message->batch)->is_cancelled;
+}
+
+uint32_t core_queue_of_message(const struct core *core, uint64_t number)
+{
+    uint32_t slot = core_find_message(core, number);
+    uint32_t queue = slot == 0 ? 0 : core_shelf_at(core, core_message(core, slot)->shelf)->queue;
+    return queue == 0 ? 0 : core_queue(core, queue)->id;
+}

@@ -1,0 +1,187 @@
+/* Queues by name and by id, and their shelves: finding, adding and removing them, and which of them can deliver. */
+#include "core/core.h"
+
+#include "core/state.h"
+
+#include "base/kept.h"
+
+uint32_t core_find_queue_slot(const struct core *core, uint32_t id)
+{
+    for (struct table_probe probe = table_probe_start(&core->queue_by_id, table_hash_u64(id));
+         table_probe_next(&core->queue_by_id, &probe);)
+        if (core_queue(core, probe.slot)->id == id)
+            return probe.slot;
+    return 0;
+}
+
+struct queue *core_find_queue_by_id(const struct core *core, uint32_t id)
+{
+    uint32_t slot = core_find_queue_slot(core, id);
+    return slot == 0 || core_queue(core, slot)->shelf == 0 ? NULL : core_queue(core, slot);
+}
+
+struct queue *core_find_queue(const struct core *core, struct bytes name)
+{
+    for (struct table_probe probe = table_probe_start(&core->queue_by_name, digest_name(core->digest_owned, name));
+         table_probe_next(&core->queue_by_name, &probe);)
+        if (bytes_equal(core_queue(core, probe.slot)->name_owned, name))
+            return core_queue(core, probe.slot);
+    return NULL;
+}
+
+size_t core_queue_count(const struct core *core)
+{
+    return core->queue_order_count;
+}
+
+struct queue *core_queue_by_name(const struct core *core, size_t index)
+{
+    ASSERT(index < core->queue_order_count);
+    return core_queue(core, core->queue_order_owned[index]);
+}
+
+size_t core_queue_place(const struct core *core, struct bytes name)
+{
+    size_t low = 0, high = core->queue_order_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (bytes_compare(core_queue(core, core->queue_order_owned[middle])->name_owned, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name)
+{
+    uint32_t slot = pool_allocate(&core->queues);
+    queue_init(core_queue(core, slot), id, name);
+    table_insert(&core->queue_by_id, table_hash_u64(id), slot);
+    return slot;
+}
+
+/* Gives the queue its place among the names; core_remove_queue_name() takes it away. */
+static void add_queue_name(struct core *core, uint32_t slot)
+{
+    struct bytes name = core_queue(core, slot)->name_owned;
+    table_insert(&core->queue_by_name, digest_name(core->digest_owned, name), slot);
+    if (core->queue_order_count == core->queue_order_capacity) {
+        core->queue_order_capacity = core->queue_order_capacity == 0 ? 16 : core->queue_order_capacity * 2;
+        core->queue_order_owned =
+            kept_resize(core->queue_order_owned, core->queue_order_capacity * sizeof(*core->queue_order_owned));
+    }
+    size_t place = core_queue_place(core, name);
+    memmove(core->queue_order_owned + place + 1, core->queue_order_owned + place,
+            (core->queue_order_count - place) * sizeof(*core->queue_order_owned));
+    core->queue_order_owned[place] = slot;
+    core->queue_order_count++;
+}
+
+void core_remove_queue_name(struct core *core, uint32_t slot)
+{
+    struct bytes name = core_queue(core, slot)->name_owned;
+    table_remove(&core->queue_by_name, digest_name(core->digest_owned, name), slot);
+    size_t place = core_queue_place(core, name);
+    ASSERT(core->queue_order_owned[place] == slot);
+    core->queue_order_count--;
+    memmove(core->queue_order_owned + place, core->queue_order_owned + place + 1,
+            (core->queue_order_count - place) * sizeof(*core->queue_order_owned));
+}
+
+void core_release_queue(struct core *core, uint32_t slot)
+{
+    struct queue *queue = core_queue(core, slot);
+    if (queue->shelf != 0 || queue->origin_count > 0)
+        return;
+    if (list_is_linked(&queue->ready_link))
+        list_remove(&queue->ready_link);
+    table_remove(&core->queue_by_id, table_hash_u64(queue->id), slot);
+    queue_deinit(queue);
+    queue->name_owned = bytes_make(NULL, 0); /* whoever walks over the slots knows a free one by that */
+    pool_free(&core->queues, slot);
+}
+
+/* --- shelves ------------------------------------------------------------------------------------------------------ */
+
+const struct shelf *core_shelf(const struct core *core, const struct queue *queue)
+{
+    return core_shelf_at(core, queue->shelf);
+}
+
+uint32_t core_add_shelf(struct core *core, uint64_t number, uint32_t queue)
+{
+    uint32_t slot = pool_allocate(&core->shelves);
+    shelf_init(core_shelf_at(core, slot), &core->messages, number, queue);
+    if (queue == 0) {
+        list_append(&core->draining_shelves, &core_shelf_at(core, slot)->draining_link);
+    } else {
+        bool is_new = core_queue(core, queue)->shelf == 0;
+        core_queue(core, queue)->shelf = slot;
+        if (is_new)
+            add_queue_name(core, queue);
+    }
+    return slot;
+}
+
+void core_expect_expiry(struct core *core, uint32_t slot)
+{
+    struct shelf *shelf = core_shelf_at(core, slot);
+    uint32_t oldest = shelf_oldest(shelf, &core->messages);
+    if (shelf->queue == 0 || oldest == 0)
+        return;
+    uint64_t retention_ms = (uint64_t)core_queue(core, shelf->queue)->settings.retention_s * 1000;
+    uint64_t expires_at_ms = core_counted_from_ms(core, core_message(core, oldest)) + retention_ms;
+    if (shelf->expiry_index == 0)
+        heap_push(&core->expiries, expires_at_ms, slot);
+    else if (core->expiries.entries_owned[shelf->expiry_index - 1].key > expires_at_ms)
+        heap_update(&core->expiries, expires_at_ms, slot);
+}
+
+uint64_t core_oldest_since_ms(const struct core *core, const struct queue *queue)
+{
+    uint32_t oldest = shelf_oldest(core_shelf(core, queue), &core->messages);
+    return oldest == 0 ? UINT64_MAX : core_counted_from_ms(core, core_message(core, oldest));
+}
+
+/* --- what they can deliver ---------------------------------------------------------------------------------------- */
+
+void core_set_queue_timer(struct core *core, struct queue *queue)
+{
+    uint32_t slot = core_find_queue_slot(core, queue->id);
+    uint64_t at_ms = rate_allows_at_ms(&queue->settings.queue_rate, queue->rate_tat_us);
+    bool is_needed = queue->shelf != 0 && at_ms > core->now_ms;
+    heap_set(&core->queue_timers, is_needed ? at_ms : HEAP_NEVER, slot);
+}
+
+bool core_queue_is_open(const struct core *core, const struct queue *queue)
+{
+    return !queue->is_paused && rate_allows_at_ms(&queue->settings.queue_rate, queue->rate_tat_us) <= core->now_ms;
+}
+
+bool core_has_deliverable(struct core *core, const struct queue *queue)
+{
+    struct shelf *shelf = core_shelf_at(core, queue->shelf);
+    return core_queue_is_open(core, queue) &&
+           (shelf->ring_bits != 0 || shelf_next_deliverable(shelf, &core->messages) != 0);
+}
+
+struct queue *core_take_ready_queue(struct core *core)
+{
+    struct list_link *link = list_first(&core->ready_queues);
+    if (link == NULL)
+        return NULL;
+    list_remove(link);
+    return CONTAINER_OF(link, struct queue, ready_link);
+}
+
+void core_notice_queue(struct core *core, struct queue *queue)
+{
+    if (!list_is_linked(&queue->ready_link))
+        list_append(&core->ready_queues, &queue->ready_link);
+}
+
+bool core_has_ready_queue(const struct core *core)
+{
+    return !list_is_empty(&core->ready_queues);
+}
