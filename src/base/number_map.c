@@ -17,7 +17,7 @@ static struct leaf *leaf_at(const struct number_map *map, uint32_t slot)
     return pool_at(&map->leaves, slot);
 }
 
-/* May be asked of a freed leaf. */
+/* May be called for a freed leaf. */
 POISON_MAY_LOOK static bool leaf_is_used(const struct leaf *leaf)
 {
     return leaf->count != 0;
