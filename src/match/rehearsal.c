@@ -22,7 +22,7 @@ static struct rehearsal_set *set_at(const struct rehearsal *rehearsal, uint32_t 
     return pool_at(&rehearsal->sets, slot);
 }
 
-/* May be asked of a freed record. */
+/* May be called for a freed record. */
 POISON_MAY_LOOK static bool is_used(const struct rehearsal_ticket *ticket)
 {
     return ticket->entry.number != 0;
@@ -86,7 +86,7 @@ static void end_ticket(struct rehearsal *rehearsal, uint32_t slot, enum rehearsa
     forget(rehearsal, slot);
 }
 
-/* Of the tickets that share a set one was matched: the others are not wanted any more. */
+/* One ticket of an exclusive set was matched: cancels the others of the set. */
 static void cancel_others(struct rehearsal *rehearsal, uint32_t set)
 {
     struct list_link *link;
