@@ -1,5 +1,5 @@
-/* Rows that were read and can't be tried now, and what each of them waits for. By name only: the source gives a row
- * again as soon as it is no longer among those in flight, so that a long wait costs no bodies.
+/* Rows that were read and can't be tried now, and what each of them waits for. Only their names are kept: the source
+ * returns a row again as soon as it is no longer in flight, so a long wait needs no memory for bodies.
  *
  * A row goes one way: to a destination, and there in a group. A gate closes a way, the whole destination or the one
  * group; its head is the row that met it. When a gate is due, its head alone is tried; the others of that way stay
@@ -10,12 +10,12 @@
 #include "base/table.h"
 #include "relay/source.h"
 
-/* So many rows stand behind others, since each makes every scan dearer; of more than that the source is asked again and
- * again. Rows that are tried may be some more, for one that fails has to be remembered. */
+/* How many rows may wait behind others: each makes every scan slower. Rows beyond that are read again and again. A few
+ * more are allowed for rows that are being tried, because a row that fails must be remembered. */
 #define GATES_ROWS_MAX 100000u
 #define GATES_ROWS_SPARE 2000u
 
-/* Both are hashes: two ways that share one by chance wait for each other, which does no harm. */
+/* Both are hashes: two ways with the same hash wait for each other, which does no harm. */
 struct way {
     uint64_t queue;
     uint64_t group; /* of the group in its queue; of the row itself if it has none */
@@ -51,7 +51,7 @@ struct gates {
 void gates_init(struct gates *gates);
 void gates_deinit(struct gates *gates);
 
-/* NULL: it is not held. Borrowed, as that of gates_add(), until the next row is added or removed. */
+/* NULL: the row does not wait. Borrowed, like the result of gates_add(), until the next row is added or removed. */
 struct held *gates_find(const struct gates *gates, const struct row_name *name);
 
 /* Finds it or adds it. One of the same id and another uid is forgotten: the source has given its id away again. */
@@ -60,7 +60,7 @@ struct held *gates_add(struct gates *gates, const struct row_name *name, const s
 /* Opens the gates whose head it is. */
 void gates_remove(struct gates *gates, const struct row_name *name);
 
-/* No room for one more that stands behind others; for one more that is tried. */
+/* True if there is no room for one more row that waits; for one more row that is tried. */
 bool gates_are_full(const struct gates *gates);
 bool gates_are_packed(const struct gates *gates);
 
@@ -77,8 +77,8 @@ bool gates_have_blocked(const struct gates *gates);
  * has room for gates->count. The others are offered. */
 size_t gates_list(struct gates *gates, uint64_t now_ms, struct row_name *names);
 
-/* After it: one row that was offered and is not in the source any more, if the scan, which returned rows up to `last`
- * (0: none), proves it. NULL: there is none. */
+/* After a scan: a row that was offered and has left the source, if the scan, which returned rows up to `last` (0:
+ * none), proves that. NULL: there is none. */
 const struct held *gates_find_gone(const struct gates *gates, uint64_t last);
 
 #endif

@@ -1,8 +1,8 @@
-/* The messages that a relay has received and not dealt with: its rows in hand, in the order of their receipt.
+/* The messages that a relay has received and not settled: its rows in hand, in the order of their receipt.
  *
- * A thread of its own, with a connection of its own, puts their visibility timeouts off as long as the worker is at it,
- * whatever the worker waits for. When the worker has not looked at its rows for a while, though no call of its sink
- * takes so long (the relay is paused, or hangs), they are left to others. */
+ * A thread of its own, with a connection of its own, renews their visibility timeouts as long as the worker is active,
+ * whatever it waits for. If the worker has not used its rows for longer than any call of a sink takes (the relay is
+ * paused, or hangs), their timeouts run out and others get them. */
 #ifndef TALLY_RELAY_QUEUE_HAND_H
 #define TALLY_RELAY_QUEUE_HAND_H
 
@@ -27,7 +27,7 @@ struct hand {
     struct tally_client *client_owned; /* of the thread */
     const char *queue;                 /* borrowed */
     unsigned visibility_s;
-    unsigned idle_ms; /* the while */
+    unsigned idle_ms; /* after this time without use the rows are left to others */
     uint64_t used_ms; /* when the worker last looked, monotonic */
     struct hand_row **items_owned;
     size_t count, capacity;
@@ -41,7 +41,7 @@ bool hand_init(struct hand *hand, const struct relay_spec *spec, const char *que
  * before. */
 void hand_deinit(struct hand *hand);
 
-/* The worker looks at its rows. What was left to others meanwhile is out of hand. */
+/* The worker uses its rows now. Drops the rows whose leases have run out. */
 void hand_use(struct hand *hand);
 
 /* Takes a copy of what a receive gave that was asked for at asked_ms. A message that is in hand already gets its new

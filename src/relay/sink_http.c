@@ -11,9 +11,9 @@
 #define CALL_ROWS_MAX 100u
 #define CALL_SIZE_MAX (4u << 20)
 
-/* How long deliver() waits without any progress before it leaves what is under way to the next call. */
+/* How long deliver() waits without progress before it leaves the requests under way to the next call. */
 #define PATIENCE_MS 100u
-/* When that row is to come again; the next call waits again. */
+/* When such a row must come again; the next call waits again. */
 #define PENDING_MS 10u
 
 #define BACKOFF_FIRST_MS 200u
@@ -239,7 +239,7 @@ static void begin_request(struct call *call, size_t index, struct transfer *tran
     transfer_start(transfer, http->multi_owned, &options, row, webhook_headers(row, &about, &http->keys));
 }
 
-/* Why no request may leave any more in this call; NULL: one may. */
+/* Why no more request may leave in this call; NULL: one may. */
 static const char *find_end(const struct call *call)
 {
     if (call->http->base.is_down)
@@ -312,7 +312,7 @@ static void advance(struct call *call)
             advance_row(call, i);
 }
 
-/* Leaves what is not settled to the next call. */
+/* Leaves the rows that are not settled to the next call. */
 static void leave(struct call *call)
 {
     for (size_t i = 0; i < call->count; i++) {
@@ -360,7 +360,7 @@ static enum step http_deliver(struct sink *sink, const struct term *term, struct
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-/* What was under way in another term is cut off: its rows are somebody else's, or come again. */
+/* Cancels requests of another term: their rows belong to another relay now, or come again. */
 static enum step http_open(struct sink *sink, const struct term *term, uint64_t *epoch_known, struct row_name **stored,
                            size_t *stored_count, struct arena *arena, struct fault *fault)
 {
