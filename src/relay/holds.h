@@ -17,7 +17,7 @@ struct holds {
     struct row_name *names_owned;
     size_t count;
     size_t capacity;
-    struct bytes *keys_owned; /* an open table of the groups and queues that are held; ptr NULL: a free place */
+    struct bytes *keys_owned; /* an open table of the groups and queues that are held; ptr NULL: a free cell */
     size_t key_count;
     size_t key_capacity;
     bool is_strict;

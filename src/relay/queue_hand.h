@@ -34,7 +34,7 @@ struct hand {
     size_t size; /* of all bodies and attributes */
 };
 
-/* `queue` lives as long as the hand. False: `fault` says why. hand_deinit() in any case. */
+/* `queue` must live as long as this. False: `fault` says why. Call hand_deinit() in any case. */
 bool hand_init(struct hand *hand, const struct relay_spec *spec, const char *queue, unsigned visibility_s,
                struct fault *fault);
 /* Ends the thread; rows still in hand come back to the queue by their visibility timeouts, unless they were given back
@@ -44,13 +44,13 @@ void hand_deinit(struct hand *hand);
 /* The worker uses its rows now. Drops the rows whose leases have run out. */
 void hand_use(struct hand *hand);
 
-/* Takes a copy of what a receive gave that was asked for at asked_ms. A message that is in hand already gets its new
- * handle, and nothing else: who received it before was this relay, which knows what became of that. */
+/* Copies a message of a receive that was sent at asked_ms. A message that is in hand already only gets its new handle:
+ * this relay itself received it before, and knows what happened then. */
 void hand_take(struct hand *hand, const struct row *row, const struct uid *message_id, uint64_t asked_ms);
 
-/* The handles of the rows that are still this relay's alone, in places for all rows in hand; returns how many. What
- * its visibility timeout may have left to others is theirs: an older handle would end their lease. Borrowed as long
- * as the rows. */
+/* The handles of the rows that are still this relay's alone, into an array with room for all rows; returns how many. A
+ * row whose visibility timeout may be over is left out: its old handle would end the lease of another receiver.
+ * Borrowed as long as the rows. */
 size_t hand_list_held(struct hand *hand, const char **handles);
 
 /* NULL: it is not in hand. Borrowed until it is dropped. */

@@ -48,7 +48,7 @@ struct sink_http {
     CURLM *multi_owned;
     struct transfer transfers[TRANSFERS_MAX];
     struct tries tries[TRIES_MAX];
-    size_t tries_next; /* the place of the next one; the oldest is forgotten */
+    size_t tries_next; /* the index of the next one; it replaces the oldest */
     uint64_t random;   /* state of the generator for jitter; never 0 */
 };
 
@@ -71,7 +71,7 @@ static bool uid_equal(const struct uid *a, const struct uid *b)
 
 /* --- what is remembered of rows that failed ----------------------------------------------------------------------- */
 
-/* NULL: nothing is known of it. An empty place has a count of 0. */
+/* NULL: nothing is known of it. A free entry has a count of 0. */
 static struct tries *find_tries(struct sink_http *http, const struct uid *uid)
 {
     for (size_t i = 0; i < TRIES_MAX; i++)
@@ -195,8 +195,8 @@ static struct transfer *find_transfer(struct sink_http *http, const struct uid *
     return NULL;
 }
 
-/* A place for a request; NULL: as many as may be are under way. One that has ended is not counted any more, and keeps
- * what it came to for its row, which is held back meanwhile. */
+/* A free transfer; NULL: as many as allowed are under way. A transfer that has ended does not count any more. It keeps
+ * its result for its row, which waits meanwhile. */
 static struct transfer *free_transfer(struct sink_http *http)
 {
     struct transfer *empty = NULL, *oldest = NULL;
