@@ -249,7 +249,7 @@ static enum error start_child(struct checkpoint *checkpoint, struct failure *fai
     const uint64_t end = checkpoint->place.position;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return give_up(checkpoint, end, failure, "no pipe could be had for a snapshot");
+        return give_up(checkpoint, end, failure, "a pipe for a snapshot could not be made");
     const pid_t owner = getpid();
     /* A signal to all our processes, as Ctrl-C sends it, is for the owner. In the child, libuv's handler would write to
      * the pipe that both have, and the owner would hear it twice. */
@@ -444,7 +444,7 @@ enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot
     checkpoint->is_settled = false;
     shared_destroy(checkpoint);
     if (!shared_create(checkpoint))
-        return give_up(checkpoint, place->position, failure, "no memory for a snapshot could be had");
+        return give_up(checkpoint, place->position, failure, "there is no memory for a snapshot");
     checkpoint->is_active = true;
     if (!in_line)
         return start_child(checkpoint, failure);

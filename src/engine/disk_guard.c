@@ -169,7 +169,7 @@ bool disk_guard_news(struct disk_guard *guard, struct failure *failure)
         return false;
     guard->is_told = guard->is_short;
     if (guard->is_short)
-        failure_say(failure, guard, "is short of room, what adds something is refused", guard->missing.text);
+        failure_say(failure, guard, "is short of room, requests that need more are refused", guard->missing.text);
     else
         failure_say(failure, guard, "has room again", "");
     return true;

@@ -237,7 +237,7 @@ static enum step flush(struct postgres *postgres, struct fault *fault)
     while ((left = PQflush(postgres->connection_owned)) == 1) {
         /* Reads as well: a server that can't send its answers takes no more statements. */
         if (!wait_for(postgres->connection_owned, POLLIN | POLLOUT, until_ms))
-            return broken(postgres, "it took no statement in time", fault);
+            return broken(postgres, "it did not accept the statement in time", fault);
         if (PQconsumeInput(postgres->connection_owned) != 1)
             return broken(postgres, PQerrorMessage(postgres->connection_owned), fault);
     }

@@ -57,7 +57,7 @@ static const struct meaning meanings[] = {
     {"0A", STEP_UNFIT, "this PostgreSQL can't do that", NULL},
     {"22", STEP_UNFIT, "PostgreSQL refused a statement of the relay", NULL},
     {"23", STEP_UNFIT, "PostgreSQL refused a statement of the relay", NULL},
-    {"", STEP_UNREACHABLE, "PostgreSQL did not do it this time", NULL},
+    {"", STEP_UNREACHABLE, "PostgreSQL could not do this now", NULL},
 };
 
 /* Appends to the fault how the schema is made: the command, for this database and this name. */
