@@ -133,7 +133,7 @@ static enum error read_patterns(const struct line *line, struct bytes list, stru
         count++;
     } while (list.size > 0);
     if (count > CREDENTIAL_PATTERN_COUNT_MAX)
-        return line_refuse(line, "behind queues= stand %zu patterns; at most %u can.", count,
+        return line_refuse(line, "queues= has %zu patterns; it may have at most %u.", count,
                            CREDENTIAL_PATTERN_COUNT_MAX);
     return OK;
 }

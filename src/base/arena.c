@@ -69,7 +69,7 @@ static void stock_put(struct arena_stock *stock, struct arena_block *block)
     stock->count++;
 }
 
-/* Lets go of all blocks but one of ordinary size, which is returned; NULL: there was none. */
+/* Frees all blocks but one of ordinary size, and returns that one; NULL: there was none. */
 static struct arena_block *arena_drop_blocks(struct arena *arena)
 {
     struct arena_block *kept = NULL;
@@ -161,7 +161,7 @@ void *arena_allocate(struct arena *arena, size_t size)
     return at;
 }
 
-/* Where the block that was made last for an allocation of its own hangs, if that is `data`; else NULL. */
+/* The link to the newest block that was made for one large allocation, if that allocation is `data`; else NULL. */
 static struct arena_block **arena_find_large(struct arena *arena, const void *data)
 {
     struct arena_block **link = &arena->blocks_owned;

@@ -1,6 +1,6 @@
-/* An arena: memory of one request, freed whole. A block is kept across resets, so that a warm server
- * allocates nothing for an ordinary request. Arenas that share a stock keep their blocks there: one that
- * holds nothing then takes nothing. */
+/* An arena: memory of one request, freed whole. A block is kept across resets, so that a warm server allocates nothing
+ * for an ordinary request. Arenas that share a stock keep their free blocks there: an empty arena then takes no
+ * memory. */
 #ifndef TALLY_BASE_ARENA_H
 #define TALLY_BASE_ARENA_H
 
@@ -40,12 +40,12 @@ void arena_stock_deinit(struct arena_stock *stock);
 /* `size` bytes aligned to 16, not zeroed; live until the arena is reset. */
 void *arena_allocate(struct arena *arena, size_t size) __attribute__((returns_nonnull));
 
-/* `old`, of `old_size` bytes that arena_allocate() or this function gave, as `size` bytes: what was in it is, as far as
- * it fits. What was allocated last and is large grows where it is or moves without a copy beside it, so that a growing
- * array is there once. */
+/* Resizes `old`, which arena_allocate() or this function returned, from `old_size` to `size` bytes. The content stays
+ * as far as it fits. The newest large allocation grows where it is, or moves without a second copy beside it: a growing
+ * array never takes its memory twice. */
 void *arena_resize(struct arena *arena, void *old, size_t old_size, size_t size) __attribute__((returns_nonnull));
 
-/* Has it no block? */
+/* True if the arena holds no block. */
 static inline bool arena_is_empty(const struct arena *arena)
 {
     return arena->blocks_owned == NULL;

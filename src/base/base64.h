@@ -6,15 +6,15 @@
 
 enum base64_alphabet { BASE64_STANDARD, BASE64_URL };
 
-/* Digits that so many bytes take, and bytes that so many digits give. */
+/* How many digits encode `size` bytes, and how many bytes `size` digits give. */
 #define BASE64_TEXT_SIZE(size) (((size)*8 + 5) / 6)
 #define BASE64_DATA_SIZE(text_size) ((text_size)*6 / 8)
 
 /* Writes BASE64_TEXT_SIZE(data.size) digits. */
 void base64_encode(enum base64_alphabet alphabet, struct bytes data, char *text);
 
-/* Writes BASE64_DATA_SIZE(text.size) bytes. *spare_bits: what the last digit holds beyond them, 0 in what
- * base64_encode() writes. False for a text of other characters, or of a size that no data gives. */
+/* Writes BASE64_DATA_SIZE(text.size) bytes. *spare_bits: the bits of the last digit behind the data; base64_encode()
+ * writes 0 there. False if the text has other characters, or a size that no data gives. */
 bool base64_decode(enum base64_alphabet alphabet, struct bytes text, uint8_t *data, unsigned *spare_bits);
 
 #endif

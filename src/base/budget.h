@@ -1,10 +1,10 @@
-/* A bound on work: what is left of it. */
+/* A budget of work: how much may still be done. */
 #ifndef TALLY_BASE_BUDGET_H
 #define TALLY_BASE_BUDGET_H
 
 #include <stdint.h>
 
-/* Takes a cost off what is left; one that is above it leaves nothing. */
+/* Takes a cost off the budget; a cost above it leaves 0. */
 static inline void budget_spend(uint32_t *left, uint64_t cost)
 {
     *left -= cost < *left ? (uint32_t)cost : *left;

@@ -1,7 +1,6 @@
 /* A growing run of bytes: what replies, frames and snapshots are written into. Little-endian throughout.
  *
- * Owns its memory. Pointers into it are borrowed until the next append; what was truncated
- * away is nobody's (poison.h). */
+ * Owns its memory. Pointers into it are borrowed until the next append; truncated bytes must not be read (poison.h). */
 #ifndef TALLY_BASE_BUFFER_H
 #define TALLY_BASE_BUFFER_H
 

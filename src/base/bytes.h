@@ -20,8 +20,8 @@ struct bytes {
 /* The bytes of a string literal, without its NUL. */
 #define BYTES(literal) ((struct bytes){(const uint8_t *)("" literal), sizeof(literal) - 1})
 
-/* For printf("%.*s"): both arguments at once. AddressSanitizer does not look at what such a conversion reads,
- * so they are looked at here. */
+/* For printf("%.*s"): both arguments at once. AddressSanitizer does not check what such a conversion reads, so this
+ * does. */
 #define BYTES_FORMAT(view) ((int)(view).size), ((const char *)poison_look((view).ptr, (view).size))
 
 static inline struct bytes bytes_make(const void *ptr, size_t size)

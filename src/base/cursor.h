@@ -71,8 +71,8 @@ struct bytes cursor_sized(struct cursor *cursor);
 /* Copies the next `size` bytes to `out`; zeros on failure. */
 void cursor_copy(struct cursor *cursor, void *out, size_t size);
 
-/* Between records: nothing before this place will be looked at again, not through a view that was handed out either.
- * Whoever lent the bytes may take back the memory of those before `end`. */
+/* Call it between records: from here on nobody reads the bytes before this position, not even through a view. Who lent
+ * the bytes may give back the memory of those before `end`. */
 static inline void cursor_let_go(const struct cursor *cursor)
 {
     if (cursor->let_go != NULL)

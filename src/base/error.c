@@ -19,8 +19,8 @@ const struct error_row *error_row(enum error error)
     return &rows[error];
 }
 
-/* Takes out what is no UTF-8: what is left of characters that were cut, by the end of the text or by a precision
- * (%.80s) in the middle of it, and bytes of a request that a text repeats. An answer stays valid. */
+/* Removes bytes that are no UTF-8, so that a reply stays valid. Such bytes are the rest of a character that was cut, by
+ * the end of the text or by a precision (%.80s), or come from the request that the text quotes. */
 static void text_drop_invalid(char *text)
 {
     size_t left = strlen(text);

@@ -4,7 +4,7 @@
  *   type    the name behind `__type` in a JSON error; SQS's own where SQS has one
  *   query   the code of the header x-amzn-query-error and of failed batch entries
  *   status  HTTP status
- *   text    what it says when the place that found it had nothing more exact to say
+ *   text    the message, where the code that found the error gave no better one
  * Source: SQS API reference, "Common errors" and each action's errors; docs/protocol.md for Tally's own. */
 #ifndef TALLY_BASE_ERROR_H
 #define TALLY_BASE_ERROR_H
@@ -140,13 +140,14 @@ struct error_row {
 /* The row of an error other than OK. Static memory. */
 const struct error_row *error_row(enum error error);
 
-/* An error with what a person needs to mend it; passed by pointer, filled on failure only. */
+/* An error and a text that helps a person to repair the cause. Passed by pointer, and filled on failure only. */
 struct failure {
     enum error error;
-    char text[2048]; /* NUL-terminated; empty: the row's text says it all */
+    char text[2048]; /* NUL-terminated; empty: use the text of the error's row */
 };
 
-/* None yet. The text is not all zeroed: in a place that every request comes by that would be the dearest line. */
+/* No failure yet. Only the first byte of the text is zeroed: every request comes here, and zeroing the whole text would
+ * cost more than anything else on its way. */
 static inline void failure_init(struct failure *failure)
 {
     failure->error = OK;
@@ -159,7 +160,7 @@ static inline void failure_init(struct failure *failure)
 enum error failure_set(struct failure *failure, enum error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same with a list; neither `failure` nor `format` is NULL. */
+/* Like failure_set(), with a va_list. Neither `failure` nor `format` is NULL. */
 enum error failure_set_list(struct failure *failure, enum error error, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
 

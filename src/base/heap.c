@@ -109,8 +109,8 @@ void heap_deinit(struct heap *heap)
     *heap = (struct heap){0};
 }
 
-/* Twice as much, or where that would be megabytes that may stay unused an eighth more: a large block grows by its
- * pages' places alone. */
+/* Twice the capacity. A large heap grows by an eighth, because doubling could leave megabytes unused, and the system
+ * grows a large block by remapping its pages, without a copy. */
 static uint32_t capacity_above(uint32_t capacity)
 {
     if (capacity == 0)
@@ -133,7 +133,8 @@ void heap_push(struct heap *heap, uint64_t key, uint32_t slot)
     heap_sift_up(heap, heap->count - 1, (struct heap_entry){.key = key, .slot = slot});
 }
 
-/* Room beyond twice what is there, and a piece, is given back; and that of an empty heap. Amortised O(1). */
+/* Gives memory back when the capacity is above twice the count plus one piece, and all of it when the heap is empty.
+ * Amortised O(1). */
 static void heap_shrink(struct heap *heap)
 {
     uint32_t capacity = heap->capacity;

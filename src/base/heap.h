@@ -1,6 +1,6 @@
 /* A four-ary min-heap of (key, slot) whose entries can be removed or moved from the middle: timers and ordered sets.
  *
- * Each record knows its place: the heap writes the entry's index + 1 into a uint32_t of the record (0 = in no heap),
+ * Each record knows its entry: the heap writes the entry's index + 1 into a uint32_t of the record (0 = in no heap),
  * found through the pool and the member's offset. Ties are broken by the record's `order`, not by its slot, so that two
  * machines that replay the same log pop in the same order. O(log n) push, remove, update; O(1) look at the top. */
 #ifndef TALLY_BASE_HEAP_H

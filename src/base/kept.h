@@ -1,30 +1,29 @@
 /* Kept memory: what the state is made of, counted. Everything of core and match that outlives a request, and every
- * pool, table and heap, is taken from here; what passes (a request's arena, buffers of sockets and frames) is plain
- * memory (memory.h) and not counted.
+ * pool, table and heap, is allocated here. Short-lived memory (a request's arena, buffers of sockets and frames) comes
+ * from memory.h and is not counted.
  *
- * The count is the one mutable global of the libraries, as the allocator behind it is one: a counter handed through
- * every structure would have to say the same number (docs/decisions/0012-memory.md). It is what the allocator really
- * spends on the blocks, and of pools the records that are in use, not what lies ready: full again it is as it was, and
- * empty again it is as it was. Any thread. */
+ * The count is the one mutable global of the libraries, as the allocator behind it is one: a counter in every structure
+ * would have to show the same number (docs/decisions/0012-memory.md). The count is what the allocator really spends on
+ * blocks. Of a pool only the records in use count, not the free ones: so the same content always has the same count.
+ * Any thread. */
 #ifndef TALLY_BASE_KEPT_H
 #define TALLY_BASE_KEPT_H
 
 #include "base/bytes.h"
 
-/* As their namesakes in memory.h. The caller gives them back by kept_free(), never by free(). */
+/* Like the functions of the same name in memory.h. The caller frees the memory with kept_free(), never with free(). */
 void *kept_allocate(size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
 void *kept_allocate_zeroed(size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
 void *kept_resize(void *ptr, size_t size) __attribute__((returns_nonnull, warn_unused_result));
 struct bytes kept_duplicate(struct bytes view);
 
-/* Puts a copy of `view`, which may be part of it, in place of what *owned holds; an empty one leaves no memory
- * behind. */
+/* Replaces *owned by a copy of `view`, which may be a part of *owned. An empty view frees the memory. */
 void kept_replace(struct bytes *owned, struct bytes view);
 
 /* NULL is fine. */
 void kept_free(void *ptr);
 
-/* For pools, whose chunks are plain memory: so many bytes of them are in use, and no longer. */
+/* For pools, whose chunks are plain memory: `size` more bytes of the chunks are in use, or `size` fewer. */
 void kept_count_more(size_t size);
 void kept_count_less(size_t size);
 

@@ -52,7 +52,7 @@ uint8_t *memory_give_back(uint8_t *begin, const uint8_t *end)
     if (size < skipped + MEMORY_HUGE_PAGE_SIZE)
         return begin;
     size_t given = size - skipped - (size - skipped) % MEMORY_HUGE_PAGE_SIZE;
-    (void)madvise(begin + skipped, given, MADV_DONTNEED); /* a hint, too: refused, the memory goes with its block */
+    (void)madvise(begin + skipped, given, MADV_DONTNEED); /* a hint, too */
     return begin + skipped + given;
 }
 

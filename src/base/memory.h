@@ -16,8 +16,8 @@ void *memory_allocate_zeroed(size_t size) __attribute__((malloc, returns_nonnull
 void *memory_allocate_huge(size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
 
 /* Gives the system back the memory of the whole huge pages from `begin` to `end`, inside a block of bytes that remains
- * allocated and whose content there is not needed any more; reading it is allowed, and means nothing. Returns where to
- * begin the next time. */
+ * allocated and whose content there is not needed any more; reading it is allowed, but its content is undefined.
+ * Returns where to begin the next time. */
 uint8_t *memory_give_back(uint8_t *begin, const uint8_t *end) __attribute__((warn_unused_result));
 
 /* Like realloc(); on return the old pointer is dead. */

@@ -17,7 +17,7 @@ static struct leaf *leaf_at(const struct number_map *map, uint32_t slot)
     return pool_at(&map->leaves, slot);
 }
 
-/* May be asked of a freed leaf. */
+/* May be called for a freed leaf. */
 POISON_MAY_LOOK static bool leaf_is_used(const struct leaf *leaf)
 {
     return leaf->count != 0;
@@ -46,7 +46,7 @@ void number_map_deinit(struct number_map *map)
     pool_deinit(&map->leaves);
 }
 
-/* The leaf where `number` has its place, or 0. */
+/* The leaf that holds `number`, or 0. */
 static uint32_t find_leaf(const struct number_map *map, uint64_t number)
 {
     const uint64_t first = leaf_first(number);
@@ -104,7 +104,7 @@ uint32_t number_map_find(const struct number_map *map, uint64_t number)
     return found == 0 ? 0 : *leaf_entry(leaf_at(map, found), number);
 }
 
-/* Begins to load the leaf where `number` has its place, if there is one. */
+/* Begins to load the leaf that holds `number`, if there is one. */
 static void prefetch_leaf(const struct number_map *map, uint64_t number)
 {
     struct table_probe probe = table_probe_start(&map->leaf_by_first, table_hash_u64(leaf_first(number)));

@@ -1,7 +1,7 @@
-/* Memory that our own allocators keep for later: AddressSanitizer is told that nobody may touch it, as it is told of
- * what free() gets. Without the sanitizer nothing of this is there.
+/* Tells AddressSanitizer which memory our own allocators keep for later: nobody may touch it, just like memory that was
+ * given to free(). Without the sanitizer these functions do nothing.
  *
- * Whoever hands memory out lifts the poison, whoever takes it back puts it there. The sanitizer knows memory in units
+ * Who hands memory out lifts the poison; who takes memory back puts poison on it. The sanitizer knows memory in units
  * of eight bytes: a border inside such a unit may be seen some bytes too late, and never too early. */
 #ifndef TALLY_BASE_POISON_H
 #define TALLY_BASE_POISON_H
@@ -17,7 +17,7 @@
 #endif
 #endif
 
-/* Of a function that may look at what is forbidden. */
+/* Marks a function that may read poisoned memory. */
 #define POISON_MAY_LOOK __attribute__((no_sanitize_address))
 
 #ifdef POISON_IS_SEEN
@@ -34,14 +34,14 @@ static inline void poison_lift(const void *ptr, size_t size)
     __asan_unpoison_memory_region(ptr, size);
 }
 
-/* Is a byte of it forbidden? */
+/* True if a byte of it is poisoned. */
 static inline bool poison_covers(const void *ptr, size_t size)
 {
     return __asan_region_is_poisoned((void *)(size_t)ptr, size) != NULL;
 }
 
-/* Touches a byte that is forbidden, if there is one, so that it is reported: for memory that is handed
- * to code without a sanitizer. */
+/* Touches a poisoned byte, if there is one, so that the sanitizer reports it. For memory that is handed to code without
+ * a sanitizer. */
 static inline const void *poison_look(const void *ptr, size_t size)
 {
     const volatile char *forbidden = __asan_region_is_poisoned((void *)(size_t)ptr, size);

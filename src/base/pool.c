@@ -13,8 +13,8 @@
 /* A pool grows in blocks from this size on. Below it huge pages would save little, and cost a small server memory. */
 #define POOL_BLOCKS_FROM ((size_t)32 << 20)
 
-/* A pool that was empty keeps so many chunks, or twice as many as it uses again; of the others it gives so many blocks
- * back at a time: unmapping gigabytes at once would pause the server. */
+/* A pool that was empty keeps this many chunks, or twice as many as it uses again. It gives the others back this many
+ * blocks at a time: unmapping gigabytes at once would pause the server. */
 #define POOL_CHUNKS_KEPT 16u
 #define POOL_RELEASES_AT_ONCE 16u
 
@@ -109,7 +109,7 @@ static bool release_block(struct pool *pool)
 void pool_trim(struct pool *pool)
 {
     if (pool->used == 0) {
-        pool->slot_end = 1; /* all slots are as if they were never used, so the last chunks are the first to go */
+        pool->slot_end = 1; /* all slots count as never used, so the last chunks are freed first */
         pool->free_head = 0;
     }
     for (unsigned i = 0; i < POOL_RELEASES_AT_ONCE && release_block(pool); i++)

@@ -3,10 +3,10 @@
  * Records never move, so pointers to them stay good until pool_free(). Freed slots are reused, newest first. Memory
  * grows in chunks; pool_trim() gives it back. The records in use count as kept memory (kept.h). O(1).
  *
- * Whoever walks over all slots meets freed ones. Until pool_trim() such a record says what it said when it was freed,
- * but for its first four bytes: of each kind of record that is walked over, a function, marked POISON_MAY_LOOK, knows a
- * freed one by what it says. That function is the only code that may look at a freed record; any other look is reported
- * by AddressSanitizer (poison.h).
+ * Code that walks over all slots meets freed ones. Until pool_trim() a freed record keeps its content, but for its
+ * first four bytes. Each kind of record that is walked over has a function, marked POISON_MAY_LOOK, that tells from the
+ * content whether the record is free. Only that function may read a freed record; AddressSanitizer reports any other
+ * read (poison.h).
  *
  * A large pool grows in blocks of many chunks, which the system may back with huge pages: a fork then copies a
  * five-hundredth of the page tables, and fewer accesses miss the processor's table of translations. */
@@ -38,11 +38,11 @@ void pool_deinit(struct pool *pool);
 uint32_t pool_allocate(struct pool *pool);
 void pool_free(struct pool *pool, uint32_t slot);
 
-/* Gives back, in portions, the memory of a pool that was empty, as far as it isn't used again. Only where nobody looks
- * at a record that was freed, and nobody who walks over the slots relies on slot_end not to fall. */
+/* Gives back, in portions, the memory of a pool that was empty, as far as it is not used again. Only where nobody reads
+ * a freed record, and where no walk over the slots relies on slot_end never falling. */
 void pool_trim(struct pool *pool);
 
-/* The record at `slot`, which must be in use, or is only asked whether it is. */
+/* The record at `slot`, which must be in use, except for the function that tells whether it is. */
 static inline void *pool_at(const struct pool *pool, uint32_t slot)
 {
     return (char *)pool->chunks_owned[slot >> POOL_CHUNK_SHIFT] +

@@ -48,7 +48,7 @@ static uint8_t *escape_byte(uint8_t *at, uint8_t byte)
     }
 }
 
-/* How many bytes at the beginning go as they are. */
+/* How many bytes at the beginning need no escape. */
 static size_t plain_size(struct bytes text)
 {
     size_t plain = 0;

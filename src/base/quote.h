@@ -1,14 +1,14 @@
-/* A text as JSON has it. */
+/* Texts as JSON strings. */
 #ifndef TALLY_BASE_QUOTE_H
 #define TALLY_BASE_QUOTE_H
 
 #include "base/buffer.h"
 
-/* Appends `text` in quotes, with quotes, backslashes and control characters escaped. Other bytes go as they are:
- * whether they are UTF-8 is not looked at. */
+/* Appends `text` in quotes, with quotes, backslashes and control characters escaped. Other bytes are copied; nobody
+ * checks here that they are UTF-8. */
 void quote_append(struct buffer *out, struct bytes text);
 
-/* How many bytes that appends between the quotes. */
+/* How many bytes quote_append() appends between the quotes. */
 size_t quote_size(struct bytes text);
 
 /* Source: RFC 3629, section 4. */

@@ -2,7 +2,7 @@
  *
  * N  In `now` every place from the home of an entry to the entry itself is full: a search may stop at an empty place.
  * O  The same holds in `old` below place old_end. It is emptied from its end, which cuts runs of full places behind,
- *    never in front; a hash whose home is not below old_end has nothing there any more.
+ *    never in front; a hash whose home is not below old_end has no entry there any more.
  * W  Place 0 of `old` is empty and so is place old_end, if there is one: a search that runs over the end of `old` stops
  *    there. This is why growth begins by moving the run at place 0, with the entries that had wrapped around to it. */
 #include "base/table.h"

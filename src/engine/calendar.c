@@ -8,10 +8,10 @@
 #include <stdlib.h>
 
 #define SYSTEM_FOLDER "/usr/share/zoneinfo"
-#define ZONE_FILE_SIZE_MAX 65536u /* the largest there is has some 4 KB */
+#define ZONE_FILE_SIZE_MAX 65536u /* the largest zone file has about 4 KB */
 #define DAY_S INT64_C(86400)
 
-/* Later times don't fit the arithmetic, and nobody means them: the year 9999. */
+/* The year 9999. Later times don't fit the arithmetic, and nobody needs them. */
 #define LATEST_S INT64_C(253370764800)
 
 struct named_zone {
@@ -140,7 +140,7 @@ static int64_t search_from(const struct cron *cron, const struct span *span, int
 static uint64_t next_of(const struct zone *zone, const struct cron *cron, int64_t after_s)
 {
     int64_t last_s = after_s + CALENDAR_YEARS * 366 * DAY_S;
-    struct span span = span_from(zone, after_s - 2 * DAY_S, last_s); /* no change repeats more than a day */
+    struct span span = span_from(zone, after_s - 2 * DAY_S, last_s); /* a change repeats at most one day */
     int64_t shown_s = span.start_s + span.offset_s;
     while (span.start_s < last_s) {
         int64_t span_shown_s = span.end_s + span.offset_s;

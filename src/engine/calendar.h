@@ -2,7 +2,8 @@
  * (docs/decisions/0007-cron-and-time-zones.md). Zones come from the system's time-zone data.
  *
  * A local time that a change skips is due at the first instant after it; one that comes twice is due once, the first
- * time. An expression whose hour begins with a * means real time instead: nothing is made up for, and both are due. */
+ * time. An expression whose hour begins with a * means real time instead: a skipped time is not made up for, and a
+ * repeated time is due twice. */
 #ifndef TALLY_ENGINE_CALENDAR_H
 #define TALLY_ENGINE_CALENDAR_H
 

@@ -12,16 +12,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of the process that writes a snapshot: a tenth of the owner's share of a core they compete for. */
+/* The niceness of the process that writes a snapshot: it gets a tenth of the owner's share when both need one core. */
 #define SNAPSHOT_NICENESS 10
 
-/* How long it may stand still. Its own pauses end after 50 ms; a call may take as long as the disk does, and the
- * slowest that come back (paths that fail over, a server of files that starts again, a gigabyte synced by a slow disk)
- * take some minutes. */
+/* How long the child may make no progress. Its own pauses end after 50 ms, but a call may take as long as the disk
+ * does. The slowest calls that return (a path that fails over, a file server that restarts, a gigabyte synced to a slow
+ * disk) take some minutes. */
 #define CHILD_STILL_MAX_MS UINT64_C(600000)
-#define CHILD_LOOK_MS UINT64_C(1000) /* how often it is looked at */
-#define CHILD_LOOK_COUNTED_MS                                                                                          \
-    UINT64_C(10000) /* a longer time between two looks is that of an owner who stood still, too */
+#define CHILD_LOOK_MS UINT64_C(1000)          /* how often it is looked at */
+#define CHILD_LOOK_COUNTED_MS UINT64_C(10000) /* if two checks are further apart, the owner stood still, too */
 
 void checkpoint_claim(struct checkpoint *checkpoint, struct disk *disk)
 {
@@ -56,7 +55,7 @@ void checkpoint_init(struct checkpoint *checkpoint, struct log *log, const struc
 
 static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "two processes share one");
 
-/* For as many segments as messages need now: of those that are there, none is needed later that is not needed now. */
+/* Has room for as many segments as messages need now: a segment that is not needed now will not be needed later. */
 static bool shared_create(struct checkpoint *checkpoint)
 {
     const size_t size = sizeof(*checkpoint->shared_owned) + core_extents(checkpoint->core)->count * sizeof(uint64_t);
@@ -183,8 +182,9 @@ static enum error learn_size(struct checkpoint *checkpoint, struct failure *fail
     return error;
 }
 
-/* The next one is due when the log has grown a little from here. So it is behind one that let segments stay, too: what
- * could not be removed counts as what another one would free, and each would be followed by the next at once. */
+/* The next snapshot is due when the log has grown a little from here. The same holds after one that could not remove
+ * its segments: they count as room that another snapshot would free, so without this each snapshot would be followed by
+ * the next at once. */
 static void note_failed(struct checkpoint *checkpoint, uint64_t end)
 {
     checkpoint->is_active = false;
@@ -193,10 +193,10 @@ static void note_failed(struct checkpoint *checkpoint, uint64_t end)
 
 /* --- the child ---------------------------------------------------------------------------------------------------- */
 
-/* How the child says what it did. */
+/* The exit statuses of the child. */
 enum { CHILD_DONE = 0, CHILD_FAILED = 1, CHILD_LEFT_SEGMENTS = 2, CHILD_LEFT_SNAPSHOT = 3 };
 
-/* Waits for the owner's word; false when it ended without one. */
+/* Waits until the owner lets the child publish; false if the owner ended first. */
 static bool word_await(int word)
 {
     char byte;
@@ -207,8 +207,8 @@ static bool word_await(int word)
     return size == 1;
 }
 
-/* Writes, publishes, and removes what may go, all of which make the one who does it wait for the disk. Once it is
- * published it counts, and what it makes superfluous may go, whether or not some of that can't be removed. */
+/* Writes and publishes the snapshot and removes what it replaces. The child does all this because each step waits for
+ * the disk. Once published, the snapshot counts, even if some of the old files can't be removed. */
 static int child_work(struct checkpoint *checkpoint, int word)
 {
     struct failure failure;
@@ -224,7 +224,7 @@ static int child_work(struct checkpoint *checkpoint, int word)
     return is_alone ? CHILD_DONE : CHILD_LEFT_SNAPSHOT;
 }
 
-/* The child's whole life. */
+/* The main function of the child. */
 __attribute__((noreturn)) static void be_snapshot_child(struct checkpoint *checkpoint, pid_t owner, int word)
 {
     /* The child holds the folder's lock too: it must not outlive the owner, not even one that has died already. */
@@ -249,7 +249,7 @@ static enum error start_child(struct checkpoint *checkpoint, struct failure *fai
     const uint64_t end = checkpoint->place.position;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return give_up(checkpoint, end, failure, "no pipe could be had for a snapshot");
+        return give_up(checkpoint, end, failure, "a pipe for a snapshot could not be made");
     const pid_t owner = getpid();
     /* A signal to all our processes, as Ctrl-C sends it, is for the owner. In the child, libuv's handler would write to
      * the pipe that both have, and the owner would hear it twice. */
@@ -285,7 +285,7 @@ static bool child_used(pid_t child, uint64_t *used_ns)
     return true;
 }
 
-/* Has it nothing to do until it is told to publish? */
+/* Is the child waiting to be told to publish? */
 static bool child_waits(const struct checkpoint *checkpoint)
 {
     return checkpoint->word >= 0 && atomic_load(&checkpoint->shared_owned->is_written);
@@ -299,7 +299,7 @@ void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms)
     const uint64_t passed_ms = now_ms - checkpoint->looked_ms;
     uint64_t used_ns = 0;
     const bool is_told = child_used(checkpoint->child, &used_ns);
-    /* Whatever it does takes processor time, were it only to ask the disk and to wake up. */
+    /* Any progress takes processor time, even asking the disk and waking up. */
     if (!is_told || used_ns != checkpoint->used_ns)
         checkpoint->still_ms = 0;
     else
@@ -311,20 +311,20 @@ void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms)
         (void)kill(checkpoint->child, SIGKILL);
 }
 
-/* Lets the child publish, once all that it goes by is durable and none of the segments that it will remove is mapped
- * here. */
+/* Lets the child publish, once the frames that it depends on are durable and none of the segments that it will remove
+ * is mapped here. */
 static void give_word(struct checkpoint *checkpoint, uint64_t durable)
 {
     if (checkpoint->word < 0 || !checkpoint->is_settled || checkpoint->is_releasing ||
         durable < checkpoint->settled_sequence)
         return;
-    /* A child that has ended hears nothing any more; how it ended is seen next. */
+    /* Writing to a child that has ended fails; reap_child() finds out how it ended. */
     (void)!write(checkpoint->word, "", 1);
     word_close(checkpoint);
 }
 
-/* A child that was killed says nothing. If its snapshot has its name, that counts: only what was to be removed may
- * still be there. That the name is durable is made sure of here, for the child may have been about to. */
+/* A killed child leaves no exit status. If its snapshot has its final name, the snapshot counts, and only old files may
+ * be left. The name is synced here, because the child may have died before it did so. */
 static int result_of_killed(const struct checkpoint *checkpoint, bool was_told)
 {
     uint64_t size;
@@ -334,7 +334,7 @@ static int result_of_killed(const struct checkpoint *checkpoint, bool was_told)
     return CHILD_LEFT_SEGMENTS;
 }
 
-/* It is done but for files that take up room. */
+/* The snapshot is done, but some old files are left. */
 static enum error note_left(const struct checkpoint *checkpoint, const char *what, struct failure *failure)
 {
     return failure_set(failure, ERROR_DISK_FAILED,
@@ -342,7 +342,7 @@ static enum error note_left(const struct checkpoint *checkpoint, const char *wha
                        checkpoint->disk->folder, what);
 }
 
-/* What has become of the child, once it has ended. */
+/* Finds out how the child ended, once it has. */
 static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct failure *failure)
 {
     int status = 0;
@@ -391,8 +391,9 @@ static enum error publish(struct checkpoint *checkpoint, struct failure *failure
 
 /* --- when --------------------------------------------------------------------------------------------------------- */
 
-/* What an entry of the index takes in a snapshot is known from the last one, if that had as many as this: 80 bytes for
- * a plain message, about 100 for one with a group and as much for the group. Until then it is taken to be more. */
+/* The last snapshot tells how many bytes an entry of the index takes, if it had at least this many entries: 80 bytes
+ * for a plain message, about 100 for one with a group and as much for the group. Until then a larger size is
+ * assumed. */
 #define TELLING_ENTRIES 1000u
 #define ENTRY_BYTES 160u
 
@@ -443,7 +444,7 @@ enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot
     checkpoint->is_settled = false;
     shared_destroy(checkpoint);
     if (!shared_create(checkpoint))
-        return give_up(checkpoint, place->position, failure, "no memory for a snapshot could be had");
+        return give_up(checkpoint, place->position, failure, "there is no memory for a snapshot");
     checkpoint->is_active = true;
     if (!in_line)
         return start_child(checkpoint, failure);

@@ -1,4 +1,4 @@
-/* The snapshots of a namespace: when one is due, who writes it, and what may be removed once it stands.
+/* The snapshots of a namespace: when one is due, who writes it, and what may be removed after it.
  *
  * At most one is being written at a time. It holds the state as it was after a closed frame; it counts when it is whole
  * and has its name. Then the older one goes, and the segments before it that nothing needed when it had been written
@@ -12,20 +12,20 @@
 #include "log/snapshot.h"
 #include <sys/types.h>
 
-/* What the owner and the child tell each other while one is being taken, in memory that both have. */
+/* What the owner and the child tell each other during a snapshot, in memory that they share. */
 struct checkpoint_shared {
-    atomic_bool is_written; /* by the child: what is left is to publish, for which it waits for the word */
-    size_t needed_count;    /* by the owner, before its word: the segments that must stay */
+    atomic_bool is_written; /* set by the child: it waits until it is told to publish */
+    size_t needed_count;    /* set by the owner before it lets the child publish: how many segments must stay */
     uint64_t needed[];      /* their ordinals, rising */
 };
 
-/* See struct disk. Nobody but the checkpoint sets them. */
+/* See struct disk. Only the checkpoint sets them. */
 struct checkpoint_flags {
     atomic_bool is_hurried;
     atomic_bool is_short;
 };
 
-/* How far the log is. */
+/* How far the log has come. */
 struct checkpoint_progress {
     uint64_t durable; /* sequence of the newest durable frame */
     uint64_t newest;  /* of the newest frame that has events; it may still be open */
@@ -47,22 +47,23 @@ struct checkpoint {
     pid_t child;     /* writes it, publishes it and removes what may go; 0: all that is done in line */
     int word;        /* the pipe through which the child is told to publish; -1: it was told, or there is none */
     bool is_settled; /* it has been written, and it is known which segments may go */
-    uint64_t settled_sequence; /* they may when this frame is durable: it and those before it say what ended in them */
-    bool is_releasing;         /* segments that the child will remove may still be mapped here */
-    uint64_t used_ns;          /* processor time that the child had used when it was last looked at */
-    uint64_t looked_ms;        /* when that was; 0: not yet */
-    uint64_t still_ms;         /* for so long it has used none */
-    bool is_hung;              /* for too long: it was killed, and ends when the system lets it */
-    bool is_hang_told;         /* checkpoint_step() has said so */
+    /* they may be removed when this frame is durable: the frames up to it say what ended in them */
+    uint64_t settled_sequence;
+    bool is_releasing;  /* segments that the child will remove may still be mapped here */
+    uint64_t used_ns;   /* processor time that the child had used when it was last looked at */
+    uint64_t looked_ms; /* when that was; 0: not yet */
+    uint64_t still_ms;  /* for how long it has used none */
+    bool is_hung;       /* it stood still for too long and was killed; it ends when the system lets it */
+    bool is_hang_told;  /* checkpoint_step() has said so */
     struct snapshot_place place;
     uint64_t place_entries;
-    uint64_t failed_end;                    /* behind the log when the last attempt failed; 0: it did not */
+    uint64_t failed_end;                    /* end of the log when the last attempt failed; 0: it did not */
     struct checkpoint_shared *shared_owned; /* NULL: none was taken yet */
     size_t shared_size;
 };
 
-/* Before the log is opened: takes the disk's flags until checkpoint_deinit(). What a killed process left is then
- * removed as fast as can be, because nobody is being served whose syncs would wait. */
+/* Before the log is opened: takes the disk's flags until checkpoint_deinit(). The files of a killed process are then
+ * removed as fast as possible, because no client waits for a sync yet. */
 void checkpoint_claim(struct checkpoint *checkpoint, struct disk *disk);
 
 /* When the log is open, behind checkpoint_claim(): a child gives way to its syncs from now on. All is borrowed. `size`:
@@ -83,15 +84,15 @@ static inline bool checkpoint_is_active(const struct checkpoint *checkpoint)
 
 struct disk_policy checkpoint_policy(const struct checkpoint *checkpoint);
 
-/* About what a snapshot of the present state takes. */
+/* About how many bytes a snapshot of the present state takes. */
 uint64_t checkpoint_next_size(const struct checkpoint *checkpoint);
 
-/* Says, as often as sizes change, whether one that is being taken, and the removal after it, may give way to the log's
- * syncs. */
+/* Decides whether a running snapshot, and the removal after it, may give way to the log's syncs. Call it whenever sizes
+ * change. */
 void checkpoint_hurry(struct checkpoint *checkpoint, const struct disk_sizes *sizes);
 
-/* Says that the disk is short of room, or that it has enough: then one that is being taken takes its time, and gives
- * back what it does not need. */
+/* Tells it whether the disk is short of room. If not, a running snapshot takes its time and gives back the room that it
+ * does not need. */
 void checkpoint_set_short(struct checkpoint *checkpoint, bool is_short);
 
 /* Should one be taken now? `end`: position behind the newest closed frame. */
@@ -107,11 +108,11 @@ enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot
 void checkpoint_release(struct checkpoint *checkpoint);
 
 /* Ends a child that has stood still for 10 minutes, but for its wait to be told to publish, which checkpoint_step()
- * then says, once. It is stopped, or waits in a call that the disk does not answer; as long as it is there, no other
- * one is begun. To be called with the time as often as that goes on. */
+ * then says, once. Such a child is stopped, or waits in a call that the disk does not answer. While it exists, no other
+ * snapshot begins. Call it with the present time at each step. */
 void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms);
 
-/* Goes on with the active one as far as it goes without waiting. */
+/* Advances the active snapshot as far as possible without waiting. */
 enum error checkpoint_step(struct checkpoint *checkpoint, const struct checkpoint_progress *progress,
                            struct failure *failure);
 

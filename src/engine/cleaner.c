@@ -3,26 +3,26 @@
 #include "core/decide.h"
 #include "log/log.h"
 
-/* A piece: slots of the index that are looked at, contents and bytes that are moved. A few tenths of a millisecond. */
+/* The limits of one piece: slots of the index visited, contents and bytes moved. A few tenths of a millisecond. */
 #define PIECE_LOOKS 8192u
 #define PIECE_CONTENTS 256u
 #define PIECE_BYTES (128 * 1024)
 
-/* What it may write: for each byte of others one byte, one and a half where it is pressed; and so many in a
- * millisecond, whatever the others do, as long as the disk keeps up. Of what it has not used it keeps a little. */
+/* The budget of writes: one byte for each byte that others write, one and a half when the cleaner is pressed; and a few
+ * in each millisecond, whatever others write, as long as the disk keeps up. A little of an unused budget is kept. */
 #define TRICKLE_BYTES 4096
 #define TRICKLE_PRESSED_BYTES 65536
 #define CREDIT_MAX (1024 * 1024)
 
-/* A content that is not in memory is asked for and waited for, so many milliseconds at most, and then read all the
- * same. */
+/* If a content is not in memory, the cleaner requests it, waits this many milliseconds at most, and then reads it
+ * anyway. */
 #define PATIENCE_MAX 100u
 
-/* A segment of which so much lives is let be: moving it would gain little. */
+/* A segment with this share of live bytes is left alone: moving it would gain little. */
 #define SHARES 64u
 #define SHARE_MAX 56u
 
-/* Of the room that is left, what may be moved into it. */
+/* The share of the room left that moved contents may take. */
 #define ROOM_SHARES 3u
 #define ROOM_SHARE_MAX 2u
 
@@ -121,7 +121,7 @@ void cleaner_begin_one(struct cleaner *cleaner, const struct extents *extents, u
 
 /* --- moving ------------------------------------------------------------------------------------------------------- */
 
-/* In a millisecond. */
+/* Bytes of budget in a millisecond. */
 static int64_t trickle_bytes(struct cleaner_mood mood)
 {
     if (mood.is_behind)
@@ -183,7 +183,7 @@ static enum error move_content(struct cleaner *cleaner, struct namespace *ns, ui
         return note_damage(cleaner, ns, found, failure);
     decide_move_content(core, found, bytes_make(bytes, found->size));
     cleaner->credit -= EVENT_HEADER_SIZE + EVENT_CONTENT_MOVED_CONTENT_OFFSET + (int64_t)found->size;
-    cleaner->credited_end = namespace_end(ns); /* what it writes itself earns nothing */
+    cleaner->credited_end = namespace_end(ns); /* its own writes add nothing to its budget */
     cleaner->moved_count++;
     cleaner->moved_bytes += found->size;
     return OK;

@@ -3,7 +3,7 @@
  * in one of them.
  *
  * It does a bounded piece at a time, at most one in a millisecond, and what it writes is bounded by what others write,
- * and by a trickle: docs/decisions/0011-cleaning.md. When there is something to do is said by disk_policy.h. */
+ * and by a trickle: docs/decisions/0011-cleaning.md. disk_policy.h says when there is something to do. */
 #ifndef TALLY_ENGINE_CLEANER_H
 #define TALLY_ENGINE_CLEANER_H
 
@@ -36,21 +36,22 @@ static inline bool cleaner_is_active(const struct cleaner *cleaner)
     return cleaner->slot != 0;
 }
 
-/* Chooses the segments before `newest` with the least living in them, until so many bytes that are dead come free, and
- * begins to walk. Those in which nearly everything lives are not worth it: nothing may begin. O(segments). */
+/* Chooses the segments before `newest` with the fewest live bytes, until they free `wanted_bytes`, and begins the walk.
+ * Segments in which nearly everything lives are never chosen, so a round may not begin at all. O(segments). */
 void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint64_t newest, uint64_t segment_bytes,
                    uint64_t wanted_bytes);
 
-/* Chooses the one before `newest` with the least living in it, if that takes at most `room` bytes at the log's end. */
+/* Chooses the segment before `newest` with the fewest live bytes, if these take at most `room` bytes at the log's
+ * end. */
 void cleaner_begin_one(struct cleaner *cleaner, const struct extents *extents, uint64_t newest, uint64_t room);
 
-/* What its rate depends on. */
+/* The load that its rate depends on. */
 struct cleaner_mood {
     bool is_pressed; /* more is trapped than should be */
-    bool is_behind;  /* much waits for the disk: only what others write earns something, time does not */
+    bool is_behind;  /* much waits for the disk: only writes of others add to the budget, time does not */
 };
 
-/* Lets it earn what it may write. `end`: position behind the last byte of the log. */
+/* Adds to the budget of writes. `end`: position behind the last byte of the log. */
 void cleaner_earn(struct cleaner *cleaner, uint64_t end, uint64_t now_ms, struct cleaner_mood mood);
 
 /* Moves the next few contents, in the open frame, and in one that it opens if none is. ERROR_LOG_DAMAGED, once for a

@@ -5,10 +5,10 @@
 #include "log/segment.h"
 #include "log/snapshot.h"
 
-/* The default of disk-min-free: this share of the file system, but not more than that. */
+/* The default of disk-min-free: this share of the file system, up to this size. */
 #define MIN_FREE_SHARE 20u
 #define MIN_FREE_MAX (UINT64_C(1) << 30)
-#define HYSTERESIS_SHARE 16u /* so much more must be free before it counts as enough again */
+#define HYSTERESIS_SHARE 16u /* this much more must be free before the room counts as enough again */
 
 /* Room for a snapshot: what the next one takes and a quarter more; or what the state takes in memory, which is no
  * less, but counts all namespaces, so not more than twice the one and some. And this share of a segment, for what is
@@ -19,7 +19,7 @@
 
 #define RETRY_MS UINT64_C(1000) /* after a snapshot that failed */
 
-/* A full disk may be left by the log for a new segment only if so many would fit. */
+/* The log may make a new segment outside the reserve only if this many would fit. */
 #define FREE_SEGMENTS 2u
 
 void disk_guard_init(struct disk_guard *guard, struct disk *disk, const struct namespace_options *options)
@@ -52,12 +52,12 @@ static unsigned segments_wanted(const struct guard_view *view)
 static void make_segments(struct disk_guard *guard, const struct guard_view *view)
 {
     const unsigned wanted = segments_wanted(view);
-    /* One that a crash left half made is good for nothing. */
+    /* A spare that a crash left half made is useless. */
     if (!guard->is_checked)
         (void)reserve_fill(guard->disk, RESERVE_SEGMENT, segment_bytes(guard), true, NULL);
     guard->is_checked = true;
     if (!log_recount_reserve(guard->log)) {
-        guard->is_stale = true; /* the log's thread is taking one: next time */
+        guard->is_stale = true; /* the log's thread is taking one: try again next time */
         return;
     }
     enum error error = OK;
@@ -117,7 +117,7 @@ static void make_snapshots(struct disk_guard *guard, const struct guard_view *vi
 
 /* --- looking ------------------------------------------------------------------------------------------------------ */
 
-/* Where the disk says that it has room for what is missing, it is tried again some times before that counts. */
+/* If the disk says that it has room for the missing spares, several attempts are made before they count as missing. */
 static bool is_reserve_there(const struct disk_guard *guard)
 {
     if (guard->missing_bytes == 0)
@@ -149,7 +149,7 @@ void disk_guard_look(struct disk_guard *guard, const struct guard_view *view, ui
         guard->failed_tries = guard->missing_bytes == 0 ? 0 : guard->failed_tries + 1;
     }
     guard->segments_seen = log_reserve_segments(guard->log);
-    /* A disk that does not tell is taken to be as it was. */
+    /* If the disk can't tell, the last answer stays. */
     (void)guard->disk->operations->room(guard->disk, &guard->room, NULL);
     guard->min_free = min_free(guard);
     guard->is_short = !has_enough(guard);
@@ -169,7 +169,7 @@ bool disk_guard_news(struct disk_guard *guard, struct failure *failure)
         return false;
     guard->is_told = guard->is_short;
     if (guard->is_short)
-        failure_say(failure, guard, "is short of room, what adds something is refused", guard->missing.text);
+        failure_say(failure, guard, "is short of room, requests that need more are refused", guard->missing.text);
     else
         failure_say(failure, guard, "has room again", "");
     return true;

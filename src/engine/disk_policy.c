@@ -5,7 +5,7 @@
  * before anything is cleaned. */
 #define ALLOWED_SEGMENTS 8u
 #define GROWTH_SEGMENTS 3u
-#define URGENT_SEGMENTS 1u /* so much sooner than the disk presses, a child that writes hurries */
+#define URGENT_SEGMENTS 1u /* a child hurries this many segments before the disk is pressed */
 #define TRAPPED_SEGMENTS 2u
 #define MARGIN_SHARE                                                                                                   \
     32u /* of the bound, for what can't be foreseen: a snapshot that takes longer, messages that end faster */
@@ -41,7 +41,7 @@ static uint64_t disk_peak(const struct disk_sizes *sizes)
     return sizes->segments + sizes->snapshot + sizes->snapshot_next + disk_growth(sizes);
 }
 
-/* What disk_peak() may come to. */
+/* The upper limit of disk_peak(). */
 static uint64_t disk_limit(const struct disk_policy *policy, const struct disk_sizes *sizes)
 {
     uint64_t bound = disk_bound(policy, sizes);
@@ -54,16 +54,16 @@ static bool disk_is_pressed(const struct disk_policy *policy, const struct disk_
     return disk_peak(sizes) >= disk_limit(policy, sizes);
 }
 
-/* What a snapshot is good for, in bytes: idle segments go; a smaller one leaves room; and a larger one makes the bound
- * higher, by more than it takes itself. */
+/* What a snapshot gains, in bytes. It frees idle segments; a smaller snapshot leaves room; and a larger one raises the
+ * bound by more than it takes itself. */
 static uint64_t snapshot_gain(const struct disk_sizes *sizes)
 {
     return sizes->idle + larger(sizes->snapshot, sizes->snapshot_next) - smaller(sizes->snapshot, sizes->snapshot_next);
 }
 
 /* A snapshot costs as much as it holds, so a large one must serve for longer: taking them costs a bounded part of
- * writing the log, however much is waiting. One that gains more than it costs pays for itself; and where the disk
- * presses, one must come that gains less. */
+ * writing the log, however much is waiting. One that gains more than it costs pays for itself; when the disk is
+ * pressed, even one that gains less must be taken. */
 bool disk_snapshot_is_due(const struct disk_policy *policy, const struct disk_sizes *sizes)
 {
     if (policy->snapshot_least == 0)
@@ -80,7 +80,7 @@ bool disk_snapshot_is_urgent(const struct disk_policy *policy, const struct disk
     return disk_peak(sizes) + URGENT_SEGMENTS * sizes->segment >= disk_limit(policy, sizes);
 }
 
-/* What is dead in segments that are partly alive, and how much of it may be. */
+/* How many bytes are dead in partly live segments, and how many may be. */
 static uint64_t trapped_bytes(const struct disk_sizes *sizes)
 {
     return sizes->partly > sizes->partly_content ? sizes->partly - sizes->partly_content : 0;
@@ -91,12 +91,11 @@ static uint64_t trapped_allowed(const struct disk_policy *policy, const struct d
     return policy->cleans_eagerly ? 0 : sizes->content + TRAPPED_SEGMENTS * sizes->segment;
 }
 
-/* Little at a time, an eighth of what is allowed: all that a round empties comes free at its end, and until then it
- * only adds. */
+/* A round takes only an eighth of what is allowed: it frees room at its end, and until then it only uses more. */
 uint64_t disk_cleaning_due(const struct disk_policy *policy, const struct disk_sizes *sizes)
 {
     if (policy->snapshot_least == 0)
-        return 0; /* what is cleaned goes with a snapshot, or not at all */
+        return 0; /* only a snapshot frees cleaned segments */
     uint64_t trapped = trapped_bytes(sizes), allowed = trapped_allowed(policy, sizes);
     return trapped > allowed ? trapped - allowed / 8 * 7 : 0;
 }

@@ -1,4 +1,4 @@
-/* How much disk a namespace may use, and what has to be done so that it does not use more: a pure function of sizes.
+/* How much disk a namespace may use, and what must be done to stay below that: pure functions of sizes.
  *
  * The bound: 2.5 x live + snapshot-bytes + 8 segments, where live is the content of live messages and the newest
  * snapshot. With the defaults that is 2.5 x live + 256 MiB at most. What is kept for a full disk comes on top of it,
@@ -11,7 +11,7 @@
 
 struct disk_policy {
     uint64_t snapshot_least; /* a snapshot is due when the log has grown by so many bytes since the last; 0: never */
-    uint32_t snapshot_worth; /* and by this many times the size of the last one */
+    uint32_t snapshot_worth; /* and by this many times the size of the last snapshot */
     bool cleans_eagerly;     /* whatever is dead somewhere is cleaned: for tests, which have small logs */
 };
 
@@ -33,15 +33,14 @@ uint64_t disk_bound(const struct disk_policy *policy, const struct disk_sizes *s
 
 bool disk_snapshot_is_due(const struct disk_policy *policy, const struct disk_sizes *sizes);
 
-/* Is there no room left but for what the snapshot that is being written takes? Then it, and what it lets go, must not
- * take its time. */
+/* Is the only room left the one that the running snapshot needs? Then the snapshot, and the removal after it, must
+ * hurry. */
 bool disk_snapshot_is_urgent(const struct disk_policy *policy, const struct disk_sizes *sizes);
 
-/* How many bytes of what is dead in segments that are partly alive should be made free now; 0: there is nothing to
- * clean. */
+/* How many dead bytes in partly live segments should be freed now; 0: there is nothing to clean. */
 uint64_t disk_cleaning_due(const struct disk_policy *policy, const struct disk_sizes *sizes);
 
-/* Is so much dead in them that the cleaner should do as much as it may? */
+/* Are so many bytes dead in them that the cleaner should work at its full rate? */
 bool disk_cleaning_is_pressed(const struct disk_policy *policy, const struct disk_sizes *sizes);
 
 #endif

@@ -1,8 +1,7 @@
 /* The memory of frames that wait for the disk, over all namespaces: what requests have written and is not durable yet.
- * A disk that is slower than its clients, or stands still, makes it grow; whoever is about to begin something asks
- * first whether it is full. What was begun before may take more, so what is held is at most the limit and what one
- * decision writes. The frame that is open is not counted, which is a small one: it is closed when it holds
- * NAMESPACE_FULL_SHARE of a frame. */
+ * It grows when the disk is slower than the clients, or stands still. Before new work begins, the caller asks whether
+ * it is full. Work that has begun may exceed the limit, by at most what one decision writes. The open frame is not
+ * counted; it is small, because it is closed when it holds NAMESPACE_FULL_SHARE of a frame. */
 #ifndef TALLY_ENGINE_FRAME_BACKLOG_H
 #define TALLY_ENGINE_FRAME_BACKLOG_H
 
@@ -11,11 +10,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Requests wait from here on. A disk that writes 100 MB/s has it written in less than a second, so no disk that could
- * be faster waits for more. */
+/* Above this size requests wait. A disk of 100 MB/s writes this much in less than a second, so more would not make the
+ * disk faster. */
 #define FRAME_BACKLOG_MAX ((size_t)64 * 1024 * 1024)
 
-/* What is due by itself goes on above that, or clients who keep the disk busy would hold it up for ever. */
+/* Work that time makes due may use this much more; otherwise clients that keep the disk busy would block it for
+ * ever. */
 #define FRAME_BACKLOG_RESERVE (FRAME_BACKLOG_MAX / 2)
 
 struct frame_backlog {

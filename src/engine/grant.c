@@ -18,7 +18,7 @@ void grants_deinit(struct grants *grants)
     free(grants->holds_owned);
 }
 
-/* Counts lease `index` among those that say when something has to be done. */
+/* Takes lease `index` into account for when the grant is next due. */
 static inline void grant_measure(struct grant *grant, unsigned index)
 {
     uint64_t end_ms = grant->leases[index].visible_at_ms;
@@ -28,7 +28,7 @@ static inline void grant_measure(struct grant *grant, unsigned index)
     grant->stale_ms = stale_ms < grant->stale_ms ? stale_ms : grant->stale_ms;
 }
 
-/* Of a reply that gives no lease yet. */
+/* Begins the grant of a reply that gives no lease yet. */
 static void grant_begin(struct grants *grants, struct grant *grant)
 {
     grant->due_ms = grant->stale_ms = UINT64_MAX;
@@ -58,7 +58,7 @@ struct given_lease *grants_add(struct grants *grants, struct grant **of_reply, u
     return &grant->leases[first];
 }
 
-/* All its leases begin anew at now_ms; those that somebody has ended or shortened since are no longer its own. */
+/* Renews all its leases from now_ms on; drops those that somebody has ended or shortened since. */
 static void grant_renew(struct grant *grant, struct namespace *ns, uint64_t now_ms)
 {
     struct core *core = namespace_begin(ns, namespace_time(ns)); /* while they last: time passes afterwards */
@@ -81,7 +81,8 @@ void grants_keep(struct grants *grants, struct namespace *ns, uint64_t now_ms)
     uint64_t due_ms = UINT64_MAX;
     for (struct list_link *link = list_first(&grants->list); link != NULL; link = list_next(&grants->list, link)) {
         struct grant *grant = CONTAINER_OF(link, struct grant, link);
-        /* Those that are half over go along, or thousands of them would be gone through again each millisecond. */
+        /* Leases that are half over are renewed as well; otherwise thousands would be visited again each
+         * millisecond. */
         if (grant->count > 0 && grant->due_ms <= now_ms + grant->timeouts_ms[0] / 2)
             grant_renew(grant, ns, now_ms);
         due_ms = grant->due_ms < due_ms ? grant->due_ms : due_ms;
@@ -89,7 +90,7 @@ void grants_keep(struct grants *grants, struct namespace *ns, uint64_t now_ms)
     grants->due_ms = due_ms;
 }
 
-/* Could a crash take back more of a renewal than the restart then gives? */
+/* Could a crash undo more of a renewal than a restart grants again? */
 static bool grant_is_long(const struct grant *grant)
 {
     for (unsigned i = 0; i < grant->count; i++)
@@ -100,11 +101,11 @@ static bool grant_is_long(const struct grant *grant)
 
 bool grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence)
 {
-    /* Without any room on the disk nothing can begin anew: a short lease is better than a reply that never leaves. */
+    /* Without room on the disk no lease can be renewed: a short lease is better than a reply that never leaves. */
     if (grant->stale_ms <= now_ms && namespace_disk_level(ns) != DISK_SPENT)
         grant_renew(grant, ns, now_ms);
-    /* Once is enough: only a disk that stalls at each flush makes it late again, and then
-     * the reply would never leave. */
+    /* Once is enough: only a disk that stalls at each flush makes the reply late again, and then it would never
+     * leave. */
     if (grant->renewed_in > *hold_sequence && grant_is_long(grant) && !grant->is_held_again) {
         grant->is_held_again = true;
         *hold_sequence = grant->renewed_in;
@@ -144,7 +145,7 @@ void grants_show_holds(struct grants *grants, struct namespace *ns, uint64_t dur
     size_t count = 0;
     while (count < grants->hold_count && grants->holds_owned[count].sequence <= durable)
         count++;
-    for (size_t i = 0; i < count; i++) /* in which others may be noted */
+    for (size_t i = 0; i < count; i++) /* decide_show_hold() may add others meanwhile */
         decide_show_hold(namespace_begin(ns, namespace_time(ns)), grants->holds_owned[i].match, now_ms);
     grants->hold_count -= count;
     memmove(grants->holds_owned, grants->holds_owned + count, grants->hold_count * sizeof(*grants->holds_owned));

@@ -1,9 +1,9 @@
 /* A grant: the leases that one reply gives its reader, from their decision until the reply leaves.
  *
- * A reply is held until its frame is durable, which takes seconds on a disk that stalls; a lease that ran meanwhile
- * would be nearly over, or over, when its worker hears of it. So no lease ends while its reply is held, and one of
- * which more than a tenth is over when the reply may leave begins anew (docs/decisions/0015). Knows no request and no
- * server: whoever shows a reply owns its grant, and asks grant_let_go() first. One thread. */
+ * A reply is held until its frame is durable, which takes seconds on a disk that stalls; without care a lease could end
+ * before its worker sees it. So no lease ends while its reply is held, and a lease of which more than a tenth is over
+ * when the reply may leave is renewed (docs/decisions/0015). Knows no request and no server: who sends a reply owns its
+ * grant, and calls grant_let_go() first. One thread. */
 #ifndef TALLY_ENGINE_GRANT_H
 #define TALLY_ENGINE_GRANT_H
 
@@ -13,7 +13,7 @@
 /* Leases that one reply can give: of ten messages, or of ten entries. */
 #define GRANT_LEASES_MAX 10u
 
-/* A reply leaves with at least a lease less this share of it. */
+/* The share of a lease that may be over when its reply leaves. */
 #define GRANT_SHARE 10u
 
 struct namespace;
@@ -29,14 +29,14 @@ struct grant {
     struct given_lease leases[GRANT_LEASES_MAX];
 };
 
-/* A match that waits for confirmations, and the frame before whose end nobody can hear of it. */
+/* A match that waits for confirmations, and its frame: nobody can see the match before that frame is durable. */
 struct unseen_hold {
     uint64_t match;
     uint64_t sequence;
 };
 
-/* The grants of a namespace whose replies have not left, and in the order of their frames the matches of
- * which nobody can have heard. */
+/* The grants of a namespace whose replies have not left, and the matches that nobody can have seen yet, in the order of
+ * their frames. */
 struct grants {
     struct list list;
     uint64_t due_ms; /* no lease of them ends before */
@@ -50,27 +50,25 @@ void grants_init(struct grants *grants);
 /* Forgets all of them; their owners keep the memory. */
 void grants_deinit(struct grants *grants);
 
-/* One reply gives so many leases more, which were decided at now_ms and last timeout_ms. *grant is that of the reply:
- * if it is NULL, one is made, which belongs to the caller. Returns the new leases, whose deliveries are for the caller
- * to fill in. */
+/* Adds `count` leases to a reply, decided at now_ms for timeout_ms. *grant is the grant of the reply; if it is NULL,
+ * makes one, which belongs to the caller. Returns the new leases; the caller fills in their deliveries. */
 struct given_lease *grants_add(struct grants *grants, struct grant **grant, unsigned count, uint32_t timeout_ms,
                                uint64_t now_ms);
 
-/* Before time passes to now_ms: each lease that would be over by then begins anew at now_ms. O(grants), at most
- * twice in the shortest lease. */
+/* Call it before time passes to now_ms: renews each lease that would end by then. O(grants), at most twice in the
+ * shortest lease. */
 void grants_keep(struct grants *grants, struct namespace *ns, uint64_t now_ms);
 
-/* Before time passes, and before the open frame, number `sequence`, is closed: notes the matches that
- * it holds for confirmations. */
+/* Call it before time passes, and before the open frame, number `sequence`, is closed: notes its matches that wait for
+ * confirmations. */
 void grants_note_holds(struct grants *grants, struct core *core, uint64_t sequence);
 
-/* Frames up to `durable` are: the time in which matches of theirs have to be confirmed begins at
- * now_ms, where they are late. */
+/* Frames up to `durable` are durable: if they are late, the time for confirming their matches begins at now_ms. */
 void grants_show_holds(struct grants *grants, struct namespace *ns, uint64_t durable, uint64_t now_ms);
 
-/* The reply may leave as far as its frame is concerned. True: it leaves, with leases as long as promised; shorter ones
- * only where the disk has no room for a frame (DISK_SPENT). False: it waits for another frame, which *hold_sequence
- * now says: a lease that is longer than what a restart gives back must not be taken back by a crash. */
+/* The frame of the reply is durable. True: the reply leaves, with leases as long as promised; shorter only if the disk
+ * has no room for a frame (DISK_SPENT). False: the reply must wait for another frame, *hold_sequence, because a crash
+ * must not undo a renewal that is longer than what a restart grants again. */
 bool grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence);
 
 /* Does a reply that has not left give leases by this grant? NULL: it does not. */

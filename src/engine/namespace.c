@@ -14,7 +14,7 @@
 
 #define RECOVERY_TOLD_EACH ((uint64_t)1 << 20)
 
-/* A frame between its opening and the moment it is durable. */
+/* A frame, from its opening until it is durable. */
 struct open_frame {
     struct buffer bytes;
     struct log_place place;
@@ -158,7 +158,7 @@ static void pass_time(struct namespace *ns, uint64_t now_ms)
 struct core *namespace_begin(struct namespace *ns, uint64_t now_ms)
 {
     if (namespace_disk_level(ns) == DISK_SPENT)
-        now_ms = core_now_ms(ns->core); /* what happens in time could not be logged */
+        now_ms = core_now_ms(ns->core); /* without room for a frame, what time does could not be logged */
     if (ns->grants.due_ms <= now_ms)
         grants_keep(&ns->grants, ns, now_ms);
     /* A frame without events takes the present time; in one with events time goes on when
@@ -222,14 +222,14 @@ static enum error write_closed(struct namespace *ns)
     return ns->failed;
 }
 
-/* Does a closed frame wait behind the one in work, which is still among the closed? */
+/* Does a closed frame wait behind the one that is being written, which is also in the list? */
 static bool has_frame_behind(const struct namespace *ns)
 {
     return ns->is_flushing && list_first(&ns->closed)->next != &ns->closed.head;
 }
 
-/* So much waits only where the disk is slower than those who write; a frame or two do now and then, as while a snapshot
- * is being written. */
+/* This much waits only if the disk is slower than the writers. A frame or two may wait now and then, as during a
+ * snapshot. */
 #define BEHIND_BYTES (16u * 1024 * 1024)
 
 static bool is_behind(const struct namespace *ns)
@@ -290,7 +290,7 @@ static const uint8_t *read_frame(const struct open_frame *frame, uint64_t positi
     return frame->bytes.data_owned + (position - start);
 }
 
-/* The bytes, if they stand in a frame that may not be written yet. */
+/* The bytes, if they are in a frame that may not be written yet. */
 static const uint8_t *read_frames(const struct namespace *ns, uint64_t position, size_t size)
 {
     if (ns->frame != NULL && position >= ns->frame->place.position)
@@ -356,7 +356,7 @@ static enum error replay(struct namespace *ns, struct failure *failure)
     }
 }
 
-/* No live message may have lost the segment with its content. */
+/* Checks that each live message still has the segment with its content. */
 static enum error check_segments(struct namespace *ns, struct failure *failure)
 {
     uint64_t size = core_segment_size(ns->core);
@@ -377,15 +377,15 @@ static enum error check_segments(struct namespace *ns, struct failure *failure)
     return OK;
 }
 
-/* What the core has read of the snapshot goes back to the system at once, or a restart would need memory for all of the
- * snapshot beside the index that comes of it. `context`: where what is left of it begins. */
+/* Gives the memory of the snapshot that the core has read back to the system at once; otherwise a restart would need
+ * memory for the whole snapshot and the index. `context`: where the rest begins. */
 static void give_back(void *context, const uint8_t *end)
 {
     uint8_t **begin = context;
     *begin = memory_give_back(*begin, end);
 }
 
-/* What is missing, where the disk is too full to begin. */
+/* Says how much room is missing when the disk is too full for a start. */
 static enum error explain_full(const struct namespace *ns, struct failure *failure)
 {
     struct disk_room room;
@@ -464,7 +464,7 @@ enum error namespace_recover(struct disk *disk, const struct namespace_options *
 
 /* --- room --------------------------------------------------------------------------------------------------------- */
 
-/* Looks now and then, and at once where a segment was taken from the reserve. */
+/* Asks the disk now and then, and at once if a segment was taken from the reserve. */
 static void look_at_disk(struct namespace *ns, uint64_t now_ms)
 {
     struct disk_guard *guard = &ns->guard;
@@ -481,16 +481,16 @@ static void look_at_disk(struct namespace *ns, uint64_t now_ms)
     if (guard->is_short == was_short)
         return;
     if (ns->frame != NULL)
-        close_frame(ns); /* its place was chosen by the other rule */
+        close_frame(ns); /* its position was chosen by the other rule */
     log_set_tight(ns->log, guard->is_short);
     checkpoint_set_short(&ns->checkpoint, guard->is_short);
-    ns->cleaner.slot = 0; /* what is cleaned while there is room is too much while there is none */
+    ns->cleaner.slot = 0; /* a round that began with enough room is too large now */
 }
 
-/* How many segments must be left so that nothing is done about it while the disk is short. */
+/* While the disk is short: with more segments left than this, nothing needs to be done. */
 #define SEGMENTS_LEFT 2
 
-/* While a segment is being emptied into the last one that there is, nobody else may take its room. */
+/* While a segment is being emptied into the last one left, nobody else may take its room. */
 enum disk_level namespace_disk_level(const struct namespace *ns)
 {
     if (!ns->guard.is_short)
@@ -562,7 +562,7 @@ void namespace_close(struct namespace *ns)
         if (ns->is_flushing)
             frame_recycle(ns, closed_take(ns));
     }
-    /* A log that has failed takes nothing more and says so; there is nobody left to tell. */
+    /* A failed log takes no more frames; nobody needs to be told at this point. */
     struct failure ignored;
     (void)namespace_flush(ns, &ignored);
     namespace_free(ns);
@@ -570,12 +570,12 @@ void namespace_close(struct namespace *ns)
 
 /* --- the disk ----------------------------------------------------------------------------------------------------- */
 
-/* How much has been written between two positions, without the ends of segments, where nothing stands. */
+/* How many bytes have been written between two positions, without the unused ends of segments. */
 static uint64_t written_between(const struct namespace *ns, uint64_t from, uint64_t to)
 {
     uint64_t size = log_segment_size(ns->log);
     uint64_t unused = (to / size - from / size) * (size - log_usage(ns->log).segment_bytes);
-    return to - from > unused ? to - from - unused : 0; /* a last frame may have reached into its segment's end */
+    return to - from > unused ? to - from - unused : 0; /* the last frame may reach into the end of its segment */
 }
 
 static struct disk_sizes measure(const struct namespace *ns)
@@ -628,8 +628,8 @@ bool namespace_is_ample(const struct namespace *ns)
     return ns->frame != NULL && ns->frame->bytes.size >= frame_full_size(ns);
 }
 
-/* While the disk is short: could a snapshot let a segment go, and is one wanted, or does it let as much
- * go as half of what it takes? */
+/* While the disk is short: could a snapshot free a segment, and is that needed, or worth half of what the snapshot
+ * takes? */
 static bool is_snapshot_wanted(const struct namespace *ns, const struct disk_sizes *sizes)
 {
     if (!ns->guard.is_short || sizes->idle == 0 || ns->options.snapshot_bytes == 0 || !disk_guard_may_try(&ns->guard))
@@ -637,8 +637,7 @@ static bool is_snapshot_wanted(const struct namespace *ns, const struct disk_siz
     return disk_guard_segments_ahead(&ns->guard) < SEGMENTS_LEFT || sizes->idle >= sizes->snapshot_next / 2;
 }
 
-/* Is a segment to be emptied while the disk is short? Where few are left, only if a
- * snapshot alone would let none go. */
+/* While the disk is short: should a segment be emptied? If few are left, only if a snapshot alone would free none. */
 static bool is_cleaning_wanted(const struct namespace *ns, const struct disk_policy *policy,
                                const struct disk_sizes *sizes)
 {
@@ -686,7 +685,7 @@ enum error namespace_disk_step(struct namespace *ns, uint64_t now_ms, struct fai
     return clean(ns, &sizes, now_ms, failure);
 }
 
-/* While the disk is short, a snapshot or a segment that goes may be what everybody waits for. */
+/* While the disk is short, everybody may be waiting for a snapshot, or for a segment to be freed. */
 #define SHORT_STEP_MS 10u
 
 uint64_t namespace_disk_due_ms(const struct namespace *ns)

@@ -1,5 +1,5 @@
-/* A namespace: one core, one log, atomic inside. Joins the two: opens and closes frames, hands them to whoever makes
- * them durable, takes snapshots, recovers at start.
+/* A namespace: one core, one log, atomic inside. Joins the two: opens and closes frames, hands them to the log, takes
+ * snapshots, recovers at the start.
  *
  * With flushers (the daemon) frames are made durable on log threads; without one (the simulator, tools)
  * namespace_flush() writes in line. One thread. */
@@ -17,11 +17,11 @@ struct namespace;
 /* A frame that holds this share of frame_size_max is closed before the next decision; the rest is room for that one. */
 #define NAMESPACE_FULL_SHARE 8u
 
-/* A decision is dated at most so long before it is made. On a disk that keeps up a frame is open for less, has one
- * time, and says nothing of time. */
+/* The time of a decision is at most this old. If the disk keeps up, a frame is open for less than this, has a single
+ * time, and needs no event for it. */
 #define FRAME_TIME_MS_MAX 5u
 
-/* How far a recovery has come. */
+/* The progress of a recovery. */
 struct namespace_recovery {
     uint64_t snapshot_size; /* bytes read; 0: there is none */
     uint64_t log_size;      /* bytes of the log behind it, at most */
@@ -50,8 +50,9 @@ struct namespace_options {
 };
 
 /* Step one: reads the namespace from its folder, which may take as long as it likes. Only namespace_core() and
- * namespace_time() (0 if the folder is new), namespace_log(), step two and namespace_close() may follow; the last
- * leaves the log as it is, but for a torn end that was cut. Errors as log_open() and log_replay_next(). */
+ * namespace_time() (0 if the folder is new), namespace_log(), step two and namespace_close() may follow;
+ * namespace_close() leaves the log unchanged, but for a torn end that was cut. Errors as log_open() and
+ * log_replay_next(). */
 enum error namespace_recover(struct disk *disk, const struct namespace_options *options, struct namespace **ns,
                              struct failure *failure);
 
@@ -80,7 +81,7 @@ struct grants *namespace_grants(struct namespace *ns);
 /* The core for reading only. */
 const struct core *namespace_core(const struct namespace *ns);
 
-/* Bytes of events that one decision may yield, whatever the frame holds that it finds open. */
+/* How many bytes of events one decision may write, whatever the open frame already holds. */
 uint64_t namespace_decision_size_max(const struct namespace *ns);
 
 /* After a decision: the sequence whose durability its reply must wait for (the open frame's if it carries events). */
@@ -95,12 +96,12 @@ enum error namespace_flush(struct namespace *ns, struct failure *failure);
 /* Takes back the memory of the frame that the flusher has made durable, if it has. namespace_flush() does it, too. */
 void namespace_reap(struct namespace *ns);
 
-/* Newest durable sequence. An error is final: end the process. */
+/* The newest durable sequence number. An error is final: end the process. */
 uint64_t namespace_durable(const struct namespace *ns);
 enum error namespace_failure(const struct namespace *ns, struct failure *failure);
 
-/* Whoever shows replies says so, soon after frames have become durable: what others may hear of only then begins to
- * count. Needed where namespace_has_unseen(). */
+/* Call it soon after frames have become durable, if namespace_has_unseen(): the time for confirming a match begins only
+ * when others can see the match. */
 void namespace_note_durable(struct namespace *ns, uint64_t now_ms);
 bool namespace_has_unseen(const struct namespace *ns);
 
@@ -108,25 +109,25 @@ bool namespace_has_unseen(const struct namespace *ns);
  * here. Failing to take one is not fatal: the text says why. */
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure);
 
-/* Does what the disk needs from time to time, at most once in a millisecond, for at most some tenths of one. It looks
- * after a snapshot that is being taken and at the room that is left, and moves a little of what lives in mostly dead
- * segments, if there is something to clean. Failing is not fatal: the text says what can't be cleaned. */
+/* Regular work on the disk, at most once in a millisecond and for a few tenths of one. Advances a running snapshot,
+ * checks the room left, and moves a few contents out of mostly dead segments. A failure is not fatal: the text says
+ * what can't be cleaned. */
 enum error namespace_disk_step(struct namespace *ns, uint64_t now_ms, struct failure *failure);
 
-/* How much room the disk has for what the log says. */
+/* How much room the disk has for the log. */
 enum disk_level {
     DISK_AMPLE,
-    DISK_SHORT, /* too little: only what frees room, or takes hardly any, may go on, out of the reserve */
-    DISK_SPENT, /* none, until a snapshot lets a segment go: nothing may be decided */
+    DISK_SHORT, /* too little: only work that frees room, or takes hardly any, may use the reserve */
+    DISK_SPENT, /* none, until a snapshot frees a segment: nothing may be decided */
 };
 enum disk_level namespace_disk_level(const struct namespace *ns);
 
-/* Is there room for what gives back about as much as it takes? While the disk is short, if half of what should be free
- * is, or the log can go on for two segments. */
+/* Is there room for work that frees about as much as it takes? While the disk is short, true if half of disk-min-free
+ * is free, or if the log can fill two more segments. */
 bool namespace_has_little_room(const struct namespace *ns);
 
-/* A request whose body is larger may not go on while the disk is short: its events could
- * need room that is not there. */
+/* The largest body of a request that may run while the disk is short: a larger one could need room that is not
+ * there. */
 uint64_t namespace_short_request_max(const struct namespace *ns);
 
 /* Is there nothing to be written or freed, and nothing to be looked after? Then, until something is decided, there is
@@ -136,7 +137,7 @@ bool namespace_is_at_rest(const struct namespace *ns);
 /* When namespace_disk_step() next has something to do; UINT64_MAX: nothing is being cleaned, and the disk has room. */
 uint64_t namespace_disk_due_ms(const struct namespace *ns);
 
-/* What the namespace takes up on the disk, and what was done about it. */
+/* What the namespace uses on the disk, and what the cleaner has done. */
 struct namespace_usage {
     uint64_t disk_bytes;  /* segments and snapshots */
     uint64_t live_bytes;  /* content of live messages, and the newest snapshot */
@@ -145,18 +146,18 @@ struct namespace_usage {
     uint64_t cleaning_rounds; /* since the start, as the next one */
     uint64_t moved_bytes;     /* of contents, by cleaning */
     uint64_t reserve_bytes;   /* what is kept for a full disk; of disk_bytes and bound_bytes */
-    uint64_t missing_bytes;   /* of it, that could not be had */
+    uint64_t missing_bytes;   /* of it, that could not be reserved */
     uint64_t free_bytes;      /* of the file system, when it was last asked */
     uint64_t min_free_bytes;  /* below which the disk is short */
 };
 struct namespace_usage namespace_usage(const struct namespace *ns);
 
-/* Has the disk become short of room, or ceased to be, since this was last asked? Then `failure` says so, for whoever
- * runs the daemon. */
+/* True if the disk has become short of room, or has enough again, since the last call. `failure` then says so, for the
+ * operator. */
 bool namespace_disk_news(struct namespace *ns, struct failure *failure);
 
-/* The position behind the last byte of the log, the open frame's included; and is that frame so full that what can wait
- * should? */
+/* The position behind the last byte of the log, including the open frame; and whether that frame is so full that work
+ * which can wait should wait. */
 uint64_t namespace_end(const struct namespace *ns);
 bool namespace_is_ample(const struct namespace *ns);
 
@@ -167,7 +168,7 @@ uint64_t namespace_time(const struct namespace *ns);
  * namespace_reap(). */
 const uint8_t *namespace_read(struct namespace *ns, uint64_t position, size_t size);
 
-/* Would looking at these bytes wait for no disk? If not, they are asked for, and are there a little later. */
+/* Can these bytes be read without waiting for the disk? If not, starts to load them. */
 bool namespace_is_at_hand(struct namespace *ns, uint64_t position, size_t size);
 
 /* The configured limit of messages in flight per queue. */

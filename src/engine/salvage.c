@@ -39,7 +39,7 @@ void salvage_note(struct salvage *salvage, const struct salvage_note *note)
 
 /* --- notes of messages -------------------------------------------------------------------------------------------- */
 
-/* The MessageId that clients know: the content has it. */
+/* The MessageId that clients know; it is in the content. */
 static void id_of(struct salvage *salvage, uint64_t number, struct bytes encoded, char text[IDENTITY_TEXT_SIZE])
 {
     struct content content;
@@ -70,8 +70,8 @@ static void note_message(struct salvage *salvage, enum salvage_note_kind kind, u
     salvage_note(salvage, &(struct salvage_note){.kind = kind, .name = bytes_make(id, sizeof(id)), .text = text});
 }
 
-/* Nobody can tell the ids of messages that were sent in a gap where the key is lost, or where no later message says how
- * far numbers went. */
+/* The ids of messages that were sent in a gap are unknown if the key is lost, or if no later message shows how far
+ * numbers went. */
 static void note_unknown_messages(struct salvage *salvage)
 {
     if (!salvage->has_unknown_messages)
@@ -173,8 +173,8 @@ static enum error read_snapshot(struct salvage *salvage, struct failure *failure
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
 
-/* The first segment alone may be the rest of a file that was truncated, or nothing at all: what fits that would be too
- * small for a daemon to start on. All positions are in this segment, so any larger size is as good. */
+/* A single first segment may be truncated or empty, and its size then too small for a daemon to start. All positions
+ * are in this segment, so any larger size works. */
 static uint64_t founding_segment_size(const struct salvage *salvage)
 {
     const uint64_t learnt = salvage->survey.segment_size, usual = salvage->options.segment_size;
@@ -237,7 +237,7 @@ static void on_frame(void *context, const struct frame_view *frame)
     salvage->end_ms = frame->time_ms;
 }
 
-/* A frame that is lost as a whole, but for the messages in it that prove themselves. */
+/* A damaged frame: all of it is lost, except messages in it whose checksums are right. */
 static void meet_broken_frame(struct salvage *salvage, const struct survey_damage *damage)
 {
     meet_gap(salvage, damage->sequence, damage->time_ms);
@@ -285,7 +285,7 @@ static void note_content(struct salvage *salvage, uint64_t number, uint64_t posi
                                                  .name = bytes_make(id, sizeof(id))});
 }
 
-/* Every content in turn; what can't be read is written down, for the messages are ended when the new log is written. */
+/* Reads every content. Notes those that can't be read; their messages end when the new log is written. */
 static void read_contents(struct salvage *salvage)
 {
     const uint32_t end = core_salvage_slot_end(salvage->core);
@@ -302,7 +302,7 @@ static void read_contents(struct salvage *salvage)
     }
 }
 
-/* Contents whose messages are not known go to a queue of their own. */
+/* Contents without a known message go to a queue of their own. */
 static void read_orphans(struct salvage *salvage)
 {
     const struct salvage_orphan *orphans;

@@ -1,8 +1,8 @@
 /* Salvage of a namespace: reads what can be read of its folder, whatever is damaged, and writes it into a new folder
  * that a tallyd starts on.
  *
- * The folder is only read. What was read is a state like any other; what is lost or doubtful is told in notes, one by
- * one. The new folder is a snapshot of that state, behind which its log begins with the contents of all messages
+ * The folder is only read. What was read becomes a normal state; each thing that is lost or doubtful becomes a note.
+ * The new folder is a snapshot of that state, behind which its log begins with the contents of all messages
  * (docs/decisions/0017). core/salvage.h says what becomes of a state when some of its log is lost, log/survey.h how
  * frames are found behind damage. */
 #ifndef TALLY_ENGINE_SALVAGE_H
@@ -23,7 +23,7 @@
     X(REQUEUED, "requeued", true)     /* a message whose queue is not known */                                         \
     X(UNNAMED_QUEUE, "queue", true)   /* a queue whose name and settings are not known */                              \
     X(BATCH, "batch", true)           /* a batch that does not complete by itself */                                   \
-    X(UNIT, "unit", true)             /* a message that is no unit of its batch any more */                            \
+    X(UNIT, "unit", true)             /* a message that no longer is a unit of its batch */                            \
     X(POOL, "pool", true)             /* a pool whose tickets may have been matched in a gap */                        \
     X(PUBLISHER, "publisher", true)   /* rows of this publisher may be published twice */                              \
     X(EVENT, "event", true)           /* an event behind a gap that could not be applied */

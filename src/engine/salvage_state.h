@@ -1,4 +1,4 @@
-/* What a salvage of a namespace has in hand. Private to engine/salvage*.c. */
+/* The state of a salvage of a namespace. Private to engine/salvage*.c. */
 #ifndef TALLY_ENGINE_SALVAGE_STATE_H
 #define TALLY_ENGINE_SALVAGE_STATE_H
 
@@ -9,7 +9,7 @@
 #include "log/snapshot.h"
 #include "log/survey.h"
 
-/* Reads contents of the damaged folder, most of which stand one behind the other. */
+/* Reads contents of the damaged folder; most of them follow each other. */
 struct content_reader {
     struct disk *disk;
     uint64_t segment_size;
@@ -23,18 +23,18 @@ struct content_reader {
 void content_reader_init(struct content_reader *reader, struct disk *disk, uint64_t segment_size);
 void content_reader_deinit(struct content_reader *reader);
 
-/* The content at that place of the log, with its checksum right; borrowed until the next call. False if it can't be
- * had. */
+/* The content at that position of the log, if its checksum is right; borrowed until the next call. False if it can't be
+ * read. */
 bool content_reader_read(struct content_reader *reader, uint64_t position, uint32_t size, struct bytes *encoded);
 
 struct salvage {
     struct salvage_options options;
     struct disk *from;
     struct core *core;          /* NULL: the folder is empty */
-    struct core_salvage *loose; /* what it knows of gaps */
+    struct core_salvage *loose; /* what the core knows of gaps */
     struct survey survey;
     struct snapshot_place place; /* of the snapshot; zeros: none could be read */
-    uint64_t sequence;           /* the newest that is in the state */
+    uint64_t sequence;           /* of the newest frame in the state */
     uint64_t end_ms;             /* the time of that frame */
     bool is_end_lost;            /* behind that frame there is damage, and no frame so far */
     bool is_foreign;             /* a newer version wrote this */

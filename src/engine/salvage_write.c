@@ -2,8 +2,8 @@
  *
  * First the snapshot of the state, as if it had been taken by the owner before; then, in the frames behind it, what the
  * salvage decides: messages without a content end, contents without a message are sent, and every other content moves
- * here. So nothing in the new folder refers to the old one, and the code that reads it is recovery's own. A folder that
- * is left unfinished is refused by recovery, because bodies miss. */
+ * here. So nothing in the new folder refers to the old one, and recovery can read it like any other. Recovery refuses
+ * an unfinished folder, because contents are missing. */
 #include "engine/salvage_state.h"
 
 #include "base/assert.h"
@@ -54,7 +54,7 @@ static enum error write_snapshot(const struct salvage *salvage, struct disk *to,
     return error == OK ? snapshot_publish(to, place, failure) : error;
 }
 
-/* Behind everything that the old folder may ever have held, so that no place of its log means two things. */
+/* A point behind everything that the old folder may have held, so that no position of the log has two meanings. */
 static struct snapshot_place choose_place(const struct salvage *salvage)
 {
     const uint64_t segment_size = core_segment_size(salvage->core);
@@ -114,7 +114,7 @@ static enum error frame_need(struct log_end *end, uint64_t size, struct failure 
 static enum error lose_messages(struct salvage *salvage, struct log_end *end, struct failure *failure)
 {
     for (size_t i = 0; i < salvage->lost_count; i++) {
-        /* One may have ended with another one: what waits for a lost message can end with it. */
+        /* The message may have ended already: messages that depend on a lost message can end with it. */
         if (!core_has_content(salvage->core, &salvage->lost_owned[i]))
             continue;
         const enum error error = frame_need(end, log_frame_size_max(end->log) / 2, failure);

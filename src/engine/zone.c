@@ -78,7 +78,7 @@ static int64_t offset_by_rule(const struct zone_rule *rule, int64_t time_s, int6
 
 /* --- reading the rule --------------------------------------------------------------------------------------------- */
 
-/* A rule's text is read from the front; what does not fit fails the cursor. */
+/* Reads a rule's text from the front; a bad character fails the cursor. */
 static bool has_next(const struct cursor *text, char character)
 {
     return text->rest.size > 0 && text->rest.ptr[0] == (uint8_t)character;
@@ -253,7 +253,7 @@ static bool read_changes(struct cursor *cursor, const struct counts *counts, str
     return true;
 }
 
-/* The line at the end; it may be empty: the last change is the last one ever. */
+/* The line at the end. It may be empty: then the last listed change is the last one ever. */
 static bool read_footer(struct cursor *cursor, struct zone *zone)
 {
     expect(cursor, '\n');

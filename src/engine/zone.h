@@ -18,7 +18,7 @@ struct zone_day {
     int64_t time_s;
 };
 
-/* What goes on for ever after the last change listed. */
+/* The rule for all times after the last listed change. */
 struct zone_rule {
     int64_t standard_s;
     bool has_summer;
@@ -44,7 +44,7 @@ struct zone {
 bool zone_init(struct zone *zone, struct bytes file);
 void zone_deinit(struct zone *zone);
 
-/* What the clocks are ahead of UTC at `time_s` (seconds since the epoch), and until when at least that stays;
+/* By how much the clocks are ahead of UTC at `time_s` (seconds since the epoch), and until when this holds at least;
  * INT64_MAX: for ever. O(log changes). */
 int64_t zone_offset(const struct zone *zone, int64_t time_s, int64_t *until_s);
 

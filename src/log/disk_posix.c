@@ -1,8 +1,8 @@
 /* The real disk: one folder of a Linux file system. See disk.h for what each operation promises.
  *
- * Owns the folder's descriptor and two locks: one on the folder itself, which goes where the folder goes, and one on
- * the file `lock` in it, which is all that earlier versions look at. Every call is repeated after EINTR and after a
- * short count; a failed sync is never repeated, because the kernel may have dropped what it could not write. */
+ * Owns the folder's descriptor and two locks: one on the folder itself, which moves with the folder, and one on the
+ * file `lock` in it, the only one that earlier versions check. Every call is repeated after EINTR and after a short
+ * count; a failed sync is never repeated, because the kernel may have dropped what it could not write. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* fallocate, sync_file_range, the strerror_r that returns its text */
 #endif
@@ -30,7 +30,7 @@
 
 #define LOCK_NAME "lock"
 #define LOCK_PAUSE_MS 10
-#define LOCK_PATIENCE_MS 500        /* for an owner that is just ending */
+#define LOCK_PATIENCE_MS 500        /* for an owner that is ending now */
 #define LOCK_PATIENCE_GONE_MS 30000 /* for what a killed owner left */
 #define HOLDER_SIZE 24              /* bytes of a pid as text */
 #define ASIDE_AT_ONCE (256u << 10)  /* bytes: what others' syncs may have to wait for */
@@ -42,7 +42,7 @@
 #define FILE_MODE 0640
 #define FOLDER_MODE 0700
 
-/* Places for the segment that is written, the next one, and whoever else opens a file; see tallyd/descriptors.c. */
+/* Descriptors for the segment that is written, for the next one, and for any other file; see tallyd/descriptors.c. */
 #define STOCK_SIZE 4u
 
 /* What a file is, whatever its name. */
@@ -59,8 +59,8 @@ struct disk_posix {
     bool is_reading;       /* disk_posix_create_to_read() */
     uint64_t confirmed_ms; /* when the names were last looked up, by coarse_ms() */
 
-    /* Duplicates of the folder's descriptor, which keep places free for files: whatever else the process opens, the log
-     * finds one. -1: the place is in use, or about to be. */
+    /* Duplicates of the folder's descriptor. They reserve descriptors for files: whatever else the process opens, the
+     * log can open its files. -1: this one is in use, or about to be. */
     atomic_int stock[STOCK_SIZE];
     struct page_check check;
 };
@@ -84,7 +84,7 @@ static bool is_hurried(const struct disk *disk)
 
 /* --- descriptors -------------------------------------------------------------------------------------------------- */
 
-/* Gives up a place. False: all are in use. errno stays. */
+/* Closes a reserved descriptor, so that a file can be opened. False: all are in use. errno stays. */
 static bool stock_take(struct disk_posix *posix)
 {
     for (size_t i = 0; i < STOCK_SIZE; i++) {
@@ -99,7 +99,7 @@ static bool stock_take(struct disk_posix *posix)
     return false;
 }
 
-/* Puts a descriptor into an empty place. False: there is none. */
+/* Puts a descriptor into an empty entry. False: no entry is empty. */
 static bool stock_put(struct disk_posix *posix, int descriptor)
 {
     for (size_t i = 0; i < STOCK_SIZE; i++) {
@@ -118,7 +118,7 @@ static bool stock_is_full(struct disk_posix *posix)
     return true;
 }
 
-/* As far as there are descriptors. */
+/* Fills the stock as far as the process has descriptors. */
 static void stock_fill(struct disk_posix *posix)
 {
     while (!stock_is_full(posix)) {
@@ -130,8 +130,8 @@ static void stock_fill(struct disk_posix *posix)
     }
 }
 
-/* openat(). Where the process has no descriptor left, the stock gives one up. If another thread takes that first, the
- * next one is tried. */
+/* openat(). If the process has no descriptor left, takes one from the stock. If another thread is faster, tries the
+ * next. */
 static int descriptor_open(struct disk_posix *posix, const char *name, int flags)
 {
     int descriptor;
@@ -141,7 +141,7 @@ static int descriptor_open(struct disk_posix *posix, const char *name, int flags
     return descriptor;
 }
 
-/* close(). If the stock lacks a place it gets this one, in one step, so that no other thread takes it. */
+/* close(). If the stock is not full it gets this descriptor, in one step, so that no other thread takes it. */
 static void descriptor_close(struct disk_posix *posix, int descriptor)
 {
     if (stock_is_full(posix) || dup3(posix->folder, descriptor, O_CLOEXEC) < 0 || !stock_put(posix, descriptor))
@@ -173,8 +173,7 @@ static enum error failed_at(const struct disk_file *file, struct failure *failur
     return failed(&file->owner->disk, file->name, failure, text);
 }
 
-/* Makes the folder at `path` durable in its parent. Of one that `is_made` by others the parent may be none of our
- * business. */
+/* Makes the folder at `path` durable in its parent. If others made it, we may have no access to the parent. */
 static enum error parent_sync(const struct disk *disk, const char *path, bool is_made, struct failure *failure)
 {
     char parent[PATH_MAX];
@@ -199,7 +198,7 @@ static enum error parent_sync(const struct disk *disk, const char *path, bool is
     return OK;
 }
 
-/* Where the last but one of the path's components begins: the folder itself, and one that a start may have made for
+/* Where the last two components of the path begin: the folder itself, and the parent that a start may have made for
  * it. */
 static size_t own_part(const char *path)
 {
@@ -234,8 +233,8 @@ static enum error component_failed(const struct disk *disk, const char *path, st
     return failed(disk, NULL, failure, text);
 }
 
-/* mkdir -p, durable: each folder that is made is synced into its parent, and our own ones at each start. Whoever made
- * them may have been killed before that. */
+/* mkdir -p, durable. Syncs each new folder into its parent, and the last two at each start, because the process that
+ * made them may have been killed before its sync. */
 static enum error folder_make(const struct disk *disk, struct failure *failure)
 {
     char path[PATH_MAX];
@@ -284,8 +283,8 @@ static bool holder_is_gone(int descriptor)
     return pid[0] != '\0' && kill((pid_t)strtol(pid, NULL, 10), 0) != 0 && errno == ESRCH;
 }
 
-/* flock(), but it waits for the last moments of a killed owner: a process that dies in the middle of a sync needs a
- * while. `holder` is the lock file, which says who that is; -1: there is none. */
+/* flock(), but waits for a killed owner to end: a process that dies in the middle of a sync needs some time. `holder`
+ * is the lock file, which has the owner's pid; -1: there is none. */
 static int lock_take(int descriptor, int holder)
 {
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000};
@@ -334,8 +333,8 @@ static enum error lock_to_read(struct disk_posix *posix, struct failure *failure
     return error;
 }
 
-/* Locks the folder itself, so that nobody gets in because the lock file was removed. Before that file is made: who
- * is refused leaves none. */
+/* Locks the folder itself, so that a removed lock file lets nobody in. This comes before the lock file is made: a
+ * process that is refused leaves no file. */
 static enum error lock_folder(struct disk_posix *posix, struct failure *failure)
 {
     const struct disk *disk = &posix->disk;
@@ -344,7 +343,7 @@ static enum error lock_folder(struct disk_posix *posix, struct failure *failure)
         return failed(disk, NULL, failure, "opening");
     const int holder = openat(posix->folder, LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     enum error error = OK;
-    /* Another errno is that of a file system that locks no folders, such as NFS; there the file has to do. */
+    /* Any other errno means a file system that can't lock folders, such as NFS; there the lock file must do. */
     if (lock_take(posix->folder, holder) != 0 && errno == EWOULDBLOCK)
         error = locked(disk, holder, failure);
     if (holder >= 0)
@@ -352,8 +351,8 @@ static enum error lock_folder(struct disk_posix *posix, struct failure *failure)
     return error;
 }
 
-/* Not fstat(): newer kernels give each write behind one a time of its own, which has to go through the file system's
- * journal. What asks for no times does not. */
+/* Not fstat(): it asks for times, and after that newer kernels give the next write a new time, which costs a journal
+ * commit of the file system. A call that asks for no times avoids that. */
 static bool ask_place(int descriptor, struct statx *place)
 {
     return statx(descriptor, "", AT_EMPTY_PATH, STATX_INO | STATX_NLINK, place) == 0;
@@ -380,8 +379,8 @@ static enum error lock_file(struct disk_posix *posix, struct failure *failure)
         (void)close(descriptor);
         return error;
     }
-    /* The pid only informs; the lock counts. It is written over the last one: room that was given back could be
-     * gone. */
+    /* The pid only informs; the lock decides. It overwrites the old pid, because room that was given back could be
+     * taken by others. */
     char pid[HOLDER_SIZE];
     const int length = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
     if (pwrite(descriptor, pid, (size_t)length, 0) != length || ftruncate(descriptor, length) != 0) {
@@ -415,7 +414,7 @@ static enum error posix_lock(struct disk *disk, struct failure *failure)
     return error;
 }
 
-/* Is what the name leads to something else than what we hold, or nothing? Not if that can't be found out. */
+/* True if the name leads to another file than ours, or to none. False if that can't be found out. */
 static bool is_elsewhere(int folder, const char *name, const struct identity *held)
 {
     struct statx named;
@@ -570,11 +569,11 @@ static enum error posix_reserve(struct disk_file *file, uint64_t size, struct fa
     do
         result = fallocate(file->descriptor, FALLOC_FL_KEEP_SIZE, 0, (off_t)size);
     while (result != 0 && errno == EINTR);
-    /* A file system that can't promise room (some over a network) is as it is without a reserve. */
+    /* A file system that can't reserve room (some over a network) works without a reserve. */
     return result == 0 || errno == EOPNOTSUPP ? OK : failed_at(file, failure, "reserving", size, 0);
 }
 
-/* Of the folder that there will be: asks the nearest of its parents that is there. */
+/* For a folder that does not exist yet: asks its nearest existing parent. */
 static int parent_room(const char *folder, struct statvfs *status)
 {
     char path[PATH_MAX];
@@ -602,7 +601,7 @@ static enum error posix_room(struct disk *disk, struct disk_room *room, struct f
     const bool is_open = posix->folder >= 0;
     if ((is_open ? fstatvfs(posix->folder, &status) : parent_room(disk->folder, &status)) != 0)
         return failed(disk, NULL, failure, "asking for the room on the file system of");
-    /* What is set aside for the administrator counts as taken, also by a daemon that runs as one. */
+    /* Blocks reserved for root count as used, even if the daemon runs as root. */
     *room = (struct disk_room){.total = (uint64_t)status.f_blocks * status.f_frsize,
                                .free = (uint64_t)status.f_bavail * status.f_frsize};
     return OK;
@@ -651,8 +650,8 @@ static enum error posix_sync(struct disk_file *file, struct failure *failure)
     return OK;
 }
 
-/* sync_file_range(): whoever waits is told of a write that failed, and nobody after that, not even by fdatasync. Where
- * a file system does not know it, all that was written is synced. */
+/* sync_file_range(). It reports a failed write once, to its caller; no later call reports it again, not even fdatasync.
+ * On a file system without it, syncs everything. */
 static enum error range_carry(struct disk_file *file, uint64_t offset, uint64_t size, unsigned flags,
                               struct failure *failure)
 {
@@ -666,8 +665,8 @@ static enum error range_carry(struct disk_file *file, uint64_t offset, uint64_t 
     return result == 0 ? OK : failed_at(file, failure, "writing", size, offset);
 }
 
-/* Leaves the disk to others for as long as something took, within bounds: a disk that hung, or a core that others had,
- * is no reason to. */
+/* Pauses for as long as the last piece took, so that others get the disk. The pause is bounded: a disk that hung, or a
+ * busy processor, is no reason for a long one. */
 static void pause_like(const struct timespec *begin)
 {
     struct timespec now;
@@ -677,8 +676,8 @@ static void pause_like(const struct timespec *begin)
     (void)nanosleep(&pause, NULL);
 }
 
-/* What one file has on its way to the disk makes the sync of another wait. So it is one piece, for half of the time; in
- * a hurry all that there is, while what came before it arrives. */
+/* Bytes of one file on their way to the disk delay the sync of another. So this writes one piece at a time, and only
+ * for half of the time. In a hurry it writes everything and waits only for the piece before. */
 static enum error posix_write_aside(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure)
 {
     enum error error = OK;
@@ -703,8 +702,7 @@ static enum error posix_write_aside(struct disk_file *file, uint64_t offset, str
     return error;
 }
 
-/* One call instead of two, and only what it wrote is carried to the disk: a quarter of the processor time of a flush
- * less. */
+/* One call instead of two, and it syncs only its own bytes. This saves a quarter of a flush's processor time. */
 static enum error posix_write_synced(struct disk_file *file, uint64_t offset, struct bytes data,
                                      struct failure *failure)
 {
@@ -718,7 +716,7 @@ static enum error posix_write_synced(struct disk_file *file, uint64_t offset, st
         return failed_at(file, failure, "writing", data.size, offset);
     if (count == (ssize_t)data.size)
         return OK;
-    /* A file system that does not know this, or a short count: what is left in two steps, as for anybody else. */
+    /* The file system does not support it, or the count was short: write and sync the rest in two steps. */
     const size_t done = count < 0 ? 0 : (size_t)count;
     const enum error error = posix_write(file, offset + done, bytes_skip(data, done), failure);
     return error == OK ? posix_sync(file, failure) : error;
@@ -753,14 +751,13 @@ static off_t portion_of(const struct disk *disk)
     return is_hurried(disk) ? REMOVED_AT_ONCE_HURRIED : REMOVED_AT_ONCE;
 }
 
-/* Gives the room of an open file, which has no name any more, back piece by piece. Where the disk is told what is free
- * (mount option `discard`), it would be busy with a gigabyte at once for a tenth of a second, and every sync of the log
- * would wait. */
+/* Frees the room of an open file without a name piece by piece. With the mount option `discard`, freeing a gigabyte at
+ * once would keep the disk busy for a tenth of a second, and every sync of the log would wait. */
 static void room_give_back(const struct disk *disk, int descriptor)
 {
     struct stat status;
     if (fstat(descriptor, &status) != 0 || status.st_nlink > 0)
-        return; /* under another name it belongs to somebody, to a backup perhaps */
+        return; /* it has another name and belongs to someone else, perhaps a backup */
     off_t portion;
     for (off_t size = status.st_size; size > (portion = portion_of(disk)); size -= portion) {
         if (ftruncate(descriptor, size - portion) != 0 || fdatasync(descriptor) != 0)
@@ -778,7 +775,7 @@ static enum error posix_remove(struct disk *disk, const char *name, struct failu
     const int descriptor = descriptor_open(posix, name, O_RDWR);
     enum error error = OK;
     if (unlinkat(posix->folder, name, 0) == 0) {
-        /* The name first, durably: a file that came back shorter after a power cut would be taken for a damaged one. */
+        /* Remove the name first, durably: if a power cut brought back a shortened file, it would look damaged. */
         error = posix_sync_folder(disk, failure);
         if (error == OK && descriptor >= 0)
             room_give_back(disk, descriptor);
@@ -817,7 +814,7 @@ static void posix_unmap(struct disk *disk, const uint8_t *memory, uint64_t size)
     (void)munmap((void *)(uintptr_t)memory, (size_t)size);
 }
 
-/* What is asked for behind bytes that are not in memory: whoever reads these is about to read on. */
+/* How far to read ahead behind bytes that are not in memory: their reader will probably read on. */
 #define AHEAD_SIZE (UINT64_C(256) * 1024)
 
 static bool posix_is_at_hand(struct disk *disk, const uint8_t *memory, uint64_t size)
@@ -833,7 +830,7 @@ static bool posix_is_at_hand(struct disk *disk, const uint8_t *memory, uint64_t 
         count = count < sizeof(pages) ? count : sizeof(pages);
         if (mincore((void *)at, count * page_size, pages) != 0 || memchr(pages, 0, count) == NULL)
             continue; /* bit 0 alone is used by today's kernels */
-        /* What lies behind the map's end is passed over. */
+        /* The kernel ignores what lies behind the end of the map. */
         (void)madvise((void *)at, (size_t)(end - at + AHEAD_SIZE), MADV_WILLNEED);
         return false;
     }

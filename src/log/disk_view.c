@@ -166,7 +166,7 @@ static enum error view_reserve(struct disk_file *file, uint64_t size, struct fai
     return OK;
 }
 
-/* Whoever removes a file looks whether it has gone. */
+/* A caller that removes a file checks that it has gone. */
 static enum error view_remove(struct disk *disk, const char *name, struct failure *failure)
 {
     (void)failure;

@@ -1,5 +1,5 @@
-/* A view of a disk that changes nothing: it reads what is there, and whatever would change it seems to work and does
- * nothing. So the very code that a daemon starts with can be run over a folder to see what would come of it. */
+/* A read-only view of a disk. Operations that would change the disk report success and do nothing. So the code that a
+ * daemon starts with can run over a folder to show what a start would do. */
 #ifndef TALLY_LOG_DISK_VIEW_H
 #define TALLY_LOG_DISK_VIEW_H
 

@@ -51,11 +51,11 @@ uint64_t frame_size(size_t payload_size);
 /* Reads a header from its first FRAME_HEADER_SIZE bytes or more. False, with *header untouched, if it is none. */
 bool frame_header_decode(struct bytes sector, struct frame_header *header);
 
-/* Is the body of this frame what the header says? `frame` has exactly header->size bytes. */
+/* Does the body of this frame match its header? `frame` has exactly header->size bytes. */
 bool frame_is_whole(const struct frame_header *header, struct bytes frame);
 
-/* Does the frame, which is not whole, lack a sector that was written, as a crash in the middle of the write leaves it?
- * (A sector is written whole or not at all, and was zero before.) If not, something else changed it: it is damaged. */
+/* For a frame that is not whole: does it lack a written sector, as after a crash in the middle of the write? (A sector
+ * is written whole or not at all, and was zero before.) If not, something else changed the frame: it is damaged. */
 bool frame_is_torn(const struct frame_header *header, struct bytes frame);
 
 /* Is every byte zero? */

@@ -40,7 +40,7 @@ static bool log_is_replayed(const struct log *log)
     return log->epoch != 0;
 }
 
-/* The replay has come to its end: from here on the log can be written. */
+/* The replay is done: from here on the log can be written. */
 static enum error writing_begin(struct log *log, struct failure *failure)
 {
     ASSERT(!log_is_replayed(log) && log->recovery.is_done);
@@ -57,7 +57,7 @@ static enum error writing_begin(struct log *log, struct failure *failure)
         .time_ms = recovery->time_ms,
     };
     recovery->file = NULL;
-    /* What was put aside while the folder was read is counted; nobody takes any yet. */
+    /* Counts the spare segments that reading the folder made; nobody takes one yet. */
     (void)reserve_recount(&log->reserve);
     const enum error error = log_writer_init(&log->writer, log->disk, &start, failure);
     if (error != OK)
@@ -327,7 +327,7 @@ bool log_prepare(struct log *log)
     return log_writer_prepare(&log->writer);
 }
 
-/* Not to be looked at before the disk has said that they are readable. */
+/* Must not be read before the disk has said that they are readable. */
 static const uint8_t *mapped_bytes(struct log *log, uint64_t position, size_t size)
 {
     const uint64_t offset = position % log->segment_size;
@@ -349,7 +349,7 @@ bool log_is_at_hand(struct log *log, uint64_t position, size_t size)
     return bytes == NULL || log->disk->operations->is_at_hand(log->disk, bytes, size);
 }
 
-/* Is the segment at this place of the table one that may go? */
+/* May the segment at this index of the table be removed? */
 static bool is_cut_off(const struct log *log, const struct log_cut *cut, size_t index)
 {
     const uint64_t ordinal = log->table.entries_owned[index].ordinal;

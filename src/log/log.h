@@ -1,14 +1,13 @@
 /* A log of frames: the unit of durability. Everything Tally knows is what its frames say.
  *
- * A log owns one folder: segment files that hold the frames, and at most one snapshot file that says what the frames up
- * to some position amount to. Positions are logical bytes: a segment of size S with ordinal k holds positions k*S up to
- * (k+1)*S, so the segment of a position is position / S, and positions never change or come back. The format is in
- * docs/formats/log.md.
+ * A log owns one folder: segment files that hold the frames, and at most one snapshot file that holds the state which
+ * the frames up to some position lead to. Positions are logical bytes: a segment of size S with ordinal k holds
+ * positions k*S up to (k+1)*S, so the segment of a position is position / S, and positions never change or come back.
+ * The format is in docs/formats/log.md.
  *
- * Life: log_open, log_replay_next until it says it is done, then log_next_place, log_place_taken and log_write for
- * each frame.
- * log_write() blocks until the frame is durable; the flusher (flusher.h) calls it on a thread of its own, the simulator
- * calls it in line. log_read() may be called from the loop's thread while log_write() runs on another. */
+ * Life: log_open, log_replay_next until it says it is done, then log_next_place, log_place_taken and log_write for each
+ * frame. log_write() blocks until the frame is durable; the flusher (flusher.h) calls it on a thread of its own, the
+ * simulator calls it in line. log_read() may be called from the loop's thread while log_write() runs on another. */
 #ifndef TALLY_LOG_LOG_H
 #define TALLY_LOG_LOG_H
 
@@ -20,8 +19,8 @@ struct log;
 
 struct log_options {
     uint64_t segment_size; /* bytes, a multiple of 4,096; used when the folder is new, else the folder's own is kept */
-    uint64_t
-        frame_size_max; /* bytes, header and padding included, a multiple of 512; at most segment_size / 2 - 1,024 */
+    /* bytes, header and padding included, a multiple of 512; at most segment_size / 2 - 1,024 */
+    uint64_t frame_size_max;
 };
 
 /* Locks the folder, checks which segments and snapshots there are, and reads the snapshot if there is one. `snapshot`,
@@ -51,12 +50,11 @@ uint64_t log_snapshot_position(const struct log *log);
 /* Bytes of the log behind the snapshot, at most: the last segment counts whole, however little of it is written. */
 uint64_t log_replay_size(const struct log *log);
 
-/* Is the segment that holds `position` on the disk? For the check, after replay, that no live message lost its body. */
+/* Is the segment that holds `position` on the disk? After a replay this checks that every live message has its body. */
 bool log_has_segment(const struct log *log, uint64_t position);
 
-/* What the segments take up on the disk, the one that is made ahead of time counted as if it were whole; a little too
- * much or too little where a segment was filled by an earlier owner. On the loop's thread, once the replay is done.
- * O(1). */
+/* The disk space of the segments. The segment that is made ahead of time counts in full. The number is slightly off
+ * where an earlier owner filled a segment. On the loop's thread, once the replay is done. O(1). */
 struct log_usage {
     uint64_t segment_count; /* without the one to come */
     uint64_t segment_bytes; /* of one, but for frames that overhang (segment_room()) */
@@ -85,33 +83,32 @@ struct log_place log_next_place(const struct log *log);
  * it. */
 void log_place_taken(struct log *log, uint64_t frame_size);
 
-/* While it `is_tight`, a frame is placed only where one of two fifths of the largest has room that is there already,
- * and whoever builds frames keeps to that: the end of a segment is a hole (segment_room()), and on a full disk it can't
- * be filled. No effect where segments have no hole. Between two frames, on the loop's thread. */
+/* While it `is_tight`, the log places a frame only where a frame of two fifths of the largest size has reserved room,
+ * and who builds frames must keep to that size. The end of a segment is a hole (segment_room()), and a full disk can't
+ * fill it. No effect where segments have no hole. Between two frames, on the loop's thread. */
 void log_set_tight(struct log *log, bool is_tight);
 #define LOG_TIGHT_FRAMES 5u
 #define LOG_TIGHT_SHARE 2u
 
-/* How many segments will have room without any that is free now, beyond the one where the next frame is placed:
- * those that are made and those in reserve. Negative: not even that one. A little too low while one is being made.
- * On the loop's thread. O(1). */
+/* How many segments the log can still fill without free space on the disk, beyond the one where the next frame goes:
+ * those that are made and those in reserve. Negative: not even that one. One too low while one is being made. On the
+ * loop's thread. O(1). */
 int64_t log_segments_ahead(const struct log *log);
 
-/* What of a segment is sure to be used while the log is tight: up to where the last frame may begin. */
+/* The part of a segment that is certainly used while the log is tight: up to where the last frame may begin. */
 uint64_t log_usable_bytes(const struct log *log);
 
-/* And what is left of that in the segment where the next frame is placed. On the loop's thread. */
+/* What is left of that part in the segment where the next frame goes. On the loop's thread. */
 uint64_t log_usable_left(const struct log *log);
 
 /* How large a frame may become while it is tight. */
 uint64_t log_tight_frame_size(const struct log *log);
 
-/* What is kept for a full disk (reserve.h): the folder's spare segments are counted anew; false: try again
- * later. On the loop's thread. */
+/* Counts the folder's spare segments again (reserve.h). False: try again later. On the loop's thread. */
 bool log_recount_reserve(struct log *log);
 
-/* One more, with so much room. *is_made is false if the log's thread is at the reserve just now: try again later. On
- * the loop's thread. */
+/* Makes one more spare segment, with so much room. *is_made is false if the log's thread is using the reserve: try
+ * again later. On the loop's thread. */
 enum error log_make_reserve(struct log *log, uint64_t room, bool *is_made, struct failure *failure);
 unsigned log_reserve_segments(const struct log *log);
 
@@ -135,22 +132,22 @@ bool log_prepare(struct log *log);
  * read them again. Waits for the disk where they are not in memory. On the loop's thread. */
 const uint8_t *log_read(struct log *log, uint64_t position, size_t size);
 
-/* Would looking at what log_read() gives wait for no disk? If not, the bytes are asked for, and are there a little
- * later. True, too, where log_read() gives nothing. On the loop's thread. */
+/* Can the result of log_read() be read without waiting for the disk? If not, starts to load the bytes. True, too, where
+ * log_read() returns NULL. On the loop's thread. */
 bool log_is_at_hand(struct log *log, uint64_t position, size_t size);
 
-/* What may go: every segment before `replay_position` for which is_needed(context, ordinal) is false. Once a snapshot
- * of that position is durable, and every frame that ended or moved what stood in them, nothing in them is read
- * again. */
+/* Which segments may be removed: each one before `replay_position` for which is_needed(context, ordinal) is false.
+ * Nothing reads them again once a snapshot of that position is durable, and every frame that ended or moved their
+ * contents. */
 struct log_cut {
     uint64_t replay_position;
     bool (*is_needed)(void *context, uint64_t ordinal);
     void *context;
 };
 
-/* Removes those segments, or puts them into the reserve; one that can't be removed is passed over, and the
- * first such failure returned. A forked child may do it, which has everything but the files for itself;
- * its owner then forgets them. */
+/* Removes those segments, or puts them into the reserve; one that can't be removed is passed over, and the first such
+ * failure returned. A forked child may call it, because it shares only the files with its owner; the owner then calls
+ * log_forget(). */
 enum error log_trim(struct log *log, const struct log_cut *cut, struct failure *failure);
 void log_forget(struct log *log, const struct log_cut *cut);
 

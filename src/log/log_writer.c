@@ -12,12 +12,12 @@
 /* Bytes of the next segment that are made for each byte that is written to the present one. */
 #define PREPARE_RATE 2u
 
-/* How old a look at the folder's names may be where a frame was written: with a frame every 300 us, looking behind each
- * took a twentieth of its time. */
+/* How old a check of the folder's names may be when a frame is written. With a frame every 300 us, a check behind each
+ * one took a twentieth of the time. */
 #define CONFIRM_AGE_MS 10u
 
-/* Gets room for segment `ordinal`. Whoever adds up what is made and what is in reserve may find one
- * less meanwhile, never one more. */
+/* Reserves room for segment `ordinal`. Meanwhile the sum of made segments and reserve may be one too low, never too
+ * high. */
 static enum error draft_begin(struct log_writer *writer, uint64_t ordinal, struct failure *failure)
 {
     const enum error error = segment_draft_begin(&writer->draft, ordinal * writer->segment_size, writer->segment_size,
@@ -56,8 +56,8 @@ static enum error segment_make(struct log_writer *writer, uint64_t ordinal, uint
     return error;
 }
 
-/* Where preparing begins, so that it is done halfway between that and the first place where a frame may have to go to
- * the next segment: neither in a burst, nor for a log that hardly grows. */
+/* Where preparing the next segment begins. It then ends halfway to the first offset at which a frame may have to go to
+ * that segment: not in a burst, and not early for a log that hardly grows. */
 static uint64_t prepare_begin_at(const struct log_writer_start *start)
 {
     const uint64_t needed = segment_room(start->segment_size, start->frame_size_max) / PREPARE_RATE;
@@ -144,7 +144,7 @@ static enum error frame_put(struct log_writer *writer, const struct frame_header
     return disk_write_synced(writer->disk, writer->file, writer->offset, frame, failure);
 }
 
-/* Final: whether the frame is on the disk is not known before the disk is read again. */
+/* This error is final: nobody knows whether the frame is on the disk until the disk is read again. */
 static enum error fail(struct log_writer *writer, const struct frame_header *header, const struct failure *cause,
                        struct failure *failure)
 {
@@ -180,8 +180,8 @@ enum error log_writer_write(struct log_writer *writer, struct bytes frame, struc
     struct failure cause;
     failure_init(&cause);
     const enum error error = frame_put(writer, &header, frame, &cause);
-    /* Behind the write: what is acknowledged was durable some milliseconds after its folder was still there. And where
-     * it is not, that is why the write failed. */
+    /* The check comes after the write, so an acknowledged frame was written while its folder was still there, give or
+     * take some milliseconds. If the folder is gone, that explains a failed write. */
     if (log_writer_confirm(writer, error == OK ? CONFIRM_AGE_MS : 0, failure) != OK)
         return writer->failure.error;
     if (error != OK)

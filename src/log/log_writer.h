@@ -1,6 +1,6 @@
 /* The writing end of a log: puts sealed frames where they belong and makes each durable before it returns.
  *
- * Belongs to one thread, the one that calls log_write(); shares nothing with the reading end but the disk. */
+ * Belongs to one thread, the one that calls log_write(); shares only the disk with the reading end. */
 #ifndef TALLY_LOG_LOG_WRITER_H
 #define TALLY_LOG_LOG_WRITER_H
 
@@ -20,7 +20,7 @@ struct log_writer {
     uint64_t time_ms;
     uint64_t prepare_begin;     /* offset from which on the next segment is prepared */
     struct segment_draft draft; /* the next segment */
-    atomic_uint_least64_t made; /* ordinal of the newest segment that has its room, for whoever asks */
+    atomic_uint_least64_t made; /* ordinal of the newest segment that has its room; read by other threads */
     bool is_draft_refused;      /* making it ahead of time failed: not tried again before it is needed */
     struct failure failure;     /* the first one, final; error OK: none */
 };

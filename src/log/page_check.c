@@ -19,14 +19,14 @@
 #endif
 
 #define PAGES_AT_ONCE 64u
-#define RUN_SIZE ((uintptr_t)256 * 1024) /* bytes of which the newest answer is kept */
+#define RUN_SIZE ((uintptr_t)256 * 1024) /* bytes that one remembered answer covers */
 
 static uintptr_t page_size(void)
 {
     return (uintptr_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Lets the kernel read one byte of each page. */
+/* Has the kernel read one byte of each page. */
 static bool is_read(uintptr_t start, uintptr_t end)
 {
     struct iovec pages[PAGES_AT_ONCE];

@@ -263,8 +263,8 @@ static enum error segment_open(struct recovery *recovery, uint64_t ordinal, stru
     return recovery->disk->operations->open(recovery->disk, name, &recovery->file, failure);
 }
 
-/* Looks at everything from `offset` to the end of the present segment: the end of the last sector that is not zero, or
- * `offset`. A valid frame there is damage, because it proves that what lies before it was durable. */
+/* Reads everything from `offset` to the end of the present segment and finds the end of the last sector that is not
+ * zero, or `offset`. A valid frame there means damage, because it proves that the bytes before it were durable. */
 static enum error remains_find(struct recovery *recovery, uint64_t offset, uint64_t *remains_end,
                                struct failure *failure)
 {
@@ -292,7 +292,7 @@ static enum error remains_find(struct recovery *recovery, uint64_t offset, uint6
 
 /* --- The end ------------------------------------------------------------------------------------------------------ */
 
-/* Is this segment as a crash leaves one that was never written to: zeros, of any length, or a header and zeros? */
+/* Does this segment look as if a crash left it unused: zeros of any length, or a header and zeros? */
 static enum error unused_check(struct recovery *recovery, uint64_t ordinal, struct failure *failure)
 {
     char name[SEGMENT_NAME_SIZE];
@@ -348,9 +348,9 @@ static enum error unused_remove(struct recovery *recovery, uint64_t ordinal, str
     return OK;
 }
 
-/* Overwrites what a torn frame left with zeros, so that it can never be taken for something. What is zero already is
- * let be: it may never have got room, and on a full disk there is none. It stays zero, because the sync behind this
- * carries whatever of it is not on the disk yet, and what a failed sync had left in memory is gone (caches_drop()). */
+/* Overwrites the rest of a torn frame with zeros, so that nothing takes it for a frame. Bytes that are zero already are
+ * not written: they may have no room, and a full disk has none. They stay zero: the next sync writes what is not on the
+ * disk yet, and caches_drop() has dropped what a failed sync left in the cache. */
 static enum error remains_cut(struct recovery *recovery, uint64_t end, struct failure *failure)
 {
     ASSERT(end <= recovery->segment_size);
@@ -368,7 +368,7 @@ static enum error remains_cut(struct recovery *recovery, uint64_t end, struct fa
 /* The log ends at recovery->offset; [offset, remains_end) is left of a torn frame. */
 static enum error end_reach(struct recovery *recovery, uint64_t remains_end, struct failure *failure)
 {
-    /* First look at everything, then change something: a refusal leaves the folder as it was. */
+    /* Check everything before the first change: a refusal leaves the folder as it was. */
     enum error error = unused_remove(recovery, recovery->ordinal + 1, failure);
     if (error != OK)
         return error;
@@ -423,7 +423,7 @@ static enum error broken_body_meet(struct recovery *recovery, const struct frame
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
 
-/* Compares a valid header with where it stands and what came before it. */
+/* Compares a valid header with its position and with the frame before it. */
 static enum error header_check(const struct recovery *recovery, const struct frame_header *header,
                                struct failure *failure)
 {
@@ -476,8 +476,8 @@ static enum error successor_enter(struct recovery *recovery, const struct frame_
     return OK;
 }
 
-/* Reads what stands at recovery->offset. *is_frame: it is a frame with events. Otherwise the end of a segment was
- * passed, or the end of the log reached. */
+/* Reads the next thing at recovery->offset. *is_frame is true for a frame with events. Otherwise this was the end of a
+ * segment, or the end of the log. */
 static enum error step(struct recovery *recovery, struct frame_view *view, bool *is_frame, struct failure *failure)
 {
     *is_frame = false;

@@ -1,9 +1,9 @@
 /* Recovery: reads the frames of a folder in order, checks each against the one before it, and decides what the end
  * means.
  *
- * At the end of a log a crash may leave a torn frame: some of its sectors written, others not. That, and only that, is
- * cut. Everything else that is not as it must be is damage, and is refused with file, offset, what was expected and
- * what was found: nothing that was acknowledged disappears silently. docs/formats/log.md has the rules. */
+ * At the end of a log a crash may leave a torn frame: some of its sectors written, others not. Recovery cuts that, and
+ * only that. Anything else that is wrong is damage: recovery refuses it and names file, offset, what was expected and
+ * what was found. Nothing acknowledged disappears silently. docs/formats/log.md has the rules. */
 #ifndef TALLY_LOG_RECOVERY_H
 #define TALLY_LOG_RECOVERY_H
 

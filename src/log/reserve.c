@@ -36,7 +36,7 @@ static void number_visit(void *context, const char *name)
     struct numbers *numbers = context;
     const char *suffix = suffixes[numbers->kind];
     if (strlen(name) != NUMBER_DIGITS + strlen(suffix) || strcmp(name + NUMBER_DIGITS, suffix) != 0)
-        return; /* soon: a folder may have thousands of segments */
+        return; /* quickly: a folder may have thousands of segments */
     for (unsigned number = 0; number < NUMBERS_MAX; number++) {
         char wanted[NAME_SIZE];
         name_make(numbers->kind, number, wanted);
@@ -54,7 +54,7 @@ static enum error numbers_read(struct disk *disk, enum reserve_kind kind, struct
     return disk->operations->list(disk, number_visit, numbers, failure);
 }
 
-/* The lowest number that is in use, or not. NUMBERS_MAX: none. */
+/* The lowest number that is in use, or that is free. NUMBERS_MAX: none. */
 static unsigned number_find(const struct numbers *numbers, bool is_there)
 {
     unsigned number = 0;
@@ -104,8 +104,8 @@ static enum error take(struct disk *disk, enum reserve_kind kind, const char *na
     return error;
 }
 
-/* A rename must not be lost when the file's new use has begun: an old name would come back with a
- * content that is not its own. */
+/* Syncs a rename before the file is used under its new name: otherwise a crash could bring the old name back with
+ * foreign content. */
 static enum error settle(struct disk *disk, enum error error, bool is_renamed, struct failure *failure)
 {
     return error == OK && is_renamed ? disk->operations->sync_folder(disk, failure) : error;
@@ -184,7 +184,7 @@ enum error reserve_fill(struct disk *disk, enum reserve_kind kind, uint64_t room
 /* --- the start ---------------------------------------------------------------------------------------------------- */
 
 struct taken {
-    char name[NAME_SIZE]; /* of one; empty: there is none */
+    char name[NAME_SIZE]; /* of one such file; empty: there is none */
 };
 
 static void taken_visit(void *context, const char *name)

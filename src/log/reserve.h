@@ -1,13 +1,13 @@
-/* The reserve: files of the log's folder that hold room, so that the log goes on when the disk
- * is full (docs/decisions/0016).
+/* The reserve: files of the log's folder that hold room, so that the log goes on when the disk is full
+ * (docs/decisions/0016).
  *
  * Two kinds, numbered from 0. A spare segment ("0000000000000000.spare") becomes the next segment where no other can be
- * made. A spare snapshot ("0000000000000000.reserve") is what the next snapshot is written into. What they hold means
- * nothing. Room that was given back could be gone in the same instant, so a file changes its name instead: a dead
- * segment becomes a spare one, a snapshot that was replaced a spare one.
+ * made. A spare snapshot ("0000000000000000.reserve") is what the next snapshot is written into. Their content means
+ * nothing. Others could take room that is given back at once, so files are renamed instead: a dead segment becomes a
+ * spare segment, a replaced snapshot a spare snapshot.
  *
- * How many of each kind are kept, the disk says (disk.h). Functions without a struct reserve only look at the folder
- * and rename: a forked child may call them. */
+ * The disk says how many of each kind are kept (disk.h). Functions without a struct reserve only list the folder and
+ * rename files, so a forked child may call them. */
 #ifndef TALLY_LOG_RESERVE_H
 #define TALLY_LOG_RESERVE_H
 
@@ -19,29 +19,31 @@ enum reserve_kind { RESERVE_SEGMENT, RESERVE_SNAPSHOT, RESERVE_KIND_COUNT };
 /* *count: how many spare files of this kind the folder has. */
 enum error reserve_count(struct disk *disk, enum reserve_kind kind, unsigned *count, struct failure *failure);
 
-/* Makes a spare of the file `name` if the folder lacks one, durably. *is_kept is false, and the file
- * as it was, if it has enough. */
+/* Turns the file `name` into a spare, durably, if the folder needs one. *is_kept is false, and the file unchanged, if
+ * it has enough. */
 enum error reserve_put(struct disk *disk, enum reserve_kind kind, const char *name, bool *is_kept,
                        struct failure *failure);
 
-/* The same, and the file is removed if the folder has enough, or if it can't be kept. */
+/* The same, but removes the file if the folder has enough, or if the file can't become a spare. */
 enum error reserve_put_or_remove(struct disk *disk, enum reserve_kind kind, const char *name, struct failure *failure);
 
 /* Gives a spare of this kind the name `name`, durably. *is_taken is false if there is none. */
 enum error reserve_take(struct disk *disk, enum reserve_kind kind, const char *name, bool *is_taken,
                         struct failure *failure);
 
-/* Gets so much room for a file that is there. */
+/* Reserves so much room for an existing file. */
 enum error reserve_fill_file(struct disk *disk, const char *name, uint64_t room, struct failure *failure);
 
-/* Makes one with so much room. */
+/* Makes a spare with so much room. */
 enum error reserve_make(struct disk *disk, enum reserve_kind kind, uint64_t room, struct failure *failure);
 
-/* Gets so much room for each spare of this kind; one that can't have it is removed if `removes`. The first error. */
+/* Reserves so much room for each spare of this kind. If `removes`, removes a spare that can't get the room. Returns the
+ * first error. */
 enum error reserve_fill(struct disk *disk, enum reserve_kind kind, uint64_t room, bool removes,
                         struct failure *failure);
 
-/* At the start, before anything is taken: what a crash left half taken ("….segment.tmp") is put back, or removed. */
+/* Call it at the start, before any spare is taken. Puts back or removes what a crash left half taken
+ * ("….segment.tmp"). */
 enum error reserve_restore(struct disk *disk, struct failure *failure);
 
 /* How many segments a log still has in reserve. The thread that writes takes them, the loop's counts them anew. */
@@ -63,12 +65,12 @@ static inline unsigned reserve_segments(const struct reserve *reserve)
     return atomic_load_explicit(&reserve->segments, memory_order_acquire);
 }
 
-/* reserve_make() of a segment, counted. *is_made is false if somebody else is at the reserve: do it later. Never waits
- * for that. */
+/* reserve_make() for a segment, and counts it. *is_made is false if the other thread is using the reserve: try again
+ * later. Never waits. */
 enum error reserve_make_segment(struct reserve *reserve, uint64_t room, bool *is_made, struct failure *failure);
 
-/* Counts those in the folder: after somebody else has put or removed some. False if that has to be done later, because
- * one is being taken or the folder can't be read. Never waits. */
+/* Counts the spares in the folder, after somebody else added or removed some. False if one is being taken now or the
+ * folder can't be read: try again later. Never waits. */
 bool reserve_recount(struct reserve *reserve);
 
 #endif

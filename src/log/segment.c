@@ -1,4 +1,4 @@
-/* Segment files: names, header sector and the words for damage. See segment.h. */
+/* Segment files: names, header sector and the text for damage. See segment.h. */
 #include "log/segment.h"
 
 #include "base/assert.h"

@@ -46,7 +46,7 @@ void segment_header_encode(const struct segment_header *header, uint8_t sector[S
 /* False, with *header untouched, if magic or checksum is wrong. Any version: the caller compares it. */
 bool segment_header_decode(struct bytes sector, struct segment_header *header);
 
-/* What a person can do about damage: a format, for the folder twice. */
+/* What a person can do about damage: a printf format that takes the folder twice. */
 #define SEGMENT_ADVICE                                                                                                 \
     "Restore the whole folder from a backup or a replica. Without one: \"tallyd --verify %s\" says what is affected, " \
     "and \"tallyd --salvage %s --to NEW\" saves what can be read into a new data folder."

@@ -24,7 +24,7 @@ void segment_draft_deinit(struct segment_draft *draft)
 
 #define NAME_SIZE 32u
 
-/* The file's name until it is filled: of a spare one it says that the content means nothing (reserve_restore()). */
+/* The file's name until it is filled. The name of a spare says that its content means nothing (reserve_restore()). */
 static void name_make(const struct segment_draft *draft, bool is_taken, char name[NAME_SIZE])
 {
     char final[SEGMENT_NAME_SIZE];
@@ -52,7 +52,7 @@ static enum error begin_new(struct segment_draft *draft, struct failure *failure
     return error;
 }
 
-/* What the spare holds behind its room, if anything, is cut off. *is_begun is false where there is none. */
+/* Cuts off what the spare holds behind its room. *is_begun is false where there is no spare. */
 static enum error begin_spare(struct segment_draft *draft, bool *is_begun, struct failure *failure)
 {
     *is_begun = false;
@@ -104,7 +104,7 @@ enum error segment_draft_begin(struct segment_draft *draft, uint64_t start_posit
     return error == OK ? OK : failure_set(failure, error, "%s", own.text);
 }
 
-/* A spare that is all zeros by now, durably, is an unused segment like any other. */
+/* The spare is now all zeros, durably, so it is an unused segment like any other. */
 static enum error name_finally(struct segment_draft *draft, struct failure *failure)
 {
     char from[NAME_SIZE], to[NAME_SIZE];
@@ -169,8 +169,8 @@ void segment_draft_abandon(struct segment_draft *draft)
     bool is_kept = false;
     if (draft->is_spare)
         (void)reserve_put_segment(draft->reserve, name, &is_kept, NULL);
-    /* Its room at once, not in portions as remove() gives it back: frames wait for this. Shorter than it was, it is
-     * unused as before. */
+    /* Frees the room at once, not in portions like remove(): frames wait for this. A shortened segment is still an
+     * unused one. */
     if (!is_kept)
         (void)draft->disk->operations->allocate(draft->file, 0, 0, NULL);
     struct disk *disk = draft->disk;

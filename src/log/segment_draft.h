@@ -1,4 +1,4 @@
-/* The segment to come: a file that is made ahead of time, bit by bit, so that going over to it costs no pause.
+/* The next segment: a file that is made ahead of time, piece by piece, so that the switch to it costs no pause.
  *
  * It is allocated and filled with real zeros before use: syncing a write into blocks that were written before needs no
  * journal commit of the file system, which makes each flush about a third faster than into fresh or growing extents
@@ -25,8 +25,8 @@ void segment_draft_init(struct segment_draft *draft, struct disk *disk, struct r
 /* Closes the file and leaves it as it is. */
 void segment_draft_deinit(struct segment_draft *draft);
 
-/* Creates the file, and allocates its first `room` bytes; or takes a spare one, where the disk is full
- * or nothing new may be taken. */
+/* Creates the file and allocates its first `room` bytes; or takes a spare, where the disk is full or no new room may be
+ * taken. */
 enum error segment_draft_begin(struct segment_draft *draft, uint64_t start_position, uint64_t size, uint64_t room,
                                struct failure *failure);
 
@@ -39,7 +39,7 @@ enum error segment_draft_finish(struct segment_draft *draft, struct failure *fai
 /* Hands the ready file to the caller and is empty again. */
 struct disk_file *segment_draft_take(struct segment_draft *draft);
 
-/* Gives up: removes the file as far as possible, or puts the spare back. */
+/* Gives up: tries to remove the file, or puts the spare back. */
 void segment_draft_abandon(struct segment_draft *draft);
 
 #endif

@@ -21,7 +21,7 @@ static void entry_unmap(struct segment_table *table, struct segment_entry *entry
     table->mapped_count--;
 }
 
-/* Unmaps one of those that are mapped, each in its turn. */
+/* Unmaps one mapped segment, round robin. */
 static void unmap_next(struct segment_table *table)
 {
     ASSERT(table->mapped_count > 0);

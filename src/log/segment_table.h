@@ -14,7 +14,8 @@ struct segment_entry {
     bool is_gone;          /* segment_table_drop() */
 };
 
-/* So many are mapped at once, for Linux gives a process 65,530 maps (vm.max_map_count), its allocator's among them. */
+/* How many segments are mapped at once. Linux gives a process 65,530 maps (vm.max_map_count), and the allocator needs
+ * some. */
 #define SEGMENT_MAPS_MAX 4000u
 
 struct segment_table {
@@ -37,11 +38,11 @@ void segment_table_set_size(struct segment_table *table, uint64_t segment_size);
 /* Adds a segment above all that are there. */
 void segment_table_add(struct segment_table *table, uint64_t ordinal);
 
-/* So many bytes of the newest one's frames lie behind its room. */
+/* How many bytes of the newest segment's frames lie behind its reserved room. */
 void segment_table_set_overhang(struct segment_table *table, uint64_t overhang);
 
-/* Forgets the entry at this index, whose memory is unmapped; it keeps its place, and nothing else may be asked, until
- * segment_table_pack() has taken all such entries out. So to forget many is O(count) in all. */
+/* Forgets the entry at this index, whose memory is unmapped. The entry stays in the array, and nothing else may be
+ * called, until segment_table_pack() has removed all such entries. So forgetting many costs O(count) in all. */
 void segment_table_drop(struct segment_table *table, size_t index);
 void segment_table_pack(struct segment_table *table);
 
@@ -53,8 +54,7 @@ void segment_table_unmap(struct segment_table *table, size_t index);
 
 bool segment_table_has(const struct segment_table *table, uint64_t ordinal);
 
-/* The segment's memory; NULL if it is not there or can't be mapped. Borrowed until another segment's is asked for,
- * which may take its place. */
+/* The segment's memory; NULL if it is missing or can't be mapped. Borrowed until the next call, which may unmap it. */
 const uint8_t *segment_table_memory(struct segment_table *table, uint64_t ordinal);
 
 #endif

@@ -142,8 +142,8 @@ static enum error block_write(struct snapshot_writer *writer)
     bytes_put_u32(header + 16, crc32c(0, bytes_make(header, 16)));
     const struct disk_operations *operations = writer->disk->operations;
     const size_t size = BLOCK_HEADER_SIZE + writer->filled;
-    /* Were it all left to the last sync, or to the system, every other sync on this disk would wait behind hundreds of
-     * megabytes. */
+    /* If the last sync, or the system, had to write everything, every other sync on this disk would wait behind
+     * hundreds of megabytes. */
     const enum error error =
         operations->write_aside(writer->file, writer->offset, bytes_make(header, size), &writer->failure);
     if (error != OK)
@@ -182,8 +182,8 @@ static enum error trailer_write(struct snapshot_writer *writer)
                                            &writer->failure);
 }
 
-/* A spare file may be longer than what was written. It is cut, or while the disk is short keeps
- * all of its room and says so. */
+/* A spare file may be longer than the snapshot. It is cut; while the disk is short it keeps its room, and the header
+ * says where the snapshot ends. */
 static enum error length_settle(struct snapshot_writer *writer)
 {
     const struct disk_operations *operations = writer->disk->operations;
@@ -313,7 +313,7 @@ enum error snapshot_remove_older(struct disk *disk, const struct snapshot_place 
     return error;
 }
 
-/* Where a load stands in its file. */
+/* How far a load has read its file. */
 struct snapshot_reader {
     struct disk *disk;
     struct disk_file *file;
@@ -512,13 +512,12 @@ enum error snapshot_load(struct disk *disk, struct snapshot_place *place, struct
     for (size_t i = 0; i < names.published_count; i++)
         newest = names.published_owned[i] > newest ? names.published_owned[i] : newest;
     error = newest_read(disk, newest, place, payload, failure);
-    /* An older one is removed only once the newest has proved whole, so that a person can still look at both; and once
-     * its name is durable, which it is not yet if a killed process had just renamed it. */
+    /* Removes an older snapshot only after the newest has proved whole, so that a person can still inspect both. The
+     * newest name must be durable first: a process may have been killed right after the rename. */
     if (error == OK && names.published_count > 1)
         error = disk->operations->sync_folder(disk, failure);
     if (error == OK) {
-        /* One that can't be removed takes up room and does no other harm; the next snapshot tries again, and says
-         * so. */
+        /* A file that can't be removed only takes up room; the next snapshot tries again and reports it. */
         (void)older_remove(disk, &names, newest, NULL);
         *is_found = true;
     }

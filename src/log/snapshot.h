@@ -46,8 +46,8 @@ enum error snapshot_size(struct disk *disk, const struct snapshot_place *place, 
 /* Gets so much room for the file of the one published at `position`, which becomes a spare when it is replaced. */
 enum error snapshot_reserve(struct disk *disk, uint64_t position, uint64_t room, struct failure *failure);
 
-/* Instead of step two: removes what was written under a temporary name, also what a killed child left. snapshot_begin()
- * does so too: there is at most one under way. */
+/* Instead of step two: removes temporary files, also those that a killed child left. snapshot_begin() does so too,
+ * because at most one snapshot is being written. */
 void snapshot_discard(struct disk *disk);
 
 /* Reads the newest published snapshot of the folder into `payload`; *is_found is false where there is none. Removes
@@ -56,9 +56,9 @@ void snapshot_discard(struct disk *disk);
 enum error snapshot_load(struct disk *disk, struct snapshot_place *place, struct buffer *payload, bool *is_found,
                          struct failure *failure);
 
-/* For a salvage, which changes nothing: the newest snapshot that can be read whole; *is_found is false where there is
- * none. `damaged` is told of each newer one that can't be: its position, what is wrong, and the payload that stands
- * before the damage, borrowed until it returns. */
+/* For a salvage, which changes nothing: reads the newest whole snapshot; *is_found is false where there is none. Calls
+ * `damaged` for each newer one that is not whole, with its position, what is wrong, and the payload before the damage,
+ * borrowed until it returns. */
 enum error
 snapshot_load_readable(struct disk *disk, struct snapshot_place *place, struct buffer *payload, bool *is_found,
                        void (*damaged)(void *context, uint64_t position, const char *text, struct bytes payload),

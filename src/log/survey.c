@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define WINDOW_SIZE (1u << 20) /* bytes read at a time */
-#define UNREADABLE_BYTE 0xeeu  /* stands for what the disk does not give: no frame, and not zero */
+#define UNREADABLE_BYTE 0xeeu  /* stands for bytes that the disk can't read: no frame, and not zero */
 
 /* A segment file as it is found. */
 struct found_segment {
@@ -57,7 +57,7 @@ static int start_compare(const void *a, const void *b)
     return (one->start > other->start) - (one->start < other->start);
 }
 
-/* Size and header of a file; what can't be had stays 0. */
+/* Reads size and header of a file; what can't be read stays 0. */
 static void segment_look(struct disk *disk, struct found_segment *found)
 {
     char name[SEGMENT_NAME_SIZE];
@@ -93,9 +93,9 @@ static uint64_t greatest_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Without headers: a size of a file that suits the files' names; or, where all are truncated, what the names have in
- * common. That may be more than one segment, which does no harm: the frames in each file are found all the same. 0:
- * nothing can be told. */
+/* Guesses the segment size without headers: the size of a file that fits the files' names, or, if all are truncated,
+ * the greatest common divisor of the names. That may be several segments, which does no harm: the frames in each file
+ * are found anyway. 0: unknown. */
 static uint64_t size_guess(const struct surveyor *surveyor)
 {
     uint64_t common = 0, largest = SEGMENT_SIZE_MIN;
@@ -185,9 +185,9 @@ static void tell(const struct surveyor *surveyor, struct survey_damage damage, c
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
 
-/* Does a header at this offset belong there, and behind everything that was read so far? A frame takes a sector at
- * least, so there is a limit to how many can be missing since the last one, or since the segment began: what a client
- * wrote into a body must not pass for a frame of a far future. */
+/* Does a header at this offset belong there, behind everything read so far? A frame takes at least a sector, which
+ * limits how many frames can be missing since the last one or since the segment began. So bytes that a client wrote
+ * into a body can't pass for a frame of the far future. */
 static bool header_fits(const struct surveyor *surveyor, uint64_t offset, const struct frame_header *header)
 {
     const struct survey *survey = surveyor->survey;
@@ -205,7 +205,7 @@ static bool header_find(struct surveyor *surveyor, uint64_t offset, struct frame
            header_fits(surveyor, offset, header);
 }
 
-/* What stands between an offset and the next whole frame. */
+/* What lies between an offset and the next whole frame. */
 struct remains {
     uint64_t end;    /* of the last sector that is not all zeros, or the offset */
     bool has_header; /* the header of a frame stands there, in its place, though the frame is not whole */
@@ -240,7 +240,7 @@ static bool rest_is_zero(struct surveyor *surveyor, uint64_t offset)
     return true;
 }
 
-/* What follows must lie behind this frame. */
+/* Frames that follow must lie behind this one. */
 static void place_take(struct surveyor *surveyor, const struct frame_header *header)
 {
     struct survey *survey = surveyor->survey;
@@ -272,8 +272,8 @@ static void frame_take(struct surveyor *surveyor, const struct frame_header *hea
     surveyor->visitor->frame(surveyor->visitor->context, &view);
 }
 
-/* A frame whose header is right and whose body is not. Returns where to go on; nothing inside the frame is taken for a
- * frame, because clients choose what bodies say. */
+/* A frame with a good header and a bad body. Returns where to go on. Nothing inside it counts as a frame, because
+ * clients choose the content of bodies. */
 static uint64_t broken_frame_meet(struct surveyor *surveyor, uint64_t offset, const struct frame_header *header,
                                   bool is_newest)
 {
@@ -314,8 +314,7 @@ static uint64_t hole_meet(struct surveyor *surveyor, uint64_t offset, bool is_ne
     return next;
 }
 
-/* What stands behind the last frame of a segment that has lost its end, or of the newest one that has lost more than
- * that, is not known. */
+/* Reports that a segment has lost its end: nobody knows what stood behind its last frame. */
 static void lost_end_tell(struct surveyor *surveyor, const struct found_segment *found, uint64_t frames_before)
 {
     const uint64_t segment_size = surveyor->survey->segment_size;
@@ -393,7 +392,7 @@ static void header_check(const struct surveyor *surveyor, const struct found_seg
              surveyor->link, found->header.link);
 }
 
-/* The header says which frame comes first: those before it are behind us, wherever they were. */
+/* The header says which frame comes first, so all earlier ones have been passed. */
 static void sequence_take(const struct surveyor *surveyor, const struct found_segment *found)
 {
     struct survey *survey = surveyor->survey;
@@ -420,7 +419,7 @@ static void segment_close(struct surveyor *surveyor)
     surveyor->file = NULL;
 }
 
-/* The segment where the log goes on, between two that are there, or behind the last one, is not. */
+/* Reports that a segment is missing, between two others or behind the last one. */
 static void missing_tell(struct surveyor *surveyor, uint64_t start)
 {
     surveyor->start = start;
@@ -429,7 +428,7 @@ static void missing_tell(struct surveyor *surveyor, uint64_t start)
     tell(surveyor, (struct survey_damage){.size = surveyor->survey->segment_size}, "this segment is missing");
 }
 
-/* Is it the newest that is used? Behind it there may be one that was made ahead of time. */
+/* Is it the newest segment in use? One that was made ahead of time may follow it. */
 static bool is_newest(struct surveyor *surveyor, size_t index)
 {
     if (index + 1 == surveyor->count)

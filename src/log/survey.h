@@ -1,8 +1,7 @@
-/* A survey: reads every frame of a folder that is still whole, past whatever is damaged, and says where the damage is.
- * It changes nothing.
+/* A survey: reads every whole frame of a folder, skips damage, and reports where the damage is. It changes nothing.
  *
  * Recovery (recovery.h) decides whether a daemon may start, and stops at the first thing that is wrong. A survey goes
- * on behind it: frames begin on sectors and carry their position, so the next whole one can be found.
+ * on behind it: frames begin on sectors and carry their position, so it can find the next whole one.
  * docs/formats/log.md has the rules. */
 #ifndef TALLY_LOG_SURVEY_H
 #define TALLY_LOG_SURVEY_H

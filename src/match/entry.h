@@ -1,12 +1,12 @@
-/* An entry: what matching knows of a waiting ticket. It is embedded in the record of whoever keeps tickets: the server
- * (core/ticket.h) and programs that match from outside. */
+/* An entry: what the matcher knows of a waiting ticket. It is embedded in the ticket's record, in the server
+ * (core/ticket.h) and in programs that match from outside. */
 #ifndef TALLY_MATCH_ENTRY_H
 #define TALLY_MATCH_ENTRY_H
 
 #include "match/facts.h"
 
 #define ENTRY_PRIORITY_MAX 9u
-#define ENTRY_PRIORITY_URGENT 10u /* what the last tenth of a ttl gives */
+#define ENTRY_PRIORITY_URGENT 10u /* the priority during the last tenth of a ttl */
 
 struct entry {
     uint64_t number;           /* of the ticket in its pool, rising in order of the first offer: breaks every tie */
@@ -23,7 +23,7 @@ struct entry {
     uint32_t generation; /* the matcher's: it is in it */
     uint32_t seed_index; /* in the heap of seeds; 0: it is none */
     uint32_t step_index; /* in the heap of steps */
-    uint32_t probe;      /* slot of a look that stopped at its budget; 0: none */
+    uint32_t probe;      /* slot of the look that stopped at its budget; 0: none */
 };
 
 #endif

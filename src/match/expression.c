@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Halving a set of 64 values takes about as long as this many instructions would say. */
+/* How many values one instruction's work covers: a binary search in 64 values takes about as long as this assumes. */
 #define IN_VALUES_AN_INSTRUCTION 8u
 
 void expression_destroy(struct expression *expression)
@@ -50,7 +50,7 @@ static bool holds_text(enum operation operation, const struct fact_text *a, cons
 
 static bool has_text(const struct fact_set *set, const struct fact_text *text)
 {
-    /* Halving, since an expression may ask this of each of its parts. */
+    /* Binary search, because each part of an expression may ask this. */
     uint32_t first = 0, end = set->count;
     while (first < end) {
         uint32_t middle = first + (end - first) / 2;
@@ -83,7 +83,7 @@ static bool compare(const struct instruction *instruction, const union value *a,
     return is_equal == (operation == OPERATION_EQUAL);
 }
 
-/* False for a result that is none. */
+/* False if the result is not finite. */
 static bool calculate(enum operation operation, double *a, double b)
 {
     switch (operation) {
@@ -103,7 +103,7 @@ static bool calculate(enum operation operation, double *a, double b)
     return isfinite(*a);
 }
 
-/* Pushes what a ticket says; false if it does not say it. */
+/* Pushes an attribute of a ticket; false if the ticket does not have it. */
 static bool load(const struct instruction *instruction, const struct facts *facts, union value *value)
 {
     const struct fact *fact = facts_at(facts, instruction->attribute);
@@ -123,7 +123,7 @@ static bool run(const struct expression *expression, const struct facts *a, cons
                 uint64_t *work)
 {
     union value stack[EXPRESSION_PARTS_MAX];
-    uint32_t top = 0; /* how many stand there */
+    uint32_t top = 0; /* values on the stack */
     for (uint32_t at = 0; at < expression->count; at++) {
         const struct instruction *instruction = &expression->instructions[at];
         ++*work;
@@ -147,7 +147,7 @@ static bool run(const struct expression *expression, const struct facts *a, cons
             break;
         case OPERATION_AND:
         case OPERATION_OR:
-            /* The first operand stands there. If it decides, it is the result, else the second one is. */
+            /* The first operand is on the stack. If it decides, it is the result; otherwise the second one is. */
             if (stack[top - 1].truth == (instruction->operation == OPERATION_OR))
                 at = instruction->target - 1;
             else

@@ -11,15 +11,15 @@
 struct expression;
 
 /* NULL with `failure` filled (ERROR_INVALID_PARAMETER_VALUE: what is wrong, and at which character). `is_score`: it
- * must give a number, not a truth. `rules` gives the attributes and is not kept; names are copied. */
+ * must give a number, not a truth value. `rules` names the attributes and is needed only during the call. */
 struct expression *expression_create(const struct rules *rules, struct bytes text, bool is_score,
                                      struct failure *failure);
 void expression_destroy(struct expression *expression);
 
 enum expression_result { EXPRESSION_TRUE, EXPRESSION_FALSE, EXPRESSION_ERROR };
 
-/* work grows by the instructions that were taken and the values of sets that were held against each other. An error is
- * a missing attribute, a value of another type, a division by zero, a result that is not finite. */
+/* Adds to `work` the instructions executed and the set values compared. An error is a missing attribute, a value of
+ * another type, a division by zero, a result that is not finite. */
 enum expression_result expression_holds(const struct expression *expression, const struct facts *a,
                                         const struct facts *b, uint64_t *work);
 

@@ -14,9 +14,9 @@ enum operation {
     OPERATION_LOAD_B,
     OPERATION_NOT,
     OPERATION_NEGATE,
-    OPERATION_AND, /* decides by what stands on top and goes to `target`, or takes it off */
+    OPERATION_AND, /* if the top value decides, jumps to `target`; otherwise pops it */
     OPERATION_OR,
-    OPERATION_ADD, /* these put one value in place of two */
+    OPERATION_ADD, /* these replace two values by one */
     OPERATION_SUBTRACT,
     OPERATION_MULTIPLY,
     OPERATION_DIVIDE,

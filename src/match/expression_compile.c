@@ -41,7 +41,7 @@ struct compiler {
 static const char *const type_words[] = {
     [VALUE_NUMBER] = "a number", [VALUE_TEXT] = "a text", [VALUE_SET] = "a set", [VALUE_TRUTH] = "a truth"};
 
-/* Faults are told with the place in characters of the text, from 1. */
+/* Faults name the position in characters of the text, counted from 1. */
 static bool refuse(struct compiler *compiler, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static bool refuse(struct compiler *compiler, size_t at, const char *format, ...)
 {
@@ -88,7 +88,7 @@ static size_t name_end(const struct compiler *compiler, size_t at)
     return at;
 }
 
-/* Digits, points and exponents; whether they are a number is seen when it is read. */
+/* Takes digits, points and exponents; reading the number later checks whether they form one. */
 static size_t number_end(const struct compiler *compiler, size_t at)
 {
     while (is_name_byte(byte_at(compiler, at)) || byte_at(compiler, at) == '.' ||
@@ -183,7 +183,7 @@ static bool is_word(const struct compiler *compiler, const char *word)
 
 /* --- instructions ------------------------------------------------------------------------------------------------- */
 
-/* Each part gives at most one, so there is room. */
+/* Each token gives at most one instruction, so there is room. */
 static struct instruction *emit(struct compiler *compiler, enum operation operation, enum value_type type)
 {
     ASSERT(compiler->count < EXPRESSION_PARTS_MAX);
@@ -365,8 +365,8 @@ static bool compile_not(struct compiler *compiler, enum value_type *type)
     return true;
 }
 
-/* Truths joined by "and", or such joined by "or". The operator stands before the second operand, so that it can be left
- * out. */
+/* Truth values joined by "and" or "or". The operator comes before the second operand, so that the second can be
+ * skipped. */
 static bool compile_joined(struct compiler *compiler, bool is_or, enum value_type *type)
 {
     const char *word = is_or ? "or" : "and";
@@ -402,7 +402,7 @@ static bool compile(struct compiler *compiler, bool is_score, enum value_type *t
     return expect(compiler, 0, is_score ? "a score" : "a rule", is_score ? VALUE_NUMBER : VALUE_TRUTH, *type);
 }
 
-/* Moves the instructions and the texts that they name into memory of their own. */
+/* Copies the instructions and their texts into one allocation. */
 static struct expression *finish(const struct compiler *compiler, enum value_type type)
 {
     size_t code_size = compiler->count * sizeof(struct instruction), texts_size = 0;

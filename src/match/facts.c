@@ -57,7 +57,7 @@ static bool is_one_of(const struct need *need, const struct need_values *values,
     return false;
 }
 
-/* How many of the values, of which one may stand there twice, are in the set? Both rise alike. */
+/* How many of the values are in the set? A value may come twice; both lists have the same order. */
 static uint32_t count_in_set(const struct need_values *values, const struct fact_set *set)
 {
     uint32_t i = 0, j = 0, found = 0;
@@ -70,7 +70,7 @@ static uint32_t count_in_set(const struct need_values *values, const struct fact
     return found;
 }
 
-/* A clause that its attribute's type can't have is never there. */
+/* Decoding has refused clauses that do not fit the attribute's type. */
 static bool meets(const struct need *need, const struct fact *fact)
 {
     const unsigned clauses = need->clauses;
@@ -110,7 +110,7 @@ struct decoder {
     const struct rules *rules;
     struct cursor cursor;
     bool is_filling;
-    uint32_t fact_count; /* the last attribute that is there, and one */
+    uint32_t fact_count; /* the highest attribute present, plus 1 */
     uint32_t need_count;
     uint32_t value_count;
     uint32_t text_count; /* in sets */
@@ -222,7 +222,7 @@ static void read_value(struct decoder *decoder, enum attribute_type type)
     decoder->value_count++;
 }
 
-/* Reads `count` values, which then rise: all have the same type, and numbers all the same (empty) text. */
+/* Reads `count` values and checks that they rise. All have the same type; numbers all have the same (empty) text. */
 static struct need_values read_values(struct decoder *decoder, enum attribute_type type, uint32_t count)
 {
     uint32_t first = decoder->value_count;
@@ -287,7 +287,8 @@ static void read_needs(struct decoder *decoder)
     }
 }
 
-/* Each value of a clause is looked at once; a set is gone through beside them, of which the common size is counted. */
+/* Each value of a clause is compared once, next to a walk through the other set, for which an average size is
+ * assumed. */
 static uint32_t needs_work(const struct need *needs, uint32_t count)
 {
     uint32_t work = 0;

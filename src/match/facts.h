@@ -1,4 +1,4 @@
-/* Facts: what one ticket says of itself and asks of others: values by attribute, and needs.
+/* Facts: the values of a ticket by attribute, and its needs, which are what it asks of others.
  *
  * Encoded (in the log, so this is a format): u16 count of values, each u8 attribute and, by its type, f64, text (u16
  * size + bytes) or u16 count of texts, rising; then u16 count of needs, each u8 attribute, u8 clauses (bits of enum
@@ -67,7 +67,7 @@ struct need {
 struct facts {
     const struct need *needs;
     uint32_t need_count;
-    uint32_t need_work;  /* what it takes, at most, to hold another's facts against the needs: pair_check.work */
+    uint32_t need_work;  /* the most work it takes to check another ticket's facts against the needs: pair_check.work */
     uint32_t fact_count; /* attributes beyond are missing */
     struct fact facts[];
 };
@@ -84,7 +84,7 @@ void facts_destroy(struct facts *facts);
 
 extern const struct fact fact_missing;
 
-/* The fact of an attribute; one that is not there if it is missing. */
+/* The fact of an attribute; an absent fact if it is missing. */
 static inline const struct fact *facts_at(const struct facts *facts, uint32_t attribute)
 {
     return attribute < facts->fact_count ? &facts->facts[attribute] : &fact_missing;
@@ -101,13 +101,13 @@ int fact_text_compare(const struct fact_text *a, const struct fact_text *b);
 /* How many values two sets have in common. O(a + b). */
 uint32_t fact_set_common(const struct fact_set *a, const struct fact_set *b);
 
-/* What that takes, as pair_check.work counts. */
+/* The work of fact_set_common(), as pair_check.work counts it. */
 static inline uint32_t fact_set_work(const struct fact_set *a, const struct fact_set *b)
 {
     return a->count + b->count;
 }
 
-/* Are two facts that are there, of that type, equal? Sets are if they have the same values. */
+/* Are two present facts of that type equal? Sets are equal if they have the same values. */
 bool fact_equal(enum attribute_type type, const struct fact *a, const struct fact *b);
 
 /* Does a ticket with these facts meet what `facts` needs? *attribute, if not NULL, is that of the first need which it

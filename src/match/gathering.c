@@ -80,7 +80,7 @@ static const struct entry *gathering_entry(const struct gathering *gathering, ui
     return matcher_entry(gathering->matcher, gathering->items[index].slot);
 }
 
-/* Do two candidates fit? A check that is long counts as several of those that are left. */
+/* Do two candidates fit? A long check counts as several of the checks left. */
 static bool gathering_check(struct gathering *gathering, uint32_t a, uint32_t b, uint32_t *left)
 {
     struct matcher_private *private = gathering->matcher->private_owned;
@@ -93,7 +93,7 @@ static bool gathering_check(struct gathering *gathering, uint32_t a, uint32_t b,
     return fits;
 }
 
-/* Can the chosen ones and the seed be divided into the teams? Then that is the group. */
+/* Can the seed and the chosen candidates be divided into the teams? If so, they are the group. */
 static bool gathering_divide(struct gathering *gathering)
 {
     struct matcher *matcher = gathering->matcher;
@@ -112,8 +112,8 @@ static bool gathering_divide(struct gathering *gathering)
     return group_divide(matcher->rules, members, group->count, group->teams, &gathering->divisions);
 }
 
-/* Adds the newest candidate to those that fit each other, if it does; true: they are a group. Only where all weigh 1:
- * then the first that can be put together is the smallest, and comes first. */
+/* Adds the newest candidate to the chosen ones if it fits them all; true: they are a group. Only used if all tickets
+ * weigh 1: then the first group found is the smallest and the best. */
 static bool gathering_grow(struct gathering *gathering, uint32_t index)
 {
     for (uint32_t i = 0; i < gathering->chosen_count; i++) {
@@ -239,8 +239,8 @@ static bool gathering_search(struct gathering *gathering, uint32_t left, const s
     return false;
 }
 
-/* Can so many of the first `count` candidates weigh what is wanted: is that between the weight of the lightest and of
- * the heaviest? */
+/* Can this many of the first `count` candidates have the wanted weight? True if it lies between the weight of the
+ * lightest and of the heaviest of them. */
 static bool gathering_is_possible(const struct gathering *gathering, uint32_t count, uint32_t members)
 {
     uint32_t of_weight[RULES_WEIGHT_MAX + 1] = {0};
@@ -260,7 +260,7 @@ static bool gathering_is_possible(const struct gathering *gathering, uint32_t co
     return least <= gathering->wanted && gathering->wanted <= most;
 }
 
-/* When the search came to its bounds: whoever comes first, and fits those who came before, until the weight is
+/* Used when the search reached its bounds: takes each candidate in order that fits the ones before, until the weight is
  * reached. */
 static bool gathering_fill(struct gathering *gathering, uint32_t count)
 {
@@ -308,7 +308,7 @@ static bool gathering_choose(struct gathering *gathering)
     return is_possible && is_cut && gathering_fill(gathering, count);
 }
 
-/* Puts the candidates in order, and together what is first of them, before anything is searched. */
+/* Sorts the candidates and prepares the search. */
 static bool gathering_sort(struct gathering *gathering)
 {
     qsort(gathering->items, gathering->count, sizeof(gathering->items[0]), gathered_compare);
@@ -357,7 +357,7 @@ enum look_end gathering_look(struct matcher *matcher, struct look *look, uint32_
     gathering->is_greedy = private->parties == 0;
     gathering->chosen_count = gathering->chosen_weight = 0;
     gathering->group = group;
-    if (gathering->wanted == 0) /* a party that fills a match alone, or that fits into none */
+    if (gathering->wanted == 0) /* a party that fills a match alone, or is too large for any */
         return gathering_divide(gathering) ? LOOK_FOUND : LOOK_NOBODY;
     enum look_end end = gathering_run(gathering, look);
     uint64_t work = gathering->work / GATHERING_CHECKS_A_STEP +

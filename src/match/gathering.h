@@ -1,6 +1,6 @@
-/* A gathering: the candidates that fit one seed, in the order of pick, and the search among them for a group that is
- * whole: all fit each other, the weights make up a match, and the teams can be filled. Part of the matcher; nobody else
- * includes this.
+/* A gathering: the candidates that fit one seed, in the order of pick, and the search among them for a complete group.
+ * In a complete group all fit each other, the weights add up to a match, and the teams can be filled. Part of the
+ * matcher; nobody else includes this.
  *
  * The smallest group comes first, then the one whose members come first. The search is bounded: by pairs that are
  * checked, by steps, by divisions into teams that are tried. Within its bounds it finds a group wherever there is
@@ -16,13 +16,13 @@
 #define GATHERING_STEPS_MAX 16384u
 #define GATHERING_STEPS_OF_A_SIZE 6144u /* in the search for a group of so many members */
 #define GATHERING_DIVISIONS_MAX 16384u
-#define GATHERING_CHECK_WORK 128u  /* so much work of a pair counts as a check; one that takes more, as several */
+#define GATHERING_CHECK_WORK 128u  /* this much work of a pair counts as one check; more work counts as several */
 #define GATHERING_CHECKS_A_STEP 4u /* so many checks and choices cost as much as one candidate of the caller's budget */
 
 struct gathering;
 
-/* Goes on with a look for a seed of a pool of groups, to the end or to MATCHER_PROBE_MAX steps, whatever *budget says,
- * which sinks by what it cost. LOOK_FOUND fills *group. */
+/* Continues a look for a seed of a pool of groups, to its end or to MATCHER_PROBE_MAX steps, whatever *budget says.
+ * Takes its cost off *budget. LOOK_FOUND fills *group. */
 enum look_end gathering_look(struct matcher *matcher, struct look *look, uint32_t *budget, struct matcher_group *group);
 
 void gathering_destroy(struct gathering *gathering);

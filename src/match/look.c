@@ -7,7 +7,7 @@
 
 #define LOOK_DIVISIONS_MAX 64u /* of two tickets into teams: there are four at most */
 
-/* What goes beside candidates: to seek a stream's first; to pass over heads and values of a set. */
+/* Work beside the candidates: to seek the first entry of a stream, and to pass over heads and values of a set. */
 #define LOOK_HEAD_WORK 4u
 #define LOOK_COST_MAX (1u << 30)
 #define LOOK_HEADS_AN_INSTRUCTION 4u
@@ -151,7 +151,7 @@ static void look_consider(struct matcher *matcher, struct look *look, uint32_t c
     bool is_full = look->choice_count == choices_max;
     struct choice choice = {
         .rank = is_in_order ? candidate->distance : 0, .number = candidate->number, .slot = candidate->slot};
-    /* By age alone a younger one is not worth looking at. */
+    /* If only age counts, a younger candidate need not be checked. */
     bool is_by_age = matcher->rules->pick == PICK_OLDEST || matcher->rules->pick == PICK_FIRST;
     if (is_full && is_by_age && !choice_is_before(&choice, &look->choices[choices_max - 1]))
         return;
@@ -197,7 +197,7 @@ static enum look_end look_walk(struct matcher *matcher, struct look *look, uint3
     return end;
 }
 
-/* What was chosen before the caller paused may have gone, or changed; what was passed over for it may then be the
+/* A choice made before the caller paused may have gone or changed. Then a candidate that was passed over may be the
  * best. */
 static void look_verify(struct matcher *matcher, struct look *look)
 {
@@ -222,7 +222,7 @@ enum look_end look_on(struct matcher *matcher, struct look *look, uint32_t choic
     for (;; look->class --, look->marks = (struct walk_marks){.up = {.is_set = false}}) {
         if (private->index.class_counts[look->class] > 0 && private->streams.count > 0) {
             enum look_end end = look_walk(matcher, look, choices_max, budget);
-            /* With a fit in hand at the budget: take it. */
+            /* The budget is used up and a fitting candidate is known: take it. */
             if (end == LOOK_STOPPED && look->choice_count > 0)
                 end = LOOK_FOUND;
             if (end != LOOK_NOBODY)

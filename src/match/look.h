@@ -1,5 +1,5 @@
-/* A look: the search for partners of one ticket, the seed, from its first candidate on to the last, or until it stops
- * at its budget and is kept, to be taken up again. Part of the matcher; nobody else includes this. */
+/* A look: one search for partners of a ticket, the seed. It visits the candidates from first to last. If its budget
+ * ends before that, it is kept and continues later. Part of the matcher; nobody else includes this. */
 #ifndef TALLY_MATCH_LOOK_H
 #define TALLY_MATCH_LOOK_H
 
@@ -32,18 +32,18 @@ struct gathering;
 struct matcher_private {
     struct ticket_index index;
     struct pool looks;                 /* those that have stopped, and those with a proposal */
-    struct streams streams;            /* memory for the look at hand */
+    struct streams streams;            /* memory for the current look */
     struct walk walk;                  /* the same */
     struct look look;                  /* the same */
-    struct gathering *gathering_owned; /* the same, of groups; NULL: none was looked for yet */
+    struct gathering *gathering_owned; /* the same, for groups; NULL: not needed yet */
     uint32_t fresh;     /* the newest entry, a seed that is not in the index yet: most are matched at once; 0: none */
     uint64_t work;      /* done and not charged yet, as pair_check.work counts */
     uint64_t stops;     /* puts looks that stopped in order */
     uint32_t parties;   /* entries with a weight above 1 */
-    bool finds_pairs;   /* whole matches weigh 2 */
+    bool finds_pairs;   /* complete matches weigh 2 */
     uint64_t window_ms; /* 0: none */
-    uint64_t window_ends_ms;  /* 0: no window is open */
-    bool window_is_left;      /* all who waited for its end have been taken out: if it ends so, it was nobody's */
+    uint64_t window_ends_ms; /* 0: no window is open */
+    bool window_is_left; /* all entries that waited for its end have been removed: if it ends so, it does not count */
     struct ordered proposals; /* looks with a proposal, the best first: slots in `looks` */
 };
 
@@ -63,20 +63,21 @@ static inline struct entry *matcher_entry(const struct matcher *matcher, uint32_
 /* Makes a look that has seen nothing yet. */
 void look_begin(const struct matcher *matcher, struct look *look, uint32_t seed);
 
-/* Goes on with it, for a seed of a pool of pairs; keeps the best `choices_max`. */
+/* Continues a look for a seed of a pool of pairs; keeps the best `choices_max`. */
 enum look_end look_on(struct matcher *matcher, struct look *look, uint32_t choices_max, uint32_t *budget);
 
-/* What was done since the last call, in steps; `least` if that is more. */
+/* The cost since the last call, in steps; at least `least`. */
 uint32_t look_cost(struct matcher *matcher, uint32_t least);
 
 /* Takes so many steps off the caller's budget. */
 void look_charge(struct matcher *matcher, uint32_t cost, uint32_t *budget);
 
-/* The walk through a class has begun; a candidate of it was looked at: each head that it has is sought, or compared. */
+/* Counts the work when a walk through a class begins, and when a candidate of it is visited: each head is sought, or
+ * compared. */
 void look_count_opening(struct matcher *matcher, bool is_outward);
 void look_count_heads(struct matcher *matcher);
 
-/* Where to walk outwards from; false: upwards. */
+/* The center of a walk outwards; false: the walk goes upwards. */
 bool look_center(const struct matcher *matcher, const struct entry *seed, double *center);
 
 /* Is the order in which the walk meets candidates that of pick? */
@@ -88,8 +89,7 @@ double look_rank(struct matcher *matcher, const struct entry *seed, const struct
 /* Do the two fit? Counts the errors of expressions and the work. */
 bool look_fits(struct matcher *matcher, const struct entry *a, const struct entry *b);
 
-/* Is what was chosen for the seed still there, still the same ticket, and still a match with it: they fit, and fill the
- * teams? */
+/* Is the choice still valid: is it the same ticket, does it fit the seed, and do both fill the teams? */
 bool look_holds(struct matcher *matcher, const struct entry *seed, const struct choice *choice);
 
 #endif

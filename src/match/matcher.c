@@ -76,7 +76,7 @@ POISON_MAY_LOOK bool matcher_has(const struct matcher *matcher, uint32_t slot)
     return matcher->generation != 0 && matcher_entry(matcher, slot)->generation == matcher->generation;
 }
 
-/* When the entry becomes urgent; UINT64_MAX: never, or it is. */
+/* When the entry becomes urgent; UINT64_MAX: never, or it is urgent already. */
 static uint64_t entry_urgent_ms(const struct entry *entry)
 {
     if (entry->is_urgent || entry->expires_at_ms == UINT64_MAX)
@@ -99,7 +99,7 @@ static void matcher_set_step(struct matcher *matcher, uint32_t slot)
     heap_set(&matcher->steps, widens_ms < urgent_ms ? widens_ms : urgent_ms, slot);
 }
 
-/* Puts the newest entry into the index after all. */
+/* Puts the newest entry into the index, if that was postponed. */
 static void matcher_settle(struct matcher *matcher)
 {
     struct matcher_private *private = matcher->private_owned;
@@ -211,7 +211,7 @@ void matcher_widen(struct matcher *matcher, uint32_t slot, uint32_t level, uint6
     matcher_change(matcher, slot, level, entry->is_urgent || now_ms >= entry_urgent_ms(entry));
 }
 
-/* Keeps a look that goes on later. */
+/* Keeps a look that continues later. */
 static void matcher_keep_look(struct matcher *matcher, const struct look *look)
 {
     struct matcher_private *private = matcher->private_owned;
@@ -223,7 +223,7 @@ static void matcher_keep_look(struct matcher *matcher, const struct look *look)
         *kept = *look;
 }
 
-/* Makes the group of a seed alone, or with its choice. False: the seed alone is none. */
+/* Makes the group of a seed alone, or with its choice. False if the seed alone is no group. */
 static bool matcher_found(const struct matcher *matcher, const struct look *look, struct matcher_group *group)
 {
     const struct choice *choice = look->choice < look->choice_count ? &look->choices[look->choice] : NULL;
@@ -242,7 +242,7 @@ static enum look_end matcher_look_pair(struct matcher *matcher, struct look *loo
                                        struct matcher_group *group)
 {
     bool is_alone = matcher_entry(matcher, look->seed)->weight >= matcher->rules->weight;
-    if (!is_alone) { /* else a party that fills a match, or that fits into none */
+    if (!is_alone) { /* else a party that fills a match alone, or is too large for any */
         bool proposes = window_proposes(matcher);
         enum look_end end = look_on(matcher, look, proposes ? LOOK_CHOICES_MAX : 1, budget);
         if (end != LOOK_FOUND || proposes)
@@ -265,7 +265,7 @@ static enum look_end matcher_look_once(struct matcher *matcher, uint32_t slot, u
         matcher->counters.probes++;
         private->work += PAIR_WORK_A_STEP;
     }
-    enum look_end end = LOOK_NOBODY; /* where any weight makes a match, nothing says what a whole one is */
+    enum look_end end = LOOK_NOBODY; /* with any weight allowed, no group is ever complete */
     if (matcher->rules->weight > 0)
         end = private->finds_pairs ? matcher_look_pair(matcher, look, budget, group)
                                    : gathering_look(matcher, look, budget, group);
@@ -279,7 +279,7 @@ static enum look_end matcher_look_once(struct matcher *matcher, uint32_t slot, u
     return LOOK_PROPOSED;
 }
 
-/* Takes a seed out of its turn, for good or until all others have had theirs. */
+/* Removes a seed from the head of the queue, for good or until all other seeds were tried. */
 static void matcher_end_turn(struct matcher *matcher, uint32_t slot, enum look_end end)
 {
     struct matcher_private *private = matcher->private_owned;

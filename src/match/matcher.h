@@ -1,6 +1,6 @@
-/* The matcher: an order book of waiting tickets. It keeps their index and knows whom to look for partners next; it
- * never decides that a match is made, it only finds groups. Whoever owns it (the server's core, `tally match`, the
- * simulation of `tally pool simulate`) makes the match and takes the members out.
+/* The matcher: an order book of waiting tickets. It keeps their index and knows which ticket to find partners for next.
+ * It only finds groups and never makes a match. Its owner (the server's core, `tally match`, `tally pool simulate`)
+ * makes the match and removes the members.
  *
  * What must hold (M18): in a pool of pairs no two tickets that are in it fit each other, once no seeds are left. Only
  * an arrival, an own widening step, a put back, an update and new rules can break that, so a ticket becomes a seed then
@@ -54,8 +54,8 @@ void matcher_init(struct matcher *matcher, const struct rules *rules, const stru
                   uint64_t window_ms);
 void matcher_deinit(struct matcher *matcher);
 
-/* Empties it and takes other rules. The entries stay as they are and count as being in no matcher. O(nodes of the
- * index), not O(n). */
+/* Empties it and sets new rules. The entries are not changed and count as being in no matcher. O(nodes of the index),
+ * not O(n). */
 void matcher_reset(struct matcher *matcher, const struct rules *rules, uint64_t window_ms);
 
 /* Puts an entry, of which everything but the matcher's own is set, into the index. `is_seed`: it looks for partners.
@@ -63,10 +63,10 @@ void matcher_reset(struct matcher *matcher, const struct rules *rules, uint64_t 
 void matcher_add(struct matcher *matcher, uint32_t slot, uint64_t now_ms, bool is_seed);
 /* Takes it out. It must be in. O(log n). */
 void matcher_remove(struct matcher *matcher, uint32_t slot);
-/* May be asked of a freed record, too. */
+/* May be called for a freed record, too. */
 bool matcher_has(const struct matcher *matcher, uint32_t slot);
 
-/* Lets an entry that is in it look (again). */
+/* Makes an entry of the matcher a seed (again). */
 void matcher_seed(struct matcher *matcher, uint32_t slot);
 
 /* When a step falls due or a window ends; UINT64_MAX: never. O(1). */
@@ -74,7 +74,7 @@ uint64_t matcher_due_ms(const struct matcher *matcher);
 
 /* The next entry whose step is due by now_ms, 0: none. If the step is a widening *level is its new level: the caller
  * makes it known and calls matcher_widen(), perhaps after having taken the steps of others; until then it has no next
- * step. If it only becomes urgent that is done here, *level is that which it has, and it is a seed. */
+ * step. If it only becomes urgent, that happens here: *level is its present level, and it is a seed. */
 uint32_t matcher_take_step(struct matcher *matcher, uint64_t now_ms, uint32_t *level);
 /* Sets the level, in entry and index; the entry is a seed then. */
 void matcher_widen(struct matcher *matcher, uint32_t slot, uint32_t level, uint64_t now_ms);

@@ -28,7 +28,7 @@ struct ordered_node {
     };
 };
 
-/* The way from the root to a leaf. */
+/* The path from the root to a leaf. */
 struct ordered_path {
     struct ordered_node *nodes[ORDERED_DEPTH_MAX];
     uint32_t indexes[ORDERED_DEPTH_MAX]; /* of the child that was taken; in the leaf, of the entry */
@@ -206,7 +206,7 @@ void ordered_insert(struct ordered *ordered, const struct ordered_key *key, uint
     node_open(leaf, index, key);
     leaf->slots[index] = slot;
     ordered->count++;
-    ordered_split(ordered, &path); /* ahead of need: a node is never left full */
+    ordered_split(ordered, &path); /* in advance: no node is left full */
 }
 
 /* Takes all of `upper`, the child at `index` of `parent`, into the one before it. */

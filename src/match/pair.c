@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-/* Of a rule "pairs" so many are passed over in the time of an instruction. */
+/* How many pairs of a rule "pairs" are compared in the time of one instruction. */
 #define PAIRS_AN_INSTRUCTION 4u
 
-/* To put a member into a team; and with it, now and then, the sums of a team rule over all members. */
+/* The work of putting a member into a team, including its share of summing a team rule over all members. */
 #define DIVISION_WORK 4u
 #define DIVISION_MEMBERS_AN_INSTRUCTION 4u
 
@@ -22,7 +22,7 @@ double pair_bound(const struct rule *rule, uint32_t level_a, uint32_t level_b)
             return RULE_OFF;
         return rule->type == RULE_SHARE ? low : high;
     }
-    /* Off is below everything: of the two the stricter is the other one, or off if that is off too. */
+    /* RULE_OFF is below every bound: the stricter of the two is the other one, or off if both are off. */
     return rule->type == RULE_SHARE || is_off ? high : low;
 }
 
@@ -48,7 +48,7 @@ static bool pairs_fit(const struct rule *rule, const struct fact_text *a, const 
     return false;
 }
 
-/* A rule of two values, which are both there. `bound` is that of the pair, for near and share. */
+/* Checks a rule on two present values. `bound` is that of the pair, for near and share. */
 static bool values_fit(const struct rule *rule, enum attribute_type type, const struct fact *a, const struct fact *b,
                        double bound)
 {
@@ -71,7 +71,7 @@ static bool values_fit(const struct rule *rule, enum attribute_type type, const 
     return false;
 }
 
-/* What a rule takes besides, by the sizes that it touches. */
+/* The extra work of a rule, by the sizes of its values. */
 static uint64_t values_work(const struct rule *rule, enum attribute_type type, const struct fact *a,
                             const struct fact *b)
 {
@@ -134,8 +134,9 @@ struct division {
     const struct rules *rules;
     const struct entry *const *members;
     uint32_t count;
-    uint8_t *teams;                      /* of the members */
-    const struct rule *asked[RULES_MAX]; /* the teams' rules that no member without the attribute takes out */
+    uint8_t *teams; /* of the members */
+    const struct rule *
+        asked[RULES_MAX]; /* the team rules that apply: no member lacks the attribute in a way that switches them off */
     uint32_t asked_count;
 };
 
@@ -180,7 +181,7 @@ static bool team_rules_hold(const struct division *division)
     return true;
 }
 
-/* Finds the rules that count; false if one can't hold, whatever the division. */
+/* Finds the rules that apply; false if one can't hold in any division. */
 static bool find_asked(struct division *division)
 {
     for (uint32_t i = 0; i < division->rules->rule_count; i++) {
@@ -198,7 +199,7 @@ static bool find_asked(struct division *division)
     return true;
 }
 
-/* Two teams of one size that are both empty are the same team: only the first of them is worth a try. */
+/* Two empty teams of one size are equivalent: only the first is tried. */
 static bool has_empty_twin(const struct rules *rules, const uint32_t *left, uint32_t team)
 {
     const uint32_t size = rules->teams[team].size;
@@ -220,8 +221,8 @@ static uint32_t find_team(const struct rules *rules, const uint32_t *left, uint3
 
 enum search_outcome { SEARCH_FOUND, SEARCH_NONE, SEARCH_TIRED };
 
-/* Goes through the divisions in order: the first member's team changes last. Keeps the first whole one in `first`, of
- * which *has_first. */
+/* Tries the divisions in order; the first member's team changes last. Keeps the first complete one in `first` and sets
+ * *has_first. */
 static enum search_outcome search_division(struct division *division, uint32_t *budget, uint8_t *first, bool *has_first)
 {
     const struct rules *rules = division->rules;
@@ -254,7 +255,7 @@ static enum search_outcome search_division(struct division *division, uint32_t *
     }
 }
 
-/* By how much all rules are missed together, each in its own measure. 0: they hold, but for rounding. */
+/* By how much all rules together are missed, each on its own scale. 0: they hold, up to rounding. */
 static double missed_by(const struct division *division, const struct team_sums *sums, const double *scales)
 {
     double missed = 0;
@@ -270,7 +271,7 @@ static bool may_swap(const struct division *division, uint32_t a, uint32_t b)
     return division->teams[a] != division->teams[b] && division->members[a]->weight == division->members[b]->weight;
 }
 
-/* Two members change places. */
+/* Swaps the teams of two members. */
 static void swap_members(struct division *division, struct team_sums *sums, uint32_t a, uint32_t b)
 {
     const uint8_t team_a = division->teams[a], team_b = division->teams[b];
@@ -283,14 +284,15 @@ static void swap_members(struct division *division, struct team_sums *sums, uint
     division->teams[b] = team_a;
 }
 
-/* Lets each two members of the same weight change places if that brings the teams nearer. True if all rules hold then;
- * each two that are looked at cost one. */
+/* Swaps each two members of the same weight if that brings the teams nearer to the rules. True if all rules then hold.
+ * Each pair checked costs one. */
 static bool exchange_once(struct division *division, struct team_sums *sums, const double *scales, uint32_t *budget,
                           bool *is_nearer)
 {
     double missed = missed_by(division, sums, scales);
     *is_nearer = false;
-    for (uint32_t pair = 0; pair<division->count * division->count && * budget> 0; pair++) {
+    const uint32_t pair_count = division->count * division->count;
+    for (uint32_t pair = 0; pair<pair_count && * budget> 0; pair++) {
         const uint32_t a = pair / division->count, b = pair % division->count;
         (*budget)--;
         if (b <= a || !may_swap(division, a, b))
@@ -309,8 +311,8 @@ static bool exchange_once(struct division *division, struct team_sums *sums, con
     return false;
 }
 
-/* For groups of which not all divisions can be tried: betters the one that is there. Where no exchange betters it, two
- * are exchanged all the same, others each time, and it goes on from there, until the budget ends. */
+/* For groups with too many divisions to try: improves the given one. If no swap improves it, swaps two members anyway,
+ * others each time, and continues until the budget ends. */
 static bool balance_division(struct division *division, uint32_t *budget)
 {
     struct team_sums sums[RULES_MAX];
@@ -335,7 +337,7 @@ static bool balance_division(struct division *division, uint32_t *budget)
     return false;
 }
 
-/* A division by weight alone, the heaviest first: where order runs into dead ends, because the last parties fit
+/* Divides by weight alone, the heaviest first: for groups where the search in order ends with parties that fit
  * nowhere. */
 static bool divide_by_weight(const struct division *division, uint8_t *teams, uint32_t *budget)
 {
@@ -378,7 +380,7 @@ bool group_divide(const struct rules *rules, const struct entry *const *members,
     }
     if (!find_asked(&division))
         return false;
-    /* Half of the budget is for the case that the divisions are too many. */
+    /* Half of the budget is reserved for the case of too many divisions. */
     uint32_t kept = *budget / 2;
     *budget -= kept;
     enum search_outcome outcome = search_division(&division, budget, first, &has_first);

@@ -1,4 +1,5 @@
-/* Do two tickets fit; does a whole group? The one place that knows what rules mean; indexes only save asking. Pure. */
+/* Decides whether two tickets fit, and whether a whole group does. Only this code knows what rules mean; indexes only
+ * save calls. Pure. */
 #ifndef TALLY_MATCH_PAIR_H
 #define TALLY_MATCH_PAIR_H
 
@@ -10,7 +11,7 @@ enum pair_verdict {
     PAIR_NEED_FIRST, /* the second fails what the first needs */
     PAIR_NEED_SECOND,
     PAIR_EXCLUSIVE, /* both are of one exclusive set */
-    PAIR_DEAR,      /* of groups only: the check was given up at `work_max` */
+    PAIR_DEAR,      /* for groups only: the check stopped at `work_max` */
     /* of groups only: all fit, but no division into teams was found; `rule` is the first team_near, or rule_count */
     PAIR_TEAMS,
 };
@@ -19,13 +20,12 @@ struct pair_check {
     enum pair_verdict verdict;
     uint32_t rule;
     uint32_t expression_errors; /* adds up over checks */
-    uint64_t work;              /* the same: what they took, about an instruction of an expression each */
+    uint64_t work;              /* adds up as well: about one for each instruction of an expression */
     uint64_t work_max;          /* group_fits() gives up beyond; 0: never */
 };
 
-/* What a check of ordinary rules takes: one step of all that is bounded in steps. What counts besides are expressions,
- * sets, pairs and needs, by their sizes. It depends on the entries alone, so that all machines stop at the same
- * place. */
+/* The work that one step covers: a check of ordinary rules. Expressions, sets, pairs and needs count on top, by their
+ * sizes. The work depends on the entries alone, so all machines stop at the same point. */
 #define PAIR_WORK_A_STEP 16u
 
 /* Checks exclusive set, rules in order, needs, at the levels that the entries have. True if they fit. Fills *check,
@@ -47,7 +47,7 @@ double pair_bound(const struct rule *rule, uint32_t level_a, uint32_t level_b);
 bool group_divide(const struct rules *rules, const struct entry *const *members, uint32_t count, uint8_t *teams,
                   uint32_t *budget);
 
-/* What each of the times that a member is put into a team takes, as pair_check.work counts. */
+/* The work of putting one member into a team, as pair_check.work counts it. */
 uint32_t group_division_work(const struct rules *rules);
 
 /* The whole check of a proposal: every pair, then the teams, unless that is too much work. For Verify. */

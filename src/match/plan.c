@@ -67,7 +67,7 @@ uint64_t plan_bucket_need(uint64_t bucket, uint32_t attribute, uint64_t value_ha
     return plan_mix(plan_mix(bucket, TAG_NEED, attribute), TAG_NEED, value_hash);
 }
 
-/* How many partners the kind with the most has. */
+/* The largest number of partners of one kind. */
 static uint32_t plan_partners_max(const struct plan *plan)
 {
     uint32_t most = 1;
@@ -201,7 +201,7 @@ static const struct need *plan_choose_need(const struct plan *plan, const struct
     return chosen;
 }
 
-/* Each bucket once, whatever hashes say. */
+/* Adds each bucket once, even if hashes collide. */
 static void stands_add(struct plan_stands *stands, uint64_t bucket)
 {
     bucket &= ~PLAN_CLASS_BITS;

@@ -44,10 +44,10 @@ struct plan {
     uint32_t share_least;     /* the least that it asks at any level at which it is not off */
 };
 
-/* Where an entry stands. */
+/* The buckets and the place of an entry. */
 struct plan_stands {
     uint64_t place;
-    uint32_t count; /* 0: nowhere, since nothing can fit it */
+    uint32_t count; /* 0: none, because nothing can fit the entry */
     bool has_need;  /* they carry a clause of its need, on need_attribute */
     uint32_t need_attribute;
     uint64_t buckets[PLAN_STANDS_MAX]; /* distinct, without the class */
@@ -65,8 +65,7 @@ static inline uint32_t plan_class(const struct entry *entry)
     return entry->is_urgent ? ENTRY_PRIORITY_URGENT : entry->priority;
 }
 
-/* The parts of a bucket, one put upon the other; without the class in the end. False: an `equal` attribute is
- * missing. */
+/* Builds a bucket from its parts, without the class. False: an `equal` attribute is missing. */
 bool plan_bucket_equal(const struct plan *plan, const struct facts *facts, uint64_t *bucket);
 uint64_t plan_bucket_kind(uint64_t bucket, uint64_t kind_hash);
 uint64_t plan_bucket_value(uint64_t bucket, uint64_t value_hash);
@@ -74,7 +73,7 @@ uint64_t plan_bucket_open(uint64_t bucket, enum plan_open open);
 uint64_t plan_bucket_level(uint64_t bucket, uint32_t level_group);
 uint64_t plan_bucket_need(uint64_t bucket, uint32_t attribute, uint64_t value_hash);
 
-/* The hash of a value as buckets have it. */
+/* The hash of a value as used in buckets. */
 uint64_t plan_hash_fact(const struct fact *fact, enum attribute_type type);
 uint64_t plan_hash_need(const struct need_value *value, enum attribute_type type);
 

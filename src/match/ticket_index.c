@@ -5,7 +5,7 @@
 #include "match/pair.h"
 #include <stdlib.h>
 
-/* Counters of share values; those that fall on the same one are taken for more common than they are. */
+/* How many counters of share values there are. Values that share a counter seem more common than they are. */
 #define VALUE_COUNTERS 16384u
 
 void ticket_index_init(struct ticket_index *index, const struct rules *rules)
@@ -80,7 +80,8 @@ uint64_t ticket_index_values(const struct ticket_index *index, const struct entr
     double bound = share->is_either ? index->plan.share_least : share->bound[entry->level];
     if (!fact->is_there || bound == RULE_OFF || fact->set.count < bound)
         return 0;
-    /* Two sets that have k values in common can't both fit into what is left without any m - k + 1 of the m values. */
+    /* If a set of m values shares k with another one, the other contains at least one of any m - k + 1 of these
+     * values. */
     uint32_t wanted = fact->set.count - (uint32_t)bound + 1;
     uint64_t chosen = 0;
     for (uint32_t i = 0; i < wanted; i++) {
@@ -104,8 +105,8 @@ struct range {
 static const struct range RANGE_ALL = {PLAN_PLACE_MISSING, PLAN_PLACE_MAX};
 static const struct range RANGE_NONE = {1, 0};
 
-/* All numbers y with |x - y| <= bound as doubles compute it, and perhaps a few more at the ends: one place further is
- * the next double. */
+/* All numbers y with |x - y| <= bound in double arithmetic, and perhaps a few more at both ends: the next place is the
+ * next double. */
 static struct range range_around(double x, double bound)
 {
     double wider = ordered_number(ordered_place(bound) + 1);
@@ -124,7 +125,7 @@ static struct range index_range(const struct plan *plan, const struct entry *ent
     return range_around(fact->number, bound);
 }
 
-/* What the entry's own need leaves of a range; whoever is without the attribute fails a need of it. */
+/* The part of a range that the entry's own need allows; a ticket without the attribute fails the need. */
 static struct range index_narrow(const struct plan *plan, const struct facts *facts, struct range range)
 {
     for (uint32_t i = 0; plan->has_place && i < facts->need_count; i++) {
@@ -159,7 +160,7 @@ void streams_deinit(struct streams *streams)
     *streams = (struct streams){.items_owned = NULL};
 }
 
-/* What the parts of a look's streams have in common. */
+/* What the functions that build a look's streams share. */
 struct visit {
     const struct ticket_index *index;
     const struct entry *entry;
@@ -217,7 +218,7 @@ static void visit_values(const struct visit *visit, uint64_t bucket)
         visit_bound(visit, plan_bucket_open(bucket, PLAN_OPEN_OFF), bound);
 }
 
-/* All entries that stand by what they say themselves, under one kind. */
+/* All entries of one kind that stand by their own values. */
 static void visit_kind(const struct visit *visit, uint64_t bucket)
 {
     if (visit->index->plan.share != NULL)
@@ -288,7 +289,7 @@ void ticket_index_streams(const struct ticket_index *index, const struct entry *
         visit_kinds(&visit, bucket);
     else
         visit_kind(&visit, bucket);
-    /* Who needs a value of some attribute stands there, whatever he says of himself. */
+    /* A ticket that needs a value of an attribute stands in that bucket, whatever its own values are. */
     double bound = visit_bound_most(&visit);
     for (uint32_t attribute = 0; attribute < plan->rules->attribute_count; attribute++) {
         const struct fact *fact = facts_at(entry->facts, attribute);

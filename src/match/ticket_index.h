@@ -1,5 +1,5 @@
-/* The index of the waiting tickets: an ordered set in which each entry stands where the plan says, and counts which
- * spare a look what is empty. It says in which streams, pieces of the ordered set, all candidates of an entry are.
+/* The index of the waiting tickets: an ordered set in which the plan places each entry, and counts with which a look
+ * skips empty parts. It says in which streams, which are ranges of the ordered set, all candidates of an entry are.
  * Pure. */
 #ifndef TALLY_MATCH_TICKET_INDEX_H
 #define TALLY_MATCH_TICKET_INDEX_H
@@ -37,11 +37,11 @@ void ticket_index_deinit(struct ticket_index *index);
 void ticket_index_insert(struct ticket_index *index, const struct entry *entry, uint32_t slot);
 void ticket_index_remove(struct ticket_index *index, const struct entry *entry);
 
-/* Which values of the entry's own set a look visits for the share rule, as bits: the rarest, and so many that whoever
- * shares enough has one. */
+/* Which values of the entry's own set a look visits for the share rule, as bits: the rarest ones, and enough that each
+ * ticket that shares enough values has one of them. */
 uint64_t ticket_index_values(const struct ticket_index *index, const struct entry *entry);
 
-/* Fills `streams` with those in which all are that can fit the entry. None: nothing can. */
+/* Fills `streams` so that they contain all entries that can fit. No stream: nothing can fit. */
 void ticket_index_streams(const struct ticket_index *index, const struct entry *entry, uint64_t values,
                           struct streams *streams);
 void streams_deinit(struct streams *streams);

@@ -60,7 +60,7 @@ bool value_number(yyjson_val *value, double *number)
 {
     if (!yyjson_is_num(value) || !isfinite(yyjson_get_num(value)))
         return false;
-    /* Minus zero is zero, also for those who look at the bits. */
+    /* Minus zero becomes zero, because some code compares the bits. */
     *number = yyjson_get_num(value) + 0.0;
     return true;
 }

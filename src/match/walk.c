@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Reads what stands at the cursor; false: it is beyond the end of the stream. */
+/* Reads the entry at the cursor; false: the cursor is beyond the end of the stream. */
 static bool head_read(struct walk_head *head, bool is_down)
 {
     if (head->cursor.leaf == NULL)
@@ -18,8 +18,8 @@ static bool head_read(struct walk_head *head, bool is_down)
     return true;
 }
 
-/* With the cursor somewhere in the stream: goes to the lowest number at its place, since tickets at one place are met
- * by their numbers. */
+/* Moves the cursor to the lowest number at its place: tickets at one place are visited in the order of their
+ * numbers. */
 static bool head_settle_down(const struct ordered *ordered, struct walk_head *head)
 {
     if (!head_read(head, true))

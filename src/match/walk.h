@@ -2,14 +2,14 @@
  * outwards from a number, nearest first, or upwards by place; then by number. A candidate that stands in several
  * streams comes once.
  *
- * The last steps on both sides are all that a walk needs to be taken up again later, however the tickets have changed
- * meanwhile: what stands before them has been met or has come since, and who comes is a seed itself. */
+ * To continue later, a walk needs only its last step on each side, even if tickets have changed meanwhile: an entry
+ * before that step was visited already, or is new and a seed itself. */
 #ifndef TALLY_MATCH_WALK_H
 #define TALLY_MATCH_WALK_H
 
 #include "match/ticket_index.h"
 
-/* How far one side has come. */
+/* How far the walk has come on one side. */
 struct walk_mark {
     bool is_set;
     uint64_t place;

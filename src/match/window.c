@@ -68,7 +68,7 @@ void window_withdraw(struct matcher *matcher, struct look *look)
     look->is_proposal = false;
 }
 
-/* Is the partner still there, and still one? */
+/* Is the partner still there, and does it still fit? */
 static bool window_holds(struct matcher *matcher, const struct look *look)
 {
     return look_holds(matcher, matcher_entry(matcher, look->seed), &look->choices[look->choice]);

@@ -22,7 +22,7 @@ static struct simulation_set *set_at(const struct simulation *simulation, uint32
     return pool_at(&simulation->sets, slot);
 }
 
-/* May be asked of a freed record. */
+/* May be called for a freed record. */
 POISON_MAY_LOOK static bool is_used(const struct simulation_ticket *ticket)
 {
     return ticket->entry.number != 0;
@@ -87,7 +87,7 @@ static void end_ticket(struct simulation *simulation, uint32_t slot, enum simula
     forget(simulation, slot);
 }
 
-/* Of the tickets that share a set one was matched: the others are not wanted any more. */
+/* One ticket of an exclusive set was matched: cancels the others of the set. */
 static void cancel_others(struct simulation *simulation, uint32_t set)
 {
     struct list_link *link;

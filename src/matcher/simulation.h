@@ -1,6 +1,6 @@
-/* A simulation: recorded tickets, offered again to a matcher under a clock that only says what they say, to see who is
- * matched with whom and how long they wait under given rules. Both `tally pool simulate` and the agreement with a slow
- * evaluator (tests/match) go through it.
+/* A simulation: offers recorded tickets to a matcher again, with a clock that follows their recorded times. It shows who
+ * is matched with whom, and how long tickets wait under given rules. `tally pool simulate` uses it, and so does the
+ * comparison with a slow evaluator (tests/match).
  *
  * What happens at one instant happens in the order of the rule language: arrivals, then steps, then expiries, each in
  * the order of the tickets' numbers, and after each the matcher looks until no seed is left. A match also ends the
@@ -17,7 +17,7 @@ struct simulation;
 /* Why a ticket ended without a match. */
 enum simulation_end { SIMULATION_EXPIRED, SIMULATION_CANCELLED /* another of its exclusive set was matched */ };
 
-/* Who is told what happens, as it happens. The tickets can be asked for until the call returns. */
+/* Callbacks for what happens, as it happens. The tickets are valid until the call returns. */
 struct simulation_watcher {
     void *context;
     void (*matched)(void *context, const struct simulation *simulation, const struct matcher_group *group);
@@ -27,7 +27,7 @@ struct simulation_watcher {
 /* A ticket that waits. */
 struct simulation_ticket {
     uint32_t slot;      /* its own */
-    struct entry entry; /* its number is its place among the offers, from 1; 0: nobody is here */
+    struct entry entry; /* its number counts the offers, from 1; 0: a free record */
     struct facts *facts_owned;
     struct list_link set_link; /* in its exclusive set */
     uint32_t set;              /* slot in `sets`; 0: none */
@@ -37,7 +37,7 @@ struct simulation_ticket {
 struct simulation {
     const struct rules *rules; /* borrowed */
     struct simulation_watcher watcher;
-    uint64_t ttl_ms; /* of tickets that say nothing of it; 0: none */
+    uint64_t ttl_ms; /* for tickets without a ttl; 0: none */
     uint32_t budget; /* steps of one call of the matcher */
     uint64_t now_ms;
     uint64_t offered;

@@ -12,7 +12,7 @@
     "blanks "                                                                                                          \
     "in single quotes"
 
-/* libpq says in double quotes what it stumbled over, and that may be a password; a quoted "=" or "]" is libpq's own. */
+/* libpq quotes the text that it could not parse, and that may be a password; a quoted "=" or "]" is libpq's own. */
 static void hide_quoted(const char *said, char *text, size_t size)
 {
     const char *first = strchr(said, '"'), *last = strrchr(said, '"');
@@ -76,7 +76,7 @@ enum step connection_check(const char *connection, struct fault *fault)
 
 /* --- showing ------------------------------------------------------------------------------------------------------ */
 
-/* As libpq reads it back: in quotes where it is not a plain word. */
+/* Writes the value so that libpq can read it again: in quotes unless it is a plain word. */
 static void append_value(const char *value, struct buffer *text)
 {
     bool is_plain = *value != '\0' && strpbrk(value, " \t\r\n'\\") == NULL;
@@ -104,7 +104,7 @@ void connection_show(const char *connection, struct buffer *text)
     }
     bool is_first = true;
     for (const PQconninfoOption *option = options; option->keyword != NULL; option++) {
-        /* libpq marks with a star what is to be hidden when a person types it. */
+        /* libpq marks options with a star that must be hidden while a person types them. */
         if (option->val == NULL || option->dispchar[0] == '*')
             continue;
         buffer_append_format(text, "%s%s=", is_first ? "" : " ", option->keyword);

@@ -1,4 +1,4 @@
-/* A PostgreSQL connection string as it may be shown to people: without passwords. */
+/* A PostgreSQL connection string without passwords, fit to be shown. */
 #ifndef TALLY_RELAY_CONNECTION_SHOWN_H
 #define TALLY_RELAY_CONNECTION_SHOWN_H
 
@@ -11,8 +11,8 @@
 enum step connection_check(const char *connection, struct fault *fault);
 
 /* Appends what libpq reads out of the connection string, or URI, as keywords: "host=db user=app". What libpq calls a
- * secret is left out. One that does not pass connection_check() is not shown at all, for nobody knows what part of it
- * is one. */
+ * secret is left out. A string that does not pass connection_check() is not shown at all, because any part of it could
+ * be a password. */
 void connection_show(const char *connection, struct buffer *text);
 
 #endif

@@ -3,7 +3,7 @@
 #include "relay/sink_http.h"
 #include "relay/sink_sqs.h"
 
-/* libcurl has a pair of sockets for each set of requests, by which it is woken. */
+/* libcurl uses a pair of sockets for each set of requests, to wake itself. */
 #define WAKE_DESCRIPTORS 2u
 
 /* Looking up a host's name: a pair of sockets to hear of the end, and what the system's resolver opens (two files, a
@@ -39,7 +39,7 @@ static size_t source_max(enum source_type source)
     case SOURCE_QUEUE:
         break;
     }
-    return 2 * CLIENT_DESCRIPTORS; /* one receives, the other keeps what is in hand */
+    return 2 * CLIENT_DESCRIPTORS; /* one receives messages, the other renews their visibility timeouts */
 }
 
 static size_t sink_max(const struct relay_spec *spec)

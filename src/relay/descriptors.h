@@ -1,5 +1,5 @@
-/* How many file descriptors a relay has open at most. Whoever runs relays beside something else keeps so many free
- * for each. */
+/* The largest number of file descriptors that a relay has open. A program that runs relays keeps this many free for
+ * each. */
 #ifndef TALLY_RELAY_DESCRIPTORS_H
 #define TALLY_RELAY_DESCRIPTORS_H
 

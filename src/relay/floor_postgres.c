@@ -61,7 +61,7 @@ static void set_writers(struct floor *floor, const PGresult *result)
         buffer_append(&floor->writers, PQgetvalue(result, i, 0), (size_t)PQgetlength(result, i, 0) + 1);
 }
 
-/* A prepared transaction counts as one of them always: a restart of the server gives it another name. */
+/* A prepared transaction always counts as a writer: a restart of the server gives it another name. */
 static bool are_gone(const struct floor *floor, const PGresult *result)
 {
     for (int i = 0; i < PQntuples(result); i++)

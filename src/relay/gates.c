@@ -171,7 +171,7 @@ size_t gates_list(struct gates *gates, uint64_t now_ms, struct row_name *names)
         if (!held->is_offered)
             names[count++] = held->name;
         else if (held->intent == 0 && !held->is_doubted && !is_head(gates, held))
-            remove_held(gates, held); /* from behind, so that what moves into its place was looked at */
+            remove_held(gates, held); /* backwards, so that the entry that moves into the gap has been visited */
     }
     return count;
 }

@@ -1,21 +1,21 @@
-/* Rows that were read and can't be tried now, and what each of them waits for. By name only: the source gives a row
- * again as soon as it is no longer among those in flight, so that a long wait costs no bodies.
+/* Rows that were read and can't be tried now, and what each of them waits for. Only their names are kept: the source
+ * returns a row again as soon as it is no longer in flight, so a long wait needs no memory for bodies.
  *
- * A row goes one way: to a destination, and there in a group. A gate closes a way, the whole destination or the one
- * group; its head is the row that met it. When a gate is due, its head alone is tried; the others of that way stay
- * behind it, in their order, until the gate is gone. */
+ * A row has two keys: its destination, and its group there. A key is blocked when a row with it failed; that row is the
+ * head. When a blocked key is due, its head alone is tried. The other rows with that key wait behind it, in their
+ * order, until the key is open again. */
 #ifndef TALLY_RELAY_GATES_H
 #define TALLY_RELAY_GATES_H
 
 #include "base/table.h"
 #include "relay/source.h"
 
-/* So many rows stand behind others, since each makes every scan dearer; of more than that the source is asked again and
- * again. Rows that are tried may be some more, for one that fails has to be remembered. */
+/* How many rows may wait behind others: each makes every scan slower. Rows beyond that are read again and again. A few
+ * more are allowed for rows that are being tried, because a row that fails must be remembered. */
 #define GATES_ROWS_MAX 100000u
 #define GATES_ROWS_SPARE 2000u
 
-/* Both are hashes: two ways that share one by chance wait for each other, which does no harm. */
+/* Both are hashes: rows whose hashes collide wait for each other, which does no harm. */
 struct way {
     uint64_t queue;
     uint64_t group; /* of the group in its queue; of the row itself if it has none */
@@ -32,7 +32,7 @@ struct held {
 };
 
 struct gate {
-    uint64_t key; /* way.queue or way.group */
+    uint64_t key; /* the hash of the queue or of the group */
     uint64_t head;
     uint64_t due_ms; /* monotonic */
     unsigned failures;
@@ -51,34 +51,34 @@ struct gates {
 void gates_init(struct gates *gates);
 void gates_deinit(struct gates *gates);
 
-/* NULL: it is not held. Borrowed, as that of gates_add(), until the next row is added or removed. */
+/* NULL: the row does not wait. Borrowed, like the result of gates_add(), until the next row is added or removed. */
 struct held *gates_find(const struct gates *gates, const struct row_name *name);
 
 /* Finds it or adds it. One of the same id and another uid is forgotten: the source has given its id away again. */
 struct held *gates_add(struct gates *gates, const struct row_name *name, const struct way *way);
 
-/* Opens the gates whose head it is. */
+/* Forgets the row, and opens the keys whose head it is. */
 void gates_remove(struct gates *gates, const struct row_name *name);
 
-/* No room for one more that stands behind others; for one more that is tried. */
+/* True if there is no room for one more row that waits; for one more row that is tried. */
 bool gates_are_full(const struct gates *gates);
 bool gates_are_packed(const struct gates *gates);
 
 /* May this row be tried now? */
 bool gates_admits(const struct gates *gates, const struct way *way, uint64_t id, uint64_t now_ms);
 
-/* Closes a way, with this row as its head, or finds it closed. Borrowed until another gate is closed or opened. */
+/* Blocks a key, with this row as its head, or finds it blocked. Borrowed until another key is blocked or opened. */
 struct gate *gates_close(struct gates *gates, uint64_t key, uint64_t head);
 struct gate *gates_find_gate(const struct gates *gates, uint64_t key); /* NULL: it is open */
 void gates_open(struct gates *gates, uint64_t key);
 bool gates_have_blocked(const struct gates *gates);
 
 /* Before a scan: forgets what has no reason to wait any more, and puts the names of those that do into `names`, which
- * has room for gates->count. The others are offered. */
+ * has room for all rows. The others are offered. */
 size_t gates_list(struct gates *gates, uint64_t now_ms, struct row_name *names);
 
-/* After it: one row that was offered and is not in the source any more, if the scan, which returned rows up to `last`
- * (0: none), proves it. NULL: there is none. */
+/* After a scan: a row that was offered and has left the source, if the scan, which returned rows up to `last` (0:
+ * none), proves that. NULL: there is none. */
 const struct held *gates_find_gone(const struct gates *gates, uint64_t last);
 
 #endif

@@ -27,7 +27,7 @@ static void insert_range(struct gone *gone, size_t at, struct id_range range)
     gone->id_count += size_of(range);
 }
 
-/* The last one grows yet, so it is none of those. */
+/* Does not remove the last range, because that one still grows. */
 static void remove_smallest(struct gone *gone)
 {
     size_t smallest = 0;
@@ -37,7 +37,7 @@ static void remove_smallest(struct gone *gone)
     remove_ranges(gone, smallest, 1);
 }
 
-/* The first range that holds `id` or stands behind it; from the end, where new ids belong. */
+/* The first range that contains `id` or lies behind it. Searches from the end, where new ids belong. */
 static size_t find_at_or_behind(const struct gone *gone, uint64_t id)
 {
     if (gone->count == 0 || gone->ranges[gone->count - 1].last < id)

@@ -2,8 +2,8 @@
  * what is left of the rows, which VACUUM can't remove while a transaction is open that began before they were deleted.
  *
  * They stand in ranges, of which there are GONE_RANGES_MAX at most: where ids are missing in between (transactions that
- * are open or were rolled back), a range ends. When there are too many, the smallest one is forgotten, and its ids are
- * merely read again. */
+ * are open or were rolled back), a range ends. When there are too many, the smallest one is forgotten; its ids are read
+ * again, which costs only time. */
 #ifndef TALLY_RELAY_GONE_H
 #define TALLY_RELAY_GONE_H
 
@@ -24,10 +24,10 @@ struct gone {
 
 void gone_clear(struct gone *gone);
 
-/* They may be known already. O(ranges) at worst, and O(1) for ids that follow the last. */
+/* Adds ids that may be known already. O(ranges) at worst, and O(1) for ids that follow the last. */
 void gone_add(struct gone *gone, struct id_range range);
 
-/* Forgets what stands at `floor` or below, and returns the floor: above it by the ids right behind it that are gone. */
+/* Forgets the ids up to `floor`. Returns the new floor, raised over the deleted ids right behind it. */
 uint64_t gone_raise(struct gone *gone, uint64_t floor);
 
 /* How many of the ids from `range.first` to `range.last` are gone. */

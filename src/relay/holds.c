@@ -6,7 +6,7 @@
 
 #define KEYS_MIN 64u
 
-/* What a key is about stands before its text. */
+/* The kind of a key, written before its text. */
 #define KEY_GROUP 'g'
 #define KEY_QUEUE 'q'
 
@@ -48,7 +48,7 @@ static bool is_key(struct bytes key, char kind, struct bytes text)
     return key.ptr[0] == (uint8_t)kind && bytes_equal(bytes_skip(key, 1), text);
 }
 
-/* Where the key stands, or the free place where it would. */
+/* The cell of the key, or the free cell where it belongs. */
 static struct bytes *find_key(const struct holds *holds, char kind, struct bytes text)
 {
     size_t mask = holds->key_capacity - 1;

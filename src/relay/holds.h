@@ -1,16 +1,15 @@
-/* Rows that stay behind: their destination can't be used, the sink wants them later, or a refused one holds its group.
- * They stay in the source; what is known of them here is their names, so that scans pass them over, and whom they hold:
- * rows of their groups, rows to a blocked queue, or all rows where the order is strict (P4, R18, R20).
+/* Rows that must wait: their destination can't be used, the sink wants them later, or a refused row blocks its group.
+ * They stay in the source. This keeps their names, so that scans skip them, and what they block: rows of their groups,
+ * rows to a blocked queue, or all rows if the order is strict (P4, R18, R20).
  *
- * All are let go at once, when their time has come, and only where no scan is open: then they come back before
- * everything behind them, in their order, and those that can't go are held again. */
+ * All are released at once when their time has come, and only when no scan is open: then scans return them in their
+ * order before all later rows, and those that still can't go wait again. */
 #ifndef TALLY_RELAY_HOLDS_H
 #define TALLY_RELAY_HOLDS_H
 
 #include "relay/source.h"
 
-/* Scans get slower with each name that they pass over. When there are so many, nothing is read until they are let
- * go. */
+/* Scans get slower with each name that they skip. With this many names nothing is read until they are released. */
 #define HOLDS_MAX 100000u
 
 struct holds {
@@ -18,7 +17,7 @@ struct holds {
     struct row_name *names_owned;
     size_t count;
     size_t capacity;
-    struct bytes *keys_owned; /* an open table of the groups and queues that are held; ptr NULL: a free place */
+    struct bytes *keys_owned; /* an open table of the groups and queues that are held; ptr NULL: a free cell */
     size_t key_count;
     size_t key_capacity;
     bool is_strict;
@@ -27,16 +26,16 @@ struct holds {
 void holds_init(struct holds *holds, bool is_strict);
 void holds_deinit(struct holds *holds);
 
-/* Lets all of them go. */
+/* Releases all of them. */
 void holds_clear(struct holds *holds);
 
-/* The row stays behind, and so does its group; with `holds_queue` all rows to its queue too. */
+/* The row must wait, and so must its group; with `holds_queue` all rows to its queue as well. */
 void holds_add(struct holds *holds, const struct row *row, bool holds_queue);
 
-/* Must the row wait because of one that does? If so it is held from now on. */
+/* Must the row wait because of another one? If so, adds it. */
 bool holds_take(struct holds *holds, const struct row *row);
 
-/* Is there no point in reading more? */
+/* True if there are so many that reading more is useless. */
 bool holds_are_full(const struct holds *holds);
 
 #endif

@@ -33,10 +33,10 @@ uint32_t intents_add(struct intents *intents, uint64_t epoch, uint64_t number, s
 void intents_remove(struct intents *intents, uint32_t slot);
 struct open_intent *intents_at(const struct intents *intents, uint32_t slot);
 
-/* One row of the intent (0: of none) is dealt with. */
+/* One row of the intent (0: of none) is settled. */
 void intents_settle(struct intents *intents, uint32_t slot);
 
-/* The row is in the sink; it stands here until intents_forget_done(). */
+/* The row is in the sink; it is remembered here until intents_forget_done(). */
 void intents_add_done(struct intents *intents, const struct row_name *name, uint32_t slot);
 void intents_forget_done(struct intents *intents);
 

@@ -1,7 +1,7 @@
 /* See keeper.h.
  *
- * One mutex guards what the threads share; it is never held while the lease is asked. Only the keeper's thread changes
- * `standing` and the term, so it reads them without the lock.
+ * One mutex guards what the threads share; it is never held during a call of the lease. Only the keeper's thread
+ * changes `standing` and the term, so it reads them without the lock.
  *
  * Whether the owner lives is decided by its beat and this side's monotonic clock alone: nothing depends on two clocks
  * that agree. `valid_until_ms` counts from before the beat left, a stand-by's patience from after it saw the beat, so
@@ -18,9 +18,9 @@
 #define WAIT_MS_MAX 250u      /* a wait holds back VACUUM for as long (P18) */
 #define RETRY_MS_MIN 50u      /* after the lease was not reached */
 #define RETRY_MS_MAX 1000u    /* and then twice as long each time up to this */
-#define AWAY_LEASES 2u        /* for how long one that gave up leaves the lease to others */
+#define AWAY_LEASES 2u        /* for how long a keeper that gave up leaves the lease to others */
 #define FAILING_MS_MAX 60000u /* the longest a worker may fail before the lease is given up */
-#define RETAKE_LEASES 10u     /* how far apart a sink that knows later epochs may make us take over at once */
+#define RETAKE_LEASES 10u /* the least distance between immediate takeovers that a sink with later epochs may cause */
 
 struct keeper {
     struct keeper_options options;
@@ -43,13 +43,13 @@ struct keeper {
     uint64_t seen_ms;       /* and when; 0: not since something went wrong */
     uint64_t silent_ms;     /* how long the beat has not moved, by successful looks alone */
     uint64_t away_until_ms;
-    bool has_rival;   /* and that is why it is away: the sink hears another database of the same identity */
+    bool has_rival;   /* it is away because another database of the same identity uses the sink */
     uint64_t beat_ms; /* when the next beat is due */
     uint64_t retaken_ms;
     unsigned retry_ms;
 };
 
-/* One that goes on while the machine is asleep: who wakes up must not think that its lease is as young as before. */
+/* This clock goes on while the machine is asleep: after waking up, the lease must not look as young as before. */
 uint64_t keeper_now_ms(void)
 {
     struct timespec now;
@@ -87,7 +87,7 @@ static void unlock(struct keeper *keeper)
     pthread_mutex_unlock(&keeper->mutex);
 }
 
-/* Has anybody something for the thread to do at once? */
+/* Does the thread have something to do at once? */
 static bool is_asked(const struct keeper *keeper)
 {
     return keeper->is_stopping || keeper->is_told_fenced || keeper->is_resumed ||
@@ -136,7 +136,7 @@ static void begin_term(struct keeper *keeper, const struct term *term, uint64_t 
 static void end_term(struct keeper *keeper, enum standing standing, const struct fault *fault)
 {
     ASSERT(keeper->view.standing == STANDING_OWNER);
-    keeper->seen_ms = 0; /* nothing that was seen before counts for the stand-by */
+    keeper->seen_ms = 0; /* the stand-by must not use what was seen before */
     lock(keeper);
     keeper->is_told_fenced = false;
     keeper->view.valid_until_ms = 0;
@@ -144,7 +144,7 @@ static void end_term(struct keeper *keeper, enum standing standing, const struct
     set_standing(keeper, standing, fault);
 }
 
-/* Leaves the lease to whoever wants it. If another one has it by now nothing happens to that one. */
+/* Gives up the lease. If another relay has it by now, that one is not affected. */
 static void leave(struct keeper *keeper, uint64_t away_until_ms, const struct fault *fault)
 {
     struct term term = keeper->view.term;
@@ -163,9 +163,9 @@ static bool is_source_ours(struct keeper *keeper)
     return lease->ops->peek(lease, &view, &fault) == STEP_OK && term_equal(&view.term, &keeper->view.term);
 }
 
-/* The sink knows another owner. Either so does the source by now; or a failover made the source forget an epoch, and a
- * takeover above it mends that; or the source is a copy of another one, and the two would fence each other for ever: so
- * not too often, and not in silence. */
+/* The sink knows another owner. There are three cases. The source may know it as well by now. A failover may have made
+ * the source forget an epoch; then a takeover above that epoch repairs it. Or the source is a copy of another one, and
+ * both would fence each other for ever: so this does not take over too often, and reports it. */
 static void leave_fenced(struct keeper *keeper)
 {
     static const struct fault fenced = {.text = "fenced: the sink or the source knows another owner"};
@@ -187,8 +187,8 @@ static void leave_fenced(struct keeper *keeper)
     }
 }
 
-/* Has the worker failed for too long? Alone, this relay takes over again a little later; so that this does not go on at
- * the same pace for as long as a sink is down, the next time is twice as far. */
+/* Has the worker failed for too long? If this relay is alone, it takes over again a little later. The allowed time then
+ * doubles, so that the pace slows down while a sink stays down. */
 static bool is_failing(struct keeper *keeper, uint64_t now_ms, struct fault *fault)
 {
     lock(keeper);
@@ -209,7 +209,8 @@ static void beat(struct keeper *keeper)
     uint64_t asked_ms = keeper_now_ms(), lease_ms = keeper->options.lease_ms;
     enum step step = keeper->options.lease->ops->beat(keeper->options.lease, &keeper->view.term, &fault);
     lock(keeper);
-    /* A term that was over for a moment, though nobody took it, stays over: the worker may have seen that and gone. */
+    /* A term that was over for a moment stays over, even if nobody took the lease: the worker may have seen that and
+     * ended. */
     bool is_told_fenced = keeper->is_told_fenced, is_over = keeper_now_ms() >= keeper->view.valid_until_ms;
     if (step == STEP_OK && !is_over)
         keeper->view.valid_until_ms = asked_ms + lease_ms;
@@ -256,8 +257,8 @@ static void fail(struct keeper *keeper, const struct fault *fault)
     keeper->retry_ms = keeper->retry_ms * 2 > RETRY_MS_MAX ? RETRY_MS_MAX : keeper->retry_ms * 2;
 }
 
-/* Looks at the beat. Time counts only between two looks that succeeded, and no more of it than their usual distance
- * twice: what could not see the beat, or was stopped itself, knows nothing about the owner. */
+/* Reads the beat. Only the time between two successful reads counts, and at most twice their usual distance: a stand-by
+ * that could not read the beat, or was stopped itself, knows nothing about the owner. */
 static enum step look(struct keeper *keeper, struct fault *fault)
 {
     struct lease_view view;
@@ -285,13 +286,13 @@ static enum step take_over(struct keeper *keeper, struct fault *fault)
     uint64_t asked_ms = keeper_now_ms();
     struct lease *lease = keeper->options.lease;
     enum step step = lease->ops->take_over(lease, &keeper->seen, epoch_min, &term, &is_mine, fault);
-    keeper->seen_ms = 0; /* if somebody was faster, patience begins anew */
+    keeper->seen_ms = 0; /* if another one was faster, the waiting time begins again */
     if (step == STEP_OK && is_mine)
         begin_term(keeper, &term, asked_ms);
     return step;
 }
 
-/* Asked again behind the wait: one that was paused or stopped meanwhile is no candidate. */
+/* Checked again after the wait: a relay that was paused or stopped meanwhile must not take over. */
 static bool may_own(struct keeper *keeper)
 {
     lock(keeper);
@@ -312,7 +313,7 @@ static enum step try_to_own(struct keeper *keeper, struct fault *fault)
         step = look(keeper, fault);
     if (step != STEP_OK)
         return step;
-    /* A sign is one of the owner that was there before the wait; somebody may have been faster. */
+    /* The sign is about the owner before the wait; another stand-by may have been faster. */
     is_free = is_free && term_equal(&waited_for, &keeper->seen.term);
     is_free = is_free || keeper->seen.term.epoch == 0 || is_nobody(&keeper->seen.term.owner) ||
               keeper->silent_ms >= keeper->options.lease_ms;

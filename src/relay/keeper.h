@@ -31,8 +31,8 @@ enum standing {
 struct keeper_view {
     enum standing standing;
     struct term term; /* of an owner */
-    uint64_t
-        valid_until_ms; /* of an owner, on keeper_now_ms(): until then nobody else can have taken over by waiting */
+    /* of an owner, on keeper_now_ms(): until then nobody else can have taken over by waiting */
+    uint64_t valid_until_ms;
     uint64_t takeovers; /* since it started */
     struct fault fault; /* why it failed, or why its last term ended; "" if neither */
 };
@@ -54,7 +54,7 @@ void keeper_stop(struct keeper *keeper);
 /* Waits for the end, a few seconds at most, and frees. */
 void keeper_join(struct keeper *keeper);
 
-/* All of what follows: any thread, never waits for the lease. */
+/* All functions below: any thread, and they never wait for the lease. */
 
 void keeper_look(struct keeper *keeper, struct keeper_view *view);
 
@@ -67,8 +67,8 @@ bool keeper_is_valid(struct keeper *keeper, const struct term *term);
  * one; else this is a stand-by. Ignored if `term` is over already. */
 void keeper_step_down(struct keeper *keeper, const struct term *term, uint64_t epoch_known);
 
-/* Can the worker do its work in `term`? To be told after each attempt: a row that went through or nothing to do: true;
- * source or sink that can't be used: false. Silence is no report. */
+/* Reports after each attempt whether the worker can work in `term`. True: a row went through, or there was nothing to
+ * do. False: source or sink can't be used. No call means no report. */
 void keeper_report(struct keeper *keeper, const struct term *term, bool is_working);
 
 /* A paused relay leaves the source to others: it gives up what it holds and takes nothing over until it is resumed. */
@@ -77,7 +77,7 @@ void keeper_set_paused(struct keeper *keeper, bool is_paused);
 /* Milliseconds of a monotonic clock that goes on while the machine is asleep. */
 uint64_t keeper_now_ms(void);
 
-/* That time for a wait on a condition, whose clock must be CLOCK_MONOTONIC. */
+/* That time for a wait on a condition with CLOCK_MONOTONIC. */
 struct timespec keeper_wake_time(uint64_t until_ms);
 
 #endif

@@ -1,8 +1,8 @@
-/* A lease: which of the relays of a source may work. It decides who tries; what keeps a relay out that has lost it
- * without noticing is the fence, (epoch, owner), which sink and source check (P9, P10, P11).
+/* A lease: it decides which of the relays of a source may work. A relay that has lost it without noticing is kept out
+ * by the fence (epoch, owner), which sink and source check (P9, P10, P11).
  *
- * Everything here blocks, for at most a few seconds. One thread at a time, the keeper's; a lease has a connection of
- * its own, so that nothing that is slow elsewhere delays a beat. */
+ * All functions block, for at most a few seconds. Only the keeper's thread calls them. A lease has a connection of its
+ * own, so that no slow call delays a beat. */
 #ifndef TALLY_RELAY_LEASE_H
 #define TALLY_RELAY_LEASE_H
 
@@ -10,7 +10,7 @@
 #include "relay/step.h"
 #include <string.h>
 
-/* Who a relay is while it owns the source. */
+/* The identity of a relay while it owns the source. */
 struct term {
     struct uid source_id; /* under which a Tally queue remembers the source's rows */
     uint64_t epoch;
@@ -22,8 +22,7 @@ static inline bool term_equal(const struct term *a, const struct term *b)
     return a->epoch == b->epoch && memcmp(&a->owner, &b->owner, sizeof(a->owner)) == 0;
 }
 
-/* What a stand-by sees. A lease that was given up has the owner that is all zero, one that nobody had yet has epoch
- * 0. */
+/* What a stand-by sees. If the lease was given up, the owner is all zeros; if nobody has had it yet, the epoch is 0. */
 struct lease_view {
     struct term term; /* of the owner */
     uint64_t beat;    /* rises while the owner lives */
@@ -42,12 +41,13 @@ struct lease_ops {
                            bool *is_mine, struct fault *fault);
     /* STEP_FENCED: it is not the owner any more. */
     enum step (*beat)(struct lease *lease, const struct term *term, struct fault *fault);
-    /* The owner leaves: the next waits no longer, because it sees an owner that is all zero. May be unreachable. */
+    /* The owner gives up the lease: the next one need not wait, because it sees an owner of all zeros. The lease may be
+     * unreachable. */
     void (*give_up)(struct lease *lease, const struct term *term);
     void (*close)(struct lease *lease);
 };
 
-/* The head of each kind of lease. */
+/* The common part of each kind of lease. */
 struct lease {
     const struct lease_ops *ops;
 };

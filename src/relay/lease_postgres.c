@@ -15,7 +15,7 @@
 
 #define PATIENCE_MS_MIN 1000u
 #define PATIENCE_MS_MAX 3000u
-/* Of an epoch; so a connection that outlives its owner, on a line that is dead, keeps nothing from its successors. */
+/* Each epoch has its own lock: so an old connection that still hangs on a dead line can't block the next owners. */
 #define LOCK_KEY(epoch) "hashtextextended('relay of @.outbox', " epoch ")"
 
 enum {
@@ -33,7 +33,8 @@ enum {
 
 static const char *const statements[STATEMENT_COUNT] = {
     [STATEMENT_AIM] = "SELECT set_config('lock_timeout', $1, false), set_config('tally.epoch', $2, false)",
-    /* In a block, since an error that is caught does not stand in the server's log, four times a second. */
+    /* In a DO block, because the server's log does not show an error that is caught there; otherwise it would show four
+     * a second. */
     [STATEMENT_LOCK] = "DO $do$ BEGIN PERFORM pg_advisory_lock(" LOCK_KEY(
         "current_setting('tally.epoch')::bigint") ");"
                                                   " PERFORM set_config('tally.has_lock', 'yes', false);"
@@ -64,7 +65,7 @@ static const char *const statements[STATEMENT_COUNT] = {
 struct lease_postgres {
     struct lease lease;
     struct postgres postgres;
-    unsigned connection; /* the one that all of this is about */
+    unsigned connection; /* number of the connection that the rest belongs to */
     bool has_lock;       /* that of `lock_epoch` */
     uint64_t lock_epoch;
     uint64_t aim_epoch;  /* whose lock is waited for */
@@ -92,7 +93,7 @@ static enum step run_alone(struct lease_postgres *self, unsigned statement, stru
     return step;
 }
 
-/* A connection that is new has no lock and no setting. */
+/* A new connection has no lock and no setting. */
 static enum step connect_first(struct lease_postgres *self, struct fault *fault)
 {
     enum step step = postgres_connect(&self->postgres, fault);
@@ -205,7 +206,7 @@ static enum step lease_take_over(struct lease *lease, const struct lease_view *v
     struct postgres_fence seen;
     char owner[UID_TEXT_SIZE], epoch[NUMBER_TEXT_SIZE], beat[NUMBER_TEXT_SIZE];
     struct uid mine;
-    uid_generate(&mine); /* of this attempt: if its answer is lost, nobody is that owner */
+    uid_generate(&mine); /* for this attempt only: if its answer is lost, nobody uses that owner */
     uid_to_text(&mine, owner);
     postgres_fence_of(&seen, &view->term);
     postgres_number_to_text(epoch_min, epoch);
@@ -223,7 +224,7 @@ static enum step lease_take_over(struct lease *lease, const struct lease_view *v
         term->epoch = postgres_number(result, 0, 1);
         term->owner = mine;
     }
-    /* That of the owner before wakes the others, who then see that there is a new one. */
+    /* Releasing the previous owner's lock wakes the other stand-bys, which then see the new owner. */
     release_lock(self);
     if (*is_mine) {
         self->has_lock = postgres_number(result, 0, 2) != 0;
@@ -235,7 +236,7 @@ static enum step lease_take_over(struct lease *lease, const struct lease_view *v
 
 /* --- owning ------------------------------------------------------------------------------------------------------- */
 
-/* On a connection that is new the lock is gone, and a stand-by may be about to take over. Else it is the owner's
+/* After a reconnect the lock is gone, and a stand-by may be about to take over. If none does, the owner takes the lock
  * again. */
 static enum step renew_lock(struct lease_postgres *self, const struct term *term, const struct postgres_fence *fence,
                             struct fault *fault)
@@ -278,7 +279,7 @@ static void lease_give_up(struct lease *lease, const struct term *term)
     PGresult *result;
     struct fault fault;
     if (self->postgres.connection_owned == NULL)
-        return; /* it was lost; that is no time to wait for another one */
+        return; /* the connection was lost; do not wait for a new one now */
     (void)run(self, STATEMENT_GIVE_UP, (const char *[]){fence.epoch, fence.owner}, 2, &result, &fault);
     PQclear(result);
     release_lock(self);

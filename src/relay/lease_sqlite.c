@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* For the application's transactions: short for a look, so that a beat is never late, longer for what changes the
- * owner. */
+/* How long to wait for the application's transactions: short for a read, so that a beat is never late; longer for a
+ * change of the owner. */
 #define LOOK_PATIENCE_MS 100u
 #define WRITE_PATIENCE_MS 1000u
 #define LOOK_MS 10u   /* between two looks at the owner's lock */
@@ -37,9 +37,9 @@ struct lease_sqlite {
     struct sqlite sqlite;
     int file; /* -1: not open */
     char *file_path_owned;
-    bool is_owner; /* by all that is known: `owner` is locked then */
+    bool is_owner; /* as far as is known; then `owner` is locked */
     struct uid owner;
-    bool is_free; /* wait() saw that `gone` is, and holds its lock, so that one stand-by only tries */
+    bool is_free; /* wait() saw that the owner `gone` has ended, and holds its lock, so that only one stand-by tries */
     struct uid gone;
 };
 
@@ -54,12 +54,12 @@ static struct lease_sqlite *lease_sqlite_of(struct lease *lease)
 /* Takes or gives back the byte of an owner. False: another one has it. */
 static bool set_lock(const struct lease_sqlite *self, const struct uid *owner, short type)
 {
-    const uint64_t place = bytes_get_u64(owner->bytes) >> 2; /* chance enough that no two are the same */
+    const uint64_t place = bytes_get_u64(owner->bytes) >> 2; /* random enough that no two are the same */
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)place, .l_len = 1};
     return fcntl(self->file, F_OFD_SETLK, &lock) == 0;
 }
 
-/* Also before the descriptor is closed: a child that has not yet begun its own program has it too. */
+/* Unlocks before the descriptor is closed as well: a child process before its exec() has the descriptor, too. */
 static void give_back(struct lease_sqlite *self)
 {
     if (self->is_owner)
@@ -97,7 +97,7 @@ static enum step failed(const struct lease_sqlite *self, const char *what, struc
         self->file_path_owned, strerrordesc_np(errno));
 }
 
-/* Who may write the database may write the file. */
+/* Gives the file the owner and mode of the database: who may write the database may write the file. */
 static void share_like(int file, const char *database)
 {
     struct stat status;
@@ -188,8 +188,8 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Looks once: has the owner's lock been given back? It is taken then, and kept until take_over(), so that one of all
- * stand-bys tries, and only if the owner is still the same: another one may have been faster. */
+/* Checks once whether the owner's lock is free. If so, takes it and keeps it until take_over(), so that only one
+ * stand-by tries; but only if the owner is still the same, because another stand-by may have been faster. */
 static enum step look(struct lease_sqlite *self, struct term *seen, struct fault *fault)
 {
     if (!set_lock(self, &seen->owner, F_WRLCK))
@@ -258,8 +258,8 @@ static enum step find_place(const struct lease_sqlite *self, struct place *place
     return fault_set(fault, STEP_UNREACHABLE, "SQLite database %s has just gone", self->sqlite.path_owned);
 }
 
-/* Is the file of which this one is a copy still where it was? Then two outboxes of one name would fence each other at a
- * queue for ever. One that was moved, or restored in its place, is none. */
+/* Is this file a copy whose original still exists? Then two outboxes of one name would fence each other at a queue for
+ * ever. A file that was moved, or restored in place, is no copy. */
 static bool has_original(struct bytes recorded, uint64_t inode, const struct place *place)
 {
     struct stat other;
@@ -291,7 +291,7 @@ static enum step check_place(struct lease_sqlite *self, const struct place *plac
     return step;
 }
 
-/* The one comparison that decides among all who try. */
+/* The comparison that decides which stand-by wins. */
 static enum step replace_owner(struct lease_sqlite *self, const struct lease_view *view, uint64_t epoch_min,
                                const struct place *place, struct term *term, bool *is_mine, struct fault *fault)
 {
@@ -300,7 +300,8 @@ static enum step replace_owner(struct lease_sqlite *self, const struct lease_vie
     self->sqlite.patience_ms = LOOK_PATIENCE_MS;
     if (step != STEP_OK)
         return step;
-    if (read_beat(self) != view->beat) /* it has shown that it lives, maybe while the application kept all waiting */
+    if (read_beat(self) !=
+        view->beat) /* the owner has beaten meanwhile, perhaps while the application blocked everybody */
         return sqlite_end(&self->sqlite, STEP_OK, fault);
     sqlite3_stmt *statement = sqlite_statement(&self->sqlite, TAKE_OVER);
     sqlite_bind_u64(statement, 1, epoch_min);
@@ -334,7 +335,7 @@ static enum step take_over(struct lease *lease, const struct lease_view *view, u
         return step;
     *is_mine = false;
     if (self->is_free &&
-        !is_same(&self->gone, &view->term.owner)) { /* another one has followed it already, and lives */
+        !is_same(&self->gone, &view->term.owner)) { /* another owner has followed already, and is alive */
         give_back(self);
         return STEP_OK;
     }
@@ -345,7 +346,8 @@ static enum step take_over(struct lease *lease, const struct lease_view *view, u
     struct term mine = {.source_id = view->term.source_id};
     uid_generate(&mine.owner);
     step = check_place(self, &place, fault);
-    if (step == STEP_OK && !set_lock(self, &mine.owner, F_WRLCK)) /* first: from the commit on others look at it */
+    if (step == STEP_OK &&
+        !set_lock(self, &mine.owner, F_WRLCK)) /* lock first: others check it as soon as the commit is visible */
         step = failed(self, "locking", fault);
     if (step == STEP_OK)
         step = replace_owner(self, view, epoch_min, &place, &mine, is_mine, fault);
@@ -361,8 +363,7 @@ static enum step take_over(struct lease *lease, const struct lease_view *view, u
     return write_beat(self, fault);
 }
 
-/* Beats first: while the application holds the database locked, the row can't be read, and nobody can take over
- * either. */
+/* Beats first. While the application locks the database, the row can't be read, but nobody can take over either. */
 static enum step beat(struct lease *lease, const struct term *term, struct fault *fault)
 {
     struct lease_sqlite *self = lease_sqlite_of(lease);
@@ -389,7 +390,7 @@ static enum step beat(struct lease *lease, const struct term *term, struct fault
     return STEP_OK;
 }
 
-/* Even if the row can't be reached: the lock alone tells the stand-bys. */
+/* Releases the lock even if the row can't be changed: the lock alone tells the stand-bys. */
 static void give_up(struct lease *lease, const struct term *term)
 {
     struct lease_sqlite *self = lease_sqlite_of(lease);

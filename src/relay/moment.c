@@ -56,7 +56,7 @@ uint64_t moment_age_ms(const struct moment *now, struct bytes noted, int64_t sou
     bool is_noted = read_text(noted, &then);
     if (is_noted && now->boot[0] != '\0' && strcmp(then.boot, now->boot) == 0) {
         if (then.since_boot_ms > now->since_boot_ms)
-            return AGE_UNKNOWN_MS; /* containers can have that clock set apart */
+            return AGE_UNKNOWN_MS; /* a container can have its own offset of that clock */
         uint64_t counted_ms = now->since_boot_ms - then.since_boot_ms;
         return counted_ms > age_ms ? counted_ms : age_ms;
     }

@@ -1,4 +1,4 @@
-/* A moment that is kept beside the source's own time, so that its age can be told although somebody sets a wall clock.
+/* A point in time, stored beside the source's own time, so that its age can be computed even if a wall clock is set.
  *
  * Kept as text: `BOOT SINCE WALL`, the identity of this boot of the machine, the milliseconds since then (those asleep
  * too), and those of the machine's wall clock. */
@@ -10,7 +10,7 @@
 
 #define MOMENT_TEXT_SIZE 88
 
-/* Of something that is older than nobody knows: more than any time that is waited for. */
+/* An unknown age: longer than any time that anybody waits for. */
 #define AGE_UNKNOWN_MS ((uint64_t)INT64_MAX / 4)
 
 struct moment {
@@ -22,11 +22,10 @@ struct moment {
 void moment_read(struct moment *now);
 void moment_to_text(const struct moment *moment, char text[MOMENT_TEXT_SIZE]);
 
-/* How long ago something was at least that was noted as `noted` (empty: by nobody), and is `source_age_ms` old by the
- * source's clock. The greatest of all that is known: an age that is too great costs a mark, one that is too small a
- * second copy. In the same boot nobody can set the clock that counts. Otherwise two wall clocks must have been set back
- * before an age is too small; one that gives an age below zero has been, and by nobody knows how much:
- * AGE_UNKNOWN_MS. */
+/* The age of something that was recorded as `noted` (empty: it was not), and that is `source_age_ms` old by the
+ * source's clock. Returns the greatest of the known ages: too great an age costs a mark, too small an age a second
+ * copy. Within one boot the clock used can't be set. Otherwise two wall clocks must have been set back before the age
+ * is too small. A clock that shows a negative age was set back by an unknown time: AGE_UNKNOWN_MS. */
 uint64_t moment_age_ms(const struct moment *now, struct bytes noted, int64_t source_age_ms);
 
 #endif

@@ -69,7 +69,7 @@ void postgres_disconnect(struct postgres *postgres)
 
 /* --- connecting --------------------------------------------------------------------------------------------------- */
 
-/* Several hosts, and not said which of them is meant: the primary (P19). */
+/* With several hosts and no target_session_attrs, the primary is meant (P19). */
 static bool needs_target(const PQconninfoOption *options)
 {
     bool has_several = false, has_target = false;
@@ -84,14 +84,14 @@ static bool needs_target(const PQconninfoOption *options)
     return has_several && !has_target;
 }
 
-/* By default libpq prints what a server remarks on standard error, and waits there for whoever reads it. */
+/* By default libpq prints notices of the server on standard error, and blocks if nobody reads that. */
 static void ignore_notice(void *context, const char *text)
 {
     (void)context;
     (void)text;
 }
 
-/* What stands before the connection string may be overridden by it. A host that is gone is noticed within about three
+/* The connection string may override the options before it. A host that is down is noticed within about three
  * seconds. */
 static PGconn *connect_to(const struct postgres *postgres, bool to_primary)
 {
@@ -146,7 +146,7 @@ static bool wait_for(PGconn *connection, short events, uint64_t until_ms)
     }
 }
 
-/* PQexec() and its like would wait for ever on a line that is dead. */
+/* PQexec() and similar calls would wait for ever on a dead line. */
 static PGresult *collect(PGconn *connection, unsigned patience_ms)
 {
     uint64_t until_ms = keeper_now_ms() + patience_ms;
@@ -235,16 +235,16 @@ static enum step flush(struct postgres *postgres, struct fault *fault)
     uint64_t until_ms = keeper_now_ms() + postgres->patience_ms;
     int left;
     while ((left = PQflush(postgres->connection_owned)) == 1) {
-        /* Reads too: a server that can't get rid of its answers takes no more questions. */
+        /* Reads as well: a server that can't send its answers takes no more statements. */
         if (!wait_for(postgres->connection_owned, POLLIN | POLLOUT, until_ms))
-            return broken(postgres, "it took no statement in time", fault);
+            return broken(postgres, "it did not accept the statement in time", fault);
         if (PQconsumeInput(postgres->connection_owned) != 1)
             return broken(postgres, PQerrorMessage(postgres->connection_owned), fault);
     }
     return left == 0 ? STEP_OK : broken(postgres, PQerrorMessage(postgres->connection_owned), fault);
 }
 
-/* Behind a pooler there is no setting that lasts, so what matters is set with each statement, in its transaction. */
+/* Behind a pooler no setting lasts, so each statement sets what it needs in its own transaction. */
 static int queue_pooled(struct postgres *postgres, const struct query *query, const int *formats)
 {
     return PQsendQueryParams(postgres->connection_owned,
@@ -331,7 +331,7 @@ enum step postgres_receive(struct postgres *postgres, PGresult **result, struct 
     else
         PQclear(last);
     if (step != STEP_OK)
-        postgres_disconnect(postgres); /* whatever it was, a fresh connection is checked afresh */
+        postgres_disconnect(postgres); /* whatever happened, a new connection is checked again */
     return step;
 }
 

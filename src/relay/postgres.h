@@ -1,5 +1,5 @@
 /* What the source and the lease of PostgreSQL share: a connection with its settings, the checks when it begins, its
- * statements, and how an error becomes a step with a text that says what to do.
+ * statements, and the mapping of an error to a step with advice.
  *
  * A connection that breaks is dropped; the next statement connects again. Statements go out in libpq's pipeline mode,
  * each with a sync of its own, so each is a transaction; several may be on their way, and their answers come in the
@@ -24,7 +24,7 @@ struct postgres {
     char **statements_owned; /* with the schema's name in them */
     unsigned statement_count;
     unsigned patience_ms;
-    unsigned connections; /* how many there were: a new one knows nothing of what the last one had */
+    unsigned connections; /* counts connections: a new one has nothing of the state of the last */
     bool is_pooled;
     bool sees_replicas;   /* it must: the role needs the right */
     bool is_schema_sound; /* its name */
@@ -53,12 +53,11 @@ struct query {
     bool is_binary;
 };
 
-/* Puts it on its way; connects if needed. After anything but STEP_OK there is no answer to wait for, of this one or
- * those before. */
+/* Sends a statement; connects if needed. After anything but STEP_OK no answer will come, neither to this statement nor
+ * to those before. */
 enum step postgres_send(struct postgres *postgres, const struct query *query, struct fault *fault);
 
-/* The answer to the oldest statement that is on its way. *result is the caller's to PQclear(), and NULL unless
- * STEP_OK. */
+/* The answer to the oldest statement under way. The caller must PQclear() *result; it is NULL unless STEP_OK. */
 enum step postgres_receive(struct postgres *postgres, PGresult **result, struct fault *fault);
 
 /* Both. */

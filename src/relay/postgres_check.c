@@ -30,7 +30,7 @@ enum step postgres_fault(struct fault *fault, enum step step, const char *what, 
     return fault_set(fault, step, "%s: %s", what, line);
 }
 
-/* What an SQLSTATE, or all that begin so, means, and what to do. The first row that fits counts. */
+/* What an SQLSTATE, or a prefix of SQLSTATEs, means, and what to do. The first row that fits counts. */
 struct meaning {
     const char *state;
     enum step step;
@@ -57,7 +57,7 @@ static const struct meaning meanings[] = {
     {"0A", STEP_UNFIT, "this PostgreSQL can't do that", NULL},
     {"22", STEP_UNFIT, "PostgreSQL refused a statement of the relay", NULL},
     {"23", STEP_UNFIT, "PostgreSQL refused a statement of the relay", NULL},
-    {"", STEP_UNREACHABLE, "PostgreSQL did not do it this time", NULL},
+    {"", STEP_UNREACHABLE, "PostgreSQL could not do this now", NULL},
 };
 
 /* Appends to the fault how the schema is made: the command, for this database and this name. */
@@ -188,7 +188,8 @@ static bool is_true(const PGresult *answer, enum column column)
     return strcmp(PQgetvalue(answer, 0, column), "t") == 0;
 }
 
-/* Order, proven by the ids: drawn one by one by the server, in the transaction that inserts, and nowhere else. */
+/* Checks that the ids give the order: the server must draw them one by one, in the inserting transaction, and nowhere
+ * else. */
 static enum step check_ids(const struct postgres *postgres, const PGresult *answer, struct fault *fault)
 {
     if (!is_true(answer, COLUMN_IS_ALWAYS))
@@ -254,7 +255,7 @@ static enum step check_answer(const struct postgres *postgres, const PGresult *a
     return check_ids(postgres, answer, fault);
 }
 
-/* The server says of one thing only that it is denied; all that is missing is what one wants to know. */
+/* The server names only the first right that is missing; this lists all of them. */
 static void name_missing_rights(const struct postgres *postgres, const PGresult *answer, struct fault *fault)
 {
     const char *state = PQresultErrorField(answer, PG_DIAG_SQLSTATE);

@@ -1,4 +1,4 @@
-/* Does a connection to PostgreSQL suit a relay? And what an error there means. For postgres.c. */
+/* Checks whether a connection to PostgreSQL suits a relay, and says what its errors mean. For postgres.c. */
 #ifndef TALLY_RELAY_POSTGRES_CHECK_H
 #define TALLY_RELAY_POSTGRES_CHECK_H
 
@@ -7,8 +7,8 @@
 /* Sets the text "what: reason", with the reason on one line, and returns `step`. */
 enum step postgres_fault(struct fault *fault, enum step step, const char *what, const char *reason);
 
-/* STEP_OK if the statement succeeded; else STEP_UNREACHABLE for what may be different next time, and STEP_UNFIT for
- * what somebody must mend, with a text that says how. */
+/* STEP_OK if the statement succeeded. Otherwise STEP_UNREACHABLE if the next try may succeed, or STEP_UNFIT if somebody
+ * must repair something; the text says how. */
 enum step postgres_judge(const struct postgres *postgres, const PGresult *result, struct fault *fault);
 
 /* The text with the schema's name in the place of "@."; the caller frees it. */

@@ -1,4 +1,4 @@
-/* What source_queue.c and what belongs to it ask of a Tally: over libtally, with results as a relay wants them. */
+/* The calls of source_queue.c and its parts to a Tally, over libtally, with results as a relay needs them. */
 #ifndef TALLY_RELAY_QUEUE_CALLS_H
 #define TALLY_RELAY_QUEUE_CALLS_H
 

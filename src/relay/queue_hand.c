@@ -5,7 +5,7 @@
 #include "relay/keeper.h"
 #include <stdlib.h>
 
-/* Timeouts are put off so many times within one of them: one or two may fail. */
+/* How often a visibility timeout is renewed within its length: one or two renewals may fail. */
 #define BEATS 4u
 
 /* A call of a sink takes as long as two requests, and a worker that waits for a sink that is down half a minute. */
@@ -39,9 +39,9 @@ static char **copy_handles(const struct hand *hand, uint64_t now_ms, size_t *cou
     return handles;
 }
 
-/* Puts off what is held. What is not comes back, with a new handle, here or elsewhere: with the old one this would
- * change the lease of whoever has it. A failure is no news: the worker's own calls meet it too. Under the mutex, which
- * is let go of meanwhile. */
+/* Renews the leases that still run. A message whose lease is over comes back with a new handle, here or elsewhere;
+ * renewing it with the old handle would change the lease of its new owner. A failure is not reported: the worker's own
+ * calls meet it as well. Called with the mutex, which is released meanwhile. */
 static void beat(struct hand *hand)
 {
     size_t count;
@@ -189,7 +189,7 @@ static struct hand_row *make_item(const struct row *row, const struct uid *messa
     return item;
 }
 
-/* By its id. Each receipt has a higher one than those before, so its place is at the end. */
+/* Inserts by id. Each receipt has a higher id than those before, so it nearly always goes to the end. */
 static void insert(struct hand *hand, struct hand_row *item)
 {
     ARRAY_GROW(hand->items_owned, hand->count, hand->capacity);

@@ -1,8 +1,8 @@
-/* The messages that a relay has received and not dealt with: its rows in hand, in the order of their receipt.
+/* The messages that a relay has received and not settled: its rows in hand, in the order of their receipt.
  *
- * A thread of its own, with a connection of its own, puts their visibility timeouts off as long as the worker is at it,
- * whatever the worker waits for. When the worker has not looked at its rows for a while, though no call of its sink
- * takes so long (the relay is paused, or hangs), they are left to others. */
+ * A thread of its own, with a connection of its own, renews their visibility timeouts as long as the worker is active,
+ * whatever it waits for. If the worker has not used its rows for longer than any call of a sink takes (the relay is
+ * paused, or hangs), their timeouts run out and others get them. */
 #ifndef TALLY_RELAY_QUEUE_HAND_H
 #define TALLY_RELAY_QUEUE_HAND_H
 
@@ -27,30 +27,30 @@ struct hand {
     struct tally_client *client_owned; /* of the thread */
     const char *queue;                 /* borrowed */
     unsigned visibility_s;
-    unsigned idle_ms; /* the while */
+    unsigned idle_ms; /* after this time without use the rows are left to others */
     uint64_t used_ms; /* when the worker last looked, monotonic */
     struct hand_row **items_owned;
     size_t count, capacity;
     size_t size; /* of all bodies and attributes */
 };
 
-/* `queue` lives as long as the hand. False: `fault` says why. hand_deinit() in any case. */
+/* `queue` must live as long as this. False: `fault` says why. Call hand_deinit() in any case. */
 bool hand_init(struct hand *hand, const struct relay_spec *spec, const char *queue, unsigned visibility_s,
                struct fault *fault);
 /* Ends the thread; rows still in hand come back to the queue by their visibility timeouts, unless they were given back
  * before. */
 void hand_deinit(struct hand *hand);
 
-/* The worker looks at its rows. What was left to others meanwhile is out of hand. */
+/* The worker uses its rows now. Drops the rows whose leases have run out. */
 void hand_use(struct hand *hand);
 
-/* Takes a copy of what a receive gave that was asked for at asked_ms. A message that is in hand already gets its new
- * handle, and nothing else: who received it before was this relay, which knows what became of that. */
+/* Copies a message of a receive that was sent at asked_ms. A message that is in hand already only gets its new handle:
+ * this relay itself received it before, and knows what happened then. */
 void hand_take(struct hand *hand, const struct row *row, const struct uid *message_id, uint64_t asked_ms);
 
-/* The handles of the rows that are still this relay's alone, in places for all rows in hand; returns how many. What
- * its visibility timeout may have left to others is theirs: an older handle would end their lease. Borrowed as long
- * as the rows. */
+/* The handles of the rows that are still this relay's alone, into an array with room for all rows; returns how many. A
+ * row whose visibility timeout may be over is left out: its old handle would end the lease of another receiver.
+ * Borrowed as long as the rows. */
 size_t hand_list_held(struct hand *hand, const char **handles);
 
 /* NULL: it is not in hand. Borrowed until it is dropped. */

@@ -18,7 +18,7 @@
 #define RESOLVE_VISIBILITY_S 20u
 #define WALK_MAX 10000u
 
-/* A list that nothing is known to have changed of is read anew after so long. */
+/* After this time the list is read again even if no change is known. */
 #define LIST_AGE_MAX_MS 15000u
 
 void parked_queue_init(struct parked_queue *parked, struct tally_client *client, const struct relay_spec *spec)
@@ -186,7 +186,7 @@ static void read_parked(struct parked_queue *parked, const struct tally_message 
         .name.id = message->fencing_token,
         .queue = arena_copy(&parked->arena, bytes_from_string(parked->source)),
         .error = arena_copy(&parked->arena, bytes_from_string(error != NULL ? error : "(no reason)")),
-        /* Where nothing is said it is not known, and that is a doubt. */
+        /* Without the attribute nothing is known, so the row counts as in doubt. */
         .is_doubted = error == NULL || tally_message_attribute(message, PARKED_DOUBT_ATTRIBUTE) != NULL,
         .age_ms = now_ms > message->sent_at_ms ? now_ms - message->sent_at_ms : 0,
     };

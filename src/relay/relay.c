@@ -66,14 +66,14 @@ static bool works_in(const struct relay *relay, const struct term *term)
     return relay->is_working && (relay->keeper == NULL || term_equal(&relay->working_term, term));
 }
 
-/* Paused, and nothing goes on behind that: it owns nothing, and the keeper will take nothing over. */
+/* Paused and idle: the relay owns nothing, and the keeper will not take over. */
 static bool is_at_rest(const struct relay *relay, const struct keeper_view *view)
 {
     return relay->is_paused && relay->is_keeper_paused && !relay->is_working &&
            (relay->keeper == NULL || view->standing != STANDING_OWNER);
 }
 
-/* What it is at, and why: `reason` is what it is to say with it, or NULL. */
+/* Finds the state; `reason` is the text that explains it, or NULL. */
 static enum relay_state find_state(const struct relay *relay, const struct keeper_view *view, const char **reason)
 {
     *reason = NULL;
@@ -362,8 +362,8 @@ static bool reaches_source(struct relay *relay)
     return view.standing == STANDING_STANDBY;
 }
 
-/* The worker's thread between two terms. Whether there is a reason to sleep is asked again under the mutex: whoever
- * changes it then comes before, or wakes us. */
+/* The worker's thread between two terms. Checks under the mutex whether it may sleep, so that no change is missed: it
+ * comes before the check or wakes this thread. */
 static void stand_by(struct relay *relay, bool can_work)
 {
     struct term term;

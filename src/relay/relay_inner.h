@@ -30,7 +30,7 @@ struct relay {
     uint64_t health_due_ms;
     uint64_t health_seldom_ms; /* when one is due of a relay that does not work */
     uint64_t alarm_due_ms;
-    unsigned unfit_count;   /* how often in a row the work was begun anew, because sink and relay did not agree */
+    unsigned unfit_count;   /* how often in a row the work was restarted because sink and relay did not agree */
     uint64_t intent_number; /* the last one that was given; never again, not even by another worker of the same term */
 
     /* Under the mutex. */
@@ -55,7 +55,7 @@ struct relay {
 
 void relay_lock(struct relay *relay);
 
-/* Works out the state anew, unlocks, and tells whoever waits if it is another one. */
+/* Computes the state again, unlocks, and wakes those who wait if it has changed. */
 void relay_unlock_changed(struct relay *relay);
 void relay_unlock(struct relay *relay);
 

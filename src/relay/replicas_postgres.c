@@ -1,8 +1,8 @@
 /* Rows that replicas have (P25). Behind each scan stands the question how far the log of the server is; what the scan
  * saw was written before that. When enough replicas have flushed so much, no failover to one of them forgets a row.
  *
- * A position is worth something over its own connection only: a server that was found again may have crashed, or be
- * another one, and then its log holds something else there. */
+ * A position is valid only for its own connection: after a reconnect the server may have crashed or be another one, and
+ * its log may hold something else at that position. */
 #include "relay/source_postgres_parts.h"
 #include <stdio.h>
 

@@ -8,7 +8,7 @@
 
 /* What became of a row. */
 enum verdict {
-    VERDICT_UNTRIED,   /* nothing left for it: the permit ended, the sink is down, or the call had run long enough */
+    VERDICT_UNTRIED, /* nothing was sent for it: the permit ended, the sink is down, or the call had run long enough */
     VERDICT_DELIVERED, /* the sink has it, durably: by this attempt or by one before */
     VERDICT_REFUSED,   /* the sink refused this very row and would again: to be parked */
     /* it is not in the sink, or a repeat makes no difference: again after `retry_ms`, its group behind it */
@@ -26,11 +26,11 @@ struct attempt {
     bool may_have_arrived; /* of this attempt, with RETRY or BLOCKED: no answer says that the sink did not take it */
     /* with RETRY: its request has not ended, so it is no failure to be counted; it may have arrived */
     bool is_under_way;
-    uint32_t retry_ms; /* the sink's own wish; 0: as the relay thinks */
+    uint32_t retry_ms; /* the pause that the sink asks for; 0: the relay chooses */
     char reason[ROW_REASON_SIZE];
 };
 
-/* May a request still leave? Asked right before each (the lease by the monotonic clock). */
+/* May a request still leave? Checked right before each one (the lease, by the monotonic clock). */
 struct permit {
     bool (*is_valid)(void *context);
     void *context;
@@ -63,7 +63,7 @@ enum sink_memory {
     SINK_BLIND,     /* each attempt may be one more effect */
 };
 
-/* The head of each kind of sink. */
+/* The common part of each kind of sink. */
 struct sink {
     const struct sink_ops *ops;
     enum sink_memory memory;
@@ -73,8 +73,8 @@ struct sink {
     unsigned rows_max;    /* of one call */
     size_t size_max;
     bool takes_acks;
-    /* Set by each deliver() of a sink that does not remember: it as a whole does not answer or asks for peace, so that
-     * the relay pauses rather than the rows; the verdicts say which row was tried last, and why it failed. */
+    /* Set by each deliver() of a sink that does not remember: the sink as a whole does not answer or asks for a pause,
+     * so the relay pauses and not the rows. The verdicts say which row was tried last, and why it failed. */
     bool is_down;
 };
 

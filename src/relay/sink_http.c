@@ -11,9 +11,9 @@
 #define CALL_ROWS_MAX 100u
 #define CALL_SIZE_MAX (4u << 20)
 
-/* How long deliver() waits without any progress before it leaves what is under way to the next call. */
+/* How long deliver() waits without progress before it leaves the requests under way to the next call. */
 #define PATIENCE_MS 100u
-/* When that row is to come again; the next call waits again. */
+/* When such a row must come again; the next call waits again. */
 #define PENDING_MS 10u
 
 #define BACKOFF_FIRST_MS 200u
@@ -48,7 +48,7 @@ struct sink_http {
     CURLM *multi_owned;
     struct transfer transfers[TRANSFERS_MAX];
     struct tries tries[TRIES_MAX];
-    size_t tries_next; /* the place of the next one; the oldest is forgotten */
+    size_t tries_next; /* the index of the next one; it replaces the oldest */
     uint64_t random;   /* state of the generator for jitter; never 0 */
 };
 
@@ -71,7 +71,7 @@ static bool uid_equal(const struct uid *a, const struct uid *b)
 
 /* --- what is remembered of rows that failed ----------------------------------------------------------------------- */
 
-/* NULL: nothing is known of it. An empty place has a count of 0. */
+/* NULL: nothing is known of it. A free entry has a count of 0. */
 static struct tries *find_tries(struct sink_http *http, const struct uid *uid)
 {
     for (size_t i = 0; i < TRIES_MAX; i++)
@@ -195,8 +195,8 @@ static struct transfer *find_transfer(struct sink_http *http, const struct uid *
     return NULL;
 }
 
-/* A place for a request; NULL: as many as may be are under way. One that has ended is not counted any more, and keeps
- * what it came to for its row, which is held back meanwhile. */
+/* A free transfer; NULL: as many as allowed are under way. A transfer that has ended does not count any more. It keeps
+ * its result for its row, which waits meanwhile. */
 static struct transfer *free_transfer(struct sink_http *http)
 {
     struct transfer *empty = NULL, *oldest = NULL;
@@ -239,7 +239,7 @@ static void begin_request(struct call *call, size_t index, struct transfer *tran
     transfer_start(transfer, http->multi_owned, &options, row, webhook_headers(row, &about, &http->keys));
 }
 
-/* Why no request may leave any more in this call; NULL: one may. */
+/* Why no more request may leave in this call; NULL: one may. */
 static const char *find_end(const struct call *call)
 {
     if (call->http->base.is_down)
@@ -312,7 +312,7 @@ static void advance(struct call *call)
             advance_row(call, i);
 }
 
-/* Leaves what is not settled to the next call. */
+/* Leaves the rows that are not settled to the next call. */
 static void leave(struct call *call)
 {
     for (size_t i = 0; i < call->count; i++) {
@@ -360,7 +360,7 @@ static enum step http_deliver(struct sink *sink, const struct term *term, struct
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-/* What was under way in another term is cut off: its rows are somebody else's, or come again. */
+/* Cancels requests of another term: their rows belong to another relay now, or come again. */
 static enum step http_open(struct sink *sink, const struct term *term, uint64_t *epoch_known, struct row_name **stored,
                            size_t *stored_count, struct arena *arena, struct fault *fault)
 {

@@ -12,7 +12,7 @@
 #define SIZE_MAX_OF_ROWS (4u << 20)
 #define BODY_SIZE_MIN (64u << 10)
 
-/* A first try is given up soon: until it has ended, the caller may keep a statement open in the source (P18). */
+/* A first try ends soon: until it has ended, the caller may keep a statement open in the source (P18). */
 #define QUICK_MS 900u
 #define PATIENT_MS 10000u
 
@@ -217,7 +217,7 @@ static void put_off(struct sink_queue *queue, struct attempt *attempts, size_t a
     for (size_t i = at; i < queue->end; i++)
         attempts[i].verdict = VERDICT_UNTRIED;
     queue->end = at;
-    if (at == queue->next) { /* not even one had room */
+    if (at == queue->next) { /* there was no room even for one */
         attempts[at].verdict = VERDICT_RETRY;
         queue->end = at + 1;
     }

@@ -11,7 +11,7 @@
  * clock. */
 #define MEMORY_MS (270u * 1000)
 
-/* Where doubts are parked, each row of a killed relay's call is work for somebody. */
+/* If rows in doubt are parked, a killed relay leaves this many at most for a person to decide. */
 #define CALL_ROWS_MAX_PARKED 50u
 #define CALL_SIZE_MAX (8u << 20)
 #define BATCH_SIZE_MAX (1024u << 10)
@@ -122,7 +122,7 @@ struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault)
     snprintf(sqs->endpoint_owned, endpoint.size + 2, "%.*s/", BYTES_FORMAT(endpoint));
     for (size_t i = 0; i < SINK_SQS_LANES_MAX; i++)
         sqs->transports_owned[i] = make_transport(spec, sqs->endpoint_owned);
-    sqs->endpoint_owned[endpoint.size] = '\0'; /* nobody wants to read the slash */
+    sqs->endpoint_owned[endpoint.size] = '\0'; /* drops the last slash */
     sqs->own_owned = strcpy(memory_allocate(strlen(url) + 1), url);
     sqs->own_name = sqs_queue_name(sqs->own_owned);
     sqs_queues_init(&sqs->queues);

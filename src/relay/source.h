@@ -1,4 +1,4 @@
-/* A source: where rows come from, and where it is noted what became of them.
+/* A source: where rows come from, and where their outcome is recorded.
  *
  * Each call blocks and is one transaction, or none; none is open between two calls. Every one that changes something
  * checks the term first and answers STEP_FENCED if it is not the source's (P10). After STEP_UNREACHABLE the caller may
@@ -26,16 +26,16 @@ struct intent {
     size_t count;
 };
 
-/* What an operator asks about a source. */
+/* The health of a source, for the operator. */
 struct source_health {
     uint64_t waiting_count; /* rows, an estimate where there are many */
     uint64_t oldest_age_ms;
     uint64_t parked_count;
-    /* something that will hurt, such as an old transaction that holds back VACUUM; "": nothing */
+    /* a coming problem, such as an old transaction that holds back VACUUM; "": none */
     char warning[FAULT_TEXT_SIZE];
 };
 
-/* A row that is parked. */
+/* A parked row. */
 struct parked {
     struct row_name name;
     struct bytes queue, group;
@@ -62,9 +62,9 @@ struct source_ops {
                             size_t size_max, struct fault *fault);
     enum step (*end_scan)(struct source *source, struct rows *rows, struct fault *fault);
 
-    /* Have as many replicas as was asked for what these rows are, so that they outlive the loss of the source (P25)?
-     * *is_kept false: not yet, and `fault` says what they wait for. Not STEP_OK: nobody can tell any more; they are to
-     * be read again. NULL: there is nothing to wait for. */
+    /* Are these rows on as many replicas as required, so that they survive the loss of the source (P25)? *is_kept
+     * false: not yet, and `fault` says what they wait for. Not STEP_OK: it can't be found out any more, and the rows
+     * must be read again. NULL: there is nothing to wait for. */
     enum step (*look_kept)(struct source *source, const struct rows *rows, bool *is_kept, struct fault *fault);
 
     /* Parks a row: it leaves the outbox and stays listed. */
@@ -95,7 +95,7 @@ struct source_ops {
     void (*close)(struct source *source);
 };
 
-/* The head of each kind of source. */
+/* The common part of each kind of source. */
 struct source {
     const struct source_ops *ops;
 };

@@ -252,8 +252,7 @@ static enum step source_end_scan(struct source *source, struct rows *rows, struc
         *fault = fence_fault;
         step = settled;
     }
-    /* Where it counted on a row that was not there, a failover may have given its id to another one, which the scan has
-     * missed. */
+    /* If an expected row was missing, a failover may have given its id to another row, which the scan has skipped. */
     rows->is_cut_short = self->is_settling && self->passed_count > 0 && self->deleted_count < self->done_count;
     if (step == STEP_OK && rows->is_cut_short)
         floor_look_at_all(&self->floor);
@@ -267,8 +266,8 @@ static enum step source_end_scan(struct source *source, struct rows *rows, struc
 
 /* --- rows that go another way ------------------------------------------------------------------------------------- */
 
-/* What a sink said, in a form that every database can keep: it may come from a stranger, cut in the middle of a
- * character, and a statement that is refused for it would be refused for ever. */
+/* Converts the text of a sink into a form that every database can store. The text may come from a stranger or end
+ * inside a character, and a statement refused for that would be refused for ever. */
 static void copy_as_ascii(const char *text, char copy[ROW_REASON_SIZE])
 {
     size_t size = 0;

@@ -1,4 +1,4 @@
-/* What people ask of an outbox in PostgreSQL: how it is, what is parked, and what shall become of that. */
+/* Admin queries of an outbox in PostgreSQL: its health, its parked rows, and what to do with those. */
 #include "relay/keeper.h"
 #include "relay/source_postgres_parts.h"
 #include <stdio.h>

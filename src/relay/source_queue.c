@@ -30,8 +30,8 @@ struct source_queue {
     struct tally_client *client_owned;
     struct hand hand;
     struct parked_queue parked;
-    struct uid
-        attempt; /* names a receive until it is answered, so that a repeat gives the same messages (FIFO queues) */
+    /* names a receive until it is answered, so that a repeat gives the same messages (FIFO queues) */
+    struct uid attempt;
     struct uid done[DONE_MAX]; /* MessageIds */
     size_t done_count, done_next;
     uint64_t stuck_since_ms; /* when there was something first, since the last message left; 0: there is nothing */
@@ -207,7 +207,7 @@ static enum step receive_all(struct source_queue *queue, struct fault *fault)
 {
     size_t hand_max = queue->spec.is_at_most_once ? HAND_ROWS_MAX_ONCE : HAND_ROWS_MAX;
     size_t free_count = count_free(queue);
-    /* Somebody waits for what is in hand: then nobody waits for what may come. */
+    /* If rows are in hand, the worker must not wait for more. */
     unsigned wait_s = queue->hand.count == 0 ? 1 : 0;
     unsigned enough = queue->limit < SCAN_ENOUGH ? queue->limit : SCAN_ENOUGH;
     while (free_count < enough && queue->hand.count < hand_max && queue->hand.size < HAND_SIZE_MAX) {
@@ -261,8 +261,8 @@ static enum step queue_resolve(struct source *source, const struct uid *uid, enu
     return parked_queue_resolve(&source_of(source)->parked, uid, resolution, is_found, fault);
 }
 
-/* A queue does not say how old its oldest message is, and one that is paused takes none in hand; but when nothing has
- * left since there was something, it is at least as old as that. */
+/* A queue does not tell the age of its oldest message, and a paused relay receives none. But if no message has left
+ * since the queue was first not empty, the oldest is at least that old. */
 static uint64_t measure_stay(struct source_queue *queue, uint64_t count)
 {
     uint64_t now_ms = keeper_now_ms();
@@ -292,7 +292,7 @@ static enum step queue_check_health(struct source *source, struct source_health 
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-/* Others need not wait for what is in hand. */
+/* Makes the rows in hand visible to others at once. */
 static void give_back(struct source_queue *queue)
 {
     const char **handles = memory_allocate((queue->hand.count + 1) * sizeof(char *));

@@ -1,4 +1,4 @@
-/* What people ask of an outbox in SQLite: how it is, what is parked, and what shall become of that. */
+/* Admin queries of an outbox in SQLite: its health, its parked rows, and what to do with those. */
 #include "relay/source_sqlite_parts.h"
 #include "relay/sqlite_row.h"
 

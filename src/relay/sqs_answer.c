@@ -142,7 +142,7 @@ void sqs_read_error(int status, struct bytes text, const char *query_error, stru
     else if (query_code.size > 0)
         set_reason(outcome, query_code, message);
     else
-        snprintf(outcome->reason, sizeof(outcome->reason), "HTTP status %d, and not as SQS answers", status);
+        snprintf(outcome->reason, sizeof(outcome->reason), "HTTP status %d, and the body is no answer of SQS", status);
     yyjson_doc_free(doc);
 }
 

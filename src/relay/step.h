@@ -1,4 +1,4 @@
-/* How a step of a relay ended that reached out to somebody: a source, a sink. */
+/* How a step of a relay ended that called a source or a sink. */
 #ifndef TALLY_RELAY_STEP_H
 #define TALLY_RELAY_STEP_H
 
@@ -14,15 +14,15 @@ enum step {
 
 #define FAULT_TEXT_SIZE 512u
 
-/* What was wrong, for people: what was tried, where, what it said, what to do. Set whenever a step is not STEP_OK. */
+/* What was wrong, as a text for the operator: what was tried, where, the answer, and what to do. Set whenever a step is
+ * not STEP_OK. */
 struct fault {
     char text[FAULT_TEXT_SIZE];
 };
 
-/* Makes one line of whole characters in UTF-8 of what may come from a stranger, or was cut in the middle of a
- * character: it goes into logs, terminals, messages and databases, and one that took it for broken would be asked to
- * take it for ever. A byte that is no part of such a character becomes a question mark, or a blank where a line
- * ends. */
+/* Turns a text that may come from a stranger, or end inside a character, into one line of valid UTF-8. The text goes
+ * into logs, terminals, messages and databases; one that refuses it would be asked again for ever. A byte that is no
+ * part of such a character becomes a question mark, or a blank where a line ends. */
 void text_make_plain(char *text);
 
 /* Sets the text, cut to fit and made plain, and returns `step`. */

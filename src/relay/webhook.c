@@ -27,7 +27,7 @@ static struct bytes trim(struct bytes text)
     return text;
 }
 
-/* The key that a line gives, in fresh memory; ptr NULL: it is base64 and isn't. */
+/* The key of a line, in fresh memory; ptr NULL: the line should be base64 and is not. */
 static struct bytes read_key(struct bytes line)
 {
     struct bytes prefix = BYTES("whsec_");

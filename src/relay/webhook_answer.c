@@ -6,7 +6,7 @@
 /* What an answer other than 2xx says. */
 enum fault_kind {
     FAULT_OF_ROW,      /* this message can't be taken, now or later */
-    FAULT_TURNED_AWAY, /* no message is taken so, or now: nothing was done */
+    FAULT_TURNED_AWAY, /* no message would be accepted now: nothing was done */
     FAULT_UNCLEAR,     /* it may have been done, or begun */
 };
 
@@ -25,7 +25,7 @@ static enum fault_kind kind_of(int status)
     return status < 500 ? FAULT_TURNED_AWAY : FAULT_UNCLEAR;
 }
 
-/* Would the next row meet the same? */
+/* Would the next row get the same answer? */
 static bool is_general(int status, bool is_at_most_once)
 {
     if (status >= 500)
@@ -33,7 +33,7 @@ static bool is_general(int status, bool is_at_most_once)
     return status / 100 == 3 || kind_of(status) == FAULT_TURNED_AWAY;
 }
 
-/* What an operator can do about it; "": nothing, it passes. */
+/* What an operator can do about it; "": nothing, it will pass. */
 static const char *advice_on(int status)
 {
     if (status / 100 == 3)

@@ -5,7 +5,7 @@
 #define BACKOFF_MIN_MS 50u
 #define BACKOFF_MAX_MS 30000u
 
-/* Looks whether rows are kept. Replicas that are well need a few milliseconds. */
+/* How often to check that rows are on the replicas. Healthy replicas need a few milliseconds. */
 #define LOOK_MIN_MS 1u
 #define LOOK_MAX_MS 25u
 #define LOOKS 20u
@@ -142,7 +142,7 @@ static void report_unkept(struct worker *worker, const char *text)
         relay_unlock(relay);
 }
 
-/* One look. */
+/* Checks once. */
 static enum kept look_kept(struct worker *worker, const struct rows *rows)
 {
     struct fault fault;
@@ -161,7 +161,7 @@ static enum kept look_kept(struct worker *worker, const struct rows *rows)
     worker->unkept_ms = 0;
     if (step == STEP_OK)
         return KEPT;
-    (void)worker_bear(worker, step, &fault); /* whether to go on is asked next, by whoever drops the rows */
+    (void)worker_bear(worker, step, &fault); /* the caller drops the rows and then checks whether to go on */
     return KEPT_UNKNOWN;
 }
 

@@ -15,7 +15,7 @@ enum worker_end {
     WORKER_RUNS,
     WORKER_TOLD,   /* the relay is to stop, or its lease is gone */
     WORKER_FENCED, /* somebody refused its term */
-    WORKER_AGAIN,  /* what it knows and what the sink knows do not fit together: the term is to begin again */
+    WORKER_AGAIN,  /* relay and sink disagree: the term must begin again */
 };
 
 struct worker {
@@ -46,8 +46,8 @@ void worker_attempt_run(struct worker *worker);
  * return. */
 bool worker_may_begin(struct worker *worker);
 
-/* Is there something that worker_may_begin() would do, or say no to? Then a worker that could go on for ever lets
- * itself run empty. */
+/* Does worker_may_begin() have something to do, or would it return false? Then a worker that could go on for ever must
+ * finish its work in flight. */
 bool worker_has_errand(struct worker *worker);
 
 /* Is the term still the relay's? Then what was begun may be ended, also while the relay is to stop. Cheap. */
@@ -58,8 +58,8 @@ bool worker_wait(struct worker *worker, unsigned wait_ms);
 
 /* After a step that was not STEP_OK. STEP_FENCED ends the term: false. Otherwise says what is wrong in the status and
  * waits, longer each time; true: try again. False when the worker is to return; so it will be when the keeper has given
- * the lease up because nothing works. An outage is never held against a row (P14). No scan may be open: meanwhile the
- * source's health is looked at. */
+ * the lease up because nothing works. An outage never counts as a failure of a row (P14). No scan may be open:
+ * meanwhile the source's health is looked at. */
 bool worker_bear(struct worker *worker, enum step step, const struct fault *fault);
 
 /* A step was all right again: the outage, if there was one, is over. Not so on trial, where each new beginning would
@@ -84,7 +84,7 @@ enum kept {
  * meanwhile, and says so in the status if it takes long; the lease stays, since the next owner would wait as well. */
 enum kept worker_await_kept(struct worker *worker, const struct rows *rows);
 
-/* What there is to tell of rows: added to the status, `position` if it is higher. */
+/* Progress with rows: added to the status; `position` if it is higher. */
 struct worker_progress {
     uint64_t delivered;
     uint64_t duplicates;
@@ -94,7 +94,7 @@ struct worker_progress {
 };
 void worker_report(struct worker *worker, const struct worker_progress *progress);
 
-/* Something waits for a human while the rest goes on; NULL: nothing does any more. */
+/* Something waits for a person while the rest goes on; NULL: nothing any more. */
 void worker_report_blocked(struct worker *worker, const char *text);
 
 #endif

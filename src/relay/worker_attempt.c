@@ -54,7 +54,7 @@ struct row_name *round_name_room(struct round *round, size_t count)
     return round->names_owned;
 }
 
-/* In strict order there is one way. */
+/* In strict order all rows have the same keys. */
 struct way round_way_of(const struct round *round, const struct row *row)
 {
     if (round->worker->spec->is_strict)
@@ -196,7 +196,7 @@ static bool bear_outage(struct round *round)
         fault_set(&fault, STEP_UNREACHABLE, "%s", attempt->reason);
         wish_ms = attempt->retry_ms > WISH_DOUBTED_MS_MAX ? WISH_DOUBTED_MS_MAX : attempt->retry_ms;
     }
-    /* One pause and not two: what a source has in hand is kept for half a minute and a bit. */
+    /* One pause, not two: a source keeps its rows in hand for little more than half a minute. */
     uint64_t begun_ms = keeper_now_ms();
     if (!worker_bear(round->worker, STEP_UNREACHABLE, &fault))
         return false;

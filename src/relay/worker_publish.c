@@ -43,7 +43,7 @@ struct publisher {
     struct names done;    /* published, still in the source */
     struct names skipped; /* what a scan leaves out */
     struct holds holds;
-    uint64_t release_ms; /* when what is held is let go */
+    uint64_t release_ms; /* when the held rows are released */
     unsigned hold_ms;    /* for how long it was held the last time */
     size_t held_before;  /* how many they were then */
     char hold_text[FAULT_TEXT_SIZE];
