@@ -3,6 +3,7 @@
 #include "api/state.h"
 #include "api/text.h"
 #include "auth/policy.h"
+#include "core/decide_queue.h"
 
 #define LABEL_SIZE_MAX 80u
 #define ACTIONS_MAX 7u

@@ -1,5 +1,6 @@
 /* DeleteQueue, and what becomes of the receives that wait for the queue. */
 #include "api/state.h"
+#include "core/decide_queue.h"
 
 #include "base/memory.h"
 

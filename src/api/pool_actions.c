@@ -3,6 +3,7 @@
 #include "api/pool_spec.h"
 #include "api/pool_wait.h"
 #include "api/reach.h"
+#include "core/decide_ticket.h"
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 #include "api/growth.h"
 #include "api/state.h"
 #include "api/text.h"
+#include "core/decide_receive.h"
 #include "core/deduplication.h"
 #include "engine/grant.h"
 #include "log/log.h"

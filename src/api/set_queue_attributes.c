@@ -1,6 +1,7 @@
 /* SetQueueAttributes. */
 #include "api/queue_attributes.h"
 #include "api/state.h"
+#include "core/decide_queue.h"
 
 enum error action_set_queue_attributes(struct call *call)
 {

@@ -3,6 +3,7 @@
 #include "api/access.h"
 #include "api/reply.h"
 #include "api/state.h"
+#include "core/shelf.h"
 
 #include "base/memory.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "engine/cleaner.h"
 
-#include "core/decide.h"
+#include "core/decide_content.h"
 #include "log/log.h"
 
 /* A piece: slots of the index that are looked at, contents and bytes that are moved. A few tenths of a millisecond. */
