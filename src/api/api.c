@@ -8,6 +8,7 @@
 #include "api/state.h"
 #include "api/wait.h"
 #include "base/memory.h"
+#include "core/decide_namespace.h"
 #include "engine/calendar.h"
 #include "engine/grant.h"
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 #include "api/queue_attributes.h"
 
 #include "api/text.h"
+#include "core/shelf.h"
 #include <stdio.h>
 
 /* --- what the tables share ---------------------------------------------------------------------------------------- */

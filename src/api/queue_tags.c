@@ -1,6 +1,7 @@
 /* TagQueue, UntagQueue and ListQueueTags, and the tags of CreateQueue. */
 #include "api/queue_tags.h"
 #include "api/text.h"
+#include "core/decide_queue.h"
 #include "core/tags.h"
 #include <stdlib.h>
 

@@ -10,6 +10,9 @@
 #define TALLY_API_REACH_H
 
 #include "api/action.h"
+#include "core/publisher.h"
+#include "core/schedule.h"
+#include "core/ticket_pool.h"
 
 /* Does the caller cover some queues only? */
 bool reach_is_confined(const struct call *call);

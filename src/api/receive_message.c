@@ -4,6 +4,7 @@
 #include "api/state.h"
 #include "api/text.h"
 #include "api/wait.h"
+#include "core/decide_receive.h"
 #include "core/deduplication.h"
 #include "engine/grant.h"
 #include "log/log.h"

@@ -4,6 +4,7 @@
 #include "api/reply.h"
 #include "api/state.h"
 #include "api/wait.h"
+#include "core/shelf.h"
 
 #include "base/memory.h"
 #include <stdlib.h>

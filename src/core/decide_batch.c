@@ -1,5 +1,4 @@
 /* Decisions about batches. */
-#include "core/decide.h"
 #include "core/finish.h"
 #include "core/yield.h"
 

@@ -1,7 +1,7 @@
 /* The decision to send, count and consume in one step. Nothing can be taken back once it is emitted, so everything is
  * checked before, as it will be when its turn comes: units that earlier sends take, duplicates of earlier sends,
  * failures that are forgotten for those of earlier sends, and how much the frame must hold in the end. */
-#include "core/decide.h"
+#include "core/decide_commit.h"
 #include "core/finish.h"
 
 #include "core/identity.h"

@@ -1,6 +1,6 @@
 /* Contents that go to another place in the log, so that the segment they stood in can be removed. The message stays
  * what it is: its number, its lease, its place in every order. Who does this, and when: engine/cleaner.h. */
-#include "core/decide.h"
+#include "core/decide_content.h"
 #include "core/state.h"
 
 /* The segments in which contents are looked for, as positions of the log. Most contents lie outside of all. */

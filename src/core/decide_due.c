@@ -1,7 +1,7 @@
 /* Decisions that time makes due: they create, end or move something, so they are logged, live only
  * (docs/architecture.md, "Time does the rest"). Each call does a bounded amount, so that a purge of ten million
  * messages does not hold up a send. */
-#include "core/decide.h"
+#include "core/decide_namespace.h"
 #include "core/finish.h"
 
 #define DUE_PORTION 500u

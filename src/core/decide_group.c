@@ -1,5 +1,5 @@
 /* Decisions about groups and pauses. */
-#include "core/decide.h"
+#include "core/decide_group.h"
 #include "core/finish.h"
 
 void decide_pause_queue(struct core *core, struct queue *queue, bool is_paused)

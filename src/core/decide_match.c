@@ -1,7 +1,7 @@
 /* Decisions about matches: proposals, what the built-in matcher found, confirmations, put backs. That no ticket is
  * matched twice rests on check_members() alone: nothing is leased, hidden or locked before. Nobody else makes
  * matches. */
-#include "core/decide.h"
+#include "core/decide_match.h"
 
 #include "base/budget.h"
 #include "core/finish.h"

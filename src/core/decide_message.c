@@ -1,5 +1,5 @@
 /* Decisions about a message that somebody holds: delete, change of visibility, failure. */
-#include "core/decide.h"
+#include "core/decide_message.h"
 #include "core/finish.h"
 
 #include "core/identity.h"

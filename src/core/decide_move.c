@@ -1,5 +1,5 @@
 /* Decisions about move tasks, and the moves that they make. */
-#include "core/decide.h"
+#include "core/decide_move.h"
 #include "core/finish.h"
 
 const struct move_task *decide_start_move(struct core *core, struct queue *source, const struct queue *destination,

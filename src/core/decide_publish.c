@@ -1,7 +1,8 @@
 /* Decisions about publishers. A batch is decided row by row, since one row may send what the next one waits for; what
  * became of all of them is one event, which stands behind what they did, in the same frame. So either all of it is
  * durable or nothing, and a batch whose answer was lost can be asked for again. */
-#include "core/decide.h"
+#include "core/decide_publish.h"
+#include "core/decide_message.h"
 
 #include "core/yield.h"
 

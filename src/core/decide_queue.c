@@ -1,5 +1,6 @@
 /* Decisions about the namespace and its queues. */
-#include "core/decide.h"
+#include "core/decide_queue.h"
+#include "core/decide_namespace.h"
 #include "core/state.h"
 #include "core/tags.h"
 

@@ -1,5 +1,5 @@
 /* The decision what a receive takes. */
-#include "core/decide.h"
+#include "core/decide_receive.h"
 #include "core/finish.h"
 
 #include "base/cursor.h"

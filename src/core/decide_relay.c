@@ -1,5 +1,5 @@
 /* Decisions about the records of relays. */
-#include "core/decide.h"
+#include "core/decide_relay.h"
 #include "core/state.h"
 
 enum error decide_put_relay(struct core *core, struct bytes name, struct bytes spec, const struct relay_record **record)

@@ -1,5 +1,6 @@
 /* Decisions about schedules, and their firings. */
-#include "core/decide.h"
+#include "core/decide_schedule.h"
+#include "core/decide_send.h"
 #include "core/state.h"
 
 #include <stdio.h>

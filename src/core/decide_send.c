@@ -1,5 +1,5 @@
 /* The decision to accept a message. */
-#include "core/decide.h"
+#include "core/decide_send.h"
 #include "core/finish.h"
 
 #include "core/identity.h"

@@ -1,5 +1,5 @@
 /* Decisions about pools of tickets and about tickets. */
-#include "core/decide.h"
+#include "core/decide_ticket.h"
 #include "core/state.h"
 
 enum error decide_put_pool(struct core *core, struct bytes name, const struct pool_spec *spec,

@@ -1,5 +1,5 @@
 /* Decisions about type orders. */
-#include "core/decide.h"
+#include "core/decide_type_order.h"
 #include "core/state.h"
 
 /* Does the order say just this already? */

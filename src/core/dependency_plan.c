@@ -1,7 +1,7 @@
 /* What a new message is to wait for: the names that its sender gives, looked up. */
 #include "core/dependency.h"
 
-#include "core/decide.h"
+#include "core/decide_send.h"
 #include "core/state.h"
 #include "core/type_lane.h"
 

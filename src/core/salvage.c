@@ -1,7 +1,6 @@
 /* Salvage: the replay that goes on behind a gap. See salvage.h. */
 #include "core/salvage_state.h"
 
-#include "core/decide.h"
 #include "core/finish.h"
 #include "core/identity.h"
 #include "core/publisher.h"

@@ -4,7 +4,7 @@
 #include "core/ticket_pool.h"
 
 #include "base/budget.h"
-#include "core/decide.h"
+#include "core/decide_match.h"
 #include "core/match_result.h"
 #include <stdlib.h>
 

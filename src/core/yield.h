@@ -3,7 +3,8 @@
 #ifndef TALLY_CORE_YIELD_H
 #define TALLY_CORE_YIELD_H
 
-#include "core/decide.h"
+#include "core/decide_batch.h"
+#include "core/decide_send.h"
 #include "core/state.h"
 
 /* Of a send, with all that its batch may send if that was its last unit. `seen`, unless NULL, holds the batches (by

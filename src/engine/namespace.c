@@ -2,7 +2,7 @@
 
 #include "base/list.h"
 #include "base/memory.h"
-#include "core/decide.h"
+#include "core/decide_namespace.h"
 #include "engine/checkpoint.h"
 #include "engine/cleaner.h"
 #include "engine/disk_guard.h"

@@ -5,6 +5,7 @@
  * and the event's place; and what decodes must encode to the same bytes. */
 #include "base/assert.h"
 #include "base/cursor.h"
+#include "core/core.h"
 #include "support/core_rig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

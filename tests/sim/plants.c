@@ -1,6 +1,8 @@
 #include "plants.h"
 
-#include "core/decide.h"
+#include "core/decide_batch.h"
+#include "core/decide_commit.h"
+#include "core/decide_publish.h"
 #include "core/finish.h"
 #include "core/state.h"
 #include "core/tags.h"

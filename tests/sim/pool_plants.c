@@ -1,6 +1,6 @@
 #include "pool_plants.h"
 
-#include "core/decide.h"
+#include "core/decide_match.h"
 #include "core/match_result.h"
 #include "core/state.h"
 #include <string.h>

@@ -3,7 +3,8 @@
 #ifndef TALLY_TESTS_SUPPORT_CORE_RIG_H
 #define TALLY_TESTS_SUPPORT_CORE_RIG_H
 
-#include "core/decide.h"
+#include "core/identity.h"
+#include "core/queue.h"
 
 struct core_rig_frame {
     uint64_t position; /* of the payload */
@@ -55,6 +56,7 @@ struct core *core_rig_replay(const struct core_rig *rig);
 /* The encoded state of a core, in an empty buffer. */
 void core_rig_encode(const struct core *core, struct buffer *out);
 
+struct core_writer;
 typedef void core_rig_encoder(const struct core *core, struct core_writer *writer);
 
 /* Where the part that `encode` writes stands in the encoded state of the core; a view into `encoded`. */

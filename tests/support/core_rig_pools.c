@@ -3,6 +3,9 @@
 #include "support/core_rig.h"
 
 #include "base/assert.h"
+#include "core/core.h"
+#include "core/decide_match.h"
+#include "core/decide_ticket.h"
 #include "core/made_match.h"
 #include "match/facts.h"
 #include <stdio.h>

@@ -3,7 +3,12 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/memory.h"
+#include "core/decide_message.h"
+#include "core/decide_namespace.h"
+#include "core/decide_queue.h"
+#include "core/decide_receive.h"
 #include "core/made_match.h"
+#include "core/shelf.h"
 #include "support/core_bytes.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* The count of kept memory against a core in all its states: what it has taken is what it gives back. */
 #include "base/kept.h"
+#include "core/core.h"
 #include "support/core_rig.h"
 #include "support/scale.h"
 

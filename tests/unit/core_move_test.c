@@ -2,6 +2,11 @@
  * fit are refused, because on replay they come from a disk. */
 #include "support/core_rig.h"
 
+#include "core/core.h"
+#include "core/decide_move.h"
+#include "core/decide_namespace.h"
+#include "core/decide_queue.h"
+#include "core/decide_receive.h"
 #include "core/move.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,9 @@
 /* What is remembered of published rows: limits, forgetting, ranges of ids, and that a replay and a snapshot remember
  * the same. */
 #include "core/apply.h"
+#include "core/decide_namespace.h"
+#include "core/decide_publish.h"
+#include "core/decide_queue.h"
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"

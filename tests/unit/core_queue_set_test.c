@@ -1,4 +1,6 @@
 /* Which queues a batch and a publisher have had to do with: the set itself, and how it comes about. */
+#include "core/decide_batch.h"
+#include "core/decide_queue.h"
 #include "core/queue_set.h"
 
 #include "support/core_bytes.h"

@@ -1,5 +1,6 @@
 /* What a ticket costs in memory while it waits and when it is over, and how
  * long a start takes. TALLY_TEST_TICKETS=1000000 measures at that size. */
+#include "core/decide_namespace.h"
 #include "support/core_bytes.h"
 #include "support/pool_rig.h"
 #include "support/scale.h"

@@ -2,6 +2,8 @@
  * snapshot give the live state. M28 (offered is the sum of all states) is asserted by core_check(), behind every
  * step. */
 #include "base/kept.h"
+#include "core/decide_namespace.h"
+#include "core/decide_queue.h"
 #include "support/core_bytes.h"
 #include "support/pool_rig.h"
 #include "support/scale.h"

@@ -4,6 +4,10 @@
 #include "support/core_rig.h"
 #include "support/scale.h"
 
+#include "core/decide_namespace.h"
+#include "core/decide_queue.h"
+#include "core/decide_send.h"
+#include "core/decide_type_order.h"
 #include "core/snapshot.h"
 #include "core/state.h"
 #include "random.h"

@@ -5,7 +5,10 @@
  * again: with Holds it adds nothing twice, with Deletes it meets its own delete. */
 #include "batches.h"
 
-#include "core/decide.h"
+#include "core/decide_batch.h"
+#include "core/decide_commit.h"
+#include "core/decide_queue.h"
+#include "core/decide_receive.h"
 #include "support/core_rig.h"
 
 #include <time.h>
