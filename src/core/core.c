@@ -38,7 +38,7 @@ struct core *core_create(void)
     publisher_init(&core->publishers);
     ticket_pool_init_all(core);
     made_match_init(core);
-    buffer_init(&core->new_holds);
+    buffer_init(&core->matches.new_holds);
     buffer_init(&core->scratch);
     arena_init(&core->received_texts);
     return core;
@@ -133,7 +133,7 @@ void core_destroy(struct core *core)
     pool_deinit(&core->shelves);
     pool_deinit(&core->queues);
     pool_deinit(&core->batches);
-    buffer_deinit(&core->new_holds);
+    buffer_deinit(&core->matches.new_holds);
     buffer_deinit(&core->scratch);
     arena_deinit(&core->received_texts);
     kept_free(core->queue_order_owned);
@@ -183,10 +183,10 @@ struct core_metrics core_metrics(const struct core *core)
 uint64_t core_index_count(const struct core *core)
 {
     return (uint64_t)core->messages.used + core->groups.used + core->batches.used + core->deduplication.entries.used +
-           core->deduplication.producers.used + core->publishers.entries.used + core->made_matches.used +
+           core->deduplication.producers.used + core->publishers.entries.used + core->matches.items.used +
            core->dependencies.antecedents.used + core->dependencies.edges.used +
            core->dependencies.failures.records.used + core->dependencies.batch_outcomes.records.used +
-           core->ticket_count;
+           core->pools.ticket_count;
 }
 
 uint64_t core_epoch(const struct core *core)

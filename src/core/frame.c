@@ -21,11 +21,11 @@ static void trim_pools(struct core *core)
                             &core->publishers.entries,
                             &core->type_orders.typed,
                             &core->type_orders.lanes,
-                            &core->made_matches};
+                            &core->matches.items};
     for (size_t i = 0; i < ARRAY_LENGTH(pools); i++)
         pool_trim(pools[i]);
-    if (core->pool_count > 0) /* of up to a thousand one at a time */
-        pool_trim(&ticket_pool_at(core, core->trim_turn++ % core->pool_count)->tickets);
+    if (core->pools.count > 0) /* of up to a thousand one at a time */
+        pool_trim(&ticket_pool_at(core, core->pools.trim_turn++ % core->pools.count)->tickets);
 }
 
 void core_frame_open(struct core *core, struct buffer *frame, uint64_t position, uint64_t now_ms, size_t ample_size)
@@ -33,7 +33,7 @@ void core_frame_open(struct core *core, struct buffer *frame, uint64_t position,
     ASSERT(core->frame == NULL && position >= frame->size);
     ASSERT(now_ms >= core->now_ms);
     trim_pools(core);
-    buffer_truncate(&core->new_holds, 0);
+    buffer_truncate(&core->matches.new_holds, 0);
     core_advance(core, now_ms);
     core->frame = frame;
     core->frame_base = position - frame->size;

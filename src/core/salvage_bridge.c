@@ -180,7 +180,7 @@ static void bridge_pool_put(struct core_salvage *salvage, const struct event_poo
         return;
     if (former != NULL)
         (void)apply_pool_deleted(core, &(struct event_pool_deleted){.pool = former->id});
-    skip_ids_to(&core->pool_id, put->pool);
+    skip_ids_to(&core->pools.pool_id, put->pool);
 }
 
 /* Batches of rows are numbered without gaps, and their owner was let in: the fence is where this one says. */
@@ -286,10 +286,10 @@ void salvage_bridge(struct core_salvage *salvage, struct event *event)
         bridge_pool_put(salvage, &event->pool_put);
         break;
     case EVENT_TICKET_OFFERED:
-        skip_to(&core->ticket_number, event->ticket_offered.number);
+        skip_to(&core->pools.ticket_number, event->ticket_offered.number);
         break;
     case EVENT_MATCHED:
-        skip_to(&core->match_number, event->matched.match);
+        skip_to(&core->matches.match_number, event->matched.match);
         break;
     default:
         break;

@@ -147,24 +147,24 @@ static void skip_feeds(struct core *core)
         feed_go_to(feed, last, false);
         ticket_pool_begin_feed(ticket_pool_at(core, i));
     }
-    core->feed_number += NUMBER_MARGIN;
+    core->pools.feed_number += NUMBER_MARGIN;
 }
 
 static void skip_numbers(struct core *core)
 {
     if (core->message_number < IDENTITY_NUMBER_MAX / 2)
         core->message_number += NUMBER_MARGIN;
-    if (core->match_number < IDENTITY_NUMBER_MAX / 2)
-        core->match_number += NUMBER_MARGIN;
+    if (core->matches.match_number < IDENTITY_NUMBER_MAX / 2)
+        core->matches.match_number += NUMBER_MARGIN;
     core->delivery_number += NUMBER_MARGIN;
     core->batch_number += NUMBER_MARGIN;
-    core->ticket_number += NUMBER_MARGIN;
+    core->pools.ticket_number += NUMBER_MARGIN;
     core->moves.number += NUMBER_MARGIN;
     core->epoch += EPOCH_MARGIN;
     if (core->queue_id < UINT32_MAX / 2)
         core->queue_id += ID_MARGIN;
-    if (core->pool_id < UINT32_MAX / 2)
-        core->pool_id += ID_MARGIN;
+    if (core->pools.pool_id < UINT32_MAX / 2)
+        core->pools.pool_id += ID_MARGIN;
     skip_feeds(core);
 }
 

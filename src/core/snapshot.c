@@ -262,7 +262,7 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     publisher_encode(core, &writer);
     ticket_pool_encode_all(core, &writer);
     made_match_encode(core, &writer);
-    buffer_append_u64(&writer.piece, core->feed_number);
+    buffer_append_u64(&writer.piece, core->pools.feed_number);
     write_queue_sets(core, &writer);
     write_growth(core, &writer);
     core_writer_hand_on(&writer);
@@ -686,7 +686,7 @@ bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *c
     if (version > SNAPSHOT_VERSION_4 && (!ticket_pool_decode_all(core, &cursor) || !made_match_decode(core, &cursor)))
         return false;
     if (version > SNAPSHOT_VERSION_5)
-        core->feed_number = cursor_u64(&cursor);
+        core->pools.feed_number = cursor_u64(&cursor);
     if (version <= SNAPSHOT_VERSION_6)
         guess_queue_sets(core);
     else if (!read_queue_sets(core, &cursor))

@@ -28,6 +28,37 @@ struct batch_order_entry {
     uint32_t slot;
 };
 
+/* Pools of tickets. */
+struct ticket_pools {
+    struct pool items;
+    struct table by_id;
+    uint32_t *order_owned; /* slots, by name */
+    uint32_t count;
+    uint32_t capacity;
+    uint64_t ticket_count; /* of all pools that are not deleted */
+    uint32_t pool_id;      /* the newest given out, as the next one */
+    uint64_t ticket_number;
+    uint64_t feed_number; /* above each number that the feed of a deleted pool has told, or would have told next */
+    struct heap timers;   /* pools by what they have due next */
+    uint32_t turn;        /* id of the one that was served last */
+    uint32_t trim_turn;   /* no part of the state: whose memory is looked at next */
+    struct list fed;      /* whose feed has grown since it was last asked */
+    struct list leaving;  /* deleted: their memory is given back in portions */
+};
+
+/* Matches of tickets. */
+struct made_matches {
+    uint64_t match_number; /* the newest given out */
+    struct pool items;
+    struct table by_number;
+    struct table by_message;
+    struct table by_proposal; /* of its pool */
+    struct heap holds;        /* matches that wait for confirmations, by confirm_by_ms */
+
+    /* No part of the state: u64 numbers of the matches that this frame holds, until core_take_new_hold() takes them. */
+    struct buffer new_holds;
+};
+
 struct core {
     /* identity */
     struct bytes name_owned;
@@ -85,30 +116,8 @@ struct core {
     struct relay_records relays;
     struct publishers publishers;
 
-    struct pool ticket_pools;
-    struct table pool_by_id;
-    uint32_t *pool_order_owned; /* slots of ticket pools, by name */
-    uint32_t pool_count;
-    uint32_t pool_capacity;
-    uint64_t ticket_count; /* of all pools that are not deleted */
-    uint32_t pool_id;      /* the newest given out, as the next two */
-    uint64_t ticket_number;
-    uint64_t match_number;
-    uint64_t feed_number;      /* above each number that the feed of a deleted pool has told, or would have told next */
-    struct heap pool_timers;   /* ticket pools by what they have due next */
-    uint32_t pool_turn;        /* id of the one that was served last */
-    uint32_t trim_turn;        /* no part of the state: whose memory is looked at next */
-    struct list fed_pools;     /* whose feed has grown since the api last asked */
-    struct list leaving_pools; /* deleted: their memory is given back in portions */
-    struct pool made_matches;
-    struct table match_by_number;
-    struct table match_by_message;
-    struct table match_by_proposal; /* of its pool */
-    struct heap holds;              /* matches that wait for confirmations, by confirm_by_ms */
-
-    /* No part of the state: u64 numbers of the matches that this frame holds, until core_take_new_hold() takes them. */
-    struct buffer new_holds;
-
+    struct ticket_pools pools;
+    struct made_matches matches;
     struct extents extents;
 
     uint64_t in_flight_count;
