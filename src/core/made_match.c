@@ -192,7 +192,7 @@ static void settle(struct core *core, struct ticket_pool *pool, uint32_t slot, e
 /* Is that the newest message, in the pool's result queue and no other match's? Its slot, or 0. */
 static uint32_t find_result(const struct core *core, const struct ticket_pool *pool, uint64_t message)
 {
-    uint32_t slot = message == core->message_number ? core_find_message(core, message) : 0;
+    uint32_t slot = message == core->messages.message_number ? core_find_message(core, message) : 0;
     if (slot == 0 || core_message(core, slot)->is_result)
         return 0;
     uint32_t queue = core_shelf_at(core, core_message(core, slot)->shelf)->queue;

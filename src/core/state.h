@@ -22,10 +22,61 @@
 #include "core/ticket_pool.h"
 #include "core/type_order.h"
 
+struct messages {
+    uint64_t message_number; /* the newest given out, as the next one */
+    uint64_t delivery_number;
+    uint64_t sent_count; /* accepted; message_number also counts new places of moved ones */
+    uint64_t in_flight_count;
+    uint64_t delayed_count;
+    struct pool items;
+    struct number_map by_number;
+    struct heap timers; /* those delayed or in flight, by visible_at_ms */
+};
+
+struct groups {
+    uint64_t group_number; /* the newest given out */
+    struct pool items;
+    struct table by_id;   /* of its shelf */
+    struct heap timers;   /* those whose rate bucket is not full, by when it lets one through or is full */
+    struct list draining; /* with cancelled messages to be ended */
+};
+
+struct shelves {
+    uint64_t shelf_number; /* the newest given out */
+    struct pool items;
+    struct heap expiries; /* by the earliest time a message of theirs may expire */
+    struct list draining;
+};
+
+struct queues {
+    uint32_t queue_id; /* the newest given out */
+    struct pool items;
+    struct table by_id;
+    struct table by_name;
+    uint32_t *order_owned; /* slots of those that are not deleted, by name */
+    size_t order_count;
+    size_t order_capacity;
+    struct heap timers; /* those whose rate bucket is empty, by when it lets one through */
+    struct list ready;
+};
+
 /* Batches in order of creation; a dead entry has slot 0 and goes when half of them are dead. */
 struct batch_order_entry {
     uint64_t number;
     uint32_t slot;
+};
+
+struct batches {
+    uint64_t batch_number; /* the newest given out */
+    struct pool items;
+    struct table by_id;
+    struct table by_number;
+    struct batch_order_entry *order_owned;
+    size_t order_count;
+    size_t order_dead;
+    size_t order_capacity;
+    struct heap deadlines; /* by batch_deadline_ms() */
+    struct list draining;
 };
 
 /* Pools of tickets. */
@@ -59,6 +110,12 @@ struct made_matches {
     struct buffer new_holds;
 };
 
+struct open_frame {
+    struct buffer *events; /* NULL: none is open, or replaying */
+    uint64_t base;         /* log position of the first byte of `events` */
+    size_t ample_size;
+};
+
 struct core {
     /* identity */
     struct bytes name_owned;
@@ -68,46 +125,12 @@ struct core {
     uint64_t epoch;
     uint64_t now_ms;
 
-    /* the newest number of each kind given out */
-    uint64_t message_number;
-    uint64_t delivery_number;
-    uint64_t batch_number;
-    uint64_t shelf_number;
-    uint64_t group_number;
-    uint64_t sent_count; /* messages accepted; message_number also counts new places of moved ones */
-    uint32_t queue_id;
-
-    struct pool messages;
+    struct messages messages;
     struct pool places;
-    struct pool groups;
-    struct table group_by_id; /* of its shelf */
-    struct pool shelves;
-    struct pool queues;
-    struct pool batches;
-    struct number_map message_by_number;
-    struct table queue_by_id;
-    struct table queue_by_name;
-    struct table batch_by_id;
-    struct table batch_by_number;
-    uint32_t *queue_order_owned; /* slots of queues that are not deleted, by name */
-    size_t queue_order_count;
-    size_t queue_order_capacity;
-    struct batch_order_entry *batch_order_owned;
-    size_t batch_order_count;
-    size_t batch_order_dead;
-    size_t batch_order_capacity;
-
-    struct heap timers; /* messages delayed or in flight, by visible_at_ms */
-    struct heap
-        group_timers; /* groups whose rate bucket is not full, by the time at which it lets one through or is full */
-    struct heap queue_timers;    /* queues, the same */
-    struct list draining_groups; /* with cancelled messages to be ended */
-    struct heap expiries;        /* shelves, by the earliest time a message of theirs may expire */
-    struct heap deadlines;       /* batches, by batch_deadline_ms() */
-    struct list draining_shelves;
-    struct list draining_batches;
-    struct list ready_queues;
-
+    struct groups groups;
+    struct shelves shelves;
+    struct queues queues;
+    struct batches batches;
     struct deduplication deduplication;
     struct dependencies dependencies;
     struct type_orders type_orders;
@@ -115,18 +138,12 @@ struct core {
     struct moves moves;
     struct relay_records relays;
     struct publishers publishers;
-
     struct ticket_pools pools;
     struct made_matches matches;
     struct extents extents;
 
-    uint64_t in_flight_count;
-    uint64_t delayed_count;
-
+    struct open_frame frame;
     bool has_fired;       /* time did something that no logged frame says yet */
-    struct buffer *frame; /* the open frame; NULL: none is open, or replaying */
-    uint64_t frame_base;  /* log position of frame's first byte */
-    size_t frame_ample_size;
     uint64_t applying_at; /* log position of the fields of the event being applied */
     struct buffer scratch;
     struct arena received_texts; /* of the results of the newest receive */
@@ -135,12 +152,12 @@ struct core {
 /* Has the open frame grown so much that work which can wait should wait for the next one? */
 static inline bool core_frame_is_ample(const struct core *core)
 {
-    return core->frame->size >= core->frame_ample_size;
+    return core->frame.events->size >= core->frame.ample_size;
 }
 
 static inline struct message *core_message(const struct core *core, uint32_t slot)
 {
-    return message_at(&core->messages, slot);
+    return message_at(&core->messages.items, slot);
 }
 
 /* The message's place, or NULL. */
@@ -164,25 +181,25 @@ static inline uint32_t core_group_of(const struct core *core, const struct messa
 
 static inline struct group *core_group(const struct core *core, uint32_t slot)
 {
-    return group_at(&core->groups, slot);
+    return group_at(&core->groups.items, slot);
 }
 
 static inline struct shelf *core_shelf_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->shelves, slot);
+    return pool_at(&core->shelves.items, slot);
 }
 
 static inline struct queue *core_queue(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->queues, slot);
+    return pool_at(&core->queues.items, slot);
 }
 
 static inline struct batch *core_batch(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->batches, slot);
+    return pool_at(&core->batches.items, slot);
 }
 
 /* --- frames, events and time (frame.c, replay.c, advance.c) ------------------------------------------------------- */

@@ -167,7 +167,7 @@ static void tell_offer(struct core *core, struct ticket_pool *pool, uint32_t slo
 /* Only live: what a replay repeats was counted before, by a process that is gone. */
 static void count_wait(struct core *core, struct ticket_pool *pool, const struct ticket *ticket)
 {
-    if (core->frame == NULL)
+    if (core->frame.events == NULL)
         return;
     if (pool->waits_owned == NULL)
         pool->waits_owned = kept_allocate_zeroed(sizeof(*pool->waits_owned));

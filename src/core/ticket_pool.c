@@ -401,7 +401,7 @@ bool apply_pool_deleted(struct core *core, const struct event_pool_deleted *dele
     if (core->pools.feed_number <= pool->feed.last)
         core->pools.feed_number = pool->feed.last + 1;
     leave(core, pool);
-    while (core->frame == NULL && ticket_pool_drain(core)) /* nobody waits for a replay's next event */
+    while (core->frame.events == NULL && ticket_pool_drain(core)) /* nobody waits for a replay's next event */
         ;
     return true;
 }
