@@ -21,7 +21,7 @@ static void fire_message(struct core *core, uint32_t slot)
 
 static void fire_queue(struct core *core, uint32_t slot)
 {
-    heap_remove(&core->queue_timers, slot);
+    heap_remove(&core->queues.timers, slot);
     core_notice_queue(core, core_queue(core, slot));
 }
 
@@ -29,9 +29,9 @@ void core_advance(struct core *core, uint64_t now_ms)
 {
     ASSERT(now_ms >= core->now_ms);
     for (;;) {
-        uint64_t message_ms = heap_top_key(&core->timers);
-        uint64_t group_ms = heap_top_key(&core->group_timers);
-        uint64_t queue_ms = heap_top_key(&core->queue_timers);
+        uint64_t message_ms = heap_top_key(&core->messages.timers);
+        uint64_t group_ms = heap_top_key(&core->groups.timers);
+        uint64_t queue_ms = heap_top_key(&core->queues.timers);
         uint64_t earliest_ms = message_ms < group_ms ? message_ms : group_ms;
         earliest_ms = queue_ms < earliest_ms ? queue_ms : earliest_ms;
         if (earliest_ms > now_ms)
@@ -39,11 +39,11 @@ void core_advance(struct core *core, uint64_t now_ms)
         core->now_ms = earliest_ms > core->now_ms ? earliest_ms : core->now_ms;
         core->has_fired = true;
         if (message_ms == earliest_ms)
-            fire_message(core, heap_top(&core->timers).slot);
+            fire_message(core, heap_top(&core->messages.timers).slot);
         else if (group_ms == earliest_ms)
-            group_settle(core, heap_top(&core->group_timers).slot, false);
+            group_settle(core, heap_top(&core->groups.timers).slot, false);
         else
-            fire_queue(core, heap_top(&core->queue_timers).slot);
+            fire_queue(core, heap_top(&core->queues.timers).slot);
     }
     core->now_ms = now_ms;
     dependency_advance(core);

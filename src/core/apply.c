@@ -22,7 +22,7 @@ bool apply_founded(struct core *core, const struct event_founded *founded)
 bool apply_restarted(struct core *core, const struct event_restarted *restarted)
 {
     core->epoch = restarted->epoch;
-    struct cursor cursor = core_heap_slots(core, &core->timers);
+    struct cursor cursor = core_heap_slots(core, &core->messages.timers);
     while (cursor.rest.size > 0) {
         uint32_t slot = cursor_u32(&cursor);
         struct message *message = core_message(core, slot);
@@ -30,7 +30,7 @@ bool apply_restarted(struct core *core, const struct event_restarted *restarted)
         if (message->state != MESSAGE_IN_FLIGHT || message->visible_at_ms >= restarted->resumed_at_ms + grace_ms)
             continue;
         message->visible_at_ms = restarted->resumed_at_ms + grace_ms;
-        heap_update(&core->timers, message->visible_at_ms, slot);
+        heap_update(&core->messages.timers, message->visible_at_ms, slot);
     }
     made_match_restarted(core, restarted->resumed_at_ms, restarted->grace_ms);
     return true;
@@ -48,16 +48,16 @@ bool apply_time_passed(struct core *core, const struct event_time_passed *passed
 bool apply_queue_created(struct core *core, const struct event_queue_created *created)
 {
     struct queue_settings settings;
-    if (created->queue == 0 || created->queue != core->queue_id + 1 ||
+    if (created->queue == 0 || created->queue != core->queues.queue_id + 1 ||
         !queue_settings_decode(created->settings, &settings) || created->name.size == 0 ||
         created->name.size > QUEUE_NAME_SIZE_MAX || core_find_queue(core, created->name) != NULL)
         return false;
-    core->queue_id = created->queue;
+    core->queues.queue_id = created->queue;
     uint32_t slot = core_add_queue(core, created->queue, created->name);
     struct queue *queue = core_queue(core, slot);
     queue_adopt_settings(queue, &settings);
     queue->created_at_ms = queue->modified_at_ms = core->now_ms;
-    core_add_shelf(core, ++core->shelf_number, slot);
+    core_add_shelf(core, ++core->shelves.shelf_number, slot);
     return true;
 }
 
@@ -153,7 +153,7 @@ static void free_shelf(struct core *core, uint32_t slot)
     if (list_is_linked(&shelf->draining_link))
         list_remove(&shelf->draining_link);
     shelf_deinit(shelf);
-    pool_free(&core->shelves, slot);
+    pool_free(&core->shelves.items, slot);
 }
 
 /* Cuts a shelf off its queue: what is on it can no longer be reached and is ended in portions. */
@@ -161,13 +161,13 @@ static void detach_shelf(struct core *core, uint32_t slot)
 {
     struct shelf *shelf = core_shelf_at(core, slot);
     if (shelf->expiry_index != 0)
-        heap_remove(&core->expiries, slot);
+        heap_remove(&core->shelves.expiries, slot);
     shelf->queue = 0;
     group_forsake_all(core, slot);
     if (shelf->count == 0)
         free_shelf(core, slot);
     else
-        list_append(&core->draining_shelves, &shelf->draining_link);
+        list_append(&core->shelves.draining, &shelf->draining_link);
 }
 
 bool apply_queue_purged(struct core *core, const struct event_queue_purged *purged)
@@ -177,7 +177,7 @@ bool apply_queue_purged(struct core *core, const struct event_queue_purged *purg
         return false;
     uint32_t slot = core_find_queue_slot(core, purged->queue);
     uint32_t old = queue->shelf;
-    uint32_t shelf = core_add_shelf(core, ++core->shelf_number, slot);
+    uint32_t shelf = core_add_shelf(core, ++core->shelves.shelf_number, slot);
     group_move_pauses(core, old, shelf);
     detach_shelf(core, old);
     deduplication_forget_queue(core, queue, false);
@@ -251,11 +251,11 @@ static uint32_t add_sent(struct core *core, const struct event_sent *sent, uint3
 {
     struct queue *queue = core_find_queue_by_id(core, sent->queue);
     uint32_t batch = sent->batch == 0 ? 0 : core_find_batch_by_number(core, sent->batch);
-    if (queue == NULL || sent->number != core->message_number + 1 || sent->number > IDENTITY_NUMBER_MAX ||
+    if (queue == NULL || sent->number != core->messages.message_number + 1 || sent->number > IDENTITY_NUMBER_MAX ||
         !sent_fits_batch(core, sent, batch))
         return 0;
-    core->message_number = sent->number;
-    core->sent_count++;
+    core->messages.message_number = sent->number;
+    core->messages.sent_count++;
     uint32_t slot =
         core_add_message(core, sent->number, core->applying_at + content_offset, (uint32_t)sent->content.size);
     struct message *message = core_message(core, slot);
@@ -339,10 +339,10 @@ bool apply_received(struct core *core, const struct event_received *received)
     uint32_t slot = core_find_message(core, received->number);
     if (slot == 0 || !message_is_deliverable(core_message(core, slot)) ||
         core_shelf_at(core, core_message(core, slot)->shelf)->queue == 0 ||
-        received->delivery != core->delivery_number + 1 || received->timeout_ms == 0)
+        received->delivery != core->messages.delivery_number + 1 || received->timeout_ms == 0)
         return false;
     struct message *message = core_message(core, slot);
-    core->delivery_number = received->delivery;
+    core->messages.delivery_number = received->delivery;
     message->delivery = received->delivery;
     message->receive_count++;
     message->received_after_ms = age_ms(core, message);
@@ -376,7 +376,7 @@ bool apply_lease_renewed(struct core *core, const struct event_lease_renewed *re
         renewed->visible_at_ms <= core_message(core, slot)->visible_at_ms)
         return false;
     core_message(core, slot)->visible_at_ms = renewed->visible_at_ms;
-    heap_update(&core->timers, renewed->visible_at_ms, slot);
+    heap_update(&core->messages.timers, renewed->visible_at_ms, slot);
     return true;
 }
 
@@ -445,12 +445,12 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     core_leave_state(core, slot);
     dependency_message_ended(core, slot, outcome);
     leave_place(core, slot, outcome);
-    shelf_unlink(core_shelf_at(core, shelf_slot), &core->messages, slot);
+    shelf_unlink(core_shelf_at(core, shelf_slot), &core->messages.items, slot);
     extents_leave(&core->extents, message->position / core->segment_size, message->content_size);
     forget_origin(core, message);
-    number_map_remove(&core->message_by_number, ended->number);
+    number_map_remove(&core->messages.by_number, ended->number);
     ASSERT(message->state == 0); /* whoever walks over the slots knows a free one by that */
-    pool_free(&core->messages, slot);
+    pool_free(&core->messages.items, slot);
     if (batch != 0)
         core_unpin_batch(core, batch);
     if (is_result)
@@ -494,7 +494,7 @@ bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *mo
     core_leave_state(core, slot);
     dependency_message_dead_lettered(core, slot);
     struct bytes group = leave_order(core, slot);
-    shelf_unlink(source, &core->messages, slot);
+    shelf_unlink(source, &core->messages.items, slot);
     core_queue(core, origin)->origin_count++;
     queue_set_add(&target->origins, core_queue(core, origin)->id);
     forget_origin(core, message);
@@ -504,7 +504,7 @@ bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *mo
         core_give_place(core, slot)->counted_from_ms = core->now_ms;
     core_place_message(core, slot, target->shelf);
     if (message->place != 0 && (group.size > 0 || target->settings.is_fifo)) {
-        core->message_number++; /* its new sequence number */
+        core->messages.message_number++; /* its new sequence number */
         group_link(core, group_open(core, target->shelf, group), slot);
     }
     kept_free((void *)group.ptr);
@@ -587,7 +587,7 @@ static bool moved_fits(const struct core *core, const struct event_message_moved
 {
     uint32_t slot = core_find_message(core, moved->number);
     const struct queue *target = core_find_queue_by_id(core, moved->queue);
-    if (slot == 0 || target == NULL || moved->successor != core->message_number + 1 ||
+    if (slot == 0 || target == NULL || moved->successor != core->messages.message_number + 1 ||
         moved->successor > IDENTITY_NUMBER_MAX || moved->sequence >= moved->successor)
         return false;
     const struct message *message = core_message(core, slot);
@@ -603,9 +603,9 @@ static bool moved_fits(const struct core *core, const struct event_message_moved
 static void renew(struct core *core, uint32_t slot, const struct event_message_moved *moved)
 {
     struct message *message = core_message(core, slot);
-    number_map_remove(&core->message_by_number, moved->number);
-    core->message_number = message->number = moved->successor;
-    number_map_insert(&core->message_by_number, moved->successor, slot);
+    number_map_remove(&core->messages.by_number, moved->number);
+    core->messages.message_number = message->number = moved->successor;
+    number_map_insert(&core->messages.by_number, moved->successor, slot);
     message->sent_at_ms = core->now_ms;
     message->visible_at_ms = moved->visible_at_ms;
     message->delivery = 0;
@@ -643,7 +643,7 @@ bool apply_message_moved(struct core *core, const struct event_message_moved *mo
     struct bytes group = from == 0 ? bytes_make(NULL, 0) : kept_duplicate(core_group(core, from)->id_owned);
     core_leave_state(core, slot);
     leave_place(core, slot, UNIT_FAILED);
-    shelf_unlink(core_shelf_at(core, message->shelf), &core->messages, slot);
+    shelf_unlink(core_shelf_at(core, message->shelf), &core->messages.items, slot);
     forget_origin(core, message);
     rejoin_batch(core, message, moved->successor);
     renew(core, slot, moved);
@@ -682,14 +682,15 @@ bool apply_batch_created(struct core *core, const struct event_batch_created *cr
 {
     struct batch_spec spec;
     uint32_t parent_slot = created->parent == 0 ? 0 : core_find_batch_by_number(core, created->parent);
-    if (created->batch != core->batch_number + 1 || created->id.size == 0 || created->id.size > BATCH_ID_SIZE_MAX ||
-        !batch_spec_decode(created->spec, &spec) || core_find_batch(core, created->id) != NULL ||
-        !core_has_targets(core, &spec) || (created->parent != 0 && parent_slot == 0) ||
+    if (created->batch != core->batches.batch_number + 1 || created->id.size == 0 ||
+        created->id.size > BATCH_ID_SIZE_MAX || !batch_spec_decode(created->spec, &spec) ||
+        core_find_batch(core, created->id) != NULL || !core_has_targets(core, &spec) ||
+        (created->parent != 0 && parent_slot == 0) ||
         (parent_slot != 0 && !batch_fits_parent(core_batch(core, parent_slot), created)))
         return false;
-    core->batch_number = created->batch;
+    core->batches.batch_number = created->batch;
     uint32_t slot = core_add_batch(core, created->batch, created->id, created->spec);
-    table_insert(&core->batch_by_id, digest_name(core->digest_owned, created->id), slot);
+    table_insert(&core->batches.by_id, digest_name(core->digest_owned, created->id), slot);
     struct batch *batch = core_batch(core, slot);
     batch->created_at_ms = core->now_ms;
     batch->unpinned_at_ms = core->now_ms;
@@ -812,7 +813,7 @@ static void complete_batch(struct core *core, uint32_t slot, enum batch_status s
     if (status == BATCH_CANCELLED) {
         batch->is_cancelled = true;
         if (batch->ledger.reference_count > 0)
-            list_append(&core->draining_batches, &batch->draining_link);
+            list_append(&core->batches.draining, &batch->draining_link);
     }
     core_set_deadline(core, slot);
     dependency_batch_completed(core, slot);
@@ -850,7 +851,7 @@ bool apply_batch_deleted(struct core *core, const struct event_batch_deleted *de
     if (slot == 0 || core_batch(core, slot)->is_deleted || core_batch(core, slot)->state != BATCH_COMPLETED)
         return false;
     struct batch *batch = core_batch(core, slot);
-    table_remove(&core->batch_by_id, digest_name(core->digest_owned, batch->id_owned), slot);
+    table_remove(&core->batches.by_id, digest_name(core->digest_owned, batch->id_owned), slot);
     batch->is_deleted = true;
     dependency_batch_forgotten(core, slot);
     core_pin_batch(core, slot); /* so that the one way to free a batch is the last unpin */

@@ -9,8 +9,8 @@
 
 uint32_t core_find_batch_by_number(const struct core *core, uint64_t number)
 {
-    for (struct table_probe probe = table_probe_start(&core->batch_by_number, table_hash_u64(number));
-         table_probe_next(&core->batch_by_number, &probe);)
+    for (struct table_probe probe = table_probe_start(&core->batches.by_number, table_hash_u64(number));
+         table_probe_next(&core->batches.by_number, &probe);)
         if (core_batch(core, probe.slot)->number == number)
             return probe.slot;
     return 0;
@@ -18,8 +18,8 @@ uint32_t core_find_batch_by_number(const struct core *core, uint64_t number)
 
 const struct batch *core_find_batch(const struct core *core, struct bytes id)
 {
-    for (struct table_probe probe = table_probe_start(&core->batch_by_id, digest_name(core->digest_owned, id));
-         table_probe_next(&core->batch_by_id, &probe);)
+    for (struct table_probe probe = table_probe_start(&core->batches.by_id, digest_name(core->digest_owned, id));
+         table_probe_next(&core->batches.by_id, &probe);)
         if (bytes_equal(core_batch(core, probe.slot)->id_owned, id))
             return core_batch(core, probe.slot);
     return NULL;
@@ -28,10 +28,10 @@ const struct batch *core_find_batch(const struct core *core, struct bytes id)
 /* Index of the first entry whose number is not below `number`. */
 static size_t batch_place(const struct core *core, uint64_t number)
 {
-    size_t low = 0, high = core->batch_order_count;
+    size_t low = 0, high = core->batches.order_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (core->batch_order_owned[middle].number < number)
+        if (core->batches.order_owned[middle].number < number)
             low = middle + 1;
         else
             high = middle;
@@ -41,8 +41,8 @@ static size_t batch_place(const struct core *core, uint64_t number)
 
 const struct batch *core_next_batch(const struct core *core, uint64_t number)
 {
-    for (size_t i = batch_place(core, number); i < core->batch_order_count; i++) {
-        uint32_t slot = core->batch_order_owned[i].slot;
+    for (size_t i = batch_place(core, number); i < core->batches.order_count; i++) {
+        uint32_t slot = core->batches.order_owned[i].slot;
         if (slot != 0 && !core_batch(core, slot)->is_deleted)
             return core_batch(core, slot);
     }
@@ -51,41 +51,43 @@ const struct batch *core_next_batch(const struct core *core, uint64_t number)
 
 uint32_t core_add_batch(struct core *core, uint64_t number, struct bytes id, struct bytes spec)
 {
-    ASSERT(core->batch_order_count == 0 || core->batch_order_owned[core->batch_order_count - 1].number < number);
-    uint32_t slot = pool_allocate(&core->batches);
+    ASSERT(core->batches.order_count == 0 || core->batches.order_owned[core->batches.order_count - 1].number < number);
+    uint32_t slot = pool_allocate(&core->batches.items);
     batch_init(core_batch(core, slot), core->digest_owned, number, id, spec);
-    table_insert(&core->batch_by_number, table_hash_u64(number), slot);
-    if (core->batch_order_count == core->batch_order_capacity) {
-        core->batch_order_capacity = core->batch_order_capacity == 0 ? BATCH_ORDER_MIN : core->batch_order_capacity * 2;
-        core->batch_order_owned =
-            kept_resize(core->batch_order_owned, core->batch_order_capacity * sizeof(*core->batch_order_owned));
+    table_insert(&core->batches.by_number, table_hash_u64(number), slot);
+    if (core->batches.order_count == core->batches.order_capacity) {
+        core->batches.order_capacity =
+            core->batches.order_capacity == 0 ? BATCH_ORDER_MIN : core->batches.order_capacity * 2;
+        core->batches.order_owned =
+            kept_resize(core->batches.order_owned, core->batches.order_capacity * sizeof(*core->batches.order_owned));
     }
-    core->batch_order_owned[core->batch_order_count++] = (struct batch_order_entry){.number = number, .slot = slot};
+    core->batches.order_owned[core->batches.order_count++] = (struct batch_order_entry){.number = number, .slot = slot};
     return slot;
 }
 
 /* Gives back what a peak has left. Half of what stays is room, so that the next batch does not make it grow again. */
 static void shrink_batch_order(struct core *core)
 {
-    if (core->batch_order_capacity / 4 <= core->batch_order_count || core->batch_order_capacity <= BATCH_ORDER_MIN)
+    if (core->batches.order_capacity / 4 <= core->batches.order_count ||
+        core->batches.order_capacity <= BATCH_ORDER_MIN)
         return;
-    size_t capacity = core->batch_order_count * 2 < BATCH_ORDER_MIN ? BATCH_ORDER_MIN : core->batch_order_count * 2;
-    core->batch_order_owned = kept_resize(core->batch_order_owned, capacity * sizeof(*core->batch_order_owned));
-    core->batch_order_capacity = capacity;
+    size_t capacity = core->batches.order_count * 2 < BATCH_ORDER_MIN ? BATCH_ORDER_MIN : core->batches.order_count * 2;
+    core->batches.order_owned = kept_resize(core->batches.order_owned, capacity * sizeof(*core->batches.order_owned));
+    core->batches.order_capacity = capacity;
 }
 
 /* Closes the gaps once half of the order is dead: amortised O(1) a removal. */
 static void batch_order_remove(struct core *core, uint64_t number)
 {
-    core->batch_order_owned[batch_place(core, number)].slot = 0;
-    if (++core->batch_order_dead * 2 <= core->batch_order_count)
+    core->batches.order_owned[batch_place(core, number)].slot = 0;
+    if (++core->batches.order_dead * 2 <= core->batches.order_count)
         return;
     size_t kept = 0;
-    for (size_t i = 0; i < core->batch_order_count; i++)
-        if (core->batch_order_owned[i].slot != 0)
-            core->batch_order_owned[kept++] = core->batch_order_owned[i];
-    core->batch_order_count = kept;
-    core->batch_order_dead = 0;
+    for (size_t i = 0; i < core->batches.order_count; i++)
+        if (core->batches.order_owned[i].slot != 0)
+            core->batches.order_owned[kept++] = core->batches.order_owned[i];
+    core->batches.order_count = kept;
+    core->batches.order_dead = 0;
     shrink_batch_order(core);
 }
 
@@ -123,7 +125,7 @@ void core_count_targets(struct core *core, struct batch *batch, bool is_added)
 
 void core_set_deadline(struct core *core, uint32_t slot)
 {
-    heap_set(&core->deadlines, batch_deadline_ms(core_batch(core, slot)), slot);
+    heap_set(&core->batches.deadlines, batch_deadline_ms(core_batch(core, slot)), slot);
 }
 
 void core_pin_batch(struct core *core, uint32_t slot)
@@ -137,13 +139,13 @@ static void free_batch(struct core *core, uint32_t slot)
     struct batch *batch = core_batch(core, slot);
     uint32_t parent = batch->parent;
     if (batch->deadline_index != 0)
-        heap_remove(&core->deadlines, slot);
+        heap_remove(&core->batches.deadlines, slot);
     if (list_is_linked(&batch->draining_link))
         list_remove(&batch->draining_link);
-    table_remove(&core->batch_by_number, table_hash_u64(batch->number), slot);
+    table_remove(&core->batches.by_number, table_hash_u64(batch->number), slot);
     batch_order_remove(core, batch->number);
     batch_deinit(batch);
-    pool_free(&core->batches, slot);
+    pool_free(&core->batches.items, slot);
     if (parent != 0)
         core_unpin_batch(core, parent);
 }

@@ -38,7 +38,7 @@ static enum error check_parent(const struct core *core, const struct create_batc
 
 void decide_next_batch_id(const struct core *core, uint8_t id[MESSAGE_ID_SIZE])
 {
-    identity_batch(core->digest_owned, core->batch_number + 1, id);
+    identity_batch(core->digest_owned, core->batches.batch_number + 1, id);
 }
 
 enum error decide_check_create_batch(struct core *core, const struct create_batch_command *command, uint32_t children,
@@ -61,7 +61,7 @@ const struct batch *decide_create_checked_batch(struct core *core, const struct 
     buffer_truncate(&core->scratch, 0);
     batch_spec_encode(&command->spec, &core->scratch);
     const struct batch *parent = core_find_batch(core, command->parent_id);
-    uint64_t number = core->batch_number + 1;
+    uint64_t number = core->batches.batch_number + 1;
     if (parent != NULL && command->is_growth)
         finish_growth(core, slot_of(core, parent), 1);
     core_emit(core, &(struct event){

@@ -426,7 +426,7 @@ enum error decide_commit(struct core *core, struct commit_command *command, stru
     enum error error = check_all(core, command, fault);
     if (error != OK)
         return error;
-    size_t size_before = core->frame->size;
+    size_t size_before = core->frame.events->size;
     for (uint32_t i = 0; i < command->unit_count; i++)
         command->units[i].is_completed = command->units[i].batch->state != BATCH_COMPLETED;
     add_all(core, command);
@@ -434,6 +434,6 @@ enum error decide_commit(struct core *core, struct commit_command *command, stru
     for (uint32_t i = 0; i < command->unit_count; i++)
         command->units[i].is_completed =
             command->units[i].is_completed && command->units[i].batch->state == BATCH_COMPLETED;
-    ASSERT(core->frame->size - size_before <= fault->size);
+    ASSERT(core->frame.events->size - size_before <= fault->size);
     return OK;
 }

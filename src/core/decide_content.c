@@ -29,7 +29,7 @@ bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t
                                   .segment_size = core->segment_size,
                                   .start = ordinals[0] * core->segment_size,
                                   .end = (ordinals[count - 1] + 1) * core->segment_size};
-    while (*looks > 0 && *slot < core->messages.slot_end) {
+    while (*looks > 0 && *slot < core->messages.items.slot_end) {
         const struct message *message = core_message(core, *slot);
         ++*slot;
         --*looks;
@@ -39,7 +39,7 @@ bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t
             .number = message->number, .position = message->position, .size = message->content_size};
         return true;
     }
-    if (*slot >= core->messages.slot_end)
+    if (*slot >= core->messages.items.slot_end)
         *slot = 0;
     return false;
 }

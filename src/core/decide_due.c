@@ -19,29 +19,31 @@ static bool has_left(const struct core *core, const struct portion *portion)
 
 static void expire_messages(struct core *core, struct portion *portion)
 {
-    while (has_left(core, portion) && core->expiries.count > 0 && heap_top(&core->expiries).key <= core->now_ms) {
-        uint32_t shelf_slot = heap_top(&core->expiries).slot;
+    while (has_left(core, portion) && core->shelves.expiries.count > 0 &&
+           heap_top(&core->shelves.expiries).key <= core->now_ms) {
+        uint32_t shelf_slot = heap_top(&core->shelves.expiries).slot;
         struct shelf *shelf = core_shelf_at(core, shelf_slot);
         uint64_t retention_ms = (uint64_t)core_queue(core, shelf->queue)->settings.retention_s * 1000;
-        uint32_t oldest = shelf_oldest(shelf, &core->messages);
+        uint32_t oldest = shelf_oldest(shelf, &core->messages.items);
         uint64_t expires_at_ms =
             oldest == 0 ? UINT64_MAX : core_counted_from_ms(core, core_message(core, oldest)) + retention_ms;
-        if (expires_at_ms == heap_top(&core->expiries).key) {
+        if (expires_at_ms == heap_top(&core->shelves.expiries).key) {
             finish_message(core, oldest, END_EXPIRED);
             portion->left--;
             continue;
         }
         /* The heap's key was only the earliest time at which something may expire. It is made exact before anything is
          * ended, so that what ends first does not depend on what else stood here once. */
-        heap_remove(&core->expiries, shelf_slot);
+        heap_remove(&core->shelves.expiries, shelf_slot);
         core_expect_expiry(core, shelf_slot);
     }
 }
 
 static void end_batches(struct core *core, struct portion *portion)
 {
-    while (has_left(core, portion) && core->deadlines.count > 0 && heap_top(&core->deadlines).key <= core->now_ms) {
-        uint32_t slot = heap_top(&core->deadlines).slot;
+    while (has_left(core, portion) && core->batches.deadlines.count > 0 &&
+           heap_top(&core->batches.deadlines).key <= core->now_ms) {
+        uint32_t slot = heap_top(&core->batches.deadlines).slot;
         const struct batch *batch = core_batch(core, slot);
         if (batch->state != BATCH_COMPLETED)
             finish_step(core, slot, false, BATCH_EXPIRED);
@@ -54,9 +56,9 @@ static void end_batches(struct core *core, struct portion *portion)
 /* Ends what purged queues held. The last one ended frees the shelf. */
 static void drain_shelves(struct core *core, struct portion *portion)
 {
-    while (has_left(core, portion) && !list_is_empty(&core->draining_shelves)) {
-        const struct shelf *shelf = CONTAINER_OF(list_first(&core->draining_shelves), struct shelf, draining_link);
-        finish_message(core, shelf_oldest(shelf, &core->messages), END_PURGED);
+    while (has_left(core, portion) && !list_is_empty(&core->shelves.draining)) {
+        const struct shelf *shelf = CONTAINER_OF(list_first(&core->shelves.draining), struct shelf, draining_link);
+        finish_message(core, shelf_oldest(shelf, &core->messages.items), END_PURGED);
         portion->left--;
     }
 }
@@ -65,8 +67,8 @@ static void drain_shelves(struct core *core, struct portion *portion)
  * (a receive) ends it then. */
 static void drain_batches(struct core *core, struct portion *portion)
 {
-    while (has_left(core, portion) && !list_is_empty(&core->draining_batches)) {
-        struct batch *batch = CONTAINER_OF(list_first(&core->draining_batches), struct batch, draining_link);
+    while (has_left(core, portion) && !list_is_empty(&core->batches.draining)) {
+        struct batch *batch = CONTAINER_OF(list_first(&core->batches.draining), struct batch, draining_link);
         portion->left--;
         if (batch->drain_next == batch->ledger.reference_count) {
             list_remove(&batch->draining_link);
@@ -82,8 +84,8 @@ static void drain_batches(struct core *core, struct portion *portion)
 /* Ends what was cancelled in groups, from their heads on. The last one unlinks the group. */
 static void drain_groups(struct core *core, struct portion *portion)
 {
-    while (has_left(core, portion) && !list_is_empty(&core->draining_groups)) {
-        const struct group *group = CONTAINER_OF(list_first(&core->draining_groups), struct group, draining_link);
+    while (has_left(core, portion) && !list_is_empty(&core->groups.draining)) {
+        const struct group *group = CONTAINER_OF(list_first(&core->groups.draining), struct group, draining_link);
         finish_message(core, group->first, END_CANCELLED);
         portion->left--;
     }

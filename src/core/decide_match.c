@@ -49,7 +49,7 @@ static void append_members(const struct ticket_pool *pool, const struct making *
 static uint64_t make_match(struct core *core, struct ticket_pool *pool, const struct making *making)
 {
     bool is_held = pool->spec.confirm_ms > 0;
-    uint64_t number = core->match_number + 1;
+    uint64_t number = core->matches.match_number + 1;
     struct event event = {
         .kind = EVENT_MATCHED,
         .matched = {.pool = pool->id,
@@ -76,7 +76,7 @@ static uint64_t make_match(struct core *core, struct ticket_pool *pool, const st
     }
     core_emit(core, &event);
     if (is_held)
-        buffer_append_u64(&core->new_holds, number);
+        buffer_append_u64(&core->matches.new_holds, number);
     buffer_deinit(&members);
     buffer_deinit(&siblings);
     return number;
@@ -388,11 +388,11 @@ static void renew_hold(struct core *core, const struct made_match *match, uint64
 
 uint64_t core_take_new_hold(struct core *core, size_t *next)
 {
-    if (*next >= core->new_holds.size) {
-        buffer_truncate(&core->new_holds, 0);
+    if (*next >= core->matches.new_holds.size) {
+        buffer_truncate(&core->matches.new_holds, 0);
         return 0;
     }
-    uint64_t number = bytes_get_u64(core->new_holds.data_owned + *next);
+    uint64_t number = bytes_get_u64(core->matches.new_holds.data_owned + *next);
     *next += sizeof(number);
     uint32_t slot = made_match_find(core, number);
     if (slot != 0)
@@ -414,7 +414,7 @@ void decide_show_hold(struct core *core, uint64_t number, uint64_t now_ms)
 void decide_end_holds(struct core *core, unsigned portion)
 {
     while (portion > 0 && made_match_due_ms(core) <= core->now_ms && !core_frame_is_ample(core)) {
-        const struct made_match *match = made_match_at(core, heap_top(&core->holds).slot);
+        const struct made_match *match = made_match_at(core, heap_top(&core->matches.holds).slot);
         budget_spend(&portion, match->member_count);
         if (match->is_unseen)
             renew_hold(core, match, core->now_ms);

@@ -43,7 +43,7 @@ void decide_cancel_move(struct core *core, const struct move_task *task)
  * no delivery. */
 static uint32_t choose(struct core *core, const struct queue *source)
 {
-    uint32_t alone = shelf_next_deliverable(core_shelf_at(core, source->shelf), &core->messages);
+    uint32_t alone = shelf_next_deliverable(core_shelf_at(core, source->shelf), &core->messages.items);
     uint32_t group = group_choose(core, source->shelf, true);
     if (group == 0)
         return alone;
@@ -108,7 +108,7 @@ static void move(struct core *core, const struct move_task *task, const struct m
                         .kind = EVENT_MESSAGE_MOVED,
                         .message_moved = {.task = task->number,
                                           .number = message->number,
-                                          .successor = core->message_number + 1,
+                                          .successor = core->messages.message_number + 1,
                                           .queue = target->id,
                                           .visible_at_ms = delay_ms == 0 ? 0 : core->now_ms + delay_ms,
                                           .sequence = find_sequence(core, message, target)},

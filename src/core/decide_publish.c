@@ -105,7 +105,7 @@ enum error decide_publish_begin(struct core *core, const struct publish_command 
         .digest = publisher_digest(core, command->rows),
         .publisher = publisher_find_slot(core, command->publisher),
         .row_count = (uint32_t)row_count,
-        .frame_size = core->frame->size,
+        .frame_size = core->frame.events->size,
     };
     *is_repeat = false;
     enum error error = check_batch(core, command, publication, is_repeat);
@@ -253,9 +253,9 @@ bool decide_publish_known(const struct core *core, struct publication *publicati
 static bool has_room(struct core *core, struct publication *publication, uint64_t size)
 {
     uint64_t left = publication->row_count - publication->next;
-    uint64_t used = core->frame->size - publication->frame_size + PUBLISHED_SIZE + publication->rows.size +
+    uint64_t used = core->frame.events->size - publication->frame_size + PUBLISHED_SIZE + publication->rows.size +
                     publication->results.size;
-    bool is_first = core->frame->size == publication->frame_size && used <= ROOM_BEFORE_FIRST;
+    bool is_first = core->frame.events->size == publication->frame_size && used <= ROOM_BEFORE_FIRST;
     publication->is_full =
         publication->visits >= VISITS_MAX ||
         (!is_first && used + left * (ROW_SIZE + RESULT_SIZE) + size > publication->command->size_max);

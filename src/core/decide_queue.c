@@ -35,12 +35,12 @@ struct queue *decide_create_queue(struct core *core, struct bytes name, const st
     ASSERT(core_find_queue(core, name) == NULL);
     buffer_truncate(&core->scratch, 0);
     queue_settings_encode(settings, &core->scratch);
-    core_emit(
-        core,
-        &(struct event){
-            .kind = EVENT_QUEUE_CREATED,
-            .queue_created = {.queue = core->queue_id + 1, .name = name, .settings = buffer_bytes(&core->scratch)},
-        });
+    core_emit(core, &(struct event){
+                        .kind = EVENT_QUEUE_CREATED,
+                        .queue_created = {.queue = core->queues.queue_id + 1,
+                                          .name = name,
+                                          .settings = buffer_bytes(&core->scratch)},
+                    });
     return core_find_queue(core, name);
 }
 

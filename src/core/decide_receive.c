@@ -36,8 +36,8 @@ static uint32_t choose_impatient(struct core *core, const struct queue *queue, u
 /* The message that the queue would deliver next, or 0. */
 static uint32_t choose(struct core *core, const struct queue *queue)
 {
-    uint32_t alone = shelf_next_deliverable(core_shelf_at(core, queue->shelf), &core->messages);
-    bool is_sixteenth = core->delivery_number % LONGEST_WAITING_EACH == LONGEST_WAITING_EACH - 1;
+    uint32_t alone = shelf_next_deliverable(core_shelf_at(core, queue->shelf), &core->messages.items);
+    bool is_sixteenth = core->messages.delivery_number % LONGEST_WAITING_EACH == LONGEST_WAITING_EACH - 1;
     uint32_t impatient = is_sixteenth ? choose_impatient(core, queue, alone) : 0;
     if (impatient != 0)
         return impatient;
@@ -131,7 +131,7 @@ static void lease(struct core *core, uint32_t slot, uint32_t timeout_ms)
     core_emit(core, &(struct event){
                         .kind = EVENT_RECEIVED,
                         .received = {.number = core_message(core, slot)->number,
-                                     .delivery = core->delivery_number + 1,
+                                     .delivery = core->messages.delivery_number + 1,
                                      .timeout_ms = timeout_ms},
                     });
 }

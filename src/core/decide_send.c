@@ -107,7 +107,7 @@ static void accept(struct core *core, const struct send_command *command, const 
                    const struct dependency_plan *plan, struct send_result *result)
 {
     struct content content = command->content;
-    uint64_t number = core->message_number + 1;
+    uint64_t number = core->messages.message_number + 1;
     identity_message(core->digest_owned, number, content.id);
     if (batch != NULL && command->is_growth)
         finish_growth(core, core_find_batch_by_number(core, batch->number), 1);

@@ -8,14 +8,14 @@ enum error decide_put_pool(struct core *core, struct bytes name, const struct po
     ASSERT(name.size > 0 && name.size <= TICKET_POOL_NAME_SIZE_MAX);
     ASSERT(ticket_pool_has_queues(core, spec));
     struct ticket_pool *found = ticket_pool_find(core, name);
-    if (found == NULL && core->pool_count == TICKET_POOLS_MAX)
+    if (found == NULL && core->pools.count == TICKET_POOLS_MAX)
         return ERROR_OVER_LIMIT;
     struct buffer encoded;
     buffer_init(&encoded);
     pool_spec_encode(spec, &encoded);
     if (found == NULL || !bytes_equal(found->spec_encoded_owned, buffer_bytes(&encoded)))
         core_emit(core, &(struct event){.kind = EVENT_POOL_PUT,
-                                        .pool_put = {.pool = found == NULL ? core->pool_id + 1 : found->id,
+                                        .pool_put = {.pool = found == NULL ? core->pools.pool_id + 1 : found->id,
                                                      .name = name,
                                                      .spec = buffer_bytes(&encoded)}});
     buffer_deinit(&encoded);
@@ -53,7 +53,7 @@ static void emit_offer(struct core *core, const struct ticket_pool *pool, const 
               &(struct event){
                   .kind = EVENT_TICKET_OFFERED,
                   .ticket_offered = {.pool = pool->id,
-                                     .number = core->ticket_number + 1,
+                                     .number = core->pools.ticket_number + 1,
                                      .digest_low = digest.low,
                                      .digest_high = digest.high,
                                      .expires_at_ms =

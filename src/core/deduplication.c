@@ -197,7 +197,7 @@ bool apply_deduplicated(struct core *core, const struct event_deduplicated *dedu
     struct queue *queue = find_queue(core, deduplicated->queue);
     /* It belongs to the message that was accepted just before (invariant U2). */
     if (queue == NULL || deduplicated->id.size == 0 || deduplicated->number == 0 ||
-        deduplicated->number != core->message_number || deduplicated->expires_at_ms <= core->now_ms)
+        deduplicated->number != core->messages.message_number || deduplicated->expires_at_ms <= core->now_ms)
         return false;
     struct id_entry entry = {
         .key = key_of(core, REMEMBERED_ID, queue, deduplicated->group, deduplicated->id),
@@ -305,7 +305,7 @@ bool apply_produced(struct core *core, const struct event_produced *produced)
 {
     struct queue *queue = find_queue(core, produced->queue);
     if (queue == NULL || produced->producer.size == 0 || produced->number == 0 ||
-        produced->number != core->message_number)
+        produced->number != core->messages.message_number)
         return false;
     struct digest_tag key = key_of(core, REMEMBERED_PRODUCER, queue, no_group, produced->producer);
     uint32_t slot = deduplication_find_producer(core, key);
@@ -496,7 +496,7 @@ static void check_lane(const struct core *core, uint32_t slot)
     uint32_t last = 0;
     for (uint32_t at = lane->first; at != 0; at = entry_at(core, at)->next) {
         const struct id_entry *entry = entry_at(core, at);
-        ASSERT(entry->lane == slot && entry->number >= number && entry->number <= core->message_number);
+        ASSERT(entry->lane == slot && entry->number >= number && entry->number <= core->messages.message_number);
         ASSERT(entry->expires_at_ms >= expires_at_ms);
         ASSERT((entry->expires_at_ms == WINDOW_EVER_MS) == (lane->window_ms == WINDOW_EVER_MS));
         bool is_living = lane->queue != 0 && entry->expires_at_ms > core->now_ms;
@@ -548,8 +548,8 @@ void deduplication_check(const struct core *core)
     uint64_t lane_count = 0;
     uint64_t entry_count = check_lanes(core, deduplication->forgotten_lane, 0, &lane_count);
     uint64_t producer_count = check_producers(core, deduplication->forgotten_producer, true);
-    for (size_t i = 0; i < core->queue_order_count; i++) {
-        uint32_t slot = core->queue_order_owned[i];
+    for (size_t i = 0; i < core->queues.order_count; i++) {
+        uint32_t slot = core->queues.order_owned[i];
         entry_count += check_lanes(core, core_queue(core, slot)->first_lane, slot, &lane_count);
         producer_count += check_producers(core, core_queue(core, slot)->first_producer, false);
     }

@@ -77,8 +77,8 @@ static void write_attempt(const struct attempt *attempt, struct core_writer *wri
 void deduplication_encode(const struct core *core, struct core_writer *writer)
 {
     const struct list *attempts = &core->deduplication.attempt_order;
-    for (size_t i = 0; i < core->queue_order_count; i++)
-        write_queue(core, core_queue(core, core->queue_order_owned[i]), writer);
+    for (size_t i = 0; i < core->queues.order_count; i++)
+        write_queue(core, core_queue(core, core->queues.order_owned[i]), writer);
     for (struct list_link *link = list_first(attempts); link != NULL; link = list_next(attempts, link)) {
         const struct attempt *attempt = CONTAINER_OF(link, struct attempt, link);
         if (attempt->expires_at_ms > core->now_ms && core_find_queue_by_id(core, attempt->queue) != NULL)
@@ -112,7 +112,7 @@ static bool read_lane(struct core *core, uint32_t queue, uint64_t count, uint64_
         struct id_entry entry = {.key = read_tag(cursor)};
         entry.number = cursor_u64(cursor);
         entry.expires_at_ms = cursor_u64(cursor);
-        if (cursor->is_failed || entry.number < number || entry.number > core->message_number ||
+        if (cursor->is_failed || entry.number < number || entry.number > core->messages.message_number ||
             entry.expires_at_ms < expires_at_ms || !end_fits_window(core, entry.expires_at_ms, window_ms) ||
             deduplication_find_key(core, entry.key) != 0)
             return false;
@@ -149,7 +149,7 @@ static bool read_producer(struct core *core, struct queue *queue, uint32_t count
         pair.sequence = cursor_u64(cursor);
         pair.number = cursor_u64(cursor);
         const struct produced *newest = i == 0 ? NULL : producer_at(producer, i - 1);
-        if (pair.number == 0 || pair.number > core->message_number ||
+        if (pair.number == 0 || pair.number > core->messages.message_number ||
             (newest != NULL && (pair.sequence <= newest->sequence || pair.number <= newest->number)))
             return false;
         producer_add(producer, pair);
@@ -175,8 +175,8 @@ static bool read_attempt(struct core *core, uint32_t count, struct cursor *curso
 
 bool deduplication_decode(struct core *core, struct cursor *cursor)
 {
-    for (size_t i = 0; i < core->queue_order_count; i++) {
-        uint32_t queue = core->queue_order_owned[i];
+    for (size_t i = 0; i < core->queues.order_count; i++) {
+        uint32_t queue = core->queues.order_owned[i];
         if (!read_lanes(core, queue, cursor))
             return false;
         for (uint32_t count = cursor_u32(cursor); count != 0; count = cursor_u32(cursor)) {

@@ -213,7 +213,7 @@ bool antecedent_is_possible(const struct core *core, const struct antecedent_fou
         uint32_t slot = core_find_batch_by_number(core, name->number);
         is_outstanding = slot != 0 && core_batch(core, slot)->state != BATCH_COMPLETED;
     }
-    uint64_t newest = name->kind == ANTECEDENT_MESSAGE ? core->message_number : core->batch_number;
+    uint64_t newest = name->kind == ANTECEDENT_MESSAGE ? core->messages.message_number : core->batches.batch_number;
     return name->number <= newest && is_outstanding == (name->outcome == UNIT_OUTSTANDING);
 }
 
@@ -254,7 +254,7 @@ static bool antecedents_fit(const struct core *core, const struct event_waited *
 bool apply_waited(struct core *core, const struct event_waited *waited)
 {
     uint32_t slot = core_find_message(core, waited->number);
-    if (slot == 0 || waited->number != core->message_number || waited->policy > AFTER_FAILURE_HOLD ||
+    if (slot == 0 || waited->number != core->messages.message_number || waited->policy > AFTER_FAILURE_HOLD ||
         core_message(core, slot)->delivery != 0 || core_message(core, slot)->is_moved ||
         (core_message(core, slot)->place != 0 && core_place_of(core, core_message(core, slot))->first_edge != 0) ||
         !antecedents_fit(core, waited))

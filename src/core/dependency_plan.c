@@ -47,7 +47,7 @@ static uint64_t number_of_id(const struct core *core, struct bytes text)
 {
     uint8_t id[MESSAGE_ID_SIZE];
     uint64_t number = identity_from_text(text, id) ? identity_message_number(core->digest_owned, id) : 0;
-    return number <= core->message_number ? number : 0;
+    return number <= core->messages.message_number ? number : 0;
 }
 
 /* The message that a queue remembers under a deduplication id, or 0. Where ids belong to groups, one of them says

@@ -174,8 +174,8 @@ static bool read_resolving(struct core *core, struct cursor *cursor)
 bool dependency_decode(struct core *core, struct cursor *cursor)
 {
     struct dependencies *dependencies = &core->dependencies;
-    if (!outcomes_decode(&dependencies->failures, cursor, core->message_number, core->now_ms) ||
-        !outcomes_decode(&dependencies->batch_outcomes, cursor, core->batch_number, core->now_ms))
+    if (!outcomes_decode(&dependencies->failures, cursor, core->messages.message_number, core->now_ms) ||
+        !outcomes_decode(&dependencies->batch_outcomes, cursor, core->batches.batch_number, core->now_ms))
         return false;
     uint32_t count = cursor_u32(cursor);
     uint64_t newest = 0;
@@ -248,8 +248,8 @@ static uint32_t check_dependent(const struct core *core, const struct place *pla
 static void check_awaited(const struct core *core)
 {
     size_t linked_count = 0, batch_count = 0;
-    for (size_t i = 0; i < core->queue_order_count; i++) {
-        const struct queue *queue = core_queue(core, core->queue_order_owned[i]);
+    for (size_t i = 0; i < core->queues.order_count; i++) {
+        const struct queue *queue = core_queue(core, core->queues.order_owned[i]);
         for (struct list_link *link = list_first(&queue->awaited); link != NULL;
              link = list_next(&queue->awaited, link)) {
             const struct batch *batch = CONTAINER_OF(link, struct batch, awaited_link);
@@ -258,8 +258,8 @@ static void check_awaited(const struct core *core)
             linked_count++;
         }
     }
-    for (size_t i = 0; i < core->batch_order_count; i++) {
-        uint32_t slot = core->batch_order_owned[i].slot;
+    for (size_t i = 0; i < core->batches.order_count; i++) {
+        uint32_t slot = core->batches.order_owned[i].slot;
         const struct batch *batch = slot == 0 ? NULL : core_batch(core, slot);
         if (batch == NULL || batch->state == BATCH_COMPLETED)
             continue;

@@ -5,14 +5,14 @@
 
 uint64_t core_due_ms(const struct core *core)
 {
-    if (!list_is_empty(&core->draining_shelves) || !list_is_empty(&core->draining_batches) ||
-        !list_is_empty(&core->draining_groups) || dependency_is_resolving(core))
+    if (!list_is_empty(&core->shelves.draining) || !list_is_empty(&core->batches.draining) ||
+        !list_is_empty(&core->groups.draining) || dependency_is_resolving(core))
         return 0;
-    uint64_t due[] = {heap_top_key(&core->timers),
-                      heap_top_key(&core->expiries),
-                      heap_top_key(&core->deadlines),
-                      heap_top_key(&core->group_timers),
-                      heap_top_key(&core->queue_timers),
+    uint64_t due[] = {heap_top_key(&core->messages.timers),
+                      heap_top_key(&core->shelves.expiries),
+                      heap_top_key(&core->batches.deadlines),
+                      heap_top_key(&core->groups.timers),
+                      heap_top_key(&core->queues.timers),
                       deduplication_due_ms(core),
                       type_order_due_ms(core),
                       schedule_due_ms(core),
@@ -28,5 +28,5 @@ uint64_t core_due_ms(const struct core *core)
 
 bool core_is_settling(const struct core *core)
 {
-    return dependency_is_resolving(core) || !list_is_empty(&core->draining_groups);
+    return dependency_is_resolving(core) || !list_is_empty(&core->groups.draining);
 }

@@ -254,7 +254,7 @@ void explain_message(const struct core *core, const struct queue *queue, const u
 {
     *explanation = (struct explanation){.condition = CONDITION_UNKNOWN};
     uint64_t number = find_number(core, id);
-    if (number == 0 || number > core->message_number)
+    if (number == 0 || number > core->messages.message_number)
         return;
     uint32_t slot = core_find_message(core, number);
     if (slot == 0) {

@@ -7,11 +7,11 @@
  * that was freed. */
 static void trim_pools(struct core *core)
 {
-    struct pool *pools[] = {&core->messages,
-                            &core->message_by_number.leaves,
+    struct pool *pools[] = {&core->messages.items,
+                            &core->messages.by_number.leaves,
                             &core->places,
-                            &core->groups,
-                            &core->batches,
+                            &core->groups.items,
+                            &core->batches.items,
                             &core->deduplication.entries,
                             &core->deduplication.lanes,
                             &core->dependencies.antecedents,
@@ -21,36 +21,36 @@ static void trim_pools(struct core *core)
                             &core->publishers.entries,
                             &core->type_orders.typed,
                             &core->type_orders.lanes,
-                            &core->made_matches};
+                            &core->matches.items};
     for (size_t i = 0; i < ARRAY_LENGTH(pools); i++)
         pool_trim(pools[i]);
-    if (core->pool_count > 0) /* of up to a thousand one at a time */
-        pool_trim(&ticket_pool_at(core, core->trim_turn++ % core->pool_count)->tickets);
+    if (core->pools.count > 0) /* of up to a thousand one at a time */
+        pool_trim(&ticket_pool_at(core, core->pools.trim_turn++ % core->pools.count)->tickets);
 }
 
 void core_frame_open(struct core *core, struct buffer *frame, uint64_t position, uint64_t now_ms, size_t ample_size)
 {
-    ASSERT(core->frame == NULL && position >= frame->size);
+    ASSERT(core->frame.events == NULL && position >= frame->size);
     ASSERT(now_ms >= core->now_ms);
     trim_pools(core);
-    buffer_truncate(&core->new_holds, 0);
+    buffer_truncate(&core->matches.new_holds, 0);
     core_advance(core, now_ms);
-    core->frame = frame;
-    core->frame_base = position - frame->size;
-    core->frame_ample_size = ample_size;
+    core->frame.events = frame;
+    core->frame.base = position - frame->size;
+    core->frame.ample_size = ample_size;
 }
 
 void core_frame_close(struct core *core)
 {
-    ASSERT(core->frame != NULL);
-    core->frame = NULL;
+    ASSERT(core->frame.events != NULL);
+    core->frame.events = NULL;
 }
 
 void core_emit(struct core *core, const struct event *event)
 {
-    ASSERT(core->frame != NULL);
-    uint64_t position = core->frame_base + core->frame->size + EVENT_HEADER_SIZE;
-    event_encode(event, core->frame);
+    ASSERT(core->frame.events != NULL);
+    uint64_t position = core->frame.base + core->frame.events->size + EVENT_HEADER_SIZE;
+    event_encode(event, core->frame.events);
     core->has_fired = false;
     bool is_applied = core_apply(core, event, position);
     ASSERT(is_applied); /* what was decided against the state fits the state */
@@ -76,7 +76,7 @@ void core_emit_sent(struct core *core, const struct queue *queue, const struct e
 uint64_t core_send_own(struct core *core, const struct queue *queue, struct content *content, uint64_t batch,
                        uint8_t completes)
 {
-    uint64_t number = core->message_number + 1;
+    uint64_t number = core->messages.message_number + 1;
     uint64_t delay_ms = (uint64_t)queue->settings.delay_s * 1000;
     digest_md5(core->digest_owned, content->body, content->body_md5);
     buffer_truncate(&core->scratch, 0);

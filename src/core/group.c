@@ -35,8 +35,8 @@ static uint64_t hash_of(const struct core *core, uint32_t shelf, struct bytes id
 
 uint32_t group_find(const struct core *core, uint32_t shelf, struct bytes id)
 {
-    for (struct table_probe probe = table_probe_start(&core->group_by_id, hash_of(core, shelf, id));
-         table_probe_next(&core->group_by_id, &probe);) {
+    for (struct table_probe probe = table_probe_start(&core->groups.by_id, hash_of(core, shelf, id));
+         table_probe_next(&core->groups.by_id, &probe);) {
         const struct group *group = core_group(core, probe.slot);
         if (group->shelf == shelf && bytes_equal(group->id_owned, id))
             return probe.slot;
@@ -47,7 +47,7 @@ uint32_t group_find(const struct core *core, uint32_t shelf, struct bytes id)
 uint32_t group_create(struct core *core, uint32_t shelf, struct bytes id, uint64_t number)
 {
     uint32_t queue = core_shelf_at(core, shelf)->queue;
-    uint32_t slot = pool_allocate(&core->groups);
+    uint32_t slot = pool_allocate(&core->groups.items);
     struct group *group = core_group(core, slot);
     core_shelf_at(core, shelf)->group_count++;
     group->is_live = true;
@@ -55,11 +55,11 @@ uint32_t group_create(struct core *core, uint32_t shelf, struct bytes id, uint64
     group->shelf = shelf;
     group->ring = RING_NONE;
     group->is_line = queue != 0 && core_queue(core, queue)->settings.is_fifo;
-    heap_init(&group->returned, &core->messages, offsetof(struct message, heap_index),
+    heap_init(&group->returned, &core->messages.items, offsetof(struct message, heap_index),
               offsetof(struct message, number));
     if (id.size > 0) {
         group->id_owned = kept_duplicate(id);
-        table_insert(&core->group_by_id, hash_of(core, shelf, id), slot);
+        table_insert(&core->groups.by_id, hash_of(core, shelf, id), slot);
     }
     return slot;
 }
@@ -67,7 +67,7 @@ uint32_t group_create(struct core *core, uint32_t shelf, struct bytes id, uint64
 uint32_t group_open(struct core *core, uint32_t shelf, struct bytes id)
 {
     uint32_t found = id.size == 0 ? 0 : group_find(core, shelf, id);
-    return found != 0 ? found : group_create(core, shelf, id, ++core->group_number);
+    return found != 0 ? found : group_create(core, shelf, id, ++core->groups.group_number);
 }
 
 void group_leave_ring(struct core *core, uint32_t slot)
@@ -114,18 +114,18 @@ static void group_free(struct core *core, uint32_t slot)
     ASSERT(group->count == 0 && group->first == 0);
     group_leave_ring(core, slot);
     if (group->timer_index != 0)
-        heap_remove(&core->group_timers, slot);
+        heap_remove(&core->groups.timers, slot);
     if (list_is_linked(&group->draining_link))
         list_remove(&group->draining_link);
     if (group->id_owned.size > 0)
-        table_remove(&core->group_by_id, hash_of(core, group->shelf, group->id_owned), slot);
+        table_remove(&core->groups.by_id, hash_of(core, group->shelf, group->id_owned), slot);
     kept_free((void *)group->id_owned.ptr);
     kept_free((void *)group->reason_owned.ptr);
     heap_deinit(&group->returned);
     group->is_live = false;
     ASSERT(core_shelf_at(core, group->shelf)->group_count > 0);
     core_shelf_at(core, group->shelf)->group_count--;
-    pool_free(&core->groups, slot);
+    pool_free(&core->groups.items, slot);
 }
 
 /* --- the rate bucket ---------------------------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ void group_set_timer(struct core *core, uint32_t slot)
         const struct rate *rate = &settings_of(core, group)->group_rate;
         at_ms = group->count == 0 ? (group->rate_tat_us + 999) / 1000 : rate_allows_at_ms(rate, group->rate_tat_us);
     }
-    heap_set(&core->group_timers, at_ms > core->now_ms ? at_ms : HEAP_NEVER, slot);
+    heap_set(&core->groups.timers, at_ms > core->now_ms ? at_ms : HEAP_NEVER, slot);
 }
 
 /* --- where it stands ---------------------------------------------------------------------------------------------- */
@@ -220,7 +220,7 @@ void group_settle(struct core *core, uint32_t slot, bool was_served)
     group_leave_ring(core, slot);
     if (ring == RING_NONE)
         return;
-    group->entered_at = core->message_number;
+    group->entered_at = core->messages.message_number;
     group->entered_at_ms = core->now_ms;
     group_enter_ring(core, slot, ring);
     if (ring < RING_READY_COUNT)
@@ -237,10 +237,10 @@ static int compare_numbers(const void *left, const void *right, void *context)
 
 uint32_t *group_list_all(const struct core *core, uint32_t shelf, uint32_t *count)
 {
-    uint32_t all = shelf == 0 ? core->groups.used : core_shelf_at(core, shelf)->group_count;
+    uint32_t all = shelf == 0 ? core->groups.items.used : core_shelf_at(core, shelf)->group_count;
     uint32_t *slots = kept_allocate((all + (size_t)1) * sizeof(*slots));
     *count = 0;
-    for (uint32_t slot = 1; slot < core->groups.slot_end && *count < all; slot++)
+    for (uint32_t slot = 1; slot < core->groups.items.slot_end && *count < all; slot++)
         if (group_is_used(core_group(core, slot)) && (shelf == 0 || core_group(core, slot)->shelf == shelf))
             slots[(*count)++] = slot;
     qsort_r(slots, *count, sizeof(*slots), compare_numbers, (void *)(uintptr_t)core);
@@ -290,9 +290,9 @@ void group_forsake_all(struct core *core, uint32_t shelf)
      * those, so slots are copied first. Most queues have none left here. */
     uint32_t left = core_shelf_at(core, shelf)->group_count;
     buffer_truncate(&core->scratch, 0);
-    for (uint32_t i = 0; left > 0 && i < core->group_timers.count; i++)
-        if (core_group(core, core->group_timers.entries_owned[i].slot)->shelf == shelf)
-            buffer_append_u32(&core->scratch, core->group_timers.entries_owned[i].slot);
+    for (uint32_t i = 0; left > 0 && i < core->groups.timers.count; i++)
+        if (core_group(core, core->groups.timers.entries_owned[i].slot)->shelf == shelf)
+            buffer_append_u32(&core->scratch, core->groups.timers.entries_owned[i].slot);
     for (struct cursor cursor = cursor_make(buffer_bytes(&core->scratch)); cursor.rest.size > 0;)
         group_settle(core, cursor_u32(&cursor), false);
 }
@@ -366,7 +366,7 @@ bool group_insert(struct core *core, uint32_t slot, uint32_t message_slot, uint3
 
 void group_link(struct core *core, uint32_t slot, uint32_t message)
 {
-    place_in(core, message)->sequence = core->message_number;
+    place_in(core, message)->sequence = core->messages.message_number;
     bool is_new = group_insert(core, slot, message, 0);
     ASSERT(is_new);
 }
@@ -503,7 +503,7 @@ bool apply_group_cancelled(struct core *core, const struct event_group_cancelled
     struct group *group = core_group(core, slot);
     group->cancelled_sequence = cancelled->sequence;
     if (!list_is_linked(&group->draining_link))
-        list_append(&core->draining_groups, &group->draining_link);
+        list_append(&core->groups.draining, &group->draining_link);
     group_settle(core, slot, false);
     return true;
 }

@@ -48,7 +48,7 @@ static uint64_t position_of(const struct core *core, uint32_t slot)
 static bool is_there(const struct core *core, uint32_t shelf, uint64_t position)
 {
     uint32_t slot = (uint32_t)position;
-    return slot != 0 && slot < core->groups.slot_end && group_is_used(core_group(core, slot)) &&
+    return slot != 0 && slot < core->groups.items.slot_end && group_is_used(core_group(core, slot)) &&
            core_group(core, slot)->shelf == shelf && position_of(core, slot) == position;
 }
 
@@ -78,7 +78,7 @@ static unsigned list_slots(const struct core *core, uint32_t shelf, enum group_c
 {
     unsigned count = 0, looks = 0;
     uint64_t slot = *position == 0 ? 1 : *position;
-    for (*position = 0; slot < core->groups.slot_end; slot++) {
+    for (*position = 0; slot < core->groups.items.slot_end; slot++) {
         if (count == views_max || ++looks > GROUP_LIST_LOOKS_MAX) {
             *position = slot;
             return count;

@@ -29,7 +29,7 @@ void groups_encode(const struct core *core, struct core_writer *writer)
 {
     uint32_t count;
     uint32_t *slots = group_list_all(core, 0, &count);
-    ASSERT(count == core->groups.used);
+    ASSERT(count == core->groups.items.used);
     buffer_append_u32(&writer->piece, count);
     for (uint32_t i = 0; i < count; i++) {
         write_group(core, core_group(core, slots[i]), &writer->piece);
@@ -37,12 +37,12 @@ void groups_encode(const struct core *core, struct core_writer *writer)
     }
     kept_free(slots);
     uint32_t draining = 0;
-    for (struct list_link *link = list_first(&core->draining_groups); link != NULL;
-         link = list_next(&core->draining_groups, link))
+    for (struct list_link *link = list_first(&core->groups.draining); link != NULL;
+         link = list_next(&core->groups.draining, link))
         draining++;
     buffer_append_u32(&writer->piece, draining);
-    for (struct list_link *link = list_first(&core->draining_groups); link != NULL;
-         link = list_next(&core->draining_groups, link))
+    for (struct list_link *link = list_first(&core->groups.draining); link != NULL;
+         link = list_next(&core->groups.draining, link))
         buffer_append_u64(&writer->piece, CONTAINER_OF(link, struct group, draining_link)->number);
 }
 
@@ -115,7 +115,7 @@ static bool read_group(struct core *core, struct group_reader *reader, struct cu
     struct bytes reason = cursor_sized(cursor);
     uint32_t shelf = find_shelf(core, reader, shelf_number);
     uint64_t newest = reader->count == 0 ? 0 : core_group(core, reader->slots_owned[reader->count - 1])->number;
-    if (cursor->is_failed || number <= newest || number > core->group_number || shelf == 0 ||
+    if (cursor->is_failed || number <= newest || number > core->groups.group_number || shelf == 0 ||
         id.size > GROUP_ID_SIZE_MAX || (id.size > 0 && group_find(core, shelf, id) != 0))
         return false;
     uint32_t queue = core_shelf_at(core, shelf)->queue;
@@ -135,7 +135,7 @@ bool groups_decode(struct core *core, struct group_reader *reader, struct cursor
     uint32_t count = cursor_u32(cursor);
     if (cursor->is_failed || count > cursor->rest.size)
         return false;
-    for (uint32_t slot = 1; slot < core->shelves.slot_end; slot++) /* a fresh core has freed none */
+    for (uint32_t slot = 1; slot < core->shelves.items.slot_end; slot++) /* a fresh core has freed none */
         table_insert(&reader->shelf_by_number, table_hash_u64(core_shelf_at(core, slot)->number), slot);
     reader->slots_owned = kept_allocate((count + 1) * sizeof(*reader->slots_owned));
     reader->facts_owned = kept_allocate((count + 1) * sizeof(*reader->facts_owned));
@@ -149,7 +149,7 @@ bool groups_decode(struct core *core, struct group_reader *reader, struct cursor
         uint32_t slot = group_reader_find(core, reader, cursor_u64(cursor));
         if (slot == 0 || list_is_linked(&core_group(core, slot)->draining_link))
             return false;
-        list_append(&core->draining_groups, &core_group(core, slot)->draining_link);
+        list_append(&core->groups.draining, &core_group(core, slot)->draining_link);
     }
     return !cursor->is_failed;
 }

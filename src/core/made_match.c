@@ -11,16 +11,16 @@
 struct made_match *made_match_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->made_matches, slot);
+    return pool_at(&core->matches.items, slot);
 }
 
 void made_match_init(struct core *core)
 {
-    pool_init(&core->made_matches, sizeof(struct made_match));
-    table_init(&core->match_by_number);
-    table_init(&core->match_by_message);
-    table_init(&core->match_by_proposal);
-    heap_init(&core->holds, &core->made_matches, offsetof(struct made_match, hold_index),
+    pool_init(&core->matches.items, sizeof(struct made_match));
+    table_init(&core->matches.by_number);
+    table_init(&core->matches.by_message);
+    table_init(&core->matches.by_proposal);
+    heap_init(&core->matches.holds, &core->matches.items, offsetof(struct made_match, hold_index),
               offsetof(struct made_match, number));
 }
 
@@ -47,22 +47,22 @@ static void free_owned(struct made_match *match)
 
 void made_match_deinit(struct core *core)
 {
-    for (uint32_t slot = 1; slot < core->made_matches.slot_end; slot++)
+    for (uint32_t slot = 1; slot < core->matches.items.slot_end; slot++)
         if (match_is_used(made_match_at(core, slot)))
             free_owned(made_match_at(core, slot));
-    heap_deinit(&core->holds);
-    table_deinit(&core->match_by_number);
-    table_deinit(&core->match_by_message);
-    table_deinit(&core->match_by_proposal);
-    pool_deinit(&core->made_matches);
+    heap_deinit(&core->matches.holds);
+    table_deinit(&core->matches.by_number);
+    table_deinit(&core->matches.by_message);
+    table_deinit(&core->matches.by_proposal);
+    pool_deinit(&core->matches.items);
 }
 
 /* --- finding ------------------------------------------------------------------------------------------------------ */
 
 uint32_t made_match_find(const struct core *core, uint64_t number)
 {
-    for (struct table_probe probe = table_probe_start(&core->match_by_number, table_hash_u64(number));
-         table_probe_next(&core->match_by_number, &probe);)
+    for (struct table_probe probe = table_probe_start(&core->matches.by_number, table_hash_u64(number));
+         table_probe_next(&core->matches.by_number, &probe);)
         if (made_match_at(core, probe.slot)->number == number)
             return ticket_pool_find_by_id(core, made_match_at(core, probe.slot)->pool) == NULL ? 0 : probe.slot;
     return 0;
@@ -76,8 +76,8 @@ static uint64_t proposal_hash(const struct core *core, uint32_t pool, struct byt
 uint32_t made_match_find_proposal(const struct core *core, const struct ticket_pool *pool, struct bytes proposal)
 {
     for (struct table_probe probe =
-             table_probe_start(&core->match_by_proposal, proposal_hash(core, pool->id, proposal));
-         table_probe_next(&core->match_by_proposal, &probe);) {
+             table_probe_start(&core->matches.by_proposal, proposal_hash(core, pool->id, proposal));
+         table_probe_next(&core->matches.by_proposal, &probe);) {
         const struct made_match *match = made_match_at(core, probe.slot);
         if (match->pool == pool->id && bytes_equal(match->proposal_owned, proposal))
             return probe.slot;
@@ -88,8 +88,8 @@ uint32_t made_match_find_proposal(const struct core *core, const struct ticket_p
 /* Of a pool that was deleted too. */
 static uint32_t find_by_message(const struct core *core, uint64_t message)
 {
-    for (struct table_probe probe = table_probe_start(&core->match_by_message, table_hash_u64(message));
-         table_probe_next(&core->match_by_message, &probe);)
+    for (struct table_probe probe = table_probe_start(&core->matches.by_message, table_hash_u64(message));
+         table_probe_next(&core->matches.by_message, &probe);)
         if (made_match_at(core, probe.slot)->message == message)
             return probe.slot;
     return 0;
@@ -97,7 +97,7 @@ static uint32_t find_by_message(const struct core *core, uint64_t message)
 
 uint64_t made_match_due_ms(const struct core *core)
 {
-    return heap_top_key(&core->holds);
+    return heap_top_key(&core->matches.holds);
 }
 
 /* --- links -------------------------------------------------------------------------------------------------------- */
@@ -129,13 +129,13 @@ static void unlink_match(struct core *core, uint32_t *first, uint32_t *last, uin
 
 uint32_t made_match_add(struct core *core, struct ticket_pool *pool, uint64_t number, struct bytes proposal)
 {
-    uint32_t slot = pool_allocate(&core->made_matches);
+    uint32_t slot = pool_allocate(&core->matches.items);
     struct made_match *match = made_match_at(core, slot);
     *match = (struct made_match){.number = number, .pool = pool->id};
-    table_insert(&core->match_by_number, table_hash_u64(number), slot);
+    table_insert(&core->matches.by_number, table_hash_u64(number), slot);
     kept_replace(&match->proposal_owned, proposal);
     if (proposal.size > 0)
-        table_insert(&core->match_by_proposal, proposal_hash(core, pool->id, proposal), slot);
+        table_insert(&core->matches.by_proposal, proposal_hash(core, pool->id, proposal), slot);
     return slot;
 }
 
@@ -145,7 +145,7 @@ void made_match_link_unsettled(struct core *core, struct ticket_pool *pool, uint
     pool->results++;
     const struct made_match *match = made_match_at(core, slot);
     if (match->state == MATCH_HELD)
-        heap_push(&core->holds, match->confirm_by_ms, slot);
+        heap_push(&core->matches.holds, match->confirm_by_ms, slot);
 }
 
 void made_match_link_settled(struct core *core, struct ticket_pool *pool, uint32_t slot)
@@ -160,7 +160,7 @@ void made_match_link_message(struct core *core, uint32_t slot, uint32_t message)
     ASSERT(!result->is_result);
     result->is_result = true;
     made_match_at(core, slot)->message = result->number;
-    table_insert(&core->match_by_message, table_hash_u64(result->number), slot);
+    table_insert(&core->matches.by_message, table_hash_u64(result->number), slot);
 }
 
 static void unlink_message(struct core *core, uint32_t slot)
@@ -168,7 +168,7 @@ static void unlink_message(struct core *core, uint32_t slot)
     struct made_match *match = made_match_at(core, slot);
     if (match->message == 0)
         return;
-    table_remove(&core->match_by_message, table_hash_u64(match->message), slot);
+    table_remove(&core->matches.by_message, table_hash_u64(match->message), slot);
     match->message = 0;
 }
 
@@ -179,7 +179,7 @@ static void settle(struct core *core, struct ticket_pool *pool, uint32_t slot, e
     ASSERT(match->message == 0 && pool->results > 0);
     unlink_match(core, &pool->unsettled_first, &pool->unsettled_last, slot);
     pool->results--;
-    heap_set(&core->holds, HEAP_NEVER, slot);
+    heap_set(&core->matches.holds, HEAP_NEVER, slot);
     match->state = (uint8_t)state;
     match->ended_at_ms = core->now_ms;
     free_content(match);
@@ -192,7 +192,7 @@ static void settle(struct core *core, struct ticket_pool *pool, uint32_t slot, e
 /* Is that the newest message, in the pool's result queue and no other match's? Its slot, or 0. */
 static uint32_t find_result(const struct core *core, const struct ticket_pool *pool, uint64_t message)
 {
-    uint32_t slot = message == core->message_number ? core_find_message(core, message) : 0;
+    uint32_t slot = message == core->messages.message_number ? core_find_message(core, message) : 0;
     if (slot == 0 || core_message(core, slot)->is_result)
         return 0;
     uint32_t queue = core_shelf_at(core, core_message(core, slot)->shelf)->queue;
@@ -229,8 +229,9 @@ static bool read_members(const struct ticket_pool *pool, const struct event_matc
 static bool matched_fits(const struct core *core, const struct ticket_pool *pool, const struct event_matched *matched)
 {
     bool is_held = matched->message == 0;
-    if (matched->match != core->match_number + 1 || matched->match > IDENTITY_NUMBER_MAX || matched->has_body > 1 ||
-        (matched->has_body == 0 && matched->body.size > 0) || matched->proposal.size > TICKET_KEY_SIZE_MAX)
+    if (matched->match != core->matches.match_number + 1 || matched->match > IDENTITY_NUMBER_MAX ||
+        matched->has_body > 1 || (matched->has_body == 0 && matched->body.size > 0) ||
+        matched->proposal.size > TICKET_KEY_SIZE_MAX)
         return false;
     if (matched->proposal.size > 0 && made_match_find_proposal(core, pool, matched->proposal) != 0)
         return false;
@@ -267,7 +268,7 @@ bool apply_matched(struct core *core, const struct event_matched *matched)
     if (pool == NULL || !matched_fits(core, pool, matched) || !read_members(pool, matched, tickets, members))
         return false;
     bool is_held = matched->message == 0;
-    core->match_number = matched->match;
+    core->matches.match_number = matched->match;
     uint32_t slot = made_match_add(core, pool, matched->match, matched->proposal);
     struct made_match *match = made_match_at(core, slot);
     match->state = is_held ? MATCH_HELD : MATCH_MADE;
@@ -344,7 +345,7 @@ bool apply_match_made(struct core *core, const struct event_match_made *made)
     match->confirm_by_ms = 0;
     match->has_body = false;
     kept_replace(&match->body_owned, bytes_make(NULL, 0));
-    heap_remove(&core->holds, slot);
+    heap_remove(&core->matches.holds, slot);
     made_match_link_message(core, slot, message);
     for (uint32_t i = 0; i < match->member_count; i++)
         ticket_retire(core, pool, tickets[i], TICKET_MATCHED, match->number, FEED_BY_MATCH);
@@ -358,7 +359,7 @@ bool apply_hold_renewed(struct core *core, const struct event_hold_renewed *rene
     if (slot == 0 || renewed->confirm_by_ms <= made_match_at(core, slot)->confirm_by_ms)
         return false;
     made_match_at(core, slot)->confirm_by_ms = renewed->confirm_by_ms;
-    heap_update(&core->holds, renewed->confirm_by_ms, slot);
+    heap_update(&core->matches.holds, renewed->confirm_by_ms, slot);
     return true;
 }
 
@@ -411,7 +412,7 @@ bool apply_match_undone(struct core *core, const struct event_match_undone *undo
 
 void made_match_restarted(struct core *core, uint64_t resumed_at_ms, uint32_t grace_ms)
 {
-    struct cursor cursor = core_heap_slots(core, &core->holds);
+    struct cursor cursor = core_heap_slots(core, &core->matches.holds);
     while (cursor.rest.size > 0) {
         uint32_t slot = cursor_u32(&cursor);
         struct made_match *match = made_match_at(core, slot);
@@ -420,7 +421,7 @@ void made_match_restarted(struct core *core, uint64_t resumed_at_ms, uint32_t gr
         if (match->confirm_by_ms >= least_ms)
             continue;
         match->confirm_by_ms = least_ms;
-        heap_update(&core->holds, least_ms, slot);
+        heap_update(&core->matches.holds, least_ms, slot);
     }
 }
 
@@ -459,9 +460,9 @@ void made_match_message_moved(struct core *core, uint64_t from, uint64_t to)
     uint32_t slot = find_by_message(core, from);
     if (slot == 0)
         return;
-    table_remove(&core->match_by_message, table_hash_u64(from), slot);
+    table_remove(&core->matches.by_message, table_hash_u64(from), slot);
     made_match_at(core, slot)->message = to;
-    table_insert(&core->match_by_message, table_hash_u64(to), slot);
+    table_insert(&core->matches.by_message, table_hash_u64(to), slot);
 }
 
 /* --- forgetting --------------------------------------------------------------------------------------------------- */
@@ -470,12 +471,12 @@ static void free_match(struct core *core, uint32_t slot)
 {
     struct made_match *match = made_match_at(core, slot);
     unlink_message(core, slot);
-    heap_set(&core->holds, HEAP_NEVER, slot);
-    table_remove(&core->match_by_number, table_hash_u64(match->number), slot);
+    heap_set(&core->matches.holds, HEAP_NEVER, slot);
+    table_remove(&core->matches.by_number, table_hash_u64(match->number), slot);
     if (match->proposal_owned.size > 0)
-        table_remove(&core->match_by_proposal, proposal_hash(core, match->pool, match->proposal_owned), slot);
+        table_remove(&core->matches.by_proposal, proposal_hash(core, match->pool, match->proposal_owned), slot);
     free_owned(match);
-    pool_free(&core->made_matches, slot);
+    pool_free(&core->matches.items, slot);
 }
 
 void made_match_forget(struct core *core, struct ticket_pool *pool)
@@ -492,7 +493,7 @@ void made_match_forget_all(struct core *core, struct ticket_pool *pool)
     if (pool->counts.held == 0)
         return;
     for (uint32_t slot = pool->unsettled_first; slot != 0; slot = made_match_at(core, slot)->next)
-        heap_set(&core->holds, HEAP_NEVER, slot);
+        heap_set(&core->matches.holds, HEAP_NEVER, slot);
 }
 
 bool made_match_give_back(struct core *core, struct ticket_pool *pool, unsigned *left)

@@ -61,7 +61,7 @@ struct made_match {
     uint32_t member_count;
     uint32_t pool;       /* id */
     uint32_t prev, next; /* among the pool's settled ones, or those that are not */
-    uint32_t hold_index; /* in core->holds */
+    uint32_t hold_index; /* in core->matches.holds */
     uint8_t state;       /* enum match_state */
     bool has_body;
     bool is_unseen; /* no part of the state: the record that holds it is not durable, so nobody can have heard of it */

@@ -54,7 +54,7 @@ static void write_pool(const struct core *core, const struct ticket_pool *pool, 
 
 void made_match_encode(const struct core *core, struct core_writer *writer)
 {
-    buffer_append_u64(&writer->piece, core->match_number);
+    buffer_append_u64(&writer->piece, core->matches.match_number);
     for (uint32_t i = 0; i < ticket_pool_count(core); i++)
         write_pool(core, ticket_pool_at(core, i), writer);
 }
@@ -70,7 +70,7 @@ static uint32_t read_head(struct core *core, struct ticket_pool *pool, struct cu
     struct digest_tag digest = {.low = cursor_u64(cursor)};
     digest.high = cursor_u64(cursor);
     struct bytes proposal = cursor_sized(cursor);
-    if (cursor->is_failed || number == 0 || number > core->match_number || made_match_find(core, number) != 0 ||
+    if (cursor->is_failed || number == 0 || number > core->matches.match_number || made_match_find(core, number) != 0 ||
         proposal.size > TICKET_KEY_SIZE_MAX || made_at_ms > core->now_ms || state < MATCH_HELD || state > MATCH_REFUSED)
         return 0;
     if (proposal.size > 0 && made_match_find_proposal(core, pool, proposal) != 0)
@@ -187,8 +187,8 @@ static bool read_pool(struct core *core, struct ticket_pool *pool, struct cursor
 
 bool made_match_decode(struct core *core, struct cursor *cursor)
 {
-    core->match_number = cursor_u64(cursor);
-    if (cursor->is_failed || core->match_number > IDENTITY_NUMBER_MAX)
+    core->matches.match_number = cursor_u64(cursor);
+    if (cursor->is_failed || core->matches.match_number > IDENTITY_NUMBER_MAX)
         return false;
     for (uint32_t i = 0; i < ticket_pool_count(core); i++)
         if (!read_pool(core, ticket_pool_at(core, i), cursor))
@@ -203,7 +203,7 @@ static void check_unsettled(const struct core *core, const struct ticket_pool *p
     const struct made_match *match = made_match_at(core, slot);
     bool is_held = match->state == MATCH_HELD;
     ASSERT((is_held || match->state == MATCH_MADE) && match->pool == pool->id && match->member_count > 0);
-    ASSERT(made_match_find(core, match->number) == slot && match->number <= core->match_number);
+    ASSERT(made_match_find(core, match->number) == slot && match->number <= core->matches.match_number);
     ASSERT((match->hold_index != 0) == is_held && (match->confirm_by_ms != 0) == is_held);
     ASSERT(is_held == (match->message == 0) && (is_held || !match->has_body));
     if (is_held)
@@ -245,8 +245,8 @@ void made_match_check(const struct core *core)
 {
     for (uint32_t i = 0; i < ticket_pool_count(core); i++)
         check_pool(core, ticket_pool_at(core, i));
-    table_check(&core->match_by_number);
-    table_check(&core->match_by_message);
-    table_check(&core->match_by_proposal);
-    heap_check(&core->holds);
+    table_check(&core->matches.by_number);
+    table_check(&core->matches.by_message);
+    table_check(&core->matches.by_proposal);
+    heap_check(&core->matches.holds);
 }

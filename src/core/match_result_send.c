@@ -103,7 +103,7 @@ void match_result_send_expiry(struct core *core, struct ticket_pool *pool, uint3
     const struct ticket *ticket = ticket_at(&pool->tickets, slot);
     ASSERT(ticket->state == TICKET_WAITING);
     struct content content = {0};
-    identity_message(core->digest_owned, core->message_number + 1, content.id);
+    identity_message(core->digest_owned, core->messages.message_number + 1, content.id);
     struct buffer out;
     buffer_init(&out);
     buffer_append_bytes(&out, BYTES("{\"pool\":"));

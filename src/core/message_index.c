@@ -5,17 +5,17 @@
 
 uint32_t core_find_message(const struct core *core, uint64_t number)
 {
-    return number_map_find(&core->message_by_number, number);
+    return number_map_find(&core->messages.by_number, number);
 }
 
 uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size)
 {
-    uint32_t slot = pool_allocate(&core->messages);
+    uint32_t slot = pool_allocate(&core->messages.items);
     struct message *message = core_message(core, slot);
     message->number = number;
     message->position = position;
     message->content_size = size;
-    number_map_insert(&core->message_by_number, number, slot);
+    number_map_insert(&core->messages.by_number, number, slot);
     extents_enter(&core->extents, position / core->segment_size, size);
     return slot;
 }
@@ -23,7 +23,8 @@ uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position,
 void core_place_message(struct core *core, uint32_t slot, uint32_t shelf)
 {
     core_message(core, slot)->shelf = shelf;
-    shelf_link(core_shelf_at(core, shelf), &core->messages, slot, core_counted_from_ms(core, core_message(core, slot)));
+    shelf_link(core_shelf_at(core, shelf), &core->messages.items, slot,
+               core_counted_from_ms(core, core_message(core, slot)));
     core_expect_expiry(core, shelf);
 }
 

@@ -14,9 +14,9 @@ void core_enter_state(struct core *core, uint32_t slot, enum message_state state
 {
     struct message *message = core_message(core, slot);
     struct shelf *shelf = core_shelf_at(core, message->shelf);
-    shelf_enter_state(shelf, &core->timers, &core->messages, slot, state);
-    core->in_flight_count += state == MESSAGE_IN_FLIGHT;
-    core->delayed_count += message_state_is_delayed(state);
+    shelf_enter_state(shelf, &core->messages.timers, &core->messages.items, slot, state);
+    core->messages.in_flight_count += state == MESSAGE_IN_FLIGHT;
+    core->messages.delayed_count += message_state_is_delayed(state);
     if (message->is_grouped) {
         group_enter_state(core, slot);
         group_settle(core, core_group_of(core, message), false);
@@ -28,13 +28,13 @@ void core_enter_state(struct core *core, uint32_t slot, enum message_state state
 void core_leave_state(struct core *core, uint32_t slot)
 {
     struct message *message = core_message(core, slot);
-    core->in_flight_count -= message->state == MESSAGE_IN_FLIGHT;
-    core->delayed_count -= message_state_is_delayed(message->state);
+    core->messages.in_flight_count -= message->state == MESSAGE_IN_FLIGHT;
+    core->messages.delayed_count -= message_state_is_delayed(message->state);
     if (message->is_grouped)
         group_leave_state(core, slot);
     struct shelf *shelf = core_shelf_at(core, message->shelf);
     bool makes_room = message->state == MESSAGE_IN_FLIGHT && shelf->ring_bits != 0;
-    shelf_leave_state(shelf, &core->timers, &core->messages, slot);
+    shelf_leave_state(shelf, &core->messages.timers, &core->messages.items, slot);
     if (makes_room)
         notice_ready(core, shelf); /* a receive may have stopped at the limit of messages in flight */
 }

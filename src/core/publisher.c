@@ -308,7 +308,7 @@ bool apply_publisher_opened(struct core *core, const struct event_publisher_open
 bool apply_publisher_bound(struct core *core, const struct event_publisher_bound *bound)
 {
     uint32_t slot = core->digest_owned == NULL ? 0 : publisher_find_slot(core, bound->publisher);
-    if (slot == 0 || bound->queue > core->queue_id || (bound->queue == 0) != (bound->claim != 0))
+    if (slot == 0 || bound->queue > core->queues.queue_id || (bound->queue == 0) != (bound->claim != 0))
         return false;
     struct publisher *publisher = publisher_at(core, slot);
     if (bound->queue != 0)

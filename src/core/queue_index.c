@@ -7,8 +7,8 @@
 
 uint32_t core_find_queue_slot(const struct core *core, uint32_t id)
 {
-    for (struct table_probe probe = table_probe_start(&core->queue_by_id, table_hash_u64(id));
-         table_probe_next(&core->queue_by_id, &probe);)
+    for (struct table_probe probe = table_probe_start(&core->queues.by_id, table_hash_u64(id));
+         table_probe_next(&core->queues.by_id, &probe);)
         if (core_queue(core, probe.slot)->id == id)
             return probe.slot;
     return 0;
@@ -22,8 +22,8 @@ struct queue *core_find_queue_by_id(const struct core *core, uint32_t id)
 
 struct queue *core_find_queue(const struct core *core, struct bytes name)
 {
-    for (struct table_probe probe = table_probe_start(&core->queue_by_name, digest_name(core->digest_owned, name));
-         table_probe_next(&core->queue_by_name, &probe);)
+    for (struct table_probe probe = table_probe_start(&core->queues.by_name, digest_name(core->digest_owned, name));
+         table_probe_next(&core->queues.by_name, &probe);)
         if (bytes_equal(core_queue(core, probe.slot)->name_owned, name))
             return core_queue(core, probe.slot);
     return NULL;
@@ -31,21 +31,21 @@ struct queue *core_find_queue(const struct core *core, struct bytes name)
 
 size_t core_queue_count(const struct core *core)
 {
-    return core->queue_order_count;
+    return core->queues.order_count;
 }
 
 struct queue *core_queue_by_name(const struct core *core, size_t index)
 {
-    ASSERT(index < core->queue_order_count);
-    return core_queue(core, core->queue_order_owned[index]);
+    ASSERT(index < core->queues.order_count);
+    return core_queue(core, core->queues.order_owned[index]);
 }
 
 size_t core_queue_place(const struct core *core, struct bytes name)
 {
-    size_t low = 0, high = core->queue_order_count;
+    size_t low = 0, high = core->queues.order_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (bytes_compare(core_queue(core, core->queue_order_owned[middle])->name_owned, name) < 0)
+        if (bytes_compare(core_queue(core, core->queues.order_owned[middle])->name_owned, name) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -55,9 +55,9 @@ size_t core_queue_place(const struct core *core, struct bytes name)
 
 uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name)
 {
-    uint32_t slot = pool_allocate(&core->queues);
+    uint32_t slot = pool_allocate(&core->queues.items);
     queue_init(core_queue(core, slot), id, name);
-    table_insert(&core->queue_by_id, table_hash_u64(id), slot);
+    table_insert(&core->queues.by_id, table_hash_u64(id), slot);
     return slot;
 }
 
@@ -65,28 +65,28 @@ uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name)
 static void add_queue_name(struct core *core, uint32_t slot)
 {
     struct bytes name = core_queue(core, slot)->name_owned;
-    table_insert(&core->queue_by_name, digest_name(core->digest_owned, name), slot);
-    if (core->queue_order_count == core->queue_order_capacity) {
-        core->queue_order_capacity = core->queue_order_capacity == 0 ? 16 : core->queue_order_capacity * 2;
-        core->queue_order_owned =
-            kept_resize(core->queue_order_owned, core->queue_order_capacity * sizeof(*core->queue_order_owned));
+    table_insert(&core->queues.by_name, digest_name(core->digest_owned, name), slot);
+    if (core->queues.order_count == core->queues.order_capacity) {
+        core->queues.order_capacity = core->queues.order_capacity == 0 ? 16 : core->queues.order_capacity * 2;
+        core->queues.order_owned =
+            kept_resize(core->queues.order_owned, core->queues.order_capacity * sizeof(*core->queues.order_owned));
     }
     size_t place = core_queue_place(core, name);
-    memmove(core->queue_order_owned + place + 1, core->queue_order_owned + place,
-            (core->queue_order_count - place) * sizeof(*core->queue_order_owned));
-    core->queue_order_owned[place] = slot;
-    core->queue_order_count++;
+    memmove(core->queues.order_owned + place + 1, core->queues.order_owned + place,
+            (core->queues.order_count - place) * sizeof(*core->queues.order_owned));
+    core->queues.order_owned[place] = slot;
+    core->queues.order_count++;
 }
 
 void core_remove_queue_name(struct core *core, uint32_t slot)
 {
     struct bytes name = core_queue(core, slot)->name_owned;
-    table_remove(&core->queue_by_name, digest_name(core->digest_owned, name), slot);
+    table_remove(&core->queues.by_name, digest_name(core->digest_owned, name), slot);
     size_t place = core_queue_place(core, name);
-    ASSERT(core->queue_order_owned[place] == slot);
-    core->queue_order_count--;
-    memmove(core->queue_order_owned + place, core->queue_order_owned + place + 1,
-            (core->queue_order_count - place) * sizeof(*core->queue_order_owned));
+    ASSERT(core->queues.order_owned[place] == slot);
+    core->queues.order_count--;
+    memmove(core->queues.order_owned + place, core->queues.order_owned + place + 1,
+            (core->queues.order_count - place) * sizeof(*core->queues.order_owned));
 }
 
 void core_release_queue(struct core *core, uint32_t slot)
@@ -96,10 +96,10 @@ void core_release_queue(struct core *core, uint32_t slot)
         return;
     if (list_is_linked(&queue->ready_link))
         list_remove(&queue->ready_link);
-    table_remove(&core->queue_by_id, table_hash_u64(queue->id), slot);
+    table_remove(&core->queues.by_id, table_hash_u64(queue->id), slot);
     queue_deinit(queue);
     queue->name_owned = bytes_make(NULL, 0); /* whoever walks over the slots knows a free one by that */
-    pool_free(&core->queues, slot);
+    pool_free(&core->queues.items, slot);
 }
 
 /* --- shelves ------------------------------------------------------------------------------------------------------ */
@@ -111,10 +111,10 @@ const struct shelf *core_shelf(const struct core *core, const struct queue *queu
 
 uint32_t core_add_shelf(struct core *core, uint64_t number, uint32_t queue)
 {
-    uint32_t slot = pool_allocate(&core->shelves);
-    shelf_init(core_shelf_at(core, slot), &core->messages, number, queue);
+    uint32_t slot = pool_allocate(&core->shelves.items);
+    shelf_init(core_shelf_at(core, slot), &core->messages.items, number, queue);
     if (queue == 0) {
-        list_append(&core->draining_shelves, &core_shelf_at(core, slot)->draining_link);
+        list_append(&core->shelves.draining, &core_shelf_at(core, slot)->draining_link);
     } else {
         bool is_new = core_queue(core, queue)->shelf == 0;
         core_queue(core, queue)->shelf = slot;
@@ -127,20 +127,20 @@ uint32_t core_add_shelf(struct core *core, uint64_t number, uint32_t queue)
 void core_expect_expiry(struct core *core, uint32_t slot)
 {
     struct shelf *shelf = core_shelf_at(core, slot);
-    uint32_t oldest = shelf_oldest(shelf, &core->messages);
+    uint32_t oldest = shelf_oldest(shelf, &core->messages.items);
     if (shelf->queue == 0 || oldest == 0)
         return;
     uint64_t retention_ms = (uint64_t)core_queue(core, shelf->queue)->settings.retention_s * 1000;
     uint64_t expires_at_ms = core_counted_from_ms(core, core_message(core, oldest)) + retention_ms;
     if (shelf->expiry_index == 0)
-        heap_push(&core->expiries, expires_at_ms, slot);
-    else if (core->expiries.entries_owned[shelf->expiry_index - 1].key > expires_at_ms)
-        heap_update(&core->expiries, expires_at_ms, slot);
+        heap_push(&core->shelves.expiries, expires_at_ms, slot);
+    else if (core->shelves.expiries.entries_owned[shelf->expiry_index - 1].key > expires_at_ms)
+        heap_update(&core->shelves.expiries, expires_at_ms, slot);
 }
 
 uint64_t core_oldest_since_ms(const struct core *core, const struct queue *queue)
 {
-    uint32_t oldest = shelf_oldest(core_shelf(core, queue), &core->messages);
+    uint32_t oldest = shelf_oldest(core_shelf(core, queue), &core->messages.items);
     return oldest == 0 ? UINT64_MAX : core_counted_from_ms(core, core_message(core, oldest));
 }
 
@@ -151,7 +151,7 @@ void core_set_queue_timer(struct core *core, struct queue *queue)
     uint32_t slot = core_find_queue_slot(core, queue->id);
     uint64_t at_ms = rate_allows_at_ms(&queue->settings.queue_rate, queue->rate_tat_us);
     bool is_needed = queue->shelf != 0 && at_ms > core->now_ms;
-    heap_set(&core->queue_timers, is_needed ? at_ms : HEAP_NEVER, slot);
+    heap_set(&core->queues.timers, is_needed ? at_ms : HEAP_NEVER, slot);
 }
 
 bool core_queue_is_open(const struct core *core, const struct queue *queue)
@@ -163,12 +163,12 @@ bool core_has_deliverable(struct core *core, const struct queue *queue)
 {
     struct shelf *shelf = core_shelf_at(core, queue->shelf);
     return core_queue_is_open(core, queue) &&
-           (shelf->ring_bits != 0 || shelf_next_deliverable(shelf, &core->messages) != 0);
+           (shelf->ring_bits != 0 || shelf_next_deliverable(shelf, &core->messages.items) != 0);
 }
 
 struct queue *core_take_ready_queue(struct core *core)
 {
-    struct list_link *link = list_first(&core->ready_queues);
+    struct list_link *link = list_first(&core->queues.ready);
     if (link == NULL)
         return NULL;
     list_remove(link);
@@ -178,10 +178,10 @@ struct queue *core_take_ready_queue(struct core *core)
 void core_notice_queue(struct core *core, struct queue *queue)
 {
     if (!list_is_linked(&queue->ready_link))
-        list_append(&core->ready_queues, &queue->ready_link);
+        list_append(&core->queues.ready, &queue->ready_link);
 }
 
 bool core_has_ready_queue(const struct core *core)
 {
-    return !list_is_empty(&core->ready_queues);
+    return !list_is_empty(&core->queues.ready);
 }

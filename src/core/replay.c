@@ -53,7 +53,7 @@ static void prefetch_timer(const struct core *core, uint32_t slot)
 {
     unsigned state = core_message(core, slot)->state;
     if (state == MESSAGE_IN_FLIGHT || state == MESSAGE_DELAYED)
-        heap_prefetch(&core->timers, slot);
+        heap_prefetch(&core->messages.timers, slot);
 }
 
 /* Begins to load what the next events will look at, and returns where these end. In two rounds over the messages: the
@@ -70,7 +70,7 @@ static const uint8_t *look_ahead(const struct core *core, struct bytes events)
         if (number != 0)
             numbers[count++] = number;
     }
-    number_map_find_many(&core->message_by_number, numbers, slots, count);
+    number_map_find_many(&core->messages.by_number, numbers, slots, count);
     for (size_t i = 0; i < count; i++)
         if (slots[i] != 0)
             prefetch_message(core, slots[i]);
@@ -82,7 +82,7 @@ static const uint8_t *look_ahead(const struct core *core, struct bytes events)
 
 bool core_replay(struct core *core, struct bytes payload, uint64_t position, uint64_t time_ms, struct failure *failure)
 {
-    ASSERT(core->frame == NULL);
+    ASSERT(core->frame.events == NULL);
     if (time_ms < core->now_ms) {
         failure_set(failure, ERROR_LOG_DAMAGED, "the frame's time %llu lies before that of the frame before it, %llu",
                     (unsigned long long)time_ms, (unsigned long long)core->now_ms);

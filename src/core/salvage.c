@@ -45,7 +45,7 @@ void salvage_tell(const struct core_salvage *salvage, enum core_loss kind, uint6
 static void open_number(struct core_salvage *salvage)
 {
     if (!salvage->is_number_open)
-        salvage->message_number = salvage->core->message_number;
+        salvage->message_number = salvage->core->messages.message_number;
     salvage->is_number_open = true;
 }
 
@@ -53,7 +53,7 @@ void core_salvage_gap(struct core_salvage *salvage)
 {
     salvage->gap_count++;
     open_number(salvage);
-    salvage->batch_number = salvage->core->batch_number;
+    salvage->batch_number = salvage->core->batches.batch_number;
 }
 
 bool core_salvage_has_gap(const struct core_salvage *salvage)
@@ -167,7 +167,7 @@ static uint64_t shown_alive(const struct event *event)
 static void doubt_queue(struct core_salvage *salvage, uint32_t id)
 {
     const struct queue *queue = core_find_queue_by_id(salvage->core, id);
-    for (uint32_t slot = 1; queue != NULL && slot < salvage->core->messages.slot_end; slot++) {
+    for (uint32_t slot = 1; queue != NULL && slot < salvage->core->messages.items.slot_end; slot++) {
         const struct message *message = core_message(salvage->core, slot);
         if (message_is_used(message) && message->shelf == queue->shelf)
             hear_of(salvage, message->number, 0);
@@ -179,8 +179,8 @@ static void lose_sent(struct core_salvage *salvage, uint64_t number)
     if (number == 0 || number > IDENTITY_NUMBER_MAX) /* no message can have it, so there is no id to tell */
         return;
     salvage_tell(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
-    if (salvage->core->message_number == number - 1)
-        salvage->core->message_number++;
+    if (salvage->core->messages.message_number == number - 1)
+        salvage->core->messages.message_number++;
 }
 
 /* What an event that does not fit still says of messages: that they have ended, or may have. */
@@ -194,8 +194,8 @@ static void doubt_messages(struct core_salvage *salvage, const struct event *eve
         break;
     case EVENT_MESSAGE_MOVED:
         salvage_skip_messages(salvage, event->message_moved.successor - 1);
-        if (core->message_number == event->message_moved.successor - 1)
-            salvage->core->message_number++;
+        if (core->messages.message_number == event->message_moved.successor - 1)
+            salvage->core->messages.message_number++;
         rename_message(salvage, event->message_moved.number, event->message_moved.successor);
         hear_of(salvage, event->message_moved.number, 0);
         break;
@@ -265,7 +265,7 @@ static void tell_if_unheard(const struct core_salvage *salvage, uint32_t slot)
 static void tell_emptied(const struct core_salvage *salvage, uint32_t id)
 {
     const struct queue *queue = core_find_queue_by_id(salvage->core, id);
-    for (uint32_t slot = 1; queue != NULL && slot < salvage->core->messages.slot_end; slot++) {
+    for (uint32_t slot = 1; queue != NULL && slot < salvage->core->messages.items.slot_end; slot++) {
         const struct message *message = core_message(salvage->core, slot);
         if (message_is_used(message) && message->shelf == queue->shelf)
             tell_if_unheard(salvage, slot);
@@ -320,7 +320,7 @@ static void pass_time(struct core *core, uint64_t time_ms)
 bool core_salvage_frame(struct core_salvage *salvage, struct bytes payload, uint64_t position, uint64_t time_ms,
                         uint64_t *unknown_position)
 {
-    ASSERT(salvage->core->frame == NULL);
+    ASSERT(salvage->core->frame.events == NULL);
     pass_time(salvage->core, time_ms);
     struct bytes rest = payload;
     while (rest.size > 0) {
@@ -350,15 +350,15 @@ static bool is_proven(const struct core *core, struct bytes encoded, uint64_t nu
 static bool is_believed(const struct core *core, struct event *event, size_t frame_size)
 {
     /* A frame of that size can hold no more messages. */
-    const uint64_t newest = core->message_number + frame_size / EVENT_SENT_CONTENT_OFFSET + 1;
+    const uint64_t newest = core->messages.message_number + frame_size / EVENT_SENT_CONTENT_OFFSET + 1;
     switch (event->kind) {
     case EVENT_SENT:
-        return event->sent.number > core->message_number && event->sent.completes == 0 &&
+        return event->sent.number > core->messages.message_number && event->sent.completes == 0 &&
                event->sent.visible_at_ms <= core->now_ms + 900000 &&
                core_find_queue_by_id(core, event->sent.queue) != NULL &&
                is_proven(core, event->sent.content, event->sent.number);
     case EVENT_SENT_IN_GROUP:
-        return event->sent_in_group.number > core->message_number && event->sent_in_group.completes == 0 &&
+        return event->sent_in_group.number > core->messages.message_number && event->sent_in_group.completes == 0 &&
                event->sent_in_group.visible_at_ms <= core->now_ms + 900000 &&
                core_find_queue_by_id(core, event->sent_in_group.queue) != NULL &&
                is_proven(core, event->sent_in_group.content, event->sent_in_group.number);
@@ -374,7 +374,7 @@ static bool is_believed(const struct core *core, struct event *event, size_t fra
  * sizes that agree. */
 unsigned core_salvage_scrape(struct core_salvage *salvage, struct bytes payload, uint64_t position, uint64_t time_ms)
 {
-    ASSERT(salvage->gap_count > 0 && salvage->core->frame == NULL);
+    ASSERT(salvage->gap_count > 0 && salvage->core->frame.events == NULL);
     unsigned count = 0;
     if (salvage->core->digest_owned == NULL)
         return 0;
@@ -400,7 +400,7 @@ unsigned core_salvage_scrape(struct core_salvage *salvage, struct bytes payload,
 
 uint32_t core_salvage_slot_end(const struct core *core)
 {
-    return core->messages.slot_end;
+    return core->messages.items.slot_end;
 }
 
 bool core_salvage_content(const struct core *core, uint32_t slot, struct live_content *content)
@@ -421,7 +421,7 @@ bool core_salvage_find(const struct core *core, uint64_t number, struct live_con
 
 void decide_lose_message(struct core *core, const struct live_content *content)
 {
-    ASSERT(core->frame != NULL && core_has_content(core, content));
+    ASSERT(core->frame.events != NULL && core_has_content(core, content));
     finish_message(core, core_find_message(core, content->number), END_FAILED);
 }
 
@@ -436,7 +436,7 @@ static const struct queue *open_salvage_queue(struct core *core)
     buffer_init(&encoded);
     queue_settings_encode(&settings, &encoded);
     core_emit(core, &(struct event){.kind = EVENT_QUEUE_CREATED,
-                                    .queue_created = {.queue = core->queue_id + 1,
+                                    .queue_created = {.queue = core->queues.queue_id + 1,
                                                       .name = BYTES(SALVAGE_QUEUE_NAME),
                                                       .settings = buffer_bytes(&encoded)}});
     buffer_deinit(&encoded);
@@ -445,10 +445,11 @@ static const struct queue *open_salvage_queue(struct core *core)
 
 void decide_send_orphan(struct core *core, struct bytes content)
 {
-    ASSERT(core->frame != NULL);
+    ASSERT(core->frame.events != NULL);
     const struct queue *queue = open_salvage_queue(core);
-    core_emit_sent(
-        core, queue,
-        &(struct event_sent_in_group){
-            .number = core->message_number + 1, .queue = queue->id, .priority = PRIORITY_DEFAULT, .content = content});
+    core_emit_sent(core, queue,
+                   &(struct event_sent_in_group){.number = core->messages.message_number + 1,
+                                                 .queue = queue->id,
+                                                 .priority = PRIORITY_DEFAULT,
+                                                 .content = content});
 }

@@ -33,11 +33,11 @@ void salvage_skip_messages(struct core_salvage *salvage, uint64_t last)
 {
     struct core *core = salvage->core;
     /* Behind a gap dead letters may have taken numbers, nobody knows which. */
-    const uint64_t before = salvage->is_number_open ? salvage->message_number : core->message_number;
+    const uint64_t before = salvage->is_number_open ? salvage->message_number : core->messages.message_number;
     if (last > IDENTITY_NUMBER_MAX || last < before)
         return;
     salvage->is_number_open = false;
-    core->message_number = last > core->message_number ? last : core->message_number;
+    core->messages.message_number = last > core->messages.message_number ? last : core->messages.message_number;
     if (last == before)
         return;
     salvage->ranges_owned =
@@ -66,13 +66,13 @@ struct queue *salvage_need_queue(struct core_salvage *salvage, uint32_t id)
     const int size = snprintf(name, sizeof(name), SALVAGE_QUEUE_NAME "-%u", (unsigned)id);
     if (core_find_queue(core, bytes_make(name, (size_t)size)) != NULL)
         return NULL;
-    core->queue_id = core->queue_id < id ? id : core->queue_id;
+    core->queues.queue_id = core->queues.queue_id < id ? id : core->queues.queue_id;
     uint32_t slot = core_add_queue(core, id, bytes_make(name, (size_t)size));
     const struct queue_settings settings = salvage_queue_settings();
     queue = core_queue(core, slot);
     queue_adopt_settings(queue, &settings);
     queue->created_at_ms = queue->modified_at_ms = core->now_ms;
-    core_add_shelf(core, ++core->shelf_number, slot);
+    core_add_shelf(core, ++core->shelves.shelf_number, slot);
     salvage_tell(salvage, LOSS_QUEUE, 0, queue->name_owned);
     return queue;
 }
@@ -83,7 +83,7 @@ static void bridge_queue_created(struct core *core, const struct event_queue_cre
     const struct queue *former = core_find_queue(core, created->name);
     if (former != NULL && former->id != created->queue)
         (void)apply_queue_deleted(core, &(struct event_queue_deleted){.queue = former->id});
-    skip_ids_to(&core->queue_id, created->queue);
+    skip_ids_to(&core->queues.queue_id, created->queue);
 }
 
 /* Settings say what kind of queue it is, which one that was made here does not know; as long as it holds nothing, and
@@ -149,7 +149,7 @@ static void bridge_message_moved(struct core_salvage *salvage, struct event_mess
 static void bridge_batch_created(struct core_salvage *salvage, struct event_batch_created *created)
 {
     struct core *core = salvage->core;
-    skip_to(&core->batch_number, created->batch);
+    skip_to(&core->batches.batch_number, created->batch);
     const struct batch *former = core_find_batch(core, created->id);
     if (former != NULL && former->number != created->batch)
         (void)apply_batch_deleted(core, &(struct event_batch_deleted){.batch = former->number});
@@ -180,7 +180,7 @@ static void bridge_pool_put(struct core_salvage *salvage, const struct event_poo
         return;
     if (former != NULL)
         (void)apply_pool_deleted(core, &(struct event_pool_deleted){.pool = former->id});
-    skip_ids_to(&core->pool_id, put->pool);
+    skip_ids_to(&core->pools.pool_id, put->pool);
 }
 
 /* Batches of rows are numbered without gaps, and their owner was let in: the fence is where this one says. */
@@ -225,7 +225,7 @@ static bool bridge_message(struct core_salvage *salvage, struct event *event)
                     &event->sent_in_group.unit, &event->sent_in_group.completes);
         return true;
     case EVENT_RECEIVED:
-        skip_to(&salvage->core->delivery_number, event->received.delivery);
+        skip_to(&salvage->core->messages.delivery_number, event->received.delivery);
         event->received.number = salvage_number(salvage, event->received.number);
         return true;
     case EVENT_VISIBILITY_CHANGED:
@@ -286,10 +286,10 @@ void salvage_bridge(struct core_salvage *salvage, struct event *event)
         bridge_pool_put(salvage, &event->pool_put);
         break;
     case EVENT_TICKET_OFFERED:
-        skip_to(&core->ticket_number, event->ticket_offered.number);
+        skip_to(&core->pools.ticket_number, event->ticket_offered.number);
         break;
     case EVENT_MATCHED:
-        skip_to(&core->match_number, event->matched.match);
+        skip_to(&core->matches.match_number, event->matched.match);
         break;
     default:
         break;

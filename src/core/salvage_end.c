@@ -48,7 +48,7 @@ static void tell_sent(const struct core_salvage *salvage)
 /* Messages that nothing was heard of since the last gap. */
 static void tell_ended(const struct core_salvage *salvage)
 {
-    for (uint32_t slot = 1; slot < salvage->core->messages.slot_end; slot++) {
+    for (uint32_t slot = 1; slot < salvage->core->messages.items.slot_end; slot++) {
         const struct message *message = core_message(salvage->core, slot);
         uint32_t heard = slot < salvage->heard_count ? salvage->heard_owned[slot] : 0;
         if (message_is_used(message) && heard < salvage->gap_count && !core_message_is_dead(salvage->core, message))
@@ -90,7 +90,7 @@ static struct bytes choose_unit_key(const struct ledger *ledger, char key[SALVAG
 static void add_unit(const struct core *core, struct batch *batch)
 {
     if (batch->spec.tracking == BATCH_XOR) {
-        batch->xor_value ^= identity_xor_unit(core->digest_owned, core->batch_number + 1, true);
+        batch->xor_value ^= identity_xor_unit(core->digest_owned, core->batches.batch_number + 1, true);
         return;
     }
     char text[SALVAGE_UNIT_KEY_SIZE];
@@ -119,8 +119,8 @@ static void settle(struct batch *batch)
 static void doubt_batches(const struct core_salvage *salvage)
 {
     struct core *core = salvage->core;
-    for (size_t i = 0; i < core->batch_order_count; i++) {
-        uint32_t slot = core->batch_order_owned[i].slot;
+    for (size_t i = 0; i < core->batches.order_count; i++) {
+        uint32_t slot = core->batches.order_owned[i].slot;
         if (slot == 0)
             continue;
         struct batch *batch = core_batch(core, slot);
@@ -147,24 +147,24 @@ static void skip_feeds(struct core *core)
         feed_go_to(feed, last, false);
         ticket_pool_begin_feed(ticket_pool_at(core, i));
     }
-    core->feed_number += NUMBER_MARGIN;
+    core->pools.feed_number += NUMBER_MARGIN;
 }
 
 static void skip_numbers(struct core *core)
 {
-    if (core->message_number < IDENTITY_NUMBER_MAX / 2)
-        core->message_number += NUMBER_MARGIN;
-    if (core->match_number < IDENTITY_NUMBER_MAX / 2)
-        core->match_number += NUMBER_MARGIN;
-    core->delivery_number += NUMBER_MARGIN;
-    core->batch_number += NUMBER_MARGIN;
-    core->ticket_number += NUMBER_MARGIN;
+    if (core->messages.message_number < IDENTITY_NUMBER_MAX / 2)
+        core->messages.message_number += NUMBER_MARGIN;
+    if (core->matches.match_number < IDENTITY_NUMBER_MAX / 2)
+        core->matches.match_number += NUMBER_MARGIN;
+    core->messages.delivery_number += NUMBER_MARGIN;
+    core->batches.batch_number += NUMBER_MARGIN;
+    core->pools.ticket_number += NUMBER_MARGIN;
     core->moves.number += NUMBER_MARGIN;
     core->epoch += EPOCH_MARGIN;
-    if (core->queue_id < UINT32_MAX / 2)
-        core->queue_id += ID_MARGIN;
-    if (core->pool_id < UINT32_MAX / 2)
-        core->pool_id += ID_MARGIN;
+    if (core->queues.queue_id < UINT32_MAX / 2)
+        core->queues.queue_id += ID_MARGIN;
+    if (core->pools.pool_id < UINT32_MAX / 2)
+        core->pools.pool_id += ID_MARGIN;
     skip_feeds(core);
 }
 
@@ -173,13 +173,14 @@ static void raise_numbers(struct core_salvage *salvage)
 {
     struct core *core = salvage->core;
     const struct salvage_numbers *known = &salvage->known;
-    if (known->message > core->message_number) {
+    if (known->message > core->messages.message_number) {
         const bool is_open = salvage->is_number_open;
         salvage_skip_messages(salvage, known->message);
         salvage->is_number_open = is_open;
     }
-    core->delivery_number = known->delivery > core->delivery_number ? known->delivery : core->delivery_number;
-    core->batch_number = known->batch > core->batch_number ? known->batch : core->batch_number;
+    core->messages.delivery_number =
+        known->delivery > core->messages.delivery_number ? known->delivery : core->messages.delivery_number;
+    core->batches.batch_number = known->batch > core->batches.batch_number ? known->batch : core->batches.batch_number;
     if (known->now_ms > core->now_ms)
         core_advance(core, known->now_ms);
 }

@@ -222,7 +222,7 @@ bool apply_schedule_fired(struct core *core, const struct event_schedule_fired *
         return false;
     struct schedule *schedule = schedule_of(core, slot);
     if (fired->due_at_ms != schedule->next_at_ms || fired->due_at_ms > core->now_ms ||
-        fired->next_at_ms <= fired->due_at_ms || fired->number > core->message_number)
+        fired->next_at_ms <= fired->due_at_ms || fired->number > core->messages.message_number)
         return false;
     bool is_late = core->now_ms - fired->due_at_ms > SCHEDULE_MISSED_MS;
     schedule->late_count = is_late ? schedule->late_count + 1 : 0;
@@ -303,7 +303,7 @@ static bool decode_one(struct core *core, struct table *by_number, struct cursor
     if (cursor->is_failed || number == 0 || number > core->schedules.number || has_number(core, by_number, number) ||
         name.size == 0 || name.size > SCHEDULE_NAME_SIZE_MAX || schedule_place(core, name) != core->schedules.count ||
         !schedule_spec_decode(encoded, &spec) || !spec_fits(core, &spec, next_at_ms) ||
-        last_message > core->message_number || (last_at_ms == 0) != (last_message == 0))
+        last_message > core->messages.message_number || (last_at_ms == 0) != (last_message == 0))
         return false;
     uint32_t slot = add_schedule(core, name, number);
     table_insert(by_number, table_hash_u64(number), slot);
@@ -345,7 +345,7 @@ void schedule_check(const struct core *core)
         ASSERT(core_find_queue_by_id(core, schedule->spec.queue)->target_count > 0);
         ASSERT((schedule->due_index != 0) == (schedule->next_at_ms != SCHEDULE_NEVER));
         ASSERT(schedule->put_off_to_ms == 0 || schedule->put_off_to_ms > schedule->next_at_ms);
-        ASSERT(schedule->number <= schedules->number && schedule->last_message <= core->message_number);
+        ASSERT(schedule->number <= schedules->number && schedule->last_message <= core->messages.message_number);
         due_count += schedule->due_index != 0;
     }
     ASSERT(due_count == schedules->due.count);

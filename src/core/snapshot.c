@@ -32,13 +32,13 @@ static void write_identity(const struct core *core, struct buffer *out)
     buffer_append_u64(out, core->segment_size);
     buffer_append_u64(out, core->epoch);
     buffer_append_u64(out, core->now_ms);
-    buffer_append_u64(out, core->message_number);
-    buffer_append_u64(out, core->delivery_number);
-    buffer_append_u64(out, core->batch_number);
-    buffer_append_u64(out, core->shelf_number);
-    buffer_append_u64(out, core->group_number);
-    buffer_append_u64(out, core->sent_count);
-    buffer_append_u32(out, core->queue_id);
+    buffer_append_u64(out, core->messages.message_number);
+    buffer_append_u64(out, core->messages.delivery_number);
+    buffer_append_u64(out, core->batches.batch_number);
+    buffer_append_u64(out, core->shelves.shelf_number);
+    buffer_append_u64(out, core->groups.group_number);
+    buffer_append_u64(out, core->messages.sent_count);
+    buffer_append_u32(out, core->queues.queue_id);
 }
 
 static void write_queue(const struct core *core, const struct queue *queue, struct buffer *out)
@@ -63,8 +63,8 @@ static void write_queue(const struct core *core, const struct queue *queue, stru
  * frees them. */
 static uint32_t *list_queues(const struct core *core)
 {
-    uint32_t *slots = kept_allocate((core->queues.used + 1) * sizeof(*slots)), count = 0;
-    for (uint32_t slot = 1; slot < core->queues.slot_end; slot++)
+    uint32_t *slots = kept_allocate((core->queues.items.used + 1) * sizeof(*slots)), count = 0;
+    for (uint32_t slot = 1; slot < core->queues.items.slot_end; slot++)
         if (queue_is_used(core_queue(core, slot)))
             slots[count++] = core_queue(core, slot)->id;
     core_sort_ids(slots, count);
@@ -75,8 +75,8 @@ static uint32_t *list_queues(const struct core *core)
 
 static void write_queues(const struct core *core, const uint32_t *slots, struct core_writer *writer)
 {
-    buffer_append_u32(&writer->piece, core->queues.used);
-    for (uint32_t i = 0; i < core->queues.used; i++) {
+    buffer_append_u32(&writer->piece, core->queues.items.used);
+    for (uint32_t i = 0; i < core->queues.items.used; i++) {
         write_queue(core, core_queue(core, slots[i]), &writer->piece);
         core_writer_pass_on(writer);
     }
@@ -115,9 +115,9 @@ static void write_batch(const struct core *core, const struct batch *batch, stru
 /* In order of creation, so a parent stands before its children. */
 static void write_batches(const struct core *core, struct core_writer *writer)
 {
-    buffer_append_u32(&writer->piece, core->batches.used);
-    for (size_t i = 0; i < core->batch_order_count; i++) {
-        uint32_t slot = core->batch_order_owned[i].slot;
+    buffer_append_u32(&writer->piece, core->batches.items.used);
+    for (size_t i = 0; i < core->batches.order_count; i++) {
+        uint32_t slot = core->batches.order_owned[i].slot;
         if (slot != 0)
             write_batch(core, core_batch(core, slot), &writer->piece);
         core_writer_pass_on(writer);
@@ -185,9 +185,9 @@ static void write_shelf(const struct core *core, const struct shelf *shelf, stru
 /* The numbers of the shelves that are being drained: their groups and messages name them. */
 static void write_drained_shelves(const struct core *core, struct buffer *out)
 {
-    buffer_append_u32(out, core->shelves.used - (uint32_t)core->queue_order_count);
-    for (struct list_link *link = list_first(&core->draining_shelves); link != NULL;
-         link = list_next(&core->draining_shelves, link))
+    buffer_append_u32(out, core->shelves.items.used - (uint32_t)core->queues.order_count);
+    for (struct list_link *link = list_first(&core->shelves.draining); link != NULL;
+         link = list_next(&core->shelves.draining, link))
         buffer_append_u64(out, CONTAINER_OF(link, struct shelf, draining_link)->number);
 }
 
@@ -195,10 +195,10 @@ static void write_drained_shelves(const struct core *core, struct buffer *out)
 static void write_tags(const struct core *core, const uint32_t *slots, struct core_writer *writer)
 {
     uint32_t count = 0;
-    for (size_t i = 0; i < core->queue_order_count; i++)
+    for (size_t i = 0; i < core->queues.order_count; i++)
         count += core_queue_by_name(core, i)->tags_owned.size > 0;
     buffer_append_u32(&writer->piece, count);
-    for (uint32_t i = 0; i < core->queues.used; i++) {
+    for (uint32_t i = 0; i < core->queues.items.used; i++) {
         const struct queue *queue = core_queue(core, slots[i]);
         if (queue->shelf == 0 || queue->tags_owned.size == 0)
             continue;
@@ -211,8 +211,8 @@ static void write_tags(const struct core *core, const uint32_t *slots, struct co
 /* Of the batches and publishers in the order in which they stand above. */
 static void write_queue_sets(const struct core *core, struct core_writer *writer)
 {
-    for (size_t i = 0; i < core->batch_order_count; i++) {
-        uint32_t slot = core->batch_order_owned[i].slot;
+    for (size_t i = 0; i < core->batches.order_count; i++) {
+        uint32_t slot = core->batches.order_owned[i].slot;
         if (slot != 0)
             queue_set_encode(&core_batch(core, slot)->queues, &writer->piece);
         core_writer_pass_on(writer);
@@ -227,8 +227,8 @@ static void write_queue_sets(const struct core *core, struct core_writer *writer
 /* Of the batches in the same order. */
 static void write_growth(const struct core *core, struct core_writer *writer)
 {
-    for (size_t i = 0; i < core->batch_order_count; i++) {
-        uint32_t slot = core->batch_order_owned[i].slot;
+    for (size_t i = 0; i < core->batches.order_count; i++) {
+        uint32_t slot = core->batches.order_owned[i].slot;
         if (slot != 0)
             buffer_append_u32(&writer->piece, core_batch(core, slot)->grown);
         core_writer_pass_on(writer);
@@ -245,12 +245,12 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     write_batches(core, &writer);
     write_drained_shelves(core, &writer.piece);
     groups_encode(core, &writer);
-    buffer_append_u32(&writer.piece, core->shelves.used);
-    for (uint32_t i = 0; i < core->queues.used; i++)
+    buffer_append_u32(&writer.piece, core->shelves.items.used);
+    for (uint32_t i = 0; i < core->queues.items.used; i++)
         if (core_queue(core, queue_slots[i])->shelf != 0)
             write_shelf(core, core_shelf_at(core, core_queue(core, queue_slots[i])->shelf), &writer);
-    for (struct list_link *link = list_first(&core->draining_shelves); link != NULL;
-         link = list_next(&core->draining_shelves, link))
+    for (struct list_link *link = list_first(&core->shelves.draining); link != NULL;
+         link = list_next(&core->shelves.draining, link))
         write_shelf(core, CONTAINER_OF(link, struct shelf, draining_link), &writer);
     deduplication_encode(core, &writer);
     dependency_encode(core, &writer);
@@ -262,7 +262,7 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     publisher_encode(core, &writer);
     ticket_pool_encode_all(core, &writer);
     made_match_encode(core, &writer);
-    buffer_append_u64(&writer.piece, core->feed_number);
+    buffer_append_u64(&writer.piece, core->pools.feed_number);
     write_queue_sets(core, &writer);
     write_growth(core, &writer);
     core_writer_hand_on(&writer);
@@ -280,15 +280,15 @@ static bool read_identity(struct core *core, struct cursor *cursor, uint32_t *ve
     core->segment_size = cursor_u64(cursor);
     core->epoch = cursor_u64(cursor);
     core->now_ms = cursor_u64(cursor);
-    core->message_number = cursor_u64(cursor);
-    core->delivery_number = cursor_u64(cursor);
-    core->batch_number = cursor_u64(cursor);
-    core->shelf_number = cursor_u64(cursor);
-    core->group_number = cursor_u64(cursor);
-    core->sent_count = cursor_u64(cursor);
-    core->queue_id = cursor_u32(cursor);
+    core->messages.message_number = cursor_u64(cursor);
+    core->messages.delivery_number = cursor_u64(cursor);
+    core->batches.batch_number = cursor_u64(cursor);
+    core->shelves.shelf_number = cursor_u64(cursor);
+    core->groups.group_number = cursor_u64(cursor);
+    core->messages.sent_count = cursor_u64(cursor);
+    core->queues.queue_id = cursor_u32(cursor);
     if (cursor->is_failed || *version < SNAPSHOT_VERSION_2 || *version > SNAPSHOT_VERSION || core->segment_size == 0 ||
-        name.size == 0 || core->message_number > IDENTITY_NUMBER_MAX)
+        name.size == 0 || core->messages.message_number > IDENTITY_NUMBER_MAX)
         return false;
     core->name_owned = kept_duplicate(name);
     core->digest_owned = digest_create(core->key);
@@ -308,9 +308,9 @@ static bool read_queue(struct core *core, struct cursor *cursor)
     bool is_paused = cursor_u8(cursor) != 0;
     uint64_t rate_tat_us = cursor_u64(cursor);
     uint64_t shelf_number = cursor_u64(cursor);
-    if (cursor->is_failed || !has_settings || id == 0 || id > core->queue_id || name.size == 0 ||
-        name.size > QUEUE_NAME_SIZE_MAX || shelf_number > core->shelf_number || core_find_queue_slot(core, id) != 0 ||
-        (!is_deleted && core_find_queue(core, name) != NULL))
+    if (cursor->is_failed || !has_settings || id == 0 || id > core->queues.queue_id || name.size == 0 ||
+        name.size > QUEUE_NAME_SIZE_MAX || shelf_number > core->shelves.shelf_number ||
+        core_find_queue_slot(core, id) != 0 || (!is_deleted && core_find_queue(core, name) != NULL))
         return false;
     uint32_t slot = core_add_queue(core, id, name);
     struct queue *queue = core_queue(core, slot);
@@ -417,8 +417,9 @@ static bool read_batch(struct core *core, struct cursor *cursor)
     struct bytes id = cursor_sized(cursor);
     struct bytes spec_encoded = cursor_sized(cursor);
     struct batch_spec spec;
-    uint64_t newest = core->batch_order_count == 0 ? 0 : core->batch_order_owned[core->batch_order_count - 1].number;
-    if (cursor->is_failed || number <= newest || number > core->batch_number || id.size == 0 ||
+    uint64_t newest =
+        core->batches.order_count == 0 ? 0 : core->batches.order_owned[core->batches.order_count - 1].number;
+    if (cursor->is_failed || number <= newest || number > core->batches.batch_number || id.size == 0 ||
         id.size > BATCH_ID_SIZE_MAX || !batch_spec_decode(spec_encoded, &spec))
         return false;
     uint32_t slot = core_add_batch(core, number, id, spec_encoded);
@@ -426,11 +427,11 @@ static bool read_batch(struct core *core, struct cursor *cursor)
     if (!read_batch_fields(core, batch, cursor) || (!batch->is_deleted && core_find_batch(core, id) != NULL))
         return false;
     if (!batch->is_deleted)
-        table_insert(&core->batch_by_id, digest_name(core->digest_owned, id), slot);
+        table_insert(&core->batches.by_id, digest_name(core->digest_owned, id), slot);
     if (batch->state != BATCH_COMPLETED)
         core_count_targets(core, batch, true);
     if (batch->is_cancelled && batch->ledger.reference_count > 0)
-        list_append(&core->draining_batches, &batch->draining_link);
+        list_append(&core->batches.draining, &batch->draining_link);
     if (batch->parent != 0) {
         core_batch(core, batch->parent)->pins++;
         batch->depth = core_batch(core, batch->parent)->depth + 1;
@@ -451,7 +452,8 @@ static bool message_is_sound(const struct core *core, const struct message *mess
     if ((message->state == MESSAGE_WAITING) != (place != NULL && place->wait_count > 0) ||
         (place != NULL && (place->spared_count > message->receive_count || place->counted_from_ms > core->now_ms)))
         return false;
-    if (message->delivery > core->delivery_number || (message->receive_count == 0) != (message->delivery == 0) ||
+    if (message->delivery > core->messages.delivery_number ||
+        (message->receive_count == 0) != (message->delivery == 0) ||
         (message->state == MESSAGE_IN_FLIGHT && message->delivery == 0))
         return false;
     if (message->completes > BATCH_EVENT_COUNT || (batch == NULL && message->completes != 0) ||
@@ -480,7 +482,7 @@ static uint64_t read_place(struct core *core, uint32_t slot, struct cursor *curs
     place->is_held = cursor_u8(cursor) != 0;
     struct bytes reason = cursor_sized(cursor);
     if (place->priority > PRIORITY_MAX || place->after_failure > AFTER_FAILURE_HOLD ||
-        reason.size > FAILURE_REASON_SIZE_MAX || place->sequence > core->message_number)
+        reason.size > FAILURE_REASON_SIZE_MAX || place->sequence > core->messages.message_number)
         cursor_fail(cursor);
     else
         kept_replace(&place->reason_owned, reason);
@@ -500,8 +502,9 @@ static bool read_message(struct core *core, uint32_t shelf, struct group_reader 
     uint32_t unit = cursor_u32(cursor);
     uint32_t origin_id = cursor_u32(cursor);
     uint32_t origin = origin_id == 0 ? 0 : core_find_queue_slot(core, origin_id);
-    if (cursor->is_failed || number == 0 || number > core->message_number || core_find_message(core, number) != 0 ||
-        sent_at_ms > core->now_ms || (batch_number != 0 && batch == 0) || (origin_id != 0 && origin == 0))
+    if (cursor->is_failed || number == 0 || number > core->messages.message_number ||
+        core_find_message(core, number) != 0 || sent_at_ms > core->now_ms || (batch_number != 0 && batch == 0) ||
+        (origin_id != 0 && origin == 0))
         return false;
     uint32_t slot = core_add_message(core, number, position, content_size);
     struct message *message = core_message(core, slot);
@@ -548,7 +551,7 @@ static uint32_t find_unread_shelf(const struct core *core, uint64_t number, uint
         const struct queue *queue = core_find_queue_by_id(core, queue_id);
         found = queue == NULL ? 0 : queue->shelf;
     } else {
-        for (uint32_t slot = 1; slot < core->shelves.slot_end && found == 0; slot++)
+        for (uint32_t slot = 1; slot < core->shelves.items.slot_end && found == 0; slot++)
             if (core_shelf_at(core, slot)->number == number && core_shelf_at(core, slot)->queue == 0)
                 found = slot;
     }
@@ -563,7 +566,7 @@ static bool read_shelf(struct core *core, struct group_reader *groups, struct cu
     uint32_t queue_id = cursor_u32(cursor);
     uint64_t count = cursor_u64(cursor);
     uint32_t slot = find_unread_shelf(core, number, queue_id);
-    if (cursor->is_failed || number > core->shelf_number || slot == 0 || (queue_id == 0 && count == 0))
+    if (cursor->is_failed || number > core->shelves.shelf_number || slot == 0 || (queue_id == 0 && count == 0))
         return false;
     for (uint64_t i = 0; i < count; i++) {
         if (!read_message(core, slot, groups, cursor))
@@ -576,7 +579,7 @@ static bool read_shelf(struct core *core, struct group_reader *groups, struct cu
 static bool read_drained_shelf(struct core *core, struct cursor *cursor)
 {
     uint64_t number = cursor_u64(cursor);
-    if (cursor->is_failed || number == 0 || number > core->shelf_number)
+    if (cursor->is_failed || number == 0 || number > core->shelves.shelf_number)
         return false;
     core_add_shelf(core, number, 0);
     return true;
@@ -589,7 +592,7 @@ static bool read_shelves(struct core *core, struct cursor *cursor)
     group_reader_init(&groups);
     bool is_good = groups_decode(core, &groups, cursor);
     uint32_t count = is_good ? cursor_u32(cursor) : 0;
-    is_good = is_good && count == core->shelves.used;
+    is_good = is_good && count == core->shelves.items.used;
     for (uint32_t i = 0; is_good && i < count; i++)
         is_good = read_shelf(core, &groups, cursor);
     is_good = is_good && !cursor->is_failed && group_reader_finish(core, &groups);
@@ -622,15 +625,15 @@ static bool read_tags(struct core *core, struct cursor *cursor)
 
 static bool read_queue_sets(struct core *core, struct cursor *cursor)
 {
-    for (size_t i = 0; i < core->batch_order_count; i++) {
-        struct batch *batch = core_batch(core, core->batch_order_owned[i].slot);
-        if (!queue_set_decode(&batch->queues, core->queue_id, cursor) ||
+    for (size_t i = 0; i < core->batches.order_count; i++) {
+        struct batch *batch = core_batch(core, core->batches.order_owned[i].slot);
+        if (!queue_set_decode(&batch->queues, core->queues.queue_id, cursor) ||
             !batch_queues_are_sound(batch, batch->parent == 0 ? NULL : core_batch(core, batch->parent)))
             return false;
     }
     for (uint32_t slot = 1; slot < core->publishers.items.slot_end; slot++) {
         struct publisher *publisher = publisher_at(core, slot);
-        if (!queue_set_decode(&publisher->queues, core->queue_id, cursor))
+        if (!queue_set_decode(&publisher->queues, core->queues.queue_id, cursor))
             return false;
         publisher->claim = cursor_u64(cursor);
     }
@@ -641,8 +644,8 @@ static bool read_queue_sets(struct core *core, struct cursor *cursor)
  * A batch that has children has units. */
 static void guess_queue_sets(struct core *core)
 {
-    for (size_t i = 0; i < core->batch_order_count; i++) {
-        struct batch *batch = core_batch(core, core->batch_order_owned[i].slot);
+    for (size_t i = 0; i < core->batches.order_count; i++) {
+        struct batch *batch = core_batch(core, core->batches.order_owned[i].slot);
         for (unsigned k = 0; k < BATCH_EVENT_COUNT; k++)
             if (batch->spec.targets[k].queue != 0)
                 queue_set_add(&batch->queues, batch->spec.targets[k].queue);
@@ -657,8 +660,8 @@ static void guess_queue_sets(struct core *core)
 /* How many units joined each batch from inside: none, in an older version. No batch has more units than that allows. */
 static bool read_growth(struct core *core, struct cursor *cursor, uint32_t version)
 {
-    for (size_t i = 0; i < core->batch_order_count; i++) {
-        struct batch *batch = core_batch(core, core->batch_order_owned[i].slot);
+    for (size_t i = 0; i < core->batches.order_count; i++) {
+        struct batch *batch = core_batch(core, core->batches.order_owned[i].slot);
         batch->grown = version > SNAPSHOT_VERSION_7 ? cursor_u32(cursor) : 0;
         if (batch->grown > LEDGER_UNITS_MAX || !batch_is_within_total(batch, batch_counts(batch).total))
             return false;
@@ -686,18 +689,18 @@ bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *c
     if (version > SNAPSHOT_VERSION_4 && (!ticket_pool_decode_all(core, &cursor) || !made_match_decode(core, &cursor)))
         return false;
     if (version > SNAPSHOT_VERSION_5)
-        core->feed_number = cursor_u64(&cursor);
+        core->pools.feed_number = cursor_u64(&cursor);
     if (version <= SNAPSHOT_VERSION_6)
         guess_queue_sets(core);
     else if (!read_queue_sets(core, &cursor))
         return false;
     if (!read_growth(core, &cursor, version) || !cursor_is_done(&cursor) || !core_waits_add_up(core))
         return false;
-    for (size_t i = 0; i < core->batch_order_count; i++) {
-        const struct batch *batch = core_batch(core, core->batch_order_owned[i].slot);
+    for (size_t i = 0; i < core->batches.order_count; i++) {
+        const struct batch *batch = core_batch(core, core->batches.order_owned[i].slot);
         if (batch->is_deleted && batch->pins == 0)
             return false;
-        core_set_deadline(core, core->batch_order_owned[i].slot);
+        core_set_deadline(core, core->batches.order_owned[i].slot);
     }
     return true;
 }
@@ -709,11 +712,12 @@ bool core_salvage_decode(struct core *core, struct bytes start, struct salvage_n
     uint32_t version;
     if (!read_identity(core, &cursor, &version) || !read_records(core, &cursor, read_queue))
         return false;
-    *newest = (struct salvage_numbers){.message = core->message_number,
-                                       .delivery = core->delivery_number,
-                                       .batch = core->batch_number,
+    *newest = (struct salvage_numbers){.message = core->messages.message_number,
+                                       .delivery = core->messages.delivery_number,
+                                       .batch = core->batches.batch_number,
                                        .now_ms = core->now_ms};
     /* What follows is replayed from the beginning, from before these were given out. */
-    core->now_ms = core->message_number = core->delivery_number = core->batch_number = core->sent_count = 0;
+    core->now_ms = core->messages.message_number = core->messages.delivery_number = core->batches.batch_number =
+        core->messages.sent_count = 0;
     return true;
 }

@@ -22,10 +22,98 @@
 #include "core/ticket_pool.h"
 #include "core/type_order.h"
 
+struct messages {
+    uint64_t message_number; /* the newest given out, as the next one */
+    uint64_t delivery_number;
+    uint64_t sent_count; /* accepted; message_number also counts new places of moved ones */
+    uint64_t in_flight_count;
+    uint64_t delayed_count;
+    struct pool items;
+    struct number_map by_number;
+    struct heap timers; /* those delayed or in flight, by visible_at_ms */
+};
+
+struct groups {
+    uint64_t group_number; /* the newest given out */
+    struct pool items;
+    struct table by_id;   /* of its shelf */
+    struct heap timers;   /* those whose rate bucket is not full, by when it lets one through or is full */
+    struct list draining; /* with cancelled messages to be ended */
+};
+
+struct shelves {
+    uint64_t shelf_number; /* the newest given out */
+    struct pool items;
+    struct heap expiries; /* by the earliest time a message of theirs may expire */
+    struct list draining;
+};
+
+struct queues {
+    uint32_t queue_id; /* the newest given out */
+    struct pool items;
+    struct table by_id;
+    struct table by_name;
+    uint32_t *order_owned; /* slots of those that are not deleted, by name */
+    size_t order_count;
+    size_t order_capacity;
+    struct heap timers; /* those whose rate bucket is empty, by when it lets one through */
+    struct list ready;
+};
+
 /* Batches in order of creation; a dead entry has slot 0 and goes when half of them are dead. */
 struct batch_order_entry {
     uint64_t number;
     uint32_t slot;
+};
+
+struct batches {
+    uint64_t batch_number; /* the newest given out */
+    struct pool items;
+    struct table by_id;
+    struct table by_number;
+    struct batch_order_entry *order_owned;
+    size_t order_count;
+    size_t order_dead;
+    size_t order_capacity;
+    struct heap deadlines; /* by batch_deadline_ms() */
+    struct list draining;
+};
+
+/* Pools of tickets. */
+struct ticket_pools {
+    struct pool items;
+    struct table by_id;
+    uint32_t *order_owned; /* slots, by name */
+    uint32_t count;
+    uint32_t capacity;
+    uint64_t ticket_count; /* of all pools that are not deleted */
+    uint32_t pool_id;      /* the newest given out, as the next one */
+    uint64_t ticket_number;
+    uint64_t feed_number; /* above each number that the feed of a deleted pool has told, or would have told next */
+    struct heap timers;   /* pools by what they have due next */
+    uint32_t turn;        /* id of the one that was served last */
+    uint32_t trim_turn;   /* no part of the state: whose memory is looked at next */
+    struct list fed;      /* whose feed has grown since it was last asked */
+    struct list leaving;  /* deleted: their memory is given back in portions */
+};
+
+/* Matches of tickets. */
+struct made_matches {
+    uint64_t match_number; /* the newest given out */
+    struct pool items;
+    struct table by_number;
+    struct table by_message;
+    struct table by_proposal; /* of its pool */
+    struct heap holds;        /* matches that wait for confirmations, by confirm_by_ms */
+
+    /* No part of the state: u64 numbers of the matches that this frame holds, until core_take_new_hold() takes them. */
+    struct buffer new_holds;
+};
+
+struct open_frame {
+    struct buffer *events; /* NULL: none is open, or replaying */
+    uint64_t base;         /* log position of the first byte of `events` */
+    size_t ample_size;
 };
 
 struct core {
@@ -37,46 +125,12 @@ struct core {
     uint64_t epoch;
     uint64_t now_ms;
 
-    /* the newest number of each kind given out */
-    uint64_t message_number;
-    uint64_t delivery_number;
-    uint64_t batch_number;
-    uint64_t shelf_number;
-    uint64_t group_number;
-    uint64_t sent_count; /* messages accepted; message_number also counts new places of moved ones */
-    uint32_t queue_id;
-
-    struct pool messages;
+    struct messages messages;
     struct pool places;
-    struct pool groups;
-    struct table group_by_id; /* of its shelf */
-    struct pool shelves;
-    struct pool queues;
-    struct pool batches;
-    struct number_map message_by_number;
-    struct table queue_by_id;
-    struct table queue_by_name;
-    struct table batch_by_id;
-    struct table batch_by_number;
-    uint32_t *queue_order_owned; /* slots of queues that are not deleted, by name */
-    size_t queue_order_count;
-    size_t queue_order_capacity;
-    struct batch_order_entry *batch_order_owned;
-    size_t batch_order_count;
-    size_t batch_order_dead;
-    size_t batch_order_capacity;
-
-    struct heap timers; /* messages delayed or in flight, by visible_at_ms */
-    struct heap
-        group_timers; /* groups whose rate bucket is not full, by the time at which it lets one through or is full */
-    struct heap queue_timers;    /* queues, the same */
-    struct list draining_groups; /* with cancelled messages to be ended */
-    struct heap expiries;        /* shelves, by the earliest time a message of theirs may expire */
-    struct heap deadlines;       /* batches, by batch_deadline_ms() */
-    struct list draining_shelves;
-    struct list draining_batches;
-    struct list ready_queues;
-
+    struct groups groups;
+    struct shelves shelves;
+    struct queues queues;
+    struct batches batches;
     struct deduplication deduplication;
     struct dependencies dependencies;
     struct type_orders type_orders;
@@ -84,40 +138,12 @@ struct core {
     struct moves moves;
     struct relay_records relays;
     struct publishers publishers;
-
-    struct pool ticket_pools;
-    struct table pool_by_id;
-    uint32_t *pool_order_owned; /* slots of ticket pools, by name */
-    uint32_t pool_count;
-    uint32_t pool_capacity;
-    uint64_t ticket_count; /* of all pools that are not deleted */
-    uint32_t pool_id;      /* the newest given out, as the next two */
-    uint64_t ticket_number;
-    uint64_t match_number;
-    uint64_t feed_number;      /* above each number that the feed of a deleted pool has told, or would have told next */
-    struct heap pool_timers;   /* ticket pools by what they have due next */
-    uint32_t pool_turn;        /* id of the one that was served last */
-    uint32_t trim_turn;        /* no part of the state: whose memory is looked at next */
-    struct list fed_pools;     /* whose feed has grown since the api last asked */
-    struct list leaving_pools; /* deleted: their memory is given back in portions */
-    struct pool made_matches;
-    struct table match_by_number;
-    struct table match_by_message;
-    struct table match_by_proposal; /* of its pool */
-    struct heap holds;              /* matches that wait for confirmations, by confirm_by_ms */
-
-    /* No part of the state: u64 numbers of the matches that this frame holds, until core_take_new_hold() takes them. */
-    struct buffer new_holds;
-
+    struct ticket_pools pools;
+    struct made_matches matches;
     struct extents extents;
 
-    uint64_t in_flight_count;
-    uint64_t delayed_count;
-
+    struct open_frame frame;
     bool has_fired;       /* time did something that no logged frame says yet */
-    struct buffer *frame; /* the open frame; NULL: none is open, or replaying */
-    uint64_t frame_base;  /* log position of frame's first byte */
-    size_t frame_ample_size;
     uint64_t applying_at; /* log position of the fields of the event being applied */
     struct buffer scratch;
     struct arena received_texts; /* of the results of the newest receive */
@@ -126,12 +152,12 @@ struct core {
 /* Has the open frame grown so much that work which can wait should wait for the next one? */
 static inline bool core_frame_is_ample(const struct core *core)
 {
-    return core->frame->size >= core->frame_ample_size;
+    return core->frame.events->size >= core->frame.ample_size;
 }
 
 static inline struct message *core_message(const struct core *core, uint32_t slot)
 {
-    return message_at(&core->messages, slot);
+    return message_at(&core->messages.items, slot);
 }
 
 /* The message's place, or NULL. */
@@ -155,25 +181,25 @@ static inline uint32_t core_group_of(const struct core *core, const struct messa
 
 static inline struct group *core_group(const struct core *core, uint32_t slot)
 {
-    return group_at(&core->groups, slot);
+    return group_at(&core->groups.items, slot);
 }
 
 static inline struct shelf *core_shelf_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->shelves, slot);
+    return pool_at(&core->shelves.items, slot);
 }
 
 static inline struct queue *core_queue(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->queues, slot);
+    return pool_at(&core->queues.items, slot);
 }
 
 static inline struct batch *core_batch(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->batches, slot);
+    return pool_at(&core->batches.items, slot);
 }
 
 /* --- frames, events and time (frame.c, replay.c, advance.c) ------------------------------------------------------- */

@@ -167,7 +167,7 @@ static void tell_offer(struct core *core, struct ticket_pool *pool, uint32_t slo
 /* Only live: what a replay repeats was counted before, by a process that is gone. */
 static void count_wait(struct core *core, struct ticket_pool *pool, const struct ticket *ticket)
 {
-    if (core->frame == NULL)
+    if (core->frame.events == NULL)
         return;
     if (pool->waits_owned == NULL)
         pool->waits_owned = kept_allocate_zeroed(sizeof(*pool->waits_owned));
@@ -275,14 +275,14 @@ void ticket_forget_oldest(struct core *core, struct ticket_pool *pool)
 {
     uint32_t slot = pool->ended_first;
     struct ticket *ticket = ticket_at(&pool->tickets, slot);
-    ASSERT(ticket->is_settled && pool->ended_count > 0 && core->ticket_count > 0);
+    ASSERT(ticket->is_settled && pool->ended_count > 0 && core->pools.ticket_count > 0);
     unlink_ticket(pool, &pool->ended_first, &pool->ended_last, slot);
     pool->ended_count--;
     table_remove(&pool->ticket_by_key, digest_name(pool->digest, ticket->key_owned), slot);
     table_remove(&pool->ticket_by_number, table_hash_u64(ticket->entry.number), slot);
     ticket_free(ticket);
     pool_free(&pool->tickets, slot);
-    core->ticket_count--;
+    core->pools.ticket_count--;
 }
 
 void ticket_restore(struct core *core, struct ticket_pool *pool, uint32_t slot, struct bytes set)
@@ -290,7 +290,7 @@ void ticket_restore(struct core *core, struct ticket_pool *pool, uint32_t slot, 
     struct ticket *ticket = ticket_at(&pool->tickets, slot);
     table_insert(&pool->ticket_by_key, digest_name(pool->digest, ticket->key_owned), slot);
     table_insert(&pool->ticket_by_number, table_hash_u64(ticket->entry.number), slot);
-    core->ticket_count++;
+    core->pools.ticket_count++;
     if (ticket->is_settled) {
         append(pool, &pool->ended_first, &pool->ended_last, slot);
         pool->ended_count++;
@@ -336,7 +336,7 @@ void ticket_adopt_content(struct ticket *ticket, const struct ticket_content *co
 static bool offer_fits(const struct core *core, const struct ticket_pool *pool,
                        const struct event_ticket_offered *offered)
 {
-    return offered->number == core->ticket_number + 1 && offered->key.size > 0 &&
+    return offered->number == core->pools.ticket_number + 1 && offered->key.size > 0 &&
            offered->key.size <= TICKET_KEY_SIZE_MAX && offered->set.size <= EXCLUSIVE_SET_NAME_SIZE_MAX &&
            offered->weight > 0 && offered->weight <= RULES_WEIGHT_MAX && offered->priority <= ENTRY_PRIORITY_MAX &&
            offered->has_body <= 1 && (offered->has_body == 1 || offered->body.size == 0) &&
@@ -351,7 +351,7 @@ bool apply_ticket_offered(struct core *core, const struct event_ticket_offered *
     struct facts *facts = facts_create(pool->rules_owned, offered->facts);
     if (facts == NULL)
         return false;
-    core->ticket_number = offered->number;
+    core->pools.ticket_number = offered->number;
     uint32_t slot = pool_allocate(&pool->tickets);
     struct ticket *ticket = ticket_at(&pool->tickets, slot);
     *ticket = (struct ticket){.entry = {.number = offered->number,

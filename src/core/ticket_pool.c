@@ -12,17 +12,17 @@
 static struct ticket_pool *pool_of(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->ticket_pools, slot);
+    return pool_at(&core->pools.items, slot);
 }
 
 void ticket_pool_init_all(struct core *core)
 {
-    pool_init(&core->ticket_pools, sizeof(struct ticket_pool));
-    table_init(&core->pool_by_id);
-    heap_init(&core->pool_timers, &core->ticket_pools, offsetof(struct ticket_pool, due_index),
+    pool_init(&core->pools.items, sizeof(struct ticket_pool));
+    table_init(&core->pools.by_id);
+    heap_init(&core->pools.timers, &core->pools.items, offsetof(struct ticket_pool, due_index),
               offsetof(struct ticket_pool, order));
-    list_init(&core->fed_pools);
-    list_init(&core->leaving_pools);
+    list_init(&core->pools.fed);
+    list_init(&core->pools.leaving);
 }
 
 /* --- what a pool says --------------------------------------------------------------------------------------------- */
@@ -79,18 +79,18 @@ bool ticket_pool_has_queues(const struct core *core, const struct pool_spec *spe
 
 uint32_t ticket_pool_count(const struct core *core)
 {
-    return core->pool_count;
+    return core->pools.count;
 }
 
 struct ticket_pool *ticket_pool_at(const struct core *core, uint32_t index)
 {
-    ASSERT(index < core->pool_count);
-    return pool_of(core, core->pool_order_owned[index]);
+    ASSERT(index < core->pools.count);
+    return pool_of(core, core->pools.order_owned[index]);
 }
 
 uint32_t ticket_pool_place(const struct core *core, struct bytes name)
 {
-    uint32_t low = 0, high = core->pool_count;
+    uint32_t low = 0, high = core->pools.count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (bytes_compare(ticket_pool_at(core, middle)->name_owned, name) < 0)
@@ -104,14 +104,14 @@ uint32_t ticket_pool_place(const struct core *core, struct bytes name)
 struct ticket_pool *ticket_pool_find(const struct core *core, struct bytes name)
 {
     uint32_t place = ticket_pool_place(core, name);
-    bool is_there = place < core->pool_count && bytes_equal(ticket_pool_at(core, place)->name_owned, name);
+    bool is_there = place < core->pools.count && bytes_equal(ticket_pool_at(core, place)->name_owned, name);
     return is_there ? ticket_pool_at(core, place) : NULL;
 }
 
 static uint32_t find_slot(const struct core *core, uint32_t id)
 {
-    for (struct table_probe probe = table_probe_start(&core->pool_by_id, table_hash_u64(id));
-         table_probe_next(&core->pool_by_id, &probe);)
+    for (struct table_probe probe = table_probe_start(&core->pools.by_id, table_hash_u64(id));
+         table_probe_next(&core->pools.by_id, &probe);)
         if (pool_of(core, probe.slot)->id == id)
             return probe.slot;
     return 0;
@@ -171,29 +171,29 @@ static uint64_t due_ms(const struct core *core, const struct ticket_pool *pool)
 void ticket_pool_set_timer(struct core *core, struct ticket_pool *pool)
 {
     uint64_t at_ms = due_ms(core, pool);
-    heap_set(&core->pool_timers, at_ms, find_slot(core, pool->id));
+    heap_set(&core->pools.timers, at_ms, find_slot(core, pool->id));
 }
 
 uint64_t ticket_pool_due_ms(const struct core *core)
 {
-    return list_is_empty(&core->leaving_pools) ? heap_top_key(&core->pool_timers) : 0;
+    return list_is_empty(&core->pools.leaving) ? heap_top_key(&core->pools.timers) : 0;
 }
 
 void ticket_pool_tell(struct core *core, struct ticket_pool *pool, const struct feed_event *event)
 {
     feed_add(&pool->feed, event);
     if (!list_is_linked(&pool->feed_link))
-        list_append(&core->fed_pools, &pool->feed_link);
+        list_append(&core->pools.fed, &pool->feed_link);
 }
 
 bool ticket_pool_has_fed(const struct core *core)
 {
-    return !list_is_empty(&core->fed_pools);
+    return !list_is_empty(&core->pools.fed);
 }
 
 struct ticket_pool *ticket_pool_take_fed(struct core *core)
 {
-    struct list_link *link = list_first(&core->fed_pools);
+    struct list_link *link = list_first(&core->pools.fed);
     if (link == NULL)
         return NULL;
     list_remove(link);
@@ -205,24 +205,24 @@ struct ticket_pool *ticket_pool_take_fed(struct core *core)
 static void add_name(struct core *core, uint32_t slot)
 {
     uint32_t place = ticket_pool_place(core, pool_of(core, slot)->name_owned);
-    if (core->pool_count == core->pool_capacity) {
-        core->pool_capacity = core->pool_capacity == 0 ? 16 : core->pool_capacity * 2;
-        core->pool_order_owned =
-            kept_resize(core->pool_order_owned, core->pool_capacity * sizeof(*core->pool_order_owned));
+    if (core->pools.count == core->pools.capacity) {
+        core->pools.capacity = core->pools.capacity == 0 ? 16 : core->pools.capacity * 2;
+        core->pools.order_owned =
+            kept_resize(core->pools.order_owned, core->pools.capacity * sizeof(*core->pools.order_owned));
     }
-    memmove(core->pool_order_owned + place + 1, core->pool_order_owned + place,
-            (core->pool_count - place) * sizeof(*core->pool_order_owned));
-    core->pool_order_owned[place] = slot;
-    core->pool_count++;
+    memmove(core->pools.order_owned + place + 1, core->pools.order_owned + place,
+            (core->pools.count - place) * sizeof(*core->pools.order_owned));
+    core->pools.order_owned[place] = slot;
+    core->pools.count++;
 }
 
 static void remove_name(struct core *core, const struct ticket_pool *pool)
 {
     uint32_t place = ticket_pool_place(core, pool->name_owned);
     ASSERT(ticket_pool_at(core, place) == pool);
-    core->pool_count--;
-    memmove(core->pool_order_owned + place, core->pool_order_owned + place + 1,
-            (core->pool_count - place) * sizeof(*core->pool_order_owned));
+    core->pools.count--;
+    memmove(core->pools.order_owned + place, core->pools.order_owned + place + 1,
+            (core->pools.count - place) * sizeof(*core->pools.order_owned));
 }
 
 static void count_target(struct core *core, uint32_t queue_id, bool is_added)
@@ -254,7 +254,7 @@ static void adopt_spec(struct core *core, struct ticket_pool *pool, struct bytes
 struct ticket_pool *ticket_pool_add(struct core *core, uint32_t id, struct bytes name, struct bytes spec,
                                     struct rules *rules)
 {
-    uint32_t slot = pool_allocate(&core->ticket_pools);
+    uint32_t slot = pool_allocate(&core->pools.items);
     struct ticket_pool *pool = pool_of(core, slot);
     pool->id = id;
     pool->order = id;
@@ -272,7 +272,7 @@ struct ticket_pool *ticket_pool_add(struct core *core, uint32_t id, struct bytes
     feed_init(&pool->feed);
     adopt_spec(core, pool, spec);
     matcher_init(&pool->matcher, rules, &pool->tickets, offsetof(struct ticket, entry), pool->spec.window_ms);
-    table_insert(&core->pool_by_id, table_hash_u64(id), slot);
+    table_insert(&core->pools.by_id, table_hash_u64(id), slot);
     add_name(core, slot);
     return pool;
 }
@@ -314,8 +314,8 @@ static bool put_fits(const struct core *core, const struct event_pool_put *put, 
 {
     if (pool != NULL)
         return bytes_equal(pool->name_owned, put->name);
-    return put->pool == core->pool_id + 1 && put->name.size > 0 && put->name.size <= TICKET_POOL_NAME_SIZE_MAX &&
-           core->pool_count < TICKET_POOLS_MAX && ticket_pool_find(core, put->name) == NULL;
+    return put->pool == core->pools.pool_id + 1 && put->name.size > 0 && put->name.size <= TICKET_POOL_NAME_SIZE_MAX &&
+           core->pools.count < TICKET_POOLS_MAX && ticket_pool_find(core, put->name) == NULL;
 }
 
 bool apply_pool_put(struct core *core, const struct event_pool_put *put)
@@ -329,9 +329,10 @@ bool apply_pool_put(struct core *core, const struct event_pool_put *put)
     if (rules == NULL)
         return false;
     if (pool == NULL) {
-        core->pool_id = put->pool;
+        core->pools.pool_id = put->pool;
         pool = ticket_pool_add(core, put->pool, put->name, put->spec, rules);
-        feed_go_to(&pool->feed, core->feed_number, true); /* who knew another pool of that name must hear of it (M15) */
+        feed_go_to(&pool->feed, core->pools.feed_number,
+                   true); /* who knew another pool of that name must hear of it (M15) */
     } else if (!change(core, pool, put->spec, rules)) {
         rules_destroy(rules);
         return false;
@@ -359,19 +360,19 @@ static void free_portion(struct core *core, struct ticket_pool *pool, unsigned p
     heap_deinit(&pool->expiries);
     feed_deinit(&pool->feed);
     kept_free(pool->waits_owned);
-    pool_free(&core->ticket_pools, (uint32_t)pool->order); /* where leave() put its slot */
+    pool_free(&core->pools.items, (uint32_t)pool->order); /* where leave() put its slot */
 }
 
 /* Takes the pool out of reach; its memory is given back later. */
 static void leave(struct core *core, struct ticket_pool *pool)
 {
     uint32_t slot = find_slot(core, pool->id);
-    ASSERT(core->ticket_count >= pool->tickets.used);
-    core->ticket_count -= pool->tickets.used;
+    ASSERT(core->pools.ticket_count >= pool->tickets.used);
+    core->pools.ticket_count -= pool->tickets.used;
     made_match_forget_all(core, pool);
-    heap_set(&core->pool_timers, HEAP_NEVER, slot);
+    heap_set(&core->pools.timers, HEAP_NEVER, slot);
     remove_name(core, pool);
-    table_remove(&core->pool_by_id, table_hash_u64(pool->id), slot);
+    table_remove(&core->pools.by_id, table_hash_u64(pool->id), slot);
     count_targets(core, &pool->spec, false);
     matcher_deinit(&pool->matcher);
     rules_destroy(pool->rules_owned);
@@ -379,17 +380,17 @@ static void leave(struct core *core, struct ticket_pool *pool)
     kept_free((void *)pool->spec_encoded_owned.ptr);
     if (list_is_linked(&pool->feed_link))
         list_remove(&pool->feed_link);
-    list_append(&core->leaving_pools, &pool->feed_link);
+    list_append(&core->pools.leaving, &pool->feed_link);
     pool->order = slot;
     pool->index_next = 1;
 }
 
 bool ticket_pool_drain(struct core *core)
 {
-    struct list_link *link = list_first(&core->leaving_pools);
+    struct list_link *link = list_first(&core->pools.leaving);
     if (link != NULL)
         free_portion(core, CONTAINER_OF(link, struct ticket_pool, feed_link), LEAVING_PORTION);
-    return !list_is_empty(&core->leaving_pools);
+    return !list_is_empty(&core->pools.leaving);
 }
 
 bool apply_pool_deleted(struct core *core, const struct event_pool_deleted *deleted)
@@ -397,10 +398,10 @@ bool apply_pool_deleted(struct core *core, const struct event_pool_deleted *dele
     struct ticket_pool *pool = ticket_pool_find_by_id(core, deleted->pool);
     if (pool == NULL)
         return false;
-    if (core->feed_number <= pool->feed.last)
-        core->feed_number = pool->feed.last + 1;
+    if (core->pools.feed_number <= pool->feed.last)
+        core->pools.feed_number = pool->feed.last + 1;
     leave(core, pool);
-    while (core->frame == NULL && ticket_pool_drain(core)) /* nobody waits for a replay's next event */
+    while (core->frame.events == NULL && ticket_pool_drain(core)) /* nobody waits for a replay's next event */
         ;
     return true;
 }
@@ -420,12 +421,12 @@ bool apply_tickets_forgotten(struct core *core, const struct event_tickets_forgo
 
 void ticket_pool_deinit_all(struct core *core)
 {
-    while (core->pool_count > 0)
-        leave(core, ticket_pool_at(core, core->pool_count - 1));
+    while (core->pools.count > 0)
+        leave(core, ticket_pool_at(core, core->pools.count - 1));
     while (ticket_pool_drain(core))
         ;
-    kept_free(core->pool_order_owned);
-    heap_deinit(&core->pool_timers);
-    table_deinit(&core->pool_by_id);
-    pool_deinit(&core->ticket_pools);
+    kept_free(core->pools.order_owned);
+    heap_deinit(&core->pools.timers);
+    table_deinit(&core->pools.by_id);
+    pool_deinit(&core->pools.items);
 }

@@ -83,7 +83,7 @@ struct ticket_pool {
     uint32_t ended_first; /* those that are, in order of their end */
     uint32_t ended_last;
     uint32_t ended_count;
-    uint32_t settled_first; /* matches that are over for good, the same (made_match.h): slots in core->made_matches */
+    uint32_t settled_first; /* matches that are over for good, the same (made_match.h): slots in core->matches.items */
     uint32_t settled_last;
     uint32_t settled_count;
     uint32_t unsettled_first; /* the others, by number: held, or with a result message */
@@ -105,9 +105,9 @@ struct ticket_pool {
     struct waits
         *waits_owned; /* how long the matched ones waited, by level, since the start; NULL: none was matched yet */
 
-    uint32_t due_index; /* in core->pool_timers */
+    uint32_t due_index; /* in core->pools.timers */
     struct list_link
-        feed_link; /* in core->fed_pools: the feed has grown since the api last asked; deleted: in leaving_pools */
+        feed_link; /* in core->pools.fed: the feed has grown since the api last asked; deleted: in leaving_pools */
     void *waiters; /* the api's list of waiting FeedTickets; never touched by the core */
 };
 

@@ -145,10 +145,10 @@ static void serve(struct core *core, struct ticket_pool *pool, struct share shar
 static uint32_t list_due(const struct core *core, uint32_t ids[TICKET_POOLS_MAX])
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < core->pool_timers.count; i++) {
-        struct heap_entry entry = core->pool_timers.entries_owned[i];
+    for (uint32_t i = 0; i < core->pools.timers.count; i++) {
+        struct heap_entry entry = core->pools.timers.entries_owned[i];
         if (entry.key <= core->now_ms)
-            ids[count++] = ((const struct ticket_pool *)pool_at(&core->ticket_pools, entry.slot))->id;
+            ids[count++] = ((const struct ticket_pool *)pool_at(&core->pools.items, entry.slot))->id;
     }
     core_sort_ids(ids, count);
     return count;
@@ -163,21 +163,21 @@ static void serve_all(struct core *core, unsigned portion, uint32_t steps)
     uint32_t count = list_due(core, ids), first = 0;
     struct share share = {.portion = portion / (count == 0 ? 1 : count) + 1,
                           .steps = steps / (count == 0 ? 1 : count) + 1};
-    while (first < count && ids[first] <= core->pool_turn)
+    while (first < count && ids[first] <= core->pools.turn)
         first++;
     uint32_t served = 0;
     for (; served < count && !core_frame_is_ample(core); served++) {
-        core->pool_turn = ids[(first + served) % count];
-        serve(core, ticket_pool_find_by_id(core, core->pool_turn), share);
+        core->pools.turn = ids[(first + served) % count];
+        serve(core, ticket_pool_find_by_id(core, core->pools.turn), share);
     }
     if (served == count)
-        core->pool_turn = 0;
+        core->pools.turn = 0;
 }
 
 void ticket_pool_do_due(struct core *core, unsigned portion, uint32_t steps)
 {
     (void)ticket_pool_drain(core);
     decide_end_holds(core, portion);
-    if (core->pool_timers.count > 0 && heap_top(&core->pool_timers).key <= core->now_ms)
+    if (core->pools.timers.count > 0 && heap_top(&core->pools.timers).key <= core->now_ms)
         serve_all(core, portion, steps);
 }

@@ -64,14 +64,14 @@ static void write_pool(const struct ticket_pool *pool, struct core_writer *write
 
 void ticket_pool_encode_all(const struct core *core, struct core_writer *writer)
 {
-    buffer_append_u32(&writer->piece, core->pool_id);
-    buffer_append_u64(&writer->piece, core->ticket_number);
-    buffer_append_u32(&writer->piece, core->pool_count);
+    buffer_append_u32(&writer->piece, core->pools.pool_id);
+    buffer_append_u64(&writer->piece, core->pools.ticket_number);
+    buffer_append_u32(&writer->piece, core->pools.count);
     uint32_t ids[TICKET_POOLS_MAX];
-    for (uint32_t i = 0; i < core->pool_count; i++)
+    for (uint32_t i = 0; i < core->pools.count; i++)
         ids[i] = ticket_pool_at(core, i)->id;
-    core_sort_ids(ids, core->pool_count);
-    for (uint32_t i = 0; i < core->pool_count; i++)
+    core_sort_ids(ids, core->pools.count);
+    for (uint32_t i = 0; i < core->pools.count; i++)
         write_pool(ticket_pool_find_by_id(core, ids[i]), writer);
 }
 
@@ -107,8 +107,9 @@ static bool is_sound(const struct core *core, const struct ticket_pool *pool, co
     bool has_match = ticket->state == TICKET_HELD || ticket->state == TICKET_MATCHED;
     bool can_live = has_match || ticket->state == TICKET_WAITING;
     bool can_end = ticket->state >= TICKET_MATCHED;
-    if (entry->number == 0 || entry->number > core->ticket_number || ticket_find_by_number(pool, entry->number) != 0 ||
-        key.size == 0 || key.size > TICKET_KEY_SIZE_MAX || ticket_find(pool, key) != 0)
+    if (entry->number == 0 || entry->number > core->pools.ticket_number ||
+        ticket_find_by_number(pool, entry->number) != 0 || key.size == 0 || key.size > TICKET_KEY_SIZE_MAX ||
+        ticket_find(pool, key) != 0)
         return false;
     if (ticket->state < TICKET_WAITING || ticket->state > TICKET_EXPIRED || has_match != (ticket->match != 0) ||
         !(ticket->is_settled ? can_end : can_live) || ticket->is_settled != (ticket->ended_at_ms != 0))
@@ -207,7 +208,7 @@ static bool read_pool(struct core *core, uint32_t *newest, struct cursor *cursor
     struct bytes encoded = cursor_sized(cursor);
     struct pool_spec spec;
     struct failure ignored;
-    if (cursor->is_failed || id <= *newest || id > core->pool_id || name.size == 0 ||
+    if (cursor->is_failed || id <= *newest || id > core->pools.pool_id || name.size == 0 ||
         name.size > TICKET_POOL_NAME_SIZE_MAX || ticket_pool_find(core, name) != NULL ||
         !pool_spec_decode(encoded, &spec) || !ticket_pool_has_queues(core, &spec))
         return false;
@@ -224,8 +225,8 @@ static bool read_pool(struct core *core, uint32_t *newest, struct cursor *cursor
 
 bool ticket_pool_decode_all(struct core *core, struct cursor *cursor)
 {
-    core->pool_id = cursor_u32(cursor);
-    core->ticket_number = cursor_u64(cursor);
+    core->pools.pool_id = cursor_u32(cursor);
+    core->pools.ticket_number = cursor_u64(cursor);
     uint32_t count = cursor_u32(cursor), newest = 0;
     if (cursor->is_failed || count > TICKET_POOLS_MAX)
         return false;
@@ -241,7 +242,7 @@ static void check_ticket(const struct core *core, const struct ticket_pool *pool
 {
     const struct ticket *ticket = ticket_at(&pool->tickets, slot);
     bool waits = ticket->state == TICKET_WAITING;
-    ASSERT(ticket->entry.number > 0 && ticket->entry.number <= core->ticket_number && ticket->version > 0);
+    ASSERT(ticket->entry.number > 0 && ticket->entry.number <= core->pools.ticket_number && ticket->version > 0);
     ASSERT(ticket_find(pool, ticket->key_owned) == slot);
     ASSERT(ticket_find_by_number(pool, ticket->entry.number) == slot);
     ASSERT((ticket->expiry_index != 0) == (waits && ticket->entry.expires_at_ms != UINT64_MAX));
@@ -306,15 +307,15 @@ static void check_pool(const struct core *core, const struct ticket_pool *pool)
 void ticket_pool_check_all(const struct core *core)
 {
     uint64_t ticket_count = 0;
-    ASSERT(core->pool_count <= TICKET_POOLS_MAX);
-    for (uint32_t i = 0; i < core->pool_count; i++) {
+    ASSERT(core->pools.count <= TICKET_POOLS_MAX);
+    for (uint32_t i = 0; i < core->pools.count; i++) {
         const struct ticket_pool *pool = ticket_pool_at(core, i);
         ASSERT(i == 0 || bytes_compare(ticket_pool_at(core, i - 1)->name_owned, pool->name_owned) < 0);
-        ASSERT(ticket_pool_find_by_id(core, pool->id) == pool && pool->id <= core->pool_id);
+        ASSERT(ticket_pool_find_by_id(core, pool->id) == pool && pool->id <= core->pools.pool_id);
         ASSERT(ticket_pool_has_queues(core, &pool->spec));
         check_pool(core, pool);
         ticket_count += pool->tickets.used;
     }
-    ASSERT(ticket_count == core->ticket_count);
-    heap_check(&core->pool_timers);
+    ASSERT(ticket_count == core->pools.ticket_count);
+    heap_check(&core->pools.timers);
 }

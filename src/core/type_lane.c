@@ -255,7 +255,7 @@ bool apply_typed(struct core *core, const struct event_typed *event)
 {
     uint32_t message = core_find_message(core, event->number);
     uint32_t group = message == 0 ? 0 : core_group_of(core, core_message(core, message));
-    if (group == 0 || event->number != core->message_number || !type_order_binds(core, event->type) ||
+    if (group == 0 || event->number != core->messages.message_number || !type_order_binds(core, event->type) ||
         core_group(core, group)->id_owned.size == 0 || core_message(core, message)->delivery != 0 ||
         core_place_of(core, core_message(core, message))->typed != 0)
         return false;
@@ -302,7 +302,7 @@ static void count_success(struct core *core, uint32_t slot)
 {
     struct type_lane *lane = type_lane_at(core, slot);
     uint64_t remembered_ms = (uint64_t)core->type_orders.types[lane->type].remembered_s * 1000;
-    lane->success_mark = core->message_number;
+    lane->success_mark = core->messages.message_number;
     if (remembered_ms > 0)
         type_lane_remember(core, slot, core->now_ms, core->now_ms + remembered_ms);
 }

@@ -195,7 +195,7 @@ static bool read_lane(struct core *core, uint32_t group, uint64_t alive, int *la
     uint64_t success_at_ms = cursor_u64(cursor);
     uint64_t remembered_until_ms = cursor_u64(cursor);
     if (cursor->is_failed || type >= TYPES_MAX || (int)type <= *last || (alive & type_bit(type)) == 0 ||
-        success_mark > core->message_number || success_at_ms > core->now_ms ||
+        success_mark > core->messages.message_number || success_at_ms > core->now_ms ||
         (remembered_until_ms == 0 && success_at_ms != 0))
         return false;
     *last = (int)type;

@@ -31,7 +31,7 @@ static void decode(struct bytes encoded)
 {
     struct core *core = core_create();
     /* Encoding and checking walk all queue ids there ever were: not for four billion of them. */
-    if (core_bytes_decode(core, encoded) && core->queue_id < 100000) {
+    if (core_bytes_decode(core, encoded) && core->queues.queue_id < 100000) {
         core_check(core);
         state_round_trips(core);
     }

@@ -236,7 +236,7 @@ void __real_decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_a
 void __wrap_decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms);
 void __wrap_decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms)
 {
-    planted.restarted_at = core->message_number;
+    planted.restarted_at = core->messages.message_number;
     planted.restart_count++;
     __real_decide_restart(core, epoch, planted.plant == PLANT_NO_GRACE ? 0 : resumed_at_ms);
 }

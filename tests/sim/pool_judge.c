@@ -656,7 +656,7 @@ static bool is_where(const struct core *core, const struct judge_model *model)
         known += model->matches[i].number != 0;
         results += model->matches[i].number != 0 && model->matches[i].state == JUDGE_MADE;
     }
-    return core->match_number == model->match_number && pool->results + pool->settled_count == known &&
+    return core->matches.match_number == model->match_number && pool->results + pool->settled_count == known &&
            count_messages(core, RESULTS) == results && count_messages(core, EXPIRED) == model->expired_count;
 }
 

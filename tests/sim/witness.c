@@ -8,9 +8,9 @@
 void witness_begin(struct witness *witness, const struct core *core)
 {
     witness->count = witness->next = 0;
-    witness->frame_base = core->frame_base;
-    witness->frame_size = core->frame->size;
-    witness->message_number = core->message_number;
+    witness->frame_base = core->frame.base;
+    witness->frame_size = core->frame.events->size;
+    witness->message_number = core->messages.message_number;
 }
 
 /* Groups are called "g<number>". */
@@ -86,19 +86,19 @@ static bool see(const struct event *event, struct sight *sight)
 
 void witness_turn(struct witness *witness, const struct core *core)
 {
-    if (core->frame == NULL || core->frame_base == witness->frame_base)
+    if (core->frame.events == NULL || core->frame.base == witness->frame_base)
         return;
-    witness->frame_base = core->frame_base;
+    witness->frame_base = core->frame.base;
     witness->frame_size = FRAME_HEADER_SIZE;
 }
 
 void witness_look(struct witness *witness, const struct core *core)
 {
-    if (core->frame == NULL)
+    if (core->frame.events == NULL)
         return;
-    if (core->frame_base != witness->frame_base)
+    if (core->frame.base != witness->frame_base)
         fail("a call went on into another frame: the simulator should have asked for less, or flushed");
-    struct bytes rest = bytes_skip(buffer_bytes(core->frame), witness->frame_size);
+    struct bytes rest = bytes_skip(buffer_bytes(core->frame.events), witness->frame_size);
     struct event event;
     while (rest.size > 0) {
         if (!event_decode(&rest, &event))
@@ -107,11 +107,11 @@ void witness_look(struct witness *witness, const struct core *core)
             fail("one call did more than %d things", SIGHTS_MAX);
         witness->count += see(&event, &witness->sights[witness->count]);
     }
-    witness->frame_size = core->frame->size;
+    witness->frame_size = core->frame.events->size;
 }
 
 uint64_t witness_leftovers(const struct core *core)
 {
-    return (uint64_t)core->groups.used + core->places.used + core->dependencies.edges.used +
+    return (uint64_t)core->groups.items.used + core->places.used + core->dependencies.edges.used +
            core->dependencies.antecedents.used + core->type_orders.typed.used;
 }

@@ -182,7 +182,7 @@ static void sight_deinit(struct sight *sight)
 static bool look(struct trial *trial, struct namespace *ns, struct sight *sight)
 {
     const struct core *core = namespace_core(ns);
-    sight->items_owned = memory_allocate((core->messages.used + 1) * sizeof(struct seen));
+    sight->items_owned = memory_allocate((core->messages.items.used + 1) * sizeof(struct seen));
     for (uint32_t slot = 1; slot < core_salvage_slot_end(core); slot++) {
         struct live_content live;
         if (!core_salvage_content(core, slot, &live) || core_message_is_dead(core, core_message(core, slot)))
@@ -339,7 +339,8 @@ static bool judge_same(struct trial *trial, const struct core *truth, const stru
     const struct core_metrics was = core_metrics(truth), is = core_metrics(core);
     if (was.messages != is.messages || was.in_flight != is.in_flight || was.delayed != is.delayed ||
         was.batches != is.batches || was.groups != is.groups || was.sent != is.sent || was.delivered != is.delivered ||
-        core_queue_count(truth) != core_queue_count(core) || truth->message_number != core->message_number)
+        core_queue_count(truth) != core_queue_count(core) ||
+        truth->messages.message_number != core->messages.message_number)
         return wrong(trial, "nothing is lost, but the state is another one");
     return true;
 }

@@ -639,9 +639,9 @@ static void the_order_of_batches_shrinks_with_their_number(void **state)
 {
     struct world *world = sqs_open(state);
     churn_batches(world, 0, CHURN);
-    EXPECT(world, world_core(world)->batch_order_capacity == 16);
+    EXPECT(world, world_core(world)->batches.order_capacity == 16);
     churn_batches(world, 1, 10);
-    EXPECT(world, world_core(world)->batch_order_capacity == 16);
+    EXPECT(world, world_core(world)->batches.order_capacity == 16);
     sqs_close(world);
 }
 

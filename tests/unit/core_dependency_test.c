@@ -535,8 +535,8 @@ static void a_commit_names_nothing_that_it_makes_be_forgotten(void **state)
     assert_int_equal(count, COUNT - 1);
     for (unsigned i = 0; i < count; i++)
         delete (&rig, &messages[i]);
-    rig.core->message_number = OLDEST + OUTCOMES_MAX;
-    for (uint64_t number = OLDEST; number <= rig.core->message_number; number++)
+    rig.core->messages.message_number = OLDEST + OUTCOMES_MAX;
+    for (uint64_t number = OLDEST; number <= rig.core->messages.message_number; number++)
         if (number != SUCCEEDED_AFTER)
             outcomes_remember(&rig.core->dependencies.failures, (struct digest_tag){.low = number}, number, UNIT_FAILED,
                               rig.core->now_ms);
@@ -545,7 +545,7 @@ static void a_commit_names_nothing_that_it_makes_be_forgotten(void **state)
     struct commit_send sends[2] = {{.command = send_after(&rig, "q", &first, NEXT)}};
     struct commit_command commit = {.sends = sends, .send_count = 2, .size_max = 1u << 19};
     struct commit_fault fault;
-    uint64_t before = rig.core->message_number;
+    uint64_t before = rig.core->messages.message_number;
     for (unsigned named = SUCCEEDED_BEFORE; named <= OLDEST; named++) {
         sends[1].command = send_after(&rig, "q", &second, named);
         assert_int_equal(decide_commit(rig.core, &commit, &fault), ERROR_DEPENDENCY_DOES_NOT_EXIST);
@@ -784,7 +784,7 @@ static void an_event_that_does_not_fit_is_refused_and_changes_nothing(void **sta
     buffer_init(&after);
     buffer_init(&run);
     core_rig_encode(rig.core, &before);
-    const uint64_t newest_number = rig.core->message_number;
+    const uint64_t newest_number = rig.core->messages.message_number;
     const struct event_waited shapes[] = {
         {.number = newest_number, .policy = 0, .count = 1},
         {.number = newest_number, .policy = 3, .count = 1},

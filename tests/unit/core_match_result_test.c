@@ -197,7 +197,7 @@ static void messages_outlive_a_pool_that_is_deleted_and_its_matches_are_out_of_r
     assert_int_equal(pool_rig_delete(&rig, "results", &handle), OK); /* before its memory is given back */
     pool_rig_check(&rig);
     pool_rig_pass(&rig, 0);
-    assert_int_equal(rig.core->made_matches.used, 0);
+    assert_int_equal(rig.core->matches.items.used, 0);
     assert_true(pool_rig_take(&rig, "results", &content, &handle));
     assert_int_equal(pool_rig_delete(&rig, "results", &handle), OK); /* and after */
     struct pool_spec spec = pool_rig_spec(&rig, PAIRS);

@@ -458,7 +458,7 @@ static void what_does_not_fit_a_record_is_put_off_in_order(void **state)
     decide_rows(core, &publication, bench.queue);
     size_t size_before = publication.frame_size;
     decide_publish_end(core, &publication);
-    assert_true(core->frame->size - size_before <= command.size_max);
+    assert_true(core->frame.events->size - size_before <= command.size_max);
     size_t stored = publication.rows.size / PUBLISHER_ROW_SIZE;
     assert_true(stored >= 2 && stored < 10);
     buffer_append_bytes(&bench.results, buffer_bytes(&publication.results));

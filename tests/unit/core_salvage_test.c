@@ -163,7 +163,7 @@ static void numbers_of_a_damaged_snapshot_are_not_given_out_again(void **state)
     rig_init(&rig);
     send(&rig, 1, "");
     replay(&rig);
-    rig.core->delivery_number = UINT64_C(1) << 40;
+    rig.core->messages.delivery_number = UINT64_C(1) << 40;
     struct buffer encoded;
     buffer_init(&encoded);
     core_encode(rig.core, on_piece, &encoded);
@@ -175,7 +175,7 @@ static void numbers_of_a_damaged_snapshot_are_not_given_out_again(void **state)
     core_salvage_know_queues(salvage, 2 << 20, &newest);
     core_salvage_gap(salvage);
     core_salvage_end(salvage);
-    assert_true(core->delivery_number > UINT64_C(1) << 40);
+    assert_true(core->messages.delivery_number > UINT64_C(1) << 40);
     assert_int_equal(core->now_ms, NOW_MS);
     assert_int_equal(rig.sent_first, 1);
     assert_int_equal(rig.counts[LOSS_SENT], 2); /* that one, and those behind the snapshot */

@@ -261,10 +261,10 @@ static void one_end_lets_go_of_ten_thousand(void **state)
     uint64_t numbers[10000];
     for (unsigned i = 0; i < 10000; i++)
         numbers[i] = send(&rig, queues[i % 2], "g", "comment");
-    assert_int_equal(rig.core->delayed_count, 10000);
+    assert_int_equal(rig.core->messages.delayed_count, 10000);
     audit(&rig);
     end(&rig, post, END_DELETED);
-    assert_int_equal(rig.core->delayed_count, 0);
+    assert_int_equal(rig.core->messages.delayed_count, 0);
     for (unsigned i = 0; i < 10000; i += 100)
         assert_false(waits(&rig, numbers[i]));
     finish(&rig);
