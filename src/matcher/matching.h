@@ -1,5 +1,5 @@
-/* A matcher outside of the server: follows the feed of a pool, keeps what waits in memory (replica.h), and proposes what
- * fits (proposals.h). `tally match` runs one. It prints nothing: the caller is told what is worth a line. */
+/* A matcher outside of the server: follows the feed of a pool, keeps what waits in memory (replica.h), and proposes
+ * what fits (proposals.h). `tally match` runs one. It prints nothing: the caller is told what is worth a line. */
 #ifndef TALLY_MATCHER_MATCHING_H
 #define TALLY_MATCHER_MATCHING_H
 

@@ -1,5 +1,5 @@
-/* A simulation: offers recorded tickets to a matcher again, with a clock that follows their recorded times. It shows who
- * is matched with whom, and how long tickets wait under given rules. `tally pool simulate` uses it, and so does the
+/* A simulation: offers recorded tickets to a matcher again, with a clock that follows their recorded times. It shows
+ * who is matched with whom, and how long tickets wait under given rules. `tally pool simulate` uses it, and so does the
  * comparison with a slow evaluator (tests/match).
  *
  * What happens at one instant happens in the order of the rule language: arrivals, then steps, then expiries, each in

@@ -1,5 +1,5 @@
-/* What `tally pool simulate` measures: recorded tickets are offered to a simulation, and everything that happens is kept
- * until it is asked for. */
+/* What `tally pool simulate` measures: recorded tickets are offered to a simulation, and everything that happens is
+ * kept until it is asked for. */
 #ifndef TALLY_MATCHER_TRIAL_H
 #define TALLY_MATCHER_TRIAL_H
 

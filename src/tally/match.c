@@ -1,4 +1,5 @@
-/* tally match: a matcher outside of the server. src/matcher does it; here it is told what to do, and what came of it. */
+/* tally match: a matcher outside of the server. src/matcher does it; here it is told what to do, and what came of
+ * it. */
 #include "base/assert.h"
 #include "matcher/matching.h"
 #include "tally/output.h"

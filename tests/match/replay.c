@@ -1,8 +1,8 @@
 /* Rehearses pools over the matcher and says what came of them, for agree.py to judge.
  *
  * Standard input: a pool on each line, {"pool": rules as CreatePool's and a ttl, "budget": candidates of one call of
- * the matcher, "tickets": [as matcher/simulation.h reads them, rising by t]}. Standard output: for each a line, a list of
- * what happened, in its order: ["match", ms, [numbers, the seed first], [teams]], ["expired", ms, number],
+ * the matcher, "tickets": [as matcher/simulation.h reads them, rising by t]}. Standard output: for each a line, a list
+ * of what happened, in its order: ["match", ms, [numbers, the seed first], [teams]], ["expired", ms, number],
  * ["cancelled", ms, number], and at last ["waiting", [numbers]]. After each of them the matcher's own check must
  * hold. */
 #include "base/assert.h"
