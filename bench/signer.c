@@ -46,7 +46,7 @@ void signer_init(struct signer *signer, time_t now)
 }
 
 /* The place behind `mark` in the request, which has it. */
-static char *place_of(struct text *request, struct view mark)
+static char *index_of(struct text *request, struct view mark)
 {
     const char *at = view_find(text_view(request), mark);
     if (at == NULL)
@@ -56,7 +56,7 @@ static char *place_of(struct text *request, struct view mark)
 
 static void header_append(struct text *out, struct text *request, struct view name, struct view mark)
 {
-    const char *value = place_of(request, mark);
+    const char *value = index_of(request, mark);
     text_append(out, name);
     text_append(out, (struct view){value, (size_t)(strchr(value, '\r') - value)});
     text_append(out, VIEW("\n"));
@@ -70,13 +70,13 @@ static void canonical_append(struct text *out, struct text *request)
     header_append(out, request, VIEW("x-amz-date:"), VIEW("\r\nX-Amz-Date: "));
     header_append(out, request, VIEW("x-amz-target:"), VIEW("\r\nX-Amz-Target: "));
     text_append(out, VIEW("\n" SIGNED_HEADERS "\n"));
-    digest_append(out, view_from(text_view(request), place_of(request, VIEW("\r\n\r\n"))));
+    digest_append(out, view_from(text_view(request), index_of(request, VIEW("\r\n\r\n"))));
 }
 
 void signer_sign(const struct signer *signer, struct text *request)
 {
-    memcpy(place_of(request, VIEW("\r\nX-Amz-Date: ")), signer->stamp, SIGNER_STAMP_SIZE);
-    memcpy(place_of(request, VIEW("Credential=" SIGNER_ACCESS_KEY "/")), signer->stamp, DAY_SIZE);
+    memcpy(index_of(request, VIEW("\r\nX-Amz-Date: ")), signer->stamp, SIGNER_STAMP_SIZE);
+    memcpy(index_of(request, VIEW("Credential=" SIGNER_ACCESS_KEY "/")), signer->stamp, DAY_SIZE);
     struct text canonical, to_sign;
     text_init(&canonical);
     canonical_append(&canonical, request);
@@ -86,7 +86,7 @@ void signer_sign(const struct signer *signer, struct text *request)
     digest_append(&to_sign, text_view(&canonical));
     unsigned char signature[SIGNER_DIGEST_SIZE];
     hmac(signer->key, sizeof(signer->key), text_view(&to_sign), signature);
-    hex_write(signature, place_of(request, VIEW(" Signature=")));
+    hex_write(signature, index_of(request, VIEW(" Signature=")));
     text_deinit(&canonical);
     text_deinit(&to_sign);
 }

@@ -17,8 +17,8 @@ struct plan {
     uint64_t group_first; /* the number of the first */
     /* 0: none; else each message has a deduplication id, counted from here; of tickets, keys: the first number */
     uint64_t id_first;
-    const char
-        *attribute; /* NULL, or one message attribute of each message, RabbitMQ: argument of the queue: NAME=VALUE */
+    /* NULL, or one message attribute of each message, RabbitMQ: argument of the queue: NAME=VALUE */
+    const char *attribute;
     bool is_signed; /* SQS only: requests carry a signature that is valid (signer.h) */
     unsigned connections;
     const char *ticket_kind; /* pools only: what tickets say (tickets.h) */

@@ -72,8 +72,8 @@ struct tally_options {
     unsigned attempts_max;         /* how often one call is tried, the first time included; 0: 6 */
     unsigned timeout_ms;           /* for one try, long poll included; 0: 60,000 */
     bool repeats_sends; /* repeat sends too when the answer was lost: at least once instead of at most once */
-    const char
-        *ca_file; /* PEM: who is trusted to vouch for an https:// server. NULL: TALLY_CA_FILE, else the system's */
+    /* PEM: who is trusted to vouch for an https:// server. NULL: TALLY_CA_FILE, else the system's */
+    const char *ca_file;
 };
 
 /* Makes a client; connects to nothing yet. Copies what `options` points to; NULL: all defaults. Requests are signed
@@ -182,16 +182,16 @@ struct tally_outgoing {
     unsigned delay_s;             /* 0 to 900 */
     /* Tally's own, each sent as one of the message's attributes, which with `attributes` and batch_id are at most
      * 10: */
-    const char
-        *producer;     /* name of a numbered producer, with `sequence` (Tally.Producer, Tally.Sequence); NULL: none */
+    /* name of a numbered producer, with `sequence` (Tally.Producer, Tally.Sequence); NULL: none */
+    const char *producer;
     uint64_t sequence; /* 0 to 2^63 - 1; not above the producer's last one to this queue: a duplicate */
     bool has_priority; /* false: 4 */
     unsigned priority; /* 0 to 9, 9 first; between groups, never inside a FIFO group (Tally.Priority) */
     const char *type;  /* for type orders (Tally.Type); NULL: none */
     const char *after; /* deliver it only when these have ended well: a list with commas of message:<MessageId>,
                            * batch:<BatchId>, dedup:<queue name>/<MessageDeduplicationId> (Tally.After); NULL: none */
-    const char
-        *after_failure; /* when one of them has not: "cancel", "run" or "hold" (Tally.AfterFailure); NULL: cancel */
+    /* when one of them has not: "cancel", "run" or "hold" (Tally.AfterFailure); NULL: cancel */
+    const char *after_failure;
 };
 
 #define TALLY_MESSAGE_ID_SIZE 101 /* characters of a message id with its NUL */
@@ -240,9 +240,9 @@ struct tally_receive_options {
     unsigned wait_s;       /* how long to wait for a first message: 0 to 20 */
     bool has_visibility;   /* false: the queue's own visibility timeout */
     unsigned visibility_s; /* how long the messages are hidden from others: 0 to 43,200 */
-    const char
-        *attempt_id; /* ReceiveRequestAttemptId, FIFO queues only: the same one again within 5 minutes gives the same
-                             * messages under the same handles, if they are still held; NULL: none */
+    /* ReceiveRequestAttemptId, FIFO queues only: the same one again within 5 minutes gives the same messages under the
+     * same handles, if they are still held; NULL: none */
+    const char *attempt_id;
 };
 
 struct tally_message {
@@ -469,8 +469,8 @@ enum tally_status tally_commit(struct tally_client *client, const struct tally_c
 /* A message that a batch sends when something happens to it. */
 struct tally_target {
     const char *queue;
-    const char
-        *body; /* NULL: {"batch", "status", "total", "succeeded", "failed", "cancelled", "createdAt", "completedAt"} */
+    /* NULL: {"batch", "status", "total", "succeeded", "failed", "cancelled", "createdAt", "completedAt"} */
+    const char *body;
     const char *group_id; /* NULL: none */
 };
 

@@ -55,11 +55,11 @@ void api_finish(struct api *api, struct exchange *exchange)
     list_append(&front->finished, &exchange->api_link);
 }
 
-bool api_let_go(struct api *api, struct exchange *exchange, uint64_t now_ms)
+bool api_reply_may_leave(struct api *api, struct exchange *exchange, uint64_t now_ms)
 {
     ASSERT(exchange->state == EXCHANGE_FINISHED && !list_is_linked(&exchange->api_link));
     return !exchange_gives_lease(exchange) ||
-           grant_let_go(exchange->grant_owned, api->ns, now_ms, &exchange->hold_sequence);
+           grant_may_leave(exchange->grant_owned, api->ns, now_ms, &exchange->hold_sequence);
 }
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "api/firings.h"
 #include "api/front.h"
 #include "base/heap.h"
-#include "base/pool.h"
+#include "base/slab.h"
 #include "engine/namespace.h"
 
 /* A namespace that the front serves. Whoever serves it embeds this, beside what else there is to know of it, and so
@@ -18,13 +18,13 @@ struct api {
     struct front *front; /* borrowed, as is the namespace */
     struct namespace *ns;
     struct firings firings;
-    struct pool waiters;       /* who waits (wait.h) */
+    struct slab waiters;       /* who waits (wait.h) */
     struct heap deadlines;     /* of those that have one */
     uint64_t waiter_number;    /* of the newest */
     uint32_t receives_waiting; /* how many of them are receives, FeedTickets, and what goes on in portions */
     uint32_t feeds_waiting;
     uint32_t portions_waiting;
-    struct list woken_desks;     /* pools whose feed has grown and somebody waits */
+    struct list woken_readers;   /* pools whose feed has grown and somebody waits */
     struct list in_portions;     /* CountTickets and ProposeMatches, in turn */
     uint64_t *call_counts_owned; /* by action: [2 * i] good, [2 * i + 1] failed */
     uint64_t damaged_count;      /* contents that could not be read back */
@@ -51,7 +51,7 @@ void api_release_waiting(struct api *api);
 /* The frame that a finished exchange waits for is durable: may its reply leave? True: it does, and the leases that it
  * gives begin anew if more than a tenth of them is over. False: exchange->hold_sequence is a later frame now. Needed
  * where exchange_gives_lease(). */
-bool api_let_go(struct api *api, struct exchange *exchange, uint64_t now_ms);
+bool api_reply_may_leave(struct api *api, struct exchange *exchange, uint64_t now_ms);
 
 /* When the api next has something to do by itself, in log time; UINT64_MAX: never. */
 uint64_t api_due_ms(const struct api *api);
@@ -65,7 +65,7 @@ void api_tick(struct api *api, uint64_t now_ms);
 
 /* Does something not go as it should that an operator can mend? True, with what it is in
  * *failure, once for each such thing. */
-bool api_take_trouble(struct api *api, struct failure *failure);
+bool api_take_warning(struct api *api, struct failure *failure);
 
 /* Might a receive or a feed that waits be answered, now or when there is memory for it? */
 bool api_has_news(const struct api *api);

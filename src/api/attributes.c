@@ -263,10 +263,10 @@ void attributes_sort(struct attributes *attributes)
 {
     for (uint32_t i = 1; i < attributes->count; i++) {
         struct attribute moving = attributes->items[i];
-        uint32_t place = i;
-        for (; place > 0 && bytes_compare(attributes->items[place - 1].name, moving.name) > 0; place--)
-            attributes->items[place] = attributes->items[place - 1];
-        attributes->items[place] = moving;
+        uint32_t index = i;
+        for (; index > 0 && bytes_compare(attributes->items[index - 1].name, moving.name) > 0; index--)
+            attributes->items[index] = attributes->items[index - 1];
+        attributes->items[index] = moving;
     }
 }
 

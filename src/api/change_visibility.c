@@ -36,7 +36,7 @@ static enum error change_one(struct call *call, const struct params *params)
     if (timeout_s < 0)
         return call_fail(call, ERROR_MISSING_PARAMETER, "The request must contain the parameter VisibilityTimeout.");
     struct receipt_use use;
-    struct given_lease given;
+    struct granted_lease given;
     error = decide_change_visibility(call->core, queue, handle, (uint32_t)timeout_s * 1000, &given, &use);
     receipt_note(call, &use);
     if (error == OK && given.message != 0)

@@ -86,7 +86,7 @@ static inline bool exchange_gives_lease(const struct exchange *exchange)
 }
 
 /* What an exchange takes beside its arena and the body of its reply: itself, what its owner has around it
- * (server/turn.c asserts that), and the allocator's headers. */
+ * (server/pending_request.c asserts that), and the allocator's headers. */
 #define EXCHANGE_SIZE ((size_t)576)
 
 /* What a finished exchange takes: EXCHANGE_SIZE, its grant, and all the memory of its reply's body. */

@@ -13,14 +13,14 @@
 /* --- whose seeds -------------------------------------------------------------------------------------------------- */
 
 /* Those of the callers who share by `parts`; who has not been heard of for longest makes way. */
-static struct part_callers *callers_of(struct pool_desk *desk, uint32_t parts)
+static struct part_callers *callers_of(struct pool_readers *readers, uint32_t parts)
 {
-    struct part_callers *chosen = &desk->callers[0];
+    struct part_callers *chosen = &readers->callers[0];
     for (size_t i = 0; i < PART_CALLERS_MAX; i++) {
-        if (desk->callers[i].parts == parts)
-            return &desk->callers[i];
-        if (desk->callers[i].used_at_ms < chosen->used_at_ms)
-            chosen = &desk->callers[i];
+        if (readers->callers[i].parts == parts)
+            return &readers->callers[i];
+        if (readers->callers[i].used_at_ms < chosen->used_at_ms)
+            chosen = &readers->callers[i];
     }
     *chosen = (struct part_callers){.parts = parts};
     return chosen;
@@ -30,7 +30,7 @@ void feed_note_caller(struct ticket_pool *pool, const struct feed_command *comma
 {
     if (!command->has_part)
         return;
-    struct part_callers *callers = callers_of(pool_desk_of(pool), command->parts);
+    struct part_callers *callers = callers_of(pool_readers_of(pool), command->parts);
     callers->used_at_ms = now_ms;
     callers->until_ms[command->part] = until_ms + CALLER_LEASE_MS;
 }
@@ -39,7 +39,7 @@ void feed_note_caller(struct ticket_pool *pool, const struct feed_command *comma
  * twice. */
 static void write_seed_parts(struct call *call, struct ticket_pool *pool, const struct feed_command *command)
 {
-    const struct part_callers *callers = callers_of(pool_desk_of(pool), command->parts);
+    const struct part_callers *callers = callers_of(pool_readers_of(pool), command->parts);
     const uint64_t now_ms = core_now_ms(call->core);
     uint64_t mine = UINT64_C(1) << command->part;
     for (uint32_t i = 1; i < command->parts; i++) {
@@ -128,7 +128,7 @@ static bool write_event(struct call *call, const struct ticket_pool *pool, const
 }
 
 /* Can the feed go on at this number? */
-static bool is_to_be_had(const struct ticket_pool *pool, uint64_t from)
+static bool is_available(const struct ticket_pool *pool, uint64_t from)
 {
     if (from == pool->feed.last + 1)
         return true;
@@ -144,7 +144,7 @@ bool feed_has_answer(const struct ticket_pool *pool, const struct feed_command *
 void feed_write(struct call *call, struct ticket_pool *pool, const struct feed_command *command)
 {
     const struct buffer *reply = &call->exchange->reply.body;
-    const bool is_good = is_to_be_had(pool, command->from);
+    const bool is_good = is_available(pool, command->from);
     uint64_t next = is_good ? command->from : pool->feed.last + 1;
     writer_list_begin(call->reply, "Events");
     for (int64_t left = command->results_max; left > 0 && reply->size < EVENTS_SIZE_MAX; left--) {

@@ -82,7 +82,7 @@ struct bytes firings_warning(const struct api *api, const struct schedule *sched
                         BYTES_FORMAT(zone), calendar_folder(api->front->calendar_owned));
 }
 
-bool api_take_trouble(struct api *api, struct failure *failure)
+bool api_take_warning(struct api *api, struct failure *failure)
 {
     bool has_trouble = api->firings.has_trouble;
     if (has_trouble)

@@ -9,12 +9,12 @@
  *     front_submit() for each request read; api_tick() of a namespace when its api_due_ms() has come
  *     while ((exchange = front_take_finished(front))) queue its reply behind exchange->hold_sequence of its namespace
  *     namespace_flush() before it sleeps; when woken: show the replies held for frames up to namespace_durable(),
- *     if api_let_go() lets them go */
+ *     if api_reply_may_leave() lets them go */
 #ifndef TALLY_API_FRONT_H
 #define TALLY_API_FRONT_H
 
 #include "api/exchange.h"
-#include "api/relay_desk.h"
+#include "api/relay_control.h"
 #include "api/reply_budget.h"
 #include "api/wait_budget.h"
 #include "auth/credentials.h"
@@ -23,13 +23,13 @@ struct front;
 
 struct front_options {
     const char *region; /* for ARNs; borrowed */
-    const char
-        *public_url; /* scheme and authority for queue URLs; NULL: the connection's and the Host header; borrowed */
+    /* scheme and authority for queue URLs; NULL: the connection's and the Host header; borrowed */
+    const char *public_url;
     bool enforce_purge_interval; /* AWS's 60-second rules after PurgeQueue and DeleteQueue */
     bool enforce_delete_interval;
-    uint64_t memory_max;             /* bytes that the state of all namespaces may take (memory_limit.h); 0: no limit */
-    const struct relay_desk *relays; /* who runs them; NULL: nobody, they are kept only; borrowed */
-    const char *zones_folder;        /* of the time-zone data; NULL: the system's; borrowed */
+    uint64_t memory_max; /* bytes that the state of all namespaces may take (memory_limit.h); 0: no limit */
+    const struct relay_control *relays; /* who runs them; NULL: nobody, they are kept only; borrowed */
+    const char *zones_folder;           /* of the time-zone data; NULL: the system's; borrowed */
 };
 
 struct front *front_create(const struct front_options *options);
@@ -40,7 +40,7 @@ void front_destroy(struct front *front);
 /* The namespaces that are served (api_init), in the order in which they came; borrowed. Found by name in O(1), or
  * NULL. */
 size_t front_count(const struct front *front);
-struct api *front_at(const struct front *front, size_t place);
+struct api *front_at(const struct front *front, size_t index);
 struct api *front_find(const struct front *front, struct bytes name);
 
 /* From now on requests must be signed by one of these credentials, and may do what it may. NULL, as at the start:

@@ -18,11 +18,11 @@ void front_add(struct front *front, struct api *api)
 
 static size_t place_of(const struct front *front, const struct api *api)
 {
-    size_t place = 0;
-    while (place < front->served_count && front->served_owned[place] != api)
-        place++;
-    ASSERT(place < front->served_count);
-    return place;
+    size_t index = 0;
+    while (index < front->served_count && front->served_owned[index] != api)
+        index++;
+    ASSERT(index < front->served_count);
+    return index;
 }
 
 void front_remove(struct front *front, struct api *api)
@@ -43,10 +43,10 @@ size_t front_count(const struct front *front)
     return front->served_count;
 }
 
-struct api *front_at(const struct front *front, size_t place)
+struct api *front_at(const struct front *front, size_t index)
 {
-    ASSERT(place < front->served_count);
-    return front->served_owned[place];
+    ASSERT(index < front->served_count);
+    return front->served_owned[index];
 }
 
 struct api *front_find(const struct front *front, struct bytes name)

@@ -23,7 +23,7 @@ static enum error list(struct call *call, const char *member, const struct selec
     if (error != OK)
         return error;
     const struct queue *next = NULL;
-    for (size_t i = core_queue_place(call->core, from); i < core_queue_count(call->core) && next == NULL; i++) {
+    for (size_t i = core_queue_index(call->core, from); i < core_queue_count(call->core) && next == NULL; i++) {
         const struct queue *queue = core_queue_by_name(call->core, i);
         if (!bytes_starts_with(queue->name_owned, selection->prefix))
             break;

@@ -1,19 +1,19 @@
 #include "api/memory_limit.h"
 
 #include "api/state.h"
-#include "base/kept.h"
+#include "base/accounted.h"
 
 /* The room above the limit is this share of it. */
 #define RESERVE_SHARE 8u
 
 bool memory_limit_is_reached(const struct front *front)
 {
-    return front->options.memory_max > 0 && kept_in_use() >= front->options.memory_max;
+    return front->options.memory_max > 0 && accounted_in_use() >= front->options.memory_max;
 }
 
 enum error memory_limit_check(struct call *call, enum growth growth)
 {
-    uint64_t max = call->front->options.memory_max, in_use = kept_in_use();
+    uint64_t max = call->front->options.memory_max, in_use = accounted_in_use();
     uint64_t limit = growth == GROWTH_LITTLE ? max + max / RESERVE_SHARE : max;
     bool is_asked_here = growth == GROWTH_LITTLE || growth == GROWTH_NEW;
     if (max == 0 || !is_asked_here || in_use < limit)

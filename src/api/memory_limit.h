@@ -1,4 +1,4 @@
-/* memory-max: the bytes that the state of the daemon, of all its namespaces together, may take (base/kept.h).
+/* memory-max: the bytes that the state of the daemon, of all its namespaces together, may take (base/accounted.h).
  *
  * At the limit whoever would make the state grow is refused with a 503 that SDKs repeat; whoever ends something, or
  * only changes what is there, goes on, so that a full server can be emptied. What the server does on its own

@@ -1,12 +1,12 @@
 /* Metrics in Prometheus text format: a row of the list for each that a namespace has one of. Where there are several
  * namespaces, each has its own, told apart by a label. */
 #include "api/metrics.h"
-#include "core/shelf.h"
+#include "core/message_list.h"
 #include "core/ticket_pool.h"
 
 #include "api/relay_view.h"
 #include "api/state.h"
-#include "base/kept.h"
+#include "base/accounted.h"
 
 /* X(METRIC, name, kind, help) */
 #define METRIC_LIST(X)                                                                                                 \
@@ -165,13 +165,13 @@ static void write_queues(const struct api *api, struct arena *arena, struct buff
     const struct core *core = namespace_core(api->ns);
     for (size_t i = 0; i < core_queue_count(core); i++) {
         const struct queue *queue = core_queue_by_name(core, i);
-        const struct shelf *shelf = core_shelf(core, queue);
+        const struct message_list *list = core_message_list(core, queue);
         const struct {
             const char *state;
             uint64_t count;
-        } states[] = {{"visible", shelf_visible_count(shelf)},
-                      {"in_flight", shelf->in_flight_count},
-                      {"delayed", shelf->delayed_count}};
+        } states[] = {{"visible", message_list_visible_count(list)},
+                      {"in_flight", list->in_flight_count},
+                      {"delayed", list->delayed_count}};
         for (size_t k = 0; k < ARRAY_LENGTH(states); k++)
             metric_write_value(
                 api, text, "tally_queue_messages",
@@ -242,7 +242,7 @@ static void write_calls(const struct api *api, struct arena *arena, struct buffe
 static void write_memory(const struct front *front, struct buffer *text)
 {
     metric_write_head(text, "tally_memory_bytes", "gauge", "Memory that the state takes, of all namespaces together.");
-    buffer_append_format(text, "tally_memory_bytes %zu\n", kept_in_use());
+    buffer_append_format(text, "tally_memory_bytes %zu\n", accounted_in_use());
     metric_write_head(text, "tally_memory_limit_bytes", "gauge", "What it may take (memory-max); 0: no limit.");
     buffer_append_format(text, "tally_memory_limit_bytes %llu\n", (unsigned long long)front->options.memory_max);
 }

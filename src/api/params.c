@@ -146,15 +146,15 @@ size_t params_names_size(yyjson_val *names)
     return (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
 }
 
-yyjson_val *params_names_copy(yyjson_val *names, uint8_t *place)
+yyjson_val *params_names_copy(yyjson_val *names, uint8_t *memory)
 {
     if (names == NULL)
         return NULL;
     /* A list whose items are no containers stands in one run: its own value, and theirs. */
-    yyjson_val *copy = (yyjson_val *)(void *)place;
+    yyjson_val *copy = (yyjson_val *)(void *)memory;
     size_t count = yyjson_arr_size(names);
     memcpy(copy, names, (count + 1) * sizeof(*copy));
-    uint8_t *text = place + (count + 1) * sizeof(*copy);
+    uint8_t *text = memory + (count + 1) * sizeof(*copy);
     for (yyjson_val *item = copy + 1; item <= copy + count; item++) {
         size_t size = yyjson_get_len(item);
         memcpy(text, yyjson_get_str(item), size);

@@ -51,7 +51,7 @@ enum error params_names(const struct params *params, const char *name, yyjson_va
 /* What a copy of such a list takes, and the copy, which needs nothing of the request. `place` has so many bytes and is
  * aligned like memory of malloc(). A list that is NULL takes none, and stays NULL. */
 size_t params_names_size(yyjson_val *names);
-yyjson_val *params_names_copy(yyjson_val *names, uint8_t *place);
+yyjson_val *params_names_copy(yyjson_val *names, uint8_t *memory);
 
 /* The text of a scalar: a string's own, a number or boolean as JSON writes it. False for anything else. */
 bool params_scalar_text(yyjson_val *value, struct arena *arena, struct bytes *text);

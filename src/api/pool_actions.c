@@ -64,10 +64,10 @@ enum error action_delete_pool(struct call *call)
     enum error error = pool_call_find(call, &pool);
     if (error != OK)
         return error;
-    struct pool_desk *desk = wait_pool_take_all(call->api, pool);
+    struct pool_readers *readers = wait_pool_take_all(call->api, pool);
     decide_delete_pool(call->core, pool);
     /* Answered only now, so that these replies wait for the deletion to be durable (invariant R9). */
-    wait_pool_deleted(call->api, desk);
+    wait_pool_deleted(call->api, readers);
     return OK;
 }
 
@@ -96,7 +96,7 @@ enum error action_list_pools(struct call *call)
         return error;
     const struct ticket_pool *next = NULL;
     writer_list_begin(call->reply, "Pools");
-    for (uint32_t i = ticket_pool_place(call->core, from); i < ticket_pool_count(call->core); i++) {
+    for (uint32_t i = ticket_pool_index(call->core, from); i < ticket_pool_count(call->core); i++) {
         const struct ticket_pool *pool = ticket_pool_at(call->core, i);
         if (!bytes_starts_with(pool->name_owned, prefix))
             break;

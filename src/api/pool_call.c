@@ -213,7 +213,7 @@ void pool_write_ticket(struct call *call, const struct ticket_pool *pool, const 
     writer_number(writer, "Weight", entry->weight);
     writer_number(writer, "Priority", entry->priority);
     if (ticket->set != 0) {
-        const struct exclusive_set *set = pool_at(&pool->sets, ticket->set);
+        const struct exclusive_set *set = slab_at(&pool->sets, ticket->set);
         writer_text(writer, "ExclusiveSet", set->name_owned);
     }
     writer_time(writer, "OfferedAt", entry->offered_at_ms);

@@ -1,7 +1,7 @@
 #include "api/queue_attributes.h"
 
 #include "api/text.h"
-#include "core/shelf.h"
+#include "core/message_list.h"
 #include <stdio.h>
 
 /* --- what the tables share ---------------------------------------------------------------------------------------- */
@@ -253,17 +253,17 @@ static void write_modified(struct call *call, const char *name, const struct que
 
 static void write_visible(struct call *call, const char *name, const struct queue *queue)
 {
-    write_decimal(call, name, shelf_visible_count(core_shelf(call->core, queue)));
+    write_decimal(call, name, message_list_visible_count(core_message_list(call->core, queue)));
 }
 
 static void write_in_flight(struct call *call, const char *name, const struct queue *queue)
 {
-    write_decimal(call, name, core_shelf(call->core, queue)->in_flight_count);
+    write_decimal(call, name, core_message_list(call->core, queue)->in_flight_count);
 }
 
 static void write_delayed(struct call *call, const char *name, const struct queue *queue)
 {
-    write_decimal(call, name, core_shelf(call->core, queue)->delayed_count);
+    write_decimal(call, name, core_message_list(call->core, queue)->delayed_count);
 }
 
 /* Of all that have not ended, also those in flight or delayed: in whole seconds since its retention began to count. */

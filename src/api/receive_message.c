@@ -151,14 +151,14 @@ static bool read_content(struct call *call, const struct received_message *messa
 /* None of the messages received could be read back. */
 static enum error fail_damaged(struct call *call, const struct received_message *messages, unsigned count)
 {
-    struct buffer *place = call_scratch(call);
-    buffer_truncate(place, 0);
-    log_name_position(namespace_log(call->ns), messages[0].position, place);
+    struct buffer *scratch = call_scratch(call);
+    buffer_truncate(scratch, 0);
+    log_name_position(namespace_log(call->ns), messages[0].position, scratch);
     return call_fail(
         call, ERROR_INTERNAL_FAILURE,
         "The bodies of %u messages could not be read back: the log is damaged at %.*s in the data folder; put the "
         "file back from a backup.",
-        count, BYTES_FORMAT(buffer_bytes(place)));
+        count, BYTES_FORMAT(buffer_bytes(scratch)));
 }
 
 /* The reply gives the leases of these deliveries. */
@@ -167,8 +167,8 @@ static void grant_leases(struct call *call, const struct queue *queue, const str
 {
     if (count == 0 || command->timeout_ms == 0 || queue->settings.is_at_most_once)
         return;
-    struct given_lease *leases = grants_add(namespace_grants(call->ns), &call->exchange->grant_owned, count,
-                                            command->timeout_ms, core_now_ms(call->core));
+    struct granted_lease *leases = grants_add(namespace_grants(call->ns), &call->exchange->grant_owned, count,
+                                              command->timeout_ms, core_now_ms(call->core));
     for (unsigned i = 0; i < count; i++) {
         leases[i].message = messages[i].handle.message;
         leases[i].delivery = messages[i].handle.delivery;

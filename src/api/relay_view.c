@@ -4,7 +4,7 @@
  * no secret by mistake. */
 enum shown {
     SHOWN_WHOLE,
-    SHOWN_CONNECTION,  /* of PostgreSQL as the desk says; a path whole */
+    SHOWN_CONNECTION,  /* of PostgreSQL as the daemon shows it; a path whole */
     SHOWN_URL,         /* without user, password and query, which may be secrets */
     SHOWN_CREDENTIALS, /* the name of the key */
 };
@@ -46,11 +46,11 @@ static struct bytes hide_in_url(struct bytes url, struct arena *arena)
 
 static void write_connection(struct call *call, yyjson_val *object, struct bytes connection)
 {
-    const struct relay_desk *desk = call_options(call)->relays;
+    const struct relay_control *control = call_options(call)->relays;
     if (!yyjson_equals_str(yyjson_obj_get(object, "Type"), "postgres"))
         writer_text(call->reply, "Connection", connection);
-    else if (desk != NULL)
-        writer_text(call->reply, "Connection", desk->show_connection(desk->context, connection, call->arena));
+    else if (control != NULL)
+        writer_text(call->reply, "Connection", control->show_connection(control->context, connection, call->arena));
 }
 
 static void write_credentials(struct call *call, yyjson_val *credentials)
@@ -102,10 +102,10 @@ static void write_counts(struct writer *writer, const struct relay_report *repor
 void relay_view_report(const struct front_options *options, struct bytes namespace_name,
                        const struct relay_record *record, struct relay_report *report)
 {
-    const struct relay_desk *desk = options->relays;
+    const struct relay_control *control = options->relays;
     *report = (struct relay_report){.state = "stopped"};
-    if (desk != NULL)
-        desk->report(desk->context, namespace_name, record, report);
+    if (control != NULL)
+        control->report(control->context, namespace_name, record, report);
 }
 
 void relay_view_write(struct call *call, const struct relay_record *record)

@@ -3,9 +3,9 @@
 #define TALLY_API_RELAY_VIEW_H
 
 #include "api/action.h"
-#include "api/relay_desk.h"
+#include "api/relay_control.h"
 
-/* What the desk says of it; without a desk it is "stopped". */
+/* What the daemon says of it; where none runs relays it is "stopped". */
 void relay_view_report(const struct front_options *options, struct bytes namespace_name,
                        const struct relay_record *record, struct relay_report *report);
 

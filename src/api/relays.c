@@ -62,9 +62,9 @@ static enum error read_asked(struct call *call, struct asked *asked)
         error = read_order(call, &asked->order);
     if (error != OK)
         return error;
-    const struct relay_desk *desk = call_options(call)->relays;
+    const struct relay_control *control = call_options(call)->relays;
     char reason[RELAY_REASON_SIZE];
-    if (desk != NULL && !desk->check(desk->context, asked->source, asked->sink, asked->order, reason))
+    if (control != NULL && !control->check(control->context, asked->source, asked->sink, asked->order, reason))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "%s", reason);
     return OK;
 }
@@ -94,7 +94,7 @@ static void write_brief(struct call *call, const struct relay_record *record)
     writer_boolean(call->reply, "Paused", record->is_paused);
 }
 
-static void write_doubt(struct writer *writer, const struct relay_doubt *doubt)
+static void write_parked_row(struct writer *writer, const struct relay_parked_row *doubt)
 {
     writer_object_begin(writer, NULL);
     writer_number(writer, "Id", doubt->id);
@@ -120,20 +120,20 @@ static bool is_same_spec(const struct call *call, struct bytes a, struct bytes b
 /* Is there room for one more? */
 static enum error admit(struct call *call, const struct asked *asked)
 {
-    const struct relay_desk *desk = call_options(call)->relays;
+    const struct relay_control *control = call_options(call)->relays;
     char reason[RELAY_REASON_SIZE];
     if (relay_record_count(call->core) >= RELAY_RECORDS_MAX)
         return call_fail(call, ERROR_OVER_LIMIT, "There are %u relays, as many as there can be.", RELAY_RECORDS_MAX);
-    if (desk == NULL || desk->admit(desk->context, asked->source, asked->sink, asked->order, reason))
+    if (control == NULL || control->admit(control->context, asked->source, asked->sink, asked->order, reason))
         return OK;
     return call_fail(call, ERROR_OVER_LIMIT, "%s", reason);
 }
 
 static void note_change(const struct call *call)
 {
-    const struct relay_desk *desk = call_options(call)->relays;
-    if (desk != NULL)
-        desk->note_change(desk->context);
+    const struct relay_control *control = call_options(call)->relays;
+    if (control != NULL)
+        control->note_change(control->context);
 }
 
 enum error action_create_relay(struct call *call)
@@ -193,10 +193,10 @@ enum error action_pause_relay(struct call *call)
 enum error action_resume_relay(struct call *call)
 {
     const struct relay_record *record;
-    const struct relay_desk *desk = call_options(call)->relays;
+    const struct relay_control *control = call_options(call)->relays;
     char reason[RELAY_REASON_SIZE];
     enum error error = find_relay(call, &record);
-    if (error == OK && desk != NULL && !desk->can_run(desk->context, core_name(call->core), record, reason))
+    if (error == OK && control != NULL && !control->can_run(control->context, core_name(call->core), record, reason))
         return call_fail(call, ERROR_OVER_LIMIT, "%s", reason);
     return error == OK ? pause(call, false) : error;
 }
@@ -221,7 +221,7 @@ enum error action_list_relays(struct call *call)
     enum error error = call_page_by_name(call, &from, &results_max, &is_paged);
     if (error != OK)
         return error;
-    uint32_t first = relay_record_place(call->core, from);
+    uint32_t first = relay_record_index(call->core, from);
     uint32_t end = relay_record_count(call->core);
     uint32_t page_end = end - first > (uint64_t)results_max ? first + (uint32_t)results_max : end;
     writer_list_begin(call->reply, "Relays");
@@ -238,48 +238,48 @@ enum error action_list_relays(struct call *call)
 
 /* --- doubts ------------------------------------------------------------------------------------------------------- */
 
-static void list_doubts(struct call *call, const struct relay_record *record, struct relay_doubt **doubts,
+static void list_parked(struct call *call, const struct relay_record *record, struct relay_parked_row **doubts,
                         size_t *count)
 {
-    const struct relay_desk *desk = call_options(call)->relays;
+    const struct relay_control *control = call_options(call)->relays;
     *count = 0;
-    if (desk != NULL)
-        desk->list_doubts(desk->context, core_name(call->core), record, call->arena, doubts, count);
+    if (control != NULL)
+        control->list_parked(control->context, core_name(call->core), record, call->arena, doubts, count);
 }
 
 /* Pages are of places in the list: what is resolved between two of them moves the others up. */
 enum error action_list_doubts(struct call *call)
 {
     const struct relay_record *record;
-    struct relay_doubt *doubts;
+    struct relay_parked_row *doubts;
     size_t count;
-    uint64_t place = 0;
+    uint64_t index = 0;
     int64_t results_max;
     enum error error = find_relay(call, &record);
     if (error == OK)
-        error = call_page(call, &place, &results_max);
+        error = call_page(call, &index, &results_max);
     if (error != OK)
         return error;
-    list_doubts(call, record, &doubts, &count);
+    list_parked(call, record, &doubts, &count);
     writer_list_begin(call->reply, "Doubts");
-    for (; place < count && results_max > 0; place++, results_max--)
-        write_doubt(call->reply, &doubts[place]);
+    for (; index < count && results_max > 0; index++, results_max--)
+        write_parked_row(call->reply, &doubts[index]);
     writer_list_end(call->reply);
-    if (place < count)
-        call_write_next_token(call, place);
+    if (index < count)
+        call_write_next_token(call, index);
     return OK;
 }
 
 /* Which doubt the request means: by Uid, or by Id where it gives none. */
-struct doubt_name {
+struct parked_row_name {
     struct bytes uid;
     int64_t id;
 };
 
-static enum error read_doubt_name(struct call *call, struct doubt_name *name)
+static enum error read_parked_row_name(struct call *call, struct parked_row_name *name)
 {
     bool has_id;
-    *name = (struct doubt_name){.id = 0};
+    *name = (struct parked_row_name){.id = 0};
     enum error error = params_text(&call->params, "Uid", &name->uid);
     if (error == OK)
         error = params_integer(&call->params, "Id", &name->id, &has_id);
@@ -289,22 +289,23 @@ static enum error read_doubt_name(struct call *call, struct doubt_name *name)
                      "The request must contain either Id or Uid, as ListDoubts shows them.");
 }
 
-static bool is_meant(const struct doubt_name *name, const struct relay_doubt *doubt)
+static bool is_meant(const struct parked_row_name *name, const struct relay_parked_row *doubt)
 {
     if (name->uid.size > 0)
         return bytes_equal(name->uid, bytes_from_string(doubt->uid));
     return name->id >= 0 && (uint64_t)name->id == doubt->id;
 }
 
-static enum error find_doubt(struct call *call, const struct relay_record *record, const struct relay_doubt **doubt)
+static enum error find_parked_row(struct call *call, const struct relay_record *record,
+                                  const struct relay_parked_row **doubt)
 {
-    struct doubt_name name;
-    struct relay_doubt *doubts;
+    struct parked_row_name name;
+    struct relay_parked_row *doubts;
     size_t count;
-    enum error error = read_doubt_name(call, &name);
+    enum error error = read_parked_row_name(call, &name);
     if (error != OK)
         return error;
-    list_doubts(call, record, &doubts, &count);
+    list_parked(call, record, &doubts, &count);
     for (size_t i = 0; i < count; i++) {
         if (!is_meant(&name, &doubts[i]))
             continue;
@@ -331,16 +332,16 @@ static enum error read_resolution(struct call *call, bool *is_to_be_sent)
 enum error action_resolve_doubt(struct call *call)
 {
     const struct relay_record *record;
-    const struct relay_doubt *doubt = NULL;
+    const struct relay_parked_row *doubt = NULL;
     bool is_to_be_sent = false;
     enum error error = find_relay(call, &record);
     if (error == OK)
         error = read_resolution(call, &is_to_be_sent);
     if (error == OK)
-        error = find_doubt(call, record, &doubt);
+        error = find_parked_row(call, record, &doubt);
     if (error != OK)
         return error;
-    const struct relay_desk *desk = call_options(call)->relays;
-    desk->resolve(desk->context, core_name(call->core), record, doubt, is_to_be_sent);
+    const struct relay_control *control = call_options(call)->relays;
+    control->resolve(control->context, core_name(call->core), record, doubt, is_to_be_sent);
     return OK;
 }

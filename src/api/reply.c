@@ -81,16 +81,16 @@ void reply_end(struct exchange *exchange, struct reply_draft *draft, bool is_emp
 
 #define NO_QUEUE "The specified queue does not exist"
 
-/* What to say. SQS begins this one in two ways; `place` is for the other. */
+/* What to say. SQS begins this one in two ways; `scratch` is for the other. */
 static const char *text_of(const struct exchange *exchange, enum error error, const struct failure *failure,
-                           char place[sizeof(failure->text)])
+                           char scratch[sizeof(failure->text)])
 {
     const char *text = failure != NULL && failure->text[0] != '\0' ? failure->text : error_row(error)->text;
     if (error != ERROR_QUEUE_DOES_NOT_EXIST || exchange->form == WIRE_JSON ||
         strncmp(text, NO_QUEUE, strlen(NO_QUEUE)) != 0)
         return text;
-    (void)snprintf(place, sizeof(failure->text), NO_QUEUE " for this wsdl version%s", text + strlen(NO_QUEUE));
-    return place;
+    (void)snprintf(scratch, sizeof(failure->text), NO_QUEUE " for this wsdl version%s", text + strlen(NO_QUEUE));
+    return scratch;
 }
 
 /* What SQS answers a request without an action; people who look with a browser read on. */
@@ -139,8 +139,8 @@ void reply_fail(struct exchange *exchange, enum error error, const struct failur
     ASSERT(error != OK);
     const struct error_row *row = error_row(error);
     struct reply *reply = &exchange->reply;
-    char place[sizeof(failure->text)];
-    const char *text = text_of(exchange, error, failure, place);
+    char scratch[sizeof(failure->text)];
+    const char *text = text_of(exchange, error, failure, scratch);
     reply->status = status_of(exchange, error);
     reply->error = error;
     buffer_truncate(&reply->body, 0);

@@ -289,7 +289,7 @@ enum error action_list_schedules(struct call *call)
     int64_t count = 0;
     const struct schedule *next = NULL;
     writer_list_begin(call->reply, "Schedules");
-    for (uint32_t i = schedule_place(call->core, from); i < schedule_count(call->core); i++) {
+    for (uint32_t i = schedule_index(call->core, from); i < schedule_count(call->core); i++) {
         const struct schedule *schedule = schedule_at(call->core, i);
         if (!bytes_starts_with(schedule->name_owned, prefix))
             break;

@@ -9,14 +9,14 @@
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static enum error check_body(struct call *call, const struct params *params, const struct send_parameters *send,
-                             enum send_place place)
+                             enum send_context context)
 {
     size_t size = send->body.size + attributes_measure(params, "MessageAttributes");
     uint32_t size_max = send->queue->settings.message_size_max;
     if (size > size_max)
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                          "One or more parameters %s. Reason: Message must be shorter than %u bytes.",
-                         place == SEND_IN_ENTRY ? "cannot be validated" : "are invalid", size_max);
+                         context == SEND_IN_ENTRY ? "cannot be validated" : "are invalid", size_max);
     return text_is_allowed(send->body)
                ? OK
                : call_fail(call, ERROR_INVALID_MESSAGE_CONTENTS, "%s", error_row(ERROR_INVALID_MESSAGE_CONTENTS)->text);
@@ -123,13 +123,13 @@ static void add_uid(struct send_parameters *send, struct bytes uid)
     attributes_sort(&send->attributes);
 }
 
-enum error send_read(struct call *call, const struct params *params, struct queue *queue, enum send_place place,
+enum error send_read(struct call *call, const struct params *params, struct queue *queue, enum send_context context,
                      struct bytes uid, struct send_parameters *send)
 {
     *send = (struct send_parameters){.queue = queue, .priority = PRIORITY_DEFAULT};
     enum error error = params_required_text(params, "MessageBody", &send->body);
     if (error == OK)
-        error = check_body(call, params, send, place);
+        error = check_body(call, params, send, context);
     if (error == OK)
         error = attributes_parse(params, "MessageAttributes", call->arena, &send->attributes);
     if (error == OK)

@@ -35,14 +35,14 @@ struct send_parameters {
 };
 
 /* Where the send stands, which SQS's texts tell apart. */
-enum send_place { SEND_ALONE, SEND_IN_ENTRY };
+enum send_context { SEND_ALONE, SEND_IN_ENTRY };
 
 /* Reads and checks one send to `queue`. `uid`, unless it is empty, is that of the row of an outbox that the message
  * was: the message has it as an attribute, and as its deduplication id on a FIFO queue if the send gives none and is no
  * numbered one; then the queue can't ask for one, nor take the body's digest. ERROR_SERIALIZATION,
  * ERROR_MISSING_PARAMETER, ERROR_INVALID_PARAMETER_VALUE, ERROR_INVALID_MESSAGE_CONTENTS, ERROR_UNSUPPORTED_OPERATION,
  * described in the call's failure. */
-enum error send_read(struct call *call, const struct params *params, struct queue *queue, enum send_place place,
+enum error send_read(struct call *call, const struct params *params, struct queue *queue, enum send_context context,
                      struct bytes uid, struct send_parameters *send);
 
 /* Has a send to this queue the ids that a FIFO queue wants? `absent` is the error for a missing group: SQS has two. */

@@ -3,13 +3,13 @@
 
 #define REQUEST_SIZE_MAX 1048576u
 
-static enum error send_one(struct call *call, const struct params *params, enum send_place place)
+static enum error send_one(struct call *call, const struct params *params, enum send_context context)
 {
     struct queue *queue;
     struct send_parameters send;
     enum error error = call_queue(call, &queue);
     if (error == OK)
-        error = send_read(call, params, queue, place, bytes_make(NULL, 0), &send);
+        error = send_read(call, params, queue, context, bytes_make(NULL, 0), &send);
     if (error != OK)
         return error;
     struct send_command command = send_command_of(call, &send);

@@ -150,16 +150,16 @@ enum error action_get_ticket(struct call *call)
 }
 
 /* A place in the list: the slot, and the start of the server, since another start may give other slots. */
-static uint64_t place_of_slot(const struct call *call, uint64_t slot)
+static uint64_t position_of_slot(const struct call *call, uint64_t slot)
 {
     return core_epoch(call->core) << 32 | slot;
 }
 
 /* The slot of a place; of a place from before a start the first one, so that nobody is left out. */
-static uint64_t slot_of_place(const struct call *call, uint64_t place)
+static uint64_t slot_of_position(const struct call *call, uint64_t position)
 {
-    uint64_t slot = place & UINT32_MAX;
-    return slot > 0 && place_of_slot(call, slot) == place ? slot : 1;
+    uint64_t slot = position & UINT32_MAX;
+    return slot > 0 && position_of_slot(call, slot) == position ? slot : 1;
 }
 
 /* A token is the pool's id, a point, and a place: who goes on with a list of a pool that was deleted knows tickets that
@@ -167,7 +167,7 @@ static uint64_t slot_of_place(const struct call *call, uint64_t place)
 static void write_token(struct call *call, const struct ticket_pool *pool, uint64_t slot)
 {
     writer_text(call->reply, "NextToken",
-                arena_format(call->arena, "%u.%llu", pool->id, (unsigned long long)place_of_slot(call, slot)));
+                arena_format(call->arena, "%u.%llu", pool->id, (unsigned long long)position_of_slot(call, slot)));
 }
 
 static enum error read_token(struct call *call, const struct ticket_pool *pool, uint64_t *slot)
@@ -179,11 +179,11 @@ static enum error read_token(struct call *call, const struct ticket_pool *pool, 
         return error;
     const uint8_t *point = memchr(token.ptr, '.', token.size);
     size_t id_size = point == NULL ? 0 : (size_t)(point - token.ptr);
-    uint64_t id, place;
+    uint64_t id, position;
     if (point == NULL || !bytes_to_u64(bytes_make(token.ptr, id_size), &id) || id != pool->id ||
-        !bytes_to_u64(bytes_skip(token, id_size + 1), &place))
+        !bytes_to_u64(bytes_skip(token, id_size + 1), &position))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
-    *slot = slot_of_place(call, place);
+    *slot = slot_of_position(call, position);
     return OK;
 }
 

@@ -118,12 +118,12 @@ enum error action_put_type_order(struct call *call)
     return error;
 }
 
-static void write_orders(struct call *call, uint32_t place, uint32_t end)
+static void write_orders(struct call *call, uint32_t index, uint32_t end)
 {
     writer_list_begin(call->reply, "TypeOrders");
-    for (; place < end; place++) {
+    for (; index < end; index++) {
         writer_object_begin(call->reply, NULL);
-        write_order(call, type_order_at(call->core, place));
+        write_order(call, type_order_at(call->core, index));
         writer_object_end(call->reply);
     }
     writer_list_end(call->reply);
@@ -138,9 +138,9 @@ enum error action_list_type_orders(struct call *call)
     enum error error = call_page_by_name(call, &from, &results_max, &is_paged);
     if (error != OK)
         return error;
-    uint32_t place = type_order_place(call->core, from), count = type_order_count(call->core);
-    uint32_t end = count - place > results_max ? place + (uint32_t)results_max : count;
-    write_orders(call, place, end);
+    uint32_t index = type_order_index(call->core, from), count = type_order_count(call->core);
+    uint32_t end = count - index > results_max ? index + (uint32_t)results_max : count;
+    write_orders(call, index, end);
     if (end < count)
         writer_hex(call->reply, "NextToken", type_order_at(call->core, end)->name_owned);
     return OK;

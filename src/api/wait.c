@@ -13,7 +13,7 @@ static_assert(EXCHANGE_SIZE + EXCHANGE_WAITING_BODY_MAX + sizeof(struct waiter) 
 static struct waiter *waiter_at(const struct api *api, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&api->waiters, slot);
+    return slab_at(&api->waiters, slot);
 }
 
 /* How many wait so. */
@@ -24,9 +24,9 @@ static uint32_t *count_of(struct api *api, const struct wait_kind *kind)
 
 void wait_init(struct api *api)
 {
-    pool_init(&api->waiters, sizeof(struct waiter));
+    slab_init(&api->waiters, sizeof(struct waiter));
     heap_init(&api->deadlines, &api->waiters, offsetof(struct waiter, deadline_index), offsetof(struct waiter, number));
-    list_init(&api->woken_desks);
+    list_init(&api->woken_readers);
     list_init(&api->in_portions);
 }
 
@@ -34,7 +34,7 @@ void wait_deinit(struct api *api)
 {
     ASSERT(api->waiters.used == 0);
     heap_deinit(&api->deadlines);
-    pool_deinit(&api->waiters);
+    slab_deinit(&api->waiters);
 }
 
 /* --- waiting ------------------------------------------------------------------------------------------------------ */
@@ -42,7 +42,7 @@ void wait_deinit(struct api *api)
 struct waiter *wait_begin(struct call *call, const struct wait_kind *kind, size_t kept_size)
 {
     struct api *api = call->api;
-    const uint32_t slot = pool_allocate(&api->waiters);
+    const uint32_t slot = slab_allocate(&api->waiters);
     struct waiter *waiter = waiter_at(api, slot);
     waiter->kind = kind;
     waiter->exchange = call->exchange;
@@ -76,7 +76,7 @@ static void waiter_remove(struct api *api, struct waiter *waiter)
         wait_budget_subtract(api->front->waits, waiter->kept_size);
     --*count_of(api, kind);
     waiter->exchange->waiter_slot = 0;
-    pool_free(&api->waiters, waiter->slot);
+    slab_free(&api->waiters, waiter->slot);
 }
 
 void wait_finish(struct api *api, struct waiter *waiter)

@@ -53,7 +53,7 @@ struct waiter {
     const struct wait_kind *kind;
     struct exchange *exchange;
     uint64_t number;
-    /* Among those of its queue or its pool's desk, in order of arrival, or in api->in_portions. */
+    /* Among those of its queue or its pool's readers, in order of arrival, or in api->in_portions. */
     struct list_link link;
     uint32_t slot;
     uint32_t deadline_index;

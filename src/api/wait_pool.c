@@ -12,29 +12,29 @@
 #define SERVED_SIZE_MAX ((size_t)8 * 1024 * 1024)
 #define COUNT_PORTION 4096u
 
-/* --- desks and waiters -------------------------------------------------------------------------------------------- */
+/* --- readers and waiters ------------------------------------------------------------------------------------------ */
 
 static struct waiter *waiter_of(struct list_link *link)
 {
     return CONTAINER_OF(link, struct waiter, link);
 }
 
-struct pool_desk *pool_desk_of(struct ticket_pool *pool)
+struct pool_readers *pool_readers_of(struct ticket_pool *pool)
 {
     if (pool->waiters == NULL) {
-        struct pool_desk *desk = memory_allocate_zeroed(sizeof(*desk));
-        list_init(&desk->waiters);
-        pool->waiters = desk;
+        struct pool_readers *readers = memory_allocate_zeroed(sizeof(*readers));
+        list_init(&readers->waiters);
+        pool->waiters = readers;
     }
     return pool->waiters;
 }
 
-static void desk_free(struct pool_desk *desk)
+static void readers_free(struct pool_readers *readers)
 {
-    ASSERT(list_is_empty(&desk->waiters));
-    if (list_is_linked(&desk->woken_link))
-        list_remove(&desk->woken_link);
-    free(desk);
+    ASSERT(list_is_empty(&readers->waiters));
+    if (list_is_linked(&readers->woken_link))
+        list_remove(&readers->woken_link);
+    free(readers);
 }
 
 void wait_pool_deinit(struct api *api)
@@ -43,7 +43,7 @@ void wait_pool_deinit(struct api *api)
     for (uint32_t i = 0; i < ticket_pool_count(core); i++) {
         struct ticket_pool *pool = ticket_pool_at(core, i);
         if (pool->waiters != NULL)
-            desk_free(pool->waiters);
+            readers_free(pool->waiters);
         pool->waiters = NULL;
     }
 }
@@ -66,7 +66,7 @@ void wait_pool_feed(struct call *call, struct ticket_pool *pool, const struct fe
     struct waiter *waiter = wait_begin(call, &wait_for_feed, 0);
     waiter->pool = (struct waiting_for_pool){.pool = pool, .feed = *command};
     exchange_rest(call->exchange);
-    list_append(&pool_desk_of(pool)->waiters, &waiter->link);
+    list_append(&pool_readers_of(pool)->waiters, &waiter->link);
     wait_set_deadline(call->api, waiter, deadline_ms);
 }
 
@@ -128,7 +128,7 @@ static size_t answer(struct api *api, struct waiter *waiter, uint64_t now_ms)
 
 bool wait_pool_has_news(const struct api *api)
 {
-    if (!list_is_empty(&api->woken_desks))
+    if (!list_is_empty(&api->woken_readers))
         return true;
     return api->feeds_waiting > 0 && ticket_pool_has_fed(namespace_core(api->ns));
 }
@@ -138,21 +138,21 @@ bool wait_pool_has_portions(const struct api *api)
     return !list_is_empty(&api->in_portions);
 }
 
-static void wake_desks(struct api *api, struct core *core)
+static void wake_readers(struct api *api, struct core *core)
 {
     for (struct ticket_pool *pool; (pool = ticket_pool_take_fed(core)) != NULL;) {
-        struct pool_desk *desk = pool->waiters;
-        if (desk != NULL && !list_is_empty(&desk->waiters) && !list_is_linked(&desk->woken_link))
-            list_append(&api->woken_desks, &desk->woken_link);
+        struct pool_readers *readers = pool->waiters;
+        if (readers != NULL && !list_is_empty(&readers->waiters) && !list_is_linked(&readers->woken_link))
+            list_append(&api->woken_readers, &readers->woken_link);
     }
 }
 
 /* Answers whoever has something to be told, in order of arrival. False: there is no more room in *left. */
-static bool serve_desk(struct api *api, struct pool_desk *desk, uint64_t now_ms, size_t *left)
+static bool serve_readers(struct api *api, struct pool_readers *readers, uint64_t now_ms, size_t *left)
 {
     struct list_link *next;
-    for (struct list_link *link = list_first(&desk->waiters); link != NULL; link = next) {
-        next = list_next(&desk->waiters, link);
+    for (struct list_link *link = list_first(&readers->waiters); link != NULL; link = next) {
+        next = list_next(&readers->waiters, link);
         struct waiter *waiter = waiter_of(link);
         if (!feed_has_answer(waiter->pool.pool, &waiter->pool.feed))
             continue;
@@ -168,12 +168,12 @@ static void serve_feeds(struct api *api, struct core *core, uint64_t now_ms)
 {
     size_t left = SERVED_SIZE_MAX;
     if (api->feeds_waiting > 0)
-        wake_desks(api, core);
-    while (!list_is_empty(&api->woken_desks)) {
-        struct pool_desk *desk = CONTAINER_OF(list_first(&api->woken_desks), struct pool_desk, woken_link);
-        if (!serve_desk(api, desk, now_ms, &left))
+        wake_readers(api, core);
+    while (!list_is_empty(&api->woken_readers)) {
+        struct pool_readers *readers = CONTAINER_OF(list_first(&api->woken_readers), struct pool_readers, woken_link);
+        if (!serve_readers(api, readers, now_ms, &left))
             return;
-        list_remove(&desk->woken_link);
+        list_remove(&readers->woken_link);
     }
 }
 
@@ -303,9 +303,9 @@ const struct wait_kind wait_for_proposals = {
 
 /* --- the end of a pool -------------------------------------------------------------------------------------------- */
 
-struct pool_desk *wait_pool_take_all(struct api *api, struct ticket_pool *pool)
+struct pool_readers *wait_pool_take_all(struct api *api, struct ticket_pool *pool)
 {
-    struct pool_desk *desk = pool_desk_of(pool);
+    struct pool_readers *readers = pool_readers_of(pool);
     pool->waiters = NULL;
     struct list_link *next;
     for (struct list_link *link = list_first(&api->in_portions); link != NULL; link = next) {
@@ -313,19 +313,20 @@ struct pool_desk *wait_pool_take_all(struct api *api, struct ticket_pool *pool)
         if (waiter_of(link)->pool.pool != pool)
             continue;
         list_remove(link);
-        list_append(&desk->waiters, link);
+        list_append(&readers->waiters, link);
     }
-    for (struct list_link *link = list_first(&desk->waiters); link != NULL; link = list_next(&desk->waiters, link))
+    for (struct list_link *link = list_first(&readers->waiters); link != NULL;
+         link = list_next(&readers->waiters, link))
         waiter_of(link)->pool.pool = NULL;
-    return desk;
+    return readers;
 }
 
-void wait_pool_deleted(struct api *api, struct pool_desk *desk)
+void wait_pool_deleted(struct api *api, struct pool_readers *readers)
 {
-    while (!list_is_empty(&desk->waiters)) {
-        struct waiter *waiter = waiter_of(list_first(&desk->waiters));
+    while (!list_is_empty(&readers->waiters)) {
+        struct waiter *waiter = waiter_of(list_first(&readers->waiters));
         reply_fail(waiter->exchange, ERROR_POOL_DOES_NOT_EXIST, NULL);
         wait_finish(api, waiter);
     }
-    desk_free(desk);
+    readers_free(readers);
 }

@@ -4,7 +4,7 @@
 #include "api/reply.h"
 #include "api/state.h"
 #include "api/wait.h"
-#include "core/shelf.h"
+#include "core/message_list.h"
 
 #include "base/memory.h"
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static struct list *waiters_of(struct queue *queue)
 /* Would another look find anything? A FIFO queue at its limit of messages in flight gives nothing, and no error. */
 static bool is_worth_a_look(const struct api *api, struct core *core, const struct queue *queue)
 {
-    bool is_full = core_shelf(core, queue)->in_flight_count >= namespace_in_flight_max(api->ns);
+    bool is_full = core_message_list(core, queue)->in_flight_count >= namespace_in_flight_max(api->ns);
     return !is_full && core_has_deliverable(core, queue);
 }
 
@@ -39,10 +39,10 @@ static size_t kept_size(const struct receive_command *command)
            params_names_size(command->message_attribute_names) + command->attempt.size;
 }
 
-static yyjson_val *keep_names(yyjson_val *names, uint8_t **place)
+static yyjson_val *keep_names(yyjson_val *names, uint8_t **memory)
 {
-    yyjson_val *copy = params_names_copy(names, *place);
-    *place += params_names_size(names);
+    yyjson_val *copy = params_names_copy(names, *memory);
+    *memory += params_names_size(names);
     return copy;
 }
 
@@ -53,13 +53,13 @@ static void keep_command(struct waiting_receive *receive, const struct receive_c
     const size_t size = kept_size(command);
     *kept = *command;
     receive->kept_owned = size == 0 ? NULL : memory_allocate(size);
-    uint8_t *place = receive->kept_owned;
-    kept->attribute_names[0] = keep_names(command->attribute_names[0], &place);
-    kept->attribute_names[1] = keep_names(command->attribute_names[1], &place);
-    kept->message_attribute_names = keep_names(command->message_attribute_names, &place);
+    uint8_t *memory = receive->kept_owned;
+    kept->attribute_names[0] = keep_names(command->attribute_names[0], &memory);
+    kept->attribute_names[1] = keep_names(command->attribute_names[1], &memory);
+    kept->message_attribute_names = keep_names(command->message_attribute_names, &memory);
     if (command->attempt.size > 0)
-        memcpy(place, command->attempt.ptr, command->attempt.size);
-    kept->attempt.ptr = place;
+        memcpy(memory, command->attempt.ptr, command->attempt.size);
+    kept->attempt.ptr = memory;
 }
 
 bool wait_receive_has_room(const struct call *call, const struct receive_command *command)

@@ -8,13 +8,13 @@
 void signing_keys_init(struct signing_keys *keys, struct bytes service)
 {
     keys->service = service;
-    keys->places_owned = memory_allocate_zeroed(SIGNING_KEY_COUNT * sizeof(*keys->places_owned));
+    keys->cells_owned = memory_allocate_zeroed(SIGNING_KEY_COUNT * sizeof(*keys->cells_owned));
 }
 
 void signing_keys_deinit(struct signing_keys *keys)
 {
-    OPENSSL_cleanse(keys->places_owned, SIGNING_KEY_COUNT * sizeof(*keys->places_owned));
-    free(keys->places_owned);
+    OPENSSL_cleanse(keys->cells_owned, SIGNING_KEY_COUNT * sizeof(*keys->cells_owned));
+    free(keys->cells_owned);
 }
 
 static size_t put(uint8_t *at, size_t size, struct bytes view)
@@ -51,15 +51,15 @@ const struct hmac_key *signing_keys_get(struct signing_keys *keys, struct sha256
 {
     ASSERT(date.size == SIGNING_DATE_SIZE && region.size > 0 && region.size <= SIGNING_REGION_SIZE_MAX);
     ASSERT(secret.size > 0 && secret.size <= CREDENTIAL_WORD_SIZE_MAX);
-    uint8_t scope[sizeof(keys->places_owned->scope)];
+    uint8_t scope[sizeof(keys->cells_owned->scope)];
     size_t size = put(scope, put(scope, 0, date), region);
     scope[size++] = '/'; /* between two texts of any size; a region has none */
     size = put(scope, size, secret);
-    struct signing_key *place = &keys->places_owned[bytes_hash(bytes_make(scope, size)) % SIGNING_KEY_COUNT];
-    if (!bytes_equal(bytes_make(place->scope, place->scope_size), bytes_make(scope, size))) {
-        place->key = compute(keys, sha256, secret, date, region);
-        memcpy(place->scope, scope, size);
-        place->scope_size = size;
+    struct signing_key *cell = &keys->cells_owned[bytes_hash(bytes_make(scope, size)) % SIGNING_KEY_COUNT];
+    if (!bytes_equal(bytes_make(cell->scope, cell->scope_size), bytes_make(scope, size))) {
+        cell->key = compute(keys, sha256, secret, date, region);
+        memcpy(cell->scope, scope, size);
+        cell->scope_size = size;
     }
-    return &place->key;
+    return &cell->key;
 }

@@ -18,8 +18,8 @@ struct signing_key {
 };
 
 struct signing_keys {
-    struct bytes service;             /* static text */
-    struct signing_key *places_owned; /* SIGNING_KEY_COUNT */
+    struct bytes service;            /* static text */
+    struct signing_key *cells_owned; /* SIGNING_KEY_COUNT */
 };
 
 void signing_keys_init(struct signing_keys *keys, struct bytes service);

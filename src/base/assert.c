@@ -1,10 +1,10 @@
 #include "base/assert.h"
-#include "base/last_words.h"
+#include "base/abort_message.h"
 
 #include <stdlib.h>
 
 void assert_failed(const char *claim, const char *file, int line)
 {
-    last_words_say("%s:%d: assertion failed: %s\n", file, line, claim);
+    abort_message_write("%s:%d: assertion failed: %s\n", file, line, claim);
     abort();
 }

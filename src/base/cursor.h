@@ -9,7 +9,7 @@
 struct cursor {
     struct bytes rest; /* borrowed from the caller of cursor_make */
     bool is_failed;
-    void (*let_go)(void *context, const uint8_t *end); /* NULL: nobody asks, see cursor_let_go() */
+    void (*release)(void *context, const uint8_t *end); /* NULL: nobody asks, see cursor_release() */
     void *context;
 };
 
@@ -73,10 +73,10 @@ void cursor_copy(struct cursor *cursor, void *out, size_t size);
 
 /* Call it between records: from here on nobody reads the bytes before this position, not even through a view. Who lent
  * the bytes may give back the memory of those before `end`. */
-static inline void cursor_let_go(const struct cursor *cursor)
+static inline void cursor_release(const struct cursor *cursor)
 {
-    if (cursor->let_go != NULL)
-        cursor->let_go(cursor->context, cursor->rest.ptr);
+    if (cursor->release != NULL)
+        cursor->release(cursor->context, cursor->rest.ptr);
 }
 
 /* True when nothing failed and nothing is left: a record must end exactly where its length says. */

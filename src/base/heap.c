@@ -1,6 +1,6 @@
 #include "base/heap.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 
 #include <stdlib.h>
 
@@ -19,12 +19,12 @@ static_assert(sizeof(struct heap_entry) == 16, "four entries take 64 bytes");
 /* Where the record at `slot` keeps the index of its entry + 1. */
 static uint32_t *heap_index(const struct heap *heap, uint32_t slot)
 {
-    return (uint32_t *)(void *)((char *)pool_at(heap->pool, slot) + heap->index_offset);
+    return (uint32_t *)(void *)((char *)slab_at(heap->pool, slot) + heap->index_offset);
 }
 
 static uint64_t heap_order(const struct heap *heap, uint32_t slot)
 {
-    return *(const uint64_t *)(const void *)((const char *)pool_at(heap->pool, slot) + heap->order_offset);
+    return *(const uint64_t *)(const void *)((const char *)slab_at(heap->pool, slot) + heap->order_offset);
 }
 
 static bool heap_entry_is_before(const struct heap *heap, struct heap_entry a, struct heap_entry b)
@@ -92,12 +92,12 @@ static void heap_settle(struct heap *heap, size_t index, struct heap_entry entry
         heap_sift_down(heap, index, entry);
 }
 
-void heap_init(struct heap *heap, const struct pool *pool, size_t index_offset, size_t order_offset)
+void heap_init(struct heap *heap, const struct slab *slab, size_t index_offset, size_t order_offset)
 {
-    ASSERT(index_offset % sizeof(uint32_t) == 0 && index_offset + sizeof(uint32_t) <= pool->record_size);
-    ASSERT(order_offset % sizeof(uint64_t) == 0 && order_offset + sizeof(uint64_t) <= pool->record_size);
+    ASSERT(index_offset % sizeof(uint32_t) == 0 && index_offset + sizeof(uint32_t) <= slab->record_size);
+    ASSERT(order_offset % sizeof(uint64_t) == 0 && order_offset + sizeof(uint64_t) <= slab->record_size);
     *heap = (struct heap){
-        .pool = pool,
+        .pool = slab,
         .index_offset = (uint32_t)index_offset,
         .order_offset = (uint32_t)order_offset,
     };
@@ -105,7 +105,7 @@ void heap_init(struct heap *heap, const struct pool *pool, size_t index_offset, 
 
 void heap_deinit(struct heap *heap)
 {
-    kept_free(heap->entries_owned);
+    accounted_free(heap->entries_owned);
     *heap = (struct heap){0};
 }
 
@@ -125,7 +125,7 @@ void heap_push(struct heap *heap, uint64_t key, uint32_t slot)
     ASSERT(*heap_index(heap, slot) == 0);
     if (heap->count == heap->capacity) {
         heap->capacity = capacity_above(heap->capacity);
-        heap->entries_owned = kept_resize(heap->entries_owned, heap->capacity * sizeof(struct heap_entry));
+        heap->entries_owned = accounted_resize(heap->entries_owned, heap->capacity * sizeof(struct heap_entry));
         poison_put(heap->entries_owned + heap->count, (heap->capacity - heap->count) * sizeof(struct heap_entry));
     }
     poison_lift(heap->entries_owned + heap->count, sizeof(struct heap_entry));
@@ -145,7 +145,7 @@ static void heap_shrink(struct heap *heap)
     if (capacity >= heap->capacity)
         return;
     heap->capacity = capacity;
-    heap->entries_owned = kept_resize(heap->entries_owned, capacity * sizeof(struct heap_entry));
+    heap->entries_owned = accounted_resize(heap->entries_owned, capacity * sizeof(struct heap_entry));
 }
 
 void heap_remove(struct heap *heap, uint32_t slot)

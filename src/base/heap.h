@@ -7,7 +7,7 @@
 #define TALLY_BASE_HEAP_H
 
 #include "base/assert.h"
-#include "base/pool.h"
+#include "base/slab.h"
 #include <stdbool.h>
 
 struct heap_entry {
@@ -19,12 +19,12 @@ struct heap {
     struct heap_entry *entries_owned;
     uint32_t count;
     uint32_t capacity;
-    const struct pool *pool; /* borrowed: where the records live */
+    const struct slab *pool; /* borrowed: where the records live */
     uint32_t index_offset;   /* of the uint32_t inside a record */
     uint32_t order_offset;   /* of a uint64_t inside a record, unique: breaks ties */
 };
 
-void heap_init(struct heap *heap, const struct pool *pool, size_t index_offset, size_t order_offset);
+void heap_init(struct heap *heap, const struct slab *slab, size_t index_offset, size_t order_offset);
 void heap_deinit(struct heap *heap);
 
 /* Adds a record that is in no heap through this index. */

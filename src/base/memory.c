@@ -1,14 +1,14 @@
 #include "base/memory.h"
 
+#include "base/abort_message.h"
 #include "base/assert.h"
-#include "base/last_words.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
 __attribute__((noreturn, cold)) static void memory_exhausted(size_t size)
 {
-    last_words_say("out of memory: %zu bytes were refused by the system; give the server more memory\n", size);
+    abort_message_write("out of memory: %zu bytes were refused by the system; give the server more memory\n", size);
     abort();
 }
 

@@ -1,6 +1,6 @@
 /* Allocation that does not fail: a queue server that can't get memory for its index can't keep a promise, so it stops
  * with a message and recovers from its log. Every allocation of the libraries goes through here; what the state is made
- * of goes through kept.h, which counts it. */
+ * of goes through accounted.h, which counts it. */
 #ifndef TALLY_BASE_MEMORY_H
 #define TALLY_BASE_MEMORY_H
 

@@ -14,7 +14,7 @@ static_assert(sizeof(struct leaf) == 80, "a leaf of dense numbers costs 5 bytes 
 
 static struct leaf *leaf_at(const struct number_map *map, uint32_t slot)
 {
-    return pool_at(&map->leaves, slot);
+    return slab_at(&map->leaves, slot);
 }
 
 /* May be called for a freed leaf. */
@@ -36,14 +36,14 @@ static uint32_t *leaf_entry(struct leaf *leaf, uint64_t number)
 void number_map_init(struct number_map *map)
 {
     *map = (struct number_map){0};
-    pool_init(&map->leaves, sizeof(struct leaf));
+    slab_init(&map->leaves, sizeof(struct leaf));
     table_init(&map->leaf_by_first);
 }
 
 void number_map_deinit(struct number_map *map)
 {
     table_deinit(&map->leaf_by_first);
-    pool_deinit(&map->leaves);
+    slab_deinit(&map->leaves);
 }
 
 /* The leaf that holds `number`, or 0. */
@@ -61,7 +61,7 @@ static uint32_t find_leaf(const struct number_map *map, uint64_t number)
 
 static uint32_t add_leaf(struct number_map *map, uint64_t first)
 {
-    const uint32_t slot = pool_allocate(&map->leaves);
+    const uint32_t slot = slab_allocate(&map->leaves);
     leaf_at(map, slot)->first = first;
     table_insert(&map->leaf_by_first, table_hash_u64(first), slot);
     return slot;
@@ -93,7 +93,7 @@ void number_map_remove(struct number_map *map, uint64_t number)
     if (leaf->count > 0)
         return;
     table_remove(&map->leaf_by_first, table_hash_u64(leaf->first), found);
-    pool_free(&map->leaves, found);
+    slab_free(&map->leaves, found);
     if (map->newest == found)
         map->newest = 0;
 }

@@ -8,11 +8,11 @@
 #ifndef TALLY_BASE_NUMBER_MAP_H
 #define TALLY_BASE_NUMBER_MAP_H
 
-#include "base/pool.h"
+#include "base/slab.h"
 #include "base/table.h"
 
 struct number_map {
-    struct pool leaves;
+    struct slab leaves;
     struct table leaf_by_first;
     uint32_t newest; /* the leaf of the newest insert; 0: none, or it has gone */
     uint64_t count;

@@ -1,28 +1,28 @@
 /* Invariants, which table_check() asserts:
  *
- * N  In `now` every place from the home of an entry to the entry itself is full: a search may stop at an empty place.
- * O  The same holds in `old` below place old_end. It is emptied from its end, which cuts runs of full places behind,
+ * N  In `now` every cell from the home of an entry to the entry itself is full: a search may stop at an empty cell.
+ * O  The same holds in `old` below cell old_end. It is emptied from its end, which cuts runs of full cells behind,
  *    never in front; a hash whose home is not below old_end has no entry there any more.
- * W  Place 0 of `old` is empty and so is place old_end, if there is one: a search that runs over the end of `old` stops
- *    there. This is why growth begins by moving the run at place 0, with the entries that had wrapped around to it. */
+ * W  Cell 0 of `old` is empty and so is cell old_end, if there is one: a search that runs over the end of `old` stops
+ *    there. This is why growth begins by moving the run at cell 0, with the entries that had wrapped around to it. */
 #include "base/table.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
-#include "base/kept.h"
 
 #include <stdlib.h>
 
 #define TABLE_CAPACITY_MIN 16
 #define TABLE_CAPACITY_MAX ((size_t)1 << 32)
 
-/* Places of `old` emptied by each insert and removal. Any number above 2 ends a growth before the next one begins: the
- * old places are gone after a sixteenth of their number of operations, the new ones are full after 3/4 of it. */
+/* Cells of `old` emptied by each insert and removal. Any number above 2 ends a growth before the next one begins: the
+ * old cells are gone after a sixteenth of their number of operations, the new ones are full after 3/4 of it. */
 #define TABLE_STEP 16
 
-/* Places of `old` given back at once (512 KiB): unmapping a large table in one piece would take milliseconds. */
+/* Cells of `old` given back at once (512 KiB): unmapping a large table in one piece would take milliseconds. */
 #define TABLE_PIECE 65536
 
-static_assert(sizeof(struct table_place) == 8, "an entry costs 8 bytes");
+static_assert(sizeof(struct table_cell) == 8, "an entry costs 8 bytes");
 static_assert(sizeof(size_t) >= 8, "2^32 places must be countable");
 
 static uint32_t table_stored_hash(uint64_t hash)
@@ -35,27 +35,27 @@ static size_t generation_home(const struct table_generation *generation, uint32_
     return stored_hash & (generation->capacity - 1);
 }
 
-static size_t generation_after(const struct table_generation *generation, size_t place)
+static size_t generation_after(const struct table_generation *generation, size_t cell)
 {
-    return (place + 1) & (generation->capacity - 1);
+    return (cell + 1) & (generation->capacity - 1);
 }
 
 static struct table_generation generation_make(size_t capacity)
 {
     ASSERT(capacity <= TABLE_CAPACITY_MAX);
     return (struct table_generation){
-        .places_owned = kept_allocate_zeroed(capacity * sizeof(struct table_place)),
+        .cells_owned = accounted_allocate_zeroed(capacity * sizeof(struct table_cell)),
         .capacity = capacity,
     };
 }
 
-static void generation_insert(struct table_generation *generation, struct table_place entry)
+static void generation_insert(struct table_generation *generation, struct table_cell entry)
 {
     ASSERT(generation->count < generation->capacity - 1);
-    size_t place = generation_home(generation, entry.hash);
-    while (generation->places_owned[place].slot != 0)
-        place = generation_after(generation, place);
-    generation->places_owned[place] = entry;
+    size_t cell = generation_home(generation, entry.hash);
+    while (generation->cells_owned[cell].slot != 0)
+        cell = generation_after(generation, cell);
+    generation->cells_owned[cell] = entry;
     generation->count++;
 }
 
@@ -63,69 +63,69 @@ static void generation_insert(struct table_generation *generation, struct table_
 static void generation_remove(struct table_generation *generation, size_t hole)
 {
     size_t mask = generation->capacity - 1;
-    for (size_t place = generation_after(generation, hole); generation->places_owned[place].slot != 0;
-         place = generation_after(generation, place)) {
-        struct table_place entry = generation->places_owned[place];
-        size_t from_home = (place - generation_home(generation, entry.hash)) & mask;
-        size_t from_hole = (place - hole) & mask;
+    for (size_t cell = generation_after(generation, hole); generation->cells_owned[cell].slot != 0;
+         cell = generation_after(generation, cell)) {
+        struct table_cell entry = generation->cells_owned[cell];
+        size_t from_home = (cell - generation_home(generation, entry.hash)) & mask;
+        size_t from_hole = (cell - hole) & mask;
         if (from_home >= from_hole) {
-            generation->places_owned[hole] = entry;
-            hole = place;
+            generation->cells_owned[hole] = entry;
+            hole = cell;
         }
     }
-    generation->places_owned[hole] = (struct table_place){0};
+    generation->cells_owned[hole] = (struct table_cell){0};
     generation->count--;
 }
 
 /* Whether an entry with this hash can still be in `old`. */
 static bool table_old_may_hold(const struct table *table, uint32_t stored_hash)
 {
-    return table->old.places_owned != NULL && generation_home(&table->old, stored_hash) < table->old_end;
+    return table->old.cells_owned != NULL && generation_home(&table->old, stored_hash) < table->old_end;
 }
 
-static void table_move_place(struct table *table, size_t place)
+static void table_move_cell(struct table *table, size_t cell)
 {
-    struct table_place *from = &table->old.places_owned[place];
+    struct table_cell *from = &table->old.cells_owned[cell];
     if (from->slot != 0) {
         generation_insert(&table->now, *from);
-        *from = (struct table_place){0};
+        *from = (struct table_cell){0};
         table->old.count--;
     }
 }
 
-/* Moves the last TABLE_STEP places of `old`, and gives up the memory behind them. */
+/* Moves the last TABLE_STEP cells of `old`, and gives up the memory behind them. */
 static void table_move_step(struct table *table)
 {
-    if (table->old.places_owned == NULL)
+    if (table->old.cells_owned == NULL)
         return;
     for (int i = 0; i < TABLE_STEP; i++)
-        table_move_place(table, --table->old_end);
+        table_move_cell(table, --table->old_end);
     if (table->old_end == 0) {
         ASSERT(table->old.count == 0);
-        kept_free(table->old.places_owned);
+        accounted_free(table->old.cells_owned);
         table->old = (struct table_generation){0};
         table->old_kept = 0;
     } else if (table->old_kept - table->old_end > TABLE_PIECE) {
-        table->old_kept = table->old_end + 1; /* the empty place at old_end stays; invariant W */
-        table->old.places_owned = kept_resize(table->old.places_owned, table->old_kept * sizeof(struct table_place));
+        table->old_kept = table->old_end + 1; /* the empty cell at old_end stays; invariant W */
+        table->old.cells_owned = accounted_resize(table->old.cells_owned, table->old_kept * sizeof(struct table_cell));
     }
 }
 
 /* Makes `now` the old generation and begins an empty one of that size. */
 static void table_change_size(struct table *table, size_t capacity)
 {
-    ASSERT(table->old.places_owned == NULL);
+    ASSERT(table->old.cells_owned == NULL);
     table->old = table->now;
     table->now = generation_make(capacity);
     table->old_end = table->old.capacity;
     table->old_kept = table->old.capacity;
-    for (size_t place = 0; table->old.places_owned[place].slot != 0; place++)
-        table_move_place(table, place); /* invariant W */
+    for (size_t cell = 0; table->old.cells_owned[cell].slot != 0; cell++)
+        table_move_cell(table, cell); /* invariant W */
 }
 
 static void table_grow(struct table *table)
 {
-    if (table->now.places_owned == NULL)
+    if (table->now.cells_owned == NULL)
         table->now = generation_make(TABLE_CAPACITY_MIN);
     else
         table_change_size(table, table->now.capacity * 2);
@@ -134,7 +134,7 @@ static void table_grow(struct table *table)
 /* A table that is an eighth full takes half the room; with TABLE_STEP that, too, ends before the next growth begins. */
 static void table_shrink(struct table *table)
 {
-    if (table->old.places_owned == NULL && table->now.capacity > TABLE_CAPACITY_MIN &&
+    if (table->old.cells_owned == NULL && table->now.capacity > TABLE_CAPACITY_MIN &&
         table->now.count < table->now.capacity / 8)
         table_change_size(table, table->now.capacity / 2);
 }
@@ -146,8 +146,8 @@ void table_init(struct table *table)
 
 void table_deinit(struct table *table)
 {
-    kept_free(table->now.places_owned);
-    kept_free(table->old.places_owned);
+    accounted_free(table->now.cells_owned);
+    accounted_free(table->old.cells_owned);
     *table = (struct table){0};
 }
 
@@ -161,17 +161,17 @@ void table_insert(struct table *table, uint64_t hash, uint32_t slot)
     ASSERT(slot != 0);
     if (table_count(table) >= table->now.capacity / 4 * 3)
         table_grow(table);
-    generation_insert(&table->now, (struct table_place){.slot = slot, .hash = table_stored_hash(hash)});
+    generation_insert(&table->now, (struct table_cell){.slot = slot, .hash = table_stored_hash(hash)});
     table_move_step(table);
 }
 
-/* Removes `entry` if it is in the run of full places at `place`. */
-static bool generation_remove_from(struct table_generation *generation, size_t place, struct table_place entry)
+/* Removes `entry` if it is in the run of full cells at `cell`. */
+static bool generation_remove_from(struct table_generation *generation, size_t cell, struct table_cell entry)
 {
-    for (; generation->places_owned[place].slot != 0; place = generation_after(generation, place)) {
-        if (generation->places_owned[place].slot == entry.slot) {
-            ASSERT(generation->places_owned[place].hash == entry.hash);
-            generation_remove(generation, place);
+    for (; generation->cells_owned[cell].slot != 0; cell = generation_after(generation, cell)) {
+        if (generation->cells_owned[cell].slot == entry.slot) {
+            ASSERT(generation->cells_owned[cell].hash == entry.hash);
+            generation_remove(generation, cell);
             return true;
         }
     }
@@ -182,7 +182,7 @@ void table_remove(struct table *table, uint64_t hash, uint32_t slot)
 {
     ASSERT(slot != 0);
     ASSERT(table_count(table) > 0);
-    struct table_place entry = {.slot = slot, .hash = table_stored_hash(hash)};
+    struct table_cell entry = {.slot = slot, .hash = table_stored_hash(hash)};
     bool is_removed = generation_remove_from(&table->now, generation_home(&table->now, entry.hash), entry);
     if (!is_removed && table_old_may_hold(table, entry.hash))
         is_removed = generation_remove_from(&table->old, generation_home(&table->old, entry.hash), entry);
@@ -195,29 +195,29 @@ enum { PROBE_NOW, PROBE_OLD, PROBE_END };
 
 struct table_probe table_probe_start(const struct table *table, uint64_t hash)
 {
-    if (table->now.places_owned == NULL)
+    if (table->now.cells_owned == NULL)
         return (struct table_probe){.hash = hash, .generation = PROBE_END};
     return (struct table_probe){
         .hash = hash,
         .generation = PROBE_NOW,
-        .place = generation_home(&table->now, table_stored_hash(hash)),
+        .cell = generation_home(&table->now, table_stored_hash(hash)),
     };
 }
 
 void table_prefetch(const struct table *table, uint64_t hash)
 {
-    if (table->now.places_owned != NULL)
-        __builtin_prefetch(&table->now.places_owned[generation_home(&table->now, table_stored_hash(hash))]);
+    if (table->now.cells_owned != NULL)
+        __builtin_prefetch(&table->now.cells_owned[generation_home(&table->now, table_stored_hash(hash))]);
 }
 
-/* Looks from probe->place to the end of its run. */
+/* Looks from probe->cell to the end of its run. */
 static bool probe_generation(const struct table_generation *generation, struct table_probe *probe)
 {
     for (;;) {
-        struct table_place entry = generation->places_owned[probe->place];
+        struct table_cell entry = generation->cells_owned[probe->cell];
         if (entry.slot == 0)
             return false;
-        probe->place = generation_after(generation, probe->place);
+        probe->cell = generation_after(generation, probe->cell);
         if (entry.hash == table_stored_hash(probe->hash)) {
             probe->slot = entry.slot;
             return true;
@@ -234,7 +234,7 @@ bool table_probe_next(const struct table *table, struct table_probe *probe)
         uint32_t stored_hash = table_stored_hash(probe->hash);
         if (table_old_may_hold(table, stored_hash)) {
             probe->generation = PROBE_OLD;
-            probe->place = generation_home(&table->old, stored_hash);
+            probe->cell = generation_home(&table->old, stored_hash);
         }
     }
     if (probe->generation == PROBE_OLD) {
@@ -245,20 +245,20 @@ bool table_probe_next(const struct table *table, struct table_probe *probe)
     return false;
 }
 
-/* Asserts that no place between `start` and the entry at `place` is empty. */
-static void generation_check_reachable(const struct table_generation *generation, size_t start, size_t place)
+/* Asserts that no cell between `start` and the entry at `cell` is empty. */
+static void generation_check_reachable(const struct table_generation *generation, size_t start, size_t cell)
 {
-    for (; start != place; start = generation_after(generation, start))
-        ASSERT(generation->places_owned[start].slot != 0);
+    for (; start != cell; start = generation_after(generation, start))
+        ASSERT(generation->cells_owned[start].slot != 0);
 }
 
 void table_check(const struct table *table)
 {
     size_t count = 0;
-    for (size_t place = 0; place < table->now.capacity; place++) {
-        struct table_place entry = table->now.places_owned[place];
+    for (size_t cell = 0; cell < table->now.capacity; cell++) {
+        struct table_cell entry = table->now.cells_owned[cell];
         if (entry.slot != 0) {
-            generation_check_reachable(&table->now, generation_home(&table->now, entry.hash), place);
+            generation_check_reachable(&table->now, generation_home(&table->now, entry.hash), cell);
             count++;
         }
     }
@@ -266,20 +266,20 @@ void table_check(const struct table *table)
     ASSERT(table_count(table) <= table->now.capacity / 4 * 3);
 
     count = 0;
-    for (size_t place = 0; place < table->old_end; place++) {
-        struct table_place entry = table->old.places_owned[place];
+    for (size_t cell = 0; cell < table->old_end; cell++) {
+        struct table_cell entry = table->old.cells_owned[cell];
         if (entry.slot != 0) {
-            ASSERT(generation_home(&table->old, entry.hash) <= place);
-            generation_check_reachable(&table->old, generation_home(&table->old, entry.hash), place);
+            ASSERT(generation_home(&table->old, entry.hash) <= cell);
+            generation_check_reachable(&table->old, generation_home(&table->old, entry.hash), cell);
             count++;
         }
     }
     ASSERT(count == table->old.count);
-    ASSERT((table->old.places_owned != NULL) == (table->old_end > 0));
+    ASSERT((table->old.cells_owned != NULL) == (table->old_end > 0));
     ASSERT(table->old_end < table->old_kept || table->old_kept == table->old.capacity);
     ASSERT(table->old_end <= table->old_kept && table->old_kept <= table->old.capacity);
-    ASSERT(table->old_end == 0 || table->old.places_owned[0].slot == 0);
-    ASSERT(table->old_end == table->old.capacity || table->old.places_owned[table->old_end].slot == 0);
+    ASSERT(table->old_end == 0 || table->old.cells_owned[0].slot == 0);
+    ASSERT(table->old_end == table->old.capacity || table->old.cells_owned[table->old_end].slot == 0);
 }
 
 uint64_t table_hash_u64(uint64_t key)

@@ -4,15 +4,15 @@
 #include "core/identity.h"
 #include "core/tags.h"
 
+#include "base/accounted.h"
 #include "base/cursor.h"
-#include "base/kept.h"
 #include <stdlib.h>
 
 bool apply_founded(struct core *core, const struct event_founded *founded)
 {
     if (core->digest_owned != NULL || founded->segment_size == 0 || founded->name.size == 0)
         return false;
-    core->name_owned = kept_duplicate(founded->name);
+    core->name_owned = accounted_duplicate(founded->name);
     memcpy(core->key, founded->key, sizeof(core->key));
     core->digest_owned = digest_create(core->key);
     core->segment_size = founded->segment_size;
@@ -57,16 +57,16 @@ bool apply_queue_created(struct core *core, const struct event_queue_created *cr
     struct queue *queue = core_queue(core, slot);
     queue_adopt_settings(queue, &settings);
     queue->created_at_ms = queue->modified_at_ms = core->now_ms;
-    core_add_shelf(core, ++core->shelves.shelf_number, slot);
+    core_add_message_list(core, ++core->message_lists.message_list_number, slot);
     return true;
 }
 
 /* A FIFO queue's delay counts for what it holds already. O(messages). Source: SQS API reference, SetQueueAttributes. */
 static void delay_anew(struct core *core, const struct queue *queue)
 {
-    const struct shelf *shelf = core_shelf(core, queue);
+    const struct message_list *list = core_message_list(core, queue);
     uint64_t delay_ms = (uint64_t)queue->settings.delay_s * 1000;
-    for (uint32_t slot = shelf->first; slot != 0; slot = core_message(core, slot)->next) {
+    for (uint32_t slot = list->first; slot != 0; slot = core_message(core, slot)->next) {
         struct message *message = core_message(core, slot);
         if (message->receive_count > 0)
             continue;
@@ -96,11 +96,12 @@ bool apply_queue_set(struct core *core, const struct event_queue_set *set)
     queue_adopt_settings(queue, &settings);
     queue->modified_at_ms = core->now_ms;
     queue->rate_tat_us = rate_after_change(&queue->settings.queue_rate, queue->rate_tat_us, core->now_ms);
-    core_expect_expiry(core, queue->shelf);
+    core_expect_expiry(core, queue->message_list);
     if (has_other_delay)
         delay_anew(core, queue);
     if (has_other_limits)
-        group_settle_all(core, queue->shelf); /* O(groups): what was kept back may go, and what may go be kept back */
+        group_settle_all(core,
+                         queue->message_list); /* O(groups): what was kept back may go, and what may go be kept back */
     core_set_queue_timer(core, queue);
     core_notice_queue(core, queue);
     return true;
@@ -122,7 +123,7 @@ static bool adopt_tags(struct core *core, struct queue *queue)
 {
     if (!tags_are_sound(buffer_bytes(&core->scratch)))
         return false;
-    kept_replace(&queue->tags_owned, buffer_bytes(&core->scratch));
+    accounted_replace(&queue->tags_owned, buffer_bytes(&core->scratch));
     return true;
 }
 
@@ -146,28 +147,28 @@ bool apply_queue_untagged(struct core *core, const struct event_queue_untagged *
     return adopt_tags(core, queue);
 }
 
-static void free_shelf(struct core *core, uint32_t slot)
+static void free_message_list(struct core *core, uint32_t slot)
 {
-    struct shelf *shelf = core_shelf_at(core, slot);
-    ASSERT(shelf->count == 0 && shelf->group_count == 0 && shelf->expiry_index == 0);
-    if (list_is_linked(&shelf->draining_link))
-        list_remove(&shelf->draining_link);
-    shelf_deinit(shelf);
-    pool_free(&core->shelves.items, slot);
+    struct message_list *list = core_message_list_at(core, slot);
+    ASSERT(list->count == 0 && list->group_count == 0 && list->expiry_index == 0);
+    if (list_is_linked(&list->draining_link))
+        list_remove(&list->draining_link);
+    message_list_deinit(list);
+    slab_free(&core->message_lists.items, slot);
 }
 
-/* Cuts a shelf off its queue: what is on it can no longer be reached and is ended in portions. */
-static void detach_shelf(struct core *core, uint32_t slot)
+/* Cuts a message list off its queue: what is on it can no longer be reached and is ended in portions. */
+static void detach_message_list(struct core *core, uint32_t slot)
 {
-    struct shelf *shelf = core_shelf_at(core, slot);
-    if (shelf->expiry_index != 0)
-        heap_remove(&core->shelves.expiries, slot);
-    shelf->queue = 0;
-    group_forsake_all(core, slot);
-    if (shelf->count == 0)
-        free_shelf(core, slot);
+    struct message_list *list = core_message_list_at(core, slot);
+    if (list->expiry_index != 0)
+        heap_remove(&core->message_lists.expiries, slot);
+    list->queue = 0;
+    group_drop_all(core, slot);
+    if (list->count == 0)
+        free_message_list(core, slot);
     else
-        list_append(&core->shelves.draining, &shelf->draining_link);
+        list_append(&core->message_lists.draining, &list->draining_link);
 }
 
 bool apply_queue_purged(struct core *core, const struct event_queue_purged *purged)
@@ -176,10 +177,10 @@ bool apply_queue_purged(struct core *core, const struct event_queue_purged *purg
     if (queue == NULL)
         return false;
     uint32_t slot = core_find_queue_slot(core, purged->queue);
-    uint32_t old = queue->shelf;
-    uint32_t shelf = core_add_shelf(core, ++core->shelves.shelf_number, slot);
-    group_move_pauses(core, old, shelf);
-    detach_shelf(core, old);
+    uint32_t old = queue->message_list;
+    uint32_t message_list = core_add_message_list(core, ++core->message_lists.message_list_number, slot);
+    group_move_pauses(core, old, message_list);
+    detach_message_list(core, old);
     deduplication_forget_queue(core, queue, false);
     queue->purged_at_ms = core->now_ms;
     return true;
@@ -193,9 +194,9 @@ bool apply_queue_deleted(struct core *core, const struct event_queue_deleted *de
     uint32_t slot = core_find_queue_slot(core, deleted->queue);
     deduplication_forget_queue(core, queue, true);
     move_forget_queue(core, queue);
-    detach_shelf(core, queue->shelf);
-    queue->shelf = 0;
-    kept_replace(&queue->tags_owned, bytes_make(NULL, 0));
+    detach_message_list(core, queue->message_list);
+    queue->message_list = 0;
+    accounted_replace(&queue->tags_owned, bytes_make(NULL, 0));
     core_set_queue_timer(core, queue);
     /* It may live on as an origin, but it has nothing to deliver any more. */
     if (list_is_linked(&queue->ready_link))
@@ -261,7 +262,7 @@ static uint32_t add_sent(struct core *core, const struct event_sent *sent, uint3
     struct message *message = core_message(core, slot);
     message->sent_at_ms = core->now_ms;
     message->visible_at_ms = sent->visible_at_ms;
-    core_place_message(core, slot, queue->shelf);
+    core_list_message(core, slot, queue->message_list);
     if (batch != 0)
         join_batch(core, message, batch, sent);
     return slot;
@@ -295,8 +296,8 @@ bool apply_sent_in_group(struct core *core, const struct event_sent_in_group *se
     uint32_t slot = add_sent(core, &plain, offset);
     if (slot == 0)
         return false;
-    core_give_place(core, slot)->priority = sent->priority;
-    group_link(core, group_open(core, core_message(core, slot)->shelf, sent->group), slot);
+    core_give_extra(core, slot)->priority = sent->priority;
+    group_link(core, group_open(core, core_message(core, slot)->message_list, sent->group), slot);
     core_enter_state(core, slot, first_state(core, sent->visible_at_ms));
     return true;
 }
@@ -325,7 +326,7 @@ static uint32_t age_ms(const struct core *core, const struct message *message)
 /* The delivery takes a token of the queue's bucket and of its group's. */
 static void count_delivery(struct core *core, const struct message *message)
 {
-    struct queue *queue = core_queue(core, core_shelf_at(core, message->shelf)->queue);
+    struct queue *queue = core_queue(core, core_message_list_at(core, message->message_list)->queue);
     if (queue->settings.queue_rate.interval_us > 0) {
         queue->rate_tat_us = rate_after_delivery(&queue->settings.queue_rate, queue->rate_tat_us, core->now_ms);
         core_set_queue_timer(core, queue);
@@ -338,7 +339,7 @@ bool apply_received(struct core *core, const struct event_received *received)
 {
     uint32_t slot = core_find_message(core, received->number);
     if (slot == 0 || !message_is_deliverable(core_message(core, slot)) ||
-        core_shelf_at(core, core_message(core, slot)->shelf)->queue == 0 ||
+        core_message_list_at(core, core_message(core, slot)->message_list)->queue == 0 ||
         received->delivery != core->messages.delivery_number + 1 || received->timeout_ms == 0)
         return false;
     struct message *message = core_message(core, slot);
@@ -348,8 +349,8 @@ bool apply_received(struct core *core, const struct event_received *received)
     message->received_after_ms = age_ms(core, message);
     if (message->first_received_after_ms == 0)
         message->first_received_after_ms = message->received_after_ms + 1;
-    if (message->place != 0)
-        core_place_of(core, message)->is_fenced = core_place_of(core, message)->is_changed = false;
+    if (message->extra != 0)
+        core_extra_of(core, message)->is_fenced = core_extra_of(core, message)->is_changed = false;
     count_delivery(core, message);
     set_lease(core, slot, received->timeout_ms);
     uint32_t group = core_group_of(core, message);
@@ -363,8 +364,8 @@ bool apply_visibility_changed(struct core *core, const struct event_visibility_c
     uint32_t slot = core_find_message(core, changed->number);
     if (slot == 0 || core_message(core, slot)->delivery == 0 || core_message(core, slot)->state == MESSAGE_WAITING)
         return false;
-    if (core_message(core, slot)->place != 0)
-        core_place_of(core, core_message(core, slot))->is_changed = true;
+    if (core_message(core, slot)->extra != 0)
+        core_extra_of(core, core_message(core, slot))->is_changed = true;
     set_lease(core, slot, changed->timeout_ms);
     return true;
 }
@@ -386,36 +387,36 @@ bool apply_failed(struct core *core, const struct event_failed *failed)
     if (slot == 0 || core_message(core, slot)->state != MESSAGE_IN_FLIGHT ||
         failed->reason.size > FAILURE_REASON_SIZE_MAX)
         return false;
-    struct place *place = core_give_place(core, slot);
-    kept_replace(&place->reason_owned, failed->reason);
-    place->is_fenced = true;
-    place->is_final = failed->is_final != 0;
+    struct message_extra *extra = core_give_extra(core, slot);
+    accounted_replace(&extra->reason_owned, failed->reason);
+    extra->is_fenced = true;
+    extra->is_final = failed->is_final != 0;
     core_give_back(core, slot, failed->visible_at_ms);
     return true;
 }
 
 /* The message waits for nothing and holds nobody back by its type any more. */
-static void leave_bonds(struct core *core, uint32_t slot, enum unit_state outcome)
+static void drop_dependencies(struct core *core, uint32_t slot, enum unit_state outcome)
 {
     dependency_forget_dependent(core, slot);
-    if (core_place_of(core, core_message(core, slot))->typed != 0)
+    if (core_extra_of(core, core_message(core, slot))->typed != 0)
         type_order_message_ended(core, slot, outcome);
 }
 
-/* Takes the message out of its group and off whatever ordered it, and gives its place back. */
-static void leave_place(struct core *core, uint32_t slot, enum unit_state outcome)
+/* Takes the message out of its group and off whatever ordered it, and gives its extra back. */
+static void drop_extra(struct core *core, uint32_t slot, enum unit_state outcome)
 {
     struct message *message = core_message(core, slot);
-    if (message->place == 0)
+    if (message->extra == 0)
         return;
-    struct place *place = core_place_of(core, message);
-    leave_bonds(core, slot, outcome);
-    if (place->group != 0)
+    struct message_extra *extra = core_extra_of(core, message);
+    drop_dependencies(core, slot, outcome);
+    if (extra->group != 0)
         group_unlink(core, slot);
-    kept_replace(&place->reason_owned, bytes_make(NULL, 0));
-    place->message = 0; /* whoever walks over the slots knows a free one by that */
-    pool_free(&core->places, message->place);
-    message->place = 0;
+    accounted_replace(&extra->reason_owned, bytes_make(NULL, 0));
+    extra->message = 0; /* whoever walks over the slots knows a free one by that */
+    slab_free(&core->extras, message->extra);
+    message->extra = 0;
 }
 
 static void forget_origin(struct core *core, struct message *message)
@@ -437,27 +438,27 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     struct message *message = core_message(core, slot);
     if (ended->reason == END_PUT_BACK && !message->is_result)
         return false;
-    uint32_t shelf_slot = message->shelf;
+    uint32_t message_list_slot = message->message_list;
     uint32_t batch = message->batch;
     bool is_result = message->is_result;
     /* One that was dead-lettered has failed already. */
     enum unit_state outcome = message->is_moved ? UNIT_FAILED : end_outcome((enum end_reason)ended->reason);
     core_leave_state(core, slot);
     dependency_message_ended(core, slot, outcome);
-    leave_place(core, slot, outcome);
-    shelf_unlink(core_shelf_at(core, shelf_slot), &core->messages.items, slot);
+    drop_extra(core, slot, outcome);
+    message_list_unlink(core_message_list_at(core, message_list_slot), &core->messages.items, slot);
     extents_leave(&core->extents, message->position / core->segment_size, message->content_size);
     forget_origin(core, message);
     number_map_remove(&core->messages.by_number, ended->number);
     ASSERT(message->state == 0); /* whoever walks over the slots knows a free one by that */
-    pool_free(&core->messages.items, slot);
+    slab_free(&core->messages.items, slot);
     if (batch != 0)
         core_unpin_batch(core, batch);
     if (is_result)
         made_match_message_ended(core, ended->number, (enum end_reason)ended->reason);
-    struct shelf *shelf = core_shelf_at(core, shelf_slot);
-    if (shelf->queue == 0 && shelf->count == 0)
-        free_shelf(core, shelf_slot);
+    struct message_list *list = core_message_list_at(core, message_list_slot);
+    if (list->queue == 0 && list->count == 0)
+        free_message_list(core, message_list_slot);
     return true;
 }
 
@@ -466,16 +467,16 @@ static struct bytes leave_order(struct core *core, uint32_t slot)
 {
     struct message *message = core_message(core, slot);
     struct bytes id = {NULL, 0};
-    if (message->place == 0)
+    if (message->extra == 0)
         return id;
-    struct place *place = core_place_of(core, message);
-    leave_bonds(core, slot, UNIT_FAILED);
-    place->wait_count = 0;
-    place->is_final = false;
-    if (place->group == 0)
+    struct message_extra *extra = core_extra_of(core, message);
+    drop_dependencies(core, slot, UNIT_FAILED);
+    extra->wait_count = 0;
+    extra->is_final = false;
+    if (extra->group == 0)
         return id;
-    if (core_group(core, place->group)->id_owned.size > 0)
-        id = kept_duplicate(core_group(core, place->group)->id_owned);
+    if (core_group(core, extra->group)->id_owned.size > 0)
+        id = accounted_duplicate(core_group(core, extra->group)->id_owned);
     group_unlink(core, slot);
     return id;
 }
@@ -487,27 +488,27 @@ bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *mo
     if (slot == 0 || target == NULL)
         return false;
     struct message *message = core_message(core, slot);
-    struct shelf *source = core_shelf_at(core, message->shelf);
+    struct message_list *source = core_message_list_at(core, message->message_list);
     if (source->queue == 0)
         return false;
     uint32_t origin = source->queue;
     core_leave_state(core, slot);
     dependency_message_dead_lettered(core, slot);
     struct bytes group = leave_order(core, slot);
-    shelf_unlink(source, &core->messages.items, slot);
+    message_list_unlink(source, &core->messages.items, slot);
     core_queue(core, origin)->origin_count++;
     queue_set_add(&target->origins, core_queue(core, origin)->id);
     forget_origin(core, message);
     message->origin = origin;
     message->is_moved = true;
     if (target->settings.is_fifo)
-        core_give_place(core, slot)->counted_from_ms = core->now_ms;
-    core_place_message(core, slot, target->shelf);
-    if (message->place != 0 && (group.size > 0 || target->settings.is_fifo)) {
+        core_give_extra(core, slot)->counted_from_ms = core->now_ms;
+    core_list_message(core, slot, target->message_list);
+    if (message->extra != 0 && (group.size > 0 || target->settings.is_fifo)) {
         core->messages.message_number++; /* its new sequence number */
-        group_link(core, group_open(core, target->shelf, group), slot);
+        group_link(core, group_open(core, target->message_list, group), slot);
     }
-    kept_free((void *)group.ptr);
+    accounted_free((void *)group.ptr);
     core_enter_state(core, slot, MESSAGE_RETURNED);
     return true;
 }
@@ -619,12 +620,12 @@ static void renew(struct core *core, uint32_t slot, const struct event_message_m
  * then. */
 static bool enter_group(struct core *core, uint32_t slot, struct bytes group, uint64_t sequence)
 {
-    uint32_t line = group_open(core, core_message(core, slot)->shelf, group);
+    uint32_t line = group_open(core, core_message(core, slot)->message_list, group);
     if (sequence == 0) {
         group_link(core, line, slot);
         return true;
     }
-    core_place_of(core, core_message(core, slot))->sequence = sequence;
+    core_extra_of(core, core_message(core, slot))->sequence = sequence;
     return group_insert(core, line, slot, 0);
 }
 
@@ -635,28 +636,28 @@ bool apply_message_moved(struct core *core, const struct event_message_moved *mo
     uint32_t slot = core_find_message(core, moved->number);
     struct message *message = core_message(core, slot);
     const struct queue *target = core_find_queue_by_id(core, moved->queue);
-    const struct queue *source = core_queue(core, core_shelf_at(core, message->shelf)->queue);
+    const struct queue *source = core_queue(core, core_message_list_at(core, message->message_list)->queue);
     if (source == target || !move_count(core, source, moved->task))
         return false;
-    uint8_t priority = message->place == 0 ? PRIORITY_DEFAULT : core_place_of(core, message)->priority;
+    uint8_t priority = message->extra == 0 ? PRIORITY_DEFAULT : core_extra_of(core, message)->priority;
     uint32_t from = core_group_of(core, message);
-    struct bytes group = from == 0 ? bytes_make(NULL, 0) : kept_duplicate(core_group(core, from)->id_owned);
+    struct bytes group = from == 0 ? bytes_make(NULL, 0) : accounted_duplicate(core_group(core, from)->id_owned);
     core_leave_state(core, slot);
-    leave_place(core, slot, UNIT_FAILED);
-    shelf_unlink(core_shelf_at(core, message->shelf), &core->messages.items, slot);
+    drop_extra(core, slot, UNIT_FAILED);
+    message_list_unlink(core_message_list_at(core, message->message_list), &core->messages.items, slot);
     forget_origin(core, message);
     rejoin_batch(core, message, moved->successor);
     renew(core, slot, moved);
     dependency_message_moved(core, moved->number, slot);
     if (message->is_result)
         made_match_message_moved(core, moved->number, moved->successor);
-    core_place_message(core, slot, target->shelf);
+    core_list_message(core, slot, target->message_list);
     bool is_placed = true;
     if (group.size > 0 || priority != PRIORITY_DEFAULT) {
-        core_give_place(core, slot)->priority = priority;
+        core_give_extra(core, slot)->priority = priority;
         is_placed = enter_group(core, slot, group, moved->sequence);
     }
-    kept_free((void *)group.ptr);
+    accounted_free((void *)group.ptr);
     if (is_placed)
         core_enter_state(core, slot, first_state(core, moved->visible_at_ms));
     return is_placed;

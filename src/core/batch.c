@@ -1,8 +1,8 @@
 #include "core/batch.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
 #include "base/cursor.h"
-#include "base/kept.h"
 #include <stdlib.h>
 
 static void target_encode(const struct batch_target *target, struct buffer *out)
@@ -64,8 +64,8 @@ void batch_init(struct batch *batch, const struct digest *digest, uint64_t numbe
     ASSERT(number > 0 && id.size > 0 && id.size <= BATCH_ID_SIZE_MAX);
     *batch = (struct batch){
         .number = number,
-        .id_owned = kept_duplicate(id),
-        .spec_encoded_owned = kept_duplicate(spec_encoded),
+        .id_owned = accounted_duplicate(id),
+        .spec_encoded_owned = accounted_duplicate(spec_encoded),
         .state = BATCH_OPEN,
     };
     bool is_decoded = batch_spec_decode(batch->spec_encoded_owned, &batch->spec);
@@ -78,13 +78,13 @@ void batch_deinit(struct batch *batch)
 {
     ASSERT(!list_is_linked(&batch->draining_link) && batch->deadline_index == 0);
     for (uint32_t i = 0; i < batch->token_count; i++)
-        kept_free((void *)batch->tokens_owned[i].token_owned.ptr);
-    kept_free(batch->tokens_owned);
+        accounted_free((void *)batch->tokens_owned[i].token_owned.ptr);
+    accounted_free(batch->tokens_owned);
     table_deinit(&batch->by_token);
     queue_set_deinit(&batch->queues);
     ledger_deinit(&batch->ledger);
-    kept_free((void *)batch->id_owned.ptr);
-    kept_free((void *)batch->spec_encoded_owned.ptr);
+    accounted_free((void *)batch->id_owned.ptr);
+    accounted_free((void *)batch->spec_encoded_owned.ptr);
 }
 
 struct batch_counts batch_counts(const struct batch *batch)
@@ -204,10 +204,11 @@ void batch_add_token(struct batch *batch, struct bytes token, uint64_t check)
     ASSERT(batch_find_token(batch, token) == UINT32_MAX);
     if (batch->token_count == batch->token_capacity) {
         batch->token_capacity = batch->token_capacity == 0 ? 8 : batch->token_capacity * 2;
-        batch->tokens_owned = kept_resize(batch->tokens_owned, batch->token_capacity * sizeof(*batch->tokens_owned));
+        batch->tokens_owned =
+            accounted_resize(batch->tokens_owned, batch->token_capacity * sizeof(*batch->tokens_owned));
     }
     batch->tokens_owned[batch->token_count++] =
-        (struct batch_token){.token_owned = kept_duplicate(token), .check = check};
+        (struct batch_token){.token_owned = accounted_duplicate(token), .check = check};
     table_insert(&batch->by_token, digest_name(batch->ledger.digest, token), batch->token_count);
 }
 

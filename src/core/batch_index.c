@@ -3,7 +3,7 @@
 
 #include "core/state.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 
 #define BATCH_ORDER_MIN 16u /* entries that there is room for at first, and at least from then on */
 
@@ -26,7 +26,7 @@ const struct batch *core_find_batch(const struct core *core, struct bytes id)
 }
 
 /* Index of the first entry whose number is not below `number`. */
-static size_t batch_place(const struct core *core, uint64_t number)
+static size_t batch_order_index(const struct core *core, uint64_t number)
 {
     size_t low = 0, high = core->batches.order_count;
     while (low < high) {
@@ -41,7 +41,7 @@ static size_t batch_place(const struct core *core, uint64_t number)
 
 const struct batch *core_next_batch(const struct core *core, uint64_t number)
 {
-    for (size_t i = batch_place(core, number); i < core->batches.order_count; i++) {
+    for (size_t i = batch_order_index(core, number); i < core->batches.order_count; i++) {
         uint32_t slot = core->batches.order_owned[i].slot;
         if (slot != 0 && !core_batch(core, slot)->is_deleted)
             return core_batch(core, slot);
@@ -52,14 +52,14 @@ const struct batch *core_next_batch(const struct core *core, uint64_t number)
 uint32_t core_add_batch(struct core *core, uint64_t number, struct bytes id, struct bytes spec)
 {
     ASSERT(core->batches.order_count == 0 || core->batches.order_owned[core->batches.order_count - 1].number < number);
-    uint32_t slot = pool_allocate(&core->batches.items);
+    uint32_t slot = slab_allocate(&core->batches.items);
     batch_init(core_batch(core, slot), core->digest_owned, number, id, spec);
     table_insert(&core->batches.by_number, table_hash_u64(number), slot);
     if (core->batches.order_count == core->batches.order_capacity) {
         core->batches.order_capacity =
             core->batches.order_capacity == 0 ? BATCH_ORDER_MIN : core->batches.order_capacity * 2;
-        core->batches.order_owned =
-            kept_resize(core->batches.order_owned, core->batches.order_capacity * sizeof(*core->batches.order_owned));
+        core->batches.order_owned = accounted_resize(core->batches.order_owned,
+                                                     core->batches.order_capacity * sizeof(*core->batches.order_owned));
     }
     core->batches.order_owned[core->batches.order_count++] = (struct batch_order_entry){.number = number, .slot = slot};
     return slot;
@@ -72,14 +72,15 @@ static void shrink_batch_order(struct core *core)
         core->batches.order_capacity <= BATCH_ORDER_MIN)
         return;
     size_t capacity = core->batches.order_count * 2 < BATCH_ORDER_MIN ? BATCH_ORDER_MIN : core->batches.order_count * 2;
-    core->batches.order_owned = kept_resize(core->batches.order_owned, capacity * sizeof(*core->batches.order_owned));
+    core->batches.order_owned =
+        accounted_resize(core->batches.order_owned, capacity * sizeof(*core->batches.order_owned));
     core->batches.order_capacity = capacity;
 }
 
 /* Closes the gaps once half of the order is dead: amortised O(1) a removal. */
 static void batch_order_remove(struct core *core, uint64_t number)
 {
-    core->batches.order_owned[batch_place(core, number)].slot = 0;
+    core->batches.order_owned[batch_order_index(core, number)].slot = 0;
     if (++core->batches.order_dead * 2 <= core->batches.order_count)
         return;
     size_t kept = 0;
@@ -145,7 +146,7 @@ static void free_batch(struct core *core, uint32_t slot)
     table_remove(&core->batches.by_number, table_hash_u64(batch->number), slot);
     batch_order_remove(core, batch->number);
     batch_deinit(batch);
-    pool_free(&core->batches.items, slot);
+    slab_free(&core->batches.items, slot);
     if (parent != 0)
         core_unpin_batch(core, parent);
 }

@@ -2,7 +2,7 @@
 #include "core/state.h"
 #include "core/tags.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include <stdlib.h>
 
 /* What the messages say about the records they refer to. */
@@ -12,42 +12,44 @@ struct census {
     struct extents extents;
     uint64_t in_flight_count;
     uint64_t delayed_count;
-    uint64_t place_count;
+    uint64_t extra_count;
     uint64_t grouped_count;
 };
 
-static void check_place(const struct core *core, uint32_t slot, struct census *census)
+static void check_extra(const struct core *core, uint32_t slot, struct census *census)
 {
     const struct message *message = core_message(core, slot);
-    const struct place *place = core_place_of(core, message);
-    ASSERT(message->is_grouped == (place != NULL && place->group != 0));
-    ASSERT((message->state == MESSAGE_WAITING) == (place != NULL && place->wait_count > 0));
-    if (place == NULL)
+    const struct message_extra *extra = core_extra_of(core, message);
+    ASSERT(message->is_grouped == (extra != NULL && extra->group != 0));
+    ASSERT((message->state == MESSAGE_WAITING) == (extra != NULL && extra->wait_count > 0));
+    if (extra == NULL)
         return;
-    census->place_count++;
+    census->extra_count++;
     census->grouped_count += message->is_grouped;
-    ASSERT(place->message == slot && place->priority <= PRIORITY_MAX);
-    ASSERT(place->spared_count <= message->receive_count && place->sequence <= core->messages.message_number);
+    ASSERT(extra->message == slot && extra->priority <= PRIORITY_MAX);
+    ASSERT(extra->spared_count <= message->receive_count && extra->sequence <= core->messages.message_number);
 }
 
-/* Each live group, that its shelf counts it, and that no message stands in two. */
+/* Each live group, that its message list counts it, and that no message stands in two. */
 static void check_groups(const struct core *core, const struct census *census)
 {
     uint64_t count = 0, live_count = 0;
-    uint32_t *counts = kept_allocate_zeroed(core->shelves.items.slot_end * sizeof(*counts)); /* by shelf slot */
+    uint32_t *counts =
+        accounted_allocate_zeroed(core->message_lists.items.slot_end * sizeof(*counts)); /* by message list slot */
     for (uint32_t slot = 1; slot < core->groups.items.slot_end; slot++) {
         if (!group_is_used(core_group(core, slot)))
             continue;
         group_check(core, slot);
         count += core_group(core, slot)->count;
-        counts[core_group(core, slot)->shelf]++;
+        counts[core_group(core, slot)->message_list]++;
         live_count++;
     }
-    for (uint32_t slot = 1; slot < core->shelves.items.slot_end; slot++)
-        ASSERT(!shelf_is_used(core_shelf_at(core, slot)) || core_shelf_at(core, slot)->group_count == counts[slot]);
-    kept_free(counts);
+    for (uint32_t slot = 1; slot < core->message_lists.items.slot_end; slot++)
+        ASSERT(!message_list_is_used(core_message_list_at(core, slot)) ||
+               core_message_list_at(core, slot)->group_count == counts[slot]);
+    accounted_free(counts);
     ASSERT(count == census->grouped_count && live_count == core->groups.items.used);
-    ASSERT(census->place_count == core->places.used);
+    ASSERT(census->extra_count == core->extras.used);
 }
 
 static void count_messages(const struct core *core, struct census *census)
@@ -66,7 +68,7 @@ static void count_messages(const struct core *core, struct census *census)
         extents_enter(&census->extents, message->position / core->segment_size, message->content_size);
         census->in_flight_count += message->state == MESSAGE_IN_FLIGHT;
         census->delayed_count += message_state_is_delayed(message->state);
-        check_place(core, slot, census);
+        check_extra(core, slot, census);
         bool has_timer = message->state == MESSAGE_IN_FLIGHT || message->state == MESSAGE_DELAYED;
         ASSERT(!has_timer || message->visible_at_ms > core->now_ms);
         ASSERT(message->number <= core->messages.message_number && message->delivery <= core->messages.delivery_number);
@@ -79,32 +81,32 @@ static void count_messages(const struct core *core, struct census *census)
     number_map_check(&core->messages.by_number);
 }
 
-static void check_shelves(const struct core *core)
+static void check_message_lists(const struct core *core)
 {
     uint64_t count = 0;
-    uint32_t shelves = 0;
+    uint32_t message_lists = 0;
     for (size_t i = 0; i < core->queues.order_count; i++) {
         const struct queue *queue = core_queue(core, core->queues.order_owned[i]);
-        const struct shelf *shelf = core_shelf_at(core, queue->shelf);
+        const struct message_list *list = core_message_list_at(core, queue->message_list);
         ASSERT(core_find_queue(core, queue->name_owned) == queue);
-        ASSERT(shelf->queue == core->queues.order_owned[i]);
-        shelf_check(shelf, &core->messages.items, queue->shelf);
-        ASSERT(shelf->count == 0 || shelf->expiry_index != 0);
+        ASSERT(list->queue == core->queues.order_owned[i]);
+        message_list_check(list, &core->messages.items, queue->message_list);
+        ASSERT(list->count == 0 || list->expiry_index != 0);
         ASSERT(tags_are_sound(queue->tags_owned));
-        count += shelf->count;
-        shelves++;
+        count += list->count;
+        message_lists++;
     }
-    for (struct list_link *link = list_first(&core->shelves.draining); link != NULL;
-         link = list_next(&core->shelves.draining, link)) {
-        const struct shelf *shelf = CONTAINER_OF(link, struct shelf, draining_link);
-        ASSERT(shelf->queue == 0 && shelf->count > 0 && shelf->expiry_index == 0);
-        shelf_check(shelf, &core->messages.items,
-                    core_message(core, shelf_oldest(shelf, &core->messages.items))->shelf);
-        count += shelf->count;
-        shelves++;
+    for (struct list_link *link = list_first(&core->message_lists.draining); link != NULL;
+         link = list_next(&core->message_lists.draining, link)) {
+        const struct message_list *list = CONTAINER_OF(link, struct message_list, draining_link);
+        ASSERT(list->queue == 0 && list->count > 0 && list->expiry_index == 0);
+        message_list_check(list, &core->messages.items,
+                           core_message(core, message_list_oldest(list, &core->messages.items))->message_list);
+        count += list->count;
+        message_lists++;
     }
     ASSERT(count == core->messages.items.used);
-    ASSERT(shelves == core->shelves.items.used);
+    ASSERT(message_lists == core->message_lists.items.used);
 }
 
 static void check_batches(const struct core *core, struct census *census)
@@ -134,12 +136,12 @@ static void check_batches(const struct core *core, struct census *census)
 void core_check(const struct core *core)
 {
     struct census census = {
-        .pins_owned = kept_allocate_zeroed((core->batches.items.slot_end + 1) * sizeof(uint64_t)),
-        .origin_counts_owned = kept_allocate_zeroed((core->queues.items.slot_end + 1) * sizeof(uint64_t)),
+        .pins_owned = accounted_allocate_zeroed((core->batches.items.slot_end + 1) * sizeof(uint64_t)),
+        .origin_counts_owned = accounted_allocate_zeroed((core->queues.items.slot_end + 1) * sizeof(uint64_t)),
     };
     count_messages(core, &census);
     check_groups(core, &census);
-    check_shelves(core);
+    check_message_lists(core);
     check_batches(core, &census);
     extents_check(&core->extents, &census.extents);
     for (uint32_t slot = 1; slot < core->queues.items.slot_end; slot++)
@@ -152,7 +154,7 @@ void core_check(const struct core *core)
     heap_check(&core->messages.timers);
     heap_check(&core->groups.timers);
     heap_check(&core->queues.timers);
-    heap_check(&core->shelves.expiries);
+    heap_check(&core->message_lists.expiries);
     heap_check(&core->batches.deadlines);
     deduplication_check(core);
     dependency_check(core);
@@ -163,7 +165,7 @@ void core_check(const struct core *core)
     publisher_check(core);
     ticket_pool_check_all(core);
     made_match_check(core);
-    kept_free(census.pins_owned);
-    kept_free(census.origin_counts_owned);
+    accounted_free(census.pins_owned);
+    accounted_free(census.origin_counts_owned);
     extents_deinit(&census.extents);
 }

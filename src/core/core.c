@@ -3,17 +3,17 @@
 
 #include "core/state.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 
 struct core *core_create(void)
 {
-    struct core *core = kept_allocate_zeroed(sizeof(*core));
-    pool_init(&core->messages.items, sizeof(struct message));
-    pool_init(&core->places, sizeof(struct place));
-    pool_init(&core->groups.items, sizeof(struct group));
-    pool_init(&core->shelves.items, sizeof(struct shelf));
-    pool_init(&core->queues.items, sizeof(struct queue));
-    pool_init(&core->batches.items, sizeof(struct batch));
+    struct core *core = accounted_allocate_zeroed(sizeof(*core));
+    slab_init(&core->messages.items, sizeof(struct message));
+    slab_init(&core->extras, sizeof(struct message_extra));
+    slab_init(&core->groups.items, sizeof(struct group));
+    slab_init(&core->message_lists.items, sizeof(struct message_list));
+    slab_init(&core->queues.items, sizeof(struct queue));
+    slab_init(&core->batches.items, sizeof(struct batch));
     number_map_init(&core->messages.by_number);
     table_init(&core->groups.by_id);
     table_init(&core->queues.by_id);
@@ -26,11 +26,11 @@ struct core *core_create(void)
               offsetof(struct group, number));
     heap_init(&core->queues.timers, &core->queues.items, offsetof(struct queue, timer_index),
               offsetof(struct queue, order));
-    heap_init(&core->shelves.expiries, &core->shelves.items, offsetof(struct shelf, expiry_index),
-              offsetof(struct shelf, number));
+    heap_init(&core->message_lists.expiries, &core->message_lists.items, offsetof(struct message_list, expiry_index),
+              offsetof(struct message_list, number));
     heap_init(&core->batches.deadlines, &core->batches.items, offsetof(struct batch, deadline_index),
               offsetof(struct batch, number));
-    list_init(&core->shelves.draining);
+    list_init(&core->message_lists.draining);
     list_init(&core->batches.draining);
     list_init(&core->groups.draining);
     list_init(&core->queues.ready);
@@ -55,21 +55,22 @@ static void unlink_if_linked(struct list_link *link)
         list_remove(link);
 }
 
-static void destroy_shelves_and_queues(struct core *core)
+static void destroy_message_lists_and_queues(struct core *core)
 {
     while (core->queues.order_count > 0) {
         uint32_t slot = core->queues.order_owned[core->queues.order_count - 1];
         struct queue *queue = core_queue(core, slot);
-        struct shelf *shelf = core_shelf_at(core, queue->shelf);
+        struct message_list *list = core_message_list_at(core, queue->message_list);
         unlink_if_linked(&queue->ready_link);
-        shelf_deinit(shelf);
+        message_list_deinit(list);
         queue_deinit(queue);
         core->queues.order_count--;
     }
-    while (!list_is_empty(&core->shelves.draining)) {
-        struct shelf *shelf = CONTAINER_OF(list_first(&core->shelves.draining), struct shelf, draining_link);
-        list_remove(&shelf->draining_link);
-        shelf_deinit(shelf);
+    while (!list_is_empty(&core->message_lists.draining)) {
+        struct message_list *list =
+            CONTAINER_OF(list_first(&core->message_lists.draining), struct message_list, draining_link);
+        list_remove(&list->draining_link);
+        message_list_deinit(list);
     }
 }
 
@@ -78,23 +79,23 @@ static void destroy_origins(struct core *core)
 {
     for (uint32_t slot = 1; slot < core->queues.items.slot_end; slot++) {
         struct queue *queue = core_queue(core, slot);
-        if (queue_is_used(queue) && queue->shelf == 0) /* else it is in order */
+        if (queue_is_used(queue) && queue->message_list == 0) /* else it is in order */
             queue_deinit(queue);
     }
 }
 
-static void destroy_places_and_groups(struct core *core)
+static void destroy_extras_and_groups(struct core *core)
 {
-    for (uint32_t slot = 1; slot < core->places.slot_end; slot++)
-        if (place_is_used(place_at(&core->places, slot)))
-            kept_free((void *)place_at(&core->places, slot)->reason_owned.ptr);
+    for (uint32_t slot = 1; slot < core->extras.slot_end; slot++)
+        if (message_extra_is_used(message_extra_at(&core->extras, slot)))
+            accounted_free((void *)message_extra_at(&core->extras, slot)->reason_owned.ptr);
     for (uint32_t slot = 1; slot < core->groups.items.slot_end; slot++) {
         struct group *group = core_group(core, slot);
         if (!group_is_used(group))
             continue;
         unlink_if_linked(&group->draining_link);
-        kept_free((void *)group->id_owned.ptr);
-        kept_free((void *)group->reason_owned.ptr);
+        accounted_free((void *)group->id_owned.ptr);
+        accounted_free((void *)group->reason_owned.ptr);
         heap_deinit(&group->returned);
     }
 }
@@ -110,9 +111,9 @@ void core_destroy(struct core *core)
     type_order_deinit(&core->type_orders);
     dependency_deinit(&core->dependencies);
     deduplication_deinit(&core->deduplication);
-    destroy_places_and_groups(core);
+    destroy_extras_and_groups(core);
     destroy_origins(core);
-    destroy_shelves_and_queues(core);
+    destroy_message_lists_and_queues(core);
     for (size_t i = 0; i < core->batches.order_count; i++) {
         if (core->batches.order_owned[i].slot == 0)
             continue;
@@ -124,7 +125,7 @@ void core_destroy(struct core *core)
     heap_deinit(&core->messages.timers);
     heap_deinit(&core->groups.timers);
     heap_deinit(&core->queues.timers);
-    heap_deinit(&core->shelves.expiries);
+    heap_deinit(&core->message_lists.expiries);
     heap_deinit(&core->batches.deadlines);
     number_map_deinit(&core->messages.by_number);
     table_deinit(&core->groups.by_id);
@@ -132,22 +133,22 @@ void core_destroy(struct core *core)
     table_deinit(&core->queues.by_name);
     table_deinit(&core->batches.by_id);
     table_deinit(&core->batches.by_number);
-    pool_deinit(&core->messages.items);
-    pool_deinit(&core->places);
-    pool_deinit(&core->groups.items);
-    pool_deinit(&core->shelves.items);
-    pool_deinit(&core->queues.items);
-    pool_deinit(&core->batches.items);
+    slab_deinit(&core->messages.items);
+    slab_deinit(&core->extras);
+    slab_deinit(&core->groups.items);
+    slab_deinit(&core->message_lists.items);
+    slab_deinit(&core->queues.items);
+    slab_deinit(&core->batches.items);
     buffer_deinit(&core->matches.new_holds);
     buffer_deinit(&core->scratch);
     arena_deinit(&core->received_texts);
-    kept_free(core->queues.order_owned);
-    kept_free(core->batches.order_owned);
+    accounted_free(core->queues.order_owned);
+    accounted_free(core->batches.order_owned);
     extents_deinit(&core->extents);
-    kept_free((void *)core->name_owned.ptr);
+    accounted_free((void *)core->name_owned.ptr);
     if (core->digest_owned != NULL)
         digest_destroy(core->digest_owned);
-    kept_free(core);
+    accounted_free(core);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
@@ -206,8 +207,8 @@ uint64_t core_segment_size(const struct core *core)
 
 uint64_t core_next_needed_segment(const struct core *core, uint64_t ordinal)
 {
-    size_t place = extents_place(&core->extents, ordinal);
-    return place < core->extents.count ? core->extents.items_owned[place].ordinal : UINT64_MAX;
+    size_t index = extents_index(&core->extents, ordinal);
+    return index < core->extents.count ? core->extents.items_owned[index].ordinal : UINT64_MAX;
 }
 
 const struct extents *core_extents(const struct core *core)

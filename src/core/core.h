@@ -57,17 +57,17 @@ struct bytes core_name(const struct core *core);
 struct digest *core_digest(const struct core *core);
 struct queue *core_find_queue(const struct core *core, struct bytes name);
 struct queue *core_find_queue_by_id(const struct core *core, uint32_t id);
-const struct shelf *core_shelf(const struct core *core, const struct queue *queue);
+const struct message_list *core_message_list(const struct core *core, const struct queue *queue);
 /* Since when the retention of the queue's oldest message counts; UINT64_MAX: there is no message. O(1). */
 uint64_t core_oldest_since_ms(const struct core *core, const struct queue *queue);
 const struct batch *core_find_batch(const struct core *core, struct bytes id);
 /* Id of the queue that message `number` is in; 0: it has ended, or its queue is gone. O(1). */
 uint32_t core_queue_of_message(const struct core *core, uint64_t number);
 
-/* Queues in order of name: how many there are, and the i-th; the place of the first whose name is not below `name`. */
+/* Queues in order of name: how many there are, and the i-th; the index of the first whose name is not below `name`. */
 size_t core_queue_count(const struct core *core);
 struct queue *core_queue_by_name(const struct core *core, size_t index);
-size_t core_queue_place(const struct core *core, struct bytes name);
+size_t core_queue_index(const struct core *core, struct bytes name);
 
 /* Batches in order of creation: the first whose number is not below `number`, or NULL. O(log batches). */
 const struct batch *core_next_batch(const struct core *core, uint64_t number);
@@ -122,10 +122,10 @@ bool core_has_content(const struct core *core, const struct live_content *conten
 
 /* The whole state, canonically: equal states encode to equal bytes. `sink` gets it in pieces. */
 void core_encode(const struct core *core, void (*sink)(void *context, struct bytes piece), void *context);
-/* Fills a fresh core. False if `encoded` is none; the core must then be destroyed. As it goes on, `let_go` is told that
- * the bytes before `end` will not be looked at again, so that their memory can be taken back there and then; NULL: they
- * stay as they are. */
-bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *context, const uint8_t *end),
+/* Fills a fresh core. False if `encoded` is none; the core must then be destroyed. As it goes on, `release` is told
+ * that the bytes before `end` will not be looked at again, so that their memory can be taken back there and then; NULL:
+ * they stay as they are. */
+bool core_decode(struct core *core, struct bytes encoded, void (*release)(void *context, const uint8_t *end),
                  void *context);
 
 /* Asserts every invariant by walking the whole state. */
@@ -136,7 +136,7 @@ void core_check(const struct core *core);
 uint64_t core_take_new_hold(struct core *core, size_t *next);
 
 /* A lease that a delivery was given, until visible_at_ms. */
-struct given_lease {
+struct granted_lease {
     uint64_t message;
     uint64_t delivery;
     uint64_t visible_at_ms;

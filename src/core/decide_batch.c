@@ -1,6 +1,6 @@
 /* Decisions about batches. */
 #include "core/finish.h"
-#include "core/yield.h"
+#include "core/size_bound.h"
 
 static uint32_t slot_of(const struct core *core, const struct batch *batch)
 {
@@ -188,7 +188,7 @@ enum error decide_complete_units(struct core *core, const struct batch *batch, s
     }
     bool was_completed = batch->state == BATCH_COMPLETED;
     uint32_t slot = slot_of(core, batch);
-    if (yield_of_reports(core, slot, reports, report_count) > size_max)
+    if (size_bound_of_reports(core, slot, reports, report_count) > size_max)
         return ERROR_OVER_LIMIT;
     for (uint32_t i = 0; i < report_count; i++)
         reports[i].is_recorded = finish_unit(core, slot, ledger_find(&batch->ledger, reports[i].key), 0,

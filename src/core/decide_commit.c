@@ -5,8 +5,8 @@
 #include "core/finish.h"
 
 #include "core/identity.h"
+#include "core/size_bound.h"
 #include "core/type_lane.h"
-#include "core/yield.h"
 
 /* What the checks found out: the messages that are deleted, then those that are held, and the batches that may grow.
  * Slots. */
@@ -137,7 +137,7 @@ static bool might_wait_in_line(const struct core *core, const struct create_batc
 {
     const struct queue *queue;
     const struct batch_target *target = line_of_child(core, child, &queue);
-    uint32_t group = target == NULL ? 0 : group_find(core, queue->shelf, target->group);
+    uint32_t group = target == NULL ? 0 : group_find(core, queue->message_list, target->group);
     return group != 0 && core_group(core, group)->waiting_count > 0;
 }
 
@@ -241,7 +241,8 @@ static bool may_wait(const struct core *core, const struct send_command *send)
 {
     if (send->antecedent_count > 0 || waits_by_type(core, send))
         return true;
-    uint32_t group = send->queue->settings.is_fifo ? group_find(core, send->queue->shelf, send->content.group) : 0;
+    uint32_t group =
+        send->queue->settings.is_fifo ? group_find(core, send->queue->message_list, send->content.group) : 0;
     return group != 0 && core_group(core, group)->waiting_count > 0;
 }
 
@@ -283,18 +284,18 @@ static bool might_hold_up_parent(const struct core *core, const struct commit_co
 static enum error check_send(const struct core *core, struct commit_command *command, uint32_t i, bool *is_new)
 {
     const struct send_command *send = &command->sends[i].command;
-    struct send_turn turn = {.made = find_made(command, send->batch_id)};
-    turn.units = 1 + (send->batch_id.size == 0 ? 0 : units_before_sends(command, send->batch_id));
+    struct commit_context context = {.made = find_made(command, send->batch_id)};
+    context.units = 1 + (send->batch_id.size == 0 ? 0 : units_before_sends(command, send->batch_id));
     for (uint32_t earlier = 0; earlier < i; earlier++) {
         const struct send_command *other = &command->sends[earlier].command;
         if (!is_new[earlier])
             continue;
         if (is_repeat(other, send))
             return OK;
-        turn.failures += may_end_at_once(other);
-        turn.units += send->batch_id.size > 0 && bytes_equal(other->batch_id, send->batch_id);
+        context.failures += may_end_at_once(other);
+        context.units += send->batch_id.size > 0 && bytes_equal(other->batch_id, send->batch_id);
     }
-    enum error error = decide_check_send(core, send, &turn, &command->sends[i].result);
+    enum error error = decide_check_send(core, send, &context, &command->sends[i].result);
     if (error != OK || command->sends[i].result.is_duplicate)
         return error;
     is_new[i] = true;
@@ -344,16 +345,16 @@ static uint64_t size_of_all(const struct core *core, const struct commit_command
     struct table seen; /* batches, by slot */
     table_init(&seen);
     for (uint32_t i = 0; i < command->child_count; i++)
-        size += yield_of_create(core, &command->children[i].command, &seen);
+        size += size_bound_of_create(core, &command->children[i].command, &seen);
     for (uint32_t i = 0; i < command->addition_count; i++)
-        size += yield_of_addition(core, command->additions[i].batch_id, &command->additions[i].command, &seen);
+        size += size_bound_of_addition(core, command->additions[i].batch_id, &command->additions[i].command, &seen);
     for (uint32_t i = 0; i < command->send_count; i++)
-        size += yield_of_send(core, &command->sends[i].command, &seen);
+        size += size_bound_of_send(core, &command->sends[i].command, &seen);
     for (uint32_t i = 0; i < command->unit_count; i++)
         size += command->units[i].report.detail.size +
-                yield_of_unit(core, slot_of_batch(core, command->units[i].batch), &seen);
+                size_bound_of_unit(core, slot_of_batch(core, command->units[i].batch), &seen);
     for (uint32_t i = 0; i < command->delete_count; i++)
-        size += yield_of_unit(core, core_message(core, plan->messages[i])->batch, &seen);
+        size += size_bound_of_unit(core, core_message(core, plan->messages[i])->batch, &seen);
     table_deinit(&seen);
     return size;
 }

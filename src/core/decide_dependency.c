@@ -10,7 +10,7 @@ static void end_dependent(struct core *core, uint32_t slot)
     const struct message *message = core_message(core, slot);
     enum end_reason reason = END_UNMET;
     if (core_message_is_dead(core, message))
-        reason = core_shelf_at(core, message->shelf)->queue == 0 ? END_PURGED : END_CANCELLED;
+        reason = core_message_list_at(core, message->message_list)->queue == 0 ? END_PURGED : END_CANCELLED;
     finish_message(core, slot, reason);
 }
 

@@ -19,23 +19,23 @@ static bool has_left(const struct core *core, const struct portion *portion)
 
 static void expire_messages(struct core *core, struct portion *portion)
 {
-    while (has_left(core, portion) && core->shelves.expiries.count > 0 &&
-           heap_top(&core->shelves.expiries).key <= core->now_ms) {
-        uint32_t shelf_slot = heap_top(&core->shelves.expiries).slot;
-        struct shelf *shelf = core_shelf_at(core, shelf_slot);
-        uint64_t retention_ms = (uint64_t)core_queue(core, shelf->queue)->settings.retention_s * 1000;
-        uint32_t oldest = shelf_oldest(shelf, &core->messages.items);
+    while (has_left(core, portion) && core->message_lists.expiries.count > 0 &&
+           heap_top(&core->message_lists.expiries).key <= core->now_ms) {
+        uint32_t message_list_slot = heap_top(&core->message_lists.expiries).slot;
+        struct message_list *list = core_message_list_at(core, message_list_slot);
+        uint64_t retention_ms = (uint64_t)core_queue(core, list->queue)->settings.retention_s * 1000;
+        uint32_t oldest = message_list_oldest(list, &core->messages.items);
         uint64_t expires_at_ms =
             oldest == 0 ? UINT64_MAX : core_counted_from_ms(core, core_message(core, oldest)) + retention_ms;
-        if (expires_at_ms == heap_top(&core->shelves.expiries).key) {
+        if (expires_at_ms == heap_top(&core->message_lists.expiries).key) {
             finish_message(core, oldest, END_EXPIRED);
             portion->left--;
             continue;
         }
         /* The heap's key was only the earliest time at which something may expire. It is made exact before anything is
          * ended, so that what ends first does not depend on what else stood here once. */
-        heap_remove(&core->shelves.expiries, shelf_slot);
-        core_expect_expiry(core, shelf_slot);
+        heap_remove(&core->message_lists.expiries, message_list_slot);
+        core_expect_expiry(core, message_list_slot);
     }
 }
 
@@ -53,12 +53,13 @@ static void end_batches(struct core *core, struct portion *portion)
     }
 }
 
-/* Ends what purged queues held. The last one ended frees the shelf. */
-static void drain_shelves(struct core *core, struct portion *portion)
+/* Ends what purged queues held. The last one ended frees the message list. */
+static void drain_message_lists(struct core *core, struct portion *portion)
 {
-    while (has_left(core, portion) && !list_is_empty(&core->shelves.draining)) {
-        const struct shelf *shelf = CONTAINER_OF(list_first(&core->shelves.draining), struct shelf, draining_link);
-        finish_message(core, shelf_oldest(shelf, &core->messages.items), END_PURGED);
+    while (has_left(core, portion) && !list_is_empty(&core->message_lists.draining)) {
+        const struct message_list *list =
+            CONTAINER_OF(list_first(&core->message_lists.draining), struct message_list, draining_link);
+        finish_message(core, message_list_oldest(list, &core->messages.items), END_PURGED);
         portion->left--;
     }
 }
@@ -96,7 +97,7 @@ bool decide_due(struct core *core)
     struct portion portion = {.left = DUE_PORTION};
     expire_messages(core, &portion);
     end_batches(core, &portion);
-    drain_shelves(core, &portion);
+    drain_message_lists(core, &portion);
     drain_batches(core, &portion);
     drain_groups(core, &portion);
     dependency_resolve(core, DUE_PORTION); /* its own: a purge of millions does not keep dependents waiting */

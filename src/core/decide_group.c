@@ -13,7 +13,7 @@ void decide_pause_queue(struct core *core, struct queue *queue, bool is_paused)
 
 void decide_pause_group(struct core *core, struct queue *queue, struct bytes group, bool is_paused)
 {
-    uint32_t slot = group_find(core, queue->shelf, group);
+    uint32_t slot = group_find(core, queue->message_list, group);
     bool was_paused = slot != 0 && core_group(core, slot)->is_paused;
     if (was_paused != is_paused)
         core_emit(core, &(struct event){
@@ -24,7 +24,7 @@ void decide_pause_group(struct core *core, struct queue *queue, struct bytes gro
 
 enum error decide_release_group(struct core *core, struct queue *queue, struct bytes id, enum group_release action)
 {
-    uint32_t slot = group_find(core, queue->shelf, id);
+    uint32_t slot = group_find(core, queue->message_list, id);
     if (slot == 0 || !core_group(core, slot)->is_held)
         return ERROR_GROUP_NOT_HELD;
     uint32_t head = core_group(core, slot)->first;

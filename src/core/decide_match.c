@@ -475,8 +475,8 @@ static uint32_t find_member(const struct ticket_pool *pool, const struct made_ma
     return UINT32_MAX;
 }
 
-static enum match_outcome say_yes(struct core *core, const struct ticket_pool *pool, const struct made_match *match,
-                                  uint32_t member)
+static enum match_outcome confirm_member(struct core *core, const struct ticket_pool *pool,
+                                         const struct made_match *match, uint32_t member)
 {
     if (match->members_owned[member].has_confirmed)
         return MATCH_WAITS;
@@ -503,7 +503,7 @@ enum match_outcome decide_confirm(struct core *core, struct ticket_pool *pool, u
     if (match->state != MATCH_HELD)
         return MATCH_DONE;
     if (accepts)
-        return say_yes(core, pool, match, member);
+        return confirm_member(core, pool, match, member);
     uint8_t leaver[sizeof(uint64_t)];
     bytes_put_u64(leaver, match->members_owned[member].ticket);
     undo(core, match, MATCH_UNDONE_REFUSED, bytes_make(leaver, sizeof(leaver)));

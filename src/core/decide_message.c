@@ -37,16 +37,17 @@ static enum error find_held(const struct core *core, const struct queue *queue, 
         return ERROR_RECEIPT_HANDLE_IS_INVALID;
     uint32_t slot = core_find_message(core, handle.message);
     const struct message *message = slot == 0 ? NULL : core_message(core, slot);
-    use->is_gone = message == NULL || message->shelf != queue->shelf || core_message_is_dead(core, message);
+    use->is_gone =
+        message == NULL || message->message_list != queue->message_list || core_message_is_dead(core, message);
     if (use->is_gone)
         return OK;
     /* Of a log that was cut since: the number may have been another message's then. */
     if (handle.delivery > message->delivery)
         return ERROR_RECEIPT_HANDLE_IS_INVALID;
-    const struct place *place = core_place_of(core, message);
+    const struct message_extra *extra = core_extra_of(core, message);
     holding->slot = slot;
     holding->is_older = message->delivery != handle.delivery;
-    holding->is_newest = !holding->is_older && (place == NULL || !place->is_fenced);
+    holding->is_newest = !holding->is_older && (extra == NULL || !extra->is_fenced);
     holding->is_held = holding->is_newest && message->state == MESSAGE_IN_FLIGHT;
     use->is_stale = !holding->is_newest;
     if (holding->is_held)
@@ -99,10 +100,10 @@ uint64_t decide_deletable_message(const struct core *core, const struct queue *q
 }
 
 enum error decide_change_visibility(struct core *core, struct queue *queue, struct bytes handle, uint32_t timeout_ms,
-                                    struct given_lease *given, struct receipt_use *use)
+                                    struct granted_lease *given, struct receipt_use *use)
 {
     struct holding holding;
-    *given = (struct given_lease){0};
+    *given = (struct granted_lease){0};
     enum error error = find_held(core, queue, handle, &holding, use);
     if (error == OK)
         error = check_held(queue, &holding);
@@ -122,11 +123,11 @@ enum error decide_change_visibility(struct core *core, struct queue *queue, stru
                         .visibility_changed = {.number = message->number, .timeout_ms = timeout_ms},
                     });
     if (timeout_ms > 0)
-        *given = (struct given_lease){message->number, message->delivery, core->now_ms + timeout_ms};
+        *given = (struct granted_lease){message->number, message->delivery, core->now_ms + timeout_ms};
     return OK;
 }
 
-bool decide_renew_lease(struct core *core, struct given_lease *lease, uint64_t visible_at_ms)
+bool decide_renew_lease(struct core *core, struct granted_lease *lease, uint64_t visible_at_ms)
 {
     uint32_t slot = core_find_message(core, lease->message);
     const struct message *message = slot == 0 ? NULL : core_message(core, slot);
@@ -203,7 +204,7 @@ static enum error check_attempt(const struct core *core, const struct queue *que
     const uint32_t most = asked_attempts_max(core, queue, attempt);
     bool gives_up = attempt->is_final || (most != 0 && core_attempt_count(core, message) >= most);
     /* Asked for once more, maybe because the answer was lost: it was done. */
-    use->is_gone = !queue->settings.is_fifo && !holding->is_older && core_place_of(core, message)->is_final == gives_up;
+    use->is_gone = !queue->settings.is_fifo && !holding->is_older && core_extra_of(core, message)->is_final == gives_up;
     return use->is_gone ? OK : ERROR_RECEIPT_HANDLE_IS_INVALID;
 }
 
@@ -224,11 +225,11 @@ static void note_end(const struct core *core, const struct queue *queue, uint64_
     const struct message *message = slot == 0 ? NULL : core_message(core, slot);
     if (message == NULL) {
         result->outcome = FAILURE_DROPPED;
-    } else if (message->shelf == queue->shelf) {
+    } else if (message->message_list == queue->message_list) {
         result->outcome = FAILURE_HELD;
     } else {
         result->outcome = FAILURE_DEAD_LETTERED;
-        result->dead_letters = core_queue(core, core_shelf_at(core, message->shelf)->queue);
+        result->dead_letters = core_queue(core, core_message_list_at(core, message->message_list)->queue);
     }
 }
 

@@ -32,12 +32,12 @@ uint64_t decide_deletable_message(const struct core *core, const struct queue *q
  * on a FIFO queue, is not held any more; the same without: in total more than 12 hours since the receive. *given is
  * the lease as it is now; message 0: it is none. Source: SQS API reference, ChangeMessageVisibility. */
 enum error decide_change_visibility(struct core *core, struct queue *queue, struct bytes handle, uint32_t timeout_ms,
-                                    struct given_lease *given, struct receipt_use *use);
+                                    struct granted_lease *given, struct receipt_use *use);
 
 /* The lease lasts until visible_at_ms at least, and `lease` says until when. What was asked for stays
  * the message's timeout. False, with nothing changed: it is over, or somebody has shortened it since it
  * was given. O(log messages). */
-bool decide_renew_lease(struct core *core, struct given_lease *lease, uint64_t visible_at_ms);
+bool decide_renew_lease(struct core *core, struct granted_lease *lease, uint64_t visible_at_ms);
 
 /* What is said of an attempt that failed; zeroed: what follows is as the queue says. */
 struct failed_attempt {

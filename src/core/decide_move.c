@@ -13,7 +13,7 @@ const struct move_task *decide_start_move(struct core *core, struct queue *sourc
                                          .source = source->id,
                                          .destination = destination == NULL ? 0 : destination->id,
                                          .rate = rate,
-                                         .to_move = shelf_visible_count(core_shelf(core, source))},
+                                         .to_move = message_list_visible_count(core_message_list(core, source))},
                     });
     return move_running(core, source);
 }
@@ -43,8 +43,9 @@ void decide_cancel_move(struct core *core, const struct move_task *task)
  * no delivery. */
 static uint32_t choose(struct core *core, const struct queue *source)
 {
-    uint32_t alone = shelf_next_deliverable(core_shelf_at(core, source->shelf), &core->messages.items);
-    uint32_t group = group_choose(core, source->shelf, true);
+    uint32_t alone =
+        message_list_next_deliverable(core_message_list_at(core, source->message_list), &core->messages.items);
+    uint32_t group = group_choose(core, source->message_list, true);
     if (group == 0)
         return alone;
     uint32_t head = group_next_deliverable(core, group);
@@ -72,7 +73,7 @@ static uint32_t find_line(const struct core *core, const struct message *message
     uint32_t group = core_group_of(core, message);
     if (!target->settings.is_fifo || group == 0)
         return 0;
-    return group_find(core, target->shelf, core_group(core, group)->id_owned);
+    return group_find(core, target->message_list, core_group(core, group)->id_owned);
 }
 
 /* Must something else happen first: those who wait for the message be told that it failed, or what was cancelled in the
@@ -95,9 +96,9 @@ static uint64_t find_sequence(const struct core *core, const struct message *mes
     uint32_t slot = line == 0 ? 0 : dependency_first_in_line(core, message, line);
     if (slot == 0 || (core_group(core, line)->is_held && core_group(core, line)->first == slot))
         return 0;
-    const struct place *place = core_place_of(core, core_message(core, slot));
-    uint64_t before = place->prev == 0 ? 0 : core_place_of(core, core_message(core, place->prev))->sequence;
-    return place->sequence > before + 1 ? before + 1 : before;
+    const struct message_extra *extra = core_extra_of(core, core_message(core, slot));
+    uint64_t before = extra->prev == 0 ? 0 : core_extra_of(core, core_message(core, extra->prev))->sequence;
+    return extra->sequence > before + 1 ? before + 1 : before;
 }
 
 static void move(struct core *core, const struct move_task *task, const struct message *message,
@@ -144,6 +145,6 @@ void move_due(struct core *core, unsigned portion)
 {
     const struct heap *due = &core->moves.due;
     for (; portion > 0 && !core_frame_is_ample(core) && due->count > 0 && heap_top(due).key <= core->now_ms; portion--)
-        if (!step(core, pool_at(&core->moves.tasks, heap_top(due).slot)))
+        if (!step(core, slab_at(&core->moves.tasks, heap_top(due).slot)))
             return;
 }

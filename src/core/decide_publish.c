@@ -4,7 +4,7 @@
 #include "core/decide_publish.h"
 #include "core/decide_message.h"
 
-#include "core/yield.h"
+#include "core/size_bound.h"
 
 /* More than a `published` event takes, but for its rows and results. */
 #define PUBLISHED_SIZE 256u
@@ -166,12 +166,12 @@ static void note_fate(struct publication *publication, enum row_fate fate)
 }
 
 /* Where the next row stands among those that are done, or the free place where it would. */
-static uint16_t *find_place(struct publication *publication)
+static uint16_t *find_cell(struct publication *publication)
 {
     const uint8_t *uid = uid_of(row_at(publication, publication->next));
-    size_t place = publication->hash % PUBLICATION_PLACES;
-    for (;; place = (place + 1) % PUBLICATION_PLACES) {
-        uint16_t *stored = &publication->stored[place];
+    size_t cell = publication->hash % PUBLICATION_CELLS;
+    for (;; cell = (cell + 1) % PUBLICATION_CELLS) {
+        uint16_t *stored = &publication->stored[cell];
         if (*stored == 0 || memcmp(uid_of(row_at(publication, *stored - 1u)), uid, PUBLISHER_ID_SIZE) == 0)
             return stored;
     }
@@ -182,7 +182,7 @@ static void note_done(struct publication *publication, bool is_duplicate)
 {
     uint32_t index = publication->next;
     buffer_append(&publication->rows, row_at(publication, index), PUBLISHER_ROW_SIZE);
-    *find_place(publication) = (uint16_t)(index + 1);
+    *find_cell(publication) = (uint16_t)(index + 1);
     if (is_duplicate)
         note_fate(publication, ROW_DUPLICATE);
     else
@@ -235,7 +235,7 @@ bool decide_publish_known(const struct core *core, struct publication *publicati
     if (publication->is_full)
         fate = ROW_PUT_OFF;
     else if (publisher_knows(core, publication->publisher, uid_of(row), publication->hash) ||
-             *find_place(publication) != 0)
+             *find_cell(publication) != 0)
         fate = ROW_DUPLICATE;
     else if (publisher_has_forgotten(core, publication->publisher, bytes_get_u64(row)))
         fate = ROW_TOO_OLD;
@@ -278,7 +278,7 @@ static void bind(struct core *core, const struct publication *publication, uint3
 enum error decide_publish_send(struct core *core, struct publication *publication, const struct send_command *command,
                                struct send_result *result)
 {
-    if (!has_room(core, publication, BOUND_SIZE + yield_of_send(core, command, NULL)))
+    if (!has_room(core, publication, BOUND_SIZE + size_bound_of_send(core, command, NULL)))
         return OK;
     enum error error = decide_send(core, command, result);
     publication->visits += result->visits;
@@ -299,7 +299,7 @@ void decide_publish_delete(struct core *core, struct publication *publication, s
         note_fate(publication, ROW_STALE);
         return;
     }
-    if (!has_room(core, publication, BOUND_SIZE + yield_of_unit(core, core_message(core, message)->batch, NULL))) {
+    if (!has_room(core, publication, BOUND_SIZE + size_bound_of_unit(core, core_message(core, message)->batch, NULL))) {
         *use = (struct receipt_use){0}; /* its turn comes later */
         return;
     }

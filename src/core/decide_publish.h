@@ -31,28 +31,28 @@ struct publish_command {
     uint64_t size_max;        /* bytes of events that the frame has room for */
 };
 
-#define PUBLICATION_PLACES 2048u
+#define PUBLICATION_CELLS 2048u
 
-static_assert(PUBLICATION_PLACES >= 2 * PUBLISHER_ROWS_MAX, "a place is found soon, and one is always free");
+static_assert(PUBLICATION_CELLS >= 2 * PUBLISHER_ROWS_MAX, "a place is found soon, and one is always free");
 
 /* A batch between its beginning and its end. */
 struct publication {
     const struct publish_command *command;
     struct digest_tag digest;
-    uint32_t publisher;                  /* slot */
-    uint32_t row_count;                  /* of the batch */
-    uint32_t next;                       /* index of the row that is decided next */
-    bool is_full;                        /* there is no room for more, or it took too long: the rest is put off */
-    uint64_t visits;                     /* that the searches for cycles took */
-    size_t frame_size;                   /* before it began */
-    bool has_left;                       /* a row has stayed behind */
-    struct bytes group;                  /* of the row that is decided next */
-    struct table left;                   /* groups that have: 1 + index in left_groups, by hash */
-    struct buffer left_groups;           /* struct bytes */
-    uint64_t hash;                       /* of the uid of the row that is decided next */
-    uint16_t stored[PUBLICATION_PLACES]; /* rows that are known from now on: 1 + index, in an open table by that hash */
-    struct buffer rows;                  /* those, as in an event */
-    struct buffer results;               /* of the others; see publisher.h */
+    uint32_t publisher;                 /* slot */
+    uint32_t row_count;                 /* of the batch */
+    uint32_t next;                      /* index of the row that is decided next */
+    bool is_full;                       /* there is no room for more, or it took too long: the rest is put off */
+    uint64_t visits;                    /* that the searches for cycles took */
+    size_t frame_size;                  /* before it began */
+    bool has_left;                      /* a row has stayed behind */
+    struct bytes group;                 /* of the row that is decided next */
+    struct table left;                  /* groups that have: 1 + index in left_groups, by hash */
+    struct buffer left_groups;          /* struct bytes */
+    uint64_t hash;                      /* of the uid of the row that is decided next */
+    uint16_t stored[PUBLICATION_CELLS]; /* rows that are known from now on: 1 + index, in an open table by that hash */
+    struct buffer rows;                 /* those, as in an event */
+    struct buffer results;              /* of the others; see publisher.h */
 };
 
 /* Begins a batch. Then each row is decided, in order, by one of the next four; then decide_publish_end(). All in one

@@ -21,9 +21,9 @@ static bool is_older(const struct core *core, uint32_t alone, uint32_t group)
 }
 
 /* The message that has waited longest and lost its patience, or 0. */
-static uint32_t choose_impatient(struct core *core, const struct queue *queue, uint32_t alone)
+static uint32_t choose_longest_waiting(struct core *core, const struct queue *queue, uint32_t alone)
 {
-    uint32_t group = group_choose(core, queue->shelf, true);
+    uint32_t group = group_choose(core, queue->message_list, true);
     bool is_alone = alone != 0 && (group == 0 || is_older(core, alone, group));
     if (alone == 0 && group == 0)
         return 0;
@@ -36,12 +36,13 @@ static uint32_t choose_impatient(struct core *core, const struct queue *queue, u
 /* The message that the queue would deliver next, or 0. */
 static uint32_t choose(struct core *core, const struct queue *queue)
 {
-    uint32_t alone = shelf_next_deliverable(core_shelf_at(core, queue->shelf), &core->messages.items);
+    uint32_t alone =
+        message_list_next_deliverable(core_message_list_at(core, queue->message_list), &core->messages.items);
     bool is_sixteenth = core->messages.delivery_number % LONGEST_WAITING_EACH == LONGEST_WAITING_EACH - 1;
-    uint32_t impatient = is_sixteenth ? choose_impatient(core, queue, alone) : 0;
+    uint32_t impatient = is_sixteenth ? choose_longest_waiting(core, queue, alone) : 0;
     if (impatient != 0)
         return impatient;
-    uint32_t group = group_choose(core, queue->shelf, false);
+    uint32_t group = group_choose(core, queue->message_list, false);
     if (group == 0)
         return alone;
     unsigned ring = core_group(core, group)->ring, ring_alone = group_quiet_ring(PRIORITY_DEFAULT);
@@ -54,7 +55,7 @@ static bool is_spent(const struct core *core, const struct queue *queue, const s
                      uint32_t slot)
 {
     const struct message *message = core_message(core, slot);
-    if (message->place != 0 && core_place_of(core, message)->is_final)
+    if (message->extra != 0 && core_extra_of(core, message)->is_final)
         return true;
     return dead_letters != NULL && core_attempt_count(core, message) >= queue->settings.receive_count_max;
 }
@@ -66,7 +67,7 @@ static uint32_t next_of_run(const struct core *core, const struct queue *queue, 
     uint32_t group = taken == 0 ? 0 : core_group_of(core, core_message(core, taken));
     if (group == 0 || !core_group(core, group)->is_line || !group_has_token(core, core_group(core, group)))
         return 0;
-    uint32_t next = core_place_of(core, core_message(core, taken))->next;
+    uint32_t next = core_extra_of(core, core_message(core, taken))->next;
     bool is_good = next != 0 && message_is_deliverable(core_message(core, next)) &&
                    !core_message_is_dead(core, core_message(core, next)) && !is_spent(core, queue, dead_letters, next);
     return is_good ? next : 0;
@@ -110,7 +111,7 @@ static struct bytes keep_text(struct core *core, struct bytes text)
 static struct received_message describe_received(struct core *core, const struct queue *queue, uint32_t slot)
 {
     const struct message *message = core_message(core, slot);
-    const struct place *place = core_place_of(core, message);
+    const struct message_extra *extra = core_extra_of(core, message);
     struct bytes nothing = {NULL, 0};
     return (struct received_message){
         .handle = {.queue = queue->id, .message = message->number, .delivery = message->delivery},
@@ -121,8 +122,8 @@ static struct received_message describe_received(struct core *core, const struct
         .first_received_at_ms = message->sent_at_ms + message->first_received_after_ms - 1,
         .origin = message->origin == 0 ? nothing : keep_text(core, core_queue(core, message->origin)->name_owned),
         .is_renamed = message->is_redriven && message->completes == 0,
-        .sequence = place == NULL || !message->is_grouped ? 0 : place->sequence,
-        .reason = place == NULL ? nothing : keep_text(core, place->reason_owned),
+        .sequence = extra == NULL || !message->is_grouped ? 0 : extra->sequence,
+        .reason = extra == NULL ? nothing : keep_text(core, extra->reason_owned),
     };
 }
 
@@ -146,8 +147,8 @@ static void change_lease(struct core *core, uint64_t number, uint32_t timeout_ms
 
 /* After all are chosen, or one receive would take one twice: with a timeout of 0 the messages stay visible, the last
  * first so that a strict queue fences none of them; from an at-most-once queue they are over. */
-static void let_go(struct core *core, const struct queue *queue, uint32_t timeout_ms,
-                   const struct received_message *messages, unsigned count)
+static void release(struct core *core, const struct queue *queue, uint32_t timeout_ms,
+                    const struct received_message *messages, unsigned count)
 {
     for (unsigned i = count; i > 0; i--) {
         uint64_t number = messages[i - 1].handle.message;
@@ -162,12 +163,12 @@ enum error decide_receive(struct core *core, struct queue *queue, unsigned count
                           uint32_t in_flight_max, struct received_message messages[RECEIVE_MAX], unsigned *count)
 {
     ASSERT(count_max >= 1 && count_max <= RECEIVE_MAX);
-    const struct shelf *shelf = core_shelf_at(core, queue->shelf);
+    const struct message_list *list = core_message_list_at(core, queue->message_list);
     *count = 0;
     arena_reset(&core->received_texts);
-    if (shelf->in_flight_count >= in_flight_max)
+    if (list->in_flight_count >= in_flight_max)
         return queue->settings.is_fifo ? OK : ERROR_OVER_LIMIT;
-    uint64_t room = in_flight_max - shelf->in_flight_count;
+    uint64_t room = in_flight_max - list->in_flight_count;
     if (count_max > room)
         count_max = (unsigned)room;
     const struct queue *dead_letters = finish_dead_letter_queue(core, queue);
@@ -181,7 +182,7 @@ enum error decide_receive(struct core *core, struct queue *queue, unsigned count
         messages[*count] = describe_received(core, queue, taken);
     }
     if (timeout_ms == 0 || queue->settings.is_at_most_once)
-        let_go(core, queue, timeout_ms, messages, *count);
+        release(core, queue, timeout_ms, messages, *count);
     return OK;
 }
 
@@ -194,10 +195,10 @@ static uint32_t find_unchanged(const struct core *core, const struct queue *queu
     if (slot == 0)
         return 0;
     const struct message *message = core_message(core, slot);
-    const struct place *place = core_place_of(core, message);
-    bool is_held = message->shelf == queue->shelf && message->state == MESSAGE_IN_FLIGHT &&
+    const struct message_extra *extra = core_extra_of(core, message);
+    bool is_held = message->message_list == queue->message_list && message->state == MESSAGE_IN_FLIGHT &&
                    message->delivery == delivery && !core_message_is_dead(core, message);
-    return is_held && place != NULL && !place->is_fenced && !place->is_changed ? slot : 0;
+    return is_held && extra != NULL && !extra->is_fenced && !extra->is_changed ? slot : 0;
 }
 
 static void remember_for(struct core *core, const struct queue *queue, struct bytes attempt,

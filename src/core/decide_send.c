@@ -63,8 +63,8 @@ static void remember(struct core *core, const struct send_command *command, uint
 /* --- accepting ---------------------------------------------------------------------------------------------------- */
 
 /* What binds the message to others: its type, and what it waits for. */
-static void emit_bonds(struct core *core, const struct send_command *command, const struct dependency_plan *plan,
-                       uint64_t number)
+static void emit_dependencies(struct core *core, const struct send_command *command, const struct dependency_plan *plan,
+                              uint64_t number)
 {
     if (command->type.size > 0 && command->content.group.size > 0 && type_order_binds(core, command->type))
         core_emit(core, &(struct event){.kind = EVENT_TYPED, .typed = {.number = number, .type = command->type}});
@@ -79,28 +79,29 @@ static void emit_bonds(struct core *core, const struct send_command *command, co
 }
 
 /* Whoever waits for a batch that is not there yet is its parent: *batch for the search for a cycle. */
-static enum error find_made_batch(const struct core *core, const struct send_turn *turn, const struct batch **batch)
+static enum error find_made_batch(const struct core *core, const struct commit_context *context,
+                                  const struct batch **batch)
 {
-    const struct batch_spec *spec = &turn->made->spec;
-    *batch = core_find_batch(core, turn->made->parent_id);
-    if (spec->has_total && turn->units > spec->total)
+    const struct batch_spec *spec = &context->made->spec;
+    *batch = core_find_batch(core, context->made->parent_id);
+    if (spec->has_total && context->units > spec->total)
         return ERROR_BATCH_TOTAL_EXCEEDED;
-    return turn->units <= LEDGER_UNITS_MAX ? OK : ERROR_OVER_LIMIT;
+    return context->units <= LEDGER_UNITS_MAX ? OK : ERROR_OVER_LIMIT;
 }
 
 /* The batch that the message is to join, or NULL. */
-static enum error find_batch(const struct core *core, const struct send_command *command, const struct send_turn *turn,
-                             const struct batch **batch)
+static enum error find_batch(const struct core *core, const struct send_command *command,
+                             const struct commit_context *context, const struct batch **batch)
 {
     *batch = NULL;
     if (command->batch_id.size == 0)
         return OK;
-    if (turn->made != NULL)
-        return find_made_batch(core, turn, batch);
+    if (context->made != NULL)
+        return find_made_batch(core, context, batch);
     *batch = core_find_batch(core, command->batch_id);
     if (*batch == NULL)
         return ERROR_BATCH_DOES_NOT_EXIST;
-    return batch_check_room(*batch, turn->units, command->is_growth);
+    return batch_check_room(*batch, context->units, command->is_growth);
 }
 
 static void accept(struct core *core, const struct send_command *command, const struct batch *batch,
@@ -124,7 +125,7 @@ static void accept(struct core *core, const struct send_command *command, const 
                                       .group = content.group,
                                       .content = buffer_bytes(&core->scratch)});
     remember(core, command, number);
-    emit_bonds(core, command, plan, number);
+    emit_dependencies(core, command, plan, number);
     if (batch != NULL)
         finish_total(core, core_find_batch_by_number(core, batch->number));
     if (plan->is_unmet)
@@ -134,23 +135,24 @@ static void accept(struct core *core, const struct send_command *command, const 
 }
 
 /* Looks at everything, with nothing done. *plan is to be deinited whatever comes of it. */
-static enum error look_up(const struct core *core, const struct send_command *command, const struct send_turn *turn,
-                          const struct batch **batch, struct dependency_plan *plan, struct send_result *result)
+static enum error look_up(const struct core *core, const struct send_command *command,
+                          const struct commit_context *context, const struct batch **batch,
+                          struct dependency_plan *plan, struct send_result *result)
 {
     *result = (struct send_result){0};
     *plan = (struct dependency_plan){0};
     if (find_duplicate(core, command, result))
         return OK;
-    enum error error = find_batch(core, command, turn, batch);
-    return error == OK ? dependency_plan(core, command, *batch, turn, plan, result) : error;
+    enum error error = find_batch(core, command, context, batch);
+    return error == OK ? dependency_plan(core, command, *batch, context, plan, result) : error;
 }
 
-static enum error send_one(struct core *core, const struct send_command *command, const struct send_turn *turn,
+static enum error send_one(struct core *core, const struct send_command *command, const struct commit_context *context,
                            struct send_result *result)
 {
     const struct batch *batch;
     struct dependency_plan plan;
-    enum error error = look_up(core, command, turn, &batch, &plan, result);
+    enum error error = look_up(core, command, context, &batch, &plan, result);
     if (error == OK && !result->is_duplicate)
         accept(core, command, batch, &plan, result);
     buffer_deinit(&plan.waits);
@@ -159,20 +161,20 @@ static enum error send_one(struct core *core, const struct send_command *command
 
 enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result)
 {
-    return send_one(core, command, &(struct send_turn){.units = 1}, result);
+    return send_one(core, command, &(struct commit_context){.units = 1}, result);
 }
 
 enum error decide_send_checked(struct core *core, const struct send_command *command, struct send_result *result)
 {
-    return send_one(core, command, &(struct send_turn){.units = 1, .is_checked = true}, result);
+    return send_one(core, command, &(struct commit_context){.units = 1, .is_checked = true}, result);
 }
 
-enum error decide_check_send(const struct core *core, const struct send_command *command, const struct send_turn *turn,
-                             struct send_result *result)
+enum error decide_check_send(const struct core *core, const struct send_command *command,
+                             const struct commit_context *context, struct send_result *result)
 {
     const struct batch *batch;
     struct dependency_plan plan;
-    enum error error = look_up(core, command, turn, &batch, &plan, result);
+    enum error error = look_up(core, command, context, &batch, &plan, result);
     buffer_deinit(&plan.waits);
     return error;
 }

@@ -48,8 +48,8 @@ struct send_result {
  * ERROR_DEPENDENCY_DOES_NOT_EXIST, ERROR_DEPENDENCY_CYCLE, ERROR_DEPENDENCY_TOO_DEEP. */
 enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result);
 
-/* A send's turn among those that are accepted together. */
-struct send_turn {
+/* What a send must know of the others in its Commit. */
+struct commit_context {
     uint64_t units;    /* that its batch must have room for: its own, and those of earlier ones */
     uint32_t failures; /* of earlier ones that may end at once: for each the oldest failure may be forgotten */
     bool is_checked;   /* no cycle is searched for */
@@ -58,8 +58,8 @@ struct send_turn {
 
 /* For Commit: the same checks, with nothing done, as they will be when its turn comes. And the send of what was
  * checked, once others have been accepted since, or can close no cycle: none is searched for. */
-enum error decide_check_send(const struct core *core, const struct send_command *command, const struct send_turn *turn,
-                             struct send_result *result);
+enum error decide_check_send(const struct core *core, const struct send_command *command,
+                             const struct commit_context *context, struct send_result *result);
 enum error decide_send_checked(struct core *core, const struct send_command *command, struct send_result *result);
 
 #endif

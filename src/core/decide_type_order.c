@@ -3,7 +3,7 @@
 #include "core/state.h"
 
 /* Does the order say just this already? */
-static bool says_the_same(const struct core *core, const struct type_order *order,
+static bool is_same_order(const struct core *core, const struct type_order *order,
                           const struct type_order_command *command)
 {
     if (order->count != command->types.count || order->retention_s != command->retention_s)
@@ -17,7 +17,7 @@ static bool says_the_same(const struct core *core, const struct type_order *orde
 enum error decide_put_type_order(struct core *core, const struct type_order_command *command, struct buffer *conflict)
 {
     const struct type_order *order = type_order_find(core, command->name);
-    if (order != NULL && says_the_same(core, order, command))
+    if (order != NULL && is_same_order(core, order, command))
         return OK;
     if (!type_order_has_room(core, command->name, &command->types))
         return ERROR_OVER_LIMIT;

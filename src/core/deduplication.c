@@ -1,6 +1,6 @@
 #include "core/deduplication.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include "core/apply.h"
 #include <stdlib.h>
 
@@ -18,33 +18,33 @@ enum remembered { REMEMBERED_ID = 1, REMEMBERED_PRODUCER = 2, REMEMBERED_ATTEMPT
 static struct id_entry *entry_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->deduplication.entries, slot);
+    return slab_at(&core->deduplication.entries, slot);
 }
 
 static struct lane *lane_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->deduplication.lanes, slot);
+    return slab_at(&core->deduplication.lanes, slot);
 }
 
 static struct producer *producer_of(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->deduplication.producers, slot);
+    return slab_at(&core->deduplication.producers, slot);
 }
 
 static struct attempt *attempt_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->deduplication.attempts, slot);
+    return slab_at(&core->deduplication.attempts, slot);
 }
 
 void deduplication_init(struct deduplication *deduplication)
 {
-    pool_init(&deduplication->entries, sizeof(struct id_entry));
-    pool_init(&deduplication->lanes, sizeof(struct lane));
-    pool_init(&deduplication->producers, sizeof(struct producer));
-    pool_init(&deduplication->attempts, sizeof(struct attempt));
+    slab_init(&deduplication->entries, sizeof(struct id_entry));
+    slab_init(&deduplication->lanes, sizeof(struct lane));
+    slab_init(&deduplication->producers, sizeof(struct producer));
+    slab_init(&deduplication->attempts, sizeof(struct attempt));
     table_init(&deduplication->entry_by_key);
     table_init(&deduplication->producer_by_key);
     table_init(&deduplication->attempt_by_key);
@@ -64,19 +64,19 @@ POISON_MAY_LOOK static bool producer_has_pairs(const struct producer *producer)
 void deduplication_deinit(struct deduplication *deduplication)
 {
     for (uint32_t slot = 1; slot < deduplication->producers.slot_end; slot++) {
-        struct producer *producer = pool_at(&deduplication->producers, slot);
+        struct producer *producer = slab_at(&deduplication->producers, slot);
         if (producer_has_pairs(producer))
-            kept_free(producer->pairs_owned);
+            accounted_free(producer->pairs_owned);
     }
     heap_deinit(&deduplication->lane_expiries);
     heap_deinit(&deduplication->attempt_expiries);
     table_deinit(&deduplication->entry_by_key);
     table_deinit(&deduplication->producer_by_key);
     table_deinit(&deduplication->attempt_by_key);
-    pool_deinit(&deduplication->entries);
-    pool_deinit(&deduplication->lanes);
-    pool_deinit(&deduplication->producers);
-    pool_deinit(&deduplication->attempts);
+    slab_deinit(&deduplication->entries);
+    slab_deinit(&deduplication->lanes);
+    slab_deinit(&deduplication->producers);
+    slab_deinit(&deduplication->attempts);
 }
 
 /* Kind, queue and the group's size go in too, so that no two things are one text. */
@@ -109,7 +109,7 @@ static uint32_t open_lane(struct core *core, uint32_t queue_slot, uint64_t windo
         link = &lane_at(core, *link)->next;
     if (*link != 0 && lane_at(core, *link)->window_ms == window_ms)
         return *link;
-    uint32_t slot = pool_allocate(&core->deduplication.lanes);
+    uint32_t slot = slab_allocate(&core->deduplication.lanes);
     *lane_at(core, slot) =
         (struct lane){.window_ms = window_ms, .order = ++core->deduplication.order, .queue = queue_slot, .next = *link};
     *link = slot;
@@ -127,7 +127,7 @@ static void free_lane(struct core *core, uint32_t slot)
     while (*link != slot)
         link = &lane_at(core, *link)->next;
     *link = lane->next;
-    pool_free(&core->deduplication.lanes, slot);
+    slab_free(&core->deduplication.lanes, slot);
 }
 
 /* Takes the oldest entry out of its lane, and the lane with its last one. */
@@ -141,7 +141,7 @@ static void drop_oldest(struct core *core, uint32_t lane_slot)
     lane->first = entry->next;
     lane->count--;
     table_remove(&deduplication->entry_by_key, entry->key.low, slot);
-    pool_free(&deduplication->entries, slot);
+    slab_free(&deduplication->entries, slot);
     if (lane->count > 0) {
         if (lane->index != 0)
             heap_update(&deduplication->lane_expiries, entry_at(core, lane->first)->expires_at_ms, lane_slot);
@@ -158,7 +158,7 @@ void deduplication_add(struct core *core, uint32_t queue_slot, uint64_t window_m
     ASSERT((window_ms == WINDOW_EVER_MS) == (added->expires_at_ms == WINDOW_EVER_MS));
     uint32_t lane_slot = open_lane(core, queue_slot, window_ms);
     struct lane *lane = lane_at(core, lane_slot);
-    uint32_t slot = pool_allocate(&deduplication->entries);
+    uint32_t slot = slab_allocate(&deduplication->entries);
     struct id_entry *entry = entry_at(core, slot);
     *entry = *added;
     entry->lane = lane_slot;
@@ -227,7 +227,8 @@ void producer_add(struct producer *producer, struct produced pair)
     if (producer->count == producer->capacity && producer->capacity < PRODUCER_PAIRS) {
         ASSERT(producer->start == 0);
         producer->capacity = producer->capacity == 0 ? PRODUCER_CAPACITY_MIN : producer->capacity * 2;
-        producer->pairs_owned = kept_resize(producer->pairs_owned, producer->capacity * sizeof(*producer->pairs_owned));
+        producer->pairs_owned =
+            accounted_resize(producer->pairs_owned, producer->capacity * sizeof(*producer->pairs_owned));
     }
     producer->pairs_owned[(producer->start + producer->count) % producer->capacity] = pair;
     if (producer->count < producer->capacity)
@@ -248,7 +249,7 @@ uint32_t deduplication_find_producer(const struct core *core, struct digest_tag 
 uint32_t deduplication_add_producer(struct core *core, struct queue *queue, struct digest_tag key)
 {
     struct deduplication *deduplication = &core->deduplication;
-    uint32_t slot = pool_allocate(&deduplication->producers);
+    uint32_t slot = slab_allocate(&deduplication->producers);
     producer_of(core, slot)->key = key;
     if (queue->first_producer == 0)
         queue->first_producer = slot;
@@ -267,9 +268,9 @@ static void free_producer(struct core *core)
     struct producer *producer = producer_of(core, slot);
     deduplication->forgotten_producer = producer->next;
     table_remove(&deduplication->producer_by_key, producer->key.low, slot);
-    kept_free(producer->pairs_owned);
+    accounted_free(producer->pairs_owned);
     producer->pairs_owned = NULL;
-    pool_free(&deduplication->producers, slot);
+    slab_free(&deduplication->producers, slot);
 }
 
 bool deduplication_find_produced(const struct core *core, const struct queue *queue, struct bytes name,
@@ -347,7 +348,7 @@ void deduplication_add_attempt(struct core *core, const struct attempt *added)
 {
     struct deduplication *deduplication = &core->deduplication;
     ASSERT(added->count > 0 && added->count <= ATTEMPT_DELIVERIES_MAX);
-    uint32_t slot = pool_allocate(&deduplication->attempts);
+    uint32_t slot = slab_allocate(&deduplication->attempts);
     struct attempt *attempt = attempt_at(core, slot);
     *attempt = *added;
     attempt->order = ++deduplication->order;
@@ -363,7 +364,7 @@ static void drop_attempt(struct core *core, uint32_t slot)
     heap_remove(&deduplication->attempt_expiries, slot);
     list_remove(&attempt->link);
     table_remove(&deduplication->attempt_by_key, attempt->key.low, slot);
-    pool_free(&deduplication->attempts, slot);
+    slab_free(&deduplication->attempts, slot);
 }
 
 struct bytes deduplication_find_attempt(const struct core *core, const struct queue *queue, struct bytes id)
@@ -382,8 +383,8 @@ static void settle_leases(struct core *core, struct bytes deliveries)
     while (cursor.rest.size > 0) {
         uint32_t slot = core_find_message(core, cursor_u64(&cursor));
         uint64_t delivery = cursor_u64(&cursor);
-        if (slot != 0 && core_message(core, slot)->delivery == delivery && core_message(core, slot)->place != 0)
-            core_place_of(core, core_message(core, slot))->is_changed = false;
+        if (slot != 0 && core_message(core, slot)->delivery == delivery && core_message(core, slot)->extra != 0)
+            core_extra_of(core, core_message(core, slot))->is_changed = false;
     }
 }
 

@@ -15,7 +15,7 @@
 #include "base/cursor.h"
 #include "base/heap.h"
 #include "base/list.h"
-#include "base/pool.h"
+#include "base/slab.h"
 #include "base/table.h"
 #include "core/digest.h"
 
@@ -81,15 +81,15 @@ struct attempt {
 };
 
 struct deduplication {
-    struct pool entries;
+    struct slab entries;
     struct table entry_by_key;
-    struct pool lanes;
+    struct slab lanes;
     struct heap lane_expiries; /* by the end of the oldest entry */
     uint32_t forgotten_lane;   /* the first of those whose memory is to be given back; 0: none */
-    struct pool producers;
+    struct slab producers;
     struct table producer_by_key;
     uint32_t forgotten_producer;
-    struct pool attempts;
+    struct slab attempts;
     struct table attempt_by_key;
     struct heap attempt_expiries;
     struct list attempt_order; /* by age */

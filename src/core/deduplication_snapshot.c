@@ -15,11 +15,11 @@ static void write_tag(struct buffer *out, struct digest_tag tag)
 /* u64 count (0: the lane is over, and nothing is written), window, then the entries. */
 static void write_lane(const struct core *core, const struct lane *lane, struct core_writer *writer)
 {
-    const struct pool *entries = &core->deduplication.entries;
+    const struct slab *entries = &core->deduplication.entries;
     uint32_t slot = lane->first;
     uint64_t count = lane->count;
-    for (; slot != 0; slot = ((const struct id_entry *)pool_at(entries, slot))->next) {
-        if (((const struct id_entry *)pool_at(entries, slot))->expires_at_ms > core->now_ms)
+    for (; slot != 0; slot = ((const struct id_entry *)slab_at(entries, slot))->next) {
+        if (((const struct id_entry *)slab_at(entries, slot))->expires_at_ms > core->now_ms)
             break;
         count--;
     }
@@ -28,7 +28,7 @@ static void write_lane(const struct core *core, const struct lane *lane, struct 
     buffer_append_u64(&writer->piece, count);
     buffer_append_u64(&writer->piece, lane->window_ms);
     while (slot != 0) {
-        const struct id_entry *entry = pool_at(entries, slot);
+        const struct id_entry *entry = slab_at(entries, slot);
         write_tag(&writer->piece, entry->key);
         buffer_append_u64(&writer->piece, entry->number);
         buffer_append_u64(&writer->piece, entry->expires_at_ms);
@@ -51,13 +51,13 @@ static void write_producer(const struct producer *producer, struct core_writer *
 static void write_queue(const struct core *core, const struct queue *queue, struct core_writer *writer)
 {
     for (uint32_t slot = queue->first_lane; slot != 0;) {
-        const struct lane *lane = pool_at(&core->deduplication.lanes, slot);
+        const struct lane *lane = slab_at(&core->deduplication.lanes, slot);
         write_lane(core, lane, writer);
         slot = lane->next;
     }
     buffer_append_u64(&writer->piece, 0);
     for (uint32_t slot = queue->first_producer; slot != 0;) {
-        const struct producer *producer = pool_at(&core->deduplication.producers, slot);
+        const struct producer *producer = slab_at(&core->deduplication.producers, slot);
         write_producer(producer, writer);
         slot = producer->next;
     }
@@ -117,7 +117,7 @@ static bool read_lane(struct core *core, uint32_t queue, uint64_t count, uint64_
             deduplication_find_key(core, entry.key) != 0)
             return false;
         deduplication_add(core, queue, window_ms, &entry);
-        cursor_let_go(cursor);
+        cursor_release(cursor);
         number = entry.number;
         expires_at_ms = entry.expires_at_ms;
     }
@@ -143,7 +143,7 @@ static bool read_producer(struct core *core, struct queue *queue, uint32_t count
         deduplication_find_producer(core, key) != 0)
         return false;
     uint32_t slot = deduplication_add_producer(core, queue, key);
-    struct producer *producer = pool_at(&core->deduplication.producers, slot);
+    struct producer *producer = slab_at(&core->deduplication.producers, slot);
     for (uint32_t i = 0; i < count; i++) {
         struct produced pair;
         pair.sequence = cursor_u64(cursor);
@@ -182,13 +182,13 @@ bool deduplication_decode(struct core *core, struct cursor *cursor)
         for (uint32_t count = cursor_u32(cursor); count != 0; count = cursor_u32(cursor)) {
             if (!read_producer(core, core_queue(core, queue), count, cursor))
                 return false;
-            cursor_let_go(cursor);
+            cursor_release(cursor);
         }
     }
     for (uint32_t count = cursor_u32(cursor); count != 0; count = cursor_u32(cursor)) {
         if (!read_attempt(core, count, cursor))
             return false;
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     return !cursor->is_failed;
 }

@@ -2,7 +2,7 @@
 
 #include "core/apply.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include <stdlib.h>
 
 static struct dependencies *of(const struct core *core)
@@ -12,8 +12,8 @@ static struct dependencies *of(const struct core *core)
 
 void dependency_init(struct dependencies *dependencies)
 {
-    pool_init(&dependencies->antecedents, sizeof(struct antecedent));
-    pool_init(&dependencies->edges, sizeof(struct edge));
+    slab_init(&dependencies->antecedents, sizeof(struct antecedent));
+    slab_init(&dependencies->edges, sizeof(struct edge));
     table_init(&dependencies->by_number);
     list_init(&dependencies->resolving);
     outcomes_init(&dependencies->failures);
@@ -22,16 +22,16 @@ void dependency_init(struct dependencies *dependencies)
 
 void dependency_deinit(struct dependencies *dependencies)
 {
-    pool_deinit(&dependencies->antecedents);
-    pool_deinit(&dependencies->edges);
+    slab_deinit(&dependencies->antecedents);
+    slab_deinit(&dependencies->edges);
     table_deinit(&dependencies->by_number);
     outcomes_deinit(&dependencies->failures);
     outcomes_deinit(&dependencies->batch_outcomes);
 }
 
-static struct place *dependent_of(const struct core *core, const struct edge *edge)
+static struct message_extra *dependent_of(const struct core *core, const struct edge *edge)
 {
-    return core_place_of(core, core_message(core, edge->dependent));
+    return core_extra_of(core, core_message(core, edge->dependent));
 }
 
 /* --- antecedents and edges ---------------------------------------------------------------------------------------- */
@@ -52,12 +52,12 @@ uint32_t antecedent_find(const struct dependencies *dependencies, enum anteceden
     return 0;
 }
 
-/* The place of a message that has not ended; only one that something waits for needs it. */
-static struct place *place_of_outstanding(struct core *core, const struct antecedent *antecedent)
+/* The extra of a message that has not ended; only one that something waits for needs it. */
+static struct message_extra *extra_of_outstanding(struct core *core, const struct antecedent *antecedent)
 {
     uint32_t message = core_find_message(core, antecedent->number);
     ASSERT(antecedent->kind == ANTECEDENT_MESSAGE && antecedent->outcome == UNIT_OUTSTANDING && message != 0);
-    return core_give_place(core, message);
+    return core_give_extra(core, message);
 }
 
 static uint32_t antecedent_open(struct core *core, const struct antecedent_found *name)
@@ -66,7 +66,7 @@ static uint32_t antecedent_open(struct core *core, const struct antecedent_found
     uint32_t slot = antecedent_find(dependencies, name->kind, name->number);
     if (slot != 0)
         return slot;
-    slot = pool_allocate(&dependencies->antecedents);
+    slot = slab_allocate(&dependencies->antecedents);
     struct antecedent *antecedent = antecedent_at(dependencies, slot);
     antecedent->number = name->number;
     antecedent->kind = (uint8_t)name->kind;
@@ -74,7 +74,7 @@ static uint32_t antecedent_open(struct core *core, const struct antecedent_found
     antecedent->is_live = true;
     table_insert(&dependencies->by_number, hash_of(name->kind, name->number), slot);
     if (name->kind == ANTECEDENT_MESSAGE && name->outcome == UNIT_OUTSTANDING)
-        place_of_outstanding(core, antecedent)->antecedent = slot;
+        extra_of_outstanding(core, antecedent)->antecedent = slot;
     return slot;
 }
 
@@ -90,10 +90,10 @@ static bool antecedent_settle(struct core *core, uint32_t slot)
     if (antecedent->told_count > 0)
         return true;
     if (antecedent->kind == ANTECEDENT_MESSAGE && antecedent->outcome == UNIT_OUTSTANDING)
-        place_of_outstanding(core, antecedent)->antecedent = 0;
+        extra_of_outstanding(core, antecedent)->antecedent = 0;
     table_remove(&dependencies->by_number, hash_of((enum antecedent_kind)antecedent->kind, antecedent->number), slot);
     antecedent->is_live = false;
-    pool_free(&dependencies->antecedents, slot);
+    slab_free(&dependencies->antecedents, slot);
     return false;
 }
 
@@ -144,8 +144,8 @@ static void dependent_insert(struct core *core, uint32_t slot, uint32_t prev)
 {
     struct dependencies *dependencies = of(core);
     struct edge *edge = edge_at(dependencies, slot);
-    struct place *place = core_give_place(core, edge->dependent);
-    uint32_t *link = prev == 0 ? &place->first_edge : &edge_at(dependencies, prev)->dependent_next;
+    struct message_extra *extra = core_give_extra(core, edge->dependent);
+    uint32_t *link = prev == 0 ? &extra->first_edge : &edge_at(dependencies, prev)->dependent_next;
     edge->dependent_prev = prev;
     edge->dependent_next = *link;
     if (edge->dependent_next != 0)
@@ -156,8 +156,8 @@ static void dependent_insert(struct core *core, uint32_t slot, uint32_t prev)
 static void dependent_remove(struct core *core, struct edge *edge)
 {
     struct dependencies *dependencies = of(core);
-    struct place *place = core_place_of(core, core_message(core, edge->dependent));
-    *(edge->dependent_prev == 0 ? &place->first_edge : &edge_at(dependencies, edge->dependent_prev)->dependent_next) =
+    struct message_extra *extra = core_extra_of(core, core_message(core, edge->dependent));
+    *(edge->dependent_prev == 0 ? &extra->first_edge : &edge_at(dependencies, edge->dependent_prev)->dependent_next) =
         edge->dependent_next;
     if (edge->dependent_next != 0)
         edge_at(dependencies, edge->dependent_next)->dependent_prev = edge->dependent_prev;
@@ -169,7 +169,7 @@ uint32_t edge_link(struct core *core, const struct antecedent_found *name, uint3
     struct dependencies *dependencies = of(core);
     uint32_t antecedent_slot = antecedent_open(core, name);
     struct antecedent *antecedent = antecedent_at(dependencies, antecedent_slot);
-    uint32_t slot = pool_allocate(&dependencies->edges);
+    uint32_t slot = slab_allocate(&dependencies->edges);
     struct edge *edge = edge_at(dependencies, slot);
     edge->antecedent = antecedent_slot;
     edge->dependent = dependent;
@@ -193,7 +193,7 @@ static bool edge_unlink(struct core *core, uint32_t slot)
     else
         antecedent_remove(dependencies, antecedent, edge);
     dependent_remove(core, edge);
-    pool_free(&dependencies->edges, slot);
+    slab_free(&dependencies->edges, slot);
     return antecedent_settle(core, antecedent_slot);
 }
 
@@ -256,17 +256,17 @@ bool apply_waited(struct core *core, const struct event_waited *waited)
     uint32_t slot = core_find_message(core, waited->number);
     if (slot == 0 || waited->number != core->messages.message_number || waited->policy > AFTER_FAILURE_HOLD ||
         core_message(core, slot)->delivery != 0 || core_message(core, slot)->is_moved ||
-        (core_message(core, slot)->place != 0 && core_place_of(core, core_message(core, slot))->first_edge != 0) ||
+        (core_message(core, slot)->extra != 0 && core_extra_of(core, core_message(core, slot))->first_edge != 0) ||
         !antecedents_fit(core, waited))
         return false;
-    struct place *place = core_give_place(core, slot);
-    place->after_failure = waited->policy;
+    struct message_extra *extra = core_give_extra(core, slot);
+    extra->after_failure = waited->policy;
     uint32_t edge = 0;
     for (struct cursor cursor = cursor_make(waited->antecedents); cursor.rest.size > 0;) {
         struct antecedent_found name = read_entry(&cursor);
         bool is_told = name.outcome != UNIT_OUTSTANDING;
         edge = edge_link(core, &name, slot, edge, is_told);
-        place->is_held = place->is_held || is_told;
+        extra->is_held = extra->is_held || is_told;
         core_wait(core, slot);
     }
     return true;
@@ -285,11 +285,11 @@ static void start_resolving(struct dependencies *dependencies, uint32_t slot, en
 
 static void tell_dependents(struct core *core, uint32_t message, enum unit_state outcome)
 {
-    struct place *place = core_place_of(core, core_message(core, message));
-    if (place == NULL || place->antecedent == 0)
+    struct message_extra *extra = core_extra_of(core, core_message(core, message));
+    if (extra == NULL || extra->antecedent == 0)
         return;
-    start_resolving(of(core), place->antecedent, outcome);
-    place->antecedent = 0;
+    start_resolving(of(core), extra->antecedent, outcome);
+    extra->antecedent = 0;
 }
 
 void dependency_message_ended(struct core *core, uint32_t slot, enum unit_state outcome)
@@ -343,13 +343,13 @@ void dependency_batch_forgotten(struct core *core, uint32_t slot)
 
 void dependency_forget_dependent(struct core *core, uint32_t slot)
 {
-    struct place *place = core_place_of(core, core_message(core, slot));
-    while (place->first_edge != 0) {
-        ASSERT(place->wait_count > 0);
-        edge_unlink(core, place->first_edge);
-        place->wait_count--;
+    struct message_extra *extra = core_extra_of(core, core_message(core, slot));
+    while (extra->first_edge != 0) {
+        ASSERT(extra->wait_count > 0);
+        edge_unlink(core, extra->first_edge);
+        extra->wait_count--;
     }
-    place->is_held = false;
+    extra->is_held = false;
 }
 
 void dependency_advance(struct core *core)
@@ -361,22 +361,22 @@ void dependency_advance(struct core *core)
 /* --- moves -------------------------------------------------------------------------------------------------------- */
 
 /* An edge of an antecedent, by its dependent. */
-struct retold {
+struct moved_edge {
     uint64_t number;
     uint32_t edge;
 };
 
-static int compare_retold(const void *a, const void *b)
+static int compare_moved_edges(const void *a, const void *b)
 {
-    const struct retold *one = a, *other = b;
+    const struct moved_edge *one = a, *other = b;
     return one->number < other->number ? -1 : one->number > other->number;
 }
 
 /* Takes all edges off the antecedent's lists, into an array by dependent; the caller frees it. */
-static struct retold *take_edges(struct core *core, struct antecedent *antecedent, uint32_t *count)
+static struct moved_edge *take_edges(struct core *core, struct antecedent *antecedent, uint32_t *count)
 {
     struct dependencies *dependencies = of(core);
-    struct retold *edges = kept_allocate((antecedent->told_count + antecedent->untold_count) * sizeof(*edges));
+    struct moved_edge *edges = accounted_allocate((antecedent->told_count + antecedent->untold_count) * sizeof(*edges));
     *count = 0;
     while (antecedent->told_count > 0) {
         edges[(*count)++].edge = antecedent->first_told;
@@ -389,7 +389,7 @@ static struct retold *take_edges(struct core *core, struct antecedent *anteceden
     for (uint32_t i = 0; i < *count; i++)
         edges[i].number = core_message(core, edge_at(dependencies, edges[i].edge)->dependent)->number;
     if (*count > 1)
-        qsort(edges, *count, sizeof(*edges), compare_retold);
+        qsort(edges, *count, sizeof(*edges), compare_moved_edges);
     return edges;
 }
 
@@ -413,7 +413,7 @@ static void move_back(struct core *core, uint32_t slot)
 static void forget_telling(struct core *core, struct antecedent *antecedent)
 {
     uint32_t count;
-    struct retold *edges = take_edges(core, antecedent, &count);
+    struct moved_edge *edges = take_edges(core, antecedent, &count);
     for (uint32_t i = 0; i < count; i++) {
         antecedent_append(of(core), antecedent, edges[i].edge);
         if (antecedent->kind == ANTECEDENT_MESSAGE)
@@ -421,9 +421,9 @@ static void forget_telling(struct core *core, struct antecedent *antecedent)
         uint32_t dependent = edge_at(of(core), edges[i].edge)->dependent;
         bool is_held;
         dependency_count(core, dependent, &is_held);
-        core_place_of(core, core_message(core, dependent))->is_held = is_held;
+        core_extra_of(core, core_message(core, dependent))->is_held = is_held;
     }
-    kept_free(edges);
+    accounted_free(edges);
 }
 
 bool dependency_is_untold(const struct core *core, uint64_t number)
@@ -446,7 +446,7 @@ void dependency_message_moved(struct core *core, uint64_t number, uint32_t messa
     antecedent->number = core_message(core, message)->number;
     antecedent->outcome = UNIT_OUTSTANDING;
     table_insert(&dependencies->by_number, hash_of(ANTECEDENT_MESSAGE, antecedent->number), slot);
-    core_give_place(core, message)->antecedent = slot;
+    core_give_extra(core, message)->antecedent = slot;
     forget_telling(core, antecedent);
 }
 
@@ -491,12 +491,13 @@ uint32_t dependency_count_tellable(const struct core *core, const struct anteced
     return count;
 }
 
-static void hold(struct dependencies *dependencies, struct antecedent *antecedent, uint32_t slot, struct place *place)
+static void hold(struct dependencies *dependencies, struct antecedent *antecedent, uint32_t slot,
+                 struct message_extra *extra)
 {
     struct edge *edge = edge_at(dependencies, slot);
     antecedent_remove(dependencies, antecedent, edge);
     told_append(dependencies, antecedent, slot);
-    place->is_held = true;
+    extra->is_held = true;
 }
 
 bool apply_resolved(struct core *core, const struct event_resolved *resolved)
@@ -532,10 +533,10 @@ bool dependency_is_resolving(const struct core *core)
 
 bool dependency_next(const struct core *core, uint32_t message, uint32_t *edge_slot, struct antecedent_view *view)
 {
-    const struct place *place = core_place_of(core, core_message(core, message));
-    if (place == NULL)
+    const struct message_extra *extra = core_extra_of(core, core_message(core, message));
+    if (extra == NULL)
         return false;
-    *edge_slot = *edge_slot == 0 ? place->first_edge : edge_at(of(core), *edge_slot)->dependent_next;
+    *edge_slot = *edge_slot == 0 ? extra->first_edge : edge_at(of(core), *edge_slot)->dependent_next;
     if (*edge_slot == 0)
         return false;
     const struct edge *edge = edge_at(of(core), *edge_slot);
@@ -552,10 +553,10 @@ bool dependency_next(const struct core *core, uint32_t message, uint32_t *edge_s
 
 uint32_t dependency_count(const struct core *core, uint32_t message, bool *is_held)
 {
-    const struct place *place = core_place_of(core, core_message(core, message));
+    const struct message_extra *extra = core_extra_of(core, core_message(core, message));
     uint32_t count = 0;
     *is_held = false;
-    for (uint32_t slot = place == NULL ? 0 : place->first_edge; slot != 0;
+    for (uint32_t slot = extra == NULL ? 0 : extra->first_edge; slot != 0;
          slot = edge_at(of(core), slot)->dependent_next) {
         *is_held = *is_held || edge_at(of(core), slot)->is_told;
         count++;

@@ -16,8 +16,8 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/list.h"
+#include "core/message_extra.h"
 #include "core/outcome.h"
-#include "core/place.h"
 
 struct core;
 struct message;
@@ -53,9 +53,9 @@ struct edge {
 };
 
 struct dependencies {
-    struct pool antecedents;
+    struct slab antecedents;
     struct table by_number; /* (kind, number) -> antecedent */
-    struct pool edges;
+    struct slab edges;
     struct list resolving;          /* antecedents that have ended and still have edges to be told, oldest first */
     struct outcomes failures;       /* of messages, by number */
     struct outcomes batch_outcomes; /* of batches whose records are gone, by id */
@@ -67,7 +67,7 @@ void dependency_deinit(struct dependencies *dependencies);
 static inline struct antecedent *antecedent_at(const struct dependencies *dependencies, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&dependencies->antecedents, slot);
+    return slab_at(&dependencies->antecedents, slot);
 }
 
 /* May be asked of a freed record. */
@@ -79,7 +79,7 @@ POISON_MAY_LOOK static inline bool antecedent_is_used(const struct antecedent *a
 static inline struct edge *edge_at(const struct dependencies *dependencies, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&dependencies->edges, slot);
+    return slab_at(&dependencies->edges, slot);
 }
 
 /* How a batch ended whose record is gone, or NULL. */
@@ -113,14 +113,15 @@ struct dependency_plan {
 
 struct send_command;
 struct send_result;
-struct send_turn;
+struct commit_context;
 
-/* Looks up the antecedents of a message, and, unless its turn says that this was checked, whether it would wait for
+/* Looks up the antecedents of a message, and, unless its context says that this was checked, whether it would wait for
  * itself; `batch` is the one that it joins, or NULL. Errors: ERROR_DEPENDENCY_DOES_NOT_EXIST, ERROR_DEPENDENCY_CYCLE,
  * ERROR_DEPENDENCY_TOO_DEEP, with result->failed, result->is_forgotten and result->path. Fills *plan in any case. O(n
  * log n) in the antecedents, and the search. */
 enum error dependency_plan(const struct core *core, const struct send_command *command, const struct batch *batch,
-                           const struct send_turn *turn, struct dependency_plan *plan, struct send_result *result);
+                           const struct commit_context *context, struct dependency_plan *plan,
+                           struct send_result *result);
 
 /* --- cycles (dependency_cycle.c) ---------------------------------------------------------------------------------- */
 
@@ -194,9 +195,9 @@ bool dependency_resolve(struct core *core, unsigned portion);
 struct antecedent_view {
     enum antecedent_kind kind;
     uint64_t number; /* of the message or batch */
-    enum unit_state
-        outcome;     /* outstanding: it has not ended; else it has and the message is about to be told, or is held */
-    bool is_holding; /* it did not succeed, and the message is held because of that */
+    /* outstanding: it has not ended; else it has and the message is about to be told, or is held */
+    enum unit_state outcome;
+    bool is_holding;       /* it did not succeed, and the message is held because of that */
     struct bytes batch_id; /* of a batch whose record still stands, until the next decision; else empty */
 };
 

@@ -135,13 +135,13 @@ static void add_behind(struct search *search, const struct message *message, uin
     if (slot == 0 || !core_group(core, slot)->is_line)
         return;
     const struct group *group = core_group(core, slot);
-    if (core_shelf_at(core, group->shelf)->queue == 0)
+    if (core_message_list_at(core, group->message_list)->queue == 0)
         return; /* all of the line is about to end */
-    uint32_t behind = core_place_of(core, message)->next;
+    uint32_t behind = core_extra_of(core, message)->next;
     if (behind != 0)
         add(search, false, behind, from, VIA_LINE);
     else
-        add_parents_at_tail(search, core_shelf_at(core, group->shelf)->queue, group->id_owned, from);
+        add_parents_at_tail(search, core_message_list_at(core, group->message_list)->queue, group->id_owned, from);
 }
 
 static struct type_walk *type_walk_at(const struct search *search, uint32_t index)
@@ -198,10 +198,10 @@ static void add_who_waits_for_message(struct search *search, uint32_t slot, uint
         add_behind(search, message, from);
         return;
     }
-    if (message->place != 0 && core_place_of(search->core, message)->antecedent != 0)
+    if (message->extra != 0 && core_extra_of(search->core, message)->antecedent != 0)
         add_dependents(search, ANTECEDENT_MESSAGE, message->number, from);
-    if (message->place != 0 && core_place_of(search->core, message)->typed != 0)
-        add_later_types(search, typed_at(search->core, core_place_of(search->core, message)->typed), from);
+    if (message->extra != 0 && core_extra_of(search->core, message)->typed != 0)
+        add_later_types(search, typed_at(search->core, core_extra_of(search->core, message)->typed), from);
     add_behind(search, message, from);
     if (message->batch == 0)
         return;
@@ -272,10 +272,10 @@ static bool is_antecedent(const struct newcomer *newcomer, enum antecedent_kind 
 /* Is it of a type that comes before the newcomer's, in its group? */
 static bool is_of_type_before(const struct search *search, const struct message *message)
 {
-    const struct place *place = core_place_of(search->core, message);
-    if (search->newcomer->types_before == 0 || place == NULL || place->typed == 0)
+    const struct message_extra *extra = core_extra_of(search->core, message);
+    if (search->newcomer->types_before == 0 || extra == NULL || extra->typed == 0)
         return false;
-    const struct type_lane *lane = type_lane_at(search->core, typed_at(search->core, place->typed)->lane);
+    const struct type_lane *lane = type_lane_at(search->core, typed_at(search->core, extra->typed)->lane);
     return lane->group == search->newcomer->type_group && (search->newcomer->types_before & type_bit(lane->type)) != 0;
 }
 
@@ -419,11 +419,11 @@ enum error dependency_find_cycle(const struct core *core, const struct newcomer 
 static uint32_t first_waiting(const struct core *core, uint32_t line)
 {
     const struct group *group = core_group(core, line);
-    uint32_t slot = group->is_held ? core_place_of(core, core_message(core, group->first))->next : group->first;
+    uint32_t slot = group->is_held ? core_extra_of(core, core_message(core, group->first))->next : group->first;
     for (uint32_t steps = 0; slot != 0 && steps < DEPENDENCY_VISITS_MAX; steps++) {
         if (core_message(core, slot)->state == MESSAGE_WAITING)
             break;
-        slot = core_place_of(core, core_message(core, slot))->next;
+        slot = core_extra_of(core, core_message(core, slot))->next;
     }
     return slot;
 }
@@ -466,7 +466,7 @@ enum error dependency_check_child(const struct core *core, const struct batch *p
         return OK;
     struct newcomer newcomer = {.is_batch = true, .batch = parent};
     newcomer.queue = core_find_queue_slot(core, queue->id);
-    newcomer.group = group_find(core, queue->shelf, target->group);
+    newcomer.group = group_find(core, queue->message_list, target->group);
     newcomer.group_id = target->group;
     return dependency_find_cycle(core, &newcomer, path);
 }

@@ -5,7 +5,7 @@
 #include "core/state.h"
 #include "core/type_lane.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include <stdlib.h>
 
 /* --- looking up --------------------------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static void find_order(const struct core *core, const struct send_command *comma
     struct bytes group = command->content.group;
     if (command->queue->settings.is_fifo) {
         newcomer->queue = core_find_queue_slot(core, command->queue->id);
-        newcomer->group = group_find(core, command->queue->shelf, group);
+        newcomer->group = group_find(core, command->queue->message_list, group);
         newcomer->group_id = group;
     }
     unsigned type = command->type.size > 0 && group.size > 0 ? type_find(&core->type_orders, command->type) : TYPE_NONE;
@@ -157,18 +157,19 @@ static enum error check_cycle(const struct core *core, const struct send_command
 }
 
 enum error dependency_plan(const struct core *core, const struct send_command *command, const struct batch *batch,
-                           const struct send_turn *turn, struct dependency_plan *plan, struct send_result *result)
+                           const struct commit_context *context, struct dependency_plan *plan,
+                           struct send_result *result)
 {
     *plan = (struct dependency_plan){0};
     buffer_init(&plan->waits);
     struct antecedent_found *found = NULL;
     if (command->antecedent_count > 0)
-        found = kept_allocate_zeroed((size_t)command->antecedent_count * sizeof(*found));
-    enum error error = find_all(core, command, turn->failures, found, plan, result);
-    if (error == OK && !turn->is_checked && !plan->is_unmet) /* else it ends at once */
+        found = accounted_allocate_zeroed((size_t)command->antecedent_count * sizeof(*found));
+    enum error error = find_all(core, command, context->failures, found, plan, result);
+    if (error == OK && !context->is_checked && !plan->is_unmet) /* else it ends at once */
         error = check_cycle(core, command, batch, found, plan->count, result);
     if (error == OK)
         write_waits(found, plan);
-    kept_free(found);
+    accounted_free(found);
     return error;
 }

@@ -6,7 +6,7 @@
 #include "core/snapshot.h"
 #include "core/state.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include <stdlib.h>
 
 struct dependent {
@@ -20,25 +20,25 @@ static int compare_numbers(const void *a, const void *b)
     return one->number < other->number ? -1 : one->number > other->number;
 }
 
-static bool has_edges(const struct place *place)
+static bool has_edges(const struct message_extra *extra)
 {
-    return place_is_used(place) && place->first_edge != 0;
+    return message_extra_is_used(extra) && extra->first_edge != 0;
 }
 
 /* The messages that have edges, by number; the caller frees them. */
 static struct dependent *list_dependents(const struct core *core, uint32_t *count)
 {
     *count = 0;
-    for (uint32_t slot = 1; slot < core->places.slot_end; slot++)
-        *count += has_edges(place_at(&core->places, slot));
-    struct dependent *dependents = kept_allocate(*count * sizeof(*dependents));
+    for (uint32_t slot = 1; slot < core->extras.slot_end; slot++)
+        *count += has_edges(message_extra_at(&core->extras, slot));
+    struct dependent *dependents = accounted_allocate(*count * sizeof(*dependents));
     uint32_t filled = 0;
-    for (uint32_t slot = 1; slot < core->places.slot_end; slot++) {
-        const struct place *place = place_at(&core->places, slot);
-        if (!has_edges(place))
+    for (uint32_t slot = 1; slot < core->extras.slot_end; slot++) {
+        const struct message_extra *extra = message_extra_at(&core->extras, slot);
+        if (!has_edges(extra))
             continue;
-        dependents[filled].number = core_message(core, place->message)->number;
-        dependents[filled++].message = place->message;
+        dependents[filled].number = core_message(core, extra->message)->number;
+        dependents[filled++].message = extra->message;
     }
     if (filled > 1)
         qsort(dependents, filled, sizeof(*dependents), compare_numbers);
@@ -53,7 +53,7 @@ static void write_dependent(const struct core *core, const struct dependent *dep
     buffer_append_u64(&writer->piece, dependent->number);
     bool is_held;
     buffer_append_u32(&writer->piece, dependency_count(core, dependent->message, &is_held));
-    uint32_t slot = core_place_of(core, core_message(core, dependent->message))->first_edge;
+    uint32_t slot = core_extra_of(core, core_message(core, dependent->message))->first_edge;
     for (; slot != 0; slot = edge_at(dependencies, slot)->dependent_next) {
         const struct antecedent *antecedent = antecedent_at(dependencies, edge_at(dependencies, slot)->antecedent);
         buffer_append_u8(&writer->piece, antecedent->kind);
@@ -88,19 +88,19 @@ void dependency_encode(const struct core *core, struct core_writer *writer)
     buffer_append_u32(&writer->piece, count);
     for (uint32_t i = 0; i < count; i++)
         write_dependent(core, &dependents[i], writer);
-    kept_free(dependents);
+    accounted_free(dependents);
     write_resolving(&core->dependencies, writer);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* An antecedent that has not ended must have the place that says so. */
-static bool has_place(const struct core *core, const struct antecedent_found *name)
+/* An antecedent that has not ended must have the extra that says so. */
+static bool has_extra(const struct core *core, const struct antecedent_found *name)
 {
     if (name->kind != ANTECEDENT_MESSAGE || name->outcome != UNIT_OUTSTANDING)
         return true;
     uint32_t message = core_find_message(core, name->number);
-    return message != 0 && core_message(core, message)->place != 0;
+    return message != 0 && core_message(core, message)->extra != 0;
 }
 
 static uint32_t read_edge(struct core *core, uint32_t message, uint32_t prev, struct cursor *cursor)
@@ -110,7 +110,7 @@ static uint32_t read_edge(struct core *core, uint32_t message, uint32_t prev, st
     name.number = cursor_u64(cursor);
     name.outcome = (enum unit_state)cursor_u8(cursor);
     uint8_t is_told = cursor_u8(cursor);
-    const struct place *place = core_place_of(core, core_message(core, message));
+    const struct message_extra *extra = core_extra_of(core, core_message(core, message));
     struct antecedent_found last = {0};
     if (prev != 0) {
         const struct antecedent *antecedent =
@@ -121,8 +121,8 @@ static uint32_t read_edge(struct core *core, uint32_t message, uint32_t prev, st
     bool is_self = name.kind == ANTECEDENT_MESSAGE && name.number == core_message(core, message)->number;
     bool is_bad = name.outcome == UNIT_FAILED || name.outcome == UNIT_CANCELLED;
     if (cursor->is_failed || is_told > 1 || is_self || !antecedent_is_behind(&last, &name) ||
-        !antecedent_is_possible(core, &name) || !has_place(core, &name) ||
-        (is_told != 0 && !(is_bad && place->after_failure == AFTER_FAILURE_HOLD)))
+        !antecedent_is_possible(core, &name) || !has_extra(core, &name) ||
+        (is_told != 0 && !(is_bad && extra->after_failure == AFTER_FAILURE_HOLD)))
         return 0;
     return edge_link(core, &name, message, prev, is_told != 0);
 }
@@ -182,7 +182,7 @@ bool dependency_decode(struct core *core, struct cursor *cursor)
     for (uint32_t i = 0; i < count; i++) {
         if (!read_dependent(core, &newest, cursor))
             return false;
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     return read_resolving(core, cursor);
 }
@@ -221,7 +221,7 @@ static void check_antecedent(const struct core *core, uint32_t slot)
         return;
     if (antecedent->kind == ANTECEDENT_MESSAGE) {
         const struct message *message = core_message(core, core_find_message(core, antecedent->number));
-        ASSERT(!message->is_moved && core_place_of(core, message)->antecedent == slot);
+        ASSERT(!message->is_moved && core_extra_of(core, message)->antecedent == slot);
     } else {
         uint32_t batch = core_find_batch_by_number(core, antecedent->number);
         ASSERT(core_batch(core, batch)->state != BATCH_COMPLETED);
@@ -229,15 +229,15 @@ static void check_antecedent(const struct core *core, uint32_t slot)
 }
 
 /* The edges of a message; returns how many. */
-static uint32_t check_dependent(const struct core *core, const struct place *place)
+static uint32_t check_dependent(const struct core *core, const struct message_extra *extra)
 {
     const struct dependencies *dependencies = &core->dependencies;
     uint32_t count = 0, prev = 0;
-    for (uint32_t at = place->first_edge; at != 0; prev = at, at = edge_at(dependencies, at)->dependent_next) {
+    for (uint32_t at = extra->first_edge; at != 0; prev = at, at = edge_at(dependencies, at)->dependent_next) {
         const struct edge *edge = edge_at(dependencies, at);
         const struct antecedent *antecedent = antecedent_at(dependencies, edge->antecedent);
-        ASSERT(edge->dependent == place->message && edge->dependent_prev == prev && antecedent->is_live);
-        ASSERT(!edge->is_told || place->after_failure == AFTER_FAILURE_HOLD);
+        ASSERT(edge->dependent == extra->message && edge->dependent_prev == prev && antecedent->is_live);
+        ASSERT(!edge->is_told || extra->after_failure == AFTER_FAILURE_HOLD);
         count++;
     }
     return count;
@@ -272,14 +272,14 @@ static void check_awaited(const struct core *core)
 
 bool core_waits_add_up(const struct core *core)
 {
-    for (uint32_t slot = 1; slot < core->places.slot_end; slot++) {
-        const struct place *place = place_at(&core->places, slot);
-        if (!place_is_used(place))
+    for (uint32_t slot = 1; slot < core->extras.slot_end; slot++) {
+        const struct message_extra *extra = message_extra_at(&core->extras, slot);
+        if (!message_extra_is_used(extra))
             continue;
         bool is_held;
-        uint32_t edge_count = dependency_count(core, place->message, &is_held);
-        uint32_t type_count = type_order_is_blocked(core, place->message);
-        if (place->wait_count != edge_count + type_count || place->is_held != is_held)
+        uint32_t edge_count = dependency_count(core, extra->message, &is_held);
+        uint32_t type_count = type_order_is_blocked(core, extra->message);
+        if (extra->wait_count != edge_count + type_count || extra->is_held != is_held)
             return false;
     }
     return true;
@@ -289,9 +289,9 @@ void dependency_check(const struct core *core)
 {
     const struct dependencies *dependencies = &core->dependencies;
     uint32_t edge_count = 0, antecedent_count = 0, told_count = 0, untold_count = 0;
-    for (uint32_t slot = 1; slot < core->places.slot_end; slot++)
-        if (has_edges(place_at(&core->places, slot)))
-            edge_count += check_dependent(core, place_at(&core->places, slot));
+    for (uint32_t slot = 1; slot < core->extras.slot_end; slot++)
+        if (has_edges(message_extra_at(&core->extras, slot)))
+            edge_count += check_dependent(core, message_extra_at(&core->extras, slot));
     for (uint32_t slot = 1; slot < dependencies->antecedents.slot_end; slot++) {
         if (!antecedent_is_used(antecedent_at(dependencies, slot)))
             continue;

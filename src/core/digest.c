@@ -1,8 +1,8 @@
 #include "core/digest.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
 #include "base/buffer.h"
-#include "base/kept.h"
 #include "core/siphash.h"
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
@@ -34,7 +34,7 @@ static EVP_MAC_CTX *keyed_wide_context_create(const uint8_t key[DIGEST_KEY_SIZE]
 
 struct digest *digest_create(const uint8_t key[DIGEST_KEY_SIZE])
 {
-    struct digest *digest = kept_allocate(sizeof(*digest));
+    struct digest *digest = accounted_allocate(sizeof(*digest));
     digest->md5_owned = EVP_MD_fetch(NULL, "MD5", NULL);
     digest->sha256_owned = EVP_MD_fetch(NULL, "SHA256", NULL);
     digest->md5_context_owned = EVP_MD_CTX_new();
@@ -56,7 +56,7 @@ void digest_destroy(struct digest *digest)
     EVP_MAC_CTX_free(digest->keyed_wide_context_owned);
     EVP_MD_free(digest->md5_owned);
     EVP_MD_free(digest->sha256_owned);
-    kept_free(digest);
+    accounted_free(digest);
 }
 
 static void digest_compute(EVP_MD_CTX *context, const EVP_MD *algorithm, struct bytes data, uint8_t *out)

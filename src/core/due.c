@@ -5,11 +5,11 @@
 
 uint64_t core_due_ms(const struct core *core)
 {
-    if (!list_is_empty(&core->shelves.draining) || !list_is_empty(&core->batches.draining) ||
+    if (!list_is_empty(&core->message_lists.draining) || !list_is_empty(&core->batches.draining) ||
         !list_is_empty(&core->groups.draining) || dependency_is_resolving(core))
         return 0;
     uint64_t due[] = {heap_top_key(&core->messages.timers),
-                      heap_top_key(&core->shelves.expiries),
+                      heap_top_key(&core->message_lists.expiries),
                       heap_top_key(&core->batches.deadlines),
                       heap_top_key(&core->groups.timers),
                       heap_top_key(&core->queues.timers),

@@ -120,7 +120,7 @@
 #define EVENT_SENT_CONTENT_OFFSET (8u + 4u + 8u + 8u + 4u + 1u + 4u)
 
 /* A message of a group was accepted. Like `sent`, with the place it takes: behind all others of `group` in its queue.
- * An empty group: a tenant of its own. */
+ * An empty group: a message that competes alone. */
 #define EVENT_FIELDS_sent_in_group(U8, U32, U64, RAW, TEXT)                                                            \
     U64(number) U32(queue) U64(visible_at_ms) U64(batch) U32(unit) U8(completes) U8(priority) TEXT(group) TEXT(content)
 

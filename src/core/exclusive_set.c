@@ -1,6 +1,6 @@
 #include "core/exclusive_set.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include "core/digest.h"
 #include "core/ticket_pool.h"
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 struct exclusive_set *exclusive_set_at(const struct ticket_pool *pool, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&pool->sets, slot);
+    return slab_at(&pool->sets, slot);
 }
 
 /* May be asked of a freed record. */
@@ -28,9 +28,9 @@ static uint32_t find(const struct ticket_pool *pool, struct bytes name)
 
 static uint32_t add(struct ticket_pool *pool, struct bytes name)
 {
-    uint32_t slot = pool_allocate(&pool->sets);
+    uint32_t slot = slab_allocate(&pool->sets);
     *exclusive_set_at(pool, slot) =
-        (struct exclusive_set){.number = ++pool->set_number, .name_owned = kept_duplicate(name)};
+        (struct exclusive_set){.number = ++pool->set_number, .name_owned = accounted_duplicate(name)};
     table_insert(&pool->set_by_name, digest_name(pool->digest, name), slot);
     return slot;
 }
@@ -64,8 +64,8 @@ static void remove_set(struct ticket_pool *pool, uint32_t slot)
     struct exclusive_set *set = exclusive_set_at(pool, slot);
     ASSERT(set->first == 0 && set->last == 0 && set->held == 0);
     table_remove(&pool->set_by_name, digest_name(pool->digest, set->name_owned), slot);
-    kept_free((void *)set->name_owned.ptr);
-    pool_free(&pool->sets, slot);
+    accounted_free((void *)set->name_owned.ptr);
+    slab_free(&pool->sets, slot);
 }
 
 void exclusive_set_leave(struct ticket_pool *pool, uint32_t slot)
@@ -93,12 +93,12 @@ bool exclusive_set_give_back(struct ticket_pool *pool, unsigned *left)
     for (; *left > 0 && pool->sets.slot_end > 1; (*left)--) {
         const struct exclusive_set *set = exclusive_set_at(pool, --pool->sets.slot_end);
         if (set_is_used(set))
-            kept_free((void *)set->name_owned.ptr);
+            accounted_free((void *)set->name_owned.ptr);
     }
     if (pool->sets.slot_end > 1)
         return false;
     table_deinit(&pool->set_by_name);
-    pool_deinit(&pool->sets);
+    slab_deinit(&pool->sets);
     return true;
 }
 

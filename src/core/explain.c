@@ -73,7 +73,7 @@ static void add_antecedents(const struct core *core, uint32_t slot, struct expla
 static void add_types(const struct core *core, uint32_t slot, struct explanation *explanation)
 {
     struct type_blocker blockers[TYPES_MAX];
-    if (core_place_of(core, core_message(core, slot))->typed == 0 || !type_order_is_blocked(core, slot))
+    if (core_extra_of(core, core_message(core, slot))->typed == 0 || !type_order_is_blocked(core, slot))
         return;
     unsigned count = type_order_blockers(core, slot, blockers);
     uint64_t since_ms = core_message(core, slot)->sent_at_ms;
@@ -91,10 +91,10 @@ static void add_types(const struct core *core, uint32_t slot, struct explanation
 /* What it has been through: how often it was delivered in vain, and why the newest attempt failed. */
 static struct why of_returns(const struct core *core, const struct message *message, enum why_code code)
 {
-    const struct place *place = core_place_of(core, message);
+    const struct message_extra *extra = core_extra_of(core, message);
     return (struct why){.code = code,
                         .count = message->receive_count - (message->state == MESSAGE_IN_FLIGHT),
-                        .reason = place == NULL ? bytes_make(NULL, 0) : place->reason_owned};
+                        .reason = extra == NULL ? bytes_make(NULL, 0) : extra->reason_owned};
 }
 
 static struct why of_delay(const struct core *core, const struct message *message)
@@ -123,7 +123,7 @@ static void add_own(const struct core *core, uint32_t slot, struct explanation *
         break;
     }
     case MESSAGE_WAITING:
-        explanation->condition = core_place_of(core, message)->is_held ? CONDITION_HELD : CONDITION_BLOCKED;
+        explanation->condition = core_extra_of(core, message)->is_held ? CONDITION_HELD : CONDITION_BLOCKED;
         add_antecedents(core, slot, explanation);
         add_types(core, slot, explanation);
         if (message->visible_at_ms > core->now_ms)
@@ -174,9 +174,9 @@ static void add_queue(const struct core *core, const struct queue *queue, struct
 /* Comes last: it explains no wait, unless by a back-off, which has said so. */
 static void add_returns(const struct core *core, const struct message *message, struct explanation *explanation)
 {
-    const struct place *place = core_place_of(core, message);
+    const struct message_extra *extra = core_extra_of(core, message);
     struct why why = of_returns(core, message, WHY_RETURNED);
-    bool is_told = message->state == MESSAGE_DELAYED || (place != NULL && place->is_final);
+    bool is_told = message->state == MESSAGE_DELAYED || (extra != NULL && extra->is_final);
     if (why.count > 0 && !is_told)
         add(explanation, &why);
 }
@@ -186,9 +186,9 @@ static void add_attempts(const struct core *core, const struct queue *queue, con
 {
     uint32_t attempts = core_attempt_count(core, message);
     uint32_t attempts_max = queue->settings.receive_count_max;
-    const struct place *place = core_place_of(core, message);
-    if (place != NULL && place->is_final)
-        add(explanation, &(struct why){.code = WHY_FAILED_FOR_GOOD, .text = place->reason_owned});
+    const struct message_extra *extra = core_extra_of(core, message);
+    if (extra != NULL && extra->is_final)
+        add(explanation, &(struct why){.code = WHY_FAILED_FOR_GOOD, .text = extra->reason_owned});
     else if (attempts >= attempts_max && finish_dead_letter_queue(core, queue) != NULL)
         add(explanation, &(struct why){.code = WHY_OUT_OF_ATTEMPTS, .count = attempts, .limit = attempts_max});
 }
@@ -196,7 +196,7 @@ static void add_attempts(const struct core *core, const struct queue *queue, con
 void explain_slot(const struct core *core, const struct queue *queue, uint32_t slot, struct explanation *explanation)
 {
     const struct message *message = core_message(core, slot);
-    ASSERT(message->shelf == queue->shelf);
+    ASSERT(message->message_list == queue->message_list);
     explanation->condition = CONDITION_READY;
     explanation->is_received = message->receive_count > 0;
     explanation->count = 0;
@@ -263,8 +263,8 @@ void explain_message(const struct core *core, const struct queue *queue, const u
         return;
     }
     const struct message *message = core_message(core, slot);
-    uint32_t other = core_shelf_at(core, message->shelf)->queue;
-    if (message->shelf == queue->shelf) {
+    uint32_t other = core_message_list_at(core, message->message_list)->queue;
+    if (message->message_list == queue->message_list) {
         explain_slot(core, queue, slot, explanation);
     } else if (other == 0) {
         explanation->is_gone = true; /* of a queue that was purged or deleted */

@@ -1,16 +1,16 @@
 #include "core/extent.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
-#include "base/kept.h"
 #include <string.h>
 
 void extents_deinit(struct extents *extents)
 {
-    kept_free(extents->items_owned);
+    accounted_free(extents->items_owned);
     *extents = (struct extents){0};
 }
 
-size_t extents_place(const struct extents *extents, uint64_t ordinal)
+size_t extents_index(const struct extents *extents, uint64_t ordinal)
 {
     size_t low = 0, high = extents->count;
     while (low < high) {
@@ -29,15 +29,16 @@ static struct extent *extent_at(struct extents *extents, uint64_t ordinal)
 {
     if (extents->count > 0 && extents->items_owned[extents->count - 1].ordinal == ordinal)
         return &extents->items_owned[extents->count - 1];
-    size_t place = extents_place(extents, ordinal);
-    if (place < extents->count && extents->items_owned[place].ordinal == ordinal)
-        return &extents->items_owned[place];
+    size_t index = extents_index(extents, ordinal);
+    if (index < extents->count && extents->items_owned[index].ordinal == ordinal)
+        return &extents->items_owned[index];
     if (extents->count == extents->capacity) {
         extents->capacity = extents->capacity == 0 ? 16 : extents->capacity * 2;
-        extents->items_owned = kept_resize(extents->items_owned, extents->capacity * sizeof(*extents->items_owned));
+        extents->items_owned =
+            accounted_resize(extents->items_owned, extents->capacity * sizeof(*extents->items_owned));
     }
-    struct extent *extent = &extents->items_owned[place];
-    memmove(extent + 1, extent, (extents->count - place) * sizeof(*extent));
+    struct extent *extent = &extents->items_owned[index];
+    memmove(extent + 1, extent, (extents->count - index) * sizeof(*extent));
     extents->count++;
     *extent = (struct extent){.ordinal = ordinal};
     return extent;
@@ -54,9 +55,9 @@ void extents_enter(struct extents *extents, uint64_t ordinal, uint32_t size)
 /* A segment without a live content is forgotten. */
 void extents_leave(struct extents *extents, uint64_t ordinal, uint32_t size)
 {
-    size_t place = extents_place(extents, ordinal);
-    ASSERT(place < extents->count && extents->items_owned[place].ordinal == ordinal);
-    struct extent *extent = &extents->items_owned[place];
+    size_t index = extents_index(extents, ordinal);
+    ASSERT(index < extents->count && extents->items_owned[index].ordinal == ordinal);
+    struct extent *extent = &extents->items_owned[index];
     ASSERT(extent->live_count > 0 && extent->live_bytes >= size && extents->live_bytes >= size);
     extent->live_count--;
     extent->live_bytes -= size;
@@ -64,7 +65,7 @@ void extents_leave(struct extents *extents, uint64_t ordinal, uint32_t size)
     if (extent->live_count > 0)
         return;
     extents->count--;
-    memmove(extent, extent + 1, (extents->count - place) * sizeof(*extent));
+    memmove(extent, extent + 1, (extents->count - index) * sizeof(*extent));
 }
 
 bool extent_is_among(const uint64_t *ordinals, size_t count, uint64_t ordinal)

@@ -29,7 +29,7 @@ void extents_enter(struct extents *extents, uint64_t ordinal, uint32_t size);
 void extents_leave(struct extents *extents, uint64_t ordinal, uint32_t size);
 
 /* Index of the first one whose ordinal is not below `ordinal`. O(log segments). */
-size_t extents_place(const struct extents *extents, uint64_t ordinal);
+size_t extents_index(const struct extents *extents, uint64_t ordinal);
 
 /* Is the segment of that ordinal among these, which rise? O(log count). */
 bool extent_is_among(const uint64_t *ordinals, size_t count, uint64_t ordinal);

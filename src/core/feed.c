@@ -1,7 +1,7 @@
 #include "core/feed.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
-#include "base/kept.h"
 #include <stdlib.h>
 
 /* Places of a ring that nothing has happened to yet. */
@@ -14,7 +14,7 @@ void feed_init(struct feed *feed)
 
 void feed_deinit(struct feed *feed)
 {
-    kept_free(feed->ring_owned);
+    accounted_free(feed->ring_owned);
     *feed = (struct feed){.first = 1};
 }
 
@@ -31,7 +31,7 @@ void feed_begin(struct feed *feed)
     if (feed->ring_owned != NULL)
         return;
     feed->capacity = FEED_CAPACITY_MIN;
-    feed->ring_owned = kept_allocate(feed->capacity * sizeof(*feed->ring_owned));
+    feed->ring_owned = accounted_allocate(feed->capacity * sizeof(*feed->ring_owned));
     feed->first = feed->last + 1;
 }
 
@@ -39,10 +39,10 @@ void feed_begin(struct feed *feed)
 static void grow(struct feed *feed)
 {
     uint32_t capacity = feed->capacity * 2 < FEED_EVENTS_MAX ? feed->capacity * 2 : FEED_EVENTS_MAX;
-    struct feed_event *ring = kept_allocate(capacity * sizeof(*ring));
+    struct feed_event *ring = accounted_allocate(capacity * sizeof(*ring));
     for (uint64_t number = feed->first; number < feed->last; number++)
         ring[number % capacity] = feed->ring_owned[number % feed->capacity];
-    kept_free(feed->ring_owned);
+    accounted_free(feed->ring_owned);
     feed->ring_owned = ring;
     feed->capacity = capacity;
 }

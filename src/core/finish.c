@@ -259,7 +259,7 @@ void finish_with_rest(struct core *core, const struct queue *queue, uint32_t hea
                       .kind = EVENT_GROUP_CANCELLED,
                       .group_cancelled = {.queue = queue->id,
                                           .group = group->id_owned,
-                                          .sequence = core_place_of(core, core_message(core, group->last))->sequence},
+                                          .sequence = core_extra_of(core, core_message(core, group->last))->sequence},
                   });
     finish_by_dead_letter(core, head, dead_letters);
 }
@@ -277,7 +277,7 @@ void finish_spent(struct core *core, const struct queue *queue, uint32_t slot, c
         finish_with_rest(core, queue, slot, dead_letters);
         return;
     }
-    struct bytes reason = core_place_of(core, message)->reason_owned;
+    struct bytes reason = core_extra_of(core, message)->reason_owned;
     core_emit(core, &(struct event){
                         .kind = EVENT_GROUP_HELD,
                         .group_held = {.queue = queue->id,

@@ -7,9 +7,9 @@
  * that was freed. */
 static void trim_pools(struct core *core)
 {
-    struct pool *pools[] = {&core->messages.items,
+    struct slab *slabs[] = {&core->messages.items,
                             &core->messages.by_number.leaves,
-                            &core->places,
+                            &core->extras,
                             &core->groups.items,
                             &core->batches.items,
                             &core->deduplication.entries,
@@ -22,10 +22,10 @@ static void trim_pools(struct core *core)
                             &core->type_orders.typed,
                             &core->type_orders.lanes,
                             &core->matches.items};
-    for (size_t i = 0; i < ARRAY_LENGTH(pools); i++)
-        pool_trim(pools[i]);
+    for (size_t i = 0; i < ARRAY_LENGTH(slabs); i++)
+        slab_trim(slabs[i]);
     if (core->pools.count > 0) /* of up to a thousand one at a time */
-        pool_trim(&ticket_pool_at(core, core->pools.trim_turn++ % core->pools.count)->tickets);
+        slab_trim(&ticket_pool_at(core, core->pools.trim_next++ % core->pools.count)->tickets);
 }
 
 void core_frame_open(struct core *core, struct buffer *frame, uint64_t position, uint64_t now_ms, size_t ample_size)

@@ -2,7 +2,7 @@
  *
  * On a FIFO queue it is a line: only a run from its head can be delivered. On a standard queue it is a tenant: whatever
  * is deliverable may go, at most GroupConcurrency at once. Either way a group that can deliver something stands in one
- * of its shelf's rings, and one that can't in none, so a receive never meets it (invariants O4, O9).
+ * of its message list's rings, and one that can't in none, so a receive never meets it (invariants O4, O9).
  *
  * The one place that decides where a group stands is group_settle(); whatever changes a message of it, its hold, its
  * pause or its rate bucket ends there. A group lives while it has messages, a hold, a pause, or a bucket that is not
@@ -13,13 +13,13 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "core/message.h"
-#include "core/place.h"
+#include "core/message_extra.h"
 
 struct core;
 
 #define GROUP_ID_SIZE_MAX 128u
 
-/* Rings of a shelf: two for each priority, quiet tenants before noisy ones; behind them the groups that a person
+/* Rings of a message list: two for each priority, quiet tenants before noisy ones; behind them the groups that a person
  * stopped. */
 #define RING_READY_COUNT (2u * (PRIORITY_MAX + 1u))
 #define RING_HELD RING_READY_COUNT
@@ -36,7 +36,7 @@ struct ring {
 struct group {
     uint64_t number;       /* unique, rising in order of creation */
     struct bytes id_owned; /* empty: a single message that is a tenant of its own */
-    uint32_t shelf;
+    uint32_t message_list;
     uint32_t first; /* message slots, by sequence */
     uint32_t last;
     uint32_t cursor; /* standard: no fresh message stands before it in the line; 0: none is left */
@@ -62,10 +62,10 @@ struct group {
     struct bytes reason_owned;      /* of the hold */
 };
 
-static inline struct group *group_at(const struct pool *groups, uint32_t slot)
+static inline struct group *group_at(const struct slab *groups, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(groups, slot);
+    return slab_at(groups, slot);
 }
 
 /* May be asked of a freed record. */
@@ -74,11 +74,11 @@ POISON_MAY_LOOK static inline bool group_is_used(const struct group *group)
     return group->is_live;
 }
 
-/* The group of that id on a shelf, or 0. */
-uint32_t group_find(const struct core *core, uint32_t shelf, struct bytes id);
+/* The group of that id on a message list, or 0. */
+uint32_t group_find(const struct core *core, uint32_t message_list, struct bytes id);
 
 /* The same, made if there is none. An empty id always makes one. */
-uint32_t group_open(struct core *core, uint32_t shelf, struct bytes id);
+uint32_t group_open(struct core *core, uint32_t message_list, struct bytes id);
 
 /* Of two messages of one group: does the first stand before the other? By sequence number; where a redriven one found
  * no number of its own, by the messages' numbers. */
@@ -87,7 +87,7 @@ bool group_stands_before(const struct core *core, uint32_t one, uint32_t other);
 /* For decode: one with that number; its place in a ring; a message by its sequence number, false if another one has it
  * that may not. The search
  * goes backwards from the message `start`, which stands behind it; 0: from the end. */
-uint32_t group_create(struct core *core, uint32_t shelf, struct bytes id, uint64_t number);
+uint32_t group_create(struct core *core, uint32_t message_list, struct bytes id, uint64_t number);
 void group_enter_ring(struct core *core, uint32_t group, unsigned ring);
 void group_leave_ring(struct core *core, uint32_t group);
 bool group_insert(struct core *core, uint32_t group, uint32_t message, uint32_t start);
@@ -95,7 +95,7 @@ bool group_insert(struct core *core, uint32_t group, uint32_t message, uint32_t 
 /* A timer runs while the bucket keeps a message back, or while it is all that keeps the group. */
 void group_set_timer(struct core *core, uint32_t group);
 
-/* Puts a message that has a place and no state at the end of a group's line, with the next sequence number. */
+/* Puts a message that has an extra and no state at the end of a group's line, with the next sequence number. */
 void group_link(struct core *core, uint32_t group, uint32_t message);
 
 /* Takes it out; the group is forgotten if nothing keeps it. The message has no state any more. */
@@ -132,22 +132,22 @@ static inline unsigned group_quiet_ring(unsigned priority)
     return 2 * (PRIORITY_MAX - priority);
 }
 
-/* The first group of the best ring of a shelf, or of the one that has waited longest; 0: none is ready. */
-uint32_t group_choose(const struct core *core, uint32_t shelf, bool is_longest_waiting);
+/* The first group of the best ring of a message list, or of the one that has waited longest; 0: none is ready. */
+uint32_t group_choose(const struct core *core, uint32_t message_list, bool is_longest_waiting);
 
-/* The shelf's pauses go over to a new one. */
+/* The message list's pauses go over to a new one. */
 void group_move_pauses(struct core *core, uint32_t from, uint32_t to);
 
-/* The shelf has lost its queue: what only a pause or a bucket kept goes. The messages are ended in portions. */
-void group_forsake_all(struct core *core, uint32_t shelf);
+/* The message list has lost its queue: what only a pause or a bucket kept goes. The messages are ended in portions. */
+void group_drop_all(struct core *core, uint32_t message_list);
 
-/* The slots of a shelf's groups, or of all (shelf 0), in order of creation; the caller's. Looks through the groups of
- * all shelves until it has found those that there are: O(1) if there are none. */
-uint32_t *group_list_all(const struct core *core, uint32_t shelf, uint32_t *count);
+/* The slots of a message list's groups, or of all (message list 0), in order of creation; the caller's. Looks through
+ * the groups of all message lists until it has found those that there are: O(1) if there are none. */
+uint32_t *group_list_all(const struct core *core, uint32_t message_list, uint32_t *count);
 
-/* All groups of a shelf are looked at again, and their buckets, after the queue's settings changed. As
+/* All groups of a message list are looked at again, and their buckets, after the queue's settings changed. As
  * group_list_all(). */
-void group_settle_all(struct core *core, uint32_t shelf);
+void group_settle_all(struct core *core, uint32_t message_list);
 
 /* Does the group agree with itself: its hold, its cancelled messages, the ring it stands in? */
 bool group_is_sound(const struct core *core, uint32_t group);

@@ -45,21 +45,21 @@ static uint64_t position_of(const struct core *core, uint32_t slot)
     return (group->number & 0xffffff) << 40 | (uint64_t)group->ring << 32 | slot;
 }
 
-static bool is_there(const struct core *core, uint32_t shelf, uint64_t position)
+static bool is_there(const struct core *core, uint32_t message_list, uint64_t position)
 {
     uint32_t slot = (uint32_t)position;
     return slot != 0 && slot < core->groups.items.slot_end && group_is_used(core_group(core, slot)) &&
-           core_group(core, slot)->shelf == shelf && position_of(core, slot) == position;
+           core_group(core, slot)->message_list == message_list && position_of(core, slot) == position;
 }
 
 /* From *ring on, at `slot` or at the start of the ring. */
-static unsigned list_rings(const struct core *core, const struct shelf *shelf, unsigned ring, unsigned ring_end,
+static unsigned list_rings(const struct core *core, const struct message_list *list, unsigned ring, unsigned ring_end,
                            uint32_t slot, uint64_t *position, struct group_view *views, unsigned views_max)
 {
     unsigned count = 0, looks = 0;
     *position = 0;
     for (; ring < ring_end; ring++, slot = 0) {
-        for (slot = slot == 0 ? shelf->rings[ring].first : slot; slot != 0; slot = core_group(core, slot)->ring_next) {
+        for (slot = slot == 0 ? list->rings[ring].first : slot; slot != 0; slot = core_group(core, slot)->ring_next) {
             if (count == views_max || ++looks > GROUP_LIST_LOOKS_MAX) {
                 *position = position_of(core, slot);
                 return count;
@@ -73,8 +73,8 @@ static unsigned list_rings(const struct core *core, const struct shelf *shelf, u
 
 /* --- by slots ----------------------------------------------------------------------------------------------------- */
 
-static unsigned list_slots(const struct core *core, uint32_t shelf, enum group_condition filter, uint64_t *position,
-                           struct group_view *views, unsigned views_max)
+static unsigned list_slots(const struct core *core, uint32_t message_list, enum group_condition filter,
+                           uint64_t *position, struct group_view *views, unsigned views_max)
 {
     unsigned count = 0, looks = 0;
     uint64_t slot = *position == 0 ? 1 : *position;
@@ -84,7 +84,7 @@ static unsigned list_slots(const struct core *core, uint32_t shelf, enum group_c
             return count;
         }
         const struct group *group = core_group(core, (uint32_t)slot);
-        bool is_of_queue = group_is_used(group) && group->shelf == shelf && is_listed(group);
+        bool is_of_queue = group_is_used(group) && group->message_list == message_list && is_listed(group);
         if (is_of_queue && (filter == GROUP_ANY || group_condition(core, (uint32_t)slot) == filter))
             views[count++] = view_of(core, (uint32_t)slot);
     }
@@ -94,9 +94,9 @@ static unsigned list_slots(const struct core *core, uint32_t shelf, enum group_c
 unsigned group_list(const struct core *core, const struct queue *queue, enum group_condition filter, uint64_t *position,
                     struct group_view *views, unsigned views_max)
 {
-    ASSERT(queue->shelf != 0 && views_max > 0);
+    ASSERT(queue->message_list != 0 && views_max > 0);
     if (filter == GROUP_ANY || filter == GROUP_BUSY)
-        return list_slots(core, queue->shelf, filter, position, views, views_max);
+        return list_slots(core, queue->message_list, filter, position, views, views_max);
     unsigned first = filter == GROUP_READY ? 0 : filter == GROUP_HELD ? RING_HELD : RING_PAUSED;
     unsigned end = filter == GROUP_READY ? RING_READY_COUNT : first + 1;
     unsigned ring = first;
@@ -105,12 +105,13 @@ unsigned group_list(const struct core *core, const struct queue *queue, enum gro
         /* The group that was to come next may have gone: then a ring of stopped ones is read again from its start,
          * where those released since are no longer, and of the ready ones, which never stand still, the rest of the
          * ring is passed over. */
-        bool is_same = is_there(core, queue->shelf, *position);
+        bool is_same = is_there(core, queue->message_list, *position);
         unsigned then = (unsigned)(*position >> 32 & 0xff);
         slot = is_same ? (uint32_t)*position : 0;
         ring = is_same || filter != GROUP_READY ? then : then + 1;
         ring = ring < first || ring >= end ? (filter == GROUP_READY ? end : first) : ring;
         slot = slot != 0 && core_group(core, slot)->ring == ring ? slot : 0;
     }
-    return list_rings(core, core_shelf_at(core, queue->shelf), ring, end, slot, position, views, views_max);
+    return list_rings(core, core_message_list_at(core, queue->message_list), ring, end, slot, position, views,
+                      views_max);
 }

@@ -1,10 +1,10 @@
-/* Groups in the core's snapshot: their records, and the order in which they stand in their shelves' rings. */
+/* Groups in the core's snapshot: their records, and the order in which they stand in their message lists' rings. */
 #include "core/group.h"
 #include "core/snapshot.h"
 #include "core/state.h"
 
+#include "base/accounted.h"
 #include "base/cursor.h"
-#include "base/kept.h"
 #include <stdlib.h>
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -12,7 +12,7 @@
 static void write_group(const struct core *core, const struct group *group, struct buffer *out)
 {
     buffer_append_u64(out, group->number);
-    buffer_append_u64(out, core_shelf_at(core, group->shelf)->number);
+    buffer_append_u64(out, core_message_list_at(core, group->message_list)->number);
     buffer_append_sized(out, group->id_owned);
     buffer_append_u8(out, group->is_line);
     buffer_append_u8(out, group->is_held);
@@ -35,7 +35,7 @@ void groups_encode(const struct core *core, struct core_writer *writer)
         write_group(core, core_group(core, slots[i]), &writer->piece);
         core_writer_pass_on(writer);
     }
-    kept_free(slots);
+    accounted_free(slots);
     uint32_t draining = 0;
     for (struct list_link *link = list_first(&core->groups.draining); link != NULL;
          link = list_next(&core->groups.draining, link))
@@ -46,10 +46,10 @@ void groups_encode(const struct core *core, struct core_writer *writer)
         buffer_append_u64(&writer->piece, CONTAINER_OF(link, struct group, draining_link)->number);
 }
 
-void rings_encode(const struct core *core, const struct shelf *shelf, struct core_writer *writer)
+void rings_encode(const struct core *core, const struct message_list *list, struct core_writer *writer)
 {
     for (unsigned ring = 0; ring < RING_COUNT; ring++) {
-        for (uint32_t slot = shelf->rings[ring].first; slot != 0; slot = core_group(core, slot)->ring_next) {
+        for (uint32_t slot = list->rings[ring].first; slot != 0; slot = core_group(core, slot)->ring_next) {
             buffer_append_u64(&writer->piece, core_group(core, slot)->number);
             core_writer_pass_on(writer);
         }
@@ -62,23 +62,23 @@ void rings_encode(const struct core *core, const struct shelf *shelf, struct cor
 void group_reader_init(struct group_reader *reader)
 {
     *reader = (struct group_reader){0};
-    table_init(&reader->shelf_by_number);
+    table_init(&reader->message_list_by_number);
     buffer_init(&reader->moved);
 }
 
 void group_reader_deinit(struct group_reader *reader)
 {
-    kept_free(reader->slots_owned);
-    kept_free(reader->facts_owned);
-    table_deinit(&reader->shelf_by_number);
+    accounted_free(reader->slots_owned);
+    accounted_free(reader->facts_owned);
+    table_deinit(&reader->message_list_by_number);
     buffer_deinit(&reader->moved);
 }
 
-static uint32_t find_shelf(const struct core *core, const struct group_reader *reader, uint64_t number)
+static uint32_t find_message_list(const struct core *core, const struct group_reader *reader, uint64_t number)
 {
-    const struct table *table = &reader->shelf_by_number;
+    const struct table *table = &reader->message_list_by_number;
     for (struct table_probe probe = table_probe_start(table, table_hash_u64(number)); table_probe_next(table, &probe);)
-        if (core_shelf_at(core, probe.slot)->number == number)
+        if (core_message_list_at(core, probe.slot)->number == number)
             return probe.slot;
     return 0;
 }
@@ -102,7 +102,7 @@ static bool read_group(struct core *core, struct group_reader *reader, struct cu
 {
     struct group_facts *facts = &reader->facts_owned[reader->count];
     uint64_t number = cursor_u64(cursor);
-    uint64_t shelf_number = cursor_u64(cursor);
+    uint64_t message_list_number = cursor_u64(cursor);
     struct bytes id = cursor_sized(cursor);
     bool is_line = cursor_u8(cursor) != 0;
     facts->is_held = cursor_u8(cursor) != 0;
@@ -113,19 +113,19 @@ static bool read_group(struct core *core, struct group_reader *reader, struct cu
     uint64_t rate_tat_us = cursor_u64(cursor);
     facts->cancelled_sequence = cursor_u64(cursor);
     struct bytes reason = cursor_sized(cursor);
-    uint32_t shelf = find_shelf(core, reader, shelf_number);
+    uint32_t message_list = find_message_list(core, reader, message_list_number);
     uint64_t newest = reader->count == 0 ? 0 : core_group(core, reader->slots_owned[reader->count - 1])->number;
-    if (cursor->is_failed || number <= newest || number > core->groups.group_number || shelf == 0 ||
-        id.size > GROUP_ID_SIZE_MAX || (id.size > 0 && group_find(core, shelf, id) != 0))
+    if (cursor->is_failed || number <= newest || number > core->groups.group_number || message_list == 0 ||
+        id.size > GROUP_ID_SIZE_MAX || (id.size > 0 && group_find(core, message_list, id) != 0))
         return false;
-    uint32_t queue = core_shelf_at(core, shelf)->queue;
+    uint32_t queue = core_message_list_at(core, message_list)->queue;
     if (queue != 0 && is_line != core_queue(core, queue)->settings.is_fifo)
         return false;
-    uint32_t slot = group_create(core, shelf, id, number);
+    uint32_t slot = group_create(core, message_list, id, number);
     core_group(core, slot)->is_line = is_line;
     core_group(core, slot)->is_paused = is_paused;
     core_group(core, slot)->rate_tat_us = rate_tat_us;
-    kept_replace(&core_group(core, slot)->reason_owned, reason);
+    accounted_replace(&core_group(core, slot)->reason_owned, reason);
     reader->slots_owned[reader->count++] = slot;
     return true;
 }
@@ -135,14 +135,14 @@ bool groups_decode(struct core *core, struct group_reader *reader, struct cursor
     uint32_t count = cursor_u32(cursor);
     if (cursor->is_failed || count > cursor->rest.size)
         return false;
-    for (uint32_t slot = 1; slot < core->shelves.items.slot_end; slot++) /* a fresh core has freed none */
-        table_insert(&reader->shelf_by_number, table_hash_u64(core_shelf_at(core, slot)->number), slot);
-    reader->slots_owned = kept_allocate((count + 1) * sizeof(*reader->slots_owned));
-    reader->facts_owned = kept_allocate((count + 1) * sizeof(*reader->facts_owned));
+    for (uint32_t slot = 1; slot < core->message_lists.items.slot_end; slot++) /* a fresh core has freed none */
+        table_insert(&reader->message_list_by_number, table_hash_u64(core_message_list_at(core, slot)->number), slot);
+    reader->slots_owned = accounted_allocate((count + 1) * sizeof(*reader->slots_owned));
+    reader->facts_owned = accounted_allocate((count + 1) * sizeof(*reader->facts_owned));
     for (uint32_t i = 0; i < count; i++) {
         if (!read_group(core, reader, cursor))
             return false;
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     uint32_t draining = cursor_u32(cursor);
     for (uint32_t i = 0; i < draining; i++) {
@@ -157,7 +157,7 @@ bool groups_decode(struct core *core, struct group_reader *reader, struct cursor
 bool grouped_decode(struct core *core, struct group_reader *reader, uint32_t group, uint32_t slot, uint8_t state)
 {
     const struct message *message = core_message(core, slot);
-    uint64_t sequence = core_place_of(core, message)->sequence;
+    uint64_t sequence = core_extra_of(core, message)->sequence;
     if (message->is_moved) {
         struct moved_message moved = {.sequence = sequence, .group = group, .message = slot, .state = state};
         buffer_append(&reader->moved, &moved, sizeof(moved));
@@ -195,12 +195,12 @@ bool moved_decode(struct core *core, struct group_reader *reader)
     return true;
 }
 
-bool rings_decode(struct core *core, const struct group_reader *reader, uint32_t shelf, struct cursor *cursor)
+bool rings_decode(struct core *core, const struct group_reader *reader, uint32_t message_list, struct cursor *cursor)
 {
     for (unsigned ring = 0; ring < RING_COUNT; ring++) {
         for (uint64_t number = cursor_u64(cursor); number != 0; number = cursor_u64(cursor)) {
             uint32_t slot = group_reader_find(core, reader, number);
-            if (slot == 0 || core_group(core, slot)->shelf != shelf)
+            if (slot == 0 || core_group(core, slot)->message_list != message_list)
                 return false;
             group_leave_ring(core, slot);
             group_enter_ring(core, slot, ring);

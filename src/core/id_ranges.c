@@ -1,7 +1,7 @@
 #include "core/id_ranges.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
-#include "base/kept.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 void id_ranges_deinit(struct id_ranges *ranges)
 {
-    kept_free(ranges->items_owned);
+    accounted_free(ranges->items_owned);
     *ranges = (struct id_ranges){0};
 }
 
@@ -18,8 +18,8 @@ static struct id_range *items(const struct id_ranges *ranges)
     return ranges->items_owned + ranges->start;
 }
 
-/* The place of the first range that ends at `id` or above it. */
-static uint32_t place_of(const struct id_ranges *ranges, uint64_t id)
+/* The index of the first range that ends at `id` or above it. */
+static uint32_t index_of(const struct id_ranges *ranges, uint64_t id)
 {
     uint32_t low = 0, high = ranges->count;
     while (low < high) {
@@ -34,8 +34,8 @@ static uint32_t place_of(const struct id_ranges *ranges, uint64_t id)
 
 bool id_ranges_contain(const struct id_ranges *ranges, uint64_t id)
 {
-    uint32_t place = place_of(ranges, id);
-    return place < ranges->count && id_ranges_at(ranges, place)->first <= id;
+    uint32_t index = index_of(ranges, id);
+    return index < ranges->count && id_ranges_at(ranges, index)->first <= id;
 }
 
 /* Room for one more at the end; what was freed at the front is used again once it is as much as what is in use. */
@@ -45,7 +45,7 @@ static void make_room(struct id_ranges *ranges)
         return;
     if (ranges->start == 0 || ranges->start < ranges->count) {
         ranges->capacity = ranges->capacity == 0 ? CAPACITY_MIN : ranges->capacity * 2;
-        ranges->items_owned = kept_resize(ranges->items_owned, ranges->capacity * sizeof(struct id_range));
+        ranges->items_owned = accounted_resize(ranges->items_owned, ranges->capacity * sizeof(struct id_range));
         return;
     }
     memmove(ranges->items_owned, items(ranges), ranges->count * sizeof(struct id_range));
@@ -53,51 +53,51 @@ static void make_room(struct id_ranges *ranges)
 }
 
 /* Opens a place: whichever side is the shorter one moves. */
-static void insert(struct id_ranges *ranges, uint32_t place, struct id_range range)
+static void insert(struct id_ranges *ranges, uint32_t index, struct id_range range)
 {
-    if (ranges->start > 0 && place < ranges->count / 2) {
+    if (ranges->start > 0 && index < ranges->count / 2) {
         ranges->start--;
-        memmove(items(ranges), items(ranges) + 1, place * sizeof(range));
+        memmove(items(ranges), items(ranges) + 1, index * sizeof(range));
     } else {
         make_room(ranges);
-        memmove(items(ranges) + place + 1, items(ranges) + place, (ranges->count - place) * sizeof(range));
+        memmove(items(ranges) + index + 1, items(ranges) + index, (ranges->count - index) * sizeof(range));
     }
-    items(ranges)[place] = range;
+    items(ranges)[index] = range;
     ranges->count++;
 }
 
-static void remove_at(struct id_ranges *ranges, uint32_t place)
+static void remove_at(struct id_ranges *ranges, uint32_t index)
 {
-    ASSERT(place < ranges->count);
+    ASSERT(index < ranges->count);
     ranges->count--;
-    if (place < ranges->count / 2) {
-        memmove(items(ranges) + 1, items(ranges), place * sizeof(struct id_range));
+    if (index < ranges->count / 2) {
+        memmove(items(ranges) + 1, items(ranges), index * sizeof(struct id_range));
         ranges->start++;
     } else {
-        memmove(items(ranges) + place, items(ranges) + place + 1, (ranges->count - place) * sizeof(struct id_range));
+        memmove(items(ranges) + index, items(ranges) + index + 1, (ranges->count - index) * sizeof(struct id_range));
     }
 }
 
 void id_ranges_add(struct id_ranges *ranges, uint64_t id, uint32_t count_max)
 {
     ASSERT(count_max > 0);
-    uint32_t place = place_of(ranges, id);
-    struct id_range *above = place < ranges->count ? items(ranges) + place : NULL;
-    struct id_range *below = place > 0 ? items(ranges) + place - 1 : NULL;
+    uint32_t index = index_of(ranges, id);
+    struct id_range *above = index < ranges->count ? items(ranges) + index : NULL;
+    struct id_range *below = index > 0 ? items(ranges) + index - 1 : NULL;
     if (above != NULL && above->first <= id)
         return;
     bool is_below_next = above != NULL && above->first == id + 1;
     if (below != NULL && below->last + 1 == id) {
         below->last = is_below_next ? above->last : id;
         if (is_below_next)
-            remove_at(ranges, place);
+            remove_at(ranges, index);
         return;
     }
     if (is_below_next) {
         above->first = id;
         return;
     }
-    insert(ranges, place, (struct id_range){id, id});
+    insert(ranges, index, (struct id_range){id, id});
     if (ranges->count <= count_max)
         return;
     items(ranges)[1].first = items(ranges)[0].first;
@@ -119,7 +119,7 @@ void id_ranges_copy(struct id_ranges *to, const struct id_ranges *from)
     *to = (struct id_ranges){.count = from->count, .capacity = from->count};
     if (from->count == 0)
         return;
-    to->items_owned = kept_allocate_zeroed(from->count * sizeof(struct id_range));
+    to->items_owned = accounted_allocate_zeroed(from->count * sizeof(struct id_range));
     memcpy(to->items_owned, items(from), from->count * sizeof(struct id_range));
 }
 

@@ -1,8 +1,8 @@
 #include "core/ledger.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
 #include "base/cursor.h"
-#include "base/kept.h"
 #include "core/digest.h"
 #include <stdlib.h>
 
@@ -21,19 +21,19 @@ void ledger_init(struct ledger *ledger, const struct digest *digest)
 void ledger_deinit(struct ledger *ledger)
 {
     for (uint32_t i = 0; i < ledger->detail_count; i++)
-        kept_free((void *)ledger->details_owned[i].text_owned.ptr);
-    kept_free(ledger->details_owned);
-    kept_free(ledger->states_owned);
-    kept_free(ledger->references_owned);
-    kept_free(ledger->spans_owned);
-    kept_free(ledger->numeric_keys_owned);
-    kept_free(ledger->keys_owned);
+        accounted_free((void *)ledger->details_owned[i].text_owned.ptr);
+    accounted_free(ledger->details_owned);
+    accounted_free(ledger->states_owned);
+    accounted_free(ledger->references_owned);
+    accounted_free(ledger->spans_owned);
+    accounted_free(ledger->numeric_keys_owned);
+    accounted_free(ledger->keys_owned);
     table_deinit(&ledger->by_key);
     table_deinit(&ledger->by_detail);
 }
 
-/* What an array of that capacity grows to. The room of a large one counts as memory in use (base/kept.h), so it is a
- * quarter. */
+/* What an array of that capacity grows to. The room of a large one counts as memory in use (base/accounted.h), so it is
+ * a quarter. */
 static size_t more_room(size_t capacity)
 {
     return capacity < LARGE_CAPACITY ? capacity * 2 : capacity + capacity / 4;
@@ -45,7 +45,7 @@ static void *array_grow(void *array, uint32_t count, uint32_t *capacity, size_t 
     if (count < *capacity)
         return array;
     *capacity = *capacity == 0 ? 8 : (uint32_t)more_room(*capacity);
-    return kept_resize(array, *capacity * record_size);
+    return accounted_resize(array, *capacity * record_size);
 }
 
 static struct bytes key_at(const struct ledger *ledger, uint64_t offset)
@@ -167,7 +167,7 @@ static void add_states(struct ledger *ledger, uint32_t added)
     if (needed <= ledger->states_capacity)
         return;
     size_t capacity = more_room(ledger->states_capacity) > needed ? more_room(ledger->states_capacity) : needed;
-    ledger->states_owned = kept_resize(ledger->states_owned, capacity);
+    ledger->states_owned = accounted_resize(ledger->states_owned, capacity);
     memset(ledger->states_owned + ledger->states_capacity, 0, capacity - ledger->states_capacity);
     ledger->states_capacity = capacity;
 }
@@ -238,7 +238,7 @@ static uint64_t append_key(struct ledger *ledger, struct bytes key)
     if (needed > ledger->keys_capacity) {
         size_t capacity = more_room(ledger->keys_capacity);
         ledger->keys_capacity = capacity > needed ? capacity : needed;
-        ledger->keys_owned = kept_resize(ledger->keys_owned, ledger->keys_capacity);
+        ledger->keys_owned = accounted_resize(ledger->keys_owned, ledger->keys_capacity);
     }
     bytes_put_u32(ledger->keys_owned + offset, (uint32_t)key.size);
     if (key.size > 0)
@@ -289,7 +289,7 @@ static void detail_add(struct ledger *ledger, uint32_t unit, struct bytes text)
     ledger->details_owned = array_grow(ledger->details_owned, ledger->detail_count, &ledger->detail_capacity,
                                        sizeof(*ledger->details_owned));
     ledger->details_owned[ledger->detail_count++] =
-        (struct ledger_detail){.unit = unit, .text_owned = kept_duplicate(text)};
+        (struct ledger_detail){.unit = unit, .text_owned = accounted_duplicate(text)};
     table_insert(&ledger->by_detail, hash_of_unit(ledger, unit), ledger->detail_count);
 }
 

@@ -3,7 +3,7 @@
 #include "core/apply.h"
 #include "core/identity.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include <stdlib.h>
 
 #define MEMBER_SIZE 13u /* in an event: number, version, team */
@@ -11,12 +11,12 @@
 struct made_match *made_match_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->matches.items, slot);
+    return slab_at(&core->matches.items, slot);
 }
 
 void made_match_init(struct core *core)
 {
-    pool_init(&core->matches.items, sizeof(struct made_match));
+    slab_init(&core->matches.items, sizeof(struct made_match));
     table_init(&core->matches.by_number);
     table_init(&core->matches.by_message);
     table_init(&core->matches.by_proposal);
@@ -32,8 +32,8 @@ POISON_MAY_LOOK static bool match_is_used(const struct made_match *match)
 
 static void free_content(struct made_match *match)
 {
-    kept_replace(&match->body_owned, bytes_make(NULL, 0));
-    kept_free(match->members_owned);
+    accounted_replace(&match->body_owned, bytes_make(NULL, 0));
+    accounted_free(match->members_owned);
     match->members_owned = NULL;
     match->member_count = 0;
 }
@@ -41,7 +41,7 @@ static void free_content(struct made_match *match)
 static void free_owned(struct made_match *match)
 {
     free_content(match);
-    kept_replace(&match->proposal_owned, bytes_make(NULL, 0));
+    accounted_replace(&match->proposal_owned, bytes_make(NULL, 0));
     match->state = 0; /* tells a freed slot */
 }
 
@@ -54,7 +54,7 @@ void made_match_deinit(struct core *core)
     table_deinit(&core->matches.by_number);
     table_deinit(&core->matches.by_message);
     table_deinit(&core->matches.by_proposal);
-    pool_deinit(&core->matches.items);
+    slab_deinit(&core->matches.items);
 }
 
 /* --- finding ------------------------------------------------------------------------------------------------------ */
@@ -129,11 +129,11 @@ static void unlink_match(struct core *core, uint32_t *first, uint32_t *last, uin
 
 uint32_t made_match_add(struct core *core, struct ticket_pool *pool, uint64_t number, struct bytes proposal)
 {
-    uint32_t slot = pool_allocate(&core->matches.items);
+    uint32_t slot = slab_allocate(&core->matches.items);
     struct made_match *match = made_match_at(core, slot);
     *match = (struct made_match){.number = number, .pool = pool->id};
     table_insert(&core->matches.by_number, table_hash_u64(number), slot);
-    kept_replace(&match->proposal_owned, proposal);
+    accounted_replace(&match->proposal_owned, proposal);
     if (proposal.size > 0)
         table_insert(&core->matches.by_proposal, proposal_hash(core, pool->id, proposal), slot);
     return slot;
@@ -195,7 +195,7 @@ static uint32_t find_result(const struct core *core, const struct ticket_pool *p
     uint32_t slot = message == core->messages.message_number ? core_find_message(core, message) : 0;
     if (slot == 0 || core_message(core, slot)->is_result)
         return 0;
-    uint32_t queue = core_shelf_at(core, core_message(core, slot)->shelf)->queue;
+    uint32_t queue = core_message_list_at(core, core_message(core, slot)->message_list)->queue;
     return queue != 0 && core_queue(core, queue)->id == pool->spec.result_queue ? slot : 0;
 }
 
@@ -276,9 +276,9 @@ bool apply_matched(struct core *core, const struct event_matched *matched)
     match->made_at_ms = core->now_ms;
     match->confirm_by_ms = is_held ? matched->confirm_by_ms : 0;
     match->has_body = matched->has_body == 1;
-    kept_replace(&match->body_owned, matched->body);
+    accounted_replace(&match->body_owned, matched->body);
     match->member_count = matched->count;
-    match->members_owned = kept_allocate(matched->count * sizeof(*members));
+    match->members_owned = accounted_allocate(matched->count * sizeof(*members));
     memcpy(match->members_owned, members, matched->count * sizeof(*members));
     made_match_link_unsettled(core, pool, slot);
     if (!is_held)
@@ -344,7 +344,7 @@ bool apply_match_made(struct core *core, const struct event_match_made *made)
     match->made_at_ms = core->now_ms;
     match->confirm_by_ms = 0;
     match->has_body = false;
-    kept_replace(&match->body_owned, bytes_make(NULL, 0));
+    accounted_replace(&match->body_owned, bytes_make(NULL, 0));
     heap_remove(&core->matches.holds, slot);
     made_match_link_message(core, slot, message);
     for (uint32_t i = 0; i < match->member_count; i++)
@@ -366,7 +366,7 @@ bool apply_hold_renewed(struct core *core, const struct event_hold_renewed *rene
 /* --- ends --------------------------------------------------------------------------------------------------------- */
 
 /* Is the next of the leavers, who stand in the order of the members, this one? */
-static bool takes_leave(struct cursor *leavers, const struct match_member *member)
+static bool is_next_leaver(struct cursor *leavers, const struct match_member *member)
 {
     struct cursor ahead = *leavers;
     if (leavers->rest.size == 0 || cursor_u64(&ahead) != member->ticket)
@@ -385,7 +385,7 @@ static bool undone_fits(const struct made_match *match, const struct event_match
         return false;
     struct cursor leavers = cursor_make(undone->leavers);
     for (uint32_t i = 0; i < match->member_count; i++)
-        takes_leave(&leavers, &match->members_owned[i]);
+        is_next_leaver(&leavers, &match->members_owned[i]);
     return undone->leavers.size > 0 && cursor_is_done(&leavers);
 }
 
@@ -400,7 +400,7 @@ bool apply_match_undone(struct core *core, const struct event_match_undone *undo
     uint32_t tickets[RULES_WEIGHT_MAX];
     find_tickets(pool, match, tickets);
     for (uint32_t i = 0; i < match->member_count; i++)
-        if (takes_leave(&leavers, &match->members_owned[i]))
+        if (is_next_leaver(&leavers, &match->members_owned[i]))
             ticket_retire(core, pool, tickets[i], TICKET_CANCELLED, 0, FEED_BY_CANCEL);
         else
             ticket_return(core, pool, tickets[i]);
@@ -476,7 +476,7 @@ static void free_match(struct core *core, uint32_t slot)
     if (match->proposal_owned.size > 0)
         table_remove(&core->matches.by_proposal, proposal_hash(core, match->pool, match->proposal_owned), slot);
     free_owned(match);
-    pool_free(&core->matches.items, slot);
+    slab_free(&core->matches.items, slot);
 }
 
 void made_match_forget(struct core *core, struct ticket_pool *pool)

@@ -7,7 +7,7 @@
 #include "core/snapshot.h"
 #include "core/state.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
@@ -103,7 +103,7 @@ static bool read_members(const struct ticket_pool *pool, struct made_match *matc
     uint32_t count = cursor_u32(cursor);
     if (cursor->is_failed || count == 0 || count > RULES_WEIGHT_MAX)
         return false;
-    match->members_owned = kept_allocate(count * sizeof(*match->members_owned));
+    match->members_owned = accounted_allocate(count * sizeof(*match->members_owned));
     for (; match->member_count < count; match->member_count++) {
         struct match_member *member = &match->members_owned[match->member_count];
         *member = (struct match_member){.ticket = cursor_u64(cursor)};
@@ -136,7 +136,7 @@ static bool read_unsettled(struct core *core, struct ticket_pool *pool, struct c
         (has_body == 0 && body.size > 0) || (!is_held && (result == 0 || core_message(core, result)->is_result)) ||
         !read_members(pool, match, cursor) || (is_held && made_match_is_confirmed(match)))
         return false;
-    kept_replace(&match->body_owned, body);
+    accounted_replace(&match->body_owned, body);
     if (!is_held)
         made_match_link_message(core, slot, result);
     made_match_link_unsettled(core, pool, slot);
@@ -173,13 +173,13 @@ static bool read_pool(struct core *core, struct ticket_pool *pool, struct cursor
         if (!read_unsettled(core, pool, cursor))
             return false;
         member_count += made_match_at(core, pool->unsettled_last)->member_count;
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     uint32_t settled_count = cursor_u32(cursor);
     for (uint32_t i = 0; i < settled_count; i++) {
         if (!read_settled(core, pool, cursor))
             return false;
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     ticket_pool_set_timer(core, pool);
     return !cursor->is_failed && member_count == count_taken(pool);

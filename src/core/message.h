@@ -6,17 +6,17 @@
 #define TALLY_CORE_MESSAGE_H
 
 #include "base/assert.h"
-#include "base/pool.h"
+#include "base/slab.h"
 #include "core/ledger.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 enum message_state {
-    MESSAGE_FRESH = 1, /* deliverable, never received: found through the shelf's cursor */
-    MESSAGE_RETURNED,  /* deliverable again, or after a delay, or moved here: in the shelf's heap `returned` */
+    MESSAGE_FRESH = 1, /* deliverable, never received: found through the message list's cursor */
+    MESSAGE_RETURNED,  /* deliverable again, or after a delay, or moved here: in the message list's heap `returned` */
     MESSAGE_DELAYED,   /* by its send or a back-off, until visible_at_ms: in the timers */
     MESSAGE_IN_FLIGHT, /* held by a receiver until visible_at_ms: in the timers */
-    MESSAGE_WAITING,   /* for antecedents or by a type order (place.h): in nothing */
+    MESSAGE_WAITING,   /* for antecedents or by a type order (message_extra.h): in nothing */
 };
 
 /* Why a message ended. The numbers stand in the log. */
@@ -38,10 +38,10 @@ struct message {
     uint64_t sent_at_ms;
     uint64_t delivery;     /* number of its newest delivery: the fencing token; 0 before the first */
     uint32_t content_size; /* bytes */
-    uint32_t shelf;
-    uint32_t prev; /* in the shelf's list of arrivals; for a moved message its index in the heap `moved` */
+    uint32_t message_list;
+    uint32_t prev; /* in the message list's list of arrivals; for a moved message its index in the heap `moved` */
     uint32_t next;
-    uint32_t heap_index; /* in the timers or in the shelf's heap `returned` */
+    uint32_t heap_index; /* in the timers or in the message list's heap `returned` */
     uint32_t batch;      /* slot; 0: none */
     uint32_t unit;       /* its number in the batch */
     uint32_t origin;     /* slot of the queue it was dead-lettered from; 0: none */
@@ -54,16 +54,16 @@ struct message {
     bool is_moved : 1;    /* came by dead-lettering: ordered by age in `moved`, not in the list of arrivals */
     bool is_result : 1;   /* the result message of a match (made_match.h) */
     bool is_redriven : 1; /* a move task made it of an older one: its content names that one's MessageId */
-    bool is_grouped;      /* its place names a group: it is found through that, not through the shelf */
-    uint32_t place;       /* slot (place.h); 0: none, a plain message */
+    bool is_grouped;      /* its extra names a group: it is found through that, not through the message list */
+    uint32_t extra;       /* slot (message_extra.h); 0: none, a plain message */
 };
 
 static_assert(sizeof(struct message) == 96, "the bar for the index is 128 bytes a message");
 
-static inline struct message *message_at(const struct pool *messages, uint32_t slot)
+static inline struct message *message_at(const struct slab *messages, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(messages, slot);
+    return slab_at(messages, slot);
 }
 
 /* Is it one, and no free slot? May be asked of a freed record. */

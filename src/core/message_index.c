@@ -1,4 +1,4 @@
-/* Messages by number: finding and adding them, and giving them to their shelf. */
+/* Messages by number: finding and adding them, and giving them to their message list. */
 #include "core/core.h"
 
 #include "core/state.h"
@@ -10,7 +10,7 @@ uint32_t core_find_message(const struct core *core, uint64_t number)
 
 uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size)
 {
-    uint32_t slot = pool_allocate(&core->messages.items);
+    uint32_t slot = slab_allocate(&core->messages.items);
     struct message *message = core_message(core, slot);
     message->number = number;
     message->position = position;
@@ -20,20 +20,20 @@ uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position,
     return slot;
 }
 
-void core_place_message(struct core *core, uint32_t slot, uint32_t shelf)
+void core_list_message(struct core *core, uint32_t slot, uint32_t message_list)
 {
-    core_message(core, slot)->shelf = shelf;
-    shelf_link(core_shelf_at(core, shelf), &core->messages.items, slot,
-               core_counted_from_ms(core, core_message(core, slot)));
-    core_expect_expiry(core, shelf);
+    core_message(core, slot)->message_list = message_list;
+    message_list_link(core_message_list_at(core, message_list), &core->messages.items, slot,
+                      core_counted_from_ms(core, core_message(core, slot)));
+    core_expect_expiry(core, message_list);
 }
 
 bool core_message_is_dead(const struct core *core, const struct message *message)
 {
-    if (core_shelf_at(core, message->shelf)->queue == 0)
+    if (core_message_list_at(core, message->message_list)->queue == 0)
         return true;
     uint32_t group = core_group_of(core, message);
-    if (group != 0 && core_place_of(core, message)->sequence <= core_group(core, group)->cancelled_sequence)
+    if (group != 0 && core_extra_of(core, message)->sequence <= core_group(core, group)->cancelled_sequence)
         return true;
     return message->batch != 0 && message->completes == 0 && core_batch(core, message->batch)->is_cancelled;
 }
@@ -41,6 +41,6 @@ bool core_message_is_dead(const struct core *core, const struct message *message
 uint32_t core_queue_of_message(const struct core *core, uint64_t number)
 {
     uint32_t slot = core_find_message(core, number);
-    uint32_t queue = slot == 0 ? 0 : core_shelf_at(core, core_message(core, slot)->shelf)->queue;
+    uint32_t queue = slot == 0 ? 0 : core_message_list_at(core, core_message(core, slot)->message_list)->queue;
     return queue == 0 ? 0 : core_queue(core, queue)->id;
 }

@@ -3,18 +3,18 @@
 #include "core/apply.h"
 #include "core/snapshot.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include <stdlib.h>
 
 static struct move_task *task_of(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->moves.tasks, slot);
+    return slab_at(&core->moves.tasks, slot);
 }
 
 void move_init(struct moves *moves)
 {
-    pool_init(&moves->tasks, sizeof(struct move_task));
+    slab_init(&moves->tasks, sizeof(struct move_task));
     heap_init(&moves->due, &moves->tasks, offsetof(struct move_task, due_index), offsetof(struct move_task, number));
 }
 
@@ -23,7 +23,7 @@ void move_deinit(struct core *core)
     for (size_t i = 0; i < core_queue_count(core); i++)
         move_forget_queue(core, core_queue_by_name(core, i));
     heap_deinit(&core->moves.due);
-    pool_deinit(&core->moves.tasks);
+    slab_deinit(&core->moves.tasks);
 }
 
 /* --- finding ------------------------------------------------------------------------------------------------------ */
@@ -49,7 +49,7 @@ const struct move_task *move_running(const struct core *core, const struct queue
 
 bool move_is_dead_letter_queue(const struct core *core, const struct queue *queue)
 {
-    if (core_shelf_at(core, queue->shelf)->moved.count > 0)
+    if (core_message_list_at(core, queue->message_list)->moved.count > 0)
         return true;
     for (size_t i = 0; i < core->queues.order_count; i++)
         if (queue_is_source_of(core_queue(core, core->queues.order_owned[i]), queue))
@@ -84,8 +84,8 @@ static void set_due(struct core *core, uint32_t slot)
 static void forget_task(struct core *core, uint32_t slot)
 {
     heap_set(&core->moves.due, HEAP_NEVER, slot);
-    kept_replace(&task_of(core, slot)->destination_owned, bytes_make(NULL, 0));
-    pool_free(&core->moves.tasks, slot);
+    accounted_replace(&task_of(core, slot)->destination_owned, bytes_make(NULL, 0));
+    slab_free(&core->moves.tasks, slot);
 }
 
 void move_forget_queue(struct core *core, struct queue *source)
@@ -103,7 +103,7 @@ static struct move_task *add_task(struct core *core, uint64_t number, uint32_t s
         source->move_count--;
         memmove(source->moves, source->moves + 1, source->move_count * sizeof(source->moves[0]));
     }
-    *slot = pool_allocate(&core->moves.tasks);
+    *slot = slab_allocate(&core->moves.tasks);
     source->moves[source->move_count++] = *slot;
     struct move_task *task = task_of(core, *slot);
     *task = (struct move_task){.number = number, .source = source_slot};
@@ -123,7 +123,7 @@ bool apply_move_started(struct core *core, const struct event_move_started *star
     task->status = MOVE_RUNNING;
     task->destination = started->destination;
     if (destination != NULL)
-        kept_replace(&task->destination_owned, destination->name_owned);
+        accounted_replace(&task->destination_owned, destination->name_owned);
     task->rate = started->rate;
     task->to_move = started->to_move;
     task->started_at_ms = task->moved_at_ms = core->now_ms;
@@ -226,7 +226,7 @@ static bool read_task(struct core *core, struct cursor *cursor)
     uint32_t slot;
     struct move_task *task = add_task(core, read.number, core_find_queue_slot(core, source->id), &slot);
     read.source = task->source;
-    read.destination_owned = kept_duplicate(read.destination_owned);
+    read.destination_owned = accounted_duplicate(read.destination_owned);
     *task = read;
     set_due(core, slot);
     return true;

@@ -9,7 +9,7 @@
 
 #include "base/cursor.h"
 #include "base/heap.h"
-#include "base/pool.h"
+#include "base/slab.h"
 
 struct core;
 struct core_writer;
@@ -42,7 +42,7 @@ struct move_task {
 };
 
 struct moves {
-    struct pool tasks;
+    struct slab tasks;
     struct heap due; /* running ones, by when they may move next */
     uint64_t number; /* the newest given out */
 };

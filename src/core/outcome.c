@@ -5,7 +5,7 @@
 static struct outcome *outcome_at(const struct outcomes *outcomes, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&outcomes->records, slot);
+    return slab_at(&outcomes->records, slot);
 }
 
 static uint64_t hash_of(struct digest_tag key)
@@ -16,13 +16,13 @@ static uint64_t hash_of(struct digest_tag key)
 void outcomes_init(struct outcomes *outcomes)
 {
     *outcomes = (struct outcomes){0};
-    pool_init(&outcomes->records, sizeof(struct outcome));
+    slab_init(&outcomes->records, sizeof(struct outcome));
     table_init(&outcomes->by_key);
 }
 
 void outcomes_deinit(struct outcomes *outcomes)
 {
-    pool_deinit(&outcomes->records);
+    slab_deinit(&outcomes->records);
     table_deinit(&outcomes->by_key);
 }
 
@@ -41,7 +41,7 @@ static void forget_oldest(struct outcomes *outcomes)
         outcomes->newest = 0;
     if (!outcome->is_superseded)
         table_remove(&outcomes->by_key, hash_of(outcome->key), slot);
-    pool_free(&outcomes->records, slot);
+    slab_free(&outcomes->records, slot);
 }
 
 /* The slot of the newest outcome under that key, or 0. */
@@ -74,7 +74,7 @@ static void enter_table(struct outcomes *outcomes, uint32_t slot)
 
 static void append(struct outcomes *outcomes, const struct outcome *outcome)
 {
-    uint32_t slot = pool_allocate(&outcomes->records);
+    uint32_t slot = slab_allocate(&outcomes->records);
     *outcome_at(outcomes, slot) = *outcome;
     enter_table(outcomes, slot);
     if (outcomes->newest == 0)
@@ -171,7 +171,7 @@ bool outcomes_decode(struct outcomes *outcomes, struct cursor *cursor, uint64_t 
     for (uint32_t i = 0; i < count; i++) {
         if (!read_outcome(outcomes, cursor, number_max, now_ms))
             return false;
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     return true;
 }

@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/cursor.h"
-#include "base/pool.h"
+#include "base/slab.h"
 #include "base/table.h"
 #include "core/digest.h"
 #include "core/ledger.h"
@@ -30,7 +30,7 @@ struct outcome {
 static_assert(sizeof(struct outcome) == 40, "there may be a million of each kind");
 
 struct outcomes {
-    struct pool records;
+    struct slab records;
     struct table by_key;
     uint32_t oldest; /* slots */
     uint32_t newest;

@@ -1,6 +1,6 @@
 #include "core/publisher.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include "core/apply.h"
 #include <stdlib.h>
 
@@ -10,19 +10,19 @@
 static struct row_entry *entry_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->publishers.entries, slot);
+    return slab_at(&core->publishers.entries, slot);
 }
 
 struct publisher *publisher_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->publishers.items, slot);
+    return slab_at(&core->publishers.items, slot);
 }
 
 void publisher_init(struct publishers *publishers)
 {
-    pool_init(&publishers->items, sizeof(struct publisher));
-    pool_init(&publishers->entries, sizeof(struct row_entry));
+    slab_init(&publishers->items, sizeof(struct publisher));
+    slab_init(&publishers->entries, sizeof(struct row_entry));
     table_init(&publishers->by_id);
     table_init(&publishers->entry_by_uid);
     table_init(&publishers->entry_by_id);
@@ -33,8 +33,8 @@ void publisher_init(struct publishers *publishers)
 void publisher_deinit(struct publishers *publishers)
 {
     for (uint32_t slot = 1; slot < publishers->items.slot_end; slot++) {
-        struct publisher *publisher = pool_at(&publishers->items, slot);
-        kept_free((void *)publisher->results_owned.ptr);
+        struct publisher *publisher = slab_at(&publishers->items, slot);
+        accounted_free((void *)publisher->results_owned.ptr);
         id_ranges_deinit(&publisher->forgotten);
         queue_set_deinit(&publisher->queues);
     }
@@ -42,8 +42,8 @@ void publisher_deinit(struct publishers *publishers)
     table_deinit(&publishers->by_id);
     table_deinit(&publishers->entry_by_uid);
     table_deinit(&publishers->entry_by_id);
-    pool_deinit(&publishers->items);
-    pool_deinit(&publishers->entries);
+    slab_deinit(&publishers->items);
+    slab_deinit(&publishers->entries);
 }
 
 /* --- hashes ------------------------------------------------------------------------------------------------------- */
@@ -200,7 +200,7 @@ static void forget_oldest(struct core *core, uint32_t publisher_slot)
     if (publisher->last == slot)
         publisher->last = 0;
     publisher->confirmed_count--;
-    pool_free(&publishers->entries, slot);
+    slab_free(&publishers->entries, slot);
 }
 
 static bool has_over(const struct core *core, const struct publisher *publisher)
@@ -245,7 +245,7 @@ uint64_t publisher_due_ms(const struct core *core)
 
 uint32_t publisher_add(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t number)
 {
-    uint32_t slot = pool_allocate(&core->publishers.items);
+    uint32_t slot = slab_allocate(&core->publishers.items);
     struct publisher *publisher = publisher_at(core, slot);
     *publisher = (struct publisher){.number = number};
     memcpy(publisher->id, id, PUBLISHER_ID_SIZE);
@@ -279,7 +279,7 @@ bool publisher_add_row(struct core *core, uint32_t slot, const struct row_entry 
     if (find_uid(core, slot, row->uid, uid_hash) != 0)
         return false;
     *is_reused = find_id(core, slot, row->id, id_hash) != 0;
-    uint32_t added = pool_allocate(&publishers->entries);
+    uint32_t added = slab_allocate(&publishers->entries);
     struct row_entry *entry = entry_at(core, added);
     *entry = *row;
     entry->publisher = slot;
@@ -383,7 +383,7 @@ bool apply_published(struct core *core, const struct event_published *published)
     publisher->batch = published->batch;
     publisher->row_count = published->row_count;
     publisher->digest = (struct digest_tag){.low = published->digest_low, .high = published->digest_high};
-    kept_replace(&publisher->results_owned, published->results);
+    accounted_replace(&publisher->results_owned, published->results);
     return true;
 }
 

@@ -91,15 +91,15 @@ struct publisher {
     uint32_t index; /* in the heap */
     struct id_ranges forgotten;
     struct queue_set queues; /* that its rows have named */
-    uint64_t
-        claim; /* while they have named none: a hash of whom the api lets open it; 0: those who cover every queue */
+    /* while they have named none: a hash of whom the api lets open it; 0: those who cover every queue */
+    uint64_t claim;
 };
 
 struct publishers {
-    struct pool items;
+    struct slab items;
     struct table by_id;
     struct heap expiries; /* publishers, by the time at which their oldest confirmed row is forgotten */
-    struct pool entries;
+    struct slab entries;
     struct table entry_by_uid;
     struct table entry_by_id; /* of the rows with one id the first */
     uint64_t number;          /* the newest given out */

@@ -3,14 +3,14 @@
 #include "core/snapshot.h"
 #include "core/state.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include <stdlib.h>
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
 static const struct row_entry *entry_at(const struct core *core, uint32_t slot)
 {
-    return slot == 0 ? NULL : pool_at(&core->publishers.entries, slot);
+    return slot == 0 ? NULL : slab_at(&core->publishers.entries, slot);
 }
 
 static void write_ranges(const struct id_ranges *ranges, struct core_writer *writer)
@@ -117,7 +117,7 @@ static bool read_rows(struct core *core, uint32_t slot, uint32_t count_max, bool
             !publisher_add_row(core, slot, &row, is_confirmed, &is_reused))
             return false;
         first = row.since;
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     return true;
 }
@@ -142,7 +142,7 @@ static bool read_publisher(struct core *core, struct cursor *cursor)
         publisher->confirmed_batch > publisher->batch || publisher->row_count > PUBLISHER_ROWS_MAX ||
         (publisher->batch > 0) != (publisher->row_count > 0) || !row_results_are_sound(results, publisher->row_count))
         return false;
-    kept_replace(&publisher->results_owned, results);
+    accounted_replace(&publisher->results_owned, results);
     return read_ranges(publisher, cursor) &&
            read_rows(core, slot, PUBLISHER_CONFIRMED_MAX, true, 0, core->now_ms, cursor) &&
            read_rows(core, slot, PUBLISHER_UNCONFIRMED_MAX, false, publisher->confirmed_batch + 1, publisher->batch,
@@ -156,7 +156,7 @@ bool publisher_decode(struct core *core, struct cursor *cursor)
     for (uint32_t i = 0; i < count; i++) {
         if (!read_publisher(core, cursor))
             return false;
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     return !cursor->is_failed;
 }

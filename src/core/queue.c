@@ -1,8 +1,8 @@
 #include "core/queue.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
 #include "base/cursor.h"
-#include "base/kept.h"
 #include <stdlib.h>
 
 struct bytes queue_name_of_arn(struct bytes arn)
@@ -172,7 +172,7 @@ void queue_adopt_settings(struct queue *queue, const struct queue_settings *sett
     struct queue_settings adopted = *settings;
 #define ADOPT(name)                                                                                                    \
     adopted.name = queue->settings.name;                                                                               \
-    kept_replace(&adopted.name, settings->name);
+    accounted_replace(&adopted.name, settings->name);
     QUEUE_SETTINGS_TEXTS(ADOPT)
 #undef ADOPT
     queue->settings = adopted;
@@ -181,17 +181,17 @@ void queue_adopt_settings(struct queue *queue, const struct queue_settings *sett
 void queue_init(struct queue *queue, uint32_t id, struct bytes name)
 {
     ASSERT(id > 0 && name.size > 0 && name.size <= QUEUE_NAME_SIZE_MAX);
-    *queue = (struct queue){.id = id, .order = id, .name_owned = kept_duplicate(name)};
+    *queue = (struct queue){.id = id, .order = id, .name_owned = accounted_duplicate(name)};
     list_init(&queue->awaited);
 }
 
 void queue_deinit(struct queue *queue)
 {
     ASSERT(!list_is_linked(&queue->ready_link));
-    kept_free((void *)queue->name_owned.ptr);
-    kept_free((void *)queue->tags_owned.ptr);
+    accounted_free((void *)queue->name_owned.ptr);
+    accounted_free((void *)queue->tags_owned.ptr);
     queue_set_deinit(&queue->origins);
-#define FREE(name) kept_free((void *)queue->settings.name.ptr);
+#define FREE(name) accounted_free((void *)queue->settings.name.ptr);
     QUEUE_SETTINGS_TEXTS(FREE)
 #undef FREE
 }

@@ -1,4 +1,4 @@
-/* A queue: a name, settings and a shelf of messages. */
+/* A queue: a name, settings and a message list of messages. */
 #ifndef TALLY_CORE_QUEUE_H
 #define TALLY_CORE_QUEUE_H
 
@@ -75,8 +75,8 @@ struct queue_lateness {
 };
 
 struct queue {
-    uint32_t id;    /* never reused */
-    uint32_t shelf; /* slot; 0: the queue was deleted and lives on as the origin of messages elsewhere */
+    uint32_t id;           /* never reused */
+    uint32_t message_list; /* slot; 0: the queue was deleted and lives on as the origin of messages elsewhere */
     struct bytes name_owned;
     struct queue_settings settings; /* its texts are owned */
     struct bytes tags_owned;        /* tags.h */
@@ -94,8 +94,8 @@ struct queue {
     uint32_t first_lane;  /* what is remembered of its deduplication ids and producers (deduplication.h): slots */
     uint32_t first_producer;
     uint32_t last_producer;
-    struct list
-        awaited; /* batches not completed whose awaited message (batch_awaited_event) will come into this FIFO queue */
+    /* batches not completed whose awaited message (batch_awaited_event) will come into this FIFO queue */
+    struct list awaited;
     uint32_t moves[MOVES_PER_QUEUE_MAX]; /* tasks that move messages away from here, the newest last: slots (move.h) */
     uint32_t move_count;
     struct list_link ready_link;    /* linked: became deliverable since the api last asked */

@@ -1,9 +1,10 @@
-/* Queues by name and by id, and their shelves: finding, adding and removing them, and which of them can deliver. */
+/* Queues by name and by id, and their message lists: finding, adding and removing them, and which of them can
+ * deliver. */
 #include "core/core.h"
 
 #include "core/state.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 
 uint32_t core_find_queue_slot(const struct core *core, uint32_t id)
 {
@@ -17,7 +18,7 @@ uint32_t core_find_queue_slot(const struct core *core, uint32_t id)
 struct queue *core_find_queue_by_id(const struct core *core, uint32_t id)
 {
     uint32_t slot = core_find_queue_slot(core, id);
-    return slot == 0 || core_queue(core, slot)->shelf == 0 ? NULL : core_queue(core, slot);
+    return slot == 0 || core_queue(core, slot)->message_list == 0 ? NULL : core_queue(core, slot);
 }
 
 struct queue *core_find_queue(const struct core *core, struct bytes name)
@@ -40,7 +41,7 @@ struct queue *core_queue_by_name(const struct core *core, size_t index)
     return core_queue(core, core->queues.order_owned[index]);
 }
 
-size_t core_queue_place(const struct core *core, struct bytes name)
+size_t core_queue_index(const struct core *core, struct bytes name)
 {
     size_t low = 0, high = core->queues.order_count;
     while (low < high) {
@@ -55,7 +56,7 @@ size_t core_queue_place(const struct core *core, struct bytes name)
 
 uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name)
 {
-    uint32_t slot = pool_allocate(&core->queues.items);
+    uint32_t slot = slab_allocate(&core->queues.items);
     queue_init(core_queue(core, slot), id, name);
     table_insert(&core->queues.by_id, table_hash_u64(id), slot);
     return slot;
@@ -69,12 +70,12 @@ static void add_queue_name(struct core *core, uint32_t slot)
     if (core->queues.order_count == core->queues.order_capacity) {
         core->queues.order_capacity = core->queues.order_capacity == 0 ? 16 : core->queues.order_capacity * 2;
         core->queues.order_owned =
-            kept_resize(core->queues.order_owned, core->queues.order_capacity * sizeof(*core->queues.order_owned));
+            accounted_resize(core->queues.order_owned, core->queues.order_capacity * sizeof(*core->queues.order_owned));
     }
-    size_t place = core_queue_place(core, name);
-    memmove(core->queues.order_owned + place + 1, core->queues.order_owned + place,
-            (core->queues.order_count - place) * sizeof(*core->queues.order_owned));
-    core->queues.order_owned[place] = slot;
+    size_t index = core_queue_index(core, name);
+    memmove(core->queues.order_owned + index + 1, core->queues.order_owned + index,
+            (core->queues.order_count - index) * sizeof(*core->queues.order_owned));
+    core->queues.order_owned[index] = slot;
     core->queues.order_count++;
 }
 
@@ -82,42 +83,42 @@ void core_remove_queue_name(struct core *core, uint32_t slot)
 {
     struct bytes name = core_queue(core, slot)->name_owned;
     table_remove(&core->queues.by_name, digest_name(core->digest_owned, name), slot);
-    size_t place = core_queue_place(core, name);
-    ASSERT(core->queues.order_owned[place] == slot);
+    size_t index = core_queue_index(core, name);
+    ASSERT(core->queues.order_owned[index] == slot);
     core->queues.order_count--;
-    memmove(core->queues.order_owned + place, core->queues.order_owned + place + 1,
-            (core->queues.order_count - place) * sizeof(*core->queues.order_owned));
+    memmove(core->queues.order_owned + index, core->queues.order_owned + index + 1,
+            (core->queues.order_count - index) * sizeof(*core->queues.order_owned));
 }
 
 void core_release_queue(struct core *core, uint32_t slot)
 {
     struct queue *queue = core_queue(core, slot);
-    if (queue->shelf != 0 || queue->origin_count > 0)
+    if (queue->message_list != 0 || queue->origin_count > 0)
         return;
     if (list_is_linked(&queue->ready_link))
         list_remove(&queue->ready_link);
     table_remove(&core->queues.by_id, table_hash_u64(queue->id), slot);
     queue_deinit(queue);
     queue->name_owned = bytes_make(NULL, 0); /* whoever walks over the slots knows a free one by that */
-    pool_free(&core->queues.items, slot);
+    slab_free(&core->queues.items, slot);
 }
 
-/* --- shelves ------------------------------------------------------------------------------------------------------ */
+/* --- message lists ------------------------------------------------------------------------------------------------ */
 
-const struct shelf *core_shelf(const struct core *core, const struct queue *queue)
+const struct message_list *core_message_list(const struct core *core, const struct queue *queue)
 {
-    return core_shelf_at(core, queue->shelf);
+    return core_message_list_at(core, queue->message_list);
 }
 
-uint32_t core_add_shelf(struct core *core, uint64_t number, uint32_t queue)
+uint32_t core_add_message_list(struct core *core, uint64_t number, uint32_t queue)
 {
-    uint32_t slot = pool_allocate(&core->shelves.items);
-    shelf_init(core_shelf_at(core, slot), &core->messages.items, number, queue);
+    uint32_t slot = slab_allocate(&core->message_lists.items);
+    message_list_init(core_message_list_at(core, slot), &core->messages.items, number, queue);
     if (queue == 0) {
-        list_append(&core->shelves.draining, &core_shelf_at(core, slot)->draining_link);
+        list_append(&core->message_lists.draining, &core_message_list_at(core, slot)->draining_link);
     } else {
-        bool is_new = core_queue(core, queue)->shelf == 0;
-        core_queue(core, queue)->shelf = slot;
+        bool is_new = core_queue(core, queue)->message_list == 0;
+        core_queue(core, queue)->message_list = slot;
         if (is_new)
             add_queue_name(core, queue);
     }
@@ -126,21 +127,21 @@ uint32_t core_add_shelf(struct core *core, uint64_t number, uint32_t queue)
 
 void core_expect_expiry(struct core *core, uint32_t slot)
 {
-    struct shelf *shelf = core_shelf_at(core, slot);
-    uint32_t oldest = shelf_oldest(shelf, &core->messages.items);
-    if (shelf->queue == 0 || oldest == 0)
+    struct message_list *list = core_message_list_at(core, slot);
+    uint32_t oldest = message_list_oldest(list, &core->messages.items);
+    if (list->queue == 0 || oldest == 0)
         return;
-    uint64_t retention_ms = (uint64_t)core_queue(core, shelf->queue)->settings.retention_s * 1000;
+    uint64_t retention_ms = (uint64_t)core_queue(core, list->queue)->settings.retention_s * 1000;
     uint64_t expires_at_ms = core_counted_from_ms(core, core_message(core, oldest)) + retention_ms;
-    if (shelf->expiry_index == 0)
-        heap_push(&core->shelves.expiries, expires_at_ms, slot);
-    else if (core->shelves.expiries.entries_owned[shelf->expiry_index - 1].key > expires_at_ms)
-        heap_update(&core->shelves.expiries, expires_at_ms, slot);
+    if (list->expiry_index == 0)
+        heap_push(&core->message_lists.expiries, expires_at_ms, slot);
+    else if (core->message_lists.expiries.entries_owned[list->expiry_index - 1].key > expires_at_ms)
+        heap_update(&core->message_lists.expiries, expires_at_ms, slot);
 }
 
 uint64_t core_oldest_since_ms(const struct core *core, const struct queue *queue)
 {
-    uint32_t oldest = shelf_oldest(core_shelf(core, queue), &core->messages.items);
+    uint32_t oldest = message_list_oldest(core_message_list(core, queue), &core->messages.items);
     return oldest == 0 ? UINT64_MAX : core_counted_from_ms(core, core_message(core, oldest));
 }
 
@@ -150,7 +151,7 @@ void core_set_queue_timer(struct core *core, struct queue *queue)
 {
     uint32_t slot = core_find_queue_slot(core, queue->id);
     uint64_t at_ms = rate_allows_at_ms(&queue->settings.queue_rate, queue->rate_tat_us);
-    bool is_needed = queue->shelf != 0 && at_ms > core->now_ms;
+    bool is_needed = queue->message_list != 0 && at_ms > core->now_ms;
     heap_set(&core->queues.timers, is_needed ? at_ms : HEAP_NEVER, slot);
 }
 
@@ -161,9 +162,9 @@ bool core_queue_is_open(const struct core *core, const struct queue *queue)
 
 bool core_has_deliverable(struct core *core, const struct queue *queue)
 {
-    struct shelf *shelf = core_shelf_at(core, queue->shelf);
+    struct message_list *list = core_message_list_at(core, queue->message_list);
     return core_queue_is_open(core, queue) &&
-           (shelf->ring_bits != 0 || shelf_next_deliverable(shelf, &core->messages.items) != 0);
+           (list->ring_bits != 0 || message_list_next_deliverable(list, &core->messages.items) != 0);
 }
 
 struct queue *core_take_ready_queue(struct core *core)

@@ -1,13 +1,13 @@
 #include "core/queue_set.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
-#include "base/kept.h"
 
 #define OPEN_COUNT UINT32_MAX
 
 void queue_set_deinit(struct queue_set *set)
 {
-    kept_free(set->many_owned);
+    accounted_free(set->many_owned);
 }
 
 const uint32_t *queue_set_ids(const struct queue_set *set)
@@ -15,8 +15,8 @@ const uint32_t *queue_set_ids(const struct queue_set *set)
     return set->many_owned != NULL ? set->many_owned : set->few;
 }
 
-/* The place of the first id that is not below `queue`. */
-static uint32_t find_place(const struct queue_set *set, uint32_t queue)
+/* The index of the first id that is not below `queue`. */
+static uint32_t find_index(const struct queue_set *set, uint32_t queue)
 {
     const uint32_t *ids = queue_set_ids(set);
     uint32_t low = 0, high = set->count;
@@ -32,8 +32,8 @@ static uint32_t find_place(const struct queue_set *set, uint32_t queue)
 
 bool queue_set_has(const struct queue_set *set, uint32_t queue)
 {
-    uint32_t place = find_place(set, queue);
-    return set->is_open || (place < set->count && queue_set_ids(set)[place] == queue);
+    uint32_t index = find_index(set, queue);
+    return set->is_open || (index < set->count && queue_set_ids(set)[index] == queue);
 }
 
 /* Room for one more id. It is full where `count` is a power of two from QUEUE_SET_FEW on. */
@@ -41,10 +41,10 @@ static uint32_t *make_room(struct queue_set *set)
 {
     bool is_full = set->count >= QUEUE_SET_FEW && (set->count & (set->count - 1)) == 0;
     if (is_full && set->many_owned == NULL) {
-        set->many_owned = kept_allocate(2 * QUEUE_SET_FEW * sizeof(*set->many_owned));
+        set->many_owned = accounted_allocate(2 * QUEUE_SET_FEW * sizeof(*set->many_owned));
         memcpy(set->many_owned, set->few, sizeof(set->few));
     } else if (is_full) {
-        set->many_owned = kept_resize(set->many_owned, 2 * (size_t)set->count * sizeof(*set->many_owned));
+        set->many_owned = accounted_resize(set->many_owned, 2 * (size_t)set->count * sizeof(*set->many_owned));
     }
     return set->many_owned != NULL ? set->many_owned : set->few;
 }
@@ -58,10 +58,10 @@ bool queue_set_add(struct queue_set *set, uint32_t queue)
         queue_set_open(set);
         return true;
     }
-    uint32_t place = find_place(set, queue);
+    uint32_t index = find_index(set, queue);
     uint32_t *ids = make_room(set);
-    memmove(ids + place + 1, ids + place, (set->count - place) * sizeof(*ids));
-    ids[place] = queue;
+    memmove(ids + index + 1, ids + index, (set->count - index) * sizeof(*ids));
+    ids[index] = queue;
     set->count++;
     return true;
 }

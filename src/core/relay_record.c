@@ -3,7 +3,7 @@
 #include "core/apply.h"
 #include "core/snapshot.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include <stdlib.h>
 
 void relay_record_init(struct relay_records *records)
@@ -13,15 +13,15 @@ void relay_record_init(struct relay_records *records)
 
 static void free_texts(const struct relay_record *record)
 {
-    kept_free((void *)record->name_owned.ptr);
-    kept_free((void *)record->spec_owned.ptr);
+    accounted_free((void *)record->name_owned.ptr);
+    accounted_free((void *)record->spec_owned.ptr);
 }
 
 void relay_record_deinit(struct relay_records *records)
 {
     for (uint32_t i = 0; i < records->count; i++)
         free_texts(&records->items_owned[i]);
-    kept_free(records->items_owned);
+    accounted_free(records->items_owned);
 }
 
 /* --- finding ------------------------------------------------------------------------------------------------------ */
@@ -37,7 +37,7 @@ const struct relay_record *relay_record_at(const struct core *core, uint32_t ind
     return &core->relays.items_owned[index];
 }
 
-uint32_t relay_record_place(const struct core *core, struct bytes name)
+uint32_t relay_record_index(const struct core *core, struct bytes name)
 {
     uint32_t low = 0, high = core->relays.count;
     while (low < high) {
@@ -52,9 +52,9 @@ uint32_t relay_record_place(const struct core *core, struct bytes name)
 
 static struct relay_record *find(const struct core *core, struct bytes name)
 {
-    uint32_t place = relay_record_place(core, name);
-    bool is_there = place < core->relays.count && bytes_equal(relay_record_at(core, place)->name_owned, name);
-    return is_there ? &core->relays.items_owned[place] : NULL;
+    uint32_t index = relay_record_index(core, name);
+    bool is_there = index < core->relays.count && bytes_equal(relay_record_at(core, index)->name_owned, name);
+    return is_there ? &core->relays.items_owned[index] : NULL;
 }
 
 const struct relay_record *relay_record_find(const struct core *core, struct bytes name)
@@ -80,15 +80,16 @@ static bool fits(const struct core *core, struct bytes name, struct bytes spec)
 static struct relay_record *add(struct core *core, struct bytes name, struct bytes spec, uint64_t number)
 {
     struct relay_records *records = &core->relays;
-    uint32_t place = relay_record_place(core, name);
+    uint32_t index = relay_record_index(core, name);
     if (records->count == records->capacity) {
         records->capacity = records->capacity == 0 ? 16 : records->capacity * 2;
-        records->items_owned = kept_resize(records->items_owned, records->capacity * sizeof(*records->items_owned));
+        records->items_owned =
+            accounted_resize(records->items_owned, records->capacity * sizeof(*records->items_owned));
     }
-    struct relay_record *record = &records->items_owned[place];
-    memmove(record + 1, record, (records->count - place) * sizeof(*record));
-    *record =
-        (struct relay_record){.number = number, .name_owned = kept_duplicate(name), .spec_owned = kept_duplicate(spec)};
+    struct relay_record *record = &records->items_owned[index];
+    memmove(record + 1, record, (records->count - index) * sizeof(*record));
+    *record = (struct relay_record){
+        .number = number, .name_owned = accounted_duplicate(name), .spec_owned = accounted_duplicate(spec)};
     records->count++;
     records->change_count++;
     return record;
@@ -158,7 +159,7 @@ static bool decode_one(struct core *core, struct cursor *cursor)
     struct bytes spec = cursor_sized(cursor);
     uint8_t is_paused = cursor_u8(cursor);
     if (cursor->is_failed || number == 0 || number > core->relays.number || has_number(core, number) ||
-        !fits(core, name, spec) || relay_record_place(core, name) != core->relays.count || is_paused > 1)
+        !fits(core, name, spec) || relay_record_index(core, name) != core->relays.count || is_paused > 1)
         return false;
     add(core, name, spec, number)->is_paused = is_paused != 0;
     return true;

@@ -32,10 +32,10 @@ struct relay_records {
 void relay_record_init(struct relay_records *records);
 void relay_record_deinit(struct relay_records *records);
 
-/* Relays in order of name: how many there are, the i-th, the place of the first whose name is not below `name`. */
+/* Relays in order of name: how many there are, the i-th, the index of the first whose name is not below `name`. */
 uint32_t relay_record_count(const struct core *core);
 const struct relay_record *relay_record_at(const struct core *core, uint32_t index);
-uint32_t relay_record_place(const struct core *core, struct bytes name);
+uint32_t relay_record_index(const struct core *core, struct bytes name);
 const struct relay_record *relay_record_find(const struct core *core, struct bytes name);
 
 /* Moves whenever one is put, paused, resumed or deleted. */

@@ -46,7 +46,7 @@ static void prefetch_message(const struct core *core, uint32_t slot)
 {
     const struct message *message = core_message(core, slot);
     __builtin_prefetch(&message->number, 1);
-    __builtin_prefetch(&message->place, 1); /* it may lie in two lines of the cache */
+    __builtin_prefetch(&message->extra, 1); /* it may lie in two lines of the cache */
 }
 
 static void prefetch_timer(const struct core *core, uint32_t slot)

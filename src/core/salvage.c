@@ -169,7 +169,7 @@ static void doubt_queue(struct core_salvage *salvage, uint32_t id)
     const struct queue *queue = core_find_queue_by_id(salvage->core, id);
     for (uint32_t slot = 1; queue != NULL && slot < salvage->core->messages.items.slot_end; slot++) {
         const struct message *message = core_message(salvage->core, slot);
-        if (message_is_used(message) && message->shelf == queue->shelf)
+        if (message_is_used(message) && message->message_list == queue->message_list)
             hear_of(salvage, message->number, 0);
     }
 }
@@ -267,7 +267,7 @@ static void tell_emptied(const struct core_salvage *salvage, uint32_t id)
     const struct queue *queue = core_find_queue_by_id(salvage->core, id);
     for (uint32_t slot = 1; queue != NULL && slot < salvage->core->messages.items.slot_end; slot++) {
         const struct message *message = core_message(salvage->core, slot);
-        if (message_is_used(message) && message->shelf == queue->shelf)
+        if (message_is_used(message) && message->message_list == queue->message_list)
             tell_if_unheard(salvage, slot);
     }
 }
@@ -277,12 +277,13 @@ static void tell_cancelled(const struct core_salvage *salvage, const struct even
 {
     const struct core *core = salvage->core;
     const struct queue *queue = core_find_queue_by_id(core, cancelled->queue);
-    uint32_t group = queue == NULL || cancelled->group.size == 0 ? 0 : group_find(core, queue->shelf, cancelled->group);
+    uint32_t group =
+        queue == NULL || cancelled->group.size == 0 ? 0 : group_find(core, queue->message_list, cancelled->group);
     for (uint32_t slot = group == 0 ? 0 : core_group(core, group)->first; slot != 0;) {
-        const struct place *place = core_place_of(core, core_message(core, slot));
-        if (place->sequence <= cancelled->sequence)
+        const struct message_extra *extra = core_extra_of(core, core_message(core, slot));
+        if (extra->sequence <= cancelled->sequence)
             tell_if_unheard(salvage, slot);
-        slot = place->next;
+        slot = extra->next;
     }
 }
 
@@ -372,7 +373,8 @@ static bool is_believed(const struct core *core, struct event *event, size_t fra
 
 /* It looks at every byte, because what stands between two events may be damaged: an event is known by its kind and by
  * sizes that agree. */
-unsigned core_salvage_scrape(struct core_salvage *salvage, struct bytes payload, uint64_t position, uint64_t time_ms)
+unsigned core_salvage_broken_frame(struct core_salvage *salvage, struct bytes payload, uint64_t position,
+                                   uint64_t time_ms)
 {
     ASSERT(salvage->gap_count > 0 && salvage->core->frame.events == NULL);
     unsigned count = 0;

@@ -62,7 +62,8 @@ bool core_salvage_frame(struct core_salvage *salvage, struct bytes payload, uint
 
 /* What is left of a frame whose body is damaged: messages and contents in it that prove themselves by a checksum and by
  * an id that only this namespace can have given. Behind core_salvage_gap(). Returns how many. */
-unsigned core_salvage_scrape(struct core_salvage *salvage, struct bytes payload, uint64_t position, uint64_t time_ms);
+unsigned core_salvage_broken_frame(struct core_salvage *salvage, struct bytes payload, uint64_t position,
+                                   uint64_t time_ms);
 
 /* A namespace whose founding is lost gets a name and a key; those who hold receipt handles must receive again. */
 void core_salvage_found(struct core *core, struct bytes name, const uint8_t key[CORE_KEY_SIZE], uint64_t segment_size);

@@ -72,7 +72,7 @@ struct queue *salvage_need_queue(struct core_salvage *salvage, uint32_t id)
     queue = core_queue(core, slot);
     queue_adopt_settings(queue, &settings);
     queue->created_at_ms = queue->modified_at_ms = core->now_ms;
-    core_add_shelf(core, ++core->shelves.shelf_number, slot);
+    core_add_message_list(core, ++core->message_lists.message_list_number, slot);
     salvage_tell(salvage, LOSS_QUEUE, 0, queue->name_owned);
     return queue;
 }
@@ -94,8 +94,8 @@ static void bridge_queue_set(struct core_salvage *salvage, const struct event_qu
     struct queue_settings settings;
     if (queue == NULL || !queue_settings_decode(set->settings, &settings))
         return;
-    const struct shelf *shelf = core_shelf(salvage->core, queue);
-    if (shelf->count == 0 && shelf->group_count == 0 && queue->target_count == 0)
+    const struct message_list *list = core_message_list(salvage->core, queue);
+    if (list->count == 0 && list->group_count == 0 && queue->target_count == 0)
         queue->settings.is_fifo = settings.is_fifo;
 }
 

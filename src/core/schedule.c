@@ -3,20 +3,20 @@
 #include "core/apply.h"
 #include "core/snapshot.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include "base/table.h"
 #include <stdlib.h>
 
 static struct schedule *schedule_of(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->schedules.schedules, slot);
+    return slab_at(&core->schedules.schedules, slot);
 }
 
 void schedule_init(struct schedules *schedules)
 {
     *schedules = (struct schedules){0};
-    pool_init(&schedules->schedules, sizeof(struct schedule));
+    slab_init(&schedules->schedules, sizeof(struct schedule));
     heap_init(&schedules->due, &schedules->schedules, offsetof(struct schedule, due_index),
               offsetof(struct schedule, number));
 }
@@ -24,13 +24,13 @@ void schedule_init(struct schedules *schedules)
 void schedule_deinit(struct schedules *schedules)
 {
     for (uint32_t i = 0; i < schedules->count; i++) {
-        struct schedule *schedule = pool_at(&schedules->schedules, schedules->order_owned[i]);
-        kept_free((void *)schedule->name_owned.ptr);
-        kept_free((void *)schedule->spec_encoded_owned.ptr);
+        struct schedule *schedule = slab_at(&schedules->schedules, schedules->order_owned[i]);
+        accounted_free((void *)schedule->name_owned.ptr);
+        accounted_free((void *)schedule->spec_encoded_owned.ptr);
     }
-    kept_free(schedules->order_owned);
+    accounted_free(schedules->order_owned);
     heap_deinit(&schedules->due);
-    pool_deinit(&schedules->schedules);
+    slab_deinit(&schedules->schedules);
 }
 
 /* --- what a schedule says ----------------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ const struct schedule *schedule_at(const struct core *core, uint32_t index)
     return schedule_of(core, core->schedules.order_owned[index]);
 }
 
-uint32_t schedule_place(const struct core *core, struct bytes name)
+uint32_t schedule_index(const struct core *core, struct bytes name)
 {
     uint32_t low = 0, high = core->schedules.count;
     while (low < high) {
@@ -107,9 +107,9 @@ uint32_t schedule_place(const struct core *core, struct bytes name)
 /* Its slot, or 0. */
 static uint32_t find_slot(const struct core *core, struct bytes name)
 {
-    uint32_t place = schedule_place(core, name);
-    bool is_there = place < core->schedules.count && bytes_equal(schedule_at(core, place)->name_owned, name);
-    return is_there ? core->schedules.order_owned[place] : 0;
+    uint32_t index = schedule_index(core, name);
+    bool is_there = index < core->schedules.count && bytes_equal(schedule_at(core, index)->name_owned, name);
+    return is_there ? core->schedules.order_owned[index] : 0;
 }
 
 const struct schedule *schedule_find(const struct core *core, struct bytes name)
@@ -151,18 +151,18 @@ const struct schedule *schedule_next_due(const struct core *core, uint64_t *afte
 static uint32_t add_schedule(struct core *core, struct bytes name, uint64_t number)
 {
     struct schedules *schedules = &core->schedules;
-    uint32_t place = schedule_place(core, name);
-    uint32_t slot = pool_allocate(&schedules->schedules);
+    uint32_t index = schedule_index(core, name);
+    uint32_t slot = slab_allocate(&schedules->schedules);
     *schedule_of(core, slot) =
-        (struct schedule){.number = number, .name_owned = kept_duplicate(name), .next_at_ms = SCHEDULE_NEVER};
+        (struct schedule){.number = number, .name_owned = accounted_duplicate(name), .next_at_ms = SCHEDULE_NEVER};
     if (schedules->count == schedules->capacity) {
         schedules->capacity = schedules->capacity == 0 ? 16 : schedules->capacity * 2;
         schedules->order_owned =
-            kept_resize(schedules->order_owned, schedules->capacity * sizeof(*schedules->order_owned));
+            accounted_resize(schedules->order_owned, schedules->capacity * sizeof(*schedules->order_owned));
     }
-    memmove(schedules->order_owned + place + 1, schedules->order_owned + place,
-            (schedules->count - place) * sizeof(*schedules->order_owned));
-    schedules->order_owned[place] = slot;
+    memmove(schedules->order_owned + index + 1, schedules->order_owned + index,
+            (schedules->count - index) * sizeof(*schedules->order_owned));
+    schedules->order_owned[index] = slot;
     schedules->count++;
     return slot;
 }
@@ -179,7 +179,7 @@ static void adopt_spec(struct core *core, struct schedule *schedule, struct byte
 {
     if (schedule->spec_encoded_owned.ptr != NULL)
         count_target(core, &schedule->spec, false);
-    kept_replace(&schedule->spec_encoded_owned, encoded);
+    accounted_replace(&schedule->spec_encoded_owned, encoded);
     bool is_good = schedule_spec_decode(schedule->spec_encoded_owned, &schedule->spec);
     ASSERT(is_good);
     count_target(core, &schedule->spec, true);
@@ -247,16 +247,16 @@ bool apply_schedule_deleted(struct core *core, const struct event_schedule_delet
     uint32_t slot = find_slot(core, deleted->name);
     if (slot == 0)
         return false;
-    uint32_t place = schedule_place(core, deleted->name);
+    uint32_t index = schedule_index(core, deleted->name);
     struct schedule *schedule = schedule_of(core, slot);
     set_next(core, slot, SCHEDULE_NEVER);
     count_target(core, &schedule->spec, false);
     schedules->count--;
-    memmove(schedules->order_owned + place, schedules->order_owned + place + 1,
-            (schedules->count - place) * sizeof(*schedules->order_owned));
-    kept_free((void *)schedule->name_owned.ptr);
-    kept_free((void *)schedule->spec_encoded_owned.ptr);
-    pool_free(&schedules->schedules, slot);
+    memmove(schedules->order_owned + index, schedules->order_owned + index + 1,
+            (schedules->count - index) * sizeof(*schedules->order_owned));
+    accounted_free((void *)schedule->name_owned.ptr);
+    accounted_free((void *)schedule->spec_encoded_owned.ptr);
+    slab_free(&schedules->schedules, slot);
     return true;
 }
 
@@ -301,7 +301,7 @@ static bool decode_one(struct core *core, struct table *by_number, struct cursor
     uint32_t late_count = cursor_u32(cursor);
     struct schedule_spec spec;
     if (cursor->is_failed || number == 0 || number > core->schedules.number || has_number(core, by_number, number) ||
-        name.size == 0 || name.size > SCHEDULE_NAME_SIZE_MAX || schedule_place(core, name) != core->schedules.count ||
+        name.size == 0 || name.size > SCHEDULE_NAME_SIZE_MAX || schedule_index(core, name) != core->schedules.count ||
         !schedule_spec_decode(encoded, &spec) || !spec_fits(core, &spec, next_at_ms) ||
         last_message > core->messages.message_number || (last_at_ms == 0) != (last_message == 0))
         return false;
@@ -327,7 +327,7 @@ bool schedule_decode(struct core *core, struct cursor *cursor)
     bool is_good = true;
     for (uint32_t i = 0; is_good && i < count; i++) {
         is_good = decode_one(core, &by_number, cursor);
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     table_deinit(&by_number);
     return is_good;

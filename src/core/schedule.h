@@ -13,7 +13,7 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/heap.h"
-#include "base/pool.h"
+#include "base/slab.h"
 #include "core/digest.h"
 
 struct core;
@@ -63,7 +63,7 @@ struct schedule {
 };
 
 struct schedules {
-    struct pool schedules;
+    struct slab schedules;
     struct heap due;       /* by next_at_ms, or what they were put off to */
     uint32_t *order_owned; /* slots by name */
     uint32_t count;
@@ -78,10 +78,10 @@ void schedule_spec_encode(const struct schedule_spec *spec, struct buffer *out);
 /* False, with *spec untouched, if `encoded` is none. Its views point into `encoded`. */
 bool schedule_spec_decode(struct bytes encoded, struct schedule_spec *spec);
 
-/* Schedules in order of name: how many there are, the i-th, the place of the first whose name is not below `name`. */
+/* Schedules in order of name: how many there are, the i-th, the index of the first whose name is not below `name`. */
 uint32_t schedule_count(const struct core *core);
 const struct schedule *schedule_at(const struct core *core, uint32_t index);
-uint32_t schedule_place(const struct core *core, struct bytes name);
+uint32_t schedule_index(const struct core *core, struct bytes name);
 const struct schedule *schedule_find(const struct core *core, struct bytes name);
 
 /* When the next one is due, or put off to, or UINT64_MAX. */

@@ -10,8 +10,8 @@
 #include "core/state.h"
 #include "core/tags.h"
 
+#include "base/accounted.h"
 #include "base/cursor.h"
-#include "base/kept.h"
 #include <stdlib.h>
 
 #define SNAPSHOT_VERSION 8u
@@ -35,7 +35,7 @@ static void write_identity(const struct core *core, struct buffer *out)
     buffer_append_u64(out, core->messages.message_number);
     buffer_append_u64(out, core->messages.delivery_number);
     buffer_append_u64(out, core->batches.batch_number);
-    buffer_append_u64(out, core->shelves.shelf_number);
+    buffer_append_u64(out, core->message_lists.message_list_number);
     buffer_append_u64(out, core->groups.group_number);
     buffer_append_u64(out, core->messages.sent_count);
     buffer_append_u32(out, core->queues.queue_id);
@@ -43,7 +43,7 @@ static void write_identity(const struct core *core, struct buffer *out)
 
 static void write_queue(const struct core *core, const struct queue *queue, struct buffer *out)
 {
-    bool is_deleted = queue->shelf == 0;
+    bool is_deleted = queue->message_list == 0;
     buffer_append_u32(out, queue->id);
     buffer_append_sized(out, queue->name_owned);
     buffer_append_u8(out, is_deleted);
@@ -56,14 +56,14 @@ static void write_queue(const struct core *core, const struct queue *queue, stru
     buffer_append_u64(out, queue->purged_at_ms);
     buffer_append_u8(out, queue->is_paused);
     buffer_append_u64(out, queue->rate_tat_us);
-    buffer_append_u64(out, is_deleted ? 0 : core_shelf_at(core, queue->shelf)->number);
+    buffer_append_u64(out, is_deleted ? 0 : core_message_list_at(core, queue->message_list)->number);
 }
 
 /* Slots of all queues in order of id, the deleted ones among them that messages still name as their origin. The caller
  * frees them. */
 static uint32_t *list_queues(const struct core *core)
 {
-    uint32_t *slots = kept_allocate((core->queues.items.used + 1) * sizeof(*slots)), count = 0;
+    uint32_t *slots = accounted_allocate((core->queues.items.used + 1) * sizeof(*slots)), count = 0;
     for (uint32_t slot = 1; slot < core->queues.items.slot_end; slot++)
         if (queue_is_used(core_queue(core, slot)))
             slots[count++] = core_queue(core, slot)->id;
@@ -124,20 +124,20 @@ static void write_batches(const struct core *core, struct core_writer *writer)
     }
 }
 
-static void write_place(const struct core *core, const struct place *place, struct buffer *out)
+static void write_extra(const struct core *core, const struct message_extra *extra, struct buffer *out)
 {
-    buffer_append_u64(out, place->group == 0 ? 0 : core_group(core, place->group)->number);
-    buffer_append_u64(out, place->sequence);
-    buffer_append_u64(out, place->counted_from_ms);
-    buffer_append_u32(out, place->spared_count);
-    buffer_append_u32(out, place->wait_count);
-    buffer_append_u8(out, place->priority);
-    buffer_append_u8(out, place->after_failure);
-    buffer_append_u8(out, place->is_fenced);
-    buffer_append_u8(out, place->is_final);
-    buffer_append_u8(out, place->is_changed);
-    buffer_append_u8(out, place->is_held);
-    buffer_append_sized(out, place->reason_owned);
+    buffer_append_u64(out, extra->group == 0 ? 0 : core_group(core, extra->group)->number);
+    buffer_append_u64(out, extra->sequence);
+    buffer_append_u64(out, extra->counted_from_ms);
+    buffer_append_u32(out, extra->spared_count);
+    buffer_append_u32(out, extra->wait_count);
+    buffer_append_u8(out, extra->priority);
+    buffer_append_u8(out, extra->after_failure);
+    buffer_append_u8(out, extra->is_fenced);
+    buffer_append_u8(out, extra->is_final);
+    buffer_append_u8(out, extra->is_changed);
+    buffer_append_u8(out, extra->is_held);
+    buffer_append_sized(out, extra->reason_owned);
 }
 
 static void write_message(const struct core *core, const struct message *message, struct buffer *out)
@@ -158,37 +158,37 @@ static void write_message(const struct core *core, const struct message *message
     buffer_append_u8(out, message->state);
     buffer_append_u8(out, message->completes);
     buffer_append_u8(out, (uint8_t)(message->is_moved | message->is_redriven << 1));
-    buffer_append_u8(out, message->place != 0);
-    if (message->place != 0)
-        write_place(core, core_place_of(core, message), out);
+    buffer_append_u8(out, message->extra != 0);
+    if (message->extra != 0)
+        write_extra(core, core_extra_of(core, message), out);
 }
 
-/* A shelf's messages: the arrivals in order, then the moved ones as their heap has them, which pushing in that order
- * makes again; then its rings. */
-static void write_shelf(const struct core *core, const struct shelf *shelf, struct core_writer *writer)
+/* A message list's messages: the arrivals in order, then the moved ones as their heap has them, which pushing in that
+ * order makes again; then its rings. */
+static void write_message_list(const struct core *core, const struct message_list *list, struct core_writer *writer)
 {
-    buffer_append_u64(&writer->piece, shelf->number);
-    buffer_append_u32(&writer->piece, shelf->queue == 0 ? 0 : core_queue(core, shelf->queue)->id);
-    buffer_append_u64(&writer->piece, shelf->count);
-    for (uint32_t slot = shelf->first; slot != 0; slot = core_message(core, slot)->next) {
+    buffer_append_u64(&writer->piece, list->number);
+    buffer_append_u32(&writer->piece, list->queue == 0 ? 0 : core_queue(core, list->queue)->id);
+    buffer_append_u64(&writer->piece, list->count);
+    for (uint32_t slot = list->first; slot != 0; slot = core_message(core, slot)->next) {
         write_message(core, core_message(core, slot), &writer->piece);
         core_writer_pass_on(writer);
     }
-    for (uint32_t i = 0; i < shelf->moved.count; i++) {
-        write_message(core, core_message(core, shelf->moved.entries_owned[i].slot), &writer->piece);
+    for (uint32_t i = 0; i < list->moved.count; i++) {
+        write_message(core, core_message(core, list->moved.entries_owned[i].slot), &writer->piece);
         core_writer_pass_on(writer);
     }
-    if (shelf->queue != 0)
-        rings_encode(core, shelf, writer);
+    if (list->queue != 0)
+        rings_encode(core, list, writer);
 }
 
-/* The numbers of the shelves that are being drained: their groups and messages name them. */
-static void write_drained_shelves(const struct core *core, struct buffer *out)
+/* The numbers of the message lists that are being drained: their groups and messages name them. */
+static void write_drained_message_lists(const struct core *core, struct buffer *out)
 {
-    buffer_append_u32(out, core->shelves.items.used - (uint32_t)core->queues.order_count);
-    for (struct list_link *link = list_first(&core->shelves.draining); link != NULL;
-         link = list_next(&core->shelves.draining, link))
-        buffer_append_u64(out, CONTAINER_OF(link, struct shelf, draining_link)->number);
+    buffer_append_u32(out, core->message_lists.items.used - (uint32_t)core->queues.order_count);
+    for (struct list_link *link = list_first(&core->message_lists.draining); link != NULL;
+         link = list_next(&core->message_lists.draining, link))
+        buffer_append_u64(out, CONTAINER_OF(link, struct message_list, draining_link)->number);
 }
 
 /* Tags of the queues that have some, by id. */
@@ -200,7 +200,7 @@ static void write_tags(const struct core *core, const uint32_t *slots, struct co
     buffer_append_u32(&writer->piece, count);
     for (uint32_t i = 0; i < core->queues.items.used; i++) {
         const struct queue *queue = core_queue(core, slots[i]);
-        if (queue->shelf == 0 || queue->tags_owned.size == 0)
+        if (queue->message_list == 0 || queue->tags_owned.size == 0)
             continue;
         buffer_append_u32(&writer->piece, queue->id);
         buffer_append_sized(&writer->piece, queue->tags_owned);
@@ -243,15 +243,16 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     write_identity(core, &writer.piece);
     write_queues(core, queue_slots, &writer);
     write_batches(core, &writer);
-    write_drained_shelves(core, &writer.piece);
+    write_drained_message_lists(core, &writer.piece);
     groups_encode(core, &writer);
-    buffer_append_u32(&writer.piece, core->shelves.items.used);
+    buffer_append_u32(&writer.piece, core->message_lists.items.used);
     for (uint32_t i = 0; i < core->queues.items.used; i++)
-        if (core_queue(core, queue_slots[i])->shelf != 0)
-            write_shelf(core, core_shelf_at(core, core_queue(core, queue_slots[i])->shelf), &writer);
-    for (struct list_link *link = list_first(&core->shelves.draining); link != NULL;
-         link = list_next(&core->shelves.draining, link))
-        write_shelf(core, CONTAINER_OF(link, struct shelf, draining_link), &writer);
+        if (core_queue(core, queue_slots[i])->message_list != 0)
+            write_message_list(core, core_message_list_at(core, core_queue(core, queue_slots[i])->message_list),
+                               &writer);
+    for (struct list_link *link = list_first(&core->message_lists.draining); link != NULL;
+         link = list_next(&core->message_lists.draining, link))
+        write_message_list(core, CONTAINER_OF(link, struct message_list, draining_link), &writer);
     deduplication_encode(core, &writer);
     dependency_encode(core, &writer);
     type_order_encode(core, &writer);
@@ -266,7 +267,7 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     write_queue_sets(core, &writer);
     write_growth(core, &writer);
     core_writer_hand_on(&writer);
-    kept_free(queue_slots);
+    accounted_free(queue_slots);
     buffer_deinit(&writer.piece);
 }
 
@@ -283,14 +284,14 @@ static bool read_identity(struct core *core, struct cursor *cursor, uint32_t *ve
     core->messages.message_number = cursor_u64(cursor);
     core->messages.delivery_number = cursor_u64(cursor);
     core->batches.batch_number = cursor_u64(cursor);
-    core->shelves.shelf_number = cursor_u64(cursor);
+    core->message_lists.message_list_number = cursor_u64(cursor);
     core->groups.group_number = cursor_u64(cursor);
     core->messages.sent_count = cursor_u64(cursor);
     core->queues.queue_id = cursor_u32(cursor);
     if (cursor->is_failed || *version < SNAPSHOT_VERSION_2 || *version > SNAPSHOT_VERSION || core->segment_size == 0 ||
         name.size == 0 || core->messages.message_number > IDENTITY_NUMBER_MAX)
         return false;
-    core->name_owned = kept_duplicate(name);
+    core->name_owned = accounted_duplicate(name);
     core->digest_owned = digest_create(core->key);
     return true;
 }
@@ -307,9 +308,9 @@ static bool read_queue(struct core *core, struct cursor *cursor)
     uint64_t purged_at_ms = cursor_u64(cursor);
     bool is_paused = cursor_u8(cursor) != 0;
     uint64_t rate_tat_us = cursor_u64(cursor);
-    uint64_t shelf_number = cursor_u64(cursor);
+    uint64_t message_list_number = cursor_u64(cursor);
     if (cursor->is_failed || !has_settings || id == 0 || id > core->queues.queue_id || name.size == 0 ||
-        name.size > QUEUE_NAME_SIZE_MAX || shelf_number > core->shelves.shelf_number ||
+        name.size > QUEUE_NAME_SIZE_MAX || message_list_number > core->message_lists.message_list_number ||
         core_find_queue_slot(core, id) != 0 || (!is_deleted && core_find_queue(core, name) != NULL))
         return false;
     uint32_t slot = core_add_queue(core, id, name);
@@ -322,7 +323,7 @@ static bool read_queue(struct core *core, struct cursor *cursor)
     queue->rate_tat_us = rate_tat_us;
     if (is_deleted)
         return true;
-    core_add_shelf(core, shelf_number, slot);
+    core_add_message_list(core, message_list_number, slot);
     core_set_queue_timer(core, queue);
     return true;
 }
@@ -439,18 +440,18 @@ static bool read_batch(struct core *core, struct cursor *cursor)
     return true;
 }
 
-/* Do the fields of a message fit each other and its shelf? */
-static bool message_is_sound(const struct core *core, const struct message *message, const struct shelf *shelf)
+/* Do the fields of a message fit each other and its message list? */
+static bool message_is_sound(const struct core *core, const struct message *message, const struct message_list *list)
 {
-    const struct message *last = shelf->last == 0 ? NULL : core_message(core, shelf->last);
+    const struct message *last = list->last == 0 ? NULL : core_message(core, list->last);
     const struct batch *batch = message->batch == 0 ? NULL : core_batch(core, message->batch);
     bool has_timer = message->state == MESSAGE_DELAYED || message->state == MESSAGE_IN_FLIGHT;
     if (message->state < MESSAGE_FRESH || message->state > MESSAGE_WAITING ||
         (has_timer && message->visible_at_ms <= core->now_ms))
         return false;
-    const struct place *place = core_place_of(core, message);
-    if ((message->state == MESSAGE_WAITING) != (place != NULL && place->wait_count > 0) ||
-        (place != NULL && (place->spared_count > message->receive_count || place->counted_from_ms > core->now_ms)))
+    const struct message_extra *extra = core_extra_of(core, message);
+    if ((message->state == MESSAGE_WAITING) != (extra != NULL && extra->wait_count > 0) ||
+        (extra != NULL && (extra->spared_count > message->receive_count || extra->counted_from_ms > core->now_ms)))
         return false;
     if (message->delivery > core->messages.delivery_number ||
         (message->receive_count == 0) != (message->delivery == 0) ||
@@ -466,30 +467,30 @@ static bool message_is_sound(const struct core *core, const struct message *mess
 }
 
 /* Everything but the group, whose number is returned. */
-static uint64_t read_place(struct core *core, uint32_t slot, struct cursor *cursor)
+static uint64_t read_extra(struct core *core, uint32_t slot, struct cursor *cursor)
 {
-    struct place *place = core_give_place(core, slot);
+    struct message_extra *extra = core_give_extra(core, slot);
     uint64_t group = cursor_u64(cursor);
-    place->sequence = cursor_u64(cursor);
-    place->counted_from_ms = cursor_u64(cursor);
-    place->spared_count = cursor_u32(cursor);
-    place->wait_count = cursor_u32(cursor);
-    place->priority = cursor_u8(cursor);
-    place->after_failure = cursor_u8(cursor);
-    place->is_fenced = cursor_u8(cursor) != 0;
-    place->is_final = cursor_u8(cursor) != 0;
-    place->is_changed = cursor_u8(cursor) != 0;
-    place->is_held = cursor_u8(cursor) != 0;
+    extra->sequence = cursor_u64(cursor);
+    extra->counted_from_ms = cursor_u64(cursor);
+    extra->spared_count = cursor_u32(cursor);
+    extra->wait_count = cursor_u32(cursor);
+    extra->priority = cursor_u8(cursor);
+    extra->after_failure = cursor_u8(cursor);
+    extra->is_fenced = cursor_u8(cursor) != 0;
+    extra->is_final = cursor_u8(cursor) != 0;
+    extra->is_changed = cursor_u8(cursor) != 0;
+    extra->is_held = cursor_u8(cursor) != 0;
     struct bytes reason = cursor_sized(cursor);
-    if (place->priority > PRIORITY_MAX || place->after_failure > AFTER_FAILURE_HOLD ||
-        reason.size > FAILURE_REASON_SIZE_MAX || place->sequence > core->messages.message_number)
+    if (extra->priority > PRIORITY_MAX || extra->after_failure > AFTER_FAILURE_HOLD ||
+        reason.size > FAILURE_REASON_SIZE_MAX || extra->sequence > core->messages.message_number)
         cursor_fail(cursor);
     else
-        kept_replace(&place->reason_owned, reason);
+        accounted_replace(&extra->reason_owned, reason);
     return group;
 }
 
-static bool read_message(struct core *core, uint32_t shelf, struct group_reader *groups, struct cursor *cursor)
+static bool read_message(struct core *core, uint32_t message_list, struct group_reader *groups, struct cursor *cursor)
 {
     uint64_t number = cursor_u64(cursor);
     uint64_t position = cursor_u64(cursor);
@@ -523,78 +524,80 @@ static bool read_message(struct core *core, uint32_t shelf, struct group_reader 
     uint8_t moves = cursor_u8(cursor);
     message->is_moved = (moves & 1) != 0;
     message->is_redriven = (moves & 2) != 0;
-    uint64_t group_number = cursor_u8(cursor) != 0 ? read_place(core, slot, cursor) : 0;
+    uint64_t group_number = cursor_u8(cursor) != 0 ? read_extra(core, slot, cursor) : 0;
     uint32_t group = group_number == 0 ? 0 : group_reader_find(core, groups, group_number);
     if (batch != 0)
         core_batch(core, batch)->pins++;
     if (origin != 0)
         core_queue(core, origin)->origin_count++;
     message->state = state;
-    bool is_sound = !cursor->is_failed && moves <= 3 && message_is_sound(core, message, core_shelf_at(core, shelf));
+    bool is_sound =
+        !cursor->is_failed && moves <= 3 && message_is_sound(core, message, core_message_list_at(core, message_list));
     message->state = 0;
-    if (!is_sound || (group_number != 0 && (group == 0 || core_group(core, group)->shelf != shelf)))
+    if (!is_sound || (group_number != 0 && (group == 0 || core_group(core, group)->message_list != message_list)))
         return false;
-    core_place_message(core, slot, shelf);
-    if (origin != 0 && core_shelf_at(core, shelf)->queue != 0)
-        queue_set_add(&core_queue(core, core_shelf_at(core, shelf)->queue)->origins, origin_id);
+    core_list_message(core, slot, message_list);
+    if (origin != 0 && core_message_list_at(core, message_list)->queue != 0)
+        queue_set_add(&core_queue(core, core_message_list_at(core, message_list)->queue)->origins, origin_id);
     if (group != 0)
         return grouped_decode(core, groups, group, slot, state);
     core_enter_state(core, slot, (enum message_state)state);
     return true;
 }
 
-/* The shelf of a queue, or the one of that number among those being drained; 0: none is left to be read. */
-static uint32_t find_unread_shelf(const struct core *core, uint64_t number, uint32_t queue_id)
+/* The message list of a queue, or the one of that number among those being drained; 0: none is left to be read. */
+static uint32_t find_unread_message_list(const struct core *core, uint64_t number, uint32_t queue_id)
 {
     uint32_t found = 0;
     if (queue_id != 0) {
         const struct queue *queue = core_find_queue_by_id(core, queue_id);
-        found = queue == NULL ? 0 : queue->shelf;
+        found = queue == NULL ? 0 : queue->message_list;
     } else {
-        for (uint32_t slot = 1; slot < core->shelves.items.slot_end && found == 0; slot++)
-            if (core_shelf_at(core, slot)->number == number && core_shelf_at(core, slot)->queue == 0)
+        for (uint32_t slot = 1; slot < core->message_lists.items.slot_end && found == 0; slot++)
+            if (core_message_list_at(core, slot)->number == number && core_message_list_at(core, slot)->queue == 0)
                 found = slot;
     }
-    bool is_unread =
-        found != 0 && core_shelf_at(core, found)->number == number && core_shelf_at(core, found)->count == 0;
+    bool is_unread = found != 0 && core_message_list_at(core, found)->number == number &&
+                     core_message_list_at(core, found)->count == 0;
     return is_unread ? found : 0;
 }
 
-static bool read_shelf(struct core *core, struct group_reader *groups, struct cursor *cursor)
+static bool read_message_list(struct core *core, struct group_reader *groups, struct cursor *cursor)
 {
     uint64_t number = cursor_u64(cursor);
     uint32_t queue_id = cursor_u32(cursor);
     uint64_t count = cursor_u64(cursor);
-    uint32_t slot = find_unread_shelf(core, number, queue_id);
-    if (cursor->is_failed || number > core->shelves.shelf_number || slot == 0 || (queue_id == 0 && count == 0))
+    uint32_t slot = find_unread_message_list(core, number, queue_id);
+    if (cursor->is_failed || number > core->message_lists.message_list_number || slot == 0 ||
+        (queue_id == 0 && count == 0))
         return false;
     for (uint64_t i = 0; i < count; i++) {
         if (!read_message(core, slot, groups, cursor))
             return false;
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     return moved_decode(core, groups) && (queue_id == 0 || rings_decode(core, groups, slot, cursor));
 }
 
-static bool read_drained_shelf(struct core *core, struct cursor *cursor)
+static bool read_drained_message_list(struct core *core, struct cursor *cursor)
 {
     uint64_t number = cursor_u64(cursor);
-    if (cursor->is_failed || number == 0 || number > core->shelves.shelf_number)
+    if (cursor->is_failed || number == 0 || number > core->message_lists.message_list_number)
         return false;
-    core_add_shelf(core, number, 0);
+    core_add_message_list(core, number, 0);
     return true;
 }
 
-/* Groups, and the shelves whose messages stand in them. */
-static bool read_shelves(struct core *core, struct cursor *cursor)
+/* Groups, and the message lists whose messages stand in them. */
+static bool read_message_lists(struct core *core, struct cursor *cursor)
 {
     struct group_reader groups;
     group_reader_init(&groups);
     bool is_good = groups_decode(core, &groups, cursor);
     uint32_t count = is_good ? cursor_u32(cursor) : 0;
-    is_good = is_good && count == core->shelves.items.used;
+    is_good = is_good && count == core->message_lists.items.used;
     for (uint32_t i = 0; is_good && i < count; i++)
-        is_good = read_shelf(core, &groups, cursor);
+        is_good = read_message_list(core, &groups, cursor);
     is_good = is_good && !cursor->is_failed && group_reader_finish(core, &groups);
     group_reader_deinit(&groups);
     return is_good;
@@ -607,7 +610,7 @@ static bool read_records(struct core *core, struct cursor *cursor, bool (*read)(
     for (uint32_t i = 0; i < count; i++) {
         if (!read(core, cursor))
             return false;
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     return !cursor->is_failed;
 }
@@ -619,7 +622,7 @@ static bool read_tags(struct core *core, struct cursor *cursor)
     struct bytes tags = cursor_sized(cursor);
     if (cursor->is_failed || queue == NULL || queue->tags_owned.size > 0 || tags.size == 0 || !tags_are_sound(tags))
         return false;
-    kept_replace(&queue->tags_owned, tags);
+    accounted_replace(&queue->tags_owned, tags);
     return true;
 }
 
@@ -669,18 +672,18 @@ static bool read_growth(struct core *core, struct cursor *cursor, uint32_t versi
     return !cursor->is_failed;
 }
 
-bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *context, const uint8_t *end),
+bool core_decode(struct core *core, struct bytes encoded, void (*release)(void *context, const uint8_t *end),
                  void *context)
 {
     ASSERT(core->digest_owned == NULL);
     struct cursor cursor = cursor_make(encoded);
-    cursor.let_go = let_go;
+    cursor.release = release;
     cursor.context = context;
     uint32_t version;
     if (!read_identity(core, &cursor, &version) || !read_records(core, &cursor, read_queue) ||
-        !read_records(core, &cursor, read_batch) || !read_records(core, &cursor, read_drained_shelf) ||
-        !read_shelves(core, &cursor) || !deduplication_decode(core, &cursor) || !dependency_decode(core, &cursor) ||
-        !type_order_decode(core, &cursor) || !schedule_decode(core, &cursor))
+        !read_records(core, &cursor, read_batch) || !read_records(core, &cursor, read_drained_message_list) ||
+        !read_message_lists(core, &cursor) || !deduplication_decode(core, &cursor) ||
+        !dependency_decode(core, &cursor) || !type_order_decode(core, &cursor) || !schedule_decode(core, &cursor))
         return false;
     if (version > SNAPSHOT_VERSION_2 && (!read_records(core, &cursor, read_tags) || !move_decode(core, &cursor)))
         return false;

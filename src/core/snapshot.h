@@ -7,7 +7,7 @@
 #include "base/table.h"
 
 struct core;
-struct shelf;
+struct message_list;
 
 struct core_writer {
     struct buffer piece; /* records are appended here */
@@ -20,7 +20,7 @@ void core_writer_pass_on(struct core_writer *writer);
 /* Hands on all that has gathered: at the end. */
 void core_writer_hand_on(struct core_writer *writer);
 
-/* Decoders say cursor_let_go() behind each record, wherever there may be many: what they keep of it is a copy. */
+/* Decoders say cursor_release() behind each record, wherever there may be many: what they keep of it is a copy. */
 
 /* --- groups (group_snapshot.c) ------------------------------------------------------------------------------------ */
 
@@ -46,27 +46,27 @@ struct group_reader {
     uint32_t *slots_owned;
     struct group_facts *facts_owned;
     uint32_t count;
-    struct table shelf_by_number; /* slots */
-    struct buffer moved;          /* of the shelf that is read: struct moved_message */
+    struct table message_list_by_number; /* slots */
+    struct buffer moved;                 /* of the message list that is read: struct moved_message */
 };
 
 void groups_encode(const struct core *core, struct core_writer *writer);
-/* Of a shelf that has a queue: its rings, each a run of group numbers and a 0. */
-void rings_encode(const struct core *core, const struct shelf *shelf, struct core_writer *writer);
+/* Of a message list that has a queue: its rings, each a run of group numbers and a 0. */
+void rings_encode(const struct core *core, const struct message_list *list, struct core_writer *writer);
 
 void group_reader_init(struct group_reader *reader);
 void group_reader_deinit(struct group_reader *reader);
 
-/* After the shelves were made and before their messages are read. */
+/* After the message lists were made and before their messages are read. */
 bool groups_decode(struct core *core, struct group_reader *reader, struct cursor *cursor);
 uint32_t group_reader_find(const struct core *core, const struct group_reader *reader, uint64_t number);
 /* A message that has everything but its state takes its place in its group and enters that state; a dead-lettered one
- * does so with its shelf's other ones, in moved_decode(), after all messages of the shelf. False: its sequence number
- * is another's. */
+ * does so with its message list's other ones, in moved_decode(), after all messages of the message list. False: its
+ * sequence number is another's. */
 bool grouped_decode(struct core *core, struct group_reader *reader, uint32_t group, uint32_t message, uint8_t state);
 bool moved_decode(struct core *core, struct group_reader *reader);
 /* After that. */
-bool rings_decode(struct core *core, const struct group_reader *reader, uint32_t shelf, struct cursor *cursor);
+bool rings_decode(struct core *core, const struct group_reader *reader, uint32_t message_list, struct cursor *cursor);
 /* After all. */
 bool group_reader_finish(struct core *core, const struct group_reader *reader);
 

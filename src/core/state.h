@@ -13,12 +13,12 @@
 #include "core/extent.h"
 #include "core/group.h"
 #include "core/made_match.h"
+#include "core/message_list.h"
 #include "core/move.h"
 #include "core/publisher.h"
 #include "core/queue.h"
 #include "core/relay_record.h"
 #include "core/schedule.h"
-#include "core/shelf.h"
 #include "core/ticket_pool.h"
 #include "core/type_order.h"
 
@@ -28,29 +28,29 @@ struct messages {
     uint64_t sent_count; /* accepted; message_number also counts new places of moved ones */
     uint64_t in_flight_count;
     uint64_t delayed_count;
-    struct pool items;
+    struct slab items;
     struct number_map by_number;
     struct heap timers; /* those delayed or in flight, by visible_at_ms */
 };
 
 struct groups {
     uint64_t group_number; /* the newest given out */
-    struct pool items;
-    struct table by_id;   /* of its shelf */
+    struct slab items;
+    struct table by_id;   /* of its message list */
     struct heap timers;   /* those whose rate bucket is not full, by when it lets one through or is full */
     struct list draining; /* with cancelled messages to be ended */
 };
 
-struct shelves {
-    uint64_t shelf_number; /* the newest given out */
-    struct pool items;
+struct message_lists {
+    uint64_t message_list_number; /* the newest given out */
+    struct slab items;
     struct heap expiries; /* by the earliest time a message of theirs may expire */
     struct list draining;
 };
 
 struct queues {
     uint32_t queue_id; /* the newest given out */
-    struct pool items;
+    struct slab items;
     struct table by_id;
     struct table by_name;
     uint32_t *order_owned; /* slots of those that are not deleted, by name */
@@ -68,7 +68,7 @@ struct batch_order_entry {
 
 struct batches {
     uint64_t batch_number; /* the newest given out */
-    struct pool items;
+    struct slab items;
     struct table by_id;
     struct table by_number;
     struct batch_order_entry *order_owned;
@@ -81,7 +81,7 @@ struct batches {
 
 /* Pools of tickets. */
 struct ticket_pools {
-    struct pool items;
+    struct slab items;
     struct table by_id;
     uint32_t *order_owned; /* slots, by name */
     uint32_t count;
@@ -92,7 +92,7 @@ struct ticket_pools {
     uint64_t feed_number; /* above each number that the feed of a deleted pool has told, or would have told next */
     struct heap timers;   /* pools by what they have due next */
     uint32_t turn;        /* id of the one that was served last */
-    uint32_t trim_turn;   /* no part of the state: whose memory is looked at next */
+    uint32_t trim_next;   /* no part of the state: whose memory is looked at next */
     struct list fed;      /* whose feed has grown since it was last asked */
     struct list leaving;  /* deleted: their memory is given back in portions */
 };
@@ -100,7 +100,7 @@ struct ticket_pools {
 /* Matches of tickets. */
 struct made_matches {
     uint64_t match_number; /* the newest given out */
-    struct pool items;
+    struct slab items;
     struct table by_number;
     struct table by_message;
     struct table by_proposal; /* of its pool */
@@ -126,9 +126,9 @@ struct core {
     uint64_t now_ms;
 
     struct messages messages;
-    struct pool places;
+    struct slab extras;
     struct groups groups;
-    struct shelves shelves;
+    struct message_lists message_lists;
     struct queues queues;
     struct batches batches;
     struct deduplication deduplication;
@@ -160,23 +160,23 @@ static inline struct message *core_message(const struct core *core, uint32_t slo
     return message_at(&core->messages.items, slot);
 }
 
-/* The message's place, or NULL. */
-static inline struct place *core_place_of(const struct core *core, const struct message *message)
+/* The message's extra, or NULL. */
+static inline struct message_extra *core_extra_of(const struct core *core, const struct message *message)
 {
-    return message->place == 0 ? NULL : place_at(&core->places, message->place);
+    return message->extra == 0 ? NULL : message_extra_at(&core->extras, message->extra);
 }
 
 /* When retention begins to count. */
 static inline uint64_t core_counted_from_ms(const struct core *core, const struct message *message)
 {
-    const struct place *place = core_place_of(core, message);
-    return place == NULL || place->counted_from_ms == 0 ? message->sent_at_ms : place->counted_from_ms;
+    const struct message_extra *extra = core_extra_of(core, message);
+    return extra == NULL || extra->counted_from_ms == 0 ? message->sent_at_ms : extra->counted_from_ms;
 }
 
 /* The slot of its group, or 0. */
 static inline uint32_t core_group_of(const struct core *core, const struct message *message)
 {
-    return message->place == 0 ? 0 : place_at(&core->places, message->place)->group;
+    return message->extra == 0 ? 0 : message_extra_at(&core->extras, message->extra)->group;
 }
 
 static inline struct group *core_group(const struct core *core, uint32_t slot)
@@ -184,22 +184,22 @@ static inline struct group *core_group(const struct core *core, uint32_t slot)
     return group_at(&core->groups.items, slot);
 }
 
-static inline struct shelf *core_shelf_at(const struct core *core, uint32_t slot)
+static inline struct message_list *core_message_list_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->shelves.items, slot);
+    return slab_at(&core->message_lists.items, slot);
 }
 
 static inline struct queue *core_queue(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->queues.items, slot);
+    return slab_at(&core->queues.items, slot);
 }
 
 static inline struct batch *core_batch(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->batches.items, slot);
+    return slab_at(&core->batches.items, slot);
 }
 
 /* --- frames, events and time (frame.c, replay.c, advance.c) ------------------------------------------------------- */
@@ -227,9 +227,9 @@ void core_advance(struct core *core, uint64_t now_ms);
 
 uint32_t core_find_message(const struct core *core, uint64_t number);
 
-/* For apply and decode: makes a message; and gives one to a shelf. */
+/* For apply and decode: makes a message; and gives one to a message list. */
 uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size);
-void core_place_message(struct core *core, uint32_t slot, uint32_t shelf);
+void core_list_message(struct core *core, uint32_t slot, uint32_t message_list);
 
 /* Is the message out of reach: purged with its queue, or of a cancelled batch? It then only waits to be ended. */
 bool core_message_is_dead(const struct core *core, const struct message *message);
@@ -237,10 +237,10 @@ bool core_message_is_dead(const struct core *core, const struct message *message
 void core_enter_state(struct core *core, uint32_t slot, enum message_state state);
 void core_leave_state(struct core *core, uint32_t slot);
 
-/* --- places (place.c) --------------------------------------------------------------------------------------------- */
+/* --- places (message_extra.c) ------------------------------------------------------------------------------------- */
 
-/* The message's place, made if it has none. */
-struct place *core_give_place(struct core *core, uint32_t message);
+/* The message's extra, made if it has none. */
+struct message_extra *core_give_extra(struct core *core, uint32_t message);
 
 /* Deliveries that count as attempts. */
 uint32_t core_attempt_count(const struct core *core, const struct message *message);
@@ -249,7 +249,7 @@ uint32_t core_attempt_count(const struct core *core, const struct message *messa
 void core_wait(struct core *core, uint32_t message);
 void core_stop_waiting(struct core *core, uint32_t message);
 
-/* Does every message wait for just as much as it says, and is it held if something holds it? O(places, edges).
+/* Does every message wait for just as much as it says, and is it held if something holds it? O(extras, edges).
  * (dependency_snapshot.c) */
 bool core_waits_add_up(const struct core *core);
 
@@ -257,7 +257,7 @@ bool core_waits_add_up(const struct core *core);
  * behind it. */
 void core_give_back(struct core *core, uint32_t message, uint64_t visible_at_ms);
 
-/* --- queues and shelves (queue_index.c) --------------------------------------------------------------------------- */
+/* --- queues and message lists (queue_index.c) --------------------------------------------------------------------- */
 
 uint32_t core_find_queue_slot(const struct core *core, uint32_t id);
 
@@ -265,10 +265,10 @@ uint32_t core_find_queue_slot(const struct core *core, uint32_t id);
 uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name);
 void core_remove_queue_name(struct core *core, uint32_t slot);
 void core_release_queue(struct core *core, uint32_t slot);
-uint32_t core_add_shelf(struct core *core, uint64_t number, uint32_t queue);
+uint32_t core_add_message_list(struct core *core, uint64_t number, uint32_t queue);
 
-/* A timer says when the oldest message of the shelf may expire. */
-void core_expect_expiry(struct core *core, uint32_t shelf);
+/* A timer says when the oldest message of the message list may expire. */
+void core_expect_expiry(struct core *core, uint32_t message_list);
 
 /* While the queue's bucket is empty, a timer says when that ends. */
 void core_set_queue_timer(struct core *core, struct queue *queue);

@@ -5,7 +5,7 @@
 #include "core/apply.h"
 #include "core/digest.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include "base/quote.h"
 #include <stdlib.h>
 
@@ -170,7 +170,7 @@ static void count_wait(struct core *core, struct ticket_pool *pool, const struct
     if (core->frame.events == NULL)
         return;
     if (pool->waits_owned == NULL)
-        pool->waits_owned = kept_allocate_zeroed(sizeof(*pool->waits_owned));
+        pool->waits_owned = accounted_allocate_zeroed(sizeof(*pool->waits_owned));
     waits_add(pool->waits_owned, ticket_level(pool, ticket), core->now_ms - ticket->entry.offered_at_ms);
 }
 
@@ -236,7 +236,7 @@ static void unlink_ticket(struct ticket_pool *pool, uint32_t *first, uint32_t *l
 
 static void free_content(struct ticket *ticket)
 {
-    kept_free(ticket->content_owned);
+    accounted_free(ticket->content_owned);
     facts_destroy(ticket->facts_owned);
     ticket->content_owned = NULL;
     ticket->content = (struct ticket_content){0};
@@ -266,7 +266,7 @@ void ticket_settle(struct core *core, struct ticket_pool *pool, uint32_t slot)
 void ticket_free(struct ticket *ticket)
 {
     free_content(ticket);
-    kept_free((void *)ticket->key_owned.ptr);
+    accounted_free((void *)ticket->key_owned.ptr);
     ticket->key_owned = (struct bytes){0};
     ticket->state = 0; /* tells a freed slot */
 }
@@ -281,7 +281,7 @@ void ticket_forget_oldest(struct core *core, struct ticket_pool *pool)
     table_remove(&pool->ticket_by_key, digest_name(pool->digest, ticket->key_owned), slot);
     table_remove(&pool->ticket_by_number, table_hash_u64(ticket->entry.number), slot);
     ticket_free(ticket);
-    pool_free(&pool->tickets, slot);
+    slab_free(&pool->tickets, slot);
     core->pools.ticket_count--;
 }
 
@@ -319,7 +319,7 @@ static struct bytes copy_to(uint8_t **end, struct bytes view)
 
 void ticket_adopt_content(struct ticket *ticket, const struct ticket_content *content, struct facts *facts)
 {
-    uint8_t *block = kept_allocate(content->attributes.size + content->facts.size + content->body.size);
+    uint8_t *block = accounted_allocate(content->attributes.size + content->facts.size + content->body.size);
     uint8_t *end = block;
     struct ticket_content copied = {.has_body = content->has_body};
     copied.facts = copy_to(&end, content->facts);
@@ -352,7 +352,7 @@ bool apply_ticket_offered(struct core *core, const struct event_ticket_offered *
     if (facts == NULL)
         return false;
     core->pools.ticket_number = offered->number;
-    uint32_t slot = pool_allocate(&pool->tickets);
+    uint32_t slot = slab_allocate(&pool->tickets);
     struct ticket *ticket = ticket_at(&pool->tickets, slot);
     *ticket = (struct ticket){.entry = {.number = offered->number,
                                         .offered_at_ms = core->now_ms,
@@ -360,7 +360,7 @@ bool apply_ticket_offered(struct core *core, const struct event_ticket_offered *
                                         .weight = offered->weight,
                                         .priority = offered->priority},
                               .offer = {.low = offered->digest_low, .high = offered->digest_high},
-                              .key_owned = kept_duplicate(offered->key),
+                              .key_owned = accounted_duplicate(offered->key),
                               .version = 1,
                               .level_version = pool->rules_version,
                               .ttl_s = offered->ttl_s,
@@ -410,8 +410,10 @@ static bool next_step(const struct ticket_pool *pool, struct cursor *cursor, uin
 {
     *slot = find_waiting(pool, cursor_u64(cursor));
     *level = cursor_u8(cursor);
-    return !cursor->is_failed && *slot != 0 &&
-           *level<pool->rules_owned->level_count && * level> ticket_level(pool, ticket_at(&pool->tickets, *slot));
+    if (cursor->is_failed || *slot == 0)
+        return false;
+    const uint32_t present = ticket_level(pool, ticket_at(&pool->tickets, *slot));
+    return *level > present && *level < pool->rules_owned->level_count;
 }
 
 static void widen(struct core *core, struct ticket_pool *pool, uint32_t slot, uint8_t level)

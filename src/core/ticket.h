@@ -4,7 +4,7 @@
 #define TALLY_CORE_TICKET_H
 
 #include "base/assert.h"
-#include "base/pool.h"
+#include "base/slab.h"
 #include "core/digest.h"
 #include "core/exclusive_set.h"
 #include "match/entry.h"
@@ -64,10 +64,10 @@ struct ticket {
     bool is_settled;             /* over for good: among the ended */
 };
 
-static inline struct ticket *ticket_at(const struct pool *tickets, uint32_t slot)
+static inline struct ticket *ticket_at(const struct slab *tickets, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(tickets, slot);
+    return slab_at(tickets, slot);
 }
 
 /* These two may be asked of a freed record. */

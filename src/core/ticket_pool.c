@@ -3,7 +3,7 @@
 #include "core/apply.h"
 #include "core/match_result.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include <stdlib.h>
 
 /* Tickets and matches of a deleted pool that are freed in one go. */
@@ -12,12 +12,12 @@
 static struct ticket_pool *pool_of(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->pools.items, slot);
+    return slab_at(&core->pools.items, slot);
 }
 
 void ticket_pool_init_all(struct core *core)
 {
-    pool_init(&core->pools.items, sizeof(struct ticket_pool));
+    slab_init(&core->pools.items, sizeof(struct ticket_pool));
     table_init(&core->pools.by_id);
     heap_init(&core->pools.timers, &core->pools.items, offsetof(struct ticket_pool, due_index),
               offsetof(struct ticket_pool, order));
@@ -88,7 +88,7 @@ struct ticket_pool *ticket_pool_at(const struct core *core, uint32_t index)
     return pool_of(core, core->pools.order_owned[index]);
 }
 
-uint32_t ticket_pool_place(const struct core *core, struct bytes name)
+uint32_t ticket_pool_index(const struct core *core, struct bytes name)
 {
     uint32_t low = 0, high = core->pools.count;
     while (low < high) {
@@ -103,9 +103,9 @@ uint32_t ticket_pool_place(const struct core *core, struct bytes name)
 
 struct ticket_pool *ticket_pool_find(const struct core *core, struct bytes name)
 {
-    uint32_t place = ticket_pool_place(core, name);
-    bool is_there = place < core->pools.count && bytes_equal(ticket_pool_at(core, place)->name_owned, name);
-    return is_there ? ticket_pool_at(core, place) : NULL;
+    uint32_t index = ticket_pool_index(core, name);
+    bool is_there = index < core->pools.count && bytes_equal(ticket_pool_at(core, index)->name_owned, name);
+    return is_there ? ticket_pool_at(core, index) : NULL;
 }
 
 static uint32_t find_slot(const struct core *core, uint32_t id)
@@ -204,25 +204,25 @@ struct ticket_pool *ticket_pool_take_fed(struct core *core)
 
 static void add_name(struct core *core, uint32_t slot)
 {
-    uint32_t place = ticket_pool_place(core, pool_of(core, slot)->name_owned);
+    uint32_t index = ticket_pool_index(core, pool_of(core, slot)->name_owned);
     if (core->pools.count == core->pools.capacity) {
         core->pools.capacity = core->pools.capacity == 0 ? 16 : core->pools.capacity * 2;
         core->pools.order_owned =
-            kept_resize(core->pools.order_owned, core->pools.capacity * sizeof(*core->pools.order_owned));
+            accounted_resize(core->pools.order_owned, core->pools.capacity * sizeof(*core->pools.order_owned));
     }
-    memmove(core->pools.order_owned + place + 1, core->pools.order_owned + place,
-            (core->pools.count - place) * sizeof(*core->pools.order_owned));
-    core->pools.order_owned[place] = slot;
+    memmove(core->pools.order_owned + index + 1, core->pools.order_owned + index,
+            (core->pools.count - index) * sizeof(*core->pools.order_owned));
+    core->pools.order_owned[index] = slot;
     core->pools.count++;
 }
 
 static void remove_name(struct core *core, const struct ticket_pool *pool)
 {
-    uint32_t place = ticket_pool_place(core, pool->name_owned);
-    ASSERT(ticket_pool_at(core, place) == pool);
+    uint32_t index = ticket_pool_index(core, pool->name_owned);
+    ASSERT(ticket_pool_at(core, index) == pool);
     core->pools.count--;
-    memmove(core->pools.order_owned + place, core->pools.order_owned + place + 1,
-            (core->pools.count - place) * sizeof(*core->pools.order_owned));
+    memmove(core->pools.order_owned + index, core->pools.order_owned + index + 1,
+            (core->pools.count - index) * sizeof(*core->pools.order_owned));
 }
 
 static void count_target(struct core *core, uint32_t queue_id, bool is_added)
@@ -245,7 +245,7 @@ static void adopt_spec(struct core *core, struct ticket_pool *pool, struct bytes
 {
     if (pool->spec_encoded_owned.ptr != NULL)
         count_targets(core, &pool->spec, false);
-    kept_replace(&pool->spec_encoded_owned, encoded);
+    accounted_replace(&pool->spec_encoded_owned, encoded);
     bool is_good = pool_spec_decode(pool->spec_encoded_owned, &pool->spec);
     ASSERT(is_good);
     count_targets(core, &pool->spec, true);
@@ -254,16 +254,16 @@ static void adopt_spec(struct core *core, struct ticket_pool *pool, struct bytes
 struct ticket_pool *ticket_pool_add(struct core *core, uint32_t id, struct bytes name, struct bytes spec,
                                     struct rules *rules)
 {
-    uint32_t slot = pool_allocate(&core->pools.items);
+    uint32_t slot = slab_allocate(&core->pools.items);
     struct ticket_pool *pool = pool_of(core, slot);
     pool->id = id;
     pool->order = id;
-    pool->name_owned = kept_duplicate(name);
+    pool->name_owned = accounted_duplicate(name);
     pool->digest = core->digest_owned;
     pool->rules_version = 1;
     pool->rules_owned = rules;
-    pool_init(&pool->tickets, sizeof(struct ticket));
-    pool_init(&pool->sets, sizeof(struct exclusive_set));
+    slab_init(&pool->tickets, sizeof(struct ticket));
+    slab_init(&pool->sets, sizeof(struct exclusive_set));
     table_init(&pool->ticket_by_key);
     table_init(&pool->ticket_by_number);
     table_init(&pool->set_by_name);
@@ -354,13 +354,13 @@ static void free_portion(struct core *core, struct ticket_pool *pool, unsigned p
         !exclusive_set_give_back(pool, &portion))
         return;
     list_remove(&pool->feed_link);
-    pool_deinit(&pool->tickets);
+    slab_deinit(&pool->tickets);
     table_deinit(&pool->ticket_by_key);
     table_deinit(&pool->ticket_by_number);
     heap_deinit(&pool->expiries);
     feed_deinit(&pool->feed);
-    kept_free(pool->waits_owned);
-    pool_free(&core->pools.items, (uint32_t)pool->order); /* where leave() put its slot */
+    accounted_free(pool->waits_owned);
+    slab_free(&core->pools.items, (uint32_t)pool->order); /* where leave() put its slot */
 }
 
 /* Takes the pool out of reach; its memory is given back later. */
@@ -376,8 +376,8 @@ static void leave(struct core *core, struct ticket_pool *pool)
     count_targets(core, &pool->spec, false);
     matcher_deinit(&pool->matcher);
     rules_destroy(pool->rules_owned);
-    kept_free((void *)pool->name_owned.ptr);
-    kept_free((void *)pool->spec_encoded_owned.ptr);
+    accounted_free((void *)pool->name_owned.ptr);
+    accounted_free((void *)pool->spec_encoded_owned.ptr);
     if (list_is_linked(&pool->feed_link))
         list_remove(&pool->feed_link);
     list_append(&core->pools.leaving, &pool->feed_link);
@@ -425,8 +425,8 @@ void ticket_pool_deinit_all(struct core *core)
         leave(core, ticket_pool_at(core, core->pools.count - 1));
     while (ticket_pool_drain(core))
         ;
-    kept_free(core->pools.order_owned);
+    accounted_free(core->pools.order_owned);
     heap_deinit(&core->pools.timers);
     table_deinit(&core->pools.by_id);
-    pool_deinit(&core->pools.items);
+    slab_deinit(&core->pools.items);
 }

@@ -1,5 +1,5 @@
 /* Pools of tickets (docs/protocol.md, "Pools"; decision 0010). A pool owns its tickets, knows them by id and by number,
- * and counts them. "Pool" alone is base/pool.h's word for an allocator, so here it is a ticket pool.
+ * and counts them. "Pool" alone is base/slab.h's word for an allocator, so here it is a ticket pool.
  *
  * The state is what the log says: tickets, matches, counts, the number of the newest feed event. The matcher, the
  * feed's ring and the heaps are derived from it; the matcher lives only where decisions are made: it sleeps during a
@@ -72,8 +72,8 @@ struct ticket_pool {
     struct rules *rules_owned;
     const struct digest *digest; /* the namespace's, borrowed: for the hashes of names */
 
-    struct pool tickets;
-    struct pool sets;           /* exclusive_set.h */
+    struct slab tickets;
+    struct slab sets;           /* exclusive_set.h */
     struct table ticket_by_key; /* all, the ended ones too */
     struct table ticket_by_number;
     struct table set_by_name;
@@ -102,20 +102,20 @@ struct ticket_pool {
     /* while it is filled: tickets in slots from here on are not in it yet, unless they came since; 0: it is full */
     uint32_t index_next;
     struct pool_tally tally;
-    struct waits
-        *waits_owned; /* how long the matched ones waited, by level, since the start; NULL: none was matched yet */
+    /* how long the matched ones waited, by level, since the start; NULL: none was matched yet */
+    struct waits *waits_owned;
 
     uint32_t due_index; /* in core->pools.timers */
-    struct list_link
-        feed_link; /* in core->pools.fed: the feed has grown since the api last asked; deleted: in leaving_pools */
+    /* in core->pools.fed: the feed has grown since the api last asked; deleted: in leaving_pools */
+    struct list_link feed_link;
     void *waiters; /* the api's list of waiting FeedTickets; never touched by the core */
 };
 
-/* Ticket pools in order of name: how many, the i-th, the place of the first whose name is not below `name`; by name; by
+/* Ticket pools in order of name: how many, the i-th, the index of the first whose name is not below `name`; by name; by
  * id (NULL: none). */
 uint32_t ticket_pool_count(const struct core *core);
 struct ticket_pool *ticket_pool_at(const struct core *core, uint32_t index);
-uint32_t ticket_pool_place(const struct core *core, struct bytes name);
+uint32_t ticket_pool_index(const struct core *core, struct bytes name);
 struct ticket_pool *ticket_pool_find(const struct core *core, struct bytes name);
 struct ticket_pool *ticket_pool_find_by_id(const struct core *core, uint32_t id);
 

@@ -148,7 +148,7 @@ static uint32_t list_due(const struct core *core, uint32_t ids[TICKET_POOLS_MAX]
     for (uint32_t i = 0; i < core->pools.timers.count; i++) {
         struct heap_entry entry = core->pools.timers.entries_owned[i];
         if (entry.key <= core->now_ms)
-            ids[count++] = ((const struct ticket_pool *)pool_at(&core->pools.items, entry.slot))->id;
+            ids[count++] = ((const struct ticket_pool *)slab_at(&core->pools.items, entry.slot))->id;
     }
     core_sort_ids(ids, count);
     return count;

@@ -5,7 +5,7 @@
 #include "core/snapshot.h"
 #include "core/state.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
@@ -148,8 +148,8 @@ static bool read_ticket(struct core *core, struct ticket_pool *pool, bool is_set
     if (cursor->is_failed || !is_sound(core, pool, &read, key) ||
         (!is_settled && !read_content(pool, &read, cursor, &set)))
         return false;
-    uint32_t slot = pool_allocate(&pool->tickets);
-    read.key_owned = kept_duplicate(key);
+    uint32_t slot = slab_allocate(&pool->tickets);
+    read.key_owned = accounted_duplicate(key);
     *ticket_at(&pool->tickets, slot) = read;
     ticket_restore(core, pool, slot, set);
     return true;
@@ -162,7 +162,7 @@ static bool read_tickets(struct core *core, struct ticket_pool *pool, struct cur
     for (uint64_t i = 0; i < (uint64_t)live_count + ended_count; i++) {
         if (!read_ticket(core, pool, i >= live_count, cursor))
             return false;
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     return !cursor->is_failed;
 }

@@ -2,7 +2,7 @@
 
 #include "core/apply.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include <stdlib.h>
 
 /* --- groups ------------------------------------------------------------------------------------------------------- */
@@ -23,8 +23,8 @@ uint32_t type_group_open(struct core *core, struct bytes id)
     uint32_t slot = type_group_find(core, id);
     if (slot != 0)
         return slot;
-    slot = pool_allocate(&core->type_orders.groups);
-    type_group_at(core, slot)->id_owned = kept_duplicate(id);
+    slot = slab_allocate(&core->type_orders.groups);
+    type_group_at(core, slot)->id_owned = accounted_duplicate(id);
     table_insert(&core->type_orders.group_by_id, digest_name(core->digest_owned, id), slot);
     return slot;
 }
@@ -36,17 +36,17 @@ void type_group_settle(struct core *core, uint32_t slot)
         return;
     ASSERT(group->busy == 0);
     table_remove(&core->type_orders.group_by_id, digest_name(core->digest_owned, group->id_owned), slot);
-    kept_free((void *)group->id_owned.ptr);
-    kept_free(group->lanes_owned);
+    accounted_free((void *)group->id_owned.ptr);
+    accounted_free(group->lanes_owned);
     group->id_owned = bytes_make(NULL, 0);
     group->lanes_owned = NULL;
-    pool_free(&core->type_orders.groups, slot);
+    slab_free(&core->type_orders.groups, slot);
 }
 
 /* --- lanes -------------------------------------------------------------------------------------------------------- */
 
 /* How many lanes stand before that of the type. */
-static size_t lane_place(const struct type_group *group, unsigned type)
+static size_t lane_index(const struct type_group *group, unsigned type)
 {
     return (size_t)__builtin_popcountll(group->mask & (type_bit(type) - 1));
 }
@@ -58,7 +58,7 @@ static size_t lane_count(const struct type_group *group)
 
 uint32_t type_lane_find(const struct type_group *group, unsigned type)
 {
-    return (group->mask & type_bit(type)) == 0 ? 0 : group->lanes_owned[lane_place(group, type)];
+    return (group->mask & type_bit(type)) == 0 ? 0 : group->lanes_owned[lane_index(group, type)];
 }
 
 uint32_t type_lane_open(struct core *core, uint32_t group_slot, unsigned type)
@@ -68,17 +68,17 @@ uint32_t type_lane_open(struct core *core, uint32_t group_slot, unsigned type)
     if (slot != 0)
         return slot;
     struct type_orders *type_orders = &core->type_orders;
-    slot = pool_allocate(&type_orders->lanes);
+    slot = slab_allocate(&type_orders->lanes);
     struct type_lane *lane = type_lane_at(core, slot);
     lane->number = ++type_orders->lane_number;
     lane->group = group_slot;
     lane->type = (uint8_t)type;
     heap_init(&lane->waiting, &type_orders->typed, offsetof(struct typed, heap_index), offsetof(struct typed, number));
     heap_init(&lane->wanting, &type_orders->typed, offsetof(struct typed, heap_index), offsetof(struct typed, number));
-    size_t place = lane_place(group, type), count = lane_count(group);
-    group->lanes_owned = kept_resize(group->lanes_owned, (count + 1) * sizeof(*group->lanes_owned));
-    memmove(group->lanes_owned + place + 1, group->lanes_owned + place, (count - place) * sizeof(*group->lanes_owned));
-    group->lanes_owned[place] = slot;
+    size_t index = lane_index(group, type), count = lane_count(group);
+    group->lanes_owned = accounted_resize(group->lanes_owned, (count + 1) * sizeof(*group->lanes_owned));
+    memmove(group->lanes_owned + index + 1, group->lanes_owned + index, (count - index) * sizeof(*group->lanes_owned));
+    group->lanes_owned[index] = slot;
     group->mask |= type_bit(type);
     return slot;
 }
@@ -90,14 +90,14 @@ void type_lane_settle(struct core *core, uint32_t slot)
         return;
     ASSERT(lane->waiting.count == 0 && lane->wanting.count == 0);
     struct type_group *group = type_group_at(core, lane->group);
-    size_t place = lane_place(group, lane->type), count = lane_count(group);
-    ASSERT(group->lanes_owned[place] == slot);
-    memmove(group->lanes_owned + place, group->lanes_owned + place + 1,
-            (count - place - 1) * sizeof(*group->lanes_owned));
+    size_t index = lane_index(group, lane->type), count = lane_count(group);
+    ASSERT(group->lanes_owned[index] == slot);
+    memmove(group->lanes_owned + index, group->lanes_owned + index + 1,
+            (count - index - 1) * sizeof(*group->lanes_owned));
     group->mask &= ~type_bit(lane->type);
     heap_deinit(&lane->waiting);
     heap_deinit(&lane->wanting);
-    pool_free(&core->type_orders.lanes, slot);
+    slab_free(&core->type_orders.lanes, slot);
 }
 
 bool type_lane_remembers(const struct core *core, const struct type_lane *lane)
@@ -127,7 +127,7 @@ static bool lane_blocks(const struct core *core, const struct type_lane *lane, c
 }
 
 /* Has no message of that lane succeeded since this one was accepted? */
-static bool lane_disappoints(const struct type_lane *lane, const struct typed *typed)
+static bool lane_lacks_success(const struct type_lane *lane, const struct typed *typed)
 {
     return lane->success_mark < typed->number;
 }
@@ -146,7 +146,7 @@ static uint32_t find_blocker(const struct core *core, const struct typed *typed,
         uint32_t lane = type_lane_find(group, type_lowest(rest));
         ASSERT(lane != 0);
         *is_wanting = true;
-        if (lane_disappoints(type_lane_at(core, lane), typed))
+        if (lane_lacks_success(type_lane_at(core, lane), typed))
             return lane;
     }
     return 0;
@@ -160,7 +160,7 @@ static struct heap *heap_of(const struct core *core, const struct typed *typed)
 
 static uint32_t slot_of(const struct core *core, const struct typed *typed)
 {
-    return core_place_of(core, core_message(core, typed->message))->typed;
+    return core_extra_of(core, core_message(core, typed->message))->typed;
 }
 
 bool typed_block(struct core *core, struct typed *typed)
@@ -174,7 +174,7 @@ bool typed_block(struct core *core, struct typed *typed)
 }
 
 /* The first message of a heap stands with another lane from now on, or goes. */
-static void let_go_first(struct core *core, struct heap *heap)
+static void release_first(struct core *core, struct heap *heap)
 {
     uint32_t slot = heap_top(heap).slot;
     heap_remove(heap, slot);
@@ -184,12 +184,12 @@ static void let_go_first(struct core *core, struct heap *heap)
 }
 
 /* Looks again at those that stand with the lane, after its first message or its success is another one. */
-static void let_go(struct core *core, struct type_lane *lane)
+static void release_lane(struct core *core, struct type_lane *lane)
 {
     while (lane->waiting.count > 0 && !lane_blocks(core, lane, typed_at(core, heap_top(&lane->waiting).slot)))
-        let_go_first(core, &lane->waiting);
-    while (lane->wanting.count > 0 && !lane_disappoints(lane, typed_at(core, heap_top(&lane->wanting).slot)))
-        let_go_first(core, &lane->wanting);
+        release_first(core, &lane->waiting);
+    while (lane->wanting.count > 0 && !lane_lacks_success(lane, typed_at(core, heap_top(&lane->wanting).slot)))
+        release_first(core, &lane->wanting);
 }
 
 /* --- messages ----------------------------------------------------------------------------------------------------- */
@@ -207,7 +207,7 @@ struct typed *typed_add(struct core *core, uint32_t lane_slot, uint32_t message,
 {
     struct type_lane *lane = type_lane_at(core, lane_slot);
     struct type_group *group = type_group_at(core, lane->group);
-    uint32_t slot = pool_allocate(&core->type_orders.typed);
+    uint32_t slot = slab_allocate(&core->type_orders.typed);
     struct typed *typed = typed_at(core, slot);
     typed->number = core_message(core, message)->number;
     ASSERT(lane->last == 0 || typed_at(core, lane->last)->number < typed->number);
@@ -221,7 +221,7 @@ struct typed *typed_add(struct core *core, uint32_t lane_slot, uint32_t message,
     group->busy |= type_bit(lane->type);
     core->type_orders.types[lane->type].message_count++;
     count_wants(core, group, wants);
-    core_place_of(core, core_message(core, message))->typed = slot;
+    core_extra_of(core, core_message(core, message))->typed = slot;
     return typed;
 }
 
@@ -257,7 +257,7 @@ bool apply_typed(struct core *core, const struct event_typed *event)
     uint32_t group = message == 0 ? 0 : core_group_of(core, core_message(core, message));
     if (group == 0 || event->number != core->messages.message_number || !type_order_binds(core, event->type) ||
         core_group(core, group)->id_owned.size == 0 || core_message(core, message)->delivery != 0 ||
-        core_place_of(core, core_message(core, message))->typed != 0)
+        core_extra_of(core, core_message(core, message))->typed != 0)
         return false;
     unsigned type = type_find(&core->type_orders, event->type);
     uint32_t slot = type_group_open(core, core_group(core, group)->id_owned);
@@ -281,8 +281,8 @@ static void unlink_typed(struct core *core, struct typed *typed)
     *(typed->next == 0 ? &lane->last : &typed_at(core, typed->next)->prev) = typed->prev;
     if (lane->first == 0)
         type_group_at(core, lane->group)->busy &= ~type_bit(lane->type);
-    core_place_of(core, core_message(core, typed->message))->typed = 0;
-    pool_free(&core->type_orders.typed, slot);
+    core_extra_of(core, core_message(core, typed->message))->typed = 0;
+    slab_free(&core->type_orders.typed, slot);
 }
 
 static void forget_wants(struct core *core, uint32_t group, uint64_t wants)
@@ -309,7 +309,7 @@ static void count_success(struct core *core, uint32_t slot)
 
 void type_order_message_ended(struct core *core, uint32_t message, enum unit_state outcome)
 {
-    struct typed *typed = typed_at(core, core_place_of(core, core_message(core, message))->typed);
+    struct typed *typed = typed_at(core, core_extra_of(core, core_message(core, message))->typed);
     ASSERT(typed->message == message);
     uint32_t slot = typed->lane;
     uint64_t wants = typed->wants;
@@ -319,7 +319,7 @@ void type_order_message_ended(struct core *core, uint32_t message, enum unit_sta
     unlink_typed(core, typed);
     if (outcome == UNIT_SUCCEEDED)
         count_success(core, slot);
-    let_go(core, lane);
+    release_lane(core, lane);
     core->type_orders.types[type].message_count--;
     type_lane_settle(core, slot);
     type_release(&core->type_orders, type);
@@ -351,8 +351,8 @@ void type_order_forget(struct core *core, unsigned portion)
 
 static const struct typed *typed_of(const struct core *core, uint32_t message)
 {
-    const struct place *place = core_place_of(core, core_message(core, message));
-    return place == NULL || place->typed == 0 ? NULL : typed_at(core, place->typed);
+    const struct message_extra *extra = core_extra_of(core, core_message(core, message));
+    return extra == NULL || extra->typed == 0 ? NULL : typed_at(core, extra->typed);
 }
 
 bool type_order_is_blocked(const struct core *core, uint32_t message)
@@ -372,7 +372,7 @@ unsigned type_order_blockers(const struct core *core, uint32_t message, struct t
         unsigned type = type_lowest(rest);
         const struct type_lane *lane = type_lane_at(core, type_lane_find(group, type));
         bool is_waiting = (typed->waits & type_bit(type)) != 0 && lane_blocks(core, lane, typed);
-        bool is_wanting = (typed->wants & type_bit(type)) != 0 && lane_disappoints(lane, typed);
+        bool is_wanting = (typed->wants & type_bit(type)) != 0 && lane_lacks_success(lane, typed);
         if (is_waiting || is_wanting)
             blockers[count++] = (struct type_blocker){.type = core->type_orders.types[type].name_owned,
                                                       .message = is_waiting ? typed_at(core, lane->first)->message : 0,

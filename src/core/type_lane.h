@@ -51,7 +51,7 @@ struct typed {
 static inline struct type_group *type_group_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->type_orders.groups, slot);
+    return slab_at(&core->type_orders.groups, slot);
 }
 
 /* May be asked of a freed record. */
@@ -63,13 +63,13 @@ POISON_MAY_LOOK static inline bool type_group_is_used(const struct type_group *g
 static inline struct type_lane *type_lane_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->type_orders.lanes, slot);
+    return slab_at(&core->type_orders.lanes, slot);
 }
 
 static inline struct typed *typed_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&core->type_orders.typed, slot);
+    return slab_at(&core->type_orders.typed, slot);
 }
 
 /* The lowest type of a mask that is not 0. */
@@ -101,7 +101,7 @@ bool type_lane_remembers(const struct core *core, const struct type_lane *lane);
 /* The lane keeps a success until that time. */
 void type_lane_remember(struct core *core, uint32_t lane, uint64_t success_at_ms, uint64_t until_ms);
 
-/* Links a message into its lane, behind all others there, and counts what it wants; its place names the record then. */
+/* Links a message into its lane, behind all others there, and counts what it wants; its extra names the record then. */
 struct typed *typed_add(struct core *core, uint32_t lane, uint32_t message, uint64_t waits, uint64_t wants);
 
 /* Makes it stand with what blocks it. False: nothing does. */

@@ -3,14 +3,14 @@
 #include "core/apply.h"
 #include "core/type_lane.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include <stdlib.h>
 
 void type_order_init(struct type_orders *type_orders)
 {
-    pool_init(&type_orders->groups, sizeof(struct type_group));
-    pool_init(&type_orders->lanes, sizeof(struct type_lane));
-    pool_init(&type_orders->typed, sizeof(struct typed));
+    slab_init(&type_orders->groups, sizeof(struct type_group));
+    slab_init(&type_orders->lanes, sizeof(struct type_lane));
+    slab_init(&type_orders->typed, sizeof(struct typed));
     table_init(&type_orders->group_by_id);
     heap_init(&type_orders->memories, &type_orders->lanes, offsetof(struct type_lane, memory_index),
               offsetof(struct type_lane, number));
@@ -19,16 +19,16 @@ void type_order_init(struct type_orders *type_orders)
 static void destroy_groups(struct type_orders *type_orders)
 {
     for (uint32_t slot = 1; slot < type_orders->groups.slot_end; slot++) {
-        struct type_group *group = pool_at(&type_orders->groups, slot);
+        struct type_group *group = slab_at(&type_orders->groups, slot);
         if (!type_group_is_used(group))
             continue;
         for (int i = 0; i < __builtin_popcountll(group->mask); i++) {
-            struct type_lane *lane = pool_at(&type_orders->lanes, group->lanes_owned[i]);
+            struct type_lane *lane = slab_at(&type_orders->lanes, group->lanes_owned[i]);
             heap_deinit(&lane->waiting);
             heap_deinit(&lane->wanting);
         }
-        kept_free(group->lanes_owned);
-        kept_free((void *)group->id_owned.ptr);
+        accounted_free(group->lanes_owned);
+        accounted_free((void *)group->id_owned.ptr);
     }
 }
 
@@ -36,15 +36,15 @@ void type_order_deinit(struct type_orders *type_orders)
 {
     destroy_groups(type_orders);
     for (unsigned i = 0; i < TYPES_MAX; i++)
-        kept_free((void *)type_orders->types[i].name_owned.ptr);
+        accounted_free((void *)type_orders->types[i].name_owned.ptr);
     for (uint32_t i = 0; i < type_orders->order_count; i++)
-        kept_free((void *)type_orders->orders_owned[i].name_owned.ptr);
-    kept_free(type_orders->orders_owned);
+        accounted_free((void *)type_orders->orders_owned[i].name_owned.ptr);
+    accounted_free(type_orders->orders_owned);
     heap_deinit(&type_orders->memories);
     table_deinit(&type_orders->group_by_id);
-    pool_deinit(&type_orders->groups);
-    pool_deinit(&type_orders->lanes);
-    pool_deinit(&type_orders->typed);
+    slab_deinit(&type_orders->groups);
+    slab_deinit(&type_orders->lanes);
+    slab_deinit(&type_orders->typed);
 }
 
 /* --- lists of types ----------------------------------------------------------------------------------------------- */
@@ -55,13 +55,13 @@ void type_list_encode(const struct type_list *list, struct buffer *out)
         buffer_append_sized(out, list->names[i]);
 }
 
-/* The place of a name in the list, or its count. */
-static uint32_t list_place(const struct type_list *list, struct bytes name)
+/* The index of a name in the list, or its count. */
+static uint32_t list_index(const struct type_list *list, struct bytes name)
 {
-    uint32_t place = 0;
-    while (place < list->count && !bytes_equal(list->names[place], name))
-        place++;
-    return place;
+    uint32_t index = 0;
+    while (index < list->count && !bytes_equal(list->names[index], name))
+        index++;
+    return index;
 }
 
 bool type_list_decode(struct bytes encoded, struct type_list *list)
@@ -71,7 +71,7 @@ bool type_list_decode(struct bytes encoded, struct type_list *list)
     while (cursor.rest.size > 0) {
         struct bytes name = cursor_sized(&cursor);
         if (name.size == 0 || name.size > TYPE_NAME_SIZE_MAX || list->count == TYPES_MAX ||
-            list_place(list, name) < list->count)
+            list_index(list, name) < list->count)
             return false;
         list->names[list->count++] = name;
     }
@@ -102,7 +102,7 @@ void type_release(struct type_orders *type_orders, unsigned index)
     struct type *type = &type_orders->types[index];
     if (type->order_count > 0 || type->message_count > 0 || type->wanted_count > 0)
         return;
-    kept_free((void *)type->name_owned.ptr);
+    accounted_free((void *)type->name_owned.ptr);
     *type = (struct type){0};
 }
 
@@ -122,7 +122,7 @@ static unsigned name_type(struct type_orders *type_orders, struct bytes name)
     if (index == TYPE_NONE) {
         index = first_free(type_orders);
         ASSERT(index != TYPE_NONE);
-        type_orders->types[index].name_owned = kept_duplicate(name);
+        type_orders->types[index].name_owned = accounted_duplicate(name);
     }
     struct type *type = &type_orders->types[index];
     type->order_count++;
@@ -133,10 +133,10 @@ static unsigned name_type(struct type_orders *type_orders, struct bytes name)
 
 /* --- what the orders amount to ------------------------------------------------------------------------------------ */
 
-static void add_requirements(struct type_orders *type_orders, const struct type_order *order, uint32_t place)
+static void add_requirements(struct type_orders *type_orders, const struct type_order *order, uint32_t index)
 {
-    uint32_t *row = type_orders->retention_s[order->types[place]];
-    for (uint32_t i = 0; i < place; i++) {
+    uint32_t *row = type_orders->retention_s[order->types[index]];
+    for (uint32_t i = 0; i < index; i++) {
         uint32_t *strictest_s = &row[order->types[i]];
         if (*strictest_s == 0 || *strictest_s > order->retention_s)
             *strictest_s = order->retention_s;
@@ -173,7 +173,7 @@ void type_order_rebuild(struct type_orders *type_orders)
 
 /* --- orders ------------------------------------------------------------------------------------------------------- */
 
-uint32_t type_order_place(const struct core *core, struct bytes name)
+uint32_t type_order_index(const struct core *core, struct bytes name)
 {
     uint32_t low = 0, high = core->type_orders.order_count;
     while (low < high) {
@@ -188,10 +188,10 @@ uint32_t type_order_place(const struct core *core, struct bytes name)
 
 const struct type_order *type_order_find(const struct core *core, struct bytes name)
 {
-    uint32_t place = type_order_place(core, name);
+    uint32_t index = type_order_index(core, name);
     bool is_found =
-        place < core->type_orders.order_count && bytes_equal(core->type_orders.orders_owned[place].name_owned, name);
-    return is_found ? &core->type_orders.orders_owned[place] : NULL;
+        index < core->type_orders.order_count && bytes_equal(core->type_orders.orders_owned[index].name_owned, name);
+    return is_found ? &core->type_orders.orders_owned[index] : NULL;
 }
 
 uint32_t type_order_count(const struct core *core)
@@ -199,10 +199,10 @@ uint32_t type_order_count(const struct core *core)
     return core->type_orders.order_count;
 }
 
-const struct type_order *type_order_at(const struct core *core, uint32_t place)
+const struct type_order *type_order_at(const struct core *core, uint32_t index)
 {
-    ASSERT(place < core->type_orders.order_count);
-    return &core->type_orders.orders_owned[place];
+    ASSERT(index < core->type_orders.order_count);
+    return &core->type_orders.orders_owned[index];
 }
 
 struct bytes type_order_type(const struct core *core, const struct type_order *order, uint32_t index)
@@ -223,45 +223,45 @@ bool type_order_has_room(const struct core *core, struct bytes name, const struc
     for (uint32_t i = 0; replaced != NULL && i < replaced->count; i++) {
         const struct type *type = &type_orders->types[replaced->types[i]];
         bool is_last_use = type->order_count == 1 && type->message_count == 0 && type->wanted_count == 0;
-        count -= is_last_use && list_place(list, type->name_owned) == list->count;
+        count -= is_last_use && list_index(list, type->name_owned) == list->count;
     }
     for (uint32_t i = 0; i < list->count; i++)
         count += type_find(type_orders, list->names[i]) == TYPE_NONE;
     return count <= TYPES_MAX;
 }
 
-void type_order_insert(struct type_orders *type_orders, uint32_t place, const struct type_order *order)
+void type_order_insert(struct type_orders *type_orders, uint32_t index, const struct type_order *order)
 {
-    ASSERT(place <= type_orders->order_count && order->count >= 2);
+    ASSERT(index <= type_orders->order_count && order->count >= 2);
     if (type_orders->order_count == type_orders->order_capacity) {
         type_orders->order_capacity = type_orders->order_capacity == 0 ? 8 : type_orders->order_capacity * 2;
-        type_orders->orders_owned =
-            kept_resize(type_orders->orders_owned, type_orders->order_capacity * sizeof(*type_orders->orders_owned));
+        type_orders->orders_owned = accounted_resize(type_orders->orders_owned,
+                                                     type_orders->order_capacity * sizeof(*type_orders->orders_owned));
     }
-    struct type_order *at = type_orders->orders_owned + place;
-    memmove(at + 1, at, (type_orders->order_count - place) * sizeof(*at));
+    struct type_order *at = type_orders->orders_owned + index;
+    memmove(at + 1, at, (type_orders->order_count - index) * sizeof(*at));
     *at = *order;
     type_orders->order_count++;
 }
 
 /* Takes an order away. Types that `kept` names are named again at once, so they stay, with whatever they remember. */
-static void remove_order(struct type_orders *type_orders, uint32_t place, const struct type_list *kept)
+static void remove_order(struct type_orders *type_orders, uint32_t index, const struct type_list *kept)
 {
-    struct type_order order = type_orders->orders_owned[place];
+    struct type_order order = type_orders->orders_owned[index];
     type_orders->order_count--;
-    memmove(type_orders->orders_owned + place, type_orders->orders_owned + place + 1,
-            (type_orders->order_count - place) * sizeof(order));
+    memmove(type_orders->orders_owned + index, type_orders->orders_owned + index + 1,
+            (type_orders->order_count - index) * sizeof(order));
     for (uint32_t i = 0; i < order.count; i++) {
         struct type *type = &type_orders->types[order.types[i]];
         ASSERT(type->order_count > 0);
         type->order_count--;
-        if (list_place(kept, type->name_owned) < kept->count)
+        if (list_index(kept, type->name_owned) < kept->count)
             continue;
         if (type->order_count == 0)
             type->epoch = 0;
         type_release(type_orders, order.types[i]);
     }
-    kept_free((void *)order.name_owned.ptr);
+    accounted_free((void *)order.name_owned.ptr);
 }
 
 bool apply_type_order_put(struct core *core, const struct event_type_order_put *put)
@@ -273,14 +273,14 @@ bool apply_type_order_put(struct core *core, const struct event_type_order_put *
         !type_list_decode(put->types, &list) || !type_order_has_room(core, put->name, &list) ||
         type_order_is_conflict(core, put->name, &list, NULL))
         return false;
-    uint32_t place = type_order_place(core, put->name);
+    uint32_t index = type_order_index(core, put->name);
     if (type_order_find(core, put->name) != NULL)
-        remove_order(type_orders, place, &list);
+        remove_order(type_orders, index, &list);
     struct type_order order = {
-        .name_owned = kept_duplicate(put->name), .count = list.count, .retention_s = put->retention_s};
+        .name_owned = accounted_duplicate(put->name), .count = list.count, .retention_s = put->retention_s};
     for (uint32_t i = 0; i < list.count; i++)
         order.types[i] = (uint8_t)name_type(type_orders, list.names[i]);
-    type_order_insert(type_orders, place, &order);
+    type_order_insert(type_orders, index, &order);
     type_order_rebuild(type_orders);
     return true;
 }
@@ -289,7 +289,7 @@ bool apply_type_order_deleted(struct core *core, const struct event_type_order_d
 {
     if (type_order_find(core, deleted->name) == NULL)
         return false;
-    remove_order(&core->type_orders, type_order_place(core, deleted->name), &(struct type_list){.count = 0});
+    remove_order(&core->type_orders, type_order_index(core, deleted->name), &(struct type_list){.count = 0});
     type_order_rebuild(&core->type_orders);
     return true;
 }

@@ -12,7 +12,7 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/heap.h"
-#include "base/pool.h"
+#include "base/slab.h"
 #include "base/table.h"
 #include "core/ledger.h"
 
@@ -51,9 +51,9 @@ struct type_orders {
     uint32_t order_count;
     uint32_t order_capacity;
 
-    struct pool groups; /* type_lane.h */
-    struct pool lanes;
-    struct pool typed;
+    struct slab groups; /* type_lane.h */
+    struct slab lanes;
+    struct slab typed;
     struct table group_by_id;
     struct heap memories; /* lanes that remember a success, by the time when it is over */
     uint64_t lane_number; /* the newest; it only tells lanes apart */
@@ -86,12 +86,12 @@ bool type_order_binds(const struct core *core, struct bytes type);
 
 /* --- the orders --------------------------------------------------------------------------------------------------- */
 
-/* Orders stand by name: the place of the first whose name is not below `name`; the order of that name, or NULL. */
-uint32_t type_order_place(const struct core *core, struct bytes name);
+/* Orders stand by name: the index of the first whose name is not below `name`; the order of that name, or NULL. */
+uint32_t type_order_index(const struct core *core, struct bytes name);
 const struct type_order *type_order_find(const struct core *core, struct bytes name);
 
 uint32_t type_order_count(const struct core *core);
-const struct type_order *type_order_at(const struct core *core, uint32_t place);
+const struct type_order *type_order_at(const struct core *core, uint32_t index);
 struct bytes type_order_type(const struct core *core, const struct type_order *order, uint32_t index);
 
 /* Would this order find room beside the others, in place of the one that has its name now? */
@@ -104,7 +104,7 @@ bool type_order_is_conflict(const struct core *core, struct bytes name, const st
                             struct buffer *path);
 
 /* For apply and decode: links an order whose types are in use, puts up the masks anew. */
-void type_order_insert(struct type_orders *type_orders, uint32_t place, const struct type_order *order);
+void type_order_insert(struct type_orders *type_orders, uint32_t index, const struct type_order *order);
 void type_order_rebuild(struct type_orders *type_orders);
 
 void type_order_encode(const struct core *core, struct core_writer *writer);

@@ -6,7 +6,7 @@
 
 #include "core/snapshot.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include <stdlib.h>
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -82,10 +82,10 @@ static int compare_groups(const void *left, const void *right)
 /* By id, and only those with something in them: a group that is remembered for what is over looks like none. */
 static void write_groups(const struct core *core, struct core_writer *writer)
 {
-    const struct pool *pool = &core->type_orders.groups;
-    const struct type_group **groups = kept_allocate((pool->used + 1) * sizeof(struct type_group *));
+    const struct slab *slab = &core->type_orders.groups;
+    const struct type_group **groups = accounted_allocate((slab->used + 1) * sizeof(struct type_group *));
     uint32_t count = 0;
-    for (uint32_t slot = 1; slot < pool->slot_end; slot++) {
+    for (uint32_t slot = 1; slot < slab->slot_end; slot++) {
         const struct type_group *group = type_group_at(core, slot);
         if (type_group_is_used(group) && count_lanes(core, group) > 0)
             groups[count++] = group;
@@ -94,7 +94,7 @@ static void write_groups(const struct core *core, struct core_writer *writer)
     buffer_append_u32(&writer->piece, count);
     for (uint32_t i = 0; i < count; i++)
         write_group(core, groups[i], writer);
-    kept_free(groups);
+    accounted_free(groups);
 }
 
 void type_order_encode(const struct core *core, struct core_writer *writer)
@@ -120,7 +120,7 @@ static bool read_types(struct type_orders *type_orders, struct cursor *cursor)
         if (cursor->is_failed || index < end || index >= TYPES_MAX || name.size == 0 ||
             name.size > TYPE_NAME_SIZE_MAX || type_find(type_orders, name) != TYPE_NONE)
             return false;
-        type_orders->types[index].name_owned = kept_duplicate(name);
+        type_orders->types[index].name_owned = accounted_duplicate(name);
         end = index + 1;
     }
     return !cursor->is_failed;
@@ -134,7 +134,7 @@ static bool read_order(struct core *core, struct cursor *cursor)
     order.count = cursor_u8(cursor);
     if (cursor->is_failed || name.size == 0 || name.size > TYPE_NAME_SIZE_MAX || order.count < 2 ||
         order.count > TYPES_MAX || order.retention_s > TYPE_RETENTION_S_MAX ||
-        type_orders->order_count == TYPE_ORDERS_MAX || type_order_place(core, name) != type_orders->order_count ||
+        type_orders->order_count == TYPE_ORDERS_MAX || type_order_index(core, name) != type_orders->order_count ||
         type_order_find(core, name) != NULL)
         return false;
     cursor_copy(cursor, order.types, order.count);
@@ -153,7 +153,7 @@ static bool read_order(struct core *core, struct cursor *cursor)
         type_orders->types[order.types[i]].order_count++;
         type_orders->types[order.types[i]].epoch = type_orders->epoch = 1;
     }
-    order.name_owned = kept_duplicate(name);
+    order.name_owned = accounted_duplicate(name);
     type_order_insert(type_orders, type_orders->order_count, &order);
     return true;
 }
@@ -163,7 +163,7 @@ static bool fits_group(const struct core *core, uint32_t message, struct bytes i
 {
     uint32_t group = message == 0 ? 0 : core_group_of(core, core_message(core, message));
     return group != 0 && bytes_equal(core_group(core, group)->id_owned, id) &&
-           core_place_of(core, core_message(core, message))->typed == 0;
+           core_extra_of(core, core_message(core, message))->typed == 0;
 }
 
 /* A number, what the message waits for and what it wants; the number 0 ends the lane. */
@@ -183,7 +183,7 @@ static bool read_typed(struct core *core, uint32_t lane, uint64_t alive, struct 
             type_lane_open(core, type_lane_at(core, lane)->group, type_lowest(rest));
         typed_add(core, lane, message, waits, wants);
         newest = number;
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     return !cursor->is_failed;
 }
@@ -274,7 +274,7 @@ bool type_order_decode(struct core *core, struct cursor *cursor)
     for (uint32_t i = 0; i < group_count; i++) {
         if (!read_group(core, alive, &last, cursor))
             return false;
-        cursor_let_go(cursor);
+        cursor_release(cursor);
     }
     return !cursor->is_failed && types_are_used(type_orders);
 }
@@ -310,7 +310,7 @@ static void check_lane(const struct core *core, uint32_t slot, struct census *ce
         const struct typed *typed = typed_at(core, at);
         ASSERT(typed->lane == slot && typed->prev == prev);
         ASSERT(prev == 0 || typed_at(core, prev)->number < typed->number);
-        ASSERT(core_place_of(core, core_message(core, typed->message))->typed == at);
+        ASSERT(core_extra_of(core, core_message(core, typed->message))->typed == at);
         check_typed(core, typed, census);
         census->message_counts[lane->type]++;
     }

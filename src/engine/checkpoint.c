@@ -83,7 +83,7 @@ void checkpoint_deinit(struct checkpoint *checkpoint)
     checkpoint->flags = NULL;
 }
 
-static void word_close(struct checkpoint *checkpoint)
+static void go_ahead_close(struct checkpoint *checkpoint)
 {
     if (checkpoint->word >= 0)
         (void)close(checkpoint->word);
@@ -98,7 +98,7 @@ void checkpoint_abandon(struct checkpoint *checkpoint)
     (void)waitpid(checkpoint->child, NULL, 0);
     checkpoint->child = 0;
     checkpoint->is_active = checkpoint->is_releasing = false;
-    word_close(checkpoint);
+    go_ahead_close(checkpoint);
 }
 
 /* --- which segments may go ---------------------------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ void checkpoint_abandon(struct checkpoint *checkpoint)
 static void settle(struct checkpoint *checkpoint, uint64_t newest)
 {
     struct checkpoint_shared *shared = checkpoint->shared_owned;
-    const uint64_t end = checkpoint->place.position / log_segment_size(checkpoint->log);
+    const uint64_t end = checkpoint->point.position / log_segment_size(checkpoint->log);
     for (uint64_t ordinal = core_next_needed_segment(checkpoint->core, 0); ordinal < end;
          ordinal = core_next_needed_segment(checkpoint->core, ordinal + 1)) {
         ASSERT(sizeof(*shared) + (shared->needed_count + 1) * sizeof(ordinal) <= checkpoint->shared_size);
@@ -129,7 +129,7 @@ static bool was_needed(void *context, uint64_t ordinal)
 static struct log_cut cut_of(struct checkpoint *checkpoint)
 {
     return (struct log_cut){
-        .replay_position = checkpoint->place.position, .is_needed = was_needed, .context = checkpoint};
+        .replay_position = checkpoint->point.position, .is_needed = was_needed, .context = checkpoint};
 }
 
 void checkpoint_release(struct checkpoint *checkpoint)
@@ -157,7 +157,7 @@ static void append_piece(void *context, struct bytes piece)
 static enum error write_snapshot(const struct checkpoint *checkpoint, struct failure *failure)
 {
     struct snapshot_sink sink = {.failure = failure};
-    enum error error = snapshot_begin(checkpoint->disk, &checkpoint->place, &sink.writer, failure);
+    enum error error = snapshot_begin(checkpoint->disk, &checkpoint->point, &sink.writer, failure);
     if (error != OK)
         return error;
     core_encode(checkpoint->core, append_piece, &sink);
@@ -168,7 +168,7 @@ static enum error write_snapshot(const struct checkpoint *checkpoint, struct fai
 static void note_published(struct checkpoint *checkpoint)
 {
     checkpoint->is_active = false;
-    checkpoint->position = checkpoint->place.position;
+    checkpoint->position = checkpoint->point.position;
     checkpoint->failed_end = 0;
 }
 
@@ -176,7 +176,7 @@ static void note_published(struct checkpoint *checkpoint)
  * asked. */
 static enum error learn_size(struct checkpoint *checkpoint, struct failure *failure)
 {
-    const enum error error = snapshot_size(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
+    const enum error error = snapshot_size(checkpoint->disk, &checkpoint->point, &checkpoint->size, failure);
     if (error == OK)
         checkpoint->entries = checkpoint->place_entries;
     return error;
@@ -197,7 +197,7 @@ static void note_failed(struct checkpoint *checkpoint, uint64_t end)
 enum { CHILD_DONE = 0, CHILD_FAILED = 1, CHILD_LEFT_SEGMENTS = 2, CHILD_LEFT_SNAPSHOT = 3 };
 
 /* Waits until the owner lets the child publish; false if the owner ended first. */
-static bool word_await(int word)
+static bool go_ahead_await(int word)
 {
     char byte;
     ssize_t size;
@@ -215,9 +215,9 @@ static int child_work(struct checkpoint *checkpoint, int word)
     if (write_snapshot(checkpoint, &failure) != OK)
         return CHILD_FAILED;
     atomic_store(&checkpoint->shared_owned->is_written, true);
-    if (!word_await(word) || snapshot_publish(checkpoint->disk, &checkpoint->place, &failure) != OK)
+    if (!go_ahead_await(word) || snapshot_publish(checkpoint->disk, &checkpoint->point, &failure) != OK)
         return CHILD_FAILED;
-    const bool is_alone = snapshot_remove_older(checkpoint->disk, &checkpoint->place, &failure) == OK;
+    const bool is_alone = snapshot_remove_older(checkpoint->disk, &checkpoint->point, &failure) == OK;
     const struct log_cut cut = cut_of(checkpoint);
     if (log_trim(checkpoint->log, &cut, &failure) != OK)
         return CHILD_LEFT_SEGMENTS;
@@ -225,7 +225,7 @@ static int child_work(struct checkpoint *checkpoint, int word)
 }
 
 /* The main function of the child. */
-__attribute__((noreturn)) static void be_snapshot_child(struct checkpoint *checkpoint, pid_t owner, int word)
+__attribute__((noreturn)) static void run_snapshot_child(struct checkpoint *checkpoint, pid_t owner, int word)
 {
     /* The child holds the folder's lock too: it must not outlive the owner, not even one that has died already. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -246,7 +246,7 @@ static enum error give_up(struct checkpoint *checkpoint, uint64_t end, struct fa
 
 static enum error start_child(struct checkpoint *checkpoint, struct failure *failure)
 {
-    const uint64_t end = checkpoint->place.position;
+    const uint64_t end = checkpoint->point.position;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return give_up(checkpoint, end, failure, "a pipe for a snapshot could not be made");
@@ -259,7 +259,7 @@ static enum error start_child(struct checkpoint *checkpoint, struct failure *fai
     const pid_t child = fork();
     if (child == 0) {
         (void)close(ends[1]);
-        be_snapshot_child(checkpoint, owner, ends[0]);
+        run_snapshot_child(checkpoint, owner, ends[0]);
     }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)close(ends[0]);
@@ -313,14 +313,14 @@ void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms)
 
 /* Lets the child publish, once the frames that it depends on are durable and none of the segments that it will remove
  * is mapped here. */
-static void give_word(struct checkpoint *checkpoint, uint64_t durable)
+static void send_go_ahead(struct checkpoint *checkpoint, uint64_t durable)
 {
     if (checkpoint->word < 0 || !checkpoint->is_settled || checkpoint->is_releasing ||
         durable < checkpoint->settled_sequence)
         return;
     /* Writing to a child that has ended fails; reap_child() finds out how it ended. */
     (void)!write(checkpoint->word, "", 1);
-    word_close(checkpoint);
+    go_ahead_close(checkpoint);
 }
 
 /* A killed child leaves no exit status. If its snapshot has its final name, the snapshot counts, and only old files may
@@ -328,7 +328,7 @@ static void give_word(struct checkpoint *checkpoint, uint64_t durable)
 static int result_of_killed(const struct checkpoint *checkpoint, bool was_told)
 {
     uint64_t size;
-    if (!was_told || snapshot_size(checkpoint->disk, &checkpoint->place, &size, NULL) != OK ||
+    if (!was_told || snapshot_size(checkpoint->disk, &checkpoint->point, &size, NULL) != OK ||
         checkpoint->disk->operations->sync_folder(checkpoint->disk, NULL) != OK)
         return CHILD_FAILED;
     return CHILD_LEFT_SEGMENTS;
@@ -354,7 +354,7 @@ static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct
         result = result_of_killed(checkpoint, checkpoint->word < 0);
     checkpoint->child = 0;
     checkpoint->is_releasing = false;
-    word_close(checkpoint);
+    go_ahead_close(checkpoint);
     if (result != CHILD_DONE && result != CHILD_LEFT_SEGMENTS && result != CHILD_LEFT_SNAPSHOT)
         return give_up(checkpoint, end, failure, "a snapshot could not be written (is the disk full?)");
     note_published(checkpoint);
@@ -373,19 +373,19 @@ static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct
 
 static enum error publish(struct checkpoint *checkpoint, struct failure *failure)
 {
-    enum error error = snapshot_publish(checkpoint->disk, &checkpoint->place, failure);
+    enum error error = snapshot_publish(checkpoint->disk, &checkpoint->point, failure);
     if (error != OK) {
-        note_failed(checkpoint, checkpoint->place.position);
+        note_failed(checkpoint, checkpoint->point.position);
         return error;
     }
     note_published(checkpoint);
     error = learn_size(checkpoint, failure);
-    const enum error older = snapshot_remove_older(checkpoint->disk, &checkpoint->place, error == OK ? failure : NULL);
+    const enum error older = snapshot_remove_older(checkpoint->disk, &checkpoint->point, error == OK ? failure : NULL);
     error = error == OK ? older : error;
     const struct log_cut cut = cut_of(checkpoint);
     const enum error trimmed = log_trim(checkpoint->log, &cut, error == OK ? failure : NULL);
     if (trimmed != OK)
-        note_failed(checkpoint, checkpoint->place.position);
+        note_failed(checkpoint, checkpoint->point.position);
     return error == OK ? trimmed : error;
 }
 
@@ -435,22 +435,22 @@ bool checkpoint_is_due(const struct checkpoint *checkpoint, const struct disk_si
     return disk_snapshot_is_due(&policy, sizes);
 }
 
-enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot_place *place, bool in_line,
+enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot_point *point, bool in_line,
                             struct failure *failure)
 {
     ASSERT(!checkpoint->is_active && checkpoint->child == 0);
-    checkpoint->place = *place;
+    checkpoint->point = *point;
     checkpoint->place_entries = core_index_count(checkpoint->core);
     checkpoint->is_settled = false;
     shared_destroy(checkpoint);
     if (!shared_create(checkpoint))
-        return give_up(checkpoint, place->position, failure, "there is no memory for a snapshot");
+        return give_up(checkpoint, point->position, failure, "there is no memory for a snapshot");
     checkpoint->is_active = true;
     if (!in_line)
         return start_child(checkpoint, failure);
     const enum error error = write_snapshot(checkpoint, failure);
     if (error != OK)
-        note_failed(checkpoint, place->position);
+        note_failed(checkpoint, point->position);
     return error;
 }
 
@@ -465,7 +465,7 @@ enum error checkpoint_step(struct checkpoint *checkpoint, const struct checkpoin
     }
     if (is_in_line)
         return progress->durable < checkpoint->settled_sequence ? OK : publish(checkpoint, failure);
-    give_word(checkpoint, progress->durable);
+    send_go_ahead(checkpoint, progress->durable);
     if (!checkpoint->is_hung)
         return reap_child(checkpoint, progress->end, failure);
     if (checkpoint->is_hang_told) {

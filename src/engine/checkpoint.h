@@ -55,7 +55,7 @@ struct checkpoint {
     uint64_t still_ms;  /* for how long it has used none */
     bool is_hung;       /* it stood still for too long and was killed; it ends when the system lets it */
     bool is_hang_told;  /* checkpoint_step() has said so */
-    struct snapshot_place place;
+    struct snapshot_point point;
     uint64_t place_entries;
     uint64_t failed_end;                    /* end of the log when the last attempt failed; 0: it did not */
     struct checkpoint_shared *shared_owned; /* NULL: none was taken yet */
@@ -98,9 +98,9 @@ void checkpoint_set_short(struct checkpoint *checkpoint, bool is_short);
 /* Should one be taken now? `end`: position behind the newest closed frame. */
 bool checkpoint_is_due(const struct checkpoint *checkpoint, const struct disk_sizes *sizes, uint64_t end);
 
-/* Begins one of the present state, which is that at `place`: no frame is open. `in_line`: it is written here and now,
+/* Begins one of the present state, which is that at `point`: no frame is open. `in_line`: it is written here and now,
  * else by a forked child. After an error none is active, and the next is due after as much log as the first. */
-enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot_place *place, bool in_line,
+enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot_point *point, bool in_line,
                             struct failure *failure);
 
 /* Unmaps one of the segments that the child will remove, which takes up to half a millisecond: the child waits until

@@ -77,7 +77,7 @@ void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint6
                    uint64_t wanted_bytes)
 {
     ASSERT(!cleaner_is_active(cleaner) && wanted_bytes > 0);
-    size_t end = extents_place(extents, newest);
+    size_t end = extents_index(extents, newest);
     const struct choice choice = choose(cleaner, extents, end, segment_bytes, wanted_bytes);
     unsigned room = CLEANER_SEGMENTS_MAX - choice.lower_count; /* for those at the limit, the oldest first */
     uint64_t freed_bytes = choice.lower_bytes;
@@ -105,7 +105,7 @@ void cleaner_begin_one(struct cleaner *cleaner, const struct extents *extents, u
 {
     ASSERT(!cleaner_is_active(cleaner));
     const struct extent *least = NULL;
-    for (size_t i = 0; i < extents_place(extents, newest); i++) {
+    for (size_t i = 0; i < extents_index(extents, newest); i++) {
         const struct extent *extent = &extents->items_owned[i];
         if (!is_damaged(cleaner, extent->ordinal) && (least == NULL || extent->live_bytes < least->live_bytes))
             least = extent;
@@ -122,21 +122,21 @@ void cleaner_begin_one(struct cleaner *cleaner, const struct extents *extents, u
 /* --- moving ------------------------------------------------------------------------------------------------------- */
 
 /* Bytes of budget in a millisecond. */
-static int64_t trickle_bytes(struct cleaner_mood mood)
+static int64_t trickle_bytes(struct cleaner_load load)
 {
-    if (mood.is_behind)
+    if (load.is_behind)
         return 0;
-    return mood.is_pressed ? TRICKLE_PRESSED_BYTES : TRICKLE_BYTES;
+    return load.is_pressed ? TRICKLE_PRESSED_BYTES : TRICKLE_BYTES;
 }
 
-void cleaner_earn(struct cleaner *cleaner, uint64_t end, uint64_t now_ms, struct cleaner_mood mood)
+void cleaner_add_budget(struct cleaner *cleaner, uint64_t end, uint64_t now_ms, struct cleaner_load load)
 {
     uint64_t grown = end > cleaner->credited_end ? end - cleaner->credited_end : 0;
     uint64_t passed_ms = now_ms > cleaner->credited_ms ? now_ms - cleaner->credited_ms : 0;
     passed_ms = passed_ms < 1000 ? passed_ms : 1000;
     grown = grown < CREDIT_MAX ? grown : CREDIT_MAX;
-    cleaner->credit += (int64_t)(mood.is_pressed ? grown + grown / 2 : grown);
-    cleaner->credit += (int64_t)passed_ms * trickle_bytes(mood);
+    cleaner->credit += (int64_t)(load.is_pressed ? grown + grown / 2 : grown);
+    cleaner->credit += (int64_t)passed_ms * trickle_bytes(load);
     cleaner->credit = cleaner->credit < CREDIT_MAX ? cleaner->credit : CREDIT_MAX;
     cleaner->credited_end = end > cleaner->credited_end ? end : cleaner->credited_end;
     cleaner->credited_ms = now_ms > cleaner->credited_ms ? now_ms : cleaner->credited_ms;
@@ -149,21 +149,21 @@ static enum error note_damage(struct cleaner *cleaner, struct namespace *ns, con
     if (is_damaged(cleaner, ordinal))
         return OK;
     cleaner->damaged[cleaner->damaged_count++ % CLEANER_DAMAGED_MAX] = ordinal;
-    struct buffer place;
-    buffer_init(&place);
-    log_name_position(namespace_log(ns), found->position, &place);
+    struct buffer scratch;
+    buffer_init(&scratch);
+    log_name_position(namespace_log(ns), found->position, &scratch);
     failure_set(failure, ERROR_LOG_DAMAGED,
                 "a message's body at %.*s in the data folder could not be read back, so this file stays until the "
                 "message ends; put the file back from a backup",
-                BYTES_FORMAT(buffer_bytes(&place)));
-    buffer_deinit(&place);
+                BYTES_FORMAT(buffer_bytes(&scratch)));
+    buffer_deinit(&scratch);
     return ERROR_LOG_DAMAGED;
 }
 
 /* Must the content be waited for? The walk then finds it again. */
 static bool must_wait(struct cleaner *cleaner, struct namespace *ns, const struct live_content *found)
 {
-    if (cleaner->waited < PATIENCE_MAX && !namespace_is_at_hand(ns, found->position, found->size)) {
+    if (cleaner->waited < PATIENCE_MAX && !namespace_is_resident(ns, found->position, found->size)) {
         cleaner->waited++;
         cleaner->slot--;
         return true;

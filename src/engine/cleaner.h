@@ -46,13 +46,13 @@ void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint6
 void cleaner_begin_one(struct cleaner *cleaner, const struct extents *extents, uint64_t newest, uint64_t room);
 
 /* The load that its rate depends on. */
-struct cleaner_mood {
+struct cleaner_load {
     bool is_pressed; /* more is trapped than should be */
     bool is_behind;  /* much waits for the disk: only writes of others add to the budget, time does not */
 };
 
 /* Adds to the budget of writes. `end`: position behind the last byte of the log. */
-void cleaner_earn(struct cleaner *cleaner, uint64_t end, uint64_t now_ms, struct cleaner_mood mood);
+void cleaner_add_budget(struct cleaner *cleaner, uint64_t end, uint64_t now_ms, struct cleaner_load load);
 
 /* Moves the next few contents, in the open frame, and in one that it opens if none is. ERROR_LOG_DAMAGED, once for a
  * segment (of the newest CLEANER_DAMAGED_MAX), if a content in it can't be read back or is not what it was: it is not

@@ -1,6 +1,6 @@
 #include "engine/disk_guard.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include "log/reserve.h"
 #include "log/segment.h"
 #include "log/snapshot.h"
@@ -76,7 +76,7 @@ static uint64_t snapshot_room_wanted(const struct disk_guard *guard, const struc
 {
     const uint64_t least = view->snapshot_next + view->snapshot_next / SNAPSHOT_MARGIN;
     const uint64_t most = 2 * view->snapshot_next + SNAPSHOT_GUESS;
-    const uint64_t in_memory = kept_in_use() < most ? kept_in_use() : most;
+    const uint64_t in_memory = accounted_in_use() < most ? accounted_in_use() : most;
     return (least > in_memory ? least : in_memory) + segment_bytes(guard) / SNAPSHOT_FLOOR_SHARE;
 }
 

@@ -39,8 +39,8 @@ static void grant_begin(struct grants *grants, struct grant *grant)
     list_append(&grants->list, &grant->link);
 }
 
-struct given_lease *grants_add(struct grants *grants, struct grant **of_reply, unsigned count, uint32_t timeout_ms,
-                               uint64_t now_ms)
+struct granted_lease *grants_add(struct grants *grants, struct grant **of_reply, unsigned count, uint32_t timeout_ms,
+                                 uint64_t now_ms)
 {
     ASSERT(count > 0 && timeout_ms > 0);
     if (*of_reply == NULL)
@@ -101,7 +101,7 @@ static bool grant_is_long(const struct grant *grant)
     return false;
 }
 
-bool grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence)
+bool grant_may_leave(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence)
 {
     /* Without room on the disk no lease can be renewed: a short lease is better than a reply that never leaves. */
     if (grant->stale_ms <= now_ms && namespace_disk_level(ns) != DISK_SPENT)
@@ -138,7 +138,7 @@ void grants_note_holds(struct grants *grants, struct core *core, uint64_t sequen
     size_t next = 0;
     for (uint64_t match; (match = core_take_new_hold(core, &next)) != 0;) {
         ARRAY_GROW(grants->holds_owned, grants->hold_count, grants->hold_capacity);
-        grants->holds_owned[grants->hold_count++] = (struct unseen_hold){.match = match, .sequence = sequence};
+        grants->holds_owned[grants->hold_count++] = (struct unseen_match){.match = match, .sequence = sequence};
     }
 }
 

@@ -3,7 +3,7 @@
  * A reply is held until its frame is durable, which takes seconds on a disk that stalls; without care a lease could end
  * before its worker sees it. So no lease ends while its reply is held, and a lease of which more than a tenth is over
  * when the reply may leave is renewed (docs/decisions/0015). Knows no request and no server: who sends a reply owns its
- * grant, and calls grant_let_go() first. One thread. */
+ * grant, and calls grant_may_leave() first. One thread. */
 #ifndef TALLY_ENGINE_GRANT_H
 #define TALLY_ENGINE_GRANT_H
 
@@ -26,11 +26,11 @@ struct grant {
     bool is_held_again;    /* the reply has waited for a renewal */
     unsigned count;
     uint32_t timeouts_ms[GRANT_LEASES_MAX];
-    struct given_lease leases[GRANT_LEASES_MAX];
+    struct granted_lease leases[GRANT_LEASES_MAX];
 };
 
 /* A match that waits for confirmations, and its frame: nobody can see the match before that frame is durable. */
-struct unseen_hold {
+struct unseen_match {
     uint64_t match;
     uint64_t sequence;
 };
@@ -40,7 +40,7 @@ struct unseen_hold {
 struct grants {
     struct list list;
     uint64_t due_ms; /* no lease of them ends before */
-    struct unseen_hold *holds_owned;
+    struct unseen_match *holds_owned;
     size_t hold_count;
     size_t hold_capacity;
 };
@@ -52,8 +52,8 @@ void grants_deinit(struct grants *grants);
 
 /* Adds `count` leases to a reply, decided at now_ms for timeout_ms. *grant is the grant of the reply; if it is NULL,
  * makes one, which belongs to the caller. Returns the new leases; the caller fills in their deliveries. */
-struct given_lease *grants_add(struct grants *grants, struct grant **grant, unsigned count, uint32_t timeout_ms,
-                               uint64_t now_ms);
+struct granted_lease *grants_add(struct grants *grants, struct grant **grant, unsigned count, uint32_t timeout_ms,
+                                 uint64_t now_ms);
 
 /* Call it before time passes to now_ms: renews each lease that would end by then. O(grants), at most twice in the
  * shortest lease. */
@@ -69,7 +69,7 @@ void grants_show_holds(struct grants *grants, struct namespace *ns, uint64_t dur
 /* The frame of the reply is durable. True: the reply leaves, with leases as long as promised; shorter only if the disk
  * has no room for a frame (DISK_SPENT). False: the reply must wait for another frame, *hold_sequence, because a crash
  * must not undo a renewal that is longer than what a restart grants again. */
-bool grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence);
+bool grant_may_leave(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence);
 
 /* Does a reply that has not left give leases by this grant? NULL: it does not. */
 static inline bool grant_is_held(const struct grant *grant)

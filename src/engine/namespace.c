@@ -17,7 +17,7 @@
 /* A frame, from its opening until it is durable. */
 struct open_frame {
     struct buffer bytes;
-    struct log_place place;
+    struct log_point point;
     uint64_t time_ms;      /* at which it was opened */
     struct list_link link; /* among the closed */
 };
@@ -120,10 +120,10 @@ static void open_frame(struct namespace *ns, uint64_t now_ms)
 {
     ASSERT(ns->frame == NULL);
     ns->frame = frame_create(ns);
-    ns->frame->place = log_next_place(ns->log);
+    ns->frame->point = log_next_point(ns->log);
     ns->frame->time_ms = now_ms;
     frame_begin(&ns->frame->bytes);
-    core_frame_open(ns->core, &ns->frame->bytes, ns->frame->place.position + FRAME_HEADER_SIZE, now_ms,
+    core_frame_open(ns->core, &ns->frame->bytes, ns->frame->point.position + FRAME_HEADER_SIZE, now_ms,
                     frame_full_size(ns));
 }
 
@@ -131,27 +131,27 @@ static void open_frame(struct namespace *ns, uint64_t now_ms)
 static void close_frame(struct namespace *ns)
 {
     struct open_frame *frame = ns->frame;
-    grants_note_holds(&ns->grants, ns->core, frame->place.sequence);
+    grants_note_holds(&ns->grants, ns->core, frame->point.sequence);
     core_frame_close(ns->core);
     ns->frame = NULL;
     if (frame_is_empty(frame)) {
         frame_recycle(ns, frame);
         return;
     }
-    frame_seal(&frame->bytes, FRAME_EVENTS, log_epoch(ns->log), frame->place.sequence, frame->place.position,
+    frame_seal(&frame->bytes, FRAME_EVENTS, log_epoch(ns->log), frame->point.sequence, frame->point.position,
                frame->time_ms);
     ASSERT(frame->bytes.size <= log_frame_size_max(ns->log));
-    log_place_taken(ns->log, frame->bytes.size);
+    log_point_taken(ns->log, frame->bytes.size);
     closed_add(ns, frame);
-    ns->closed_sequence = frame->place.sequence;
-    ns->closed_end = frame->place.position + frame->bytes.size;
+    ns->closed_sequence = frame->point.sequence;
+    ns->closed_end = frame->point.position + frame->bytes.size;
     ns->closed_time_ms = frame->time_ms;
 }
 
 /* In the open frame, which has events. */
 static void pass_time(struct namespace *ns, uint64_t now_ms)
 {
-    grants_note_holds(&ns->grants, ns->core, ns->frame->place.sequence);
+    grants_note_holds(&ns->grants, ns->core, ns->frame->point.sequence);
     decide_pass_time(ns->core, now_ms);
 }
 
@@ -196,7 +196,7 @@ uint64_t namespace_decision_size_max(const struct namespace *ns)
 uint64_t namespace_hold_sequence(const struct namespace *ns)
 {
     if (ns->frame != NULL && !frame_is_empty(ns->frame))
-        return ns->frame->place.sequence;
+        return ns->frame->point.sequence;
     return ns->closed_sequence;
 }
 
@@ -216,7 +216,7 @@ static enum error write_closed(struct namespace *ns)
         ns->failed = log_write(ns->log, buffer_bytes(&frame->bytes), &ns->failure);
         if (ns->failed != OK)
             break;
-        ns->durable_sequence = frame->place.sequence;
+        ns->durable_sequence = frame->point.sequence;
         frame_recycle(ns, closed_take(ns));
     }
     return ns->failed;
@@ -284,7 +284,7 @@ enum error namespace_failure(const struct namespace *ns, struct failure *failure
 
 static const uint8_t *read_frame(const struct open_frame *frame, uint64_t position, size_t size)
 {
-    uint64_t start = frame->place.position;
+    uint64_t start = frame->point.position;
     if (position < start || position + size > start + frame->bytes.size)
         return NULL;
     return frame->bytes.data_owned + (position - start);
@@ -293,7 +293,7 @@ static const uint8_t *read_frame(const struct open_frame *frame, uint64_t positi
 /* The bytes, if they are in a frame that may not be written yet. */
 static const uint8_t *read_frames(const struct namespace *ns, uint64_t position, size_t size)
 {
-    if (ns->frame != NULL && position >= ns->frame->place.position)
+    if (ns->frame != NULL && position >= ns->frame->point.position)
         return read_frame(ns->frame, position, size);
     const uint8_t *found = NULL;
     for (struct list_link *link = list_first(&ns->closed); link != NULL && found == NULL;
@@ -305,13 +305,13 @@ static const uint8_t *read_frames(const struct namespace *ns, uint64_t position,
 const uint8_t *namespace_read(struct namespace *ns, uint64_t position, size_t size)
 {
     const uint8_t *found = read_frames(ns, position, size);
-    bool is_open = ns->frame != NULL && position >= ns->frame->place.position;
+    bool is_open = ns->frame != NULL && position >= ns->frame->point.position;
     return found != NULL || is_open ? found : log_read(ns->log, position, size);
 }
 
-bool namespace_is_at_hand(struct namespace *ns, uint64_t position, size_t size)
+bool namespace_is_resident(struct namespace *ns, uint64_t position, size_t size)
 {
-    return read_frames(ns, position, size) != NULL || log_is_at_hand(ns->log, position, size);
+    return read_frames(ns, position, size) != NULL || log_is_resident(ns->log, position, size);
 }
 
 /* --- recovery ----------------------------------------------------------------------------------------------------- */
@@ -342,15 +342,15 @@ static enum error replay(struct namespace *ns, struct failure *failure)
         struct failure found;
         failure_init(&found);
         if (!core_replay(ns->core, frame.payload, frame.position + FRAME_HEADER_SIZE, frame.time_ms, &found)) {
-            struct buffer place;
-            buffer_init(&place);
-            log_name_position(ns->log, frame.position, &place);
+            struct buffer scratch;
+            buffer_init(&scratch);
+            log_name_position(ns->log, frame.position, &scratch);
             failure_set(
                 failure, ERROR_LOG_DAMAGED,
                 "%s/%.*s: %s. The frame's checksum is right, so either a newer version of tallyd wrote it (start that "
                 "version) or the folder was changed by hand. " SEGMENT_ADVICE,
-                ns->disk->folder, BYTES_FORMAT(buffer_bytes(&place)), found.text, ns->disk->folder, ns->disk->folder);
-            buffer_deinit(&place);
+                ns->disk->folder, BYTES_FORMAT(buffer_bytes(&scratch)), found.text, ns->disk->folder, ns->disk->folder);
+            buffer_deinit(&scratch);
             return ERROR_LOG_DAMAGED;
         }
     }
@@ -619,7 +619,7 @@ struct namespace_usage namespace_usage(const struct namespace *ns)
 
 uint64_t namespace_end(const struct namespace *ns)
 {
-    return ns->frame != NULL && !frame_is_empty(ns->frame) ? ns->frame->place.position + ns->frame->bytes.size
+    return ns->frame != NULL && !frame_is_empty(ns->frame) ? ns->frame->point.position + ns->frame->bytes.size
                                                            : ns->closed_end;
 }
 
@@ -665,8 +665,8 @@ static enum error clean(struct namespace *ns, const struct disk_sizes *sizes, ui
     if (!cleaner_is_active(&ns->cleaner))
         begin_cleaning(ns, &policy, sizes);
     const bool is_pressed = ns->guard.is_short || disk_cleaning_is_pressed(&policy, sizes);
-    cleaner_earn(&ns->cleaner, namespace_end(ns), now_ms,
-                 (struct cleaner_mood){.is_pressed = is_pressed, .is_behind = is_behind(ns)});
+    cleaner_add_budget(&ns->cleaner, namespace_end(ns), now_ms,
+                       (struct cleaner_load){.is_pressed = is_pressed, .is_behind = is_behind(ns)});
     if (!cleaner_is_active(&ns->cleaner) || disk_guard_is_spent(&ns->guard))
         return OK;
     return cleaner_step(&ns->cleaner, ns, now_ms, failure);
@@ -719,11 +719,11 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
         return OK;
     if (ns->frame != NULL)
         close_frame(ns); /* the state is now that of all closed frames */
-    const struct snapshot_place place = {.epoch = log_epoch(ns->log),
+    const struct snapshot_point point = {.epoch = log_epoch(ns->log),
                                          .sequence = ns->closed_sequence,
                                          .position = ns->closed_end,
                                          .time_ms = ns->closed_time_ms}; /* the state's own may be later */
-    const enum error error = checkpoint_start(&ns->checkpoint, &place, in_line, failure);
+    const enum error error = checkpoint_start(&ns->checkpoint, &point, in_line, failure);
     if (error != OK)
         disk_guard_note_snapshot(&ns->guard, false);
     return error;

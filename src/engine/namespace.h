@@ -169,7 +169,7 @@ uint64_t namespace_time(const struct namespace *ns);
 const uint8_t *namespace_read(struct namespace *ns, uint64_t position, size_t size);
 
 /* Can these bytes be read without waiting for the disk? If not, starts to load them. */
-bool namespace_is_at_hand(struct namespace *ns, uint64_t position, size_t size);
+bool namespace_is_resident(struct namespace *ns, uint64_t position, size_t size);
 
 /* The configured limit of messages in flight per queue. */
 uint32_t namespace_in_flight_max(const struct namespace *ns);

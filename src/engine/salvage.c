@@ -151,14 +151,14 @@ static enum error read_snapshot(struct salvage *salvage, struct failure *failure
     struct buffer payload;
     buffer_init(&payload);
     bool is_found = false;
-    enum error error = snapshot_load_readable(salvage->from, &salvage->place, &payload, &is_found, on_damaged_snapshot,
+    enum error error = snapshot_load_readable(salvage->from, &salvage->point, &payload, &is_found, on_damaged_snapshot,
                                               salvage, failure);
     if (error == OK && is_found) {
         struct core *core = core_create();
         if (core_decode(core, buffer_bytes(&payload), NULL, NULL)) {
             begin_with(salvage, core);
-            salvage->sequence = salvage->place.sequence;
-            salvage->end_ms = salvage->place.time_ms;
+            salvage->sequence = salvage->point.sequence;
+            salvage->end_ms = salvage->point.time_ms;
         } else {
             core_destroy(core);
             error = failure_set(failure, ERROR_LOG_DAMAGED,
@@ -224,7 +224,7 @@ static void meet_gap(struct salvage *salvage, uint64_t last, uint64_t until_ms)
 static void on_frame(void *context, const struct frame_view *frame)
 {
     struct salvage *salvage = context;
-    if (salvage->is_foreign || frame->position < salvage->place.position || frame->sequence <= salvage->sequence)
+    if (salvage->is_foreign || frame->position < salvage->point.position || frame->sequence <= salvage->sequence)
         return;
     if (frame->sequence > salvage->sequence + 1)
         meet_gap(salvage, frame->sequence - 1, frame->time_ms);
@@ -241,8 +241,8 @@ static void on_frame(void *context, const struct frame_view *frame)
 static void meet_broken_frame(struct salvage *salvage, const struct survey_damage *damage)
 {
     meet_gap(salvage, damage->sequence, damage->time_ms);
-    const unsigned count =
-        core_salvage_scrape(salvage->loose, damage->payload, damage->position + FRAME_HEADER_SIZE, damage->time_ms);
+    const unsigned count = core_salvage_broken_frame(salvage->loose, damage->payload,
+                                                     damage->position + FRAME_HEADER_SIZE, damage->time_ms);
     if (count > 0)
         salvage_note(salvage,
                      &(struct salvage_note){
@@ -260,7 +260,7 @@ static void on_damage(void *context, const struct survey_damage *damage)
                                                  .offset = damage->offset,
                                                  .size = damage->size,
                                                  .text = damage->text});
-    if (salvage->is_foreign || damage->position + damage->size <= salvage->place.position)
+    if (salvage->is_foreign || damage->position + damage->size <= salvage->point.position)
         return;
     if (damage->is_other_log)
         meet_gap(salvage, 0, 0);
@@ -327,7 +327,7 @@ static void read_orphans(struct salvage *salvage)
 /* Where the log goes on behind the newest snapshot, be that damaged or not; 0: there is none. */
 static uint64_t log_begin(const struct salvage *salvage)
 {
-    return salvage->prefix_position > salvage->place.position ? salvage->prefix_position : salvage->place.position;
+    return salvage->prefix_position > salvage->point.position ? salvage->prefix_position : salvage->point.position;
 }
 
 /* Is something lost behind the last frame that was read? */

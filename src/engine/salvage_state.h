@@ -33,7 +33,7 @@ struct salvage {
     struct core *core;          /* NULL: the folder is empty */
     struct core_salvage *loose; /* what the core knows of gaps */
     struct survey survey;
-    struct snapshot_place place; /* of the snapshot; zeros: none could be read */
+    struct snapshot_point point; /* of the snapshot; zeros: none could be read */
     uint64_t sequence;           /* of the newest frame in the state */
     uint64_t end_ms;             /* the time of that frame */
     bool is_end_lost;            /* behind that frame there is damage, and no frame so far */

@@ -23,7 +23,7 @@ struct log_end {
     struct log *log;
     struct core *core;
     struct buffer frame; /* the open one */
-    struct log_place place;
+    struct log_point point;
     bool is_open;
 };
 
@@ -42,29 +42,29 @@ static void on_piece(void *context, struct bytes piece)
         sink->error = snapshot_append(sink->writer, piece, sink->failure);
 }
 
-static enum error write_snapshot(const struct salvage *salvage, struct disk *to, const struct snapshot_place *place,
+static enum error write_snapshot(const struct salvage *salvage, struct disk *to, const struct snapshot_point *point,
                                  struct failure *failure)
 {
     struct snapshot_sink sink = {.failure = failure};
-    enum error error = snapshot_begin(to, place, &sink.writer, failure);
+    enum error error = snapshot_begin(to, point, &sink.writer, failure);
     if (error != OK)
         return error;
     core_encode(salvage->core, on_piece, &sink);
     error = snapshot_finish(sink.writer, failure);
-    return error == OK ? snapshot_publish(to, place, failure) : error;
+    return error == OK ? snapshot_publish(to, point, failure) : error;
 }
 
 /* A point behind everything that the old folder may have held, so that no position of the log has two meanings. */
-static struct snapshot_place choose_place(const struct salvage *salvage)
+static struct snapshot_point choose_point(const struct salvage *salvage)
 {
     const uint64_t segment_size = core_segment_size(salvage->core);
     uint64_t end = (salvage->survey.newest_ordinal + 1) * salvage->survey.segment_size;
-    end = salvage->place.position > end ? salvage->place.position : end;
+    end = salvage->point.position > end ? salvage->point.position : end;
     const bool has_gap = core_salvage_has_gap(salvage->loose);
     uint64_t epoch = core_epoch(salvage->core);
-    epoch = salvage->place.epoch > epoch ? salvage->place.epoch : epoch;
+    epoch = salvage->point.epoch > epoch ? salvage->point.epoch : epoch;
     epoch = salvage->survey.epoch > epoch ? salvage->survey.epoch : epoch;
-    return (struct snapshot_place){
+    return (struct snapshot_point){
         .epoch = epoch + (has_gap ? EPOCH_MARGIN : 0),
         .sequence = salvage->sequence + (has_gap ? SEQUENCE_MARGIN : 0),
         .position = (end / segment_size + 1) * segment_size + SEGMENT_HEADER_SIZE,
@@ -82,10 +82,10 @@ static enum error frame_end(struct log_end *end, struct failure *failure)
     end->is_open = false;
     enum error error = OK;
     if (end->frame.size > FRAME_HEADER_SIZE) {
-        frame_seal(&end->frame, FRAME_EVENTS, log_epoch(end->log), end->place.sequence, end->place.position,
+        frame_seal(&end->frame, FRAME_EVENTS, log_epoch(end->log), end->point.sequence, end->point.position,
                    core_now_ms(end->core));
         ASSERT(end->frame.size <= log_frame_size_max(end->log));
-        log_place_taken(end->log, end->frame.size);
+        log_point_taken(end->log, end->frame.size);
         error = log_write(end->log, buffer_bytes(&end->frame), failure);
     }
     buffer_truncate(&end->frame, 0);
@@ -104,9 +104,9 @@ static enum error frame_need(struct log_end *end, uint64_t size, struct failure 
     }
     if (end->is_open)
         return OK;
-    end->place = log_next_place(end->log);
+    end->point = log_next_point(end->log);
     frame_begin(&end->frame);
-    core_frame_open(end->core, &end->frame, end->place.position + FRAME_HEADER_SIZE, core_now_ms(end->core), ample);
+    core_frame_open(end->core, &end->frame, end->point.position + FRAME_HEADER_SIZE, core_now_ms(end->core), ample);
     end->is_open = true;
     return OK;
 }
@@ -195,10 +195,10 @@ enum error salvage_write(struct salvage *salvage, struct disk *to, struct failur
 {
     ASSERT(salvage->core != NULL);
     const uint64_t segment_size = core_segment_size(salvage->core);
-    const struct snapshot_place place = choose_place(salvage);
-    enum error error = log_make(to, segment_size, place.sequence, place.epoch, place.position, failure);
+    const struct snapshot_point point = choose_point(salvage);
+    enum error error = log_make(to, segment_size, point.sequence, point.epoch, point.position, failure);
     if (error == OK)
-        error = write_snapshot(salvage, to, &place, failure);
+        error = write_snapshot(salvage, to, &point, failure);
     if (error != OK)
         return error;
     const uint64_t limit = segment_size / 2 - 2 * FRAME_SECTOR_SIZE;
@@ -217,7 +217,7 @@ enum error salvage_write(struct salvage *salvage, struct disk *to, struct failur
     error = log_replay_next(log, &frame, &is_end, failure);
     ASSERT(error != OK || is_end);
     if (error == OK)
-        error = write_frames(salvage, log, place.position, failure);
+        error = write_frames(salvage, log, point.position, failure);
     log_close(log);
     return error;
 }

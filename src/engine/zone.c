@@ -59,10 +59,10 @@ static int64_t offset_by_rule(const struct zone_rule *rule, int64_t time_s, int6
             {local_time_of(&rule->summer_ends, other) - rule->summer_s, rule->standard_s},
         };
         for (unsigned i = 0; i < 2; i++) {
-            unsigned place = count++;
-            for (; place > 0 && changes[place - 1].at_s > both[i].at_s; place--)
-                changes[place] = changes[place - 1];
-            changes[place] = both[i];
+            unsigned index = count++;
+            for (; index > 0 && changes[index - 1].at_s > both[i].at_s; index--)
+                changes[index] = changes[index - 1];
+            changes[index] = both[i];
         }
     }
     int64_t offset_s = rule->standard_s;

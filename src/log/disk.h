@@ -91,7 +91,7 @@ struct disk_operations {
 
     /* Are these bytes of a map in memory, so that reading them does not wait for the disk? If not, starts to load them
      * and some behind them. A hint: never waits, never fails. */
-    bool (*is_at_hand)(struct disk *disk, const uint8_t *memory, uint64_t size);
+    bool (*is_resident)(struct disk *disk, const uint8_t *memory, uint64_t size);
 
     /* Can these bytes of a map be read? Touching a page that the disk can't read would end the process. Waits for the
      * disk where they are not in memory; after that they can be read for a second. On the thread that maps and

@@ -353,17 +353,17 @@ static enum error lock_folder(struct disk_posix *posix, struct failure *failure)
 
 /* Not fstat(): it asks for times, and after that newer kernels give the next write a new time, which costs a journal
  * commit of the file system. A call that asks for no times avoids that. */
-static bool ask_place(int descriptor, struct statx *place)
+static bool ask_status(int descriptor, struct statx *status)
 {
-    return statx(descriptor, "", AT_EMPTY_PATH, STATX_INO | STATX_NLINK, place) == 0;
+    return statx(descriptor, "", AT_EMPTY_PATH, STATX_INO | STATX_NLINK, status) == 0;
 }
 
 static struct identity identity_of(int descriptor)
 {
-    struct statx place;
-    if (!ask_place(descriptor, &place))
+    struct statx status;
+    if (!ask_status(descriptor, &status))
         return (struct identity){.inode = 0};
-    return (struct identity){place.stx_ino, place.stx_dev_major, place.stx_dev_minor};
+    return (struct identity){status.stx_ino, status.stx_dev_major, status.stx_dev_minor};
 }
 
 /* Locks the file in it. */
@@ -451,8 +451,8 @@ static enum error posix_confirm(struct disk *disk, const struct disk_file *file,
                            "%s/%s was removed or replaced while it was in use: another process may have taken the "
                            "folder, so nothing more is acknowledged. Start again, and leave that file alone.",
                            disk->folder, LOCK_NAME);
-    struct statx place;
-    if (ask_place(file->descriptor, &place) && place.stx_nlink == 0)
+    struct statx status;
+    if (ask_status(file->descriptor, &status) && status.stx_nlink == 0)
         return failure_set(failure, ERROR_DISK_FAILED,
                            "%s/%s was removed while it was in use: nothing more is acknowledged. Restore the whole "
                            "folder from a backup or a replica before you start again.",
@@ -817,7 +817,7 @@ static void posix_unmap(struct disk *disk, const uint8_t *memory, uint64_t size)
 /* How far to read ahead behind bytes that are not in memory: their reader will probably read on. */
 #define AHEAD_SIZE (UINT64_C(256) * 1024)
 
-static bool posix_is_at_hand(struct disk *disk, const uint8_t *memory, uint64_t size)
+static bool posix_is_resident(struct disk *disk, const uint8_t *memory, uint64_t size)
 {
     (void)disk;
     ASSERT(memory != NULL && size > 0);
@@ -865,7 +865,7 @@ static const struct disk_operations posix_operations = {
     .remove = posix_remove,
     .map = posix_map,
     .unmap = posix_unmap,
-    .is_at_hand = posix_is_at_hand,
+    .is_resident = posix_is_resident,
     .is_readable = posix_is_readable,
 };
 

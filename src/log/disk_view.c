@@ -102,9 +102,9 @@ static void view_unmap(struct disk *disk, const uint8_t *memory, uint64_t size)
     under_of(disk)->operations->unmap(under_of(disk), memory, size);
 }
 
-static bool view_is_at_hand(struct disk *disk, const uint8_t *memory, uint64_t size)
+static bool view_is_resident(struct disk *disk, const uint8_t *memory, uint64_t size)
 {
-    return under_of(disk)->operations->is_at_hand(under_of(disk), memory, size);
+    return under_of(disk)->operations->is_resident(under_of(disk), memory, size);
 }
 
 static bool view_is_readable(struct disk *disk, const uint8_t *memory, uint64_t size)
@@ -205,7 +205,7 @@ static const struct disk_operations view_operations = {
     .remove = view_remove,
     .map = view_map,
     .unmap = view_unmap,
-    .is_at_hand = view_is_at_hand,
+    .is_resident = view_is_resident,
     .is_readable = view_is_readable,
 };
 

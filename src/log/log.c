@@ -1,7 +1,7 @@
 /* The log of one folder: joins recovery, the writing end and the table of segments. See log.h.
  *
  * Who owns what: `recovery` until the replay is done; then `writer` belongs to the thread that calls log_write(),
- * `table` and `place` to the loop's thread; the rest never changes. Nothing is shared, so nothing is locked. A segment
+ * `table` and `point` to the loop's thread; the rest never changes. Nothing is shared, so nothing is locked. A segment
  * enters the table when the loop decides that a frame goes there, which is before it exists; it is mapped when
  * something in it is read, which is after a frame in it was written. */
 #include "log/log.h"
@@ -29,7 +29,7 @@ struct log {
     struct recovery recovery;
     struct reserve reserve;
     struct log_writer writer;
-    struct log_place place;   /* behind the last frame that was taken */
+    struct log_point point;   /* behind the last frame that was taken */
     struct frame_view peeked; /* the first frame, read by log_open() to know whether the log is new */
     bool is_peeked;
     bool is_tight; /* log_set_tight() */
@@ -64,7 +64,7 @@ static enum error writing_begin(struct log *log, struct failure *failure)
         return error;
     if (!segment_table_has(&log->table, start.ordinal))
         segment_table_add(&log->table, start.ordinal);
-    log->place = (struct log_place){
+    log->point = (struct log_point){
         .sequence = start.sequence + 1,
         .position = start.ordinal * log->segment_size + start.offset,
     };
@@ -87,22 +87,22 @@ enum error log_open(struct disk *disk, const struct log_options *options, struct
     opened->disk = disk;
     segment_table_init(&opened->table, disk);
     reserve_init(&opened->reserve, disk);
-    struct snapshot_place place = {0};
+    struct snapshot_point point = {0};
     bool has_snapshot = false;
     error = reserve_restore(disk, failure);
     if (error == OK)
-        error = snapshot_load(disk, &place, snapshot, &has_snapshot, failure);
+        error = snapshot_load(disk, &point, snapshot, &has_snapshot, failure);
     if (error == OK)
-        error = recovery_init(&opened->recovery, disk, &opened->table, &place, options->segment_size, failure);
+        error = recovery_init(&opened->recovery, disk, &opened->table, &point, options->segment_size, failure);
     if (error != OK)
         goto failed;
     opened->segment_size = opened->recovery.segment_size;
-    opened->snapshot_position = place.position;
+    opened->snapshot_position = point.position;
     const uint64_t frame_size_limit = opened->segment_size / 2 - 2 * FRAME_SECTOR_SIZE;
     opened->frame_size_max = options->frame_size_max < frame_size_limit ? options->frame_size_max : frame_size_limit;
     if (opened->table.count > 0)
         opened->replay_size =
-            (opened->table.entries_owned[opened->table.count - 1].ordinal + 1) * opened->segment_size - place.position;
+            (opened->table.entries_owned[opened->table.count - 1].ordinal + 1) * opened->segment_size - point.position;
     bool is_empty = false;
     if (!has_snapshot) {
         error = log_replay_next(opened, &opened->peeked, &is_empty, failure);
@@ -242,32 +242,32 @@ void log_set_tight(struct log *log, bool is_tight)
     log->is_tight = is_tight;
 }
 
-struct log_place log_next_place(const struct log *log)
+struct log_point log_next_point(const struct log *log)
 {
     ASSERT(log_is_replayed(log));
-    struct log_place place = log->place;
-    if (place.position % log->segment_size > begin_max(log, log->is_tight))
-        place.position = (place.position / log->segment_size + 1) * log->segment_size + SEGMENT_HEADER_SIZE;
-    return place;
+    struct log_point point = log->point;
+    if (point.position % log->segment_size > begin_max(log, log->is_tight))
+        point.position = (point.position / log->segment_size + 1) * log->segment_size + SEGMENT_HEADER_SIZE;
+    return point;
 }
 
 uint64_t log_usable_left(const struct log *log)
 {
-    const uint64_t end = begin_max(log, true), offset = log_next_place(log).position % log->segment_size;
+    const uint64_t end = begin_max(log, true), offset = log_next_point(log).position % log->segment_size;
     return offset < end ? end - offset : 0;
 }
 
-void log_place_taken(struct log *log, uint64_t frame_size)
+void log_point_taken(struct log *log, uint64_t frame_size)
 {
     ASSERT(frame_size > 0 && frame_size % FRAME_SECTOR_SIZE == 0 && frame_size <= log->frame_size_max);
-    const struct log_place place = log_next_place(log);
-    const uint64_t ordinal = place.position / log->segment_size;
+    const struct log_point point = log_next_point(log);
+    const uint64_t ordinal = point.position / log->segment_size;
     if (!segment_table_has(&log->table, ordinal))
         segment_table_add(&log->table, ordinal);
-    log->place.sequence = place.sequence + 1;
-    log->place.position = place.position + frame_size;
-    ASSERT(log->place.position / log->segment_size == ordinal);
-    const uint64_t end = log->place.position - ordinal * log->segment_size;
+    log->point.sequence = point.sequence + 1;
+    log->point.position = point.position + frame_size;
+    ASSERT(log->point.position / log->segment_size == ordinal);
+    const uint64_t end = log->point.position - ordinal * log->segment_size;
     const uint64_t room = segment_room(log->segment_size, log->frame_size_max);
     if (end > room)
         segment_table_set_overhang(&log->table, end - room);
@@ -291,7 +291,7 @@ int64_t log_segments_ahead(const struct log *log)
     /* In this order: whoever makes one takes it from the reserve first. */
     const uint64_t made = atomic_load_explicit(&log->writer.made, memory_order_acquire);
     const uint64_t reserved = reserve_segments(&log->reserve);
-    return (int64_t)(made + reserved) - (int64_t)(log_next_place(log).position / log->segment_size);
+    return (int64_t)(made + reserved) - (int64_t)(log_next_point(log).position / log->segment_size);
 }
 
 bool log_recount_reserve(struct log *log)
@@ -343,10 +343,10 @@ const uint8_t *log_read(struct log *log, uint64_t position, size_t size)
     return bytes != NULL && log->disk->operations->is_readable(log->disk, bytes, size) ? bytes : NULL;
 }
 
-bool log_is_at_hand(struct log *log, uint64_t position, size_t size)
+bool log_is_resident(struct log *log, uint64_t position, size_t size)
 {
     const uint8_t *bytes = mapped_bytes(log, position, size);
-    return bytes == NULL || log->disk->operations->is_at_hand(log->disk, bytes, size);
+    return bytes == NULL || log->disk->operations->is_resident(log->disk, bytes, size);
 }
 
 /* May the segment at this index of the table be removed? */
@@ -359,7 +359,7 @@ static bool is_cut_off(const struct log *log, const struct log_cut *cut, size_t 
 enum error log_trim(struct log *log, const struct log_cut *cut, struct failure *failure)
 {
     ASSERT(log_is_replayed(log));
-    ASSERT(cut->replay_position <= log->place.position);
+    ASSERT(cut->replay_position <= log->point.position);
     enum error first = OK;
     for (size_t i = 0; i < log->table.count; i++) {
         if (!is_cut_off(log, cut, i))

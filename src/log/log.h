@@ -5,7 +5,7 @@
  * positions k*S up to (k+1)*S, so the segment of a position is position / S, and positions never change or come back.
  * The format is in docs/formats/log.md.
  *
- * Life: log_open, log_replay_next until it says it is done, then log_next_place, log_place_taken and log_write for each
+ * Life: log_open, log_replay_next until it says it is done, then log_next_point, log_point_taken and log_write for each
  * frame. log_write() blocks until the frame is durable; the flusher (flusher.h) calls it on a thread of its own, the
  * simulator calls it in line. log_read() may be called from the loop's thread while log_write() runs on another. */
 #ifndef TALLY_LOG_LOG_H
@@ -72,16 +72,16 @@ uint64_t log_frame_size_max(const struct log *log);
 uint64_t log_epoch(const struct log *log);
 
 /* Sequence number and position the next frame will have. Decides about a new segment, so that a frame never spans two.
- * Changes nothing: the frame that is opened for this place counts when log_place_taken() tells its size. On the loop's
+ * Changes nothing: the frame that is opened for this point counts when log_point_taken() tells its size. On the loop's
  * thread, once the replay is done; frames that were taken but not written yet are counted. */
-struct log_place {
+struct log_point {
     uint64_t sequence;
     uint64_t position;
 };
-struct log_place log_next_place(const struct log *log);
-/* Tells the log the sealed size of the frame that the loop has closed for that place: log_next_place() moves on behind
+struct log_point log_next_point(const struct log *log);
+/* Tells the log the sealed size of the frame that the loop has closed for that point: log_next_point() moves on behind
  * it. */
-void log_place_taken(struct log *log, uint64_t frame_size);
+void log_point_taken(struct log *log, uint64_t frame_size);
 
 /* While it `is_tight`, the log places a frame only where a frame of two fifths of the largest size has reserved room,
  * and who builds frames must keep to that size. The end of a segment is a hole (segment_room()), and a full disk can't
@@ -128,13 +128,13 @@ bool log_prepare(struct log *log);
 
 /* The `size` bytes at `position`, which must lie inside one durable or at least written frame; NULL when its segment is
  * not there or can't be mapped, or the disk does not give them. Borrowed until the next call of this or
- * log_is_at_hand(), or until the segment may go and is released, but to be looked at now: later the system may have to
+ * log_is_resident(), or until the segment may go and is released, but to be looked at now: later the system may have to
  * read them again. Waits for the disk where they are not in memory. On the loop's thread. */
 const uint8_t *log_read(struct log *log, uint64_t position, size_t size);
 
 /* Can the result of log_read() be read without waiting for the disk? If not, starts to load the bytes. True, too, where
  * log_read() returns NULL. On the loop's thread. */
-bool log_is_at_hand(struct log *log, uint64_t position, size_t size);
+bool log_is_resident(struct log *log, uint64_t position, size_t size);
 
 /* Which segments may be removed: each one before `replay_position` for which is_needed(context, ordinal) is false.
  * Nothing reads them again once a snapshot of that position is durable, and every frame that ended or moved their

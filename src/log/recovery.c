@@ -178,16 +178,16 @@ static enum error table_fill(struct recovery *recovery, const struct start_list 
 }
 
 enum error recovery_init(struct recovery *recovery, struct disk *disk, struct segment_table *table,
-                         const struct snapshot_place *place, uint64_t segment_size, struct failure *failure)
+                         const struct snapshot_point *point, uint64_t segment_size, struct failure *failure)
 {
     ASSERT(segment_size >= SEGMENT_SIZE_MIN && segment_size % SEGMENT_SIZE_MIN == 0);
     ASSERT(table->count == 0);
     *recovery = (struct recovery){
         .disk = disk,
         .table = table,
-        .epoch = place->epoch,
-        .sequence = place->sequence,
-        .time_ms = place->time_ms,
+        .epoch = point->epoch,
+        .sequence = point->sequence,
+        .time_ms = point->time_ms,
     };
     buffer_init(&recovery->window);
     struct start_list list = {0};
@@ -202,9 +202,9 @@ enum error recovery_init(struct recovery *recovery, struct disk *disk, struct se
         goto out;
 
     segment_table_set_size(table, recovery->segment_size);
-    recovery->ordinal = place->position / recovery->segment_size;
-    recovery->offset = place->position % recovery->segment_size;
-    const bool has_snapshot = place->position != 0;
+    recovery->ordinal = point->position / recovery->segment_size;
+    recovery->offset = point->position % recovery->segment_size;
+    const bool has_snapshot = point->position != 0;
     if (recovery->offset == 0 && !has_snapshot)
         recovery->offset = SEGMENT_HEADER_SIZE;
     error = table_fill(recovery, &list, recovery->ordinal, failure);
@@ -212,7 +212,7 @@ enum error recovery_init(struct recovery *recovery, struct disk *disk, struct se
         error = segment_missing(recovery, recovery->ordinal, failure);
     if (error == OK && recovery->offset < SEGMENT_HEADER_SIZE)
         error = damaged(recovery, recovery->ordinal, recovery->offset, failure,
-                        "the snapshot's position %" PRIu64 " lies inside a header", place->position);
+                        "the snapshot's position %" PRIu64 " lies inside a header", point->position);
 out:
     free(list.starts_owned);
     return error;

@@ -29,10 +29,10 @@ struct recovery {
 };
 
 /* Lists the folder's segments, learns their size (or takes `segment_size` where there is none), fills `table` and
- * checks everything that can be told without reading frames. `place` is the snapshot's, all zeros where there is none.
+ * checks everything that can be told without reading frames. `point` is the snapshot's, all zeros where there is none.
  * Errors: ERROR_LOG_DAMAGED, ERROR_DISK_FAILED. Nothing is owned after an error. */
 enum error recovery_init(struct recovery *recovery, struct disk *disk, struct segment_table *table,
-                         const struct snapshot_place *place, uint64_t segment_size, struct failure *failure);
+                         const struct snapshot_point *point, uint64_t segment_size, struct failure *failure);
 void recovery_deinit(struct recovery *recovery);
 
 /* The next frame with events; borrowed until the next call. *is_end is true behind the last: the torn rest has been

@@ -34,7 +34,7 @@ static const char suffix_temporary[] = ".snapshot.tmp";
 struct snapshot_writer {
     struct disk *disk;
     struct disk_file *file;
-    struct snapshot_place place;
+    struct snapshot_point point;
     uint64_t offset; /* of the block that is being filled */
     uint64_t total;  /* payload bytes in finished blocks */
     uint64_t block_count;
@@ -69,15 +69,15 @@ static bool name_decode(const char *name, const char *ending, uint64_t *position
 }
 
 /* `size`: of the whole snapshot where the file is longer, else 0. */
-static void header_encode(const struct snapshot_place *place, uint64_t size, uint8_t header[HEADER_SIZE])
+static void header_encode(const struct snapshot_point *point, uint64_t size, uint8_t header[HEADER_SIZE])
 {
     memset(header, 0, HEADER_SIZE);
     bytes_put_u32(header, HEADER_MAGIC);
     bytes_put_u32(header + 4, size == 0 ? SNAPSHOT_VERSION : SNAPSHOT_VERSION_LONG);
-    bytes_put_u64(header + 8, place->epoch);
-    bytes_put_u64(header + 16, place->sequence);
-    bytes_put_u64(header + 24, place->position);
-    bytes_put_u64(header + 32, place->time_ms);
+    bytes_put_u64(header + 8, point->epoch);
+    bytes_put_u64(header + 16, point->sequence);
+    bytes_put_u64(header + 24, point->position);
+    bytes_put_u64(header + 32, point->time_ms);
     bytes_put_u64(header + 40, size);
     bytes_put_u32(header + 60, crc32c(0, bytes_make(header, 60)));
 }
@@ -93,19 +93,19 @@ static enum error file_get(struct disk *disk, const char *name, struct disk_file
                     : disk->operations->create(disk, name, file, failure);
 }
 
-enum error snapshot_begin(struct disk *disk, const struct snapshot_place *place, struct snapshot_writer **writer,
+enum error snapshot_begin(struct disk *disk, const struct snapshot_point *point, struct snapshot_writer **writer,
                           struct failure *failure)
 {
-    ASSERT(place->position % FRAME_SECTOR_SIZE == 0);
+    ASSERT(point->position % FRAME_SECTOR_SIZE == 0);
     char name[NAME_SIZE];
-    name_make(place->position, suffix_temporary, name);
+    name_make(point->position, suffix_temporary, name);
     snapshot_discard(disk);
     struct disk_file *file;
     enum error error = file_get(disk, name, &file, failure);
     if (error != OK)
         return error;
     uint8_t header[HEADER_SIZE];
-    header_encode(place, 0, header);
+    header_encode(point, 0, header);
     error = disk->operations->write(file, 0, bytes_make(header, sizeof(header)), failure);
     if (error != OK) {
         disk->operations->close(file);
@@ -115,7 +115,7 @@ enum error snapshot_begin(struct disk *disk, const struct snapshot_place *place,
     struct snapshot_writer *begun = memory_allocate_zeroed(sizeof(*begun));
     begun->disk = disk;
     begun->file = file;
-    begun->place = *place;
+    begun->point = *point;
     begun->offset = HEADER_SIZE;
     begun->block_owned = memory_allocate(BLOCK_HEADER_SIZE + BLOCK_SIZE_MAX);
     *writer = begun;
@@ -196,7 +196,7 @@ static enum error length_settle(struct snapshot_writer *writer)
     if (!disk_is_short(writer->disk))
         return operations->allocate(writer->file, size, 0, &writer->failure);
     uint8_t header[HEADER_SIZE];
-    header_encode(&writer->place, size, header);
+    header_encode(&writer->point, size, header);
     return operations->write(writer->file, 0, bytes_make(header, sizeof(header)), &writer->failure);
 }
 
@@ -292,23 +292,23 @@ static enum error older_remove(struct disk *disk, const struct name_list *names,
     return first;
 }
 
-enum error snapshot_publish(struct disk *disk, const struct snapshot_place *place, struct failure *failure)
+enum error snapshot_publish(struct disk *disk, const struct snapshot_point *point, struct failure *failure)
 {
     const struct disk_operations *operations = disk->operations;
     char from[NAME_SIZE], to[NAME_SIZE];
-    name_make(place->position, suffix_temporary, from);
-    name_make(place->position, suffix, to);
+    name_make(point->position, suffix_temporary, from);
+    name_make(point->position, suffix, to);
     const enum error error = operations->rename(disk, from, to, failure);
     /* From here on two snapshots may exist; the newest counts. The old one goes only when the new name is durable. */
     return error == OK ? operations->sync_folder(disk, failure) : error;
 }
 
-enum error snapshot_remove_older(struct disk *disk, const struct snapshot_place *place, struct failure *failure)
+enum error snapshot_remove_older(struct disk *disk, const struct snapshot_point *point, struct failure *failure)
 {
     struct name_list names = {0};
     enum error error = disk->operations->list(disk, name_visit, &names, failure);
     if (error == OK)
-        error = older_remove(disk, &names, place->position, failure);
+        error = older_remove(disk, &names, point->position, failure);
     name_list_deinit(&names);
     return error;
 }
@@ -351,14 +351,14 @@ static enum error header_load(struct snapshot_reader *reader, uint8_t header[HEA
     return OK;
 }
 
-static enum error header_read(struct snapshot_reader *reader, uint64_t position, struct snapshot_place *place,
+static enum error header_read(struct snapshot_reader *reader, uint64_t position, struct snapshot_point *point,
                               struct failure *failure)
 {
     uint8_t header[HEADER_SIZE];
     const enum error error = header_load(reader, header, failure);
     if (error != OK)
         return error;
-    const struct snapshot_place read = {
+    const struct snapshot_point read = {
         .epoch = bytes_get_u64(header + 8),
         .sequence = bytes_get_u64(header + 16),
         .position = bytes_get_u64(header + 24),
@@ -368,7 +368,7 @@ static enum error header_read(struct snapshot_reader *reader, uint64_t position,
         return segment_damaged(failure, reader->disk, reader->name, 24,
                                "the header speaks of position %" PRIu64 ", the file's name of %" PRIu64, read.position,
                                position);
-    *place = read;
+    *point = read;
     reader->offset = HEADER_SIZE;
     return OK;
 }
@@ -424,10 +424,10 @@ static enum error trailer_read(struct snapshot_reader *reader, uint64_t total, s
     return OK;
 }
 
-static enum error content_read(struct snapshot_reader *reader, uint64_t position, struct snapshot_place *place,
+static enum error content_read(struct snapshot_reader *reader, uint64_t position, struct snapshot_point *point,
                                struct buffer *payload, struct failure *failure)
 {
-    struct snapshot_place read;
+    struct snapshot_point read;
     enum error error = header_read(reader, position, &read, failure);
     if (error != OK)
         return error;
@@ -443,14 +443,14 @@ static enum error content_read(struct snapshot_reader *reader, uint64_t position
                                "the snapshot is truncated: its trailer is missing");
     error = trailer_read(reader, payload->size - before, failure);
     if (error == OK)
-        *place = read;
+        *point = read;
     return error;
 }
 
-enum error snapshot_size(struct disk *disk, const struct snapshot_place *place, uint64_t *size, struct failure *failure)
+enum error snapshot_size(struct disk *disk, const struct snapshot_point *point, uint64_t *size, struct failure *failure)
 {
     struct snapshot_reader reader = {.disk = disk};
-    name_make(place->position, suffix, reader.name);
+    name_make(point->position, suffix, reader.name);
     enum error error = disk->operations->open(disk, reader.name, &reader.file, failure);
     if (error != OK)
         return error;
@@ -470,7 +470,7 @@ enum error snapshot_reserve(struct disk *disk, uint64_t position, uint64_t room,
 }
 
 /* After an error `payload` has what stands before the damage. */
-static enum error one_read(struct disk *disk, uint64_t position, struct snapshot_place *place, struct buffer *payload,
+static enum error one_read(struct disk *disk, uint64_t position, struct snapshot_point *point, struct buffer *payload,
                            struct failure *failure)
 {
     struct snapshot_reader reader = {.disk = disk};
@@ -478,25 +478,25 @@ static enum error one_read(struct disk *disk, uint64_t position, struct snapshot
     enum error error = disk->operations->open(disk, reader.name, &reader.file, failure);
     if (error != OK)
         return error;
-    error = content_read(&reader, position, place, payload, failure);
+    error = content_read(&reader, position, point, payload, failure);
     disk->operations->close(reader.file);
     return error;
 }
 
-static enum error newest_read(struct disk *disk, uint64_t position, struct snapshot_place *place,
+static enum error newest_read(struct disk *disk, uint64_t position, struct snapshot_point *point,
                               struct buffer *payload, struct failure *failure)
 {
     const size_t before = payload->size;
-    const enum error error = one_read(disk, position, place, payload, failure);
+    const enum error error = one_read(disk, position, point, payload, failure);
     if (error != OK)
         buffer_truncate(payload, before);
     return error;
 }
 
-enum error snapshot_load(struct disk *disk, struct snapshot_place *place, struct buffer *payload, bool *is_found,
+enum error snapshot_load(struct disk *disk, struct snapshot_point *point, struct buffer *payload, bool *is_found,
                          struct failure *failure)
 {
-    ASSERT(place != NULL && is_found != NULL);
+    ASSERT(point != NULL && is_found != NULL);
     struct name_list names = {0};
     enum error error = disk->operations->list(disk, name_visit, &names, failure);
     if (error != OK)
@@ -511,7 +511,7 @@ enum error snapshot_load(struct disk *disk, struct snapshot_place *place, struct
     uint64_t newest = 0;
     for (size_t i = 0; i < names.published_count; i++)
         newest = names.published_owned[i] > newest ? names.published_owned[i] : newest;
-    error = newest_read(disk, newest, place, payload, failure);
+    error = newest_read(disk, newest, point, payload, failure);
     /* Removes an older snapshot only after the newest has proved whole, so that a person can still inspect both. The
      * newest name must be durable first: a process may have been killed right after the rename. */
     if (error == OK && names.published_count > 1)
@@ -533,7 +533,7 @@ static int position_compare_falling(const void *a, const void *b)
 }
 
 enum error
-snapshot_load_readable(struct disk *disk, struct snapshot_place *place, struct buffer *payload, bool *is_found,
+snapshot_load_readable(struct disk *disk, struct snapshot_point *point, struct buffer *payload, bool *is_found,
                        void (*damaged)(void *context, uint64_t position, const char *text, struct bytes payload),
                        void *context, struct failure *failure)
 {
@@ -546,7 +546,7 @@ snapshot_load_readable(struct disk *disk, struct snapshot_place *place, struct b
     for (size_t i = 0; error == OK && !*is_found && i < names.published_count; i++) {
         struct failure found;
         failure_init(&found);
-        *is_found = one_read(disk, names.published_owned[i], place, payload, &found) == OK;
+        *is_found = one_read(disk, names.published_owned[i], point, payload, &found) == OK;
         if (!*is_found) {
             damaged(context, names.published_owned[i], found.text, buffer_bytes(payload));
             buffer_truncate(payload, 0);

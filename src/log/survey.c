@@ -241,7 +241,7 @@ static bool rest_is_zero(struct surveyor *surveyor, uint64_t offset)
 }
 
 /* Frames that follow must lie behind this one. */
-static void place_take(struct surveyor *surveyor, const struct frame_header *header)
+static void point_take(struct surveyor *surveyor, const struct frame_header *header)
 {
     struct survey *survey = surveyor->survey;
     survey->epoch = header->epoch;
@@ -258,7 +258,7 @@ static void place_take(struct surveyor *surveyor, const struct frame_header *hea
 static void frame_take(struct surveyor *surveyor, const struct frame_header *header, struct bytes frame)
 {
     struct survey *survey = surveyor->survey;
-    place_take(surveyor, header);
+    point_take(surveyor, header);
     if (header->kind == FRAME_SEGMENT_END)
         return;
     survey->frame_count++;
@@ -281,7 +281,7 @@ static uint64_t broken_frame_meet(struct surveyor *surveyor, uint64_t offset, co
     if (is_newest && frame_is_torn(header, bytes_read(surveyor, offset, header->size)) && rest_is_zero(surveyor, end))
         return surveyor->size; /* the end of the log, where a crash cut the last frame off: no damage */
     const struct bytes frame = bytes_read(surveyor, offset, header->size);
-    place_take(surveyor, header);
+    point_take(surveyor, header);
     tell(surveyor,
          (struct survey_damage){.offset = offset,
                                 .size = header->size,

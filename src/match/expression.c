@@ -1,7 +1,7 @@
 #include "match/expression.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
-#include "base/kept.h"
 #include "match/expression_code.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 void expression_destroy(struct expression *expression)
 {
-    kept_free(expression);
+    accounted_free(expression);
 }
 
 /* One value. Its type is known from the instruction that takes it. */

@@ -1,5 +1,5 @@
+#include "base/accounted.h"
 #include "base/assert.h"
-#include "base/kept.h"
 #include "match/expression_code.h"
 #include "match/value.h"
 
@@ -409,7 +409,7 @@ static struct expression *finish(const struct compiler *compiler, enum value_typ
     for (uint32_t i = 0; i < compiler->count; i++)
         if (compiler->instructions[i].operation == OPERATION_TEXT)
             texts_size += compiler->instructions[i].text.bytes.size;
-    struct expression *expression = kept_allocate(sizeof(*expression) + code_size + texts_size);
+    struct expression *expression = accounted_allocate(sizeof(*expression) + code_size + texts_size);
     uint8_t *memory = (uint8_t *)(expression + 1);
     *expression = (struct expression){
         .type = type, .count = compiler->count, .instructions = (struct instruction *)(void *)memory};

@@ -1,8 +1,8 @@
 #include "match/facts.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
 #include "base/cursor.h"
-#include "base/kept.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -316,7 +316,8 @@ struct facts *facts_create(const struct rules *rules, struct bytes encoded)
     size_t needs_size = counted.need_count * sizeof(struct need);
     size_t values_size = counted.value_count * sizeof(struct need_value);
     size_t texts_size = counted.text_count * sizeof(struct fact_text);
-    uint8_t *memory = kept_allocate_zeroed(facts_size + needs_size + values_size + texts_size + counted.byte_count);
+    uint8_t *memory =
+        accounted_allocate_zeroed(facts_size + needs_size + values_size + texts_size + counted.byte_count);
     struct facts *facts = (struct facts *)(void *)memory;
     struct decoder filled = {.rules = rules, .cursor = cursor_make(encoded), .is_filling = true};
     filled.facts = facts->facts;
@@ -335,5 +336,5 @@ struct facts *facts_create(const struct rules *rules, struct bytes encoded)
 
 void facts_destroy(struct facts *facts)
 {
-    kept_free(facts);
+    accounted_free(facts);
 }

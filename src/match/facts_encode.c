@@ -9,8 +9,8 @@ struct encoder {
     const struct rules *rules;
     struct buffer *out;
     struct failure *failure;
-    struct bytes fact;            /* the attribute whose value is read; empty: a need is read */
-    char place[VALUE_PLACE_SIZE]; /* "Need.qty.min"; of a fact "Attributes.mmr", once it is faulty */
+    struct bytes fact;          /* the attribute whose value is read; empty: a need is read */
+    char path[VALUE_PATH_SIZE]; /* "Need.qty.min"; of a fact "Attributes.mmr", once it is faulty */
 };
 
 static void append_number(struct buffer *out, double number)
@@ -30,8 +30,8 @@ static void append_text(struct buffer *out, struct bytes text)
 static enum error fault(struct encoder *encoder, const char *wanted, yyjson_val *value)
 {
     if (encoder->fact.size > 0)
-        snprintf(encoder->place, sizeof(encoder->place), "Attributes.%.*s", BYTES_FORMAT(encoder->fact));
-    return value_fault(encoder->failure, encoder->place, wanted, value);
+        snprintf(encoder->path, sizeof(encoder->path), "Attributes.%.*s", BYTES_FORMAT(encoder->fact));
+    return value_fault(encoder->failure, encoder->path, wanted, value);
 }
 
 static bool is_text(yyjson_val *value)
@@ -220,8 +220,8 @@ static enum error encode_need(struct encoder *encoder, uint32_t attribute, yyjso
         names[i] = clause_rows[i].name;
         allowed |= (clause_rows[i].types & 1u << about->type) != 0 ? 1u << i : 0;
     }
-    snprintf(encoder->place, sizeof(encoder->place), "Need.%.*s", BYTES_FORMAT(about->name));
-    enum error error = value_members(encoder->failure, encoder->place, test, names, CLAUSES, allowed, values);
+    snprintf(encoder->path, sizeof(encoder->path), "Need.%.*s", BYTES_FORMAT(about->name));
+    enum error error = value_members(encoder->failure, encoder->path, test, names, CLAUSES, allowed, values);
     if (error != OK)
         return error;
     for (uint32_t i = 0; i < CLAUSES; i++)
@@ -231,7 +231,7 @@ static enum error encode_need(struct encoder *encoder, uint32_t attribute, yyjso
     for (uint32_t i = 0; error == OK && i < CLAUSES; i++) {
         if (values[i] == NULL)
             continue;
-        snprintf(encoder->place, sizeof(encoder->place), "Need.%.*s.%s", BYTES_FORMAT(about->name), names[i]);
+        snprintf(encoder->path, sizeof(encoder->path), "Need.%.*s.%s", BYTES_FORMAT(about->name), names[i]);
         error = encode_clause(encoder, &clause_rows[i], about->type, values[i]);
     }
     return error;

@@ -1,14 +1,14 @@
 #include "match/gathering.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
 #include "base/budget.h"
-#include "base/kept.h"
 #include <stdlib.h>
 
 #define WORDS (GATHERING_MAX / 64)
 
 /* A set of candidates: a bit for each. */
-struct crowd {
+struct candidate_set {
     uint64_t words[WORDS];
 };
 
@@ -35,39 +35,39 @@ struct gathering {
     uint32_t chosen_weight;
     uint32_t chosen[RULES_WEIGHT_MAX]; /* indexes of candidates that fit each other */
     struct matcher_group *group;
-    struct crowd known[GATHERING_MAX]; /* which pairs have been checked, and which of them fit */
-    struct crowd fits[GATHERING_MAX];
+    struct candidate_set known[GATHERING_MAX]; /* which pairs have been checked, and which of them fit */
+    struct candidate_set fits[GATHERING_MAX];
     struct gathered items[MATCHER_PROBE_MAX];
 };
 
 void gathering_destroy(struct gathering *gathering)
 {
-    kept_free(gathering);
+    accounted_free(gathering);
 }
 
-static bool crowd_has(const struct crowd *crowd, uint32_t index)
+static bool candidate_set_has(const struct candidate_set *set, uint32_t index)
 {
-    return (crowd->words[index / 64] >> index % 64 & 1) != 0;
+    return (set->words[index / 64] >> index % 64 & 1) != 0;
 }
 
-static void crowd_add(struct crowd *crowd, uint32_t index)
+static void candidate_set_add(struct candidate_set *set, uint32_t index)
 {
-    crowd->words[index / 64] |= UINT64_C(1) << index % 64;
+    set->words[index / 64] |= UINT64_C(1) << index % 64;
 }
 
-static uint32_t crowd_count(const struct crowd *crowd)
+static uint32_t candidate_set_count(const struct candidate_set *set)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < WORDS; i++)
-        count += (uint32_t)__builtin_popcountll(crowd->words[i]);
+        count += (uint32_t)__builtin_popcountll(set->words[i]);
     return count;
 }
 
 /* The first member from `index` on; GATHERING_MAX: none. */
-static uint32_t crowd_next(const struct crowd *crowd, uint32_t index)
+static uint32_t candidate_set_next(const struct candidate_set *set, uint32_t index)
 {
     while (index < GATHERING_MAX) {
-        uint64_t word = crowd->words[index / 64] >> index % 64;
+        uint64_t word = set->words[index / 64] >> index % 64;
         if (word != 0)
             return index + (uint32_t)__builtin_ctzll(word);
         index = (index / 64 + 1) * 64;
@@ -193,33 +193,35 @@ static int gathered_compare(const void *left, const void *right)
     return a->number == b->number ? 0 : a->number < b->number ? -1 : 1;
 }
 
-/* Those of `crowd` behind `index` that fit the candidate there. Pairs beyond the bound count as not fitting. */
-static struct crowd gathering_friends(struct gathering *gathering, uint32_t index, const struct crowd *crowd)
+/* Those of `set` behind `index` that fit the candidate there. Pairs beyond the bound count as not fitting. */
+static struct candidate_set gathering_friends(struct gathering *gathering, uint32_t index,
+                                              const struct candidate_set *set)
 {
-    struct crowd *known = &gathering->known[index], *fits = &gathering->fits[index];
-    struct crowd friends = {{0}};
-    for (uint32_t i = crowd_next(crowd, index + 1); i < GATHERING_MAX; i = crowd_next(crowd, i + 1)) {
-        if (!crowd_has(known, i)) {
+    struct candidate_set *known = &gathering->known[index], *fits = &gathering->fits[index];
+    struct candidate_set friends = {{0}};
+    for (uint32_t i = candidate_set_next(set, index + 1); i < GATHERING_MAX; i = candidate_set_next(set, i + 1)) {
+        if (!candidate_set_has(known, i)) {
             if (gathering->checks == 0)
                 break;
-            crowd_add(known, i);
+            candidate_set_add(known, i);
             if (gathering_check(gathering, index, i, &gathering->checks))
-                crowd_add(fits, i);
+                candidate_set_add(fits, i);
         }
-        if (crowd_has(fits, i))
-            crowd_add(&friends, i);
+        if (candidate_set_has(fits, i))
+            candidate_set_add(&friends, i);
     }
     return friends;
 }
 
-/* Chooses `left` more of `crowd`, whose members fit all that are chosen, with the weight that is missing. */
-static bool gathering_search(struct gathering *gathering, uint32_t left, const struct crowd *crowd)
+/* Chooses `left` more of `set`, whose members fit all that are chosen, with the weight that is missing. */
+static bool gathering_search(struct gathering *gathering, uint32_t left, const struct candidate_set *set)
 {
     uint32_t missing = gathering->wanted - gathering->chosen_weight;
     if (left == 0)
         return missing == 0 && gathering->divisions > 0 && gathering_divide(gathering);
-    uint32_t room = crowd_count(crowd);
-    for (uint32_t i = crowd_next(crowd, 0); room >= left && i < GATHERING_MAX; i = crowd_next(crowd, i + 1), room--) {
+    uint32_t room = candidate_set_count(set);
+    for (uint32_t i = candidate_set_next(set, 0); room >= left && i < GATHERING_MAX;
+         i = candidate_set_next(set, i + 1), room--) {
         uint32_t weight = gathering->items[i].weight;
         if (weight + left - 1 > missing || weight + (left - 1) * gathering->heaviest < missing)
             continue;
@@ -228,9 +230,9 @@ static bool gathering_search(struct gathering *gathering, uint32_t left, const s
         gathering->steps--;
         gathering->chosen[gathering->chosen_count++] = i;
         gathering->chosen_weight += weight;
-        struct crowd friends = {{0}};
+        struct candidate_set friends = {{0}};
         if (left > 1)
-            friends = gathering_friends(gathering, i, crowd);
+            friends = gathering_friends(gathering, i, set);
         if (gathering_search(gathering, left - 1, &friends))
             return true;
         gathering->chosen_count--;
@@ -284,10 +286,10 @@ static bool gathering_fill(struct gathering *gathering, uint32_t count)
 static bool gathering_choose(struct gathering *gathering)
 {
     uint32_t count = gathering->count < GATHERING_MAX ? gathering->count : GATHERING_MAX;
-    struct crowd all = {{0}};
+    struct candidate_set all = {{0}};
     for (uint32_t i = 0; i < count; i++) {
-        crowd_add(&all, i);
-        gathering->known[i] = gathering->fits[i] = (struct crowd){{0}};
+        candidate_set_add(&all, i);
+        gathering->known[i] = gathering->fits[i] = (struct candidate_set){{0}};
     }
     bool is_possible = false, is_cut = false;
     uint32_t left = GATHERING_STEPS_MAX;
@@ -343,7 +345,7 @@ enum look_end gathering_look(struct matcher *matcher, struct look *look, uint32_
     struct matcher_private *private = matcher->private_owned;
     const struct entry *seed = matcher_entry(matcher, look->seed);
     if (private->gathering_owned == NULL)
-    private->gathering_owned = kept_allocate(sizeof(struct gathering));
+    private->gathering_owned = accounted_allocate(sizeof(struct gathering));
     struct gathering *gathering = private->gathering_owned;
     uint32_t whole = matcher->rules->weight;
     gathering->matcher = matcher;

@@ -57,10 +57,11 @@ bool look_center(const struct matcher *matcher, const struct entry *seed, double
 {
     const struct plan *plan = &matcher->private_owned->index.plan;
     const struct rules *rules = matcher->rules;
-    bool is_nearest = rules->pick == PICK_NEAREST && plan->has_place && rules->pick_attribute == plan->place_attribute;
-    if (!plan->has_place || (!is_nearest && rules->pick != PICK_FIRST))
+    bool is_nearest =
+        rules->pick == PICK_NEAREST && plan->has_sort_key && rules->pick_attribute == plan->sort_attribute;
+    if (!plan->has_sort_key || (!is_nearest && rules->pick != PICK_FIRST))
         return false;
-    const struct fact *fact = facts_at(seed->facts, plan->place_attribute);
+    const struct fact *fact = facts_at(seed->facts, plan->sort_attribute);
     *center = fact->is_there ? fact->number : 0;
     return fact->is_there;
 }
@@ -68,8 +69,8 @@ bool look_center(const struct matcher *matcher, const struct entry *seed, double
 bool look_is_in_order(const struct matcher *matcher, bool is_outward)
 {
     enum pick pick = matcher->rules->pick;
-    bool has_place = matcher->private_owned->index.plan.has_place;
-    return is_outward || pick == PICK_FIRST || (pick == PICK_OLDEST && !has_place);
+    bool has_sort_key = matcher->private_owned->index.plan.has_sort_key;
+    return is_outward || pick == PICK_FIRST || (pick == PICK_OLDEST && !has_sort_key);
 }
 
 static double look_distance(const struct entry *a, const struct entry *b, uint32_t attribute)

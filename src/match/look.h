@@ -31,7 +31,7 @@ struct gathering;
 
 struct matcher_private {
     struct ticket_index index;
-    struct pool looks;                 /* those that have stopped, and those with a proposal */
+    struct slab looks;                 /* those that have stopped, and those with a proposal */
     struct streams streams;            /* memory for the current look */
     struct walk walk;                  /* the same */
     struct look look;                  /* the same */
@@ -57,7 +57,7 @@ enum look_end {
 
 static inline struct entry *matcher_entry(const struct matcher *matcher, uint32_t slot)
 {
-    return (struct entry *)(void *)((char *)pool_at(matcher->records, slot) + matcher->entry_offset);
+    return (struct entry *)(void *)((char *)slab_at(matcher->records, slot) + matcher->entry_offset);
 }
 
 /* Makes a look that has seen nothing yet. */

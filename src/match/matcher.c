@@ -1,8 +1,8 @@
 #include "match/matcher.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
 #include "base/budget.h"
-#include "base/kept.h"
 #include "match/gathering.h"
 #include "match/window.h"
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void private_init(struct matcher *matcher, uint64_t window_ms)
     struct matcher_private *private = matcher->private_owned;
     *private = (struct matcher_private){.window_ms = window_ms};
     ticket_index_init(&private->index, matcher->rules);
-    pool_init(&private->looks, sizeof(struct look));
+    slab_init(&private->looks, sizeof(struct look));
     ordered_init(&private->proposals);
     private->finds_pairs = matcher->rules->weight == 2;
 }
@@ -29,14 +29,14 @@ static void private_init(struct matcher *matcher, uint64_t window_ms)
 static void private_deinit(struct matcher_private *private)
 {
     ticket_index_deinit(&private->index);
-    pool_deinit(&private->looks);
+    slab_deinit(&private->looks);
     streams_deinit(&private->streams);
     walk_deinit(&private->walk);
     gathering_destroy(private->gathering_owned);
     ordered_deinit(&private->proposals);
 }
 
-void matcher_init(struct matcher *matcher, const struct rules *rules, const struct pool *records, size_t entry_offset,
+void matcher_init(struct matcher *matcher, const struct rules *rules, const struct slab *records, size_t entry_offset,
                   uint64_t window_ms)
 {
     *matcher =
@@ -45,7 +45,7 @@ void matcher_init(struct matcher *matcher, const struct rules *rules, const stru
               matcher_offset(matcher, offsetof(struct entry, number)));
     heap_init(&matcher->steps, records, matcher_offset(matcher, offsetof(struct entry, step_index)),
               matcher_offset(matcher, offsetof(struct entry, number)));
-    matcher->private_owned = kept_allocate(sizeof(*matcher->private_owned));
+    matcher->private_owned = accounted_allocate(sizeof(*matcher->private_owned));
     private_init(matcher, window_ms);
 }
 
@@ -53,7 +53,7 @@ void matcher_deinit(struct matcher *matcher)
 {
     if (matcher->private_owned != NULL)
         private_deinit(matcher->private_owned);
-    kept_free(matcher->private_owned);
+    accounted_free(matcher->private_owned);
     heap_deinit(&matcher->seeds);
     heap_deinit(&matcher->steps);
     *matcher = (struct matcher){.private_owned = NULL};
@@ -64,7 +64,7 @@ void matcher_reset(struct matcher *matcher, const struct rules *rules, uint64_t 
     private_deinit(matcher->private_owned);
     matcher->rules = rules;
     matcher->seeds.count = matcher->steps.count =
-        0; /* what entries say of their places there is written anew when they are added */
+        0; /* what entries say of their positions there is written anew when they are added */
     matcher->count = 0;
     matcher->generation++;
     ASSERT(matcher->generation != 0);
@@ -112,10 +112,10 @@ static void matcher_drop_look(struct matcher *matcher, struct entry *entry)
 {
     if (entry->probe == 0)
         return;
-    struct look *look = pool_at(&matcher->private_owned->looks, entry->probe);
+    struct look *look = slab_at(&matcher->private_owned->looks, entry->probe);
     if (look->is_proposal)
         window_withdraw(matcher, look);
-    pool_free(&matcher->private_owned->looks, entry->probe);
+    slab_free(&matcher->private_owned->looks, entry->probe);
     entry->probe = 0;
 }
 
@@ -217,8 +217,8 @@ static void matcher_keep_look(struct matcher *matcher, const struct look *look)
     struct matcher_private *private = matcher->private_owned;
     struct entry *entry = matcher_entry(matcher, look->seed);
     if (entry->probe == 0)
-        entry->probe = pool_allocate(&private->looks);
-    struct look *kept = pool_at(&private->looks, entry->probe);
+        entry->probe = slab_allocate(&private->looks);
+    struct look *kept = slab_at(&private->looks, entry->probe);
     if (kept != look)
         *kept = *look;
 }
@@ -259,7 +259,7 @@ static enum look_end matcher_look_once(struct matcher *matcher, uint32_t slot, u
     const struct entry *entry = matcher_entry(matcher, slot);
     struct look *look = &private->look;
     if (entry->probe != 0) {
-        look = pool_at(&private->looks, entry->probe);
+        look = slab_at(&private->looks, entry->probe);
     } else {
         look_begin(matcher, look, slot);
         matcher->counters.probes++;
@@ -275,7 +275,7 @@ static enum look_end matcher_look_once(struct matcher *matcher, uint32_t slot, u
         matcher_keep_look(matcher, look);
     if (!is_proposal)
         return end;
-    window_propose(matcher, pool_at(&private->looks, entry->probe));
+    window_propose(matcher, slab_at(&private->looks, entry->probe));
     return LOOK_PROPOSED;
 }
 
@@ -285,7 +285,7 @@ static void matcher_end_turn(struct matcher *matcher, uint32_t slot, enum look_e
     struct matcher_private *private = matcher->private_owned;
     struct entry *entry = matcher_entry(matcher, slot);
     if (end == LOOK_STOPPED) {
-        ((struct look *)pool_at(&private->looks, entry->probe))->visited = 0;
+        ((struct look *)slab_at(&private->looks, entry->probe))->visited = 0;
         heap_update(&matcher->seeds, SEED_KEY_STOPPED + private->stops++, slot);
         matcher->counters.budget_stops++;
         return;
@@ -396,7 +396,7 @@ static uint32_t matcher_check_entry(const struct matcher *matcher, uint32_t slot
     struct plan_stands stands;
     plan_stand(&index->plan, entry, &stands);
     for (uint32_t i = 0; i < stands.count; i++) {
-        struct ordered_key key = {stands.buckets[i] | plan_class(entry), stands.place, entry->number};
+        struct ordered_key key = {stands.buckets[i] | plan_class(entry), stands.sort_key, entry->number};
         struct ordered_cursor cursor = ordered_seek(&index->ordered, &key);
         ASSERT(cursor.leaf != NULL && ordered_slot(cursor) == slot);
     }
@@ -407,7 +407,7 @@ static uint32_t matcher_check_entry(const struct matcher *matcher, uint32_t slot
 static bool matcher_check_look(const struct matcher *matcher, uint32_t slot)
 {
     const struct entry *entry = matcher_entry(matcher, slot);
-    const struct look *look = pool_at(&matcher->private_owned->looks, entry->probe);
+    const struct look *look = slab_at(&matcher->private_owned->looks, entry->probe);
     ASSERT(look->seed == slot);
     ASSERT(look->is_proposal == (entry->seed_index == 0));
     return look->is_proposal;

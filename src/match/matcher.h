@@ -11,7 +11,7 @@
 #define TALLY_MATCH_MATCHER_H
 
 #include "base/heap.h"
-#include "base/pool.h"
+#include "base/slab.h"
 #include "match/ordered.h"
 #include "match/pair.h"
 
@@ -30,7 +30,7 @@ struct matcher_private; /* index and looks that have stopped: look.h */
 
 struct matcher {
     const struct rules *rules;  /* borrowed */
-    const struct pool *records; /* borrowed: where the entries live */
+    const struct slab *records; /* borrowed: where the entries live */
     uint32_t entry_offset;
     uint32_t generation; /* entries with this one are in it */
     uint32_t count;      /* of those */
@@ -50,7 +50,7 @@ struct matcher_group {
 
 /* `records` hold a struct entry at `entry_offset` each; zeroed records are in no matcher. window_ms: 0, or how long
  * what is found is collected before the best is given out. */
-void matcher_init(struct matcher *matcher, const struct rules *rules, const struct pool *records, size_t entry_offset,
+void matcher_init(struct matcher *matcher, const struct rules *rules, const struct slab *records, size_t entry_offset,
                   uint64_t window_ms);
 void matcher_deinit(struct matcher *matcher);
 

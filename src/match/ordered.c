@@ -7,8 +7,8 @@
  * It need not be there any more itself. The key at 0 means nothing. */
 #include "match/ordered.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
-#include "base/kept.h"
 #include <stdlib.h>
 
 #define NODE_ENTRIES_MAX 64u
@@ -39,7 +39,7 @@ struct ordered_path {
 static inline bool key_is_below(const struct ordered_key *a, const struct ordered_key *b)
 {
     bool is_below = a->number < b->number;
-    is_below = (a->place < b->place) | ((a->place == b->place) & is_below);
+    is_below = (a->sort_key < b->sort_key) | ((a->sort_key == b->sort_key) & is_below);
     return (a->bucket < b->bucket) | ((a->bucket == b->bucket) & is_below);
 }
 
@@ -76,7 +76,7 @@ static struct ordered_node *node_create(bool is_leaf)
 {
     size_t size = is_leaf ? offsetof(struct ordered_node, slots) + NODE_ENTRIES_MAX * sizeof(uint32_t)
                           : sizeof(struct ordered_node);
-    struct ordered_node *node = kept_allocate(size);
+    struct ordered_node *node = accounted_allocate(size);
     node->count = 0;
     node->is_leaf = is_leaf;
     node->previous = node->next = NULL;
@@ -94,7 +94,7 @@ static void node_move(struct ordered_node *to, uint32_t to_index, const struct o
         memmove(&to->children[to_index], &from->children[from_index], count * sizeof(to->children[0]));
 }
 
-/* Opens a place for an entry, and gives it its key. */
+/* Opens a gap for an entry, and gives it its key. */
 static void node_open(struct ordered_node *node, uint32_t index, const struct ordered_key *key)
 {
     ASSERT(node->count < NODE_ENTRIES_MAX && index <= node->count);
@@ -154,7 +154,7 @@ static void node_destroy(struct ordered_node *node)
     if (!node->is_leaf)
         for (uint32_t i = 0; i < node->count; i++)
             node_destroy(node->children[i]);
-    kept_free(node);
+    accounted_free(node);
 }
 
 void ordered_deinit(struct ordered *ordered)
@@ -222,7 +222,7 @@ static void node_merge(struct ordered_node *parent, uint32_t index)
         if (upper->next != NULL)
             upper->next->previous = lower;
     }
-    kept_free(upper);
+    accounted_free(upper);
     node_close(parent, index);
 }
 
@@ -266,7 +266,7 @@ static void ordered_refill(struct ordered *ordered, const struct ordered_path *p
     if (root->is_leaf ? root->count > 0 : root->count > 1)
         return;
     ordered->root_owned = root->is_leaf ? NULL : root->children[0];
-    kept_free(root);
+    accounted_free(root);
 }
 
 void ordered_remove(struct ordered *ordered, const struct ordered_key *key)
@@ -281,7 +281,7 @@ void ordered_remove(struct ordered *ordered, const struct ordered_key *key)
     ordered_refill(ordered, &path);
 }
 
-/* The place of the first key that is not below `key` in the leaf where it would stand: perhaps behind its last
+/* The position of the first key that is not below `key` in the leaf where it would stand: perhaps behind its last
  * entry. */
 static struct ordered_cursor ordered_lower(const struct ordered *ordered, const struct ordered_key *key)
 {
@@ -335,7 +335,7 @@ uint32_t ordered_slot(struct ordered_cursor cursor)
 
 #define SIGN_BIT (UINT64_C(1) << 63)
 
-uint64_t ordered_place(double number)
+uint64_t ordered_sort_key(double number)
 {
     uint64_t bits;
     double without_minus_zero = number + 0.0;
@@ -343,9 +343,9 @@ uint64_t ordered_place(double number)
     return (bits & SIGN_BIT) != 0 ? ~bits : bits | SIGN_BIT;
 }
 
-double ordered_number(uint64_t place)
+double ordered_number(uint64_t sort_key)
 {
-    uint64_t bits = (place & SIGN_BIT) != 0 ? place & ~SIGN_BIT : ~place;
+    uint64_t bits = (sort_key & SIGN_BIT) != 0 ? sort_key & ~SIGN_BIT : ~sort_key;
     double number;
     memcpy(&number, &bits, sizeof(number));
     return number;

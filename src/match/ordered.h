@@ -1,6 +1,6 @@
-/* An ordered set in memory: a B+ tree of (bucket, place, number) -> slot, walked in both directions. All waiting
- * tickets of a pool stand in one: the bucket says what must be equal, the place is what is near, the number breaks
- * ties. 28 bytes an entry, half as much again for free places. O(log n) to find, insert and remove, O(1) to step.
+/* An ordered set in memory: a B+ tree of (bucket, sort key, number) -> slot, walked in both directions. All waiting
+ * tickets of a pool stand in one: the bucket says what must be equal, the sort key is what is near, the number breaks
+ * ties. 28 bytes an entry, half as much again for free entries. O(log n) to find, insert and remove, O(1) to step.
  * Pure. */
 #ifndef TALLY_MATCH_ORDERED_H
 #define TALLY_MATCH_ORDERED_H
@@ -11,7 +11,7 @@
 
 struct ordered_key {
     uint64_t bucket;
-    uint64_t place;
+    uint64_t sort_key;
     uint64_t number;
 };
 
@@ -46,9 +46,9 @@ struct ordered_cursor ordered_previous(struct ordered_cursor cursor);
 const struct ordered_key *ordered_key(struct ordered_cursor cursor);
 uint32_t ordered_slot(struct ordered_cursor cursor);
 
-/* A number as a place: order as numbers is order as places. -0 is 0; not for NaN. And back. */
-uint64_t ordered_place(double number);
-double ordered_number(uint64_t place);
+/* A number as a sort key: order as numbers is order as sort keys. -0 is 0; not for NaN. And back. */
+uint64_t ordered_sort_key(double number);
+double ordered_number(uint64_t sort_key);
 
 /* Asserts the order, the fill of nodes and the links. O(n). */
 void ordered_check(const struct ordered *ordered);

@@ -15,7 +15,7 @@ static uint64_t plan_mix(uint64_t bucket, enum plan_tag tag, uint64_t value)
 uint64_t plan_hash_fact(const struct fact *fact, enum attribute_type type)
 {
     if (type == ATTRIBUTE_NUMBER)
-        return ordered_place(fact->number);
+        return ordered_sort_key(fact->number);
     if (type == ATTRIBUTE_TEXT)
         return fact->text.hash;
     uint64_t hash = fact->set.count;
@@ -26,7 +26,7 @@ uint64_t plan_hash_fact(const struct fact *fact, enum attribute_type type)
 
 uint64_t plan_hash_need(const struct need_value *value, enum attribute_type type)
 {
-    return type == ATTRIBUTE_NUMBER ? ordered_place(value->number) : value->text.hash;
+    return type == ATTRIBUTE_NUMBER ? ordered_sort_key(value->number) : value->text.hash;
 }
 
 bool plan_bucket_equal(const struct plan *plan, const struct facts *facts, uint64_t *bucket)
@@ -132,8 +132,8 @@ static void plan_take_near(struct plan *plan, const struct rule *rule)
         return;
     plan->near = rule;
     plan->has_levels = rule->is_either && rules->level_count > 1;
-    plan->has_place = true;
-    plan->place_attribute = rule->attribute;
+    plan->has_sort_key = true;
+    plan->sort_attribute = rule->attribute;
     for (uint32_t level = 0; level < rules->level_count; level++) {
         uint32_t group = 0;
         while (rule->bound[group] != rule->bound[level])
@@ -157,8 +157,8 @@ void plan_init(struct plan *plan, const struct rules *rules)
             plan_take_share(plan, rule);
     }
     if (plan->near == NULL && rules->pick == PICK_NEAREST) {
-        plan->has_place = true;
-        plan->place_attribute = rules->pick_attribute;
+        plan->has_sort_key = true;
+        plan->sort_attribute = rules->pick_attribute;
     }
     uint32_t partners = plan_partners_max(plan);
     if (partners * (FACTS_SET_SIZE_MAX + 2) > PLAN_STREAMS_MAX)
@@ -230,11 +230,11 @@ void plan_stand(const struct plan *plan, const struct entry *entry, struct plan_
     uint64_t bucket;
     stands->count = 0;
     stands->has_need = false;
-    stands->place = PLAN_PLACE_MISSING;
+    stands->sort_key = PLAN_SORT_KEY_MISSING;
     if (!plan_bucket_equal(plan, facts, &bucket))
         return;
-    if (plan->has_place && facts_at(facts, plan->place_attribute)->is_there)
-        stands->place = ordered_place(facts_at(facts, plan->place_attribute)->number);
+    if (plan->has_sort_key && facts_at(facts, plan->sort_attribute)->is_there)
+        stands->sort_key = ordered_sort_key(facts_at(facts, plan->sort_attribute)->number);
     const struct need *need = plan_choose_need(plan, facts);
     if (need != NULL) {
         const struct need_values *values = plan_need_values(need);

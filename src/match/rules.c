@@ -1,7 +1,7 @@
 #include "match/rules.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
-#include "base/kept.h"
 #include "match/expression.h"
 #include "match/plan.h"
 #include "match/rules_parse.h"
@@ -26,8 +26,8 @@ struct rules *rules_create(struct bytes json, struct failure *failure)
                     fault.pos);
         return NULL;
     }
-    struct rules *rules = kept_allocate_zeroed(sizeof(*rules));
-    rules->text_owned = kept_duplicate(json);
+    struct rules *rules = accounted_allocate_zeroed(sizeof(*rules));
+    rules->text_owned = accounted_duplicate(json);
     enum error error = rules_parse(rules, yyjson_doc_get_root(doc), json.size, failure);
     yyjson_doc_free(doc);
     if (error != OK) {
@@ -43,13 +43,13 @@ void rules_destroy(struct rules *rules)
     if (rules == NULL)
         return;
     for (uint32_t i = 0; i < rules->rule_count; i++) {
-        kept_free(rules->rules[i].pairs_owned);
+        accounted_free(rules->rules[i].pairs_owned);
         expression_destroy(rules->rules[i].expression_owned);
     }
     expression_destroy(rules->pick_score_owned);
-    kept_free(rules->names_owned);
-    kept_free((void *)(uintptr_t)rules->text_owned.ptr);
-    kept_free(rules);
+    accounted_free(rules->names_owned);
+    accounted_free((void *)(uintptr_t)rules->text_owned.ptr);
+    accounted_free(rules);
 }
 
 int rules_attribute(const struct rules *rules, struct bytes name)

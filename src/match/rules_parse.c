@@ -1,7 +1,7 @@
 #include "match/rules_parse.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
-#include "base/kept.h"
 #include "match/expression.h"
 #include "match/value.h"
 
@@ -72,7 +72,7 @@ static bool is_attribute_name(struct bytes name)
 
 static const char *const type_names[] = {[ATTRIBUTE_NUMBER] = "num", [ATTRIBUTE_TEXT] = "str", [ATTRIBUTE_SET] = "set"};
 
-static enum error read_attribute(struct reader *reader, const char *place, yyjson_val *key, yyjson_val *value)
+static enum error read_attribute(struct reader *reader, const char *path, yyjson_val *key, yyjson_val *value)
 {
     struct rules *rules = reader->rules;
     struct bytes name = value_text(key);
@@ -80,9 +80,9 @@ static enum error read_attribute(struct reader *reader, const char *place, yyjso
     value_show(key, shown);
     if (!is_attribute_name(name))
         return refuse(reader, "%s: %s is no name of an attribute: 1 to %u bytes of letters, digits and underscores.",
-                      place, shown, RULES_NAME_SIZE_MAX);
+                      path, shown, RULES_NAME_SIZE_MAX);
     if (rules_attribute(rules, name) >= 0)
-        return refuse(reader, "%s has %s twice.", place, shown);
+        return refuse(reader, "%s has %s twice.", path, shown);
     for (uint32_t type = 0; type < ARRAY_LENGTH(type_names); type++) {
         if (!yyjson_equals_str(value, type_names[type]))
             continue;
@@ -90,23 +90,23 @@ static enum error read_attribute(struct reader *reader, const char *place, yyjso
             (struct ticket_attribute){.name = keep(reader, name), .type = (enum attribute_type)type};
         return OK;
     }
-    char where[VALUE_PLACE_SIZE];
-    snprintf(where, sizeof(where), "%s.%.80s", place, yyjson_get_str(key));
+    char where[VALUE_PATH_SIZE];
+    snprintf(where, sizeof(where), "%s.%.80s", path, yyjson_get_str(key));
     return value_fault(reader->failure, where, "\"num\", \"str\" or \"set\"", value);
 }
 
-static enum error read_attributes(struct reader *reader, const char *place, yyjson_val *object)
+static enum error read_attributes(struct reader *reader, const char *path, yyjson_val *object)
 {
     size_t index, size;
     yyjson_val *key, *value;
     if (!yyjson_is_obj(object))
-        return value_fault(reader->failure, place, "an object of names and types", object);
+        return value_fault(reader->failure, path, "an object of names and types", object);
     if (yyjson_obj_size(object) > RULES_ATTRIBUTES_MAX)
-        return refuse(reader, "%s has %zu attributes; there can be %u.", place, yyjson_obj_size(object),
+        return refuse(reader, "%s has %zu attributes; there can be %u.", path, yyjson_obj_size(object),
                       RULES_ATTRIBUTES_MAX);
     yyjson_obj_foreach(object, index, size, key, value)
     {
-        enum error error = read_attribute(reader, place, key, value);
+        enum error error = read_attribute(reader, path, key, value);
         if (error != OK)
             return error;
     }
@@ -114,18 +114,18 @@ static enum error read_attributes(struct reader *reader, const char *place, yyjs
 }
 
 /* The attribute of that name, which must be of one of the types in `allowed` (bits). */
-static enum error find_attribute(struct reader *reader, const char *place, struct bytes name, unsigned allowed,
+static enum error find_attribute(struct reader *reader, const char *path, struct bytes name, unsigned allowed,
                                  uint32_t *attribute)
 {
     static const char *const wanted[] = {
         [1u << ATTRIBUTE_NUMBER] = "a num", [1u << ATTRIBUTE_TEXT] = "a str", [1u << ATTRIBUTE_SET] = "a set"};
     int found = rules_attribute(reader->rules, name);
     if (found < 0)
-        return refuse(reader, "%s: the pool has no attribute \"%.80s\".", place,
+        return refuse(reader, "%s: the pool has no attribute \"%.80s\".", path,
                       name.size == 0 ? "" : (const char *)name.ptr);
     enum attribute_type type = reader->rules->attributes[found].type;
     if ((allowed & 1u << type) == 0)
-        return refuse(reader, "%s: \"%.*s\" is a %s; the rule needs %s.", place, BYTES_FORMAT(name), type_names[type],
+        return refuse(reader, "%s: \"%.*s\" is a %s; the rule needs %s.", path, BYTES_FORMAT(name), type_names[type],
                       wanted[allowed]);
     *attribute = (uint32_t)found;
     return OK;
@@ -171,31 +171,31 @@ static const struct rule_row {
 };
 
 /* Where a member stands: "rules[2].max". */
-static void place_of(char place[VALUE_PLACE_SIZE], const char *parent, const char *member)
+static void path_of(char path[VALUE_PATH_SIZE], const char *parent, const char *member)
 {
-    snprintf(place, VALUE_PLACE_SIZE, "%.160s.%.16s", parent, member);
+    snprintf(path, VALUE_PATH_SIZE, "%.160s.%.16s", parent, member);
 }
 
 /* A text of two that a member may say; absent: the first. */
 static enum error read_choice(struct reader *reader, const char *parent, const char *member, yyjson_val *value,
                               const char *first, const char *second, bool *is_second)
 {
-    char place[VALUE_PLACE_SIZE], wanted[64];
+    char path[VALUE_PATH_SIZE], wanted[64];
     *is_second = yyjson_equals_str(value, second);
     if (value == NULL || *is_second || yyjson_equals_str(value, first))
         return OK;
-    place_of(place, parent, member);
+    path_of(path, parent, member);
     snprintf(wanted, sizeof(wanted), strcmp(first, second) == 0 ? "\"%s\"" : "\"%s\" or \"%s\"", first, second);
-    return value_fault(reader->failure, place, wanted, value);
+    return value_fault(reader->failure, path, wanted, value);
 }
 
-static enum error read_pair(struct reader *reader, const char *place, yyjson_val *value, struct rule_pair *pair)
+static enum error read_pair(struct reader *reader, const char *path, yyjson_val *value, struct rule_pair *pair)
 {
     struct bytes first = value_text(yyjson_arr_get(value, 0)), second = value_text(yyjson_arr_get(value, 1));
     bool is_pair = yyjson_arr_size(value) == 2 && yyjson_is_str(yyjson_arr_get(value, 0)) &&
                    yyjson_is_str(yyjson_arr_get(value, 1));
     if (!is_pair || first.size > RULES_TEXT_VALUE_SIZE_MAX || second.size > RULES_TEXT_VALUE_SIZE_MAX)
-        return value_fault(reader->failure, place, "two texts of at most 256 bytes", value);
+        return value_fault(reader->failure, path, "two texts of at most 256 bytes", value);
     *pair = (struct rule_pair){.first = keep(reader, first),
                                .second = keep(reader, second),
                                .first_hash = bytes_hash(first),
@@ -205,19 +205,19 @@ static enum error read_pair(struct reader *reader, const char *place, yyjson_val
 
 static enum error read_pairs(struct reader *reader, const char *parent, yyjson_val *list, struct rule *rule)
 {
-    char place[VALUE_PLACE_SIZE], item_place[VALUE_PLACE_SIZE];
+    char path[VALUE_PATH_SIZE], item_path[VALUE_PATH_SIZE];
     size_t index, count;
     yyjson_val *item;
-    place_of(place, parent, "allow");
+    path_of(path, parent, "allow");
     if (!yyjson_is_arr(list))
-        return value_fault(reader->failure, place, "a list of pairs of texts", list);
+        return value_fault(reader->failure, path, "a list of pairs of texts", list);
     if (yyjson_arr_size(list) == 0 || yyjson_arr_size(list) > RULES_PAIRS_MAX)
-        return refuse(reader, "%s has %zu pairs; there can be 1 to %u.", place, yyjson_arr_size(list), RULES_PAIRS_MAX);
-    rule->pairs_owned = kept_allocate(yyjson_arr_size(list) * sizeof(*rule->pairs_owned));
+        return refuse(reader, "%s has %zu pairs; there can be 1 to %u.", path, yyjson_arr_size(list), RULES_PAIRS_MAX);
+    rule->pairs_owned = accounted_allocate(yyjson_arr_size(list) * sizeof(*rule->pairs_owned));
     yyjson_arr_foreach(list, index, count, item)
     {
-        snprintf(item_place, sizeof(item_place), "%.160s[%zu]", place, index);
-        enum error error = read_pair(reader, item_place, item, &rule->pairs_owned[rule->pair_count]);
+        snprintf(item_path, sizeof(item_path), "%.160s[%zu]", path, index);
+        enum error error = read_pair(reader, item_path, item, &rule->pairs_owned[rule->pair_count]);
         if (error != OK)
             return error;
         rule->pair_count++;
@@ -225,7 +225,7 @@ static enum error read_pairs(struct reader *reader, const char *parent, yyjson_v
     return OK;
 }
 
-static enum error read_duration(struct reader *reader, const char *place, yyjson_val *value, uint64_t *duration_ms)
+static enum error read_duration(struct reader *reader, const char *path, yyjson_val *value, uint64_t *duration_ms)
 {
     static const struct {
         const char *unit;
@@ -243,77 +243,77 @@ static enum error read_duration(struct reader *reader, const char *place, yyjson
         if (!bytes_equal(bytes_skip(text, digits), bytes_from_string(units[i].unit)))
             continue;
         if (number > RULES_DURATION_MAX_MS / units[i].ms)
-            return value_fault(reader->failure, place, "at most 8760h, a year", value);
+            return value_fault(reader->failure, path, "at most 8760h, a year", value);
         *duration_ms = number * units[i].ms;
         return OK;
     }
-    return value_fault(reader->failure, place, "a duration: digits and ms, s, m or h, like \"10s\"", value);
+    return value_fault(reader->failure, path, "a duration: digits and ms, s, m or h, like \"10s\"", value);
 }
 
 /* The bound itself: max of near and team_near, min of share. */
 static enum error read_bound(struct reader *reader, const char *parent, enum rule_type type, yyjson_val *value,
                              double *bound)
 {
-    char place[VALUE_PLACE_SIZE];
+    char path[VALUE_PATH_SIZE];
     double number;
     uint32_t whole;
     if (type == RULE_SHARE) {
-        place_of(place, parent, "min");
+        path_of(path, parent, "min");
         if (!value_whole(value, 0, 64, &whole))
-            return value_fault(reader->failure, place, "a whole number from 0 to 64", value);
+            return value_fault(reader->failure, path, "a whole number from 0 to 64", value);
         *bound = whole;
         return OK;
     }
-    place_of(place, parent, "max");
+    path_of(path, parent, "max");
     if (!value_number(value, &number) || number < 0)
-        return value_fault(reader->failure, place, "a number from 0 on", value);
+        return value_fault(reader->failure, path, "a number from 0 on", value);
     *bound = number;
     return OK;
 }
 
-static enum error read_step(struct reader *reader, const char *place, enum rule_type type, yyjson_val *value,
+static enum error read_step(struct reader *reader, const char *path, enum rule_type type, yyjson_val *value,
                             struct widening *widening)
 {
     static const char *const names[] = {"after", "max", "min", "off"};
     yyjson_val *values[ARRAY_LENGTH(names)];
-    char after_place[VALUE_PLACE_SIZE];
+    char after_path[VALUE_PATH_SIZE];
     uint64_t after_ms = 0;
     yyjson_val *const *given = &values[type == RULE_SHARE ? 2 : 1];
     uint32_t step = widening->step_count;
-    enum error error = value_members(reader->failure, place, value, names, ARRAY_LENGTH(names),
-                                     type == RULE_SHARE ? 13u : 11u, values);
+    enum error error =
+        value_members(reader->failure, path, value, names, ARRAY_LENGTH(names), type == RULE_SHARE ? 13u : 11u, values);
     if (error != OK)
         return error;
-    place_of(after_place, place, "after");
-    error = read_duration(reader, after_place, values[0], &after_ms);
+    path_of(after_path, path, "after");
+    error = read_duration(reader, after_path, values[0], &after_ms);
     if (error != OK)
         return error;
     if (step > 0 && after_ms <= widening->after_ms[step - 1])
-        return value_fault(reader->failure, after_place, "later than the step before", values[0]);
+        return value_fault(reader->failure, after_path, "later than the step before", values[0]);
     if (values[3] != NULL && (!yyjson_is_true(values[3]) || *given != NULL))
-        return refuse(reader, "%s.off must be true, and stand without %s.", place, type == RULE_SHARE ? "min" : "max");
+        return refuse(reader, "%s.off must be true, and stand without %s.", path, type == RULE_SHARE ? "min" : "max");
     widening->after_ms[step] = after_ms;
     widening->bound[step] = RULE_OFF;
-    return values[3] != NULL ? OK : read_bound(reader, place, type, *given, &widening->bound[step]);
+    return values[3] != NULL ? OK : read_bound(reader, path, type, *given, &widening->bound[step]);
 }
 
 static enum error read_expand(struct reader *reader, const char *parent, enum rule_type type, yyjson_val *list,
                               struct widening *widening)
 {
-    char place[VALUE_PLACE_SIZE], item_place[VALUE_PLACE_SIZE];
+    char path[VALUE_PATH_SIZE], item_path[VALUE_PATH_SIZE];
     size_t index, count;
     yyjson_val *item;
     if (list == NULL)
         return OK;
-    place_of(place, parent, "expand");
+    path_of(path, parent, "expand");
     if (!yyjson_is_arr(list))
-        return value_fault(reader->failure, place, "a list of steps", list);
+        return value_fault(reader->failure, path, "a list of steps", list);
     if (yyjson_arr_size(list) > RULES_STEPS_MAX)
-        return refuse(reader, "%s has %zu steps; there can be %u.", place, yyjson_arr_size(list), RULES_STEPS_MAX);
+        return refuse(reader, "%s has %zu steps; there can be %u.", path, yyjson_arr_size(list), RULES_STEPS_MAX);
     yyjson_arr_foreach(list, index, count, item)
     {
-        snprintf(item_place, sizeof(item_place), "%.160s[%zu]", place, index);
-        enum error error = read_step(reader, item_place, type, item, widening);
+        snprintf(item_path, sizeof(item_path), "%.160s[%zu]", path, index);
+        enum error error = read_step(reader, item_path, type, item, widening);
         if (error != OK)
             return error;
         widening->step_count++;
@@ -321,30 +321,30 @@ static enum error read_expand(struct reader *reader, const char *parent, enum ru
     return OK;
 }
 
-static enum error read_expression(struct reader *reader, const char *place, struct bytes text, bool is_score,
+static enum error read_expression(struct reader *reader, const char *path, struct bytes text, bool is_score,
                                   struct expression **expression)
 {
     struct failure fault;
     failure_init(&fault);
     *expression = expression_create(reader->rules, text, is_score, &fault);
-    return *expression != NULL ? OK : refuse(reader, "%s: %s", place, fault.text);
+    return *expression != NULL ? OK : refuse(reader, "%s: %s", path, fault.text);
 }
 
 /* The rest of a rule whose members are known to be those of its type. */
-static enum error read_rule_body(struct reader *reader, const char *place, yyjson_val *const *values, struct rule *rule)
+static enum error read_rule_body(struct reader *reader, const char *path, yyjson_val *const *values, struct rule *rule)
 {
-    char inside[VALUE_PLACE_SIZE];
+    char inside[VALUE_PATH_SIZE];
     struct widening *widening = &reader->widenings[rule - reader->rules->rules];
     const struct rule_row *row = &rows[rule->type];
     enum error error;
     if (rule->type == RULE_EXPRESSION) {
-        place_of(inside, place, "expr");
+        path_of(inside, path, "expr");
         if (!yyjson_is_str(values[MEMBER_EXPR]))
             return value_fault(reader->failure, inside, "a text", values[MEMBER_EXPR]);
         rule->label = keep_label(reader, row->name, value_text(values[MEMBER_EXPR]));
         return read_expression(reader, inside, value_text(values[MEMBER_EXPR]), false, &rule->expression_owned);
     }
-    place_of(inside, place, "attr");
+    path_of(inside, path, "attr");
     if (!yyjson_is_str(values[MEMBER_ATTR]))
         return value_fault(reader->failure, inside, "the name of an attribute", values[MEMBER_ATTR]);
     error = find_attribute(reader, inside, value_text(values[MEMBER_ATTR]), row->types, &rule->attribute);
@@ -352,17 +352,17 @@ static enum error read_rule_body(struct reader *reader, const char *place, yyjso
         return error;
     rule->label = keep_label(reader, row->name, value_text(values[MEMBER_ATTR]));
     if (rule->type == RULE_PAIRS)
-        return read_pairs(reader, place, values[MEMBER_ALLOW], rule);
+        return read_pairs(reader, path, values[MEMBER_ALLOW], rule);
     if (rule->type == RULE_EQUAL || rule->type == RULE_DIFFER)
         return OK;
-    error = read_bound(reader, place, rule->type, values[rule->type == RULE_SHARE ? MEMBER_MIN : MEMBER_MAX],
+    error = read_bound(reader, path, rule->type, values[rule->type == RULE_SHARE ? MEMBER_MIN : MEMBER_MAX],
                        &widening->base);
-    return error != OK ? error : read_expand(reader, place, rule->type, values[MEMBER_EXPAND], widening);
+    return error != OK ? error : read_expand(reader, path, rule->type, values[MEMBER_EXPAND], widening);
 }
 
 static enum error read_type(struct reader *reader, const char *parent, yyjson_val *value, enum rule_type *type)
 {
-    char place[VALUE_PLACE_SIZE];
+    char path[VALUE_PATH_SIZE];
     yyjson_val *given = yyjson_obj_get(value, "type");
     if (!yyjson_is_obj(value))
         return value_fault(reader->failure, parent, "an object", value);
@@ -372,35 +372,35 @@ static enum error read_type(struct reader *reader, const char *parent, yyjson_va
             return OK;
         }
     }
-    place_of(place, parent, "type");
-    return value_fault(reader->failure, place, "equal, differ, pairs, near, share, expr or team_near", given);
+    path_of(path, parent, "type");
+    return value_fault(reader->failure, path, "equal, differ, pairs, near, share, expr or team_near", given);
 }
 
-static enum error read_rule(struct reader *reader, const char *place, yyjson_val *value, struct rule *rule)
+static enum error read_rule(struct reader *reader, const char *path, yyjson_val *value, struct rule *rule)
 {
     yyjson_val *values[MEMBER_COUNT];
     bool ignored;
-    enum error error = read_type(reader, place, value, &rule->type);
+    enum error error = read_type(reader, path, value, &rule->type);
     if (error != OK)
         return error;
-    error = value_members(reader->failure, place, value, member_names, MEMBER_COUNT, rows[rule->type].members, values);
+    error = value_members(reader->failure, path, value, member_names, MEMBER_COUNT, rows[rule->type].members, values);
     if (error != OK)
         return error;
     bool is_of_match = rule->type == RULE_TEAM_NEAR;
     const char *scope = is_of_match ? "match" : "pair";
-    error = read_choice(reader, place, "scope", values[MEMBER_SCOPE], scope, scope, &ignored);
+    error = read_choice(reader, path, "scope", values[MEMBER_SCOPE], scope, scope, &ignored);
     if (error == OK)
-        error = read_choice(reader, place, "missing", values[MEMBER_MISSING], "any", "any", &rule->may_be_missing);
+        error = read_choice(reader, path, "missing", values[MEMBER_MISSING], "any", "any", &rule->may_be_missing);
     if (error == OK)
-        error = read_choice(reader, place, "agree", values[MEMBER_AGREE], "both", "either", &rule->is_either);
+        error = read_choice(reader, path, "agree", values[MEMBER_AGREE], "both", "either", &rule->is_either);
     if (error == OK && is_of_match && !reader->rules->has_teams)
-        error = refuse(reader, "%s: team_near needs teams, and the pool has none.", place);
-    return error != OK ? error : read_rule_body(reader, place, values, rule);
+        error = refuse(reader, "%s: team_near needs teams, and the pool has none.", path);
+    return error != OK ? error : read_rule_body(reader, path, values, rule);
 }
 
 static enum error read_rules(struct reader *reader, const char *name, yyjson_val *list)
 {
-    char place[VALUE_PLACE_SIZE];
+    char path[VALUE_PATH_SIZE];
     size_t index, count;
     yyjson_val *item;
     if (!yyjson_is_arr(list))
@@ -410,8 +410,8 @@ static enum error read_rules(struct reader *reader, const char *name, yyjson_val
     yyjson_arr_foreach(list, index, count, item)
     {
         /* Counted at once: what the rule has taken so far is freed with the rules. */
-        snprintf(place, sizeof(place), "%s[%zu]", name, index);
-        enum error error = read_rule(reader, place, item, &reader->rules->rules[reader->rules->rule_count++]);
+        snprintf(path, sizeof(path), "%s[%zu]", name, index);
+        enum error error = read_rule(reader, path, item, &reader->rules->rules[reader->rules->rule_count++]);
         if (error != OK)
             return error;
     }
@@ -469,22 +469,22 @@ static enum error read_team(struct reader *reader, const char *parent, yyjson_va
 {
     static const char *const names[] = {"name", "size"};
     yyjson_val *values[ARRAY_LENGTH(names)];
-    char place[VALUE_PLACE_SIZE];
+    char path[VALUE_PATH_SIZE];
     struct rules *rules = reader->rules;
     struct team *team = &rules->teams[rules->team_count];
     enum error error = value_members(reader->failure, parent, value, names, ARRAY_LENGTH(names), 3, values);
     if (error != OK)
         return error;
     struct bytes name = value_text(values[0]);
-    place_of(place, parent, "name");
+    path_of(path, parent, "name");
     if (name.size == 0 || name.size > RULES_NAME_SIZE_MAX)
-        return value_fault(reader->failure, place, "a text of 1 to 80 bytes", values[0]);
+        return value_fault(reader->failure, path, "a text of 1 to 80 bytes", values[0]);
     for (uint32_t i = 0; i < rules->team_count; i++)
         if (bytes_equal(rules->teams[i].name, name))
-            return value_fault(reader->failure, place, "another than those before", values[0]);
-    place_of(place, parent, "size");
+            return value_fault(reader->failure, path, "another than those before", values[0]);
+    path_of(path, parent, "size");
     if (!value_whole(values[1], 1, RULES_WEIGHT_MAX, &team->size))
-        return value_fault(reader->failure, place, "a whole number from 1 to 200", values[1]);
+        return value_fault(reader->failure, path, "a whole number from 1 to 200", values[1]);
     team->name = keep(reader, name);
     rules->team_count++;
     rules->weight += team->size;
@@ -494,7 +494,7 @@ static enum error read_team(struct reader *reader, const char *parent, yyjson_va
 
 static enum error read_teams(struct reader *reader, const char *name, yyjson_val *list)
 {
-    char place[VALUE_PLACE_SIZE];
+    char path[VALUE_PATH_SIZE];
     size_t index, count;
     yyjson_val *item;
     if (!yyjson_is_arr(list))
@@ -503,8 +503,8 @@ static enum error read_teams(struct reader *reader, const char *name, yyjson_val
         return refuse(reader, "%s has %zu teams; there can be 1 to %u.", name, yyjson_arr_size(list), RULES_TEAMS_MAX);
     yyjson_arr_foreach(list, index, count, item)
     {
-        snprintf(place, sizeof(place), "%s[%zu]", name, index);
-        enum error error = read_team(reader, place, item);
+        snprintf(path, sizeof(path), "%s[%zu]", name, index);
+        enum error error = read_team(reader, path, item);
         if (error != OK)
             return error;
     }
@@ -588,7 +588,7 @@ enum error rules_parse(struct rules *rules, yyjson_val *root, size_t text_size, 
     if (!yyjson_is_obj(root))
         return value_fault(failure, "The text", "an object", root);
     reader.name_left = 2 * text_size + (size_t)RULES_MAX * LABEL_EXTRA;
-    reader.name_next = rules->names_owned = kept_allocate(reader.name_left);
+    reader.name_next = rules->names_owned = accounted_allocate(reader.name_left);
     rules->level_count = 1;
     enum error error = find_parts(&reader, root, &parts);
     yyjson_val *const *values = parts.values;

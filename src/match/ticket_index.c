@@ -1,7 +1,7 @@
 #include "match/ticket_index.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
-#include "base/kept.h"
 #include "match/pair.h"
 #include <stdlib.h>
 
@@ -14,13 +14,13 @@ void ticket_index_init(struct ticket_index *index, const struct rules *rules)
     plan_init(&index->plan, rules);
     ordered_init(&index->ordered);
     if (index->plan.share != NULL)
-        index->value_counts_owned = kept_allocate_zeroed(VALUE_COUNTERS * sizeof(uint32_t));
+        index->value_counts_owned = accounted_allocate_zeroed(VALUE_COUNTERS * sizeof(uint32_t));
 }
 
 void ticket_index_deinit(struct ticket_index *index)
 {
     ordered_deinit(&index->ordered);
-    kept_free(index->value_counts_owned);
+    accounted_free(index->value_counts_owned);
     *index = (struct ticket_index){.value_counts_owned = NULL};
 }
 
@@ -54,7 +54,7 @@ void ticket_index_insert(struct ticket_index *index, const struct entry *entry, 
     struct plan_stands stands;
     plan_stand(&index->plan, entry, &stands);
     for (uint32_t i = 0; i < stands.count; i++) {
-        struct ordered_key key = {stands.buckets[i] | plan_class(entry), stands.place, entry->number};
+        struct ordered_key key = {stands.buckets[i] | plan_class(entry), stands.sort_key, entry->number};
         ordered_insert(&index->ordered, &key, slot);
     }
     index_count(index, entry, &stands, 1);
@@ -65,7 +65,7 @@ void ticket_index_remove(struct ticket_index *index, const struct entry *entry)
     struct plan_stands stands;
     plan_stand(&index->plan, entry, &stands);
     for (uint32_t i = 0; i < stands.count; i++) {
-        struct ordered_key key = {stands.buckets[i] | plan_class(entry), stands.place, entry->number};
+        struct ordered_key key = {stands.buckets[i] | plan_class(entry), stands.sort_key, entry->number};
         ordered_remove(&index->ordered, &key);
     }
     index_count(index, entry, &stands, UINT32_MAX); /* minus one */
@@ -97,29 +97,29 @@ uint64_t ticket_index_values(const struct ticket_index *index, const struct entr
     return chosen;
 }
 
-/* A range of places; low > high: nothing. */
+/* A range of sort keys; low > high: nothing. */
 struct range {
     uint64_t low, high;
 };
 
-static const struct range RANGE_ALL = {PLAN_PLACE_MISSING, PLAN_PLACE_MAX};
+static const struct range RANGE_ALL = {PLAN_SORT_KEY_MISSING, PLAN_SORT_KEY_MAX};
 static const struct range RANGE_NONE = {1, 0};
 
-/* All numbers y with |x - y| <= bound in double arithmetic, and perhaps a few more at both ends: the next place is the
- * next double. */
+/* All numbers y with |x - y| <= bound in double arithmetic, and perhaps a few more at both ends: the next sort key is
+ * the next double. */
 static struct range range_around(double x, double bound)
 {
-    double wider = ordered_number(ordered_place(bound) + 1);
-    return (struct range){ordered_place(x - wider) - 1, ordered_place(x + wider) + 1};
+    double wider = ordered_number(ordered_sort_key(bound) + 1);
+    return (struct range){ordered_sort_key(x - wider) - 1, ordered_sort_key(x + wider) + 1};
 }
 
-/* The places at which an entry's partners for this bound stand, but for those without the attribute, if they may be
+/* The sort keys at which an entry's partners for this bound stand, but for those without the attribute, if they may be
  * without. */
 static struct range index_range(const struct plan *plan, const struct entry *entry, double bound)
 {
     if (plan->near == NULL || bound == RULE_OFF)
         return RANGE_ALL;
-    const struct fact *fact = facts_at(entry->facts, plan->place_attribute);
+    const struct fact *fact = facts_at(entry->facts, plan->sort_attribute);
     if (!fact->is_there)
         return plan->near->may_be_missing ? RANGE_ALL : RANGE_NONE;
     return range_around(fact->number, bound);
@@ -128,15 +128,15 @@ static struct range index_range(const struct plan *plan, const struct entry *ent
 /* The part of a range that the entry's own need allows; a ticket without the attribute fails the need. */
 static struct range index_narrow(const struct plan *plan, const struct facts *facts, struct range range)
 {
-    for (uint32_t i = 0; plan->has_place && i < facts->need_count; i++) {
+    for (uint32_t i = 0; plan->has_sort_key && i < facts->need_count; i++) {
         const struct need *need = &facts->needs[i];
-        if (need->attribute != plan->place_attribute)
+        if (need->attribute != plan->sort_attribute)
             continue;
-        struct range own = {PLAN_PLACE_MISSING + 1, PLAN_PLACE_MAX};
+        struct range own = {PLAN_SORT_KEY_MISSING + 1, PLAN_SORT_KEY_MAX};
         if ((need->clauses & NEED_MIN) != 0)
-            own.low = ordered_place(need->min);
+            own.low = ordered_sort_key(need->min);
         if ((need->clauses & NEED_MAX) != 0)
-            own.high = ordered_place(need->max);
+            own.high = ordered_sort_key(need->max);
         range.low = own.low > range.low ? own.low : range.low;
         range.high = own.high < range.high ? own.high : range.high;
     }
@@ -149,14 +149,14 @@ static void streams_add(struct streams *streams, uint64_t bucket, struct range r
         return;
     if (streams->count == streams->capacity) {
         streams->capacity = streams->capacity == 0 ? 8 : streams->capacity * 2;
-        streams->items_owned = kept_resize(streams->items_owned, streams->capacity * sizeof(struct stream));
+        streams->items_owned = accounted_resize(streams->items_owned, streams->capacity * sizeof(struct stream));
     }
     streams->items_owned[streams->count++] = (struct stream){bucket & ~PLAN_CLASS_BITS, range.low, range.high};
 }
 
 void streams_deinit(struct streams *streams)
 {
-    kept_free(streams->items_owned);
+    accounted_free(streams->items_owned);
     *streams = (struct streams){.items_owned = NULL};
 }
 
@@ -174,9 +174,11 @@ static void visit_bound(const struct visit *visit, uint64_t bucket, double bound
     const struct plan *plan = &visit->index->plan;
     struct range range = index_range(plan, visit->entry, bound);
     streams_add(visit->streams, bucket, index_narrow(plan, visit->entry->facts, range));
-    if (plan->near != NULL && plan->near->may_be_missing && range.low > PLAN_PLACE_MISSING && range.low <= range.high)
-        streams_add(visit->streams, bucket,
-                    index_narrow(plan, visit->entry->facts, (struct range){PLAN_PLACE_MISSING, PLAN_PLACE_MISSING}));
+    if (plan->near != NULL && plan->near->may_be_missing && range.low > PLAN_SORT_KEY_MISSING &&
+        range.low <= range.high)
+        streams_add(
+            visit->streams, bucket,
+            index_narrow(plan, visit->entry->facts, (struct range){PLAN_SORT_KEY_MISSING, PLAN_SORT_KEY_MISSING}));
 }
 
 /* The widest bound that the entry can have with anybody. */

@@ -16,7 +16,7 @@ struct ticket_index {
     uint32_t *value_counts_owned; /* about how often a share value stands in it; NULL without a share rule */
 };
 
-/* One piece: of one bucket, of every class, the places from low to high. */
+/* One piece: of one bucket, of every class, the sort keys from low to high. */
 struct stream {
     uint64_t bucket; /* without the class */
     uint64_t low, high;
@@ -32,8 +32,8 @@ struct streams {
 void ticket_index_init(struct ticket_index *index, const struct rules *rules);
 void ticket_index_deinit(struct ticket_index *index);
 
-/* By what the entry is when it is inserted, and must still be when it is removed: level, urgency, facts. O(places x log
- * n). */
+/* By what the entry is when it is inserted, and must still be when it is removed: level, urgency, facts. O(streams x
+ * log n). */
 void ticket_index_insert(struct ticket_index *index, const struct entry *entry, uint32_t slot);
 void ticket_index_remove(struct ticket_index *index, const struct entry *entry);
 

@@ -1,7 +1,7 @@
 #include "match/value.h"
 
+#include "base/accounted.h"
 #include "base/assert.h"
-#include "base/kept.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,20 +10,20 @@
 static void *take(void *context, size_t size)
 {
     (void)context;
-    return kept_allocate(size);
+    return accounted_allocate(size);
 }
 
 static void *retake(void *context, void *old, size_t old_size, size_t size)
 {
     (void)context;
     (void)old_size;
-    return kept_resize(old, size);
+    return accounted_resize(old, size);
 }
 
 static void give_back(void *context, void *memory)
 {
     (void)context;
-    kept_free(memory);
+    accounted_free(memory);
 }
 
 const yyjson_alc value_memory = {.malloc = take, .realloc = retake, .free = give_back, .ctx = NULL};
@@ -47,13 +47,13 @@ void value_show(yyjson_val *value, char shown[VALUE_SHOWN_SIZE])
                                         : "null");
 }
 
-enum error value_fault(struct failure *failure, const char *place, const char *wanted, yyjson_val *value)
+enum error value_fault(struct failure *failure, const char *path, const char *wanted, yyjson_val *value)
 {
     char shown[VALUE_SHOWN_SIZE];
     if (value == NULL)
-        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is missing: it must be %s.", place, wanted);
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is missing: it must be %s.", path, wanted);
     value_show(value, shown);
-    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s must be %s, not %s.", place, wanted, shown);
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s must be %s, not %s.", path, wanted, shown);
 }
 
 bool value_number(yyjson_val *value, double *number)
@@ -96,16 +96,16 @@ static uint32_t find_name(const char *const *names, uint32_t count, struct bytes
     return count;
 }
 
-enum error value_members(struct failure *failure, const char *place, yyjson_val *object, const char *const *names,
+enum error value_members(struct failure *failure, const char *path, yyjson_val *object, const char *const *names,
                          uint32_t count, uint32_t allowed, yyjson_val **values)
 {
     size_t index, size;
     yyjson_val *key, *value;
-    char shown[VALUE_SHOWN_SIZE], known[VALUE_PLACE_SIZE];
+    char shown[VALUE_SHOWN_SIZE], known[VALUE_PATH_SIZE];
     ASSERT(count <= 32);
     memset(values, 0, count * sizeof(*values));
     if (!yyjson_is_obj(object))
-        return value_fault(failure, place, "an object", object);
+        return value_fault(failure, path, "an object", object);
     yyjson_obj_foreach(object, index, size, key, value)
     {
         uint32_t member = find_name(names, count, value_text(key));
@@ -117,8 +117,8 @@ enum error value_members(struct failure *failure, const char *place, yyjson_val 
         value_show(key, shown);
         name_members(names, count, allowed, known, sizeof(known));
         if (is_known)
-            return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s has %s twice.", place, shown);
-        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s has %s, but can only have: %s.", place, shown,
+            return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s has %s twice.", path, shown);
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s has %s, but can only have: %s.", path, shown,
                            known);
     }
     return OK;

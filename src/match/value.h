@@ -8,7 +8,7 @@
 
 /* Longer values are shown by their beginning. */
 #define VALUE_SHOWN_SIZE 100u
-#define VALUE_PLACE_SIZE 192u
+#define VALUE_PATH_SIZE 192u
 
 /* Memory from base/memory.h, for yyjson. */
 extern const yyjson_alc value_memory;
@@ -22,9 +22,9 @@ static inline struct bytes value_text(yyjson_val *value)
 /* The value as a person is shown it: as JSON writes it, or "a list", "an object". NUL-terminated. */
 void value_show(yyjson_val *value, char shown[VALUE_SHOWN_SIZE]);
 
-/* "PLACE must be WANTED, not VALUE", or "PLACE is missing: it must be WANTED" without a value.
+/* "PATH must be WANTED, not VALUE", or "PATH is missing: it must be WANTED" without a value.
  * ERROR_INVALID_PARAMETER_VALUE. */
-enum error value_fault(struct failure *failure, const char *place, const char *wanted, yyjson_val *value);
+enum error value_fault(struct failure *failure, const char *path, const char *wanted, yyjson_val *value);
 
 /* A finite number / a whole one from `min` to `max`. False, with *number untouched, if it is none. */
 bool value_number(yyjson_val *value, double *number);
@@ -32,7 +32,7 @@ bool value_whole(yyjson_val *value, uint32_t min, uint32_t max, uint32_t *number
 
 /* The members of an object: values[i] is that of names[i], NULL if it is absent. Faults: no object; a member that is
  * not among those of `allowed` (bit i: names[i]), or that stands twice. O(members x count). */
-enum error value_members(struct failure *failure, const char *place, yyjson_val *object, const char *const *names,
+enum error value_members(struct failure *failure, const char *path, yyjson_val *object, const char *const *names,
                          uint32_t count, uint32_t allowed, yyjson_val **values);
 
 #endif

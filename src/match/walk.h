@@ -1,5 +1,5 @@
 /* A walk: the candidates of a look, of one priority class, one after the other, from all its streams in one order:
- * outwards from a number, nearest first, or upwards by place; then by number. A candidate that stands in several
+ * outwards from a number, nearest first, or upwards by sort key; then by number. A candidate that stands in several
  * streams comes once.
  *
  * To continue later, a walk needs only its last step on each side, even if tickets have changed meanwhile: an entry
@@ -12,7 +12,7 @@
 /* How far the walk has come on one side. */
 struct walk_mark {
     bool is_set;
-    uint64_t place;
+    uint64_t sort_key;
     uint64_t number;
 };
 
@@ -22,7 +22,7 @@ struct walk_marks {
 
 struct candidate {
     uint32_t slot;
-    uint64_t place;
+    uint64_t sort_key;
     uint64_t number;
     double distance; /* outwards: from the center; INFINITY: has no number. Upwards 0 */
     bool is_down;    /* met on the lower side */
@@ -31,10 +31,10 @@ struct candidate {
 /* One stream on one side. */
 struct walk_head {
     struct ordered_cursor cursor; /* nowhere: it has ended */
-    struct ordered_cursor first;  /* downwards: the lowest number at the cursor's place */
+    struct ordered_cursor first;  /* downwards: the lowest number at the cursor's sort key */
     uint64_t bucket;              /* with the class */
-    uint64_t end;                 /* the last place that belongs to it */
-    uint64_t place, number;       /* at the cursor */
+    uint64_t end;                 /* the last sort key that belongs to it */
+    uint64_t sort_key, number;    /* at the cursor */
 };
 
 struct walk {

@@ -46,8 +46,8 @@ static struct ordered_key window_key(const struct matcher *matcher, const struct
     const struct choice *choice = &look->choices[look->choice];
     uint64_t seed = matcher_entry(matcher, look->seed)->number;
     return (struct ordered_key){
-        .bucket = ordered_place(choice->rank),
-        .place = seed < choice->number ? seed : choice->number,
+        .bucket = ordered_sort_key(choice->rank),
+        .sort_key = seed < choice->number ? seed : choice->number,
         .number = seed,
     };
 }
@@ -79,7 +79,7 @@ struct look *window_take(struct matcher *matcher, uint32_t *budget)
     struct matcher_private *private = matcher->private_owned;
     while (private->proposals.count > 0 && *budget > 0) {
         struct ordered_cursor first = ordered_seek(&private->proposals, &(struct ordered_key){.bucket = 0});
-        struct look *look = pool_at(&private->looks, ordered_slot(first));
+        struct look *look = slab_at(&private->looks, ordered_slot(first));
         window_withdraw(matcher, look);
         bool holds = window_holds(matcher, look);
         look_charge(matcher, look_cost(matcher, 1), budget);

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#define TURN_MS 100 /* how long mail is waited for, at most: signals and those put aside are looked after between */
-#define TURN_BUDGET 65536u /* steps (match/matcher.h), some ten milliseconds: then mail and signals have their turn */
+#define POLL_MS 100 /* how long answers is waited for, at most: signals and those put aside are looked after between */
+#define POLL_STEPS 65536u /* steps (match/matcher.h), some ten milliseconds: then answers and signals have their turn */
 #define RETRY_MS 300
 #define REPORT_MS 5000
 /* A reader that waits learns of a part that it is to look after only when it asks again: 10 seconds for the lease, and
@@ -82,7 +82,7 @@ static bool fail_with(struct matching *matching, const struct tally_error *error
     return false;
 }
 
-/* Asks until there is an answer, or, once the errands go, until it is stopped; the body ends. False: there is none, and
+/* Asks until there is an answer, or, once the calls go, until it is stopped; the body ends. False: there is none, and
  * it is over. */
 static bool ask(struct matching *matching, struct json_body *body, const char *target, struct tally_reply *reply)
 {
@@ -94,7 +94,7 @@ static bool ask(struct matching *matching, struct json_body *body, const char *t
         return fail(matching, MATCHING_NO_TEXT, "the name of the pool is not UTF-8");
     do
         status = tally_call(client, target, text, reply);
-    while (matching->errands_owned != NULL && errands_repeats(matching->errands_owned, tally_client_error(client)) &&
+    while (matching->calls_owned != NULL && async_calls_repeats(matching->calls_owned, tally_client_error(client)) &&
            !is_stopped(matching, RETRY_MS));
     free(text);
     return status == TALLY_OK || fail_with(matching, tally_client_error(client));
@@ -103,7 +103,7 @@ static bool ask(struct matching *matching, struct json_body *body, const char *t
 /* Asks the server what the pool's rules are; NULL: it is over. */
 static struct rules *ask_rules(struct matching *matching)
 {
-    const char *pool = matching->options.errands.pool;
+    const char *pool = matching->options.calls.pool;
     struct failure failure;
     struct json_body body;
     struct tally_reply reply;
@@ -113,10 +113,10 @@ static struct rules *ask_rules(struct matching *matching)
     if (!ask(matching, &body, "Tally.DescribePool", &reply))
         return NULL;
     const char *matcher = json_text(json_root(&reply), "Matcher");
-    if (matching->errands_owned == NULL && matcher != NULL && strcmp(matcher, "external") != 0) {
+    if (matching->calls_owned == NULL && matcher != NULL && strcmp(matcher, "external") != 0) {
         char note[300];
         snprintf(note, sizeof note, "note: the server matches %s, too", pool);
-        matching->options.errands.note(matching->options.errands.context, note);
+        matching->options.calls.note(matching->options.calls.context, note);
     }
     struct rules *rules = rules_of_pool(json_root(&reply), &failure);
     if (rules == NULL)
@@ -134,16 +134,16 @@ static bool list_page(struct matching *matching, char token[4096])
     size_t i, max;
     yyjson_val *ticket;
     json_body_init(&body);
-    json_add_text(&body, body.root, "PoolName", matching->options.errands.pool);
+    json_add_text(&body, body.root, "PoolName", matching->options.calls.pool);
     json_add_text(&body, body.root, "NextToken", *token == '\0' ? NULL : token);
     json_add_number(&body, body.root, "MaxResults", 1000);
-    if (matching->options.errands.parts > 0)
-        json_add_number(&body, body.root, "Parts", matching->options.errands.parts);
+    if (matching->options.calls.parts > 0)
+        json_add_number(&body, body.root, "Parts", matching->options.calls.parts);
     if (!ask(matching, &body, "Tally.ListTickets", &reply))
         return false;
     yyjson_arr_foreach(yyjson_obj_get(json_root(&reply), "Tickets"), i, max, ticket)
     {
-        replica_apply(&matching->replica, ticket, now_ms());
+        pool_copy_apply(&matching->copy, ticket, now_ms());
     }
     json_copy(json_root(&reply), "NextToken", token, 4096);
     tally_reply_deinit(&reply);
@@ -159,7 +159,7 @@ static void read_all(struct matching *matching)
         rules_destroy(rules);
         return;
     }
-    replica_clear(&matching->replica, rules);
+    pool_copy_clear(&matching->copy, rules);
     proposals_begin_epoch(&matching->proposals);
     while (list_page(matching, token) && *token != '\0' && !is_stopped(matching, 0))
         continue;
@@ -171,16 +171,16 @@ static void read_all(struct matching *matching)
  * could go on at once. */
 static bool propose(struct matching *matching)
 {
-    uint32_t budget = TURN_BUDGET;
+    uint32_t budget = POLL_STEPS;
     enum matcher_outcome outcome = MATCHER_FOUND;
-    while (outcome == MATCHER_FOUND && matching->proposals.in_flight < matching->options.errands.proposers) {
+    while (outcome == MATCHER_FOUND && matching->proposals.in_flight < matching->options.calls.proposers) {
         struct batch *batch = batch_create(&matching->proposals);
         struct matcher_group group;
         while (batch->count < matching->options.batch &&
-               (outcome = replica_find(&matching->replica, now_ms(), &budget, &group)) == MATCHER_FOUND)
+               (outcome = pool_copy_find(&matching->copy, now_ms(), &budget, &group)) == MATCHER_FOUND)
             batch_add(batch, &matching->proposals, &group, matching->rules_version);
         if (batch->count > 0)
-            errands_propose(matching->errands_owned, proposals_send(&matching->proposals, batch), batch);
+            async_calls_propose(matching->calls_owned, proposals_send(&matching->proposals, batch), batch);
         else
             batch_destroy(batch);
     }
@@ -189,15 +189,15 @@ static bool propose(struct matching *matching)
 
 /* --- Answers ------------------------------------------------------------------------------------------------------ */
 
-static void take_answer(struct matching *matching, struct mail *mail)
+static void take_answer(struct matching *matching, struct call_answer *answer)
 {
-    struct batch *batch = mail->batch;
+    struct batch *batch = answer->batch;
     uint32_t count = batch->count;
-    bool is_good = mail->error.status == TALLY_OK;
-    yyjson_val *results = is_good ? yyjson_obj_get(json_root(&mail->reply), "Results") : NULL;
+    bool is_good = answer->error.status == TALLY_OK;
+    yyjson_val *results = is_good ? yyjson_obj_get(json_root(&answer->reply), "Results") : NULL;
     bool is_answer = proposals_answer(&matching->proposals, batch, results, now_ms());
     if (!is_good)
-        fail_with(matching, &mail->error);
+        fail_with(matching, &answer->error);
     else if (!is_answer)
         fail(matching, MATCHING_NO_ANSWER, "the server answered %zu of %u proposals", yyjson_arr_size(results), count);
 }
@@ -208,7 +208,7 @@ static void resync(struct matching *matching, uint64_t next)
 {
     read_all(matching);
     if (!matching->is_over)
-        errands_feed_from(matching->errands_owned, next);
+        async_calls_feed_from(matching->calls_owned, next);
 }
 
 static void take_events(struct matching *matching, yyjson_val *reply)
@@ -223,27 +223,26 @@ static void take_events(struct matching *matching, yyjson_val *reply)
         bool is_new = json_number(event, "Sequence") > matching->read_at;
         has_new_rules = has_new_rules || (is_new && type != NULL && strcmp(type, "rules") == 0);
         if (is_new || type == NULL || strcmp(type, "widen") != 0) /* else it may be a step of older rules */
-            replica_apply(&matching->replica, event, now_ms());
+            pool_copy_apply(&matching->copy, event, now_ms());
     }
     matching->idle_answers = yyjson_arr_size(events) == 0 ? matching->idle_answers + 1 : 0;
     if (has_new_rules && matching->rules_version > 0)
         read_all(matching); /* tickets stand otherwise under other rules */
 }
 
-static void take_feed(struct matching *matching, struct mail *mail)
+static void take_feed(struct matching *matching, struct call_answer *answer)
 {
-    yyjson_val *reply = json_root(&mail->reply);
-    if (mail->error.status != TALLY_OK) {
-        fail_with(matching, &mail->error);
+    yyjson_val *reply = json_root(&answer->reply);
+    if (answer->error.status != TALLY_OK) {
+        fail_with(matching, &answer->error);
         return;
     }
     if (json_is_true(reply, "Resync"))
         resync(matching, json_number(reply, "Next"));
     else
         take_events(matching, reply);
-    if (!matching->is_over && !replica_set_parts(&matching->replica, yyjson_obj_get(reply, "SeedParts")))
-        fail(matching, MATCHING_NO_ANSWER, "the server's SeedParts are no parts of %u",
-             matching->options.errands.parts);
+    if (!matching->is_over && !pool_copy_set_parts(&matching->copy, yyjson_obj_get(reply, "SeedParts")))
+        fail(matching, MATCHING_NO_ANSWER, "the server's SeedParts are no parts of %u", matching->options.calls.parts);
 }
 
 /* --- The run ------------------------------------------------------------------------------------------------------ */
@@ -256,22 +255,22 @@ static void report(struct matching *matching, uint64_t *told)
         return;
     matching->reported_ms = now;
     *told = matching->proposals.counts.proposals;
-    matching->options.report(matching->options.errands.context, matching);
+    matching->options.report(matching->options.calls.context, matching);
 }
 
 static bool is_done(const struct matching *matching)
 {
     return matching->options.is_once && matching->proposals.in_flight == 0 && matching->idle_answers >= IDLE_ANSWERS &&
-           matching->replica.aside.count == 0 && matcher_seed_count(&matching->replica.matcher) == 0;
+           matching->copy.aside.count == 0 && matcher_seed_count(&matching->copy.matcher) == 0;
 }
 
-static void take_mail(struct matching *matching, struct mail *mail)
+static void take_call_answer(struct matching *matching, struct call_answer *answer)
 {
-    if (mail->kind == MAIL_FEED)
-        take_feed(matching, mail);
+    if (answer->kind == ANSWER_FEED)
+        take_feed(matching, answer);
     else
-        take_answer(matching, mail);
-    mail_destroy(mail);
+        take_answer(matching, answer);
+    call_answer_destroy(answer);
 }
 
 /* Reads what there is before it looks: what is not known costs a conflict. */
@@ -280,9 +279,9 @@ static void run_loop(struct matching *matching)
     uint64_t told = 0;
     bool is_searching = false;
     while (!matching->is_over) {
-        struct mail *mail = errands_take(matching->errands_owned, is_searching ? 0 : TURN_MS);
-        for (; mail != NULL; mail = matching->is_over ? NULL : errands_take(matching->errands_owned, 0))
-            take_mail(matching, mail);
+        struct call_answer *answer = async_calls_take(matching->calls_owned, is_searching ? 0 : POLL_MS);
+        for (; answer != NULL; answer = matching->is_over ? NULL : async_calls_take(matching->calls_owned, 0))
+            take_call_answer(matching, answer);
         if (is_stopped(matching, 0) || is_done(matching))
             return;
         is_searching = propose(matching);
@@ -293,7 +292,7 @@ static void run_loop(struct matching *matching)
 bool matching_init(struct matching *matching, const struct matching_options *options)
 {
     *matching = (struct matching){.options = *options};
-    proposals_init(&matching->proposals, options->errands.pool, &matching->replica);
+    proposals_init(&matching->proposals, options->calls.pool, &matching->copy);
     matching->rules_owned = ask_rules(matching);
     return matching->rules_owned != NULL;
 }
@@ -313,25 +312,25 @@ void matching_run(struct matching *matching)
     sigaddset(&matching->signals, SIGINT);
     sigaddset(&matching->signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &matching->signals, NULL); /* the threads inherit it: signals wait for the loop */
-    replica_init(&matching->replica, matching->rules_owned, matching->has_own_rules, matching->options.errands.parts);
+    pool_copy_init(&matching->copy, matching->rules_owned, matching->has_own_rules, matching->options.calls.parts);
     matching->rules_owned = NULL;
     matching->is_replica_there = true;
     matching->reported_ms = now_ms();
-    matching->options.errands.wait_s = matching->options.is_once ? 1 : FEED_WAIT_S;
-    matching->errands_owned = errands_create(&matching->options.errands);
-    if (matching->errands_owned == NULL) {
+    matching->options.calls.wait_s = matching->options.is_once ? 1 : FEED_WAIT_S;
+    matching->calls_owned = async_calls_create(&matching->options.calls);
+    if (matching->calls_owned == NULL) {
         fail(matching, MATCHING_NO_CLIENT, "there is no client");
         return;
     }
     run_loop(matching);
-    errands_destroy(matching->errands_owned);
-    matching->errands_owned = NULL;
+    async_calls_destroy(matching->calls_owned);
+    matching->calls_owned = NULL;
 }
 
 void matching_deinit(struct matching *matching)
 {
     proposals_deinit(&matching->proposals);
     if (matching->is_replica_there)
-        replica_deinit(&matching->replica);
+        pool_copy_deinit(&matching->copy);
     rules_destroy(matching->rules_owned);
 }

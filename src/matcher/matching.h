@@ -1,18 +1,18 @@
-/* A matcher outside of the server: follows the feed of a pool, keeps what waits in memory (replica.h), and proposes
+/* A matcher outside of the server: follows the feed of a pool, keeps what waits in memory (pool_copy.h), and proposes
  * what fits (proposals.h). `tally match` runs one. It prints nothing: the caller is told what is worth a line. */
 #ifndef TALLY_MATCHER_MATCHING_H
 #define TALLY_MATCHER_MATCHING_H
 
-#include "matcher/errands.h"
+#include "matcher/async_calls.h"
 #include "matcher/proposals.h"
 #include <signal.h>
 
 struct matching;
 
-/* Who runs it. All of it is called by the thread that runs it, but for errands.note. */
+/* Who runs it. All of it is called by the thread that runs it, but for calls.note. */
 struct matching_options {
     struct tally_client *client; /* borrowed: for what is asked in between */
-    struct errands_options errands;
+    struct async_calls_options calls;
     unsigned batch;                                                 /* proposals in one request, at most */
     bool is_once;                                                   /* ends when nothing is left to match */
     void (*report)(void *context, const struct matching *matching); /* now and then, if something was proposed */
@@ -24,16 +24,16 @@ enum matching_end {
     MATCHING_NO_RULES,  /* the matcher can't read the pool's rules */
     MATCHING_NO_ANSWER, /* what the server said is no answer */
     MATCHING_NO_TEXT,   /* the name of the pool is not UTF-8 */
-    MATCHING_NO_CLIENT, /* errands.connect gave none */
+    MATCHING_NO_CLIENT, /* calls.connect gave none */
 };
 
 struct matching {
     struct matching_options options;
     struct rules *rules_owned; /* until matching_run() */
     bool has_own_rules;
-    struct errands *errands_owned;
+    struct async_calls *calls_owned;
     bool is_replica_there; /* since matching_run() */
-    struct replica replica;
+    struct pool_copy copy;
     struct proposals proposals;
     uint64_t rules_version; /* 0: they are not the pool's */
     uint64_t read_at;       /* the newest event when they were read: the list, which is read later, has what it did */

@@ -28,9 +28,9 @@ static void make_name(struct proposals *proposals)
     snprintf(proposals->name, sizeof proposals->name, "%016llx", (unsigned long long)table_hash_u64(mix));
 }
 
-void proposals_init(struct proposals *proposals, const char *pool, struct replica *replica)
+void proposals_init(struct proposals *proposals, const char *pool, struct pool_copy *copy)
 {
-    *proposals = (struct proposals){.pool = pool, .replica = replica};
+    *proposals = (struct proposals){.pool = pool, .copy = copy};
     list_init(&proposals->under_way);
     make_name(proposals);
 }
@@ -70,7 +70,7 @@ void batch_destroy(struct batch *batch)
     free(batch);
 }
 
-static void add_member(struct json_body *body, yyjson_mut_val *list, const struct replica_ticket *ticket)
+static void add_member(struct json_body *body, yyjson_mut_val *list, const struct pool_copy_ticket *ticket)
 {
     yyjson_mut_val *member = json_append_object(body, list);
     yyjson_mut_obj_add_strncpy(body->doc_owned, member, "TicketId", (const char *)ticket->key_owned.ptr,
@@ -94,7 +94,7 @@ void batch_add(struct batch *batch, struct proposals *proposals, const struct ma
                                   .slots_owned = memory_allocate(group->count * sizeof(uint32_t)),
                                   .versions_owned = memory_allocate(group->count * sizeof(uint64_t))};
     for (uint32_t i = 0; i < group->count; i++) {
-        const struct replica_ticket *ticket = replica_ticket(proposals->replica, group->slots[i]);
+        const struct pool_copy_ticket *ticket = pool_copy_ticket(proposals->copy, group->slots[i]);
         proposed->slots_owned[i] = group->slots[i];
         proposed->versions_owned[i] = ticket->version;
         add_member(&batch->body, members, ticket);
@@ -141,21 +141,21 @@ static void settle_member(struct proposals *proposals, yyjson_val *result, uint3
                           uint64_t now_ms)
 {
     const char *status = json_text(result, "Status");
-    const char *why = why_of(result, replica_ticket(proposals->replica, slot)->key_owned);
+    const char *why = why_of(result, pool_copy_ticket(proposals->copy, slot)->key_owned);
     size_t reason = index_of(why, proposals_reasons, PROPOSALS_REASONS);
     bool is_conflict = status != NULL && (strcmp(status, "conflict") == 0 || strcmp(status, "stale") == 0);
     bool names_members = yyjson_arr_size(yyjson_obj_get(result, "Members")) > 0;
     if (reason < PROPOSALS_REASONS)
         proposals->counts.by_reason[reason]++;
     if (why != NULL && strcmp(why, "stale") == 0)
-        replica_put_aside(proposals->replica, slot, version, now_ms + STALE_MS, now_ms);
+        pool_copy_put_aside(proposals->copy, slot, version, now_ms + STALE_MS, now_ms);
     else if (why != NULL && strcmp(why, "exclusive-set") != 0)
-        replica_drop(proposals->replica, slot, version,
-                     now_ms); /* it has ended, or is held: the feed says when it is back */
+        pool_copy_drop(proposals->copy, slot, version,
+                       now_ms); /* it has ended, or is held: the feed says when it is back */
     else if (why == NULL && is_conflict && names_members)
-        replica_return(proposals->replica, slot, now_ms); /* it was not its fault */
+        pool_copy_return(proposals->copy, slot, now_ms); /* it was not its fault */
     else
-        replica_put_aside(proposals->replica, slot, version, now_ms + ASIDE_MS, now_ms);
+        pool_copy_put_aside(proposals->copy, slot, version, now_ms + ASIDE_MS, now_ms);
 }
 
 /* `is_known`: its slots still mean something. */
@@ -168,7 +168,7 @@ static void settle(struct proposals *proposals, const struct proposed *proposed,
     for (uint32_t i = 0; i < proposed->count && is_known; i++) {
         uint32_t slot = proposed->slots_owned[i];
         if (outcome == 0)
-            replica_drop(proposals->replica, slot, proposed->versions_owned[i], now_ms);
+            pool_copy_drop(proposals->copy, slot, proposed->versions_owned[i], now_ms);
         else
             settle_member(proposals, result, slot, proposed->versions_owned[i], now_ms);
     }

@@ -1,11 +1,11 @@
-/* What `tally match` proposes: requests full of groups that a replica has found, those that are under way, and what
- * their answers make of the replica's tickets. It sends nothing itself. */
+/* What `tally match` proposes: requests full of groups that a copy has found, those that are under way, and what
+ * their answers make of the copy's tickets. It sends nothing itself. */
 #ifndef TALLY_MATCHER_PROPOSALS_H
 #define TALLY_MATCHER_PROPOSALS_H
 
 #include "base/list.h"
 #include "client/json.h"
-#include "matcher/replica.h"
+#include "matcher/pool_copy.h"
 
 #define PROPOSALS_BATCH_MAX 100u
 #define PROPOSALS_OUTCOMES 6u
@@ -39,27 +39,27 @@ struct batch {
 };
 
 struct proposals {
-    const char *pool;        /* borrowed */
-    struct replica *replica; /* borrowed */
-    struct list under_way;   /* batches */
-    unsigned in_flight;      /* how many those are */
-    uint32_t epoch;          /* of the replica: slots of an older one mean nothing any more */
-    char name[24];           /* the beginning of our ProposalIds, which no other matcher has */
+    const char *pool;       /* borrowed */
+    struct pool_copy *copy; /* borrowed */
+    struct list under_way;  /* batches */
+    unsigned in_flight;     /* how many those are */
+    uint32_t epoch;         /* of the copy: slots of an older one mean nothing any more */
+    char name[24];          /* the beginning of our ProposalIds, which no other matcher has */
     uint64_t attempt;
     struct proposals_counts counts;
 };
 
-void proposals_init(struct proposals *proposals, const char *pool, struct replica *replica);
+void proposals_init(struct proposals *proposals, const char *pool, struct pool_copy *copy);
 void proposals_deinit(struct proposals *proposals);
 
-/* The replica has been cleared: what is under way is only counted when it is answered. */
+/* The copy has been cleared: what is under way is only counted when it is answered. */
 void proposals_begin_epoch(struct proposals *proposals);
 
 /* An empty request, which the caller gives to proposals_send() and proposals_answer(), or to batch_destroy(). */
 struct batch *batch_create(const struct proposals *proposals);
 void batch_destroy(struct batch *batch);
 
-/* Adds a group that replica_find() gave. At most PROPOSALS_BATCH_MAX. rules_version 0: by rules of our own. */
+/* Adds a group that pool_copy_find() gave. At most PROPOSALS_BATCH_MAX. rules_version 0: by rules of our own. */
 void batch_add(struct batch *batch, struct proposals *proposals, const struct matcher_group *group,
                uint64_t rules_version);
 

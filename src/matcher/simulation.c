@@ -1,6 +1,6 @@
 #include "matcher/simulation.h"
 
-#include "base/kept.h"
+#include "base/accounted.h"
 #include <stdlib.h>
 
 #define TIME_S_MAX 1e12 /* of a recorded ticket */
@@ -13,13 +13,13 @@ struct simulation_set {
 static struct simulation_ticket *ticket_at(const struct simulation *simulation, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&simulation->tickets, slot);
+    return slab_at(&simulation->tickets, slot);
 }
 
 static struct simulation_set *set_at(const struct simulation *simulation, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return pool_at(&simulation->sets, slot);
+    return slab_at(&simulation->sets, slot);
 }
 
 /* May be called for a freed record. */
@@ -33,8 +33,8 @@ void simulation_init(struct simulation *simulation, const struct rules *rules, u
 {
     ASSERT(budget > 0);
     *simulation = (struct simulation){.rules = rules, .watcher = *watcher, .ttl_ms = ttl_ms, .budget = budget};
-    pool_init(&simulation->tickets, sizeof(struct simulation_ticket));
-    pool_init(&simulation->sets, sizeof(struct simulation_set));
+    slab_init(&simulation->tickets, sizeof(struct simulation_ticket));
+    slab_init(&simulation->sets, sizeof(struct simulation_set));
     table_init(&simulation->set_by_name);
     heap_init(&simulation->expiries, &simulation->tickets, offsetof(struct simulation_ticket, expiry_index),
               offsetof(struct simulation_ticket, entry.number));
@@ -56,7 +56,7 @@ static void forget(struct simulation *simulation, uint32_t slot)
     struct simulation_ticket *ticket = ticket_at(simulation, slot);
     facts_destroy(ticket->facts_owned);
     ticket->entry.number = 0;
-    pool_free(&simulation->tickets, slot);
+    slab_free(&simulation->tickets, slot);
 }
 
 void simulation_deinit(struct simulation *simulation)
@@ -66,11 +66,11 @@ void simulation_deinit(struct simulation *simulation)
         if (is_used(ticket_at(simulation, slot)))
             facts_destroy(ticket_at(simulation, slot)->facts_owned);
     for (uint32_t slot = 1; slot < simulation->sets.slot_end; slot++)
-        kept_free((void *)(uintptr_t)set_at(simulation, slot)->name_owned.ptr);
+        accounted_free((void *)(uintptr_t)set_at(simulation, slot)->name_owned.ptr);
     heap_deinit(&simulation->expiries);
     table_deinit(&simulation->set_by_name);
-    pool_deinit(&simulation->sets);
-    pool_deinit(&simulation->tickets);
+    slab_deinit(&simulation->sets);
+    slab_deinit(&simulation->tickets);
 }
 
 const struct simulation_ticket *simulation_ticket(const struct simulation *simulation, uint32_t slot)
@@ -163,9 +163,9 @@ static uint32_t find_set(struct simulation *simulation, struct bytes name)
     while (table_probe_next(&simulation->set_by_name, &probe))
         if (bytes_equal(set_at(simulation, probe.slot)->name_owned, name))
             return probe.slot;
-    uint32_t slot = pool_allocate(&simulation->sets);
+    uint32_t slot = slab_allocate(&simulation->sets);
     list_init(&set_at(simulation, slot)->tickets);
-    set_at(simulation, slot)->name_owned = kept_duplicate(name);
+    set_at(simulation, slot)->name_owned = accounted_duplicate(name);
     table_insert(&simulation->set_by_name, hash, slot);
     return slot;
 }
@@ -193,7 +193,7 @@ static uint64_t expiry_of(const struct simulation *simulation, const struct simu
 
 static uint32_t add_ticket(struct simulation *simulation, const struct simulation_offer *offer, struct facts *facts)
 {
-    uint32_t slot = pool_allocate(&simulation->tickets);
+    uint32_t slot = slab_allocate(&simulation->tickets);
     struct simulation_ticket *ticket = ticket_at(simulation, slot);
     ticket->slot = slot;
     ticket->facts_owned = facts;

@@ -41,9 +41,9 @@ struct simulation {
     uint32_t budget; /* steps of one call of the matcher */
     uint64_t now_ms;
     uint64_t offered;
-    struct pool tickets; /* struct simulation_ticket */
+    struct slab tickets; /* struct simulation_ticket */
     struct heap expiries;
-    struct pool sets; /* exclusive sets; they stay */
+    struct slab sets; /* exclusive sets; they stay */
     struct table set_by_name;
     struct matcher matcher;
 };

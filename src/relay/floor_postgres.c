@@ -7,9 +7,9 @@
  * meanwhile can't be removed, and a scan would read all of it, again and again (R04). But an id that this very
  * connection deleted, in a statement whose commit it knows of, is as settled as one below the floor: it was visible,
  * and a committed delete is taken back only by a failover or a crash, which end the connection. So a scan passes over
- * those ids (gone.h) and looks at all pieces in between and at everything behind them, in one statement, so in one
- * snapshot: a late row stands in a piece and comes before what is behind it (P4, P7). Where such ids begin right above
- * the floor, the floor goes up over them; that needs no writer to be gone (P8).
+ * those ids (tombstones.h) and looks at all pieces in between and at everything behind them, in one statement, so in
+ * one snapshot: a late row stands in a piece and comes before what is behind it (P4, P7). Where such ids begin right
+ * above the floor, the floor goes up over them; that needs no writer to be gone (P8).
  *
  * Nothing is concluded from an id that is merely missing, since an open transaction may own it. Only what the answer of
  * a delete names counts: not a row with the same id and another uid, nor one that another relay deleted. All is
@@ -34,7 +34,7 @@ static void forget(struct floor *floor, const struct term *term, unsigned connec
     floor->is_waiting = false;
     floor->next_ms = now_ms;
     floor->whole_ms = now_ms;
-    gone_clear(&floor->gone);
+    tombstones_clear(&floor->tombstones);
 }
 
 void floor_forget_others(struct source_postgres *self)
@@ -62,7 +62,7 @@ static void set_writers(struct floor *floor, const PGresult *result)
 }
 
 /* A prepared transaction always counts as a writer: a restart of the server gives it another name. */
-static bool are_gone(const struct floor *floor, const PGresult *result)
+static bool are_deleted(const struct floor *floor, const PGresult *result)
 {
     for (int i = 0; i < PQntuples(result); i++)
         if (postgres_number(result, i, 1) != 0 || is_among(&floor->writers, PQgetvalue(result, i, 0)))
@@ -89,14 +89,14 @@ static enum step see_writers(struct source_postgres *self, bool *is_settled, str
         set_writers(floor, result);
         floor->is_waiting = true;
     }
-    *is_settled = step == STEP_OK && are_gone(floor, result);
+    *is_settled = step == STEP_OK && are_deleted(floor, result);
     PQclear(result);
     return step;
 }
 
 static void raise_to(struct floor *floor, uint64_t value)
 {
-    floor->value = gone_raise(&floor->gone, value);
+    floor->value = tombstones_raise(&floor->tombstones, value);
 }
 
 static enum step settle(struct source_postgres *self, struct fault *fault)
@@ -148,7 +148,7 @@ uint64_t floor_of_scan(const struct floor *floor)
 
 bool floor_has_pieces(const struct floor *floor)
 {
-    return !floor->is_whole && floor->gone.id_count >= PIECES_FROM_IDS;
+    return !floor->is_whole && floor->tombstones.id_count >= PIECES_FROM_IDS;
 }
 
 static void append_number(struct buffer *array, uint64_t number)
@@ -162,9 +162,9 @@ struct pieces floor_pieces(struct floor *floor)
     buffer_truncate(&floor->lows, 0);
     buffer_truncate(&floor->highs, 0);
     append_number(&floor->lows, floor->value);
-    for (size_t i = 0; i < floor->gone.count; i++) {
-        append_number(&floor->highs, floor->gone.ranges[i].first);
-        append_number(&floor->lows, floor->gone.ranges[i].last);
+    for (size_t i = 0; i < floor->tombstones.count; i++) {
+        append_number(&floor->highs, floor->tombstones.ranges[i].first);
+        append_number(&floor->lows, floor->tombstones.ranges[i].last);
     }
     append_number(&floor->highs, INT64_MAX);
     buffer_append(&floor->lows, "}", 2);
@@ -173,12 +173,12 @@ struct pieces floor_pieces(struct floor *floor)
                            .highs = (const char *)floor->highs.data_owned};
 }
 
-static void note_gone(struct floor *floor, struct id_range range)
+static void note_tombstones(struct floor *floor, struct id_range range)
 {
     if (range.last <= floor->value)
         return;
     if (range.first > floor->value + 1) {
-        gone_add(&floor->gone, range);
+        tombstones_add(&floor->tombstones, range);
         return;
     }
     raise_to(floor, range.last);
@@ -207,12 +207,12 @@ size_t floor_note_deleted(struct source_postgres *self, const PGresult *result)
     for (item += ARRAY_ITEM_SIZE; item < end; item += ARRAY_ITEM_SIZE) {
         uint64_t id = read_item(item);
         if (id != range.last + 1) {
-            note_gone(floor, range);
+            note_tombstones(floor, range);
             range.first = id;
         }
         range.last = id;
     }
-    note_gone(floor, range);
+    note_tombstones(floor, range);
     return count;
 }
 
@@ -230,12 +230,12 @@ void floor_note_found(struct floor *floor, const struct rows *rows)
     bool is_wrong = false;
     for (size_t i = 0; i < rows->count && floor->is_whole && !is_wrong; i++) {
         uint64_t id = rows->items_owned[i].id;
-        is_wrong = id <= floor->value || gone_count_in(&floor->gone, (struct id_range){id, id}) > 0;
+        is_wrong = id <= floor->value || tombstones_count_in(&floor->tombstones, (struct id_range){id, id}) > 0;
     }
     if (is_wrong) {
         floor->value = 0;
         floor->is_waiting = false;
-        gone_clear(&floor->gone);
+        tombstones_clear(&floor->tombstones);
     }
 }
 

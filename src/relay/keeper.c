@@ -1,7 +1,7 @@
 /* See keeper.h.
  *
  * One mutex guards what the threads share; it is never held during a call of the lease. Only the keeper's thread
- * changes `standing` and the term, so it reads them without the lock.
+ * changes `role` and the term, so it reads them without the lock.
  *
  * Whether the owner lives is decided by its beat and this side's monotonic clock alone: nothing depends on two clocks
  * that agree. `valid_until_ms` counts from before the beat left, a stand-by's patience from after it saw the beat, so
@@ -91,7 +91,7 @@ static void unlock(struct keeper *keeper)
 static bool is_asked(const struct keeper *keeper)
 {
     return keeper->is_stopping || keeper->is_told_fenced || keeper->is_resumed ||
-           (keeper->is_paused && keeper->view.standing == STANDING_OWNER);
+           (keeper->is_paused && keeper->view.role == ROLE_OWNER);
 }
 
 /* Until `until_ms`, or until somebody asks for something. */
@@ -104,12 +104,11 @@ static void rest(struct keeper *keeper, uint64_t until_ms)
     unlock(keeper);
 }
 
-static void set_standing(struct keeper *keeper, enum standing standing, const struct fault *fault)
+static void set_role(struct keeper *keeper, enum lease_role role, const struct fault *fault)
 {
     lock(keeper);
-    bool is_news =
-        keeper->view.standing != standing || (fault != NULL && strcmp(fault->text, keeper->view.fault.text) != 0);
-    keeper->view.standing = standing;
+    bool is_news = keeper->view.role != role || (fault != NULL && strcmp(fault->text, keeper->view.fault.text) != 0);
+    keeper->view.role = role;
     if (fault != NULL)
         keeper->view.fault = *fault;
     unlock(keeper);
@@ -130,18 +129,18 @@ static void begin_term(struct keeper *keeper, const struct term *term, uint64_t 
     keeper->failing_since_ms = 0;
     unlock(keeper);
     keeper->beat_ms = asked_ms + keeper->options.lease_ms / 4;
-    set_standing(keeper, STANDING_OWNER, &(struct fault){.text = ""});
+    set_role(keeper, ROLE_OWNER, &(struct fault){.text = ""});
 }
 
-static void end_term(struct keeper *keeper, enum standing standing, const struct fault *fault)
+static void end_term(struct keeper *keeper, enum lease_role role, const struct fault *fault)
 {
-    ASSERT(keeper->view.standing == STANDING_OWNER);
+    ASSERT(keeper->view.role == ROLE_OWNER);
     keeper->seen_ms = 0; /* the stand-by must not use what was seen before */
     lock(keeper);
     keeper->is_told_fenced = false;
     keeper->view.valid_until_ms = 0;
     unlock(keeper);
-    set_standing(keeper, standing, fault);
+    set_role(keeper, role, fault);
 }
 
 /* Gives up the lease. If another relay has it by now, that one is not affected. */
@@ -149,7 +148,7 @@ static void leave(struct keeper *keeper, uint64_t away_until_ms, const struct fa
 {
     struct term term = keeper->view.term;
     keeper->away_until_ms = away_until_ms;
-    end_term(keeper, keeper->has_rival ? STANDING_FAILED : STANDING_STANDBY,
+    end_term(keeper, keeper->has_rival ? ROLE_FAILED : ROLE_STANDBY,
              fault); /* first: from now on the worker sends nothing */
     keeper->options.lease->ops->give_up(keeper->options.lease, &term);
 }
@@ -222,7 +221,7 @@ static void beat(struct keeper *keeper)
     else if (step == STEP_OK)
         keeper->beat_ms = asked_ms + lease_ms / 4;
     else if (step == STEP_FENCED || is_over)
-        end_term(keeper, STANDING_STANDBY, &fault);
+        end_term(keeper, ROLE_STANDBY, &fault);
     else
         keeper->beat_ms = keeper_now_ms() + RETRY_MS_MIN;
 }
@@ -251,7 +250,7 @@ static void hold(struct keeper *keeper)
 
 static void fail(struct keeper *keeper, const struct fault *fault)
 {
-    set_standing(keeper, STANDING_FAILED, fault);
+    set_role(keeper, ROLE_FAILED, fault);
     keeper->seen_ms = 0;
     rest(keeper, keeper_now_ms() + keeper->retry_ms);
     keeper->retry_ms = keeper->retry_ms * 2 > RETRY_MS_MAX ? RETRY_MS_MAX : keeper->retry_ms * 2;
@@ -329,7 +328,7 @@ static void stand_by(struct keeper *keeper)
     uint64_t now_ms = keeper_now_ms();
     if (is_paused || now_ms < keeper->away_until_ms) {
         keeper->seen_ms = 0;
-        set_standing(keeper, keeper->has_rival && !is_paused ? STANDING_FAILED : STANDING_STANDBY, NULL);
+        set_role(keeper, keeper->has_rival && !is_paused ? ROLE_FAILED : ROLE_STANDBY, NULL);
         rest(keeper, now_ms + keeper->options.lease_ms / 8);
         return;
     }
@@ -341,8 +340,8 @@ static void stand_by(struct keeper *keeper)
         return;
     }
     keeper->retry_ms = RETRY_MS_MIN;
-    if (keeper->view.standing != STANDING_OWNER)
-        set_standing(keeper, STANDING_STANDBY, NULL);
+    if (keeper->view.role != ROLE_OWNER)
+        set_role(keeper, ROLE_STANDBY, NULL);
 }
 
 /* --- the thread --------------------------------------------------------------------------------------------------- */
@@ -359,11 +358,11 @@ static void *keeper_run(void *argument)
 {
     struct keeper *keeper = argument;
     while (!is_stopping(keeper))
-        if (keeper->view.standing == STANDING_OWNER)
+        if (keeper->view.role == ROLE_OWNER)
             hold(keeper);
         else
             stand_by(keeper);
-    if (keeper->view.standing == STANDING_OWNER)
+    if (keeper->view.role == ROLE_OWNER)
         leave(keeper, 0, NULL);
     return NULL;
 }
@@ -424,7 +423,7 @@ void keeper_look(struct keeper *keeper, struct keeper_view *view)
 
 static bool is_current(const struct keeper *keeper, const struct term *term)
 {
-    return keeper->view.standing == STANDING_OWNER && !keeper->is_told_fenced && term_equal(&keeper->view.term, term);
+    return keeper->view.role == ROLE_OWNER && !keeper->is_told_fenced && term_equal(&keeper->view.term, term);
 }
 
 bool keeper_is_valid(struct keeper *keeper, const struct term *term)
@@ -465,7 +464,7 @@ void keeper_report(struct keeper *keeper, const struct term *term, bool is_worki
 void keeper_set_paused(struct keeper *keeper, bool is_paused)
 {
     lock(keeper);
-    keeper->is_resumed = keeper->is_paused && !is_paused && keeper->view.standing != STANDING_OWNER;
+    keeper->is_resumed = keeper->is_paused && !is_paused && keeper->view.role != ROLE_OWNER;
     keeper->is_paused = is_paused;
     pthread_cond_signal(&keeper->asked);
     unlock(keeper);

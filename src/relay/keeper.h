@@ -19,17 +19,17 @@
 
 struct keeper;
 
-enum standing {
-    STANDING_STARTING, /* the lease was not reached yet */
-    STANDING_STANDBY,
-    STANDING_OWNER,
+enum lease_role {
+    ROLE_STARTING, /* the lease was not reached yet */
+    ROLE_STANDBY,
+    ROLE_OWNER,
     /* The lease can't be reached or does not fit, or another database has the same identity: `fault` says why; it goes
      * on trying. */
-    STANDING_FAILED,
+    ROLE_FAILED,
 };
 
 struct keeper_view {
-    enum standing standing;
+    enum lease_role role;
     struct term term; /* of an owner */
     /* of an owner, on keeper_now_ms(): until then nobody else can have taken over by waiting */
     uint64_t valid_until_ms;
@@ -40,7 +40,7 @@ struct keeper_view {
 struct keeper_options {
     struct lease *lease; /* the keeper's from now on: it alone calls it, and closes it at the end */
     unsigned lease_ms;
-    /* Unless NULL: called from the keeper's thread after each change of standing, and of `fault` while it has failed.
+    /* Unless NULL: called from the keeper's thread after each change of role, and of `fault` while it has failed.
      * May call keeper_look(), but nothing that waits for the keeper. */
     void (*wake)(void *context);
     void *context;

@@ -117,7 +117,7 @@ static void release_lock(struct lease_postgres *self)
     self->has_lock = false;
 }
 
-static void nap(unsigned ms)
+static void pause_for(unsigned ms)
 {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
 }
@@ -157,7 +157,7 @@ static enum step lease_wait(struct lease *lease, unsigned wait_ms, bool *is_free
     struct lease_postgres *self = upcast(lease);
     *is_free = false;
     if (self->postgres.is_pooled) {
-        nap(wait_ms);
+        pause_for(wait_ms);
         return STEP_OK;
     }
     enum step step = connect_first(self, fault);

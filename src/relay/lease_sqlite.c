@@ -40,7 +40,7 @@ struct lease_sqlite {
     bool is_owner; /* as far as is known; then `owner` is locked */
     struct uid owner;
     bool is_free; /* wait() saw that the owner `gone` has ended, and holds its lock, so that only one stand-by tries */
-    struct uid gone;
+    struct uid tombstones;
 };
 
 static struct lease_sqlite *lease_sqlite_of(struct lease *lease)
@@ -54,8 +54,8 @@ static struct lease_sqlite *lease_sqlite_of(struct lease *lease)
 /* Takes or gives back the byte of an owner. False: another one has it. */
 static bool set_lock(const struct lease_sqlite *self, const struct uid *owner, short type)
 {
-    const uint64_t place = bytes_get_u64(owner->bytes) >> 2; /* random enough that no two are the same */
-    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)place, .l_len = 1};
+    const uint64_t offset = bytes_get_u64(owner->bytes) >> 2; /* random enough that no two are the same */
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)offset, .l_len = 1};
     return fcntl(self->file, F_OFD_SETLK, &lock) == 0;
 }
 
@@ -65,7 +65,7 @@ static void give_back(struct lease_sqlite *self)
     if (self->is_owner)
         (void)set_lock(self, &self->owner, F_UNLCK);
     if (self->is_free)
-        (void)set_lock(self, &self->gone, F_UNLCK);
+        (void)set_lock(self, &self->tombstones, F_UNLCK);
     self->is_owner = false;
     self->is_free = false;
 }
@@ -198,7 +198,7 @@ static enum step look(struct lease_sqlite *self, struct term *seen, struct fault
     enum step step = read_term(self, &now, fault);
     if (step == STEP_OK && is_same(&now.owner, &seen->owner)) {
         self->is_free = true;
-        self->gone = seen->owner;
+        self->tombstones = seen->owner;
         return STEP_OK;
     }
     (void)set_lock(self, &seen->owner, F_UNLCK);
@@ -244,35 +244,35 @@ static enum step peek(struct lease *lease, struct lease_view *view, struct fault
 }
 
 /* Where the database is. */
-struct place {
+struct location {
     char *path_owned;
     struct stat status;
 };
 
-static enum step find_place(const struct lease_sqlite *self, struct place *place, struct fault *fault)
+static enum step find_location(const struct lease_sqlite *self, struct location *file_location, struct fault *fault)
 {
-    place->path_owned = sqlite_real_path(&self->sqlite);
-    if (place->path_owned != NULL && stat(place->path_owned, &place->status) == 0)
+    file_location->path_owned = sqlite_real_path(&self->sqlite);
+    if (file_location->path_owned != NULL && stat(file_location->path_owned, &file_location->status) == 0)
         return STEP_OK;
-    free(place->path_owned);
+    free(file_location->path_owned);
     return fault_set(fault, STEP_UNREACHABLE, "SQLite database %s has just gone", self->sqlite.path_owned);
 }
 
 /* Is this file a copy whose original still exists? Then two outboxes of one name would fence each other at a queue for
  * ever. A file that was moved, or restored in place, is no copy. */
-static bool has_original(struct bytes recorded, uint64_t inode, const struct place *place)
+static bool has_original(struct bytes recorded, uint64_t inode, const struct location *file_location)
 {
     struct stat other;
     char original[PATH_MAX];
-    if (recorded.size >= sizeof(original) || bytes_equal(recorded, bytes_from_string(place->path_owned)))
+    if (recorded.size >= sizeof(original) || bytes_equal(recorded, bytes_from_string(file_location->path_owned)))
         return false;
     memcpy(original, recorded.ptr, recorded.size);
     original[recorded.size] = '\0';
     return stat(original, &other) == 0 && other.st_ino == inode &&
-           (other.st_ino != place->status.st_ino || other.st_dev != place->status.st_dev);
+           (other.st_ino != file_location->status.st_ino || other.st_dev != file_location->status.st_dev);
 }
 
-static enum step check_place(struct lease_sqlite *self, const struct place *place, struct fault *fault)
+static enum step check_location(struct lease_sqlite *self, const struct location *file_location, struct fault *fault)
 {
     sqlite3_stmt *statement = sqlite_statement(&self->sqlite, READ_PLACE);
     bool is_row;
@@ -280,20 +280,21 @@ static enum step check_place(struct lease_sqlite *self, const struct place *plac
     if (step != STEP_OK || !is_row)
         return step;
     const struct bytes recorded = sqlite_column_view(statement, 0);
-    if (has_original(recorded, (uint64_t)sqlite3_column_int64(statement, 1), place))
+    if (has_original(recorded, (uint64_t)sqlite3_column_int64(statement, 1), file_location))
         step = fault_set(
             fault, STEP_UNFIT,
             "SQLite database %.120s is a copy of %.*s, which is still there, and a queue would take both for one "
             "source. Move the original away if this one follows it, or else give this one an identity of its "
             "own, as the head of tally relay schema --type sqlite says",
-            place->path_owned, (int)(recorded.size < 120 ? recorded.size : 120), (const char *)recorded.ptr);
+            file_location->path_owned, (int)(recorded.size < 120 ? recorded.size : 120), (const char *)recorded.ptr);
     (void)sqlite3_reset(statement);
     return step;
 }
 
 /* The comparison that decides which stand-by wins. */
 static enum step replace_owner(struct lease_sqlite *self, const struct lease_view *view, uint64_t epoch_min,
-                               const struct place *place, struct term *term, bool *is_mine, struct fault *fault)
+                               const struct location *file_location, struct term *term, bool *is_mine,
+                               struct fault *fault)
 {
     self->sqlite.patience_ms = WRITE_PATIENCE_MS;
     enum step step = sqlite_begin(&self->sqlite, fault);
@@ -309,8 +310,8 @@ static enum step replace_owner(struct lease_sqlite *self, const struct lease_vie
     (void)sqlite3_bind_int64(statement, 3, getpid());
     sqlite_bind_u64(statement, 4, view->term.epoch);
     sqlite_bind_uid(statement, 5, &view->term.owner);
-    (void)sqlite3_bind_text(statement, 6, place->path_owned, -1, SQLITE_TRANSIENT);
-    sqlite_bind_u64(statement, 7, place->status.st_ino);
+    (void)sqlite3_bind_text(statement, 6, file_location->path_owned, -1, SQLITE_TRANSIENT);
+    sqlite_bind_u64(statement, 7, file_location->status.st_ino);
     bool is_row;
     step = sqlite_next(&self->sqlite, statement, &is_row, fault);
     if (step == STEP_OK && is_row) {
@@ -335,23 +336,23 @@ static enum step take_over(struct lease *lease, const struct lease_view *view, u
         return step;
     *is_mine = false;
     if (self->is_free &&
-        !is_same(&self->gone, &view->term.owner)) { /* another owner has followed already, and is alive */
+        !is_same(&self->tombstones, &view->term.owner)) { /* another owner has followed already, and is alive */
         give_back(self);
         return STEP_OK;
     }
-    struct place place;
-    step = find_place(self, &place, fault);
+    struct location file_location;
+    step = find_location(self, &file_location, fault);
     if (step != STEP_OK)
         return step;
     struct term mine = {.source_id = view->term.source_id};
     uid_generate(&mine.owner);
-    step = check_place(self, &place, fault);
+    step = check_location(self, &file_location, fault);
     if (step == STEP_OK &&
         !set_lock(self, &mine.owner, F_WRLCK)) /* lock first: others check it as soon as the commit is visible */
         step = failed(self, "locking", fault);
     if (step == STEP_OK)
-        step = replace_owner(self, view, epoch_min, &place, &mine, is_mine, fault);
-    free(place.path_owned);
+        step = replace_owner(self, view, epoch_min, &file_location, &mine, is_mine, fault);
+    free(file_location.path_owned);
     give_back(self);
     if (step != STEP_OK || !*is_mine) {
         (void)set_lock(self, &mine.owner, F_UNLCK);

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "relay/connection_shown.h"
+#include "relay/connection_redacted.h"
 #include "relay/keeper.h"
 #include "relay/postgres_check.h"
 #include "relay/schema.h"

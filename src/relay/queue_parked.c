@@ -2,7 +2,7 @@
 #include "relay/keeper.h"
 
 #include "base/memory.h"
-#include "relay/queue_hand.h"
+#include "relay/queue_leases.h"
 #include "relay/queue_row.h"
 #include <stdio.h>
 #include <stdlib.h>

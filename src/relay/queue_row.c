@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "client/json.h"
-#include "relay/moment.h"
+#include "relay/machine_time.h"
 #include <stdlib.h>
 #include <time.h>
 

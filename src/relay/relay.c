@@ -70,7 +70,7 @@ static bool works_in(const struct relay *relay, const struct term *term)
 static bool is_at_rest(const struct relay *relay, const struct keeper_view *view)
 {
     return relay->is_paused && relay->is_keeper_paused && !relay->is_working &&
-           (relay->keeper == NULL || view->standing != STANDING_OWNER);
+           (relay->keeper == NULL || view->role != ROLE_OWNER);
 }
 
 /* Finds the state; `reason` is the text that explains it, or NULL. */
@@ -85,26 +85,26 @@ static enum relay_state find_state(const struct relay *relay, const struct keepe
     }
     if (is_at_rest(relay, view))
         return RELAY_PAUSED;
-    if (view->standing == STANDING_STARTING)
+    if (view->role == ROLE_STARTING)
         return RELAY_STARTING;
-    if (view->standing == STANDING_FAILED) {
+    if (view->role == ROLE_FAILED) {
         *reason = view->fault.text;
         return RELAY_FAILED;
     }
-    if (view->standing == STANDING_OWNER && relay->failing.text[0] != '\0')
+    if (view->role == ROLE_OWNER && relay->failing.text[0] != '\0')
         *reason = relay->failing.text;
-    else if (view->standing == STANDING_OWNER && works_in(relay, &view->term) && relay->unkept.text[0] != '\0')
-        *reason = relay->unkept.text;
-    else if (view->standing == STANDING_OWNER && works_in(relay, &view->term) && relay->blocked.text[0] != '\0')
+    else if (view->role == ROLE_OWNER && works_in(relay, &view->term) && relay->undurable.text[0] != '\0')
+        *reason = relay->undurable.text;
+    else if (view->role == ROLE_OWNER && works_in(relay, &view->term) && relay->blocked.text[0] != '\0')
         *reason = relay->blocked.text;
     if (*reason != NULL)
         return RELAY_BLOCKED;
-    return view->standing == STANDING_OWNER && works_in(relay, &view->term) ? RELAY_ACTIVE : RELAY_STANDBY;
+    return view->role == ROLE_OWNER && works_in(relay, &view->term) ? RELAY_ACTIVE : RELAY_STANDBY;
 }
 
 static void look_at_keeper(struct relay *relay, struct keeper_view *view)
 {
-    *view = (struct keeper_view){.standing = STANDING_OWNER};
+    *view = (struct keeper_view){.role = ROLE_OWNER};
     if (relay->keeper == NULL)
         return;
     keeper_look(relay->keeper, view);
@@ -121,7 +121,7 @@ static bool refresh(struct relay *relay)
     const char *reason;
     look_at_keeper(relay, &view);
     enum relay_state state = find_state(relay, &view, &reason);
-    uint64_t epoch = view.standing == STANDING_OWNER ? view.term.epoch : 0;
+    uint64_t epoch = view.role == ROLE_OWNER ? view.term.epoch : 0;
     bool is_news =
         state != status->state || epoch != status->epoch || (reason != NULL && strcmp(reason, status->last_error) != 0);
     if (state != status->state)
@@ -150,7 +150,7 @@ static void on_keeper(void *context)
     relay_unlock_changed(relay);
 }
 
-/* --- errands and health ------------------------------------------------------------------------------------------- */
+/* --- requests and health ------------------------------------------------------------------------------------------ */
 
 /* A copy, so that the list is not locked while the source is asked. */
 static void read_parked(struct relay *relay)
@@ -172,23 +172,25 @@ static void read_parked(struct relay *relay)
     arena_deinit(&arena);
 }
 
-void relay_run_errands(struct relay *relay)
+void relay_run_requests(struct relay *relay)
 {
     bool has_resolved = false, can_go_on = true;
     relay_lock(relay);
-    while (relay->errand_count > 0 && can_go_on) {
-        struct errand errand = relay->errands[0];
+    while (relay->resolve_request_count > 0 && can_go_on) {
+        struct resolve_request resolve_request = relay->resolve_requests[0];
         struct fault fault;
         bool is_found = false;
         relay_unlock(relay);
-        enum step step = relay->source->ops->resolve(relay->source, &errand.uid, errand.resolution, &is_found, &fault);
+        enum step step = relay->source->ops->resolve(relay->source, &resolve_request.uid, resolve_request.resolution,
+                                                     &is_found, &fault);
         relay_lock(relay);
         if (step != STEP_OK)
             relay_note_error(relay, fault.text);
         can_go_on = step != STEP_UNREACHABLE; /* it is asked again later */
         has_resolved = has_resolved || step == STEP_OK;
         if (can_go_on)
-            memmove(relay->errands, relay->errands + 1, --relay->errand_count * sizeof(*relay->errands));
+            memmove(relay->resolve_requests, relay->resolve_requests + 1,
+                    --relay->resolve_request_count * sizeof(*relay->resolve_requests));
     }
     relay_unlock(relay);
     if (has_resolved)
@@ -263,7 +265,7 @@ static bool open_term(struct worker *worker)
                                                                    &worker->stored_count, &worker->arena, &fault);
         if (step == STEP_OK)
             return true;
-        bool may_repeat = worker_bear(worker, step, &fault);
+        bool may_repeat = worker_handle_failure(worker, step, &fault);
         if (step == STEP_FENCED && worker->relay->keeper != NULL)
             keeper_step_down(worker->relay->keeper, &worker->term, epoch_known);
         if (!may_repeat)
@@ -280,7 +282,7 @@ static void set_working(struct relay *relay, const struct term *term)
         relay->working_term = *term;
     if (relay->unfit_count == 0)
         relay->failing.text[0] = '\0';
-    relay->unkept.text[0] = '\0';
+    relay->undurable.text[0] = '\0';
     relay->blocked.text[0] = '\0';
     relay_unlock_changed(relay);
 }
@@ -326,7 +328,7 @@ static bool find_term(struct relay *relay, struct term *term)
     struct keeper_view view;
     keeper_look(relay->keeper, &view);
     *term = view.term;
-    return view.standing == STANDING_OWNER && keeper_is_valid(relay->keeper, term);
+    return view.role == ROLE_OWNER && keeper_is_valid(relay->keeper, term);
 }
 
 /* The keeper learns of a pause from the worker, when nothing is in flight any more. */
@@ -356,10 +358,10 @@ static bool is_stopping(struct relay *relay)
  * again. */
 static bool reaches_source(struct relay *relay)
 {
-    struct keeper_view view = {.standing = STANDING_STANDBY};
+    struct keeper_view view = {.role = ROLE_STANDBY};
     if (relay->keeper != NULL)
         keeper_look(relay->keeper, &view);
-    return view.standing == STANDING_STANDBY;
+    return view.role == ROLE_STANDBY;
 }
 
 /* The worker's thread between two terms. Checks under the mutex whether it may sleep, so that no change is missed: it
@@ -368,7 +370,7 @@ static void stand_by(struct relay *relay, bool can_work)
 {
     struct term term;
     if (relay->source != NULL)
-        relay_run_errands(relay);
+        relay_run_requests(relay);
     if (can_work && (relay->is_keeper_paused || !find_term(relay, &term)) && reaches_source(relay))
         relay_look_seldom(relay, keeper_now_ms());
     relay_lock(relay);
@@ -499,8 +501,9 @@ void relay_list_parked(struct relay *relay, struct arena *arena, struct parked *
 void relay_resolve(struct relay *relay, const struct uid *uid, enum resolution resolution)
 {
     relay_lock(relay);
-    if (relay->errand_count < ERRANDS_MAX)
-        relay->errands[relay->errand_count++] = (struct errand){.uid = *uid, .resolution = resolution};
+    if (relay->resolve_request_count < RESOLVE_REQUESTS_MAX)
+        relay->resolve_requests[relay->resolve_request_count++] =
+            (struct resolve_request){.uid = *uid, .resolution = resolution};
     else
         relay_note_error(relay,
                          "too many rows are to be resolved at once; what is beyond 1,000 must be asked for again");

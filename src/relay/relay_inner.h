@@ -7,10 +7,10 @@
 
 #include <pthread.h>
 
-#define ERRANDS_MAX 1000u
+#define RESOLVE_REQUESTS_MAX 1000u
 
 /* What an operator asked for. */
-struct errand {
+struct resolve_request {
     struct uid uid;
     enum resolution resolution;
 };
@@ -42,12 +42,12 @@ struct relay {
     struct term working_term;  /* this one; the keeper may be in a later one by now */
     struct fault unfit;        /* why it will never work; "": it may */
     struct fault failing;      /* what can't be reached just now; "": nothing */
-    struct fault unkept;       /* what all rows wait for before they may leave their source; "": nothing */
+    struct fault undurable;    /* what all rows wait for before they may leave their source; "": nothing */
     struct fault blocked;      /* what waits while the rest goes on; "": nothing does */
     struct fault keeper_fault; /* as it was when we last looked */
     struct relay_status status;
-    struct errand errands[ERRANDS_MAX];
-    size_t errand_count;
+    struct resolve_request resolve_requests[RESOLVE_REQUESTS_MAX];
+    size_t resolve_request_count;
     struct arena parked_arena; /* of the list */
     struct parked *parked;
     size_t parked_count;
@@ -67,7 +67,7 @@ void relay_note_error(struct relay *relay, const char *text);
 
 /* What an operator asked for, and the list of parked rows behind it. The worker's thread, with no scan open; without
  * the mutex. */
-void relay_run_errands(struct relay *relay);
+void relay_run_requests(struct relay *relay);
 
 /* The source's health, if it is time. The same. */
 void relay_look_at_health(struct relay *relay, uint64_t now_ms);

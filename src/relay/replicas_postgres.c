@@ -26,7 +26,7 @@ enum step replicas_receive_position(struct source_postgres *self, struct rows *r
     return step;
 }
 
-static void say_what_is_missing(const struct source_postgres *self, const PGresult *result, struct fault *fault)
+static void report_missing(const struct source_postgres *self, const PGresult *result, struct fault *fault)
 {
     fault_set(fault, STEP_OK,
               "waits for %u replica%s to flush (PublishAfterReplicas); %llu of them %s there, and %llu %s. Nothing is "
@@ -52,7 +52,8 @@ static enum step push(struct source_postgres *self, uint64_t position, struct fa
     return step;
 }
 
-enum step source_postgres_look_kept(struct source *source, const struct rows *rows, bool *is_kept, struct fault *fault)
+enum step source_postgres_check_durable(struct source *source, const struct rows *rows, bool *is_kept,
+                                        struct fault *fault)
 {
     struct source_postgres *self = source_postgres_of(source);
     *is_kept = self->replica_count == 0;
@@ -73,7 +74,7 @@ enum step source_postgres_look_kept(struct source *source, const struct rows *ro
     }
     if (step == STEP_OK) {
         if (!*is_kept)
-            say_what_is_missing(self, result, fault);
+            report_missing(self, result, fault);
     }
     PQclear(result);
     return step;

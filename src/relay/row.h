@@ -45,8 +45,8 @@ struct rows {
     size_t capacity;
     size_t size;       /* bytes of all bodies and attributes */
     bool is_cut_short; /* the source may have more, from the first on: a row that is not here need not be gone */
-    /* Of a source that is asked whether it keeps them (source_ops.look_kept): how far it was when they had been read,
-     * and which of its connections they came over. */
+    /* Of a source that is asked whether it keeps them (source_ops.check_durable): how far it was when they had been
+     * read, and which of its connections they came over. */
     uint64_t read_position;
     unsigned read_connection;
 };

@@ -123,10 +123,10 @@ static void forget_failures(struct sink_http *http, const struct uid *uid)
 
 /* --- one call ----------------------------------------------------------------------------------------------------- */
 
-enum place {
-    PLACE_WAITING, /* not yet sent */
-    PLACE_UNDERWAY,
-    PLACE_SETTLED, /* its verdict stands */
+enum row_stage {
+    STAGE_WAITING, /* not yet sent */
+    STAGE_UNDERWAY,
+    STAGE_SETTLED, /* its verdict stands */
 };
 
 struct call {
@@ -134,7 +134,7 @@ struct call {
     const struct permit *permit;
     struct attempt *attempts;
     size_t count;
-    enum place places[CALL_ROWS_MAX];
+    enum row_stage stages[CALL_ROWS_MAX];
     int before[CALL_ROWS_MAX];                 /* the row before it in its group; -1: none */
     struct transfer *transfers[CALL_ROWS_MAX]; /* if underway */
     size_t settled_count;
@@ -165,7 +165,7 @@ static void settle(struct call *call, size_t index, enum verdict verdict, const 
     attempt->verdict = verdict;
     if (reason != NULL)
         snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason);
-    call->places[index] = PLACE_SETTLED;
+    call->stages[index] = STAGE_SETTLED;
     call->settled_count++;
     call->progress_ms = monotonic_ms();
 }
@@ -257,7 +257,7 @@ static void advance_row(struct call *call, size_t index)
     struct sink_http *http = call->http;
     struct attempt *attempt = &call->attempts[index];
     int before = call->before[index];
-    if (before >= 0 && call->places[before] != PLACE_SETTLED)
+    if (before >= 0 && call->stages[before] != STAGE_SETTLED)
         return;
     if (before >= 0 && call->attempts[before].verdict != VERDICT_DELIVERED) {
         settle(call, index, VERDICT_UNTRIED, "an earlier row of its group comes first");
@@ -282,7 +282,7 @@ static void advance_row(struct call *call, size_t index)
     if (transfer == NULL)
         return;
     call->transfers[index] = transfer;
-    call->places[index] = PLACE_UNDERWAY;
+    call->stages[index] = STAGE_UNDERWAY;
     call->progress_ms = monotonic_ms();
 }
 
@@ -305,10 +305,10 @@ static void advance(struct call *call)
 {
     drive(call->http);
     for (size_t i = 0; i < call->count; i++)
-        if (call->places[i] == PLACE_UNDERWAY && call->transfers[i]->is_ended)
+        if (call->stages[i] == STAGE_UNDERWAY && call->transfers[i]->is_ended)
             settle_ended(call, i, call->transfers[i]);
     for (size_t i = 0; i < call->count; i++)
-        if (call->places[i] == PLACE_WAITING)
+        if (call->stages[i] == STAGE_WAITING)
             advance_row(call, i);
 }
 
@@ -317,12 +317,12 @@ static void leave(struct call *call)
 {
     for (size_t i = 0; i < call->count; i++) {
         struct attempt *attempt = &call->attempts[i];
-        if (call->places[i] == PLACE_UNDERWAY) {
+        if (call->stages[i] == STAGE_UNDERWAY) {
             attempt->may_have_arrived = true;
             attempt->is_under_way = true;
             attempt->retry_ms = PENDING_MS;
             settle(call, i, VERDICT_RETRY, "its request is under way");
-        } else if (call->places[i] == PLACE_WAITING) {
+        } else if (call->stages[i] == STAGE_WAITING) {
             settle(call, i, VERDICT_UNTRIED, "the requests before it are under way");
         }
     }

@@ -77,30 +77,30 @@ void sink_sqs_read_no_url(struct call *call, size_t index, const struct exchange
     }
 }
 
-void sink_sqs_split(struct call *call, const struct parcel *parcel, const char *reason)
+void sink_sqs_split(struct call *call, const struct batch_rows *rows, const char *reason)
 {
     if (strncmp(reason, "BatchRequestTooLong", 19) == 0 && call->sqs->batch_size_max > BATCH_SIZE_OLD)
         call->sqs->batch_size_max = BATCH_SIZE_OLD;
-    for (size_t i = 0; i < parcel->member_count; i++)
-        call->is_alone[parcel->members[i]] = true;
+    for (size_t i = 0; i < rows->member_count; i++)
+        call->is_alone[rows->members[i]] = true;
 }
 
-void sink_sqs_read_refusal(struct call *call, const struct parcel *parcel, const struct exchange *exchange)
+void sink_sqs_read_refusal(struct call *call, const struct batch_rows *rows, const struct exchange *exchange)
 {
     const struct transport_answer *answer = &exchange->answer;
     struct sink_sqs *sqs = call->sqs;
     struct sqs_outcome outcome;
     sqs_read_error(answer->status, buffer_bytes(&exchange->text), answer->query_error, &outcome);
-    if (outcome.meaning == SQS_REFUSED && parcel->member_count > 1) {
-        sink_sqs_split(call, parcel, outcome.reason);
+    if (outcome.meaning == SQS_REFUSED && rows->member_count > 1) {
+        sink_sqs_split(call, rows, outcome.reason);
         return;
     }
     if (outcome.meaning == SQS_CLOSED) {
-        block(call, parcel->members[0], outcome.reason);
+        block(call, rows->members[0], outcome.reason);
         return;
     }
-    for (size_t i = 0; i < parcel->member_count; i++) {
-        size_t index = parcel->members[i];
+    for (size_t i = 0; i < rows->member_count; i++) {
+        size_t index = rows->members[i];
         if (outcome.meaning == SQS_REFUSED)
             sink_sqs_settle(call, index, VERDICT_REFUSED, outcome.reason);
         else if (outcome.meaning == SQS_BUSY)
@@ -135,20 +135,20 @@ static void read_result(struct call *call, size_t index, const struct sqs_outcom
     }
 }
 
-void sink_sqs_read_results(struct call *call, const struct parcel *parcel, struct bytes text)
+void sink_sqs_read_results(struct call *call, const struct batch_rows *rows, struct bytes text)
 {
     struct sqs_outcome outcomes[SQS_BATCH_MAX];
-    sqs_read_batch(text, outcomes, parcel->member_count);
+    sqs_read_batch(text, outcomes, rows->member_count);
     call->sqs->failures = 0;
-    for (size_t i = 0; i < parcel->member_count; i++)
-        read_result(call, parcel->members[i], &outcomes[i]);
+    for (size_t i = 0; i < rows->member_count; i++)
+        read_result(call, rows->members[i], &outcomes[i]);
 }
 
-void sink_sqs_read_silence(struct call *call, const struct parcel *parcel, const struct exchange *exchange)
+void sink_sqs_read_silence(struct call *call, const struct batch_rows *rows, const struct exchange *exchange)
 {
-    for (size_t i = 0; i < parcel->member_count; i++)
+    for (size_t i = 0; i < rows->member_count; i++)
         if (exchange->may_have_arrived)
-            doubt(call, parcel->members[i], exchange->answer.reason);
+            doubt(call, rows->members[i], exchange->answer.reason);
         else
-            sink_sqs_settle(call, parcel->members[i], VERDICT_UNTRIED, sink_sqs_reason_of(exchange));
+            sink_sqs_settle(call, rows->members[i], VERDICT_UNTRIED, sink_sqs_reason_of(exchange));
 }

@@ -143,7 +143,7 @@ static bool is_next_of_line(struct call *call, size_t index)
     return true;
 }
 
-static enum sqs_added add(struct call *call, struct parcel *parcel, struct sqs_batch *batch, size_t index)
+static enum sqs_added add(struct call *call, struct batch_rows *rows, struct sqs_batch *batch, size_t index)
 {
     const struct attempt *attempt = &call->attempts[index];
     const struct sqs_form form = {
@@ -154,62 +154,62 @@ static enum sqs_added add(struct call *call, struct parcel *parcel, struct sqs_b
     char reason[ROW_REASON_SIZE];
     enum sqs_added added = sqs_batch_add(batch, attempt->row, form, call->sqs->batch_size_max, reason);
     if (added == SQS_ADDED)
-        parcel->members[parcel->member_count++] = index;
+        rows->members[rows->member_count++] = index;
     else if (added == SQS_UNUSABLE)
         sink_sqs_settle(call, index, attempt->is_repeat ? VERDICT_DOUBTED : VERDICT_REFUSED, reason);
     return added;
 }
 
 /* Adds to the batch what goes to the same queue as its first row. */
-static void fill(struct call *call, struct parcel *parcel, struct sqs_batch *batch, size_t first)
+static void fill(struct call *call, struct batch_rows *rows, struct sqs_batch *batch, size_t first)
 {
     struct bytes name = sink_sqs_name_of(call->sqs, call->attempts[first].row);
-    if (add(call, parcel, batch, first) != SQS_ADDED || call->is_alone[first])
+    if (add(call, rows, batch, first) != SQS_ADDED || call->is_alone[first])
         return;
-    for (size_t i = first + 1; i < call->count && parcel->member_count < SQS_BATCH_MAX; i++) {
+    for (size_t i = first + 1; i < call->count && rows->member_count < SQS_BATCH_MAX; i++) {
         if (!is_next_of_line(call, i) || call->is_alone[i] ||
             !bytes_equal(sink_sqs_name_of(call->sqs, call->attempts[i].row), name))
             continue;
-        if (add(call, parcel, batch, i) == SQS_FULL)
+        if (add(call, rows, batch, i) == SQS_FULL)
             return;
     }
 }
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
 
-static void set_underway(struct call *call, const struct parcel *parcel, bool is_underway)
+static void set_underway(struct call *call, const struct batch_rows *rows, bool is_underway)
 {
-    for (size_t i = 0; i < parcel->member_count; i++)
-        call->lines[call->line_of[parcel->members[i]]].is_underway = is_underway;
+    for (size_t i = 0; i < rows->member_count; i++)
+        call->lines[call->line_of[rows->members[i]]].is_underway = is_underway;
     if (is_underway)
         call->underway_count++;
     else
         call->underway_count--;
 }
 
-static void send_batch(const struct lane *lane, const struct parcel *parcel, const struct sqs_batch *batch)
+static void send_batch(const struct lane *lane, const struct batch_rows *rows, const struct sqs_batch *batch)
 {
     struct call *call = lane->call;
     struct exchange exchange;
     exchange_init(&exchange, "AmazonSQS.SendMessageBatch");
     if (!sqs_batch_write(batch, &exchange.body)) {
-        if (parcel->member_count > 1)
-            sink_sqs_split(call, parcel, "");
+        if (rows->member_count > 1)
+            sink_sqs_split(call, rows, "");
         else
-            sink_sqs_settle(call, parcel->members[0], VERDICT_REFUSED,
+            sink_sqs_settle(call, rows->members[0], VERDICT_REFUSED,
                             "its body, group or deduplication id is not UTF-8");
         exchange_deinit(&exchange);
         return;
     }
-    set_underway(call, parcel, true);
+    set_underway(call, rows, true);
     bool is_answered = post(lane, &exchange, true);
-    set_underway(call, parcel, false);
+    set_underway(call, rows, false);
     if (!is_answered)
-        sink_sqs_read_silence(call, parcel, &exchange);
+        sink_sqs_read_silence(call, rows, &exchange);
     else if (exchange.answer.status == 200)
-        sink_sqs_read_results(call, parcel, buffer_bytes(&exchange.text));
+        sink_sqs_read_results(call, rows, buffer_bytes(&exchange.text));
     else
-        sink_sqs_read_refusal(call, parcel, &exchange);
+        sink_sqs_read_refusal(call, rows, &exchange);
     exchange_deinit(&exchange);
     pthread_cond_broadcast(&call->changed);
 }
@@ -228,11 +228,11 @@ static bool deliver_batch(const struct lane *lane)
     if (queue == NULL)
         return true;
     struct sqs_batch batch;
-    struct parcel parcel = {.member_count = 0};
+    struct batch_rows rows = {.member_count = 0};
     sqs_batch_init(&batch, queue->url_owned);
-    fill(call, &parcel, &batch, first);
-    if (parcel.member_count > 0)
-        send_batch(lane, &parcel, &batch);
+    fill(call, &rows, &batch, first);
+    if (rows.member_count > 0)
+        send_batch(lane, &rows, &batch);
     sqs_batch_deinit(&batch);
     return true;
 }

@@ -54,7 +54,7 @@ struct call {
 };
 
 /* The rows of a batch. */
-struct parcel {
+struct batch_rows {
     size_t members[SQS_BATCH_MAX];
     size_t member_count;
 };
@@ -86,7 +86,7 @@ enum step sink_sqs_deliver(struct sink *sink, const struct term *term, struct at
 void sink_sqs_settle(struct call *call, size_t index, enum verdict verdict, const char *reason);
 
 /* One of the parcel is not as it must be, or they are too many bytes: each is sent alone, and the server says which. */
-void sink_sqs_split(struct call *call, const struct parcel *parcel, const char *reason);
+void sink_sqs_split(struct call *call, const struct batch_rows *rows, const char *reason);
 
 /* Why there was no answer; NULL: the request was not tried. */
 const char *sink_sqs_reason_of(const struct exchange *exchange);
@@ -95,8 +95,8 @@ const char *sink_sqs_reason_of(const struct exchange *exchange);
  * that was no URL, when the row's queue was asked for. The others, of a batch: it was refused as a whole; it was not;
  * there was no answer, so it may have arrived, or nothing of it left. */
 void sink_sqs_read_no_url(struct call *call, size_t index, const struct exchange *exchange);
-void sink_sqs_read_refusal(struct call *call, const struct parcel *parcel, const struct exchange *exchange);
-void sink_sqs_read_results(struct call *call, const struct parcel *parcel, struct bytes text);
-void sink_sqs_read_silence(struct call *call, const struct parcel *parcel, const struct exchange *exchange);
+void sink_sqs_read_refusal(struct call *call, const struct batch_rows *rows, const struct exchange *exchange);
+void sink_sqs_read_results(struct call *call, const struct batch_rows *rows, struct bytes text);
+void sink_sqs_read_silence(struct call *call, const struct batch_rows *rows, const struct exchange *exchange);
 
 #endif

@@ -21,7 +21,7 @@ struct row_name {
 struct intent {
     uint64_t epoch;
     uint64_t number; /* from 1 on within its epoch */
-    uint64_t age_ms; /* since it was noted, at least: see moment.h */
+    uint64_t age_ms; /* since it was noted, at least: see machine_time.h */
     struct row_name *names;
     size_t count;
 };
@@ -65,7 +65,7 @@ struct source_ops {
     /* Are these rows on as many replicas as required, so that they survive the loss of the source (P25)? *is_kept
      * false: not yet, and `fault` says what they wait for. Not STEP_OK: it can't be found out any more, and the rows
      * must be read again. NULL: there is nothing to wait for. */
-    enum step (*look_kept)(struct source *source, const struct rows *rows, bool *is_kept, struct fault *fault);
+    enum step (*check_durable)(struct source *source, const struct rows *rows, bool *is_kept, struct fault *fault);
 
     /* Parks a row: it leaves the outbox and stays listed. */
     enum step (*park)(struct source *source, const struct term *term, const struct row *row, const char *error,

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "relay/moment.h"
+#include "relay/machine_time.h"
 #include "relay/source_postgres_parts.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -319,10 +319,10 @@ static enum step source_note(struct source *source, const struct term *term, uin
     char last_text[NUMBER_TEXT_SIZE], next_text[NUMBER_TEXT_SIZE];
     postgres_number_to_text(last, last_text);
     postgres_number_to_text(next, next_text);
-    struct moment now;
-    char moment[MOMENT_TEXT_SIZE];
-    moment_read(&now);
-    moment_to_text(&now, moment);
+    struct machine_time now;
+    char moment[MACHINE_TIME_TEXT_SIZE];
+    machine_time_read(&now);
+    machine_time_to_text(&now, moment);
     return run_with_names(self, STATEMENT_NOTE, (const char *[]){fence.epoch, fence.owner, last_text, next_text}, names,
                           count, moment, fault);
 }
@@ -350,13 +350,13 @@ static enum step source_find_intent(struct source *source, const struct term *te
         return step;
     rows_clear(rows);
     *is_open = PQntuples(result) == 1;
-    struct moment now;
-    moment_read(&now);
+    struct machine_time now;
+    machine_time_read(&now);
     if (*is_open)
         *intent = (struct intent){
             .epoch = postgres_number(result, 0, 0),
             .number = postgres_number(result, 0, 1),
-            .age_ms = moment_age_ms(&now, postgres_field(result, 0, 3), (int64_t)postgres_number(result, 0, 2))};
+            .age_ms = machine_time_age_ms(&now, postgres_field(result, 0, 3), (int64_t)postgres_number(result, 0, 2))};
     PQclear(result);
     if (!*is_open)
         return STEP_OK;
@@ -399,7 +399,7 @@ static void source_close(struct source *source)
 static const struct source_ops ops = {
     .begin_scan = source_begin_scan,
     .end_scan = source_end_scan,
-    .look_kept = source_postgres_look_kept,
+    .check_durable = source_postgres_check_durable,
     .park = source_park,
     .note = source_note,
     .find_intent = source_find_intent,

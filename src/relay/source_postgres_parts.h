@@ -1,14 +1,14 @@
 /* What the files of PostgreSQL's source share: source_postgres.c (rows), floor_postgres.c (the settled floor),
- * replicas_postgres.c (what replicas have), source_postgres_people.c (what people ask), source_postgres_statements.c
+ * replicas_postgres.c (what replicas have), source_postgres_admin.c (admin queries), source_postgres_statements.c
  * (the SQL of all). */
 #ifndef TALLY_RELAY_SOURCE_POSTGRES_PARTS_H
 #define TALLY_RELAY_SOURCE_POSTGRES_PARTS_H
 
 #include "base/assert.h"
 #include "base/buffer.h"
-#include "relay/gone.h"
 #include "relay/postgres.h"
 #include "relay/source.h"
+#include "relay/tombstones.h"
 
 enum {
     STATEMENT_SCAN,
@@ -43,11 +43,11 @@ struct floor {
     unsigned connection;
     bool is_waiting; /* for the writers that were there when `high` was the highest id drawn */
     uint64_t high;
-    struct buffer writers; /* their names, each with a NUL */
-    uint64_t next_ms;      /* when to go on, on the monotonic clock */
-    uint64_t whole_ms;     /* when the next scan goes without it */
-    bool is_whole;         /* this one does */
-    struct gone gone;      /* above `value`, what this connection deleted in this term */
+    struct buffer writers;        /* their names, each with a NUL */
+    uint64_t next_ms;             /* when to go on, on the monotonic clock */
+    uint64_t whole_ms;            /* when the next scan goes without it */
+    bool is_whole;                /* this one does */
+    struct tombstones tombstones; /* above `value`, what this connection deleted in this term */
     struct buffer lows, highs;
 };
 
@@ -102,7 +102,8 @@ void floor_deinit(struct floor *floor);
 /* Behind a scan: how far the server is. */
 enum step replicas_send_position(struct source_postgres *self, struct fault *fault);
 enum step replicas_receive_position(struct source_postgres *self, struct rows *rows, struct fault *fault);
-enum step source_postgres_look_kept(struct source *source, const struct rows *rows, bool *is_kept, struct fault *fault);
+enum step source_postgres_check_durable(struct source *source, const struct rows *rows, bool *is_kept,
+                                        struct fault *fault);
 
 enum step source_postgres_check_health(struct source *source, struct source_health *health, struct fault *fault);
 enum step source_postgres_list_parked(struct source *source, unsigned limit, struct arena *arena,

@@ -113,7 +113,7 @@ const char *const source_postgres_statements[STATEMENT_COUNT] = {
     [STATEMENT_FLUSH] =
         "SELECT set_config('synchronous_commit', 'local', true), pg_logical_emit_message(true, 'tally', '')",
 
-    /* --- what people ask */
+    /* --- admin queries */
     /* Counts exactly up to a thousand; where there are more, the highest id says how many. The horizon: what is old, of
      * a few minutes or of many transactions. */
     [STATEMENT_HEALTH] =

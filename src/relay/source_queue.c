@@ -3,8 +3,8 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "relay/keeper.h"
-#include "relay/moment.h"
-#include "relay/queue_hand.h"
+#include "relay/machine_time.h"
+#include "relay/queue_leases.h"
 #include "relay/queue_parked.h"
 #include "relay/queue_row.h"
 #include <stdlib.h>
@@ -28,7 +28,7 @@ struct source_queue {
     struct source base;
     struct relay_spec spec;
     struct tally_client *client_owned;
-    struct hand hand;
+    struct leased_rows leases;
     struct parked_queue parked;
     /* names a receive until it is answered, so that a repeat gives the same messages (FIFO queues) */
     struct uid attempt;
@@ -77,11 +77,11 @@ static bool is_done(const struct source_queue *queue, const struct uid *message_
 /* Deletes them, as far as they are still in hand. */
 static enum step settle(struct source_queue *queue, const struct row_name *done, size_t count, struct fault *fault)
 {
-    struct hand_row **items = memory_allocate((count + 1) * sizeof(struct hand_row *));
+    struct leased_row **items = memory_allocate((count + 1) * sizeof(struct leased_row *));
     const char **handles = memory_allocate((count + 1) * sizeof(char *));
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
-        struct hand_row *item = hand_find(&queue->hand, done[i].id, &done[i].uid);
+        struct leased_row *item = leased_rows_find(&queue->leases, done[i].id, &done[i].uid);
         if (item == NULL)
             continue;
         items[found] = item;
@@ -90,7 +90,7 @@ static enum step settle(struct source_queue *queue, const struct row_name *done,
     enum step step = queue_calls_delete(queue->client_owned, name_of(queue), handles, found, fault);
     for (size_t i = 0; step == STEP_OK && i < found; i++) {
         note_done(queue, &items[i]->message_id);
-        hand_drop(&queue->hand, items[i]);
+        leased_rows_drop(&queue->leases, items[i]);
     }
     free(items);
     free(handles);
@@ -105,7 +105,7 @@ static enum step queue_begin_scan(struct source *source, const struct term *term
 {
     struct source_queue *queue = source_of(source);
     (void)term;
-    hand_use(&queue->hand);
+    leased_rows_use(&queue->leases);
     if (done_count > 0)
         queue->stuck_since_ms = 0;
     if (in_flight_count > queue->in_flight_capacity) {
@@ -133,15 +133,15 @@ static bool is_in_flight(const struct source_queue *queue, const struct row *row
 static size_t count_free(const struct source_queue *queue)
 {
     size_t count = 0;
-    for (size_t i = 0; i < queue->hand.count; i++)
-        count += !is_in_flight(queue, &queue->hand.items_owned[i]->row);
+    for (size_t i = 0; i < queue->leases.count; i++)
+        count += !is_in_flight(queue, &queue->leases.items_owned[i]->row);
     return count;
 }
 
 static void list_free(const struct source_queue *queue, struct rows *rows)
 {
-    for (size_t i = 0; i < queue->hand.count && rows->count < queue->limit; i++) {
-        const struct row *row = &queue->hand.items_owned[i]->row;
+    for (size_t i = 0; i < queue->leases.count && rows->count < queue->limit; i++) {
+        const struct row *row = &queue->leases.items_owned[i]->row;
         if (is_in_flight(queue, row))
             continue;
         rows_append(rows, row);
@@ -165,7 +165,7 @@ static bool take(struct source_queue *queue, const struct tally_messages *messag
             queue_calls_delete(queue->client_owned, name_of(queue), &messages->items_owned[i].receipt_handle, 1,
                                &fault);
         else if (is_tally)
-            hand_take(&queue->hand, &row, &message_id, asked_ms);
+            leased_rows_take(&queue->leases, &row, &message_id, asked_ms);
     }
     arena_deinit(&arena);
     return is_tally;
@@ -181,7 +181,7 @@ static enum step receive(struct source_queue *queue, unsigned max, unsigned wait
         .has_wait = true,
         .wait_s = wait_s,
         .has_visibility = true,
-        .visibility_s = queue->hand.visibility_s,
+        .visibility_s = queue->leases.visibility_s,
         .attempt_id = attempt,
     };
     struct tally_messages messages;
@@ -205,14 +205,14 @@ static enum step receive(struct source_queue *queue, unsigned max, unsigned wait
 /* Receives until there are `limit` rows for the worker, or no more. */
 static enum step receive_all(struct source_queue *queue, struct fault *fault)
 {
-    size_t hand_max = queue->spec.is_at_most_once ? HAND_ROWS_MAX_ONCE : HAND_ROWS_MAX;
+    size_t leased_rows_max = queue->spec.is_at_most_once ? HAND_ROWS_MAX_ONCE : HAND_ROWS_MAX;
     size_t free_count = count_free(queue);
     /* If rows are in hand, the worker must not wait for more. */
-    unsigned wait_s = queue->hand.count == 0 ? 1 : 0;
+    unsigned wait_s = queue->leases.count == 0 ? 1 : 0;
     unsigned enough = queue->limit < SCAN_ENOUGH ? queue->limit : SCAN_ENOUGH;
-    while (free_count < enough && queue->hand.count < hand_max && queue->hand.size < HAND_SIZE_MAX) {
+    while (free_count < enough && queue->leases.count < leased_rows_max && queue->leases.size < HAND_SIZE_MAX) {
         size_t count = 0;
-        enum step step = receive(queue, (unsigned)(hand_max - queue->hand.count), wait_s, &count, fault);
+        enum step step = receive(queue, (unsigned)(leased_rows_max - queue->leases.count), wait_s, &count, fault);
         if (step != STEP_OK)
             return step;
         if (count == 0)
@@ -239,13 +239,13 @@ static enum step queue_park(struct source *source, const struct term *term, cons
                             bool is_doubted, struct fault *fault)
 {
     struct source_queue *queue = source_of(source);
-    struct hand_row *item = hand_find(&queue->hand, row->id, &row->uid);
+    struct leased_row *item = leased_rows_find(&queue->leases, row->id, &row->uid);
     (void)term;
     if (item == NULL)
         return STEP_OK; /* it was parked by a call before this one, or left to others */
     enum step step = parked_queue_put(&queue->parked, row, item->handle_owned, error, is_doubted, fault);
     if (step == STEP_OK)
-        hand_drop(&queue->hand, item);
+        leased_rows_drop(&queue->leases, item);
     return step;
 }
 
@@ -281,8 +281,8 @@ static enum step queue_check_health(struct source *source, struct source_health 
         return queue_calls_judge(queue->client_owned, name_of(queue), fault);
     *health = (struct source_health){.waiting_count = counts.visible + counts.in_flight + counts.delayed,
                                      .oldest_age_ms = measure_stay(queue, counts.visible + counts.in_flight)};
-    for (size_t i = 0; i < queue->hand.count; i++) {
-        const struct hand_row *item = queue->hand.items_owned[i];
+    for (size_t i = 0; i < queue->leases.count; i++) {
+        const struct leased_row *item = queue->leases.items_owned[i];
         uint64_t age_ms = item->row.age_ms + (keeper_now_ms() - item->read_ms);
         if (item->row.age_ms < AGE_UNKNOWN_MS && age_ms > health->oldest_age_ms)
             health->oldest_age_ms = age_ms;
@@ -295,9 +295,9 @@ static enum step queue_check_health(struct source *source, struct source_health 
 /* Makes the rows in hand visible to others at once. */
 static void give_back(struct source_queue *queue)
 {
-    const char **handles = memory_allocate((queue->hand.count + 1) * sizeof(char *));
+    const char **handles = memory_allocate((queue->leases.count + 1) * sizeof(char *));
     struct fault fault;
-    size_t count = hand_list_held(&queue->hand, handles);
+    size_t count = leased_rows_list_held(&queue->leases, handles);
     queue_calls_hide(queue->client_owned, name_of(queue), handles, count, 0, &fault);
     free(handles);
 }
@@ -307,7 +307,7 @@ static void queue_close(struct source *source)
     struct source_queue *queue = source_of(source);
     if (queue->client_owned != NULL)
         give_back(queue);
-    hand_deinit(&queue->hand);
+    leased_rows_deinit(&queue->leases);
     parked_queue_deinit(&queue->parked);
     tally_client_destroy(queue->client_owned);
     relay_spec_deinit(&queue->spec);
@@ -334,9 +334,9 @@ struct source *source_queue_create(const struct relay_spec *spec, struct fault *
     uid_generate(&queue->attempt);
     queue->client_owned = queue_calls_connect(spec, fault);
     parked_queue_init(&queue->parked, queue->client_owned, &queue->spec);
-    bool has_hand = hand_init(&queue->hand, spec, name_of(queue),
-                              visibility_s > VISIBILITY_S_MIN ? visibility_s : VISIBILITY_S_MIN, fault);
-    if (queue->client_owned != NULL && has_hand)
+    bool has_leases = leased_rows_init(&queue->leases, spec, name_of(queue),
+                                       visibility_s > VISIBILITY_S_MIN ? visibility_s : VISIBILITY_S_MIN, fault);
+    if (queue->client_owned != NULL && has_leases)
         return &queue->base;
     queue_close(&queue->base);
     return NULL;

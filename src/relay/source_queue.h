@@ -11,7 +11,7 @@
  * | uid | Tally.OutboxId; else the MessageId, which for a batch's completion message is a function of the batch |
  * | group | MessageGroupId. On a standard queue it orders only what this relay has in hand |
  *
- * What was received stays in hand (queue_hand.h), its visibility timeout put off, until it is done or parked
+ * What was received stays in hand (queue_leases.h), its visibility timeout put off, until it is done or parked
  * (queue_parked.h), or until close() gives it back. The timeout is the spec's lease: so long others wait for what a
  * killed relay had. */
 #ifndef TALLY_RELAY_SOURCE_QUEUE_H

@@ -1,7 +1,7 @@
 /* What a relay from SQLite notes before it tries rows at a sink that forgets, and what the next owner finds of that
  * (P16). */
 #include "base/memory.h"
-#include "relay/moment.h"
+#include "relay/machine_time.h"
 #include "relay/source_sqlite_parts.h"
 #include "relay/sqlite_row.h"
 
@@ -26,10 +26,10 @@ static enum step note_rows(struct source_sqlite *self, const struct term *term, 
                            const struct row_name *names, size_t count, struct fault *fault)
 {
     enum step step = STEP_OK;
-    struct moment now;
-    char moment[MOMENT_TEXT_SIZE];
-    moment_read(&now);
-    moment_to_text(&now, moment);
+    struct machine_time now;
+    char moment[MACHINE_TIME_TEXT_SIZE];
+    machine_time_read(&now);
+    machine_time_to_text(&now, moment);
     for (size_t i = 0; i < count && step == STEP_OK; i++) {
         sqlite3_stmt *statement = sqlite_statement(&self->sqlite, STATEMENT_NOTE_ROW);
         (void)sqlite3_bind_text(statement, 5, moment, -1, SQLITE_TRANSIENT);
@@ -79,12 +79,12 @@ static enum step read_next_intent(struct source_sqlite *self, const struct inten
     enum step step = sqlite_next(&self->sqlite, statement, is_open, fault);
     if (step != STEP_OK || !*is_open)
         return step;
-    struct moment now;
-    moment_read(&now);
+    struct machine_time now;
+    machine_time_read(&now);
     *intent = (struct intent){
         .epoch = (uint64_t)sqlite3_column_int64(statement, 0),
         .number = (uint64_t)sqlite3_column_int64(statement, 1),
-        .age_ms = moment_age_ms(&now, sqlite_column_view(statement, 3), sqlite3_column_int64(statement, 2)),
+        .age_ms = machine_time_age_ms(&now, sqlite_column_view(statement, 3), sqlite3_column_int64(statement, 2)),
     };
     (void)sqlite3_reset(statement);
     return STEP_OK;

@@ -1,5 +1,5 @@
 /* What the files of SQLite's source share: source_sqlite.c (rows, and the SQL of all), source_sqlite_intents.c (what is
- * noted of them), source_sqlite_people.c (what people ask). */
+ * noted of them), source_sqlite_admin.c (admin queries). */
 #ifndef TALLY_RELAY_SOURCE_SQLITE_PARTS_H
 #define TALLY_RELAY_SOURCE_SQLITE_PARTS_H
 

@@ -20,7 +20,7 @@
 enum member_kind {
     MEMBER_TEXT,        /* a char * */
     MEMBER_CHOICE,      /* a bool: false for the first of two words, true for the second */
-    MEMBER_DOUBTS,      /* an enum doubts: of two words */
+    MEMBER_DOUBTS,      /* an enum doubt_policy: of two words */
     MEMBER_SECONDS,     /* 1 to 60 of them, into an unsigned of milliseconds */
     MEMBER_COUNT,       /* 0 to 100, into an unsigned */
     MEMBER_CREDENTIALS, /* an object of texts, which credentials_members tells */
@@ -154,7 +154,7 @@ void relay_spec_copy(struct relay_spec *to, const struct relay_spec *from)
 /* What is being read: "Source" or "Sink.Credentials", for the errors. */
 struct reader {
     struct relay_spec *spec;
-    const char *place;
+    const char *path;
     struct fault *fault;
 };
 
@@ -165,7 +165,7 @@ static bool read_text(const struct reader *reader, const struct member *member, 
 {
     size_t size = yyjson_get_len(value);
     if (!yyjson_is_str(value) || size == 0 || size > TEXT_SIZE_MAX || strlen(yyjson_get_str(value)) != size) {
-        fault_set(reader->fault, STEP_UNFIT, "%s.%s must be a text of 1 to %u bytes, without a NUL", reader->place,
+        fault_set(reader->fault, STEP_UNFIT, "%s.%s must be a text of 1 to %u bytes, without a NUL", reader->path,
                   member->name, TEXT_SIZE_MAX);
         return false;
     }
@@ -177,16 +177,16 @@ static bool read_text(const struct reader *reader, const struct member *member, 
 
 static bool read_choice(const struct reader *reader, const struct member *member, yyjson_val *value)
 {
-    void *place = (char *)reader->spec + member->offset;
+    void *field = (char *)reader->spec + member->offset;
     for (size_t i = 0; i < ARRAY_LENGTH(member->choices); i++)
         if (yyjson_equals_str(value, member->choices[i])) {
             if (member->kind == MEMBER_DOUBTS)
-                *(enum doubts *)place = i == 0 ? DOUBTS_SEND : DOUBTS_PARK;
+                *(enum doubt_policy *)field = i == 0 ? DOUBTS_SEND : DOUBTS_PARK;
             else
-                *(bool *)place = i == 1;
+                *(bool *)field = i == 1;
             return true;
         }
-    fault_set(reader->fault, STEP_UNFIT, "%s.%s must be \"%s\" or \"%s\"", reader->place, member->name,
+    fault_set(reader->fault, STEP_UNFIT, "%s.%s must be \"%s\" or \"%s\"", reader->path, member->name,
               member->choices[0], member->choices[1]);
     return false;
 }
@@ -195,7 +195,7 @@ static bool read_seconds(const struct reader *reader, const struct member *membe
 {
     double seconds = yyjson_get_num(value);
     if (!yyjson_is_num(value) || !(seconds >= SECONDS_MIN && seconds <= SECONDS_MAX)) {
-        fault_set(reader->fault, STEP_UNFIT, "%s.%s must be a number of seconds from %u to %u", reader->place,
+        fault_set(reader->fault, STEP_UNFIT, "%s.%s must be a number of seconds from %u to %u", reader->path,
                   member->name, SECONDS_MIN, SECONDS_MAX);
         return false;
     }
@@ -206,7 +206,7 @@ static bool read_seconds(const struct reader *reader, const struct member *membe
 static bool read_count(const struct reader *reader, const struct member *member, yyjson_val *value)
 {
     if (!yyjson_is_uint(value) || yyjson_get_uint(value) > COUNT_MAX) {
-        fault_set(reader->fault, STEP_UNFIT, "%s.%s must be a whole number from 0 to %u", reader->place, member->name,
+        fault_set(reader->fault, STEP_UNFIT, "%s.%s must be a whole number from 0 to %u", reader->path, member->name,
                   COUNT_MAX);
         return false;
     }
@@ -216,7 +216,7 @@ static bool read_count(const struct reader *reader, const struct member *member,
 
 static bool read_credentials(const struct reader *reader, yyjson_val *value)
 {
-    const struct reader inner = {.spec = reader->spec, .place = "Sink.Credentials", .fault = reader->fault};
+    const struct reader inner = {.spec = reader->spec, .path = "Sink.Credentials", .fault = reader->fault};
     if (yyjson_is_obj(value))
         return read_members(&inner, value, NULL, credentials_members, ARRAY_LENGTH(credentials_members));
     fault_set(reader->fault, STEP_UNFIT, "Sink.Credentials must be an object with AccessKeyId and SecretAccessKey");
@@ -264,7 +264,7 @@ static bool check_names(const struct reader *reader, yyjson_val *object, const c
         if (!is_known) {
             char list[200];
             list_members(type, members, count, list, sizeof list);
-            fault_set(reader->fault, STEP_UNFIT, "%s%s%s has no member %.60s; it may have %s", reader->place,
+            fault_set(reader->fault, STEP_UNFIT, "%s%s%s has no member %.60s; it may have %s", reader->path,
                       type == NULL ? "" : " of type ", type == NULL ? "" : type, yyjson_get_str(name), list);
             return false;
         }
@@ -281,7 +281,7 @@ static bool read_members(const struct reader *reader, yyjson_val *object, const 
         yyjson_val *value = yyjson_obj_get(object, members[i].name);
         bool is_given = value != NULL && !yyjson_is_null(value);
         if (!is_given && members[i].is_required) {
-            fault_set(reader->fault, STEP_UNFIT, "%s%s%s needs the member %s", reader->place,
+            fault_set(reader->fault, STEP_UNFIT, "%s%s%s needs the member %s", reader->path,
                       type == NULL ? "" : " of type ", type == NULL ? "" : type, members[i].name);
             return false;
         }
@@ -296,7 +296,7 @@ static bool read_typed(const struct reader *reader, yyjson_val *object, const st
 {
     yyjson_val *name = yyjson_obj_get(object, "Type");
     if (!yyjson_is_obj(object)) {
-        fault_set(reader->fault, STEP_UNFIT, "%s is missing, or no object with a member Type", reader->place);
+        fault_set(reader->fault, STEP_UNFIT, "%s is missing, or no object with a member Type", reader->path);
         return false;
     }
     for (unsigned i = 0; i < 3; i++)
@@ -304,8 +304,8 @@ static bool read_typed(const struct reader *reader, yyjson_val *object, const st
             *type = i;
             return read_members(reader, object, types[i].name, types[i].members, types[i].member_count);
         }
-    fault_set(reader->fault, STEP_UNFIT, "%s.Type must be \"%s\", \"%s\" or \"%s\"%s%.60s", reader->place,
-              types[0].name, types[1].name, types[2].name, yyjson_is_str(name) ? ", not " : "",
+    fault_set(reader->fault, STEP_UNFIT, "%s.Type must be \"%s\", \"%s\" or \"%s\"%s%.60s", reader->path, types[0].name,
+              types[1].name, types[2].name, yyjson_is_str(name) ? ", not " : "",
               yyjson_is_str(name) ? yyjson_get_str(name) : "");
     return false;
 }
@@ -313,8 +313,8 @@ static bool read_typed(const struct reader *reader, yyjson_val *object, const st
 bool relay_spec_read(struct relay_spec *spec, struct yyjson_val *source, struct yyjson_val *sink, const char *order,
                      struct fault *fault)
 {
-    const struct reader source_reader = {.spec = spec, .place = "Source", .fault = fault};
-    const struct reader sink_reader = {.spec = spec, .place = "Sink", .fault = fault};
+    const struct reader source_reader = {.spec = spec, .path = "Source", .fault = fault};
+    const struct reader sink_reader = {.spec = spec, .path = "Sink", .fault = fault};
     unsigned type;
     if (!read_typed(&source_reader, source, source_types, &type))
         return false;

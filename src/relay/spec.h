@@ -16,7 +16,7 @@ enum sink_type { SINK_QUEUE, SINK_SQS, SINK_HTTP };
 
 /* Strings are owned; NULL where they are not given. */
 /* What becomes of a row that may have arrived at an SQS queue, when that can't recognise it any more. */
-enum doubts {
+enum doubt_policy {
     /* a FIFO queue promises that nothing comes twice: parked. A standard one does not: sent again, marked */
     DOUBTS_BY_QUEUE,
     DOUBTS_SEND, /* again, marked `maybe-duplicate` */
@@ -42,8 +42,8 @@ struct relay_spec {
     char *secret_owned;  /* http: signs the bodies; NULL: they are not signed */
     unsigned timeout_ms; /* http: of a request; 0: 10 s */
     bool is_at_most_once;
-    enum doubts doubts; /* sqs */
-    bool blocks_group;  /* a refused row holds its group instead of being parked */
+    enum doubt_policy doubts; /* sqs */
+    bool blocks_group;        /* a refused row holds its group instead of being parked */
 
     bool is_strict; /* one order for all rows, as if they had one group */
 

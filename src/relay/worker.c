@@ -9,7 +9,7 @@
 #define LOOK_MIN_MS 1u
 #define LOOK_MAX_MS 25u
 #define LOOKS 20u
-#define UNKEPT_TOLD_MS 1000u
+#define UNDURABLE_TOLD_MS 1000u
 
 static bool is_term_valid(const struct worker *worker)
 {
@@ -38,11 +38,11 @@ bool worker_goes_on(struct worker *worker)
     return (worker->end == WORKER_RUNS || worker->end == WORKER_TOLD) && is_term_valid(worker);
 }
 
-bool worker_has_errand(struct worker *worker)
+bool worker_has_request(struct worker *worker)
 {
     struct relay *relay = worker->relay;
     relay_lock(relay);
-    bool has = is_told(relay) || relay->errand_count > 0;
+    bool has = is_told(relay) || relay->resolve_request_count > 0;
     relay_unlock(relay);
     return has || keeper_now_ms() >= relay->health_due_ms || !is_term_valid(worker);
 }
@@ -52,7 +52,7 @@ bool worker_may_begin(struct worker *worker)
     struct relay *relay = worker->relay;
     if (is_told_now(worker))
         return false;
-    relay_run_errands(relay);
+    relay_run_requests(relay);
     relay_look_at_health(relay, keeper_now_ms());
     return true;
 }
@@ -88,7 +88,7 @@ static void report_to_keeper(struct worker *worker, bool is_working)
         keeper_report(worker->relay->keeper, &worker->term, is_working);
 }
 
-bool worker_bear(struct worker *worker, enum step step, const struct fault *fault)
+bool worker_handle_failure(struct worker *worker, enum step step, const struct fault *fault)
 {
     struct relay *relay = worker->relay;
     relay_lock(relay);
@@ -130,12 +130,12 @@ void worker_proved(struct worker *worker)
 }
 
 /* NULL: rows may leave. What was said is said again only when it changes. */
-static void report_unkept(struct worker *worker, const char *text)
+static void report_undurable(struct worker *worker, const char *text)
 {
     struct relay *relay = worker->relay;
     relay_lock(relay);
-    bool is_news = strcmp(relay->unkept.text, text == NULL ? "" : text) != 0;
-    fault_set(&relay->unkept, STEP_OK, "%s", text == NULL ? "" : text);
+    bool is_news = strcmp(relay->undurable.text, text == NULL ? "" : text) != 0;
+    fault_set(&relay->undurable, STEP_OK, "%s", text == NULL ? "" : text);
     if (is_news)
         relay_unlock_changed(relay);
     else
@@ -143,43 +143,43 @@ static void report_unkept(struct worker *worker, const char *text)
 }
 
 /* Checks once. */
-static enum kept look_kept(struct worker *worker, const struct rows *rows)
+static enum durability check_durable(struct worker *worker, const struct rows *rows)
 {
     struct fault fault;
     bool is_kept = false;
-    enum step step = worker->source->ops->look_kept(worker->source, rows, &is_kept, &fault);
+    enum step step = worker->source->ops->check_durable(worker->source, rows, &is_kept, &fault);
     if (step == STEP_OK && !is_kept) {
         uint64_t now_ms = keeper_now_ms();
-        if (worker->unkept_ms == 0)
-            worker->unkept_ms = now_ms;
-        if (now_ms - worker->unkept_ms >= UNKEPT_TOLD_MS)
-            report_unkept(worker, fault.text);
-        return KEPT_NOT_YET;
+        if (worker->undurable_ms == 0)
+            worker->undurable_ms = now_ms;
+        if (now_ms - worker->undurable_ms >= UNDURABLE_TOLD_MS)
+            report_undurable(worker, fault.text);
+        return NOT_YET_DURABLE;
     }
-    if (worker->unkept_ms != 0)
-        report_unkept(worker, NULL);
-    worker->unkept_ms = 0;
+    if (worker->undurable_ms != 0)
+        report_undurable(worker, NULL);
+    worker->undurable_ms = 0;
     if (step == STEP_OK)
-        return KEPT;
-    (void)worker_bear(worker, step, &fault); /* the caller drops the rows and then checks whether to go on */
-    return KEPT_UNKNOWN;
+        return DURABLE;
+    (void)worker_handle_failure(worker, step, &fault); /* the caller drops the rows and then checks whether to go on */
+    return DURABILITY_UNKNOWN;
 }
 
-enum kept worker_await_kept(struct worker *worker, const struct rows *rows)
+enum durability worker_await_durable(struct worker *worker, const struct rows *rows)
 {
-    enum kept kept = KEPT;
+    enum durability durability = DURABLE;
     unsigned pause_ms = LOOK_MIN_MS;
-    if (rows->count == 0 || worker->source->ops->look_kept == NULL)
-        return KEPT;
+    if (rows->count == 0 || worker->source->ops->check_durable == NULL)
+        return DURABLE;
     for (unsigned i = 0; i < LOOKS; i++) {
-        kept = look_kept(worker, rows);
-        if (kept != KEPT_NOT_YET)
+        durability = check_durable(worker, rows);
+        if (durability != NOT_YET_DURABLE)
             break;
         if (!worker_may_begin(worker) || !worker_wait(worker, pause_ms))
-            return KEPT_UNKNOWN;
+            return DURABILITY_UNKNOWN;
         pause_ms = pause_ms * 2 < LOOK_MAX_MS ? pause_ms * 2 : LOOK_MAX_MS;
     }
-    return kept;
+    return durability;
 }
 
 void worker_report(struct worker *worker, const struct worker_progress *progress)

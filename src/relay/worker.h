@@ -34,8 +34,8 @@ struct worker {
     enum worker_end end;
     unsigned failures; /* in a row */
     bool is_on_trial; /* the work was begun anew because the sink did not fit: that the source answers proves nothing */
-    uint64_t unkept_ms; /* since when rows wait in worker_await_kept(); 0: they do not */
-    uint64_t random;    /* state of the generator for jitter; never 0 */
+    uint64_t undurable_ms; /* since when rows wait in worker_await_durable(); 0: they do not */
+    uint64_t random;       /* state of the generator for jitter; never 0 */
 };
 
 void worker_publish_run(struct worker *worker);
@@ -48,7 +48,7 @@ bool worker_may_begin(struct worker *worker);
 
 /* Does worker_may_begin() have something to do, or would it return false? Then a worker that could go on for ever must
  * finish its work in flight. */
-bool worker_has_errand(struct worker *worker);
+bool worker_has_request(struct worker *worker);
 
 /* Is the term still the relay's? Then what was begun may be ended, also while the relay is to stop. Cheap. */
 bool worker_goes_on(struct worker *worker);
@@ -60,7 +60,7 @@ bool worker_wait(struct worker *worker, unsigned wait_ms);
  * waits, longer each time; true: try again. False when the worker is to return; so it will be when the keeper has given
  * the lease up because nothing works. An outage never counts as a failure of a row (P14). No scan may be open:
  * meanwhile the source's health is looked at. */
-bool worker_bear(struct worker *worker, enum step step, const struct fault *fault);
+bool worker_handle_failure(struct worker *worker, enum step step, const struct fault *fault);
 
 /* A step was all right again: the outage, if there was one, is over. Not so on trial, where each new beginning would
  * hide from the keeper and from people that none of them leads to anything (P27). */
@@ -73,16 +73,16 @@ void worker_proved(struct worker *worker);
  * many relays of one sink that comes back do not come all at once. */
 unsigned worker_backoff_ms(struct worker *worker, unsigned failures);
 
-enum kept {
-    KEPT,
-    KEPT_NOT_YET,
-    KEPT_UNKNOWN, /* the rows are to be dropped; if worker_may_begin() says so, they can be read again */
+enum durability {
+    DURABLE,
+    NOT_YET_DURABLE,
+    DURABILITY_UNKNOWN, /* the rows are to be dropped; if worker_may_begin() says so, they can be read again */
 };
 
 /* To be asked with rows that were read and of which none is in flight, before they are published: does their source
- * keep them, whatever fails (source_ops.look_kept)? Waits for that for a while, as worker_may_begin() does its work
+ * keep them, whatever fails (source_ops.check_durable)? Waits for that for a while, as worker_may_begin() does its work
  * meanwhile, and says so in the status if it takes long; the lease stays, since the next owner would wait as well. */
-enum kept worker_await_kept(struct worker *worker, const struct rows *rows);
+enum durability worker_await_durable(struct worker *worker, const struct rows *rows);
 
 /* Progress with rows: added to the status; `position` if it is higher. */
 struct worker_progress {

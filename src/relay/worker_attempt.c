@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "relay/keeper.h"
-#include "relay/moment.h"
+#include "relay/machine_time.h"
 #include "relay/relay_inner.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@
 static void round_init(struct round *round, struct worker *worker)
 {
     *round = (struct round){.worker = worker};
-    gates_init(&round->gates);
+    blocked_keys_init(&round->blocked_keys);
     intents_init(&round->intents);
     rows_init(&round->rows);
     round->attempts_owned = memory_allocate(worker->sink->rows_max * sizeof(*round->attempts_owned));
@@ -37,7 +37,7 @@ static void round_init(struct round *round, struct worker *worker)
 
 static void round_deinit(struct round *round)
 {
-    gates_deinit(&round->gates);
+    blocked_keys_deinit(&round->blocked_keys);
     intents_deinit(&round->intents);
     rows_deinit(&round->rows);
     free(round->attempts_owned);
@@ -55,14 +55,14 @@ struct row_name *round_name_room(struct round *round, size_t count)
 }
 
 /* In strict order all rows have the same keys. */
-struct way round_way_of(const struct round *round, const struct row *row)
+struct row_keys round_keys_of(const struct round *round, const struct row *row)
 {
     if (round->worker->spec->is_strict)
-        return (struct way){.queue = 1, .group = 1};
+        return (struct row_keys){.queue = 1, .group = 1};
     uint64_t queue = bytes_hash(row->queue);
     uint64_t group =
         row->group.ptr != NULL ? bytes_hash(row->group) : bytes_hash(bytes_make(row->uid.bytes, UID_SIZE)) + 1;
-    return (struct way){.queue = queue, .group = table_hash_u64(queue * 31 + group)};
+    return (struct row_keys){.queue = queue, .group = table_hash_u64(queue * 31 + group)};
 }
 
 /* --- which rows are tried ----------------------------------------------------------------------------------------- */
@@ -102,11 +102,11 @@ static bool park_doubt(struct round *round, const struct row *row, uint32_t inte
     return true;
 }
 
-static void add_attempt(struct round *round, const struct row *row, const struct way *way, uint32_t intent,
+static void add_attempt(struct round *round, const struct row *row, const struct row_keys *keys, uint32_t intent,
                         bool is_repeat)
 {
     round->attempts_owned[round->count] = (struct attempt){.row = row, .is_repeat = is_repeat};
-    round->trials_owned[round->count++] = (struct trial){.way = *way, .intent = intent};
+    round->trials_owned[round->count++] = (struct trial){.keys = *keys, .intent = intent};
 }
 
 /* Tries, holds or parks one row. False: the worker is to return. */
@@ -114,15 +114,15 @@ static bool choose_row(struct round *round, const struct row *row, uint64_t now_
 {
     struct sink *sink = round->worker->sink;
     struct row_name name = row_name_of(row);
-    struct way way = round_way_of(round, row);
-    const struct held *held = gates_find(&round->gates, &name);
+    struct row_keys keys = round_keys_of(round, row);
+    const struct held *held = blocked_keys_find(&round->blocked_keys, &name);
     uint32_t intent = held == NULL ? 0 : held->intent;
-    if (!gates_admits(&round->gates, &way, row->id, now_ms)) {
-        if (held == NULL && !gates_are_full(&round->gates))
-            gates_add(&round->gates, &name, &way);
+    if (!blocked_keys_admits(&round->blocked_keys, &keys, row->id, now_ms)) {
+        if (held == NULL && !blocked_keys_are_full(&round->blocked_keys))
+            blocked_keys_add(&round->blocked_keys, &name, &keys);
         return true;
     }
-    if (held == NULL && gates_are_packed(&round->gates))
+    if (held == NULL && blocked_keys_are_packed(&round->blocked_keys))
         return true; /* if it failed there would be no room to remember that; it comes again */
     if (row->kind == ROW_ACK && !sink->takes_acks) {
         if (!round_park(round, row, "this relay's sink takes no acknowledgements: only a Tally queue does", false))
@@ -135,7 +135,7 @@ static bool choose_row(struct round *round, const struct row *row, uint64_t now_
     enum choice choice = is_doubted ? judge_doubt(sink, row, age_ms) : CHOICE_TRY;
     if (choice == CHOICE_PARK)
         return park_doubt(round, row, intent, age_ms);
-    add_attempt(round, row, &way, intent, choice == CHOICE_MARK);
+    add_attempt(round, row, &keys, intent, choice == CHOICE_MARK);
     return true;
 }
 
@@ -187,7 +187,7 @@ static const struct attempt *find_outage(const struct round *round)
     return found;
 }
 
-static bool bear_outage(struct round *round)
+static bool handle_outage(struct round *round)
 {
     struct fault fault = {.text = "the sink does not answer"};
     uint32_t wish_ms = 0;
@@ -198,7 +198,7 @@ static bool bear_outage(struct round *round)
     }
     /* One pause, not two: a source keeps its rows in hand for little more than half a minute. */
     uint64_t begun_ms = keeper_now_ms();
-    if (!worker_bear(round->worker, STEP_UNREACHABLE, &fault))
+    if (!worker_handle_failure(round->worker, STEP_UNREACHABLE, &fault))
         return false;
     uint64_t waited_ms = keeper_now_ms() - begun_ms;
     return wish_ms <= waited_ms || worker_wait(round->worker, wish_ms - (uint32_t)waited_ms);
@@ -216,7 +216,7 @@ static bool deliver(struct round *round)
         return true;
     }
     if (step != STEP_UNREACHABLE)
-        return worker_bear(worker, step, &fault);
+        return worker_handle_failure(worker, step, &fault);
     round->is_sink_down = true;
     for (size_t i = 0; i < round->count; i++) {
         struct attempt *attempt = &round->attempts_owned[i];
@@ -249,11 +249,11 @@ static bool run_round(struct round *round)
 {
     if (keeper_now_ms() - round->scanned_ms > STALE_MS && !round_scan(round))
         return false;
-    size_t held_count = round->gates.count;
+    size_t held_count = round->blocked_keys.count;
     if (!choose(round))
         return false;
     if (round->count == 0) /* what stands behind all those that were just held back is not to wait for them */
-        return round->gates.count > held_count ? round_scan(round) : idle(round);
+        return round->blocked_keys.count > held_count ? round_scan(round) : idle(round);
     round->idle_ms = 0;
     uint64_t chosen_ms = keeper_now_ms();
     if (!note_fresh(round))
@@ -264,7 +264,7 @@ static bool run_round(struct round *round)
         return false;
     if (!round_settle(round) || !round_scan(round))
         return false;
-    return round->is_sink_down ? bear_outage(round) : true;
+    return round->is_sink_down ? handle_outage(round) : true;
 }
 
 void worker_attempt_run(struct worker *worker)

@@ -4,7 +4,7 @@
 #ifndef TALLY_RELAY_WORKER_ATTEMPT_PARTS_H
 #define TALLY_RELAY_WORKER_ATTEMPT_PARTS_H
 
-#include "relay/gates.h"
+#include "relay/blocked_keys.h"
 #include "relay/intents.h"
 #include "relay/worker.h"
 
@@ -13,13 +13,13 @@
 
 /* What belongs to an attempt and is none of the sink's business. */
 struct trial {
-    struct way way;
+    struct row_keys keys;
     uint32_t intent; /* slot; 0: none yet */
 };
 
 struct round {
     struct worker *worker;
-    struct gates gates;
+    struct blocked_keys blocked_keys;
     struct intents intents;
     struct rows rows; /* of the last scan */
     struct attempt *attempts_owned;
@@ -50,7 +50,7 @@ static inline bool round_has_intents(const struct round *round)
 
 /* Room for so many names; borrowed until the next call. */
 struct row_name *round_name_room(struct round *round, size_t count);
-struct way round_way_of(const struct round *round, const struct row *row);
+struct row_keys round_keys_of(const struct round *round, const struct row *row);
 
 /* --- steps of the source, repeated through outages ---------------------------------------------------------------- */
 

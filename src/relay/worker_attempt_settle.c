@@ -12,29 +12,29 @@ void round_finish(struct round *round, const struct row *row, uint32_t intent, b
     if (is_done)
         intents_add_done(&round->intents, &name, intent);
     intents_settle(&round->intents, intent);
-    gates_remove(&round->gates, &name);
+    blocked_keys_remove(&round->blocked_keys, &name);
 }
 
 static struct held *keep(struct round *round, size_t index)
 {
     struct row_name name = row_name_of(round->attempts_owned[index].row);
-    struct held *held = gates_add(&round->gates, &name, &round->trials_owned[index].way);
+    struct held *held = blocked_keys_add(&round->blocked_keys, &name, &round->trials_owned[index].keys);
     held->intent = round->trials_owned[index].intent;
     return held;
 }
 
-static void postpone(struct round *round, struct gate *gate, uint32_t wish_ms)
+static void postpone(struct round *round, struct blocked_key *key, uint32_t wish_ms)
 {
-    gate->failures++;
-    uint32_t pause_ms = worker_backoff_ms(round->worker, gate->failures);
-    gate->due_ms = keeper_now_ms() + (wish_ms > 0 ? wish_ms : pause_ms);
+    key->failures++;
+    uint32_t pause_ms = worker_backoff_ms(round->worker, key->failures);
+    key->due_ms = keeper_now_ms() + (wish_ms > 0 ? wish_ms : pause_ms);
 }
 
 /* The row waits, and all behind it: with its group, or with all that goes to its destination. */
-static struct gate *hold_back(struct round *round, size_t index, bool is_blocked, uint32_t wish_ms)
+static struct blocked_key *hold_back(struct round *round, size_t index, bool is_blocked, uint32_t wish_ms)
 {
     const struct attempt *attempt = &round->attempts_owned[index];
-    const struct way *way = &round->trials_owned[index].way;
+    const struct row_keys *keys = &round->trials_owned[index].keys;
     uint64_t id = attempt->row->id;
     struct held *held = keep(round, index);
     if (attempt->may_have_arrived && !held->is_doubted) {
@@ -43,14 +43,14 @@ static struct gate *hold_back(struct round *round, size_t index, bool is_blocked
     }
     uint32_t wish_ms_max = held->is_doubted ? WISH_DOUBTED_MS_MAX : WISH_MS_MAX;
     wish_ms = wish_ms > wish_ms_max ? wish_ms_max : wish_ms;
-    struct gate *gate = gates_close(&round->gates, is_blocked ? way->queue : way->group, id);
-    if (gate->head == id)
-        postpone(round, gate, wish_ms);
-    gate->is_blocked = gate->is_blocked || is_blocked;
-    struct gate *queue = gates_find_gate(&round->gates, way->queue);
-    if (queue != NULL && queue->head == id && queue != gate)
+    struct blocked_key *key = blocked_keys_close(&round->blocked_keys, is_blocked ? keys->queue : keys->group, id);
+    if (key->head == id)
+        postpone(round, key, wish_ms);
+    key->is_blocked = key->is_blocked || is_blocked;
+    struct blocked_key *queue = blocked_keys_find_key(&round->blocked_keys, keys->queue);
+    if (queue != NULL && queue->head == id && queue != key)
         postpone(round, queue, wish_ms); /* the one that tried whether the destination works again does not know yet */
-    return gate;
+    return key;
 }
 
 static bool settle_refused(struct round *round, size_t index)
@@ -64,7 +64,7 @@ static bool settle_refused(struct round *round, size_t index)
     }
     if (!round_park(round, attempt->row, attempt->reason, false))
         return false;
-    gates_open(&round->gates, round->trials_owned[index].way.queue);
+    blocked_keys_open(&round->blocked_keys, round->trials_owned[index].keys.queue);
     round_finish(round, attempt->row, round->trials_owned[index].intent, false);
     return true;
 }
@@ -72,7 +72,7 @@ static bool settle_refused(struct round *round, size_t index)
 static void settle_delivered(struct round *round, size_t index)
 {
     const struct attempt *attempt = &round->attempts_owned[index];
-    gates_open(&round->gates, round->trials_owned[index].way.queue);
+    blocked_keys_open(&round->blocked_keys, round->trials_owned[index].keys.queue);
     round_finish(round, attempt->row, round->trials_owned[index].intent, true);
     round->progress.delivered++;
     round->progress.duplicates += attempt->is_duplicate;
@@ -125,8 +125,9 @@ static bool conclude_intent(struct round *round)
     bool is_doubted = false;
     if (round->current == 0)
         return true;
-    for (size_t i = 0; i < round->gates.count && !is_doubted; i++)
-        is_doubted = round->gates.rows_owned[i].intent == round->current && round->gates.rows_owned[i].is_doubted;
+    for (size_t i = 0; i < round->blocked_keys.count && !is_doubted; i++)
+        is_doubted =
+            round->blocked_keys.rows_owned[i].intent == round->current && round->blocked_keys.rows_owned[i].is_doubted;
     if (intents_at(&round->intents, round->current)->left == 0)
         round->finished = round->current;
     else if (!is_doubted)
@@ -143,7 +144,7 @@ bool round_settle(struct round *round)
     for (size_t i = 0; i < round->count; i++)
         if (!settle_attempt(round, i))
             return false;
-    if (round->is_blocked_told && !gates_have_blocked(&round->gates)) {
+    if (round->is_blocked_told && !blocked_keys_have_blocked(&round->blocked_keys)) {
         worker_report_blocked(round->worker, NULL);
         round->is_blocked_told = false;
     }

@@ -9,7 +9,7 @@
 static bool is_to_be_repeated(struct round *round, enum step step, const struct fault *fault)
 {
     if (step != STEP_OK)
-        return worker_bear(round->worker, step, fault);
+        return worker_handle_failure(round->worker, step, fault);
     if (!round->is_sink_down)
         worker_recovered(round->worker);
     return false;
@@ -45,9 +45,9 @@ bool round_end_intent(struct round *round, uint32_t slot)
     while (is_to_be_repeated(round, step, &fault));
     if (step != STEP_OK)
         return false;
-    for (size_t i = 0; i < round->gates.count; i++)
-        if (round->gates.rows_owned[i].intent == slot)
-            round->gates.rows_owned[i].intent = 0;
+    for (size_t i = 0; i < round->blocked_keys.count; i++)
+        if (round->blocked_keys.rows_owned[i].intent == slot)
+            round->blocked_keys.rows_owned[i].intent = 0;
     intents_remove(&round->intents, slot);
     return true;
 }
@@ -77,7 +77,7 @@ bool round_park(struct round *round, const struct row *row, const char *reason, 
 /* --- the scan ----------------------------------------------------------------------------------------------------- */
 
 /* Rows that somebody took out of the source while they waited here. */
-static bool forget_gone(struct round *round)
+static bool forget_deleted(struct round *round)
 {
     const struct rows *rows = &round->rows;
     if (rows->is_cut_short)
@@ -85,14 +85,14 @@ static bool forget_gone(struct round *round)
     uint64_t last = rows->count == 0 ? 0 : rows->items_owned[rows->count - 1].id;
     for (size_t i = 0; i < rows->count; i++) {
         struct row_name name = row_name_of(&rows->items_owned[i]);
-        struct held *held = gates_find(&round->gates, &name);
+        struct held *held = blocked_keys_find(&round->blocked_keys, &name);
         if (held != NULL)
             held->is_seen = true;
     }
-    for (const struct held *gone; (gone = gates_find_gone(&round->gates, last)) != NULL;) {
+    for (const struct held *gone; (gone = blocked_keys_find_deleted(&round->blocked_keys, last)) != NULL;) {
         struct row_name name = gone->name;
         intents_settle(&round->intents, gone->intent);
-        gates_remove(&round->gates, &name);
+        blocked_keys_remove(&round->blocked_keys, &name);
     }
     return !round_has_intents(round) || round_end_empty_intents(round);
 }
@@ -101,8 +101,8 @@ static enum step scan_once(struct round *round, struct fault *fault)
 {
     struct worker *worker = round->worker;
     struct source *source = worker->source;
-    struct row_name *held = round_name_room(round, round->gates.count);
-    size_t held_count = gates_list(&round->gates, keeper_now_ms(), held);
+    struct row_name *held = round_name_room(round, round->blocked_keys.count);
+    size_t held_count = blocked_keys_list(&round->blocked_keys, keeper_now_ms(), held);
     size_t done_count;
     const struct row_name *done = intents_list_done(&round->intents, 0, &done_count);
     unsigned limit = worker->sink->rows_max < SCAN_ROWS_MAX ? worker->sink->rows_max : SCAN_ROWS_MAX;
@@ -122,21 +122,21 @@ static bool read_next(struct round *round)
     if (step != STEP_OK)
         return false;
     intents_forget_done(&round->intents);
-    return forget_gone(round);
+    return forget_deleted(round);
 }
 
 bool round_scan(struct round *round)
 {
-    enum kept kept;
+    enum durability durability;
     do {
         if (!read_next(round))
             return false;
         do
-            kept = worker_await_kept(round->worker, &round->rows);
-        while (kept == KEPT_NOT_YET);
-    } while (kept == KEPT_UNKNOWN && worker_may_begin(round->worker));
+            durability = worker_await_durable(round->worker, &round->rows);
+        while (durability == NOT_YET_DURABLE);
+    } while (durability == DURABILITY_UNKNOWN && worker_may_begin(round->worker));
     round->scanned_ms = keeper_now_ms(); /* rows that had to wait can't be younger */
-    return kept == KEPT;
+    return durability == DURABLE;
 }
 
 /* --- what was left ------------------------------------------------------------------------------------------------ */
@@ -161,8 +161,8 @@ bool round_recover(struct round *round)
         for (size_t i = 0; i < round->rows.count; i++) {
             const struct row *row = &round->rows.items_owned[i];
             struct row_name name = row_name_of(row);
-            struct way way = round_way_of(round, row);
-            struct held *held = gates_add(&round->gates, &name, &way);
+            struct row_keys keys = round_keys_of(round, row);
+            struct held *held = blocked_keys_add(&round->blocked_keys, &name, &keys);
             held->intent = slot;
             held->is_doubted = true;
             held->doubted_since_ms = (int64_t)keeper_now_ms() - (int64_t)intent.age_ms;

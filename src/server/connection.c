@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "server/channel.h"
-#include "server/hold.h"
+#include "server/held_replies.h"
 #include "server/output.h"
 #include "server/route.h"
 
@@ -25,14 +25,14 @@ struct connection {
     struct list_link put_off_link; /* in a line of hub->admission: its request is whole, and put off */
     struct connection *free_next;
 
-    struct http http;   /* the request being read */
-    struct input input; /* begins with its first byte */
-    struct list turns;  /* requests read whole whose replies have not left, in order */
-    size_t turn_count;
-    size_t reply_size;      /* bytes of their replies */
-    size_t unsent_counted;  /* what hub->replies holds for channel.unsent */
-    size_t channel_counted; /* what hub->inputs holds for channel_memory() */
-    struct turn *waiting;   /* the newest turn, if the api keeps it */
+    struct http http;    /* the request being read */
+    struct input input;  /* begins with its first byte */
+    struct list pending; /* requests read whole whose replies have not left, in order */
+    size_t pending_count;
+    size_t reply_size;               /* bytes of their replies */
+    size_t unsent_counted;           /* what hub->replies holds for channel.unsent */
+    size_t channel_counted;          /* what hub->inputs holds for channel_memory() */
+    struct pending_request *waiting; /* the newest request, if the api keeps it */
 
     uint64_t deadline_ms;      /* loop time at which it is cut off; UINT64_MAX: never */
     uint64_t request_begun_ms; /* first byte of the request being read; 0: none */
@@ -58,10 +58,10 @@ static uint64_t connection_now_ms(const struct connection *connection)
     return uv_now(connection->channel.handle.any.loop);
 }
 
-static struct turn *connection_first_turn(const struct connection *connection)
+static struct pending_request *connection_first_pending(const struct connection *connection)
 {
-    struct list_link *link = list_first(&connection->turns);
-    return link == NULL ? NULL : CONTAINER_OF(link, struct turn, connection_link);
+    struct list_link *link = list_first(&connection->pending);
+    return link == NULL ? NULL : CONTAINER_OF(link, struct pending_request, connection_link);
 }
 
 static void connection_mark(struct connection *connection)
@@ -81,94 +81,94 @@ static bool connection_is_patient(const struct connection *connection)
     return connection->waiting != NULL || connection_is_put_off(connection);
 }
 
-/* --- Turns -------------------------------------------------------------------------------------------------------- */
+/* --- Requests ----------------------------------------------------------------------------------------------------- */
 
-static struct turn *connection_add_turn(struct connection *connection)
+static struct pending_request *connection_add_pending(struct connection *connection)
 {
-    struct turn *turn = turn_take(&connection->hub->turns, connection);
-    request_ids_next(&connection->hub->request_ids, turn->exchange.request_id);
-    list_append(&connection->turns, &turn->connection_link);
-    connection->turn_count++;
-    return turn;
+    struct pending_request *pending = pending_request_take(&connection->hub->pending, connection);
+    request_ids_next(&connection->hub->request_ids, pending->exchange.request_id);
+    list_append(&connection->pending, &pending->connection_link);
+    connection->pending_count++;
+    return pending;
 }
 
-static void connection_remove_turn(struct connection *connection, struct turn *turn)
+static void connection_remove_pending(struct connection *connection, struct pending_request *pending)
 {
-    ASSERT(turn->connection == connection && connection->turn_count > 0);
-    list_remove(&turn->connection_link);
-    connection->turn_count--;
-    if (turn->exchange.state == EXCHANGE_FINISHED)
-        reply_budget_subtract(&connection->hub->replies, exchange_reply_memory(&turn->exchange));
-    if (connection->waiting == turn) {
+    ASSERT(pending->connection == connection && connection->pending_count > 0);
+    list_remove(&pending->connection_link);
+    connection->pending_count--;
+    if (pending->exchange.state == EXCHANGE_FINISHED)
+        reply_budget_subtract(&connection->hub->replies, exchange_reply_memory(&pending->exchange));
+    if (connection->waiting == pending) {
         connection->waiting = NULL;
     } else {
-        ASSERT(connection->reply_size >= turn->exchange.reply.body.size);
-        connection->reply_size -= turn->exchange.reply.body.size;
+        ASSERT(connection->reply_size >= pending->exchange.reply.body.size);
+        connection->reply_size -= pending->exchange.reply.body.size;
     }
 }
 
-/* Takes a turn away from a client that is gone. */
-static void connection_drop_turn(struct connection *connection, struct turn *turn)
+/* Takes a request away from a client that is gone. */
+static void connection_drop_pending(struct connection *connection, struct pending_request *pending)
 {
     struct hub *hub = connection->hub;
-    connection_remove_turn(connection, turn);
-    if (turn->state == TURN_HELD)
-        hold_remove(turn);
-    else if (turn->state == TURN_IN_API)
-        api_abandon(&turn->exchange);
-    turn_give_back(&hub->turns, turn);
+    connection_remove_pending(connection, pending);
+    if (pending->state == PENDING_HELD)
+        held_replies_remove(pending);
+    else if (pending->state == PENDING_IN_API)
+        api_abandon(&pending->exchange);
+    pending_request_give_back(&hub->pending, pending);
 }
 
-/* A turn has been handed to the api or answered: see what became of it. */
-static void connection_note_turn(struct connection *connection, struct turn *turn)
+/* A request has been handed to the api or answered: see what became of it. */
+static void connection_note_pending(struct connection *connection, struct pending_request *pending)
 {
-    if (turn->exchange.state == EXCHANGE_WAITING) {
-        connection->waiting = turn;
+    if (pending->exchange.state == EXCHANGE_WAITING) {
+        connection->waiting = pending;
         return;
     }
-    ASSERT(turn->exchange.state == EXCHANGE_FINISHED);
-    connection->reply_size += turn->exchange.reply.body.size;
-    if (turn->state == TURN_READY)
+    ASSERT(pending->exchange.state == EXCHANGE_FINISHED);
+    connection->reply_size += pending->exchange.reply.body.size;
+    if (pending->state == PENDING_READY)
         connection_mark(connection);
 }
 
-/* A turn that may have waited is finished, and its connection is still there. */
-static void connection_finish_turn(struct turn *turn)
+/* A request that may have waited is finished, and its connection is still there. */
+static void connection_finish_pending(struct pending_request *pending)
 {
-    struct connection *connection = turn->connection;
-    ASSERT(turn->exchange.state == EXCHANGE_FINISHED);
-    if (connection->waiting == turn) {
+    struct connection *connection = pending->connection;
+    ASSERT(pending->exchange.state == EXCHANGE_FINISHED);
+    if (connection->waiting == pending) {
         connection->waiting = NULL;
-        connection->reply_size += turn->exchange.reply.body.size;
+        connection->reply_size += pending->exchange.reply.body.size;
         connection_mark(connection); /* requests behind it may go on */
     }
 }
 
-/* The frame that the turn stands on is durable, or it stands on none: its reply may be written. */
-static void connection_release_turn(struct turn *turn)
+/* The frame that the request stands on is durable, or it stands on none: its reply may be written. */
+static void connection_release_turn(struct pending_request *pending)
 {
-    turn->state = TURN_READY;
-    connection_mark(turn->connection);
+    pending->state = PENDING_READY;
+    connection_mark(pending->connection);
 }
 
 void connection_take_finished(struct hub *hub)
 {
     struct exchange *exchange;
     while ((exchange = front_take_finished(hub->front)) != NULL) {
-        struct turn *turn = CONTAINER_OF(exchange, struct turn, exchange);
+        struct pending_request *pending = CONTAINER_OF(exchange, struct pending_request, exchange);
         struct served *served = served_of(exchange);
-        connection_finish_turn(turn);
-        if (served == NULL || !served_hold(served, turn))
-            connection_release_turn(turn);
+        connection_finish_pending(pending);
+        if (served == NULL || !served_hold(served, pending))
+            connection_release_turn(pending);
     }
 }
 
 void connection_take_durable(struct served *served)
 {
     const uint64_t durable_sequence = served_release(served);
-    struct turn *turn;
-    while ((turn = hold_take(&served->hold, durable_sequence)) != NULL)
-        connection_release_turn(turn);
+    struct pending_request *pending;
+    while ((pending = held_replies_take(&served->held, durable_sequence)) != NULL)
+        connection_release_turn(pending);
 }
 
 /* --- Requests ----------------------------------------------------------------------------------------------------- */
@@ -176,47 +176,47 @@ void connection_take_durable(struct served *served)
 /* Answers with an error that ends the connection. */
 static void connection_refuse(struct connection *connection, enum error error, const char *text)
 {
-    struct turn *turn = connection_add_turn(connection);
-    turn->is_last = true;
-    turn->is_http_1_0 = http_is_1_0(&connection->http);
+    struct pending_request *pending = connection_add_pending(connection);
+    pending->is_last = true;
+    pending->is_http_1_0 = http_is_1_0(&connection->http);
     connection->is_last_read = true;
     connection->must_linger = true;
     if (http_is_query(&connection->http))
-        turn->exchange.form = WIRE_QUERY;
-    front_refuse(connection->hub->front, &turn->exchange, error, text);
-    connection_note_turn(connection, turn);
+        pending->exchange.form = WIRE_QUERY;
+    front_refuse(connection->hub->front, &pending->exchange, error, text);
+    connection_note_pending(connection, pending);
 }
 
 static void connection_submit(struct connection *connection)
 {
     struct hub *hub = connection->hub;
     struct http *http = &connection->http;
-    struct turn *turn = connection_add_turn(connection);
-    turn->is_head = http_is_method(http, HTTP_HEAD);
-    turn->is_http_1_0 = http_is_1_0(http);
-    turn->is_last = !http->keeps_alive;
-    connection->is_last_read = turn->is_last;
-    http_request(http, connection->input.memory_owned + connection->input.begin, &turn->exchange.request);
-    turn->exchange.request.wall_s = time(NULL);
-    turn->exchange.request.is_https = connection->channel.tls_owned != NULL;
-    if (turn->exchange.request.host.size == 0) /* of HTTP/1.0 */
-        turn->exchange.request.host = channel_own_name(&connection->channel, &turn->exchange.arena);
+    struct pending_request *pending = connection_add_pending(connection);
+    pending->is_head = http_is_method(http, HTTP_HEAD);
+    pending->is_http_1_0 = http_is_1_0(http);
+    pending->is_last = !http->keeps_alive;
+    connection->is_last_read = pending->is_last;
+    http_request(http, connection->input.memory_owned + connection->input.begin, &pending->exchange.request);
+    pending->exchange.request.wall_s = time(NULL);
+    pending->exchange.request.is_https = connection->channel.tls_owned != NULL;
+    if (pending->exchange.request.host.size == 0) /* of HTTP/1.0 */
+        pending->exchange.request.host = channel_own_name(&connection->channel, &pending->exchange.arena);
     connection->input.begin += http->size;
     connection->request_begun_ms = 0;
     hub->counters.requests++;
 
-    route_request(hub, turn, http, channel_is_tcp(&connection->channel));
-    connection_note_turn(connection, turn);
+    route_request(hub, pending, http, channel_is_tcp(&connection->channel));
+    connection_note_pending(connection, pending);
     http_reset(http);
-    if (connection->waiting == turn && connection->has_ended)
-        connection_drop_turn(connection, turn);
+    if (connection->waiting == pending && connection->has_ended)
+        connection_drop_pending(connection, pending);
 }
 
 static bool connection_may_parse(const struct connection *connection)
 {
     const struct server_options *options = &connection->hub->options;
     return !connection->is_last_read && !connection_is_patient(connection) && !connection->channel.is_writing &&
-           connection->turn_count < options->pipelined_max && connection->reply_size < options->pipelined_size_max;
+           connection->pending_count < options->pipelined_max && connection->reply_size < options->pipelined_size_max;
 }
 
 /* Puts the request that has just been read whole behind those that wait for admission; false: it may be begun. */
@@ -322,7 +322,7 @@ static void connection_take_plain(struct connection *connection)
 {
     connection->hub->counters.handshakes_failed++;
     connection->hub->counters.requests_refused++;
-    if (connection->turn_count > 0)
+    if (connection->pending_count > 0)
         connection_mark(connection);
     else
         connection_refuse(connection, ERROR_MALFORMED_REQUEST,
@@ -343,7 +343,7 @@ static void connection_take_end(struct connection *connection)
         return;
     connection->is_last_read = true; /* whatever follows a request that was given up was meant to come after it */
     if (connection->waiting != NULL)
-        connection_drop_turn(connection, connection->waiting);
+        connection_drop_pending(connection, connection->waiting);
     admission_leave(&connection->put_off_link);
 }
 
@@ -359,7 +359,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         connection_take_plain(connection);
     else if (size < 0 && size != UV_ENOBUFS)
         connection_close(connection);
-    else if (connection->turn_count > 0)
+    else if (connection->pending_count > 0)
         connection_mark(connection); /* a reply may have waited for the end of a handshake */
     connection_settle(connection);
 }
@@ -419,10 +419,10 @@ static void connection_write(struct connection *connection, struct output *outpu
         return;
     }
     hub->counters.bytes_sent += output->size; /* what is written later is counted with it */
-    for (size_t i = 0; i < output->turn_count; i++) {
-        struct turn *turn = connection_first_turn(connection);
-        connection_remove_turn(connection, turn);
-        turn_give_back(&hub->turns, turn);
+    for (size_t i = 0; i < output->pending_count; i++) {
+        struct pending_request *pending = connection_first_pending(connection);
+        connection_remove_pending(connection, pending);
+        pending_request_give_back(&hub->pending, pending);
     }
 }
 
@@ -435,8 +435,8 @@ static void connection_write_ready(struct connection *connection)
 {
     struct output output;
     while (connection_may_write(connection)) {
-        output_gather(&output, connection->hub, &connection->turns);
-        if (output.turn_count == 0)
+        output_gather(&output, connection->hub, &connection->pending);
+        if (output.pending_count == 0)
             return;
         connection_write(connection, &output);
     }
@@ -466,7 +466,7 @@ static void connection_update_deadline(struct connection *connection)
         if (connection->request_begun_ms == 0)
             connection->request_begun_ms = now_ms;
         connection->deadline_ms = connection->request_begun_ms + options->request_timeout_ms;
-    } else if (connection->turn_count > 0 || connection_is_put_off(connection)) {
+    } else if (connection->pending_count > 0 || connection_is_put_off(connection)) {
         connection->deadline_ms = UINT64_MAX;
     } else {
         connection->deadline_ms = now_ms + options->idle_timeout_ms;
@@ -583,22 +583,22 @@ static void connection_linger(struct connection *connection)
 static void connection_fit_input(struct connection *connection)
 {
     struct input *input = &connection->input;
-    struct input_pool *pool = &connection->hub->inputs;
+    struct input_cache *cache = &connection->hub->inputs;
     bool is_unused = input_size(input) == 0 || connection->is_last_read;
     /* A body that comes in pieces keeps the memory that it was given for all of them. */
     bool is_growing = input->capacity > INPUT_BLOCK_SIZE && !connection_is_patient(connection);
     if (is_unused)
-        input_release(input, pool);
+        input_release(input, cache);
     else if (!is_growing)
-        input_fit(input, pool);
+        input_fit(input, cache);
     if (!is_growing)
         channel_fit(&connection->channel);
 }
 
 static void connection_count_channel(struct connection *connection, size_t size)
 {
-    struct input_pool *pool = &connection->hub->inputs;
-    pool->memory = pool->memory - connection->channel_counted + size;
+    struct input_cache *cache = &connection->hub->inputs;
+    cache->memory = cache->memory - connection->channel_counted + size;
     connection->channel_counted = size;
 }
 
@@ -626,7 +626,7 @@ static void connection_settle(struct connection *connection)
             connection_close(connection);
         return;
     }
-    if (connection->turn_count == 0 && !connection->channel.is_writing &&
+    if (connection->pending_count == 0 && !connection->channel.is_writing &&
         (connection->is_last_read || connection->has_ended)) {
         if (connection->must_linger && !connection->has_ended)
             connection_linger(connection);
@@ -640,7 +640,7 @@ static void connection_settle(struct connection *connection)
         connection_close(connection);
         return;
     }
-    if (connection->http.expects_continue && connection->turn_count == 0 && !connection->channel.is_writing &&
+    if (connection->http.expects_continue && connection->pending_count == 0 && !connection->channel.is_writing &&
         !connection_is_put_off(connection))
         connection_write_continue(connection);
     if (connection->is_closing)
@@ -713,9 +713,9 @@ static void connection_close(struct connection *connection)
     if (connection->is_closing)
         return;
     connection->is_closing = true;
-    struct turn *turn;
-    while ((turn = connection_first_turn(connection)) != NULL)
-        connection_drop_turn(connection, turn);
+    struct pending_request *pending;
+    while ((pending = connection_first_pending(connection)) != NULL)
+        connection_drop_pending(connection, pending);
     if (list_is_linked(&connection->ready_link))
         list_remove(&connection->ready_link);
     admission_leave(&connection->put_off_link);
@@ -739,7 +739,7 @@ static struct connection *connection_create(struct hub *hub, uv_loop_t *loop, en
     }
     memset(connection, 0, sizeof(*connection));
     connection->hub = hub;
-    list_init(&connection->turns);
+    list_init(&connection->pending);
     http_init(&connection->http, &hub->http_limits);
     list_append(&hub->connections, &connection->link);
     hub->connection_count++;
@@ -775,8 +775,8 @@ static void connection_stop(struct connection *connection)
 {
     connection->is_last_read = true;
     admission_leave(&connection->put_off_link);
-    if (connection->turn_count > 0)
-        CONTAINER_OF(connection->turns.head.prev, struct turn, connection_link)->is_last = true;
+    if (connection->pending_count > 0)
+        CONTAINER_OF(connection->pending.head.prev, struct pending_request, connection_link)->is_last = true;
     connection_settle(connection);
 }
 

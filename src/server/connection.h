@@ -1,4 +1,4 @@
-/* A connection: reads requests, keeps their turns in order, writes replies, and cuts off clients that are too slow.
+/* A connection: reads requests, keeps them in order, writes replies, and cuts off clients that are too slow.
  *
  * Requests are handed on as they are read, also while replies to earlier ones are held for their frame (pipelining);
  * behind a request that waits for messages, reading goes on only to notice that the client has gone. Keep-alive lasts

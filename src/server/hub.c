@@ -26,8 +26,8 @@ void hub_init(struct hub *hub, const struct server_options *options, struct fron
     list_init(&hub->busy);
     front_set_budgets(front, &hub->replies, &hub->waits);
     admission_init(&hub->admission, &hub->replies, &hub->frames);
-    input_pool_init(&hub->inputs);
-    turn_pool_init(&hub->turns);
+    input_cache_init(&hub->inputs);
+    pending_request_cache_init(&hub->pending);
 
     uint64_t seed[2];
     ssize_t size = getrandom(seed, sizeof(seed), 0);
@@ -37,17 +37,17 @@ void hub_init(struct hub *hub, const struct server_options *options, struct fron
     hub_update_date(hub);
 }
 
-struct served *hub_served(const struct hub *hub, size_t place)
+struct served *hub_served(const struct hub *hub, size_t index)
 {
-    return CONTAINER_OF(front_at(hub->front, place), struct served, api);
+    return CONTAINER_OF(front_at(hub->front, index), struct served, api);
 }
 
 void hub_deinit(struct hub *hub)
 {
     ASSERT(hub->connection_count == 0);
     connection_pool_deinit(hub);
-    input_pool_deinit(&hub->inputs);
-    turn_pool_deinit(&hub->turns);
+    input_cache_deinit(&hub->inputs);
+    pending_request_cache_deinit(&hub->pending);
     tls_context_destroy(hub->tls_context_owned);
     free(hub->output_owned);
     front_set_budgets(hub->front, NULL, NULL);
@@ -73,7 +73,7 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
     const struct hub_counters *counters = &hub->counters;
     size_t held_count = 0;
     for (size_t i = 0; i < front_count(hub->front); i++)
-        held_count += hub_served(hub, i)->hold.count;
+        held_count += hub_served(hub, i)->held.count;
     metric_write(text, "tally_http_connections", "gauge", "Open connections.", hub->connection_count);
     metric_write(text, "tally_http_connections_limit", "gauge",
                  "Connections served at most: connections-max, or what open files allow; relays' own are not counted.",

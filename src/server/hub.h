@@ -10,10 +10,10 @@
 #include "server/http.h"
 #include "server/input.h"
 #include "server/options.h"
+#include "server/pending_request.h"
 #include "server/reply_head.h"
 #include "server/served.h"
 #include "server/tls.h"
-#include "server/turn.h"
 
 /* Room in which replies are put together before they are written. */
 #define HUB_OUTPUT_SIZE ((size_t)64 * 1024)
@@ -52,8 +52,8 @@ struct hub {
     size_t free_connection_count;
     struct list ready; /* connections with a reply to write or requests to go on with */
 
-    struct input_pool inputs;
-    struct turn_pool turns;
+    struct input_cache inputs;
+    struct pending_request_cache pending;
 
     struct request_ids request_ids;
     char date[HTTP_DATE_SIZE];
@@ -73,7 +73,7 @@ void hub_init(struct hub *hub, const struct server_options *options, struct fron
 void hub_deinit(struct hub *hub);
 
 /* One of the namespaces that are served; fewer than front_count(). */
-struct served *hub_served(const struct hub *hub, size_t place);
+struct served *hub_served(const struct hub *hub, size_t index);
 
 /* Brings the text of the header field Date up to the wall clock. */
 void hub_update_date(struct hub *hub);

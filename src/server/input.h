@@ -14,7 +14,7 @@
 
 struct input_block;
 
-struct input_pool {
+struct input_cache {
     struct input_block *free_owned;
     size_t free_count;
     uint64_t memory; /* bytes that inputs have now beyond a block of each (input_memory) */
@@ -27,22 +27,22 @@ struct input {
     size_t end;
 };
 
-void input_pool_init(struct input_pool *pool);
-void input_pool_deinit(struct input_pool *pool);
+void input_cache_init(struct input_cache *cache);
+void input_cache_deinit(struct input_cache *cache);
 
 /* Room for more bytes behind the ones there are: the place, and how much in *size. `wanted` is how many bytes the
  * request is expected to have, 0 if unknown. With `is_bounded` there is no more memory than a block or what there is
  * already: *size is 0 if that is full. When that begins there is room. */
-uint8_t *input_room(struct input *input, struct input_pool *pool, size_t wanted, bool is_bounded, size_t *size);
+uint8_t *input_room(struct input *input, struct input_cache *cache, size_t wanted, bool is_bounded, size_t *size);
 
 /* Would that be some, with `is_bounded`? */
 bool input_has_room(const struct input *input);
 
 /* Moves the bytes, which nobody reads for now, to memory of their size if they fill less than half of what there is. */
-void input_fit(struct input *input, struct input_pool *pool);
+void input_fit(struct input *input, struct input_cache *cache);
 
 /* Gives the memory back. */
-void input_release(struct input *input, struct input_pool *pool);
+void input_release(struct input *input, struct input_cache *cache);
 
 /* What it has beyond a block, which every connection may have. */
 static inline size_t input_memory(const struct input *input)

@@ -16,25 +16,25 @@ static void output_add(struct output *output, void *data, size_t size)
     output->size += size;
 }
 
-static void output_add_turn(struct output *output, struct hub *hub, const struct turn *turn)
+static void output_add_pending(struct output *output, struct hub *hub, const struct pending_request *pending)
 {
-    const struct reply *reply = &turn->exchange.reply;
+    const struct reply *reply = &pending->exchange.reply;
     struct reply_head head = {
         .status = reply->status,
         .error = reply->error,
         .content_type = reply->content_type,
-        .request_id = turn->exchange.request_id,
+        .request_id = pending->exchange.request_id,
         .date = hub->date,
         .body_size = reply->body.size,
-        .is_http_1_0 = turn->is_http_1_0,
-        .is_last = turn->is_last,
+        .is_http_1_0 = pending->is_http_1_0,
+        .is_last = pending->is_last,
     };
     uint8_t *at = hub->output_owned + output->used;
     size_t head_size = reply_head_write(&head, at);
     output->used += head_size;
     output_add(output, at, head_size);
 
-    size_t body_size = turn->is_head ? 0 : reply->body.size;
+    size_t body_size = pending->is_head ? 0 : reply->body.size;
     if (body_size > OUTPUT_COPIED_MAX) {
         output_add(output, reply->body.data_owned, body_size);
     } else if (body_size > 0) {
@@ -43,22 +43,22 @@ static void output_add_turn(struct output *output, struct hub *hub, const struct
         output->used += body_size;
         output_add(output, at, body_size);
     }
-    output->turn_count++;
-    output->is_last = turn->is_last;
+    output->pending_count++;
+    output->is_last = pending->is_last;
 }
 
 void output_gather(struct output *output, struct hub *hub, const struct list *turns)
 {
     output->piece_count = 0;
-    output->used = output->size = output->turn_count = 0;
+    output->used = output->size = output->pending_count = 0;
     output->is_last = false;
     struct list_link *link = list_first(turns);
     while (link != NULL && !output->is_last && output->piece_count + 2 <= OUTPUT_PIECES_MAX &&
            output->used + REPLY_HEAD_SIZE_MAX + OUTPUT_COPIED_MAX <= HUB_OUTPUT_SIZE) {
-        struct turn *turn = CONTAINER_OF(link, struct turn, connection_link);
-        if (turn->state != TURN_READY || !turn_leaves(turn, hub->clock))
+        struct pending_request *pending = CONTAINER_OF(link, struct pending_request, connection_link);
+        if (pending->state != PENDING_READY || !pending_request_may_leave(pending, hub->clock))
             break;
-        output_add_turn(output, hub, turn);
+        output_add_pending(output, hub, pending);
         link = list_next(turns, link);
     }
 }

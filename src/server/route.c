@@ -1,30 +1,30 @@
 #include "server/route.h"
 
-static void route_finish(struct hub *hub, struct turn *turn, const char *content_type)
+static void route_finish(struct hub *hub, struct pending_request *pending, const char *content_type)
 {
-    turn->exchange.reply.status = 200;
-    turn->exchange.reply.content_type = content_type;
-    turn->exchange.state = EXCHANGE_FINISHED;
-    turn->state = TURN_READY;
-    arena_reset(&turn->exchange.arena);
-    exchange_count_reply(&turn->exchange, &hub->replies);
+    pending->exchange.reply.status = 200;
+    pending->exchange.reply.content_type = content_type;
+    pending->exchange.state = EXCHANGE_FINISHED;
+    pending->state = PENDING_READY;
+    arena_reset(&pending->exchange.arena);
+    exchange_count_reply(&pending->exchange, &hub->replies);
 }
 
-static void route_health(struct hub *hub, struct turn *turn)
+static void route_health(struct hub *hub, struct pending_request *pending)
 {
-    buffer_append_format(&turn->exchange.reply.body, "{\"status\":\"ok\",\"version\":\"%s\",\"connections\":%zu}\n",
+    buffer_append_format(&pending->exchange.reply.body, "{\"status\":\"ok\",\"version\":\"%s\",\"connections\":%zu}\n",
                          TALLY_VERSION, hub->connection_count);
-    route_finish(hub, turn, "application/json");
+    route_finish(hub, pending, "application/json");
 }
 
-static void route_metrics(struct hub *hub, struct turn *turn)
+static void route_metrics(struct hub *hub, struct pending_request *pending)
 {
-    struct buffer *text = &turn->exchange.reply.body;
-    front_metrics_write(hub->front, &turn->exchange.arena, text);
+    struct buffer *text = &pending->exchange.reply.body;
+    front_metrics_write(hub->front, &pending->exchange.arena, text);
     hub_metrics_write(hub, text);
     if (hub->options.write_metrics != NULL)
         hub->options.write_metrics(hub->options.metrics_context, text);
-    route_finish(hub, turn, "text/plain; version=0.0.4; charset=utf-8");
+    route_finish(hub, pending, "text/plain; version=0.0.4; charset=utf-8");
 }
 
 static bool asks_for(const struct request *request, const struct http *http, struct bytes path)
@@ -33,9 +33,9 @@ static bool asks_for(const struct request *request, const struct http *http, str
 }
 
 /* Without credentials: is this from a program, or from a page of this server's own? False: it has been refused. */
-static bool passes_guard(struct hub *hub, struct turn *turn)
+static bool passes_guard(struct hub *hub, struct pending_request *pending)
 {
-    struct exchange *exchange = &turn->exchange;
+    struct exchange *exchange = &pending->exchange;
     struct failure failure;
     if (front_has_credentials(hub->front) || guard_check(&hub->guard, &exchange->request, &failure) == OK)
         return true;
@@ -51,24 +51,24 @@ static void route_submit(struct hub *hub, struct exchange *exchange)
         served_note(served_of(exchange));
 }
 
-void route_request(struct hub *hub, struct turn *turn, const struct http *http, bool is_from_network)
+void route_request(struct hub *hub, struct pending_request *pending, const struct http *http, bool is_from_network)
 {
-    const struct request *request = &turn->exchange.request;
-    if (is_from_network && !passes_guard(hub, turn))
+    const struct request *request = &pending->exchange.request;
+    if (is_from_network && !passes_guard(hub, pending))
         return;
     if (asks_for(request, http, BYTES("/health"))) {
-        route_health(hub, turn);
+        route_health(hub, pending);
         return;
     }
     if (asks_for(request, http, BYTES("/metrics"))) {
-        route_metrics(hub, turn);
+        route_metrics(hub, pending);
         return;
     }
     if (http_is_method(http, HTTP_GET) || http_is_method(http, HTTP_POST)) {
-        route_submit(hub, &turn->exchange);
+        route_submit(hub, &pending->exchange);
         return;
     }
-    front_refuse(hub->front, &turn->exchange, ERROR_NOT_FOUND, "Only POST and GET are answered here.");
+    front_refuse(hub->front, &pending->exchange, ERROR_NOT_FOUND, "Only POST and GET are answered here.");
 }
 
 enum admission_line route_line(const struct hub *hub, const struct request *request, const struct http *http)

@@ -4,9 +4,9 @@
 
 #include "server/hub.h"
 
-/* Answers the turn's request or hands it to the api. `is_from_network`: it came over TCP, as a browser's would.
- * Afterwards the turn is TURN_READY, or with the api (TURN_IN_API). */
-void route_request(struct hub *hub, struct turn *turn, const struct http *http, bool is_from_network);
+/* Answers the request's request or hands it to the api. `is_from_network`: it came over TCP, as a browser's would.
+ * Afterwards the request is PENDING_READY, or with the api (PENDING_IN_API). */
+void route_request(struct hub *hub, struct pending_request *pending, const struct http *http, bool is_from_network);
 
 /* In which line does the request wait where memory is scarce? /health and /metrics, by which an operator sees it, have
  * their own. */

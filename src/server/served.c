@@ -8,14 +8,14 @@ void served_init(struct served *served, struct front *front, struct namespace *n
                  struct list *busy)
 {
     *served = (struct served){.ns = ns, .clock = clock, .busy = busy, .due_ms = UINT64_MAX};
-    hold_init(&served->hold);
+    held_replies_init(&served->held);
     api_init(&served->api, front, ns);
     served_note(served);
 }
 
 void served_deinit(struct served *served)
 {
-    ASSERT(served->hold.count == 0);
+    ASSERT(served->held.count == 0);
     if (list_is_linked(&served->busy_link))
         list_remove(&served->busy_link);
     api_deinit(&served->api);
@@ -42,7 +42,7 @@ uint64_t served_next_ms(const struct served *served)
 
 bool served_rest(struct served *served)
 {
-    if (served->hold.count > 0 || !namespace_is_at_rest(served->ns) || api_has_news(&served->api) ||
+    if (served->held.count > 0 || !namespace_is_at_rest(served->ns) || api_has_news(&served->api) ||
         api_is_settling(&served->api))
         return false;
     list_remove(&served->busy_link);
@@ -52,12 +52,12 @@ bool served_rest(struct served *served)
 
 /* --- replies and the log ------------------------------------------------------------------------------------------ */
 
-bool served_hold(struct served *served, struct turn *turn)
+bool served_hold(struct served *served, struct pending_request *pending)
 {
     served_note(served);
-    if (turn->exchange.hold_sequence <= namespace_durable(served->ns))
+    if (pending->exchange.hold_sequence <= namespace_durable(served->ns))
         return false;
-    hold_add(&served->hold, turn);
+    held_replies_add(&served->held, pending);
     return true;
 }
 
@@ -78,7 +78,7 @@ bool served_flush(struct served *served, bool is_quiet, uint64_t request_ns)
     uint64_t now_ns = uv_hrtime();
     if (gather_goes_on(&served->gather, now_ns, is_quiet, request_ns))
         return true;
-    gather_note_frame(&served->gather, now_ns, served->hold.count);
+    gather_note_frame(&served->gather, now_ns, served->held.count);
     served->flushed_from = namespace_durable(served->ns);
     struct failure ignored; /* on_async() of the server asks namespace_failure() */
     (void)namespace_flush(served->ns, &ignored);

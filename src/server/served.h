@@ -8,7 +8,7 @@
 #include "api/api.h"
 #include "server/clock.h"
 #include "server/gather.h"
-#include "server/hold.h"
+#include "server/held_replies.h"
 
 /* Whoever opens namespaces embeds this, beside what else there is to know of one. */
 struct served {
@@ -18,7 +18,7 @@ struct served {
     struct list *busy; /* all that are */
     struct list_link busy_link;
     uint64_t due_ms; /* when it has something to do by itself, as of when it came to rest; log time */
-    struct hold hold;
+    struct held_replies held;
     struct gather gather;
     uint64_t flushed_from; /* the newest durable frame when the frame in work went to the log */
 };
@@ -43,10 +43,10 @@ bool served_rest(struct served *served);
 uint64_t served_next_ms(const struct served *served);
 
 /* Holds the finished turn until its frame is durable; or false: that is so now, and it may be written. */
-bool served_hold(struct served *served, struct turn *turn);
+bool served_hold(struct served *served, struct pending_request *pending);
 
-/* Frames may have become durable: what waits for that in the namespace hears of it. The replies that hold_take() gives
- * for the sequence that this returns may be written. */
+/* Frames may have become durable: what waits for that in the namespace hears of it. The replies that
+ * held_replies_take() gives for the sequence that this returns may be written. */
 uint64_t served_release(struct served *served);
 
 /* Hands the open frame to the log, or lets it gather a little longer: then true. `is_quiet`: the sockets had nothing

@@ -45,7 +45,7 @@ static struct served *server_next_busy(const struct server *server, const struct
 static void server_tell_trouble(struct server *server, struct api *api)
 {
     struct failure failure;
-    if (api_take_trouble(api, &failure))
+    if (api_take_warning(api, &failure))
         server->hub.options.report(server->hub.options.report_context, failure.text);
 }
 

@@ -3,7 +3,7 @@
 #include "base/assert.h"
 #include "matcher/matching.h"
 #include "tally/output.h"
-#include "tally/pool_words.h"
+#include "tally/pool_arguments.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -43,17 +43,16 @@ static void print_report(const struct matching *matching, FILE *out)
 {
     struct buffer line;
     buffer_init(&line);
-    buffer_append_format(&line, "%u waiting, %u seeds, %llu proposals, %.1f %% accepted",
-                         matching->replica.matcher.count, matcher_seed_count(&matching->replica.matcher),
+    buffer_append_format(&line, "%u waiting, %u seeds, %llu proposals, %.1f %% accepted", matching->copy.matcher.count,
+                         matcher_seed_count(&matching->copy.matcher),
                          (unsigned long long)matching->proposals.counts.proposals, accepted_share(matching));
     add_counts(&line, proposals_outcomes, matching->proposals.counts.by_outcome, PROPOSALS_OUTCOMES);
     if (matching->proposals.counts.by_outcome[1] + matching->proposals.counts.by_outcome[2] > 0) {
         buffer_append_format(&line, "; who was not to be had");
         add_counts(&line, proposals_reasons, matching->proposals.counts.by_reason, PROPOSALS_REASONS);
     }
-    if (matching->replica.not_understood > 0)
-        buffer_append_format(&line, "; %llu offers not understood",
-                             (unsigned long long)matching->replica.not_understood);
+    if (matching->copy.not_understood > 0)
+        buffer_append_format(&line, "; %llu offers not understood", (unsigned long long)matching->copy.not_understood);
     fprintf(out, "%.*s\n", BYTES_FORMAT(buffer_bytes(&line)));
     fflush(out);
     buffer_deinit(&line);
@@ -63,8 +62,8 @@ static void print_json(const struct matching *matching)
 {
     struct json_body body;
     json_body_init(&body);
-    json_add_number(&body, body.root, "Waiting", matching->replica.matcher.count);
-    json_add_number(&body, body.root, "Seeds", matcher_seed_count(&matching->replica.matcher));
+    json_add_number(&body, body.root, "Waiting", matching->copy.matcher.count);
+    json_add_number(&body, body.root, "Seeds", matcher_seed_count(&matching->copy.matcher));
     json_add_number(&body, body.root, "Proposals", matching->proposals.counts.proposals);
     yyjson_mut_val *object = json_add_object(&body, body.root, "Outcomes");
     for (size_t i = 0; i < PROPOSALS_OUTCOMES; i++)
@@ -72,7 +71,7 @@ static void print_json(const struct matching *matching)
     object = json_add_object(&body, body.root, "ConflictMembers");
     for (size_t i = 0; i < PROPOSALS_REASONS; i++)
         json_add_number(&body, object, proposals_reasons[i], matching->proposals.counts.by_reason[i]);
-    json_add_number(&body, body.root, "NotUnderstood", matching->replica.not_understood);
+    json_add_number(&body, body.root, "NotUnderstood", matching->copy.not_understood);
     output_document(body.doc_owned);
     fflush(stdout);
     yyjson_mut_doc_free(body.doc_owned);
@@ -94,7 +93,7 @@ static struct rules *read_rules(const char *path)
 {
     struct failure failure;
     failure_init(&failure);
-    yyjson_doc *doc = pool_words_read_file(path);
+    yyjson_doc *doc = pool_arguments_read_file(path);
     size_t size;
     if (doc == NULL)
         return NULL;
@@ -158,13 +157,13 @@ static int match(const struct invocation *invocation, const struct matching_opti
     return status;
 }
 
-static bool read_part(const char *text, struct errands_options *options)
+static bool read_part(const char *text, struct async_calls_options *options)
 {
     unsigned part, parts;
     char rest;
     if (text == NULL)
         return true;
-    if (sscanf(text, "%u/%u%c", &part, &parts, &rest) != 2 || part < 1 || part > parts || parts > REPLICA_PARTS_MAX)
+    if (sscanf(text, "%u/%u%c", &part, &parts, &rest) != 2 || part < 1 || part > parts || parts > POOL_COPY_PARTS_MAX)
         return false;
     options->part = part - 1;
     options->parts = parts;
@@ -174,11 +173,11 @@ static bool read_part(const char *text, struct errands_options *options)
 static int run(struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
-    struct matching_options options = {.errands = {.connect = invocation_connect_thread,
-                                                   .note = invocation_note,
-                                                   .context = invocation,
-                                                   .pool = settings->pool,
-                                                   .proposers = (unsigned)settings->flight.value},
+    struct matching_options options = {.calls = {.connect = invocation_connect_thread,
+                                                 .note = invocation_note,
+                                                 .context = invocation,
+                                                 .pool = settings->pool,
+                                                 .proposers = (unsigned)settings->flight.value},
                                        .batch = (unsigned)settings->batch.value,
                                        .is_once = settings->is_once,
                                        .report = report};
@@ -188,7 +187,7 @@ static int run(struct invocation *invocation)
     options.client = invocation->client;
     if (settings->pool == NULL)
         return complain_usage(invocation, "--pool names the pool");
-    if (!read_part(settings->part, &options.errands))
+    if (!read_part(settings->part, &options.calls))
         return complain_usage(invocation, "--part is like 1/4, of at most 64, not \"%s\"", settings->part);
     return match(invocation, &options);
 }

@@ -1,21 +1,21 @@
 /* tally pool create and update: a pool and what it says about which tickets fit. */
 #include "base/assert.h"
-#include "tally/pool_words.h"
+#include "tally/pool_arguments.h"
 #include <stdio.h>
 
 static const struct setting settings_table[] = {
-    {"rules", offsetof(struct pool_words, file)},
-    {"result", offsetof(struct pool_words, result)},
-    {"matcher", offsetof(struct pool_words, matcher)},
-    {"size", offsetof(struct pool_words, size)},
-    {"pick", offsetof(struct pool_words, pick)},
-    {"ttl", offsetof(struct pool_words, ttl)},
-    {"on-expiry", offsetof(struct pool_words, on_expiry)},
-    {"window", offsetof(struct pool_words, window)},
-    {"confirm", offsetof(struct pool_words, confirm)},
-    {"verify", offsetof(struct pool_words, verify)},
-    {"results-max", offsetof(struct pool_words, results_max)},
-    {"retention", offsetof(struct pool_words, retention)},
+    {"rules", offsetof(struct pool_arguments, file)},
+    {"result", offsetof(struct pool_arguments, result)},
+    {"matcher", offsetof(struct pool_arguments, matcher)},
+    {"size", offsetof(struct pool_arguments, size)},
+    {"pick", offsetof(struct pool_arguments, pick)},
+    {"ttl", offsetof(struct pool_arguments, ttl)},
+    {"on-expiry", offsetof(struct pool_arguments, on_expiry)},
+    {"window", offsetof(struct pool_arguments, window)},
+    {"confirm", offsetof(struct pool_arguments, confirm)},
+    {"verify", offsetof(struct pool_arguments, verify)},
+    {"results-max", offsetof(struct pool_arguments, results_max)},
+    {"retention", offsetof(struct pool_arguments, retention)},
 };
 
 /* What the server has to say about the rules goes to people; it is no error. */
@@ -35,7 +35,7 @@ static int call(struct invocation *invocation, const char *action)
     struct json_body body;
     json_body_init(&body);
     json_add_text(&body, body.root, "PoolName", invocation->arguments[0]);
-    int status = pool_words_write(invocation, invocation->settings, &body);
+    int status = pool_arguments_write(invocation, invocation->settings, &body);
     if (status == EXIT_DONE)
         status = invocation_connect(invocation);
     if (status != EXIT_DONE) {
@@ -58,13 +58,13 @@ static int run_update(struct invocation *invocation)
 const struct command command_pool_create = {
     .settings = settings_table,
     .setting_count = ARRAY_LENGTH(settings_table),
-    .settings_size = sizeof(struct pool_words),
+    .settings_size = sizeof(struct pool_arguments),
     .run = run_create,
 };
 
 const struct command command_pool_update = {
     .settings = settings_table,
     .setting_count = ARRAY_LENGTH(settings_table),
-    .settings_size = sizeof(struct pool_words),
+    .settings_size = sizeof(struct pool_arguments),
     .run = run_update,
 };

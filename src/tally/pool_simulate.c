@@ -2,7 +2,7 @@
 #include "base/assert.h"
 #include "matcher/trial.h"
 #include "tally/input.h"
-#include "tally/pool_words.h"
+#include "tally/pool_arguments.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,7 +203,7 @@ static int run_with(struct invocation *invocation, yyjson_val *pool, char *ticke
         return EXIT_USAGE;
     }
     int status = EXIT_USAGE;
-    if (pool_words_duration(pool, "window", &window_ms) && pool_words_duration(pool, "ttl", &ttl_ms)) {
+    if (pool_arguments_duration(pool, "window", &window_ms) && pool_arguments_duration(pool, "ttl", &ttl_ms)) {
         uint64_t until_ms = settings->until.is_given ? settings->until.value * 1000 + 1 : UINT64_MAX;
         trial_init(&trial, rules, window_ms, ttl_ms, until_ms, settings->tells_matches ? stdout : NULL);
         status = simulate(invocation, &trial, tickets);
@@ -221,7 +221,7 @@ static int run(struct invocation *invocation)
     int status = EXIT_LOCAL;
     if (settings->rules == NULL)
         return complain_usage(invocation, "--rules names the pool's file");
-    pool = pool_words_read_file(settings->rules);
+    pool = pool_arguments_read_file(settings->rules);
     buffer_init(&tickets);
     if (pool != NULL && input_read_file(settings->tickets, &tickets, LINES_SIZE_MAX))
         status = run_with(invocation, yyjson_doc_get_root(pool), (char *)tickets.data_owned);

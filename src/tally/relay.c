@@ -2,7 +2,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "tally/output.h"
-#include "tally/relay_words.h"
+#include "tally/relay_arguments.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -97,7 +97,7 @@ static int run_resolve(struct invocation *invocation)
 /* --- create ------------------------------------------------------------------------------------------------------- */
 
 struct settings {
-    struct relay_words words;
+    struct relay_arguments words;
 };
 
 static const struct setting settings_table[] = {
@@ -111,7 +111,7 @@ static int run_create(struct invocation *invocation)
     int status;
     json_body_init(&body);
     json_add_text(&body, body.root, "RelayName", invocation->arguments[0]);
-    if (relay_words_write(invocation, &settings->words, &body, &status))
+    if (relay_arguments_write(invocation, &settings->words, &body, &status))
         status = invocation_connect(invocation);
     if (status == EXIT_DONE)
         return output_call(invocation, &body, "Tally.CreateRelay", NULL);

@@ -2,7 +2,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "relay/relay.h"
-#include "tally/relay_words.h"
+#include "tally/relay_arguments.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 struct settings {
     const char *name;
-    struct relay_words words;
+    struct relay_arguments words;
 };
 
 static const struct setting settings_table[] = {
@@ -28,7 +28,7 @@ static int make_spec(const struct invocation *invocation, struct relay_spec *spe
     struct fault fault;
     int status;
     json_body_init(&body);
-    if (relay_words_write(invocation, &settings->words, &body, &status)) {
+    if (relay_arguments_write(invocation, &settings->words, &body, &status)) {
         yyjson_doc *doc = yyjson_mut_doc_imut_copy(body.doc_owned, NULL);
         yyjson_val *root = yyjson_doc_get_root(doc);
         if (!relay_spec_read(spec, yyjson_obj_get(root, "Source"), yyjson_obj_get(root, "Sink"), settings->words.order,

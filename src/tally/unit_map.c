@@ -12,7 +12,7 @@
 void unit_map_init(struct unit_map *map)
 {
     *map = (struct unit_map){.count = 0};
-    pool_init(&map->pool, sizeof(struct unit));
+    slab_init(&map->pool, sizeof(struct unit));
     table_init(&map->by_key);
 }
 
@@ -25,7 +25,7 @@ void unit_map_deinit(struct unit_map *map)
     }
     free(map->order_owned);
     table_deinit(&map->by_key);
-    pool_deinit(&map->pool);
+    slab_deinit(&map->pool);
 }
 
 char *unit_key(const char *text)
@@ -53,7 +53,7 @@ struct unit *unit_map_find(const struct unit_map *map, const char *key)
 {
     uint64_t hash = bytes_hash(bytes_from_string(key));
     for (struct table_probe probe = table_probe_start(&map->by_key, hash); table_probe_next(&map->by_key, &probe);) {
-        struct unit *unit = pool_at(&map->pool, probe.slot);
+        struct unit *unit = slab_at(&map->pool, probe.slot);
         if (strcmp(unit->key_owned, key) == 0)
             return unit;
     }
@@ -75,9 +75,9 @@ struct unit *unit_map_add(struct unit_map *map, char *text)
         map->capacity = map->capacity == 0 ? 256 : map->capacity * 2;
         map->order_owned = memory_resize(map->order_owned, map->capacity * sizeof *map->order_owned);
     }
-    slot = pool_allocate(&map->pool);
+    slot = slab_allocate(&map->pool);
     map->order_owned[map->count++] = slot;
-    unit = pool_at(&map->pool, slot);
+    unit = slab_at(&map->pool, slot);
     *unit = (struct unit){.text_owned = text, .key_owned = key, .state = UNIT_NEW};
     table_insert(&map->by_key, bytes_hash(bytes_from_string(key)), slot);
     return unit;
@@ -86,5 +86,5 @@ struct unit *unit_map_add(struct unit_map *map, char *text)
 struct unit *unit_map_at(const struct unit_map *map, uint32_t index)
 {
     ASSERT(index < map->count);
-    return pool_at(&map->pool, map->order_owned[index]);
+    return slab_at(&map->pool, map->order_owned[index]);
 }

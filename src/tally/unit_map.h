@@ -6,7 +6,7 @@
 #ifndef TALLY_TALLY_UNIT_MAP_H
 #define TALLY_TALLY_UNIT_MAP_H
 
-#include "base/pool.h"
+#include "base/slab.h"
 #include "base/table.h"
 #include <stdbool.h>
 
@@ -24,7 +24,7 @@ struct unit {
 };
 
 struct unit_map {
-    struct pool pool;
+    struct slab pool;
     struct table by_key;
     uint32_t *order_owned; /* slots in the order they were added */
     uint32_t count;

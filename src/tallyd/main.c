@@ -1,8 +1,8 @@
 /* tallyd: reads the configuration, joins namespaces and server on one loop, and turns signals into a clean stop.
  *
  * Exit status: 0 after a clean stop; 1 if it could not start or its log failed; 2 if it was told something wrong. */
+#include "base/accounted.h"
 #include "base/assert.h"
-#include "base/kept.h"
 #include "base/memory.h"
 #include "log/flusher.h"
 #include "server/server.h"
@@ -236,7 +236,7 @@ static void front_options_fill(const struct daemon *daemon, struct front_options
         .enforce_purge_interval = config_number(config, CONFIG_PURGE_INTERVAL) != 0,
         .enforce_delete_interval = config_number(config, CONFIG_DELETE_INTERVAL) != 0,
         .memory_max = config_number(config, CONFIG_MEMORY_MAX),
-        .relays = relays_desk(daemon->relays),
+        .relays = relays_control(daemon->relays),
         .zones_folder = zones_folder(),
     };
 }
@@ -453,7 +453,7 @@ static enum error open_namespaces(struct daemon *daemon, struct failure *failure
 /* Recovery is never refused: what was acknowledged is there, whatever the limit is by now. */
 static void warn_of_memory(const struct daemon *daemon)
 {
-    uint64_t in_use = kept_in_use(), max = config_number(&daemon->config, CONFIG_MEMORY_MAX);
+    uint64_t in_use = accounted_in_use(), max = config_number(&daemon->config, CONFIG_MEMORY_MAX);
     char described[256];
     if (max == 0 || in_use < max)
         return;

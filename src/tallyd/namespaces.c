@@ -247,15 +247,15 @@ void namespaces_close(const struct namespaces *namespaces)
 {
     for (size_t left = front_count(namespaces->front); left > 0; left--) {
         struct opened_namespace *opened = namespaces_at(namespaces, left - 1);
-        ASSERT(opened->crew_owned == NULL);
+        ASSERT(opened->namespace_relays_owned == NULL);
         served_deinit(&opened->served);
         close_one(opened);
     }
 }
 
-struct opened_namespace *namespaces_at(const struct namespaces *namespaces, size_t place)
+struct opened_namespace *namespaces_at(const struct namespaces *namespaces, size_t index)
 {
-    return CONTAINER_OF(front_at(namespaces->front, place), struct opened_namespace, served.api);
+    return CONTAINER_OF(front_at(namespaces->front, index), struct opened_namespace, served.api);
 }
 
 struct opened_namespace *namespaces_find(const struct namespaces *namespaces, struct bytes name)

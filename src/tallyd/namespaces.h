@@ -12,7 +12,7 @@
 
 #define NAMESPACES_MAX 4096u /* each has segments and an index of its own */
 
-struct crew;
+struct namespace_relays;
 struct opening;
 
 struct opened_namespace {
@@ -21,7 +21,7 @@ struct opened_namespace {
     char *folder_owned;
     struct disk *disk; /* NULL: it was not opened */
     struct namespace *ns;
-    struct crew *crew_owned; /* its relays (relays.h), or NULL */
+    struct namespace_relays *namespace_relays_owned; /* its relays (relays.h), or NULL */
 };
 
 /* Where namespaces are opened, and how. All is borrowed. */
@@ -56,7 +56,7 @@ void opening_abandon(struct opening *opening);
 void namespaces_close(const struct namespaces *namespaces);
 
 /* One of those that are served; fewer than front_count(). And that of a name, or NULL. */
-struct opened_namespace *namespaces_at(const struct namespaces *namespaces, size_t place);
+struct opened_namespace *namespaces_at(const struct namespaces *namespaces, size_t index);
 struct opened_namespace *namespaces_find(const struct namespaces *namespaces, struct bytes name);
 
 /* Of all of them. */

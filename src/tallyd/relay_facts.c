@@ -58,15 +58,15 @@ void relay_facts_report(struct relay *relay, struct relay_report *report)
     copy_text(report->warning, sizeof(report->warning), status.health.warning);
 }
 
-void relay_facts_doubts(struct relay *relay, struct arena *arena, struct relay_doubt **doubts, size_t *count)
+void relay_facts_parked(struct relay *relay, struct arena *arena, struct relay_parked_row **doubts, size_t *count)
 {
     struct parked *parked;
     relay_list_parked(relay, arena, &parked, count);
     *doubts = arena_allocate(arena, (*count + 1) * sizeof(**doubts));
     uint64_t now_ms = relay_facts_now_ms();
     for (size_t i = 0; i < *count; i++) {
-        struct relay_doubt *doubt = &(*doubts)[i];
-        *doubt = (struct relay_doubt){
+        struct relay_parked_row *doubt = &(*doubts)[i];
+        *doubt = (struct relay_parked_row){
             .id = parked[i].name.id,
             .queue = parked[i].queue,
             .group = parked[i].group,

@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "client/json.h"
-#include "relay/connection_shown.h"
+#include "relay/connection_redacted.h"
 #include "relay/descriptors.h"
 #include "relay/relay.h"
 #include "tallyd/relay_door.h"
@@ -33,7 +33,7 @@ struct running {
 };
 
 /* Those of one namespace. */
-struct crew {
+struct namespace_relays {
     const struct opened_namespace *opened;
     struct running *items_owned; /* rising by number */
     size_t count;
@@ -42,13 +42,13 @@ struct crew {
 };
 
 struct relays {
-    struct relay_desk desk;
+    struct relay_control control;
     struct descriptors *descriptors;
     size_t waiting_count; /* relays that wait for descriptors */
     uint64_t waiting_due_ms;
     void (*report)(void *context, const char *text);
     void *report_context;
-    const struct namespaces *namespaces; /* each has its crew; NULL: not begun */
+    const struct namespaces *namespaces; /* each has its relays; NULL: not begun */
     bool has_news;                       /* a record has changed */
     struct relay_door door;
     struct server *server;
@@ -84,12 +84,12 @@ static void give_signals_back(const sigset_t *before)
 /* --- finding ------------------------------------------------------------------------------------------------------ */
 
 /* Where the one of that number stands or would stand. */
-static size_t crew_place(const struct crew *crew, uint64_t number)
+static size_t namespace_relays_index(const struct namespace_relays *group, uint64_t number)
 {
-    size_t low = 0, high = crew->count;
+    size_t low = 0, high = group->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (crew->items_owned[middle].number < number)
+        if (group->items_owned[middle].number < number)
             low = middle + 1;
         else
             high = middle;
@@ -97,11 +97,11 @@ static size_t crew_place(const struct crew *crew, uint64_t number)
     return low;
 }
 
-static struct running *crew_find(const struct crew *crew, uint64_t number)
+static struct running *namespace_relays_find(const struct namespace_relays *group, uint64_t number)
 {
-    size_t place = crew_place(crew, number);
-    bool is_there = place < crew->count && crew->items_owned[place].number == number;
-    return is_there ? &crew->items_owned[place] : NULL;
+    size_t index = namespace_relays_index(group, number);
+    bool is_there = index < group->count && group->items_owned[index].number == number;
+    return is_there ? &group->items_owned[index] : NULL;
 }
 
 /* NULL: it was not started yet. */
@@ -110,16 +110,18 @@ static struct running *find(const struct relays *relays, struct bytes namespace_
     if (relays->namespaces == NULL)
         return NULL;
     const struct opened_namespace *opened = namespaces_find(relays->namespaces, namespace_name);
-    return opened == NULL || opened->crew_owned == NULL ? NULL : crew_find(opened->crew_owned, record->number);
+    return opened == NULL || opened->namespace_relays_owned == NULL
+               ? NULL
+               : namespace_relays_find(opened->namespace_relays_owned, record->number);
 }
 
-/* The crew behind that of `place`, which moves on; NULL: that was the last one. */
-static struct crew *crew_next(const struct relays *relays, size_t *place)
+/* The group behind that of `index`, which moves on; NULL: that was the last one. */
+static struct namespace_relays *namespace_relays_next(const struct relays *relays, size_t *index)
 {
-    while (relays->namespaces != NULL && *place < front_count(relays->namespaces->front)) {
-        struct crew *crew = namespaces_at(relays->namespaces, (*place)++)->crew_owned;
-        if (crew != NULL)
-            return crew;
+    while (relays->namespaces != NULL && *index < front_count(relays->namespaces->front)) {
+        struct namespace_relays *group = namespaces_at(relays->namespaces, (*index)++)->namespace_relays_owned;
+        if (group != NULL)
+            return group;
     }
     return NULL;
 }
@@ -212,7 +214,7 @@ static void wake(void *context)
 }
 
 /* Reads what was kept, which was checked when it came: by this version, or by one before. */
-static bool read_spec(struct relays *relays, const struct crew *crew, const struct relay_record *record,
+static bool read_spec(struct relays *relays, const struct namespace_relays *group, const struct relay_record *record,
                       struct relay_spec *spec, struct fault *fault)
 {
     yyjson_doc *doc = json_read(record->spec_owned.ptr, record->spec_owned.size);
@@ -221,22 +223,22 @@ static bool read_spec(struct relays *relays, const struct crew *crew, const stru
                                    yyjson_get_str(yyjson_obj_get(root, "Order")), fault);
     yyjson_doc_free(doc);
     if (is_good && (spec->source == SOURCE_QUEUE || spec->sink == SINK_QUEUE))
-        is_good = relay_door_enter(&relays->door, crew->opened->name_owned, spec, fault);
+        is_good = relay_door_enter(&relays->door, group->opened->name_owned, spec, fault);
     return is_good;
 }
 
 /* Says once that it waits. */
-static void tell_waiting(struct relays *relays, const struct crew *crew, struct running *running)
+static void tell_waiting(struct relays *relays, const struct namespace_relays *group, struct running *running)
 {
     char text[FAULT_TEXT_SIZE + 200];
-    (void)snprintf(text, sizeof(text), "relay %s (namespace %s): %s.", running->name_owned, crew->opened->name_owned,
+    (void)snprintf(text, sizeof(text), "relay %s (namespace %s): %s.", running->name_owned, group->opened->name_owned,
                    running->fault.text);
     relays->report(relays->report_context, text);
     running->is_in_trouble = true;
     running->reported_at_ms = relay_facts_now_ms();
 }
 
-static void start(struct relays *relays, const struct crew *crew, const struct relay_record *record,
+static void start(struct relays *relays, const struct namespace_relays *group, const struct relay_record *record,
                   struct running *running)
 {
     struct relay_spec spec;
@@ -245,7 +247,7 @@ static void start(struct relays *relays, const struct crew *crew, const struct r
     (void)snprintf(name, record->name_owned.size + 1, "%.*s", BYTES_FORMAT(record->name_owned));
     *running = (struct running){
         .number = record->number, .name_owned = name, .since_ms = relay_facts_now_ms(), .is_paused = record->is_paused};
-    if (read_spec(relays, crew, record, &spec, &running->fault) && take_descriptors(relays, &spec, running)) {
+    if (read_spec(relays, group, record, &spec, &running->fault) && take_descriptors(relays, &spec, running)) {
         spec.name_owned = name; /* lent: the relay takes a copy */
         sigset_t signals;
         keep_signals(&signals);
@@ -258,18 +260,18 @@ static void start(struct relays *relays, const struct crew *crew, const struct r
 }
 
 /* Tries those again that wait for descriptors. */
-static void start_waiting(struct relays *relays, struct crew *crew)
+static void start_waiting(struct relays *relays, struct namespace_relays *group)
 {
-    for (size_t i = 0; i < crew->count && relays->waiting_count > 0; i++) {
-        struct running *running = &crew->items_owned[i];
+    for (size_t i = 0; i < group->count && relays->waiting_count > 0; i++) {
+        struct running *running = &group->items_owned[i];
         const struct running before = *running;
         if (!before.is_waiting)
             continue;
-        const struct core *core = namespace_core(crew->opened->ns);
+        const struct core *core = namespace_core(group->opened->ns);
         const struct relay_record *record = relay_record_find(core, bytes_from_string(before.name_owned));
-        ASSERT(record != NULL && record->number == before.number); /* the crew has just followed */
+        ASSERT(record != NULL && record->number == before.number); /* the group has just followed */
         relays->waiting_count--;
-        start(relays, crew, record, running);
+        start(relays, group, record, running);
         running->is_in_trouble = before.is_in_trouble; /* so that its end is told */
         running->reported_at_ms = before.reported_at_ms;
         running->since_ms = running->is_waiting ? before.since_ms : running->since_ms;
@@ -277,26 +279,27 @@ static void start_waiting(struct relays *relays, struct crew *crew)
     }
 }
 
-static void crew_add(struct relays *relays, struct crew *crew, const struct relay_record *record)
+static void namespace_relays_add(struct relays *relays, struct namespace_relays *group,
+                                 const struct relay_record *record)
 {
-    if (crew->count == crew->capacity) {
-        crew->capacity = crew->capacity == 0 ? 8 : crew->capacity * 2;
-        crew->items_owned = memory_resize(crew->items_owned, crew->capacity * sizeof(*crew->items_owned));
+    if (group->count == group->capacity) {
+        group->capacity = group->capacity == 0 ? 8 : group->capacity * 2;
+        group->items_owned = memory_resize(group->items_owned, group->capacity * sizeof(*group->items_owned));
     }
-    size_t place = crew_place(crew, record->number);
-    struct running *running = &crew->items_owned[place];
-    memmove(running + 1, running, (crew->count - place) * sizeof(*running));
-    start(relays, crew, record, running);
+    size_t index = namespace_relays_index(group, record->number);
+    struct running *running = &group->items_owned[index];
+    memmove(running + 1, running, (group->count - index) * sizeof(*running));
+    start(relays, group, record, running);
     if (running->is_waiting)
-        tell_waiting(relays, crew, running);
-    crew->count++;
+        tell_waiting(relays, group, running);
+    group->count++;
 }
 
-static void follow_record(struct relays *relays, struct crew *crew, const struct relay_record *record)
+static void follow_record(struct relays *relays, struct namespace_relays *group, const struct relay_record *record)
 {
-    struct running *running = crew_find(crew, record->number);
+    struct running *running = namespace_relays_find(group, record->number);
     if (running == NULL) {
-        crew_add(relays, crew, record);
+        namespace_relays_add(relays, group, record);
         return;
     }
     if (running->is_paused != record->is_paused && running->relay != NULL)
@@ -310,29 +313,29 @@ static bool is_recorded(const struct core *core, const struct running *running)
     return record != NULL && record->number == running->number;
 }
 
-/* Makes the crew what the records say. */
-static void crew_follow(struct relays *relays, struct crew *crew)
+/* Makes the group what the records say. */
+static void namespace_relays_follow(struct relays *relays, struct namespace_relays *group)
 {
-    const struct core *core = namespace_core(crew->opened->ns);
-    crew->change_count = relay_record_change_count(core);
+    const struct core *core = namespace_core(group->opened->ns);
+    group->change_count = relay_record_change_count(core);
     size_t kept = 0;
-    for (size_t i = 0; i < crew->count; i++)
-        if (is_recorded(core, &crew->items_owned[i]))
-            crew->items_owned[kept++] = crew->items_owned[i];
+    for (size_t i = 0; i < group->count; i++)
+        if (is_recorded(core, &group->items_owned[i]))
+            group->items_owned[kept++] = group->items_owned[i];
         else
-            leave(relays, &crew->items_owned[i]);
-    crew->count = kept;
+            leave(relays, &group->items_owned[i]);
+    group->count = kept;
     for (uint32_t i = 0; i < relay_record_count(core); i++)
-        follow_record(relays, crew, relay_record_at(core, i));
+        follow_record(relays, group, relay_record_at(core, i));
 }
 
 static void follow_all(struct relays *relays)
 {
     relays->has_news = false;
-    struct crew *crew;
-    for (size_t place = 0; (crew = crew_next(relays, &place)) != NULL;)
-        if (relay_record_change_count(namespace_core(crew->opened->ns)) != crew->change_count)
-            crew_follow(relays, crew);
+    struct namespace_relays *group;
+    for (size_t index = 0; (group = namespace_relays_next(relays, &index)) != NULL;)
+        if (relay_record_change_count(namespace_core(group->opened->ns)) != group->change_count)
+            namespace_relays_follow(relays, group);
 }
 
 static void on_check(uv_check_t *handle)
@@ -344,15 +347,15 @@ static void on_check(uv_check_t *handle)
     if (relays->waiting_count == 0 || uv_now(relays->loop) < relays->waiting_due_ms)
         return;
     relays->waiting_due_ms = uv_now(relays->loop) + WAITING_LOOK_MS;
-    struct crew *crew;
-    for (size_t place = 0; (crew = crew_next(relays, &place)) != NULL;)
-        start_waiting(relays, crew);
+    struct namespace_relays *group;
+    for (size_t index = 0; (group = namespace_relays_next(relays, &index)) != NULL;)
+        start_waiting(relays, group);
 }
 
 /* --- telling ------------------------------------------------------------------------------------------------------ */
 
 /* Rows that wait too long, of a relay in whatever state; the relay says how often. */
-static void tell_alarm(struct relays *relays, const struct crew *crew, struct running *running,
+static void tell_alarm(struct relays *relays, const struct namespace_relays *group, struct running *running,
                        const struct relay_status *status)
 {
     char text[FAULT_TEXT_SIZE + 200];
@@ -360,24 +363,25 @@ static void tell_alarm(struct relays *relays, const struct crew *crew, struct ru
         return;
     running->alarms = status->alarms;
     (void)snprintf(text, sizeof(text), "relay %s (namespace %s), %s: %s.", running->name_owned,
-                   crew->opened->name_owned, relay_state_name(status->state), status->health.warning);
+                   group->opened->name_owned, relay_state_name(status->state), status->health.warning);
     relays->report(relays->report_context, text);
 }
 
 /* What an operator should read: trouble that begins, and its end. */
-static void tell(struct relays *relays, const struct crew *crew, struct running *running)
+static void tell(struct relays *relays, const struct namespace_relays *group, struct running *running)
 {
     struct relay_status status;
     relay_get_status(running->relay, &status);
-    tell_alarm(relays, crew, running, &status);
+    tell_alarm(relays, group, running, &status);
     bool is_in_trouble = status.state == RELAY_BLOCKED || status.state == RELAY_FAILED;
     uint64_t now_ms = relay_facts_now_ms();
     if (is_in_trouble == running->is_in_trouble || status.state == RELAY_STARTING ||
         (is_in_trouble && now_ms - running->reported_at_ms < REPORT_PAUSE_MS))
         return;
     char text[FAULT_TEXT_SIZE + 200];
-    (void)snprintf(text, sizeof(text), "relay %s (namespace %s): %s%s%s", running->name_owned, crew->opened->name_owned,
-                   relay_state_name(status.state), is_in_trouble ? ": " : ".", is_in_trouble ? status.last_error : "");
+    (void)snprintf(text, sizeof(text), "relay %s (namespace %s): %s%s%s", running->name_owned,
+                   group->opened->name_owned, relay_state_name(status.state), is_in_trouble ? ": " : ".",
+                   is_in_trouble ? status.last_error : "");
     relays->report(relays->report_context, text);
     running->is_in_trouble = is_in_trouble;
     running->reported_at_ms = now_ms;
@@ -386,14 +390,14 @@ static void tell(struct relays *relays, const struct crew *crew, struct running 
 static void on_woken(uv_async_t *handle)
 {
     struct relays *relays = handle->data;
-    struct crew *crew;
-    for (size_t place = 0; (crew = crew_next(relays, &place)) != NULL;)
-        for (size_t i = 0; i < crew->count; i++)
-            if (crew->items_owned[i].relay != NULL)
-                tell(relays, crew, &crew->items_owned[i]);
+    struct namespace_relays *group;
+    for (size_t index = 0; (group = namespace_relays_next(relays, &index)) != NULL;)
+        for (size_t i = 0; i < group->count; i++)
+            if (group->items_owned[i].relay != NULL)
+                tell(relays, group, &group->items_owned[i]);
 }
 
-/* --- the desk ----------------------------------------------------------------------------------------------------- */
+/* --- control ------------------------------------------------------------------------------------------------------ */
 
 /* As a sentence. */
 static void put_reason(char reason[RELAY_REASON_SIZE], const char *text)
@@ -402,8 +406,8 @@ static void put_reason(char reason[RELAY_REASON_SIZE], const char *text)
     reason[0] = (char)toupper((unsigned char)reason[0]);
 }
 
-static bool desk_check(void *context, yyjson_val *source, yyjson_val *sink, const char *order,
-                       char reason[RELAY_REASON_SIZE])
+static bool control_check(void *context, yyjson_val *source, yyjson_val *sink, const char *order,
+                          char reason[RELAY_REASON_SIZE])
 {
     (void)context;
     struct relay_spec spec;
@@ -417,8 +421,8 @@ static bool desk_check(void *context, yyjson_val *source, yyjson_val *sink, cons
 }
 
 /* While the relay's record is not there, what it needs is promised. */
-static bool desk_admit(void *context, yyjson_val *source, yyjson_val *sink, const char *order,
-                       char reason[RELAY_REASON_SIZE])
+static bool control_admit(void *context, yyjson_val *source, yyjson_val *sink, const char *order,
+                          char reason[RELAY_REASON_SIZE])
 {
     struct relays *relays = context;
     struct relay_spec spec;
@@ -426,7 +430,7 @@ static bool desk_admit(void *context, yyjson_val *source, yyjson_val *sink, cons
     char text[FAULT_TEXT_SIZE];
     relay_spec_init(&spec);
     bool is_read = relay_spec_read(&spec, source, sink, order, &fault);
-    ASSERT(is_read); /* it passed desk_check() */
+    ASSERT(is_read); /* it passed control_check() */
     const size_t count = relay_descriptors_max(&spec);
     const bool is_admitted = suffice(relays, count, text, sizeof(text));
     if (is_admitted)
@@ -437,13 +441,13 @@ static bool desk_admit(void *context, yyjson_val *source, yyjson_val *sink, cons
     return is_admitted;
 }
 
-static void desk_note_change(void *context)
+static void control_note_change(void *context)
 {
     ((struct relays *)context)->has_news = true;
 }
 
-static bool desk_can_run(void *context, struct bytes namespace_name, const struct relay_record *record,
-                         char reason[RELAY_REASON_SIZE])
+static bool control_can_run(void *context, struct bytes namespace_name, const struct relay_record *record,
+                            char reason[RELAY_REASON_SIZE])
 {
     struct relays *relays = context;
     const struct running *running = find(relays, namespace_name, record);
@@ -453,7 +457,7 @@ static bool desk_can_run(void *context, struct bytes namespace_name, const struc
     return false;
 }
 
-static struct bytes desk_show_connection(void *context, struct bytes connection, struct arena *arena)
+static struct bytes control_show_connection(void *context, struct bytes connection, struct arena *arena)
 {
     (void)context;
     struct buffer text;
@@ -461,15 +465,15 @@ static struct bytes desk_show_connection(void *context, struct bytes connection,
     char *copy = memory_allocate(connection.size + 1);
     memcpy(copy, connection.ptr, connection.size);
     copy[connection.size] = '\0';
-    connection_show(copy, &text);
+    connection_redact(copy, &text);
     struct bytes shown = arena_copy(arena, buffer_bytes(&text));
     free(copy);
     buffer_deinit(&text);
     return shown;
 }
 
-static void desk_report(void *context, struct bytes namespace_name, const struct relay_record *record,
-                        struct relay_report *report)
+static void control_report(void *context, struct bytes namespace_name, const struct relay_record *record,
+                           struct relay_report *report)
 {
     const struct running *running = find(context, namespace_name, record);
     *report = (struct relay_report){.state = relay_state_name(RELAY_STARTING)};
@@ -484,17 +488,17 @@ static void desk_report(void *context, struct bytes namespace_name, const struct
     (void)snprintf(report->last_error, sizeof(report->last_error), "%s", running->fault.text);
 }
 
-static void desk_list_doubts(void *context, struct bytes namespace_name, const struct relay_record *record,
-                             struct arena *arena, struct relay_doubt **doubts, size_t *count)
+static void control_list_parked(void *context, struct bytes namespace_name, const struct relay_record *record,
+                                struct arena *arena, struct relay_parked_row **doubts, size_t *count)
 {
     const struct running *running = find(context, namespace_name, record);
     *count = 0;
     if (running != NULL && running->relay != NULL)
-        relay_facts_doubts(running->relay, arena, doubts, count);
+        relay_facts_parked(running->relay, arena, doubts, count);
 }
 
-static void desk_resolve(void *context, struct bytes namespace_name, const struct relay_record *record,
-                         const struct relay_doubt *doubt, bool is_to_be_sent)
+static void control_resolve(void *context, struct bytes namespace_name, const struct relay_record *record,
+                            const struct relay_parked_row *doubt, bool is_to_be_sent)
 {
     const struct running *running = find(context, namespace_name, record);
     struct uid uid;
@@ -513,23 +517,23 @@ struct relays *relays_create(struct descriptors *descriptors, void (*report)(voi
     relays->descriptors = descriptors;
     relays->report = report;
     relays->report_context = context;
-    relays->desk = (struct relay_desk){
+    relays->control = (struct relay_control){
         .context = relays,
-        .check = desk_check,
-        .admit = desk_admit,
-        .note_change = desk_note_change,
-        .can_run = desk_can_run,
-        .show_connection = desk_show_connection,
-        .report = desk_report,
-        .list_doubts = desk_list_doubts,
-        .resolve = desk_resolve,
+        .check = control_check,
+        .admit = control_admit,
+        .note_change = control_note_change,
+        .can_run = control_can_run,
+        .show_connection = control_show_connection,
+        .report = control_report,
+        .list_parked = control_list_parked,
+        .resolve = control_resolve,
     };
     return relays;
 }
 
-const struct relay_desk *relays_desk(const struct relays *relays)
+const struct relay_control *relays_control(const struct relays *relays)
 {
-    return &relays->desk;
+    return &relays->control;
 }
 
 /* A handle of ours: finds the relays, and lets the loop end without it. */
@@ -540,15 +544,15 @@ static void own(struct relays *relays, void *handle)
 }
 
 /* For the namespaces that have none. */
-static void make_crews(struct relays *relays)
+static void make_groups(struct relays *relays)
 {
     for (size_t i = 0; i < front_count(relays->namespaces->front); i++) {
         struct opened_namespace *opened = namespaces_at(relays->namespaces, i);
-        if (opened->crew_owned != NULL)
+        if (opened->namespace_relays_owned != NULL)
             continue;
-        opened->crew_owned = memory_allocate_zeroed(sizeof(struct crew));
-        opened->crew_owned->opened = opened;
-        crew_follow(relays, opened->crew_owned);
+        opened->namespace_relays_owned = memory_allocate_zeroed(sizeof(struct namespace_relays));
+        opened->namespace_relays_owned->opened = opened;
+        namespace_relays_follow(relays, opened->namespace_relays_owned);
     }
 }
 
@@ -567,7 +571,7 @@ enum error relays_begin(struct relays *relays, uv_loop_t *loop, const struct nam
     uv_async_init(loop, &relays->woken, on_woken);
     own(relays, &relays->check);
     own(relays, &relays->woken);
-    make_crews(relays);
+    make_groups(relays);
     uv_check_start(&relays->check, on_check);
     return OK;
 }
@@ -577,7 +581,7 @@ enum error relays_follow_namespaces(struct relays *relays, struct failure *failu
     ASSERT(relays->namespaces != NULL);
     const enum error error = relay_door_renew(&relays->door, failure);
     if (error == OK)
-        make_crews(relays);
+        make_groups(relays);
     return error;
 }
 
@@ -587,11 +591,11 @@ void relays_stop(struct relays *relays, void (*done)(void *context), void *conte
     relays->done_context = context;
     if (relays->namespaces != NULL)
         uv_check_stop(&relays->check);
-    struct crew *crew;
-    for (size_t place = 0; (crew = crew_next(relays, &place)) != NULL;) {
-        for (size_t i = 0; i < crew->count; i++)
-            leave(relays, &crew->items_owned[i]);
-        crew->count = 0;
+    struct namespace_relays *group;
+    for (size_t index = 0; (group = namespace_relays_next(relays, &index)) != NULL;) {
+        for (size_t i = 0; i < group->count; i++)
+            leave(relays, &group->items_owned[i]);
+        group->count = 0;
     }
     finish_stop(relays);
 }
@@ -599,10 +603,10 @@ void relays_stop(struct relays *relays, void (*done)(void *context), void *conte
 size_t relays_running_count(const struct relays *relays)
 {
     size_t count = 0;
-    struct crew *crew;
-    for (size_t place = 0; (crew = crew_next(relays, &place)) != NULL;)
-        for (size_t i = 0; i < crew->count; i++)
-            count += crew->items_owned[i].relay != NULL;
+    struct namespace_relays *group;
+    for (size_t index = 0; (group = namespace_relays_next(relays, &index)) != NULL;)
+        for (size_t i = 0; i < group->count; i++)
+            count += group->items_owned[i].relay != NULL;
     return count;
 }
 
@@ -620,11 +624,11 @@ void relays_close(struct relays *relays)
         uv_run(relays->loop, UV_RUN_ONCE);
     for (size_t i = 0; i < front_count(relays->namespaces->front); i++) {
         struct opened_namespace *opened = namespaces_at(relays->namespaces, i);
-        if (opened->crew_owned == NULL)
+        if (opened->namespace_relays_owned == NULL)
             continue;
-        free(opened->crew_owned->items_owned);
-        free(opened->crew_owned);
-        opened->crew_owned = NULL;
+        free(opened->namespace_relays_owned->items_owned);
+        free(opened->namespace_relays_owned);
+        opened->namespace_relays_owned = NULL;
     }
     uv_close((uv_handle_t *)&relays->check, NULL);
     uv_close((uv_handle_t *)&relays->woken, NULL);

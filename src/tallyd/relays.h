@@ -20,7 +20,7 @@ struct relays *relays_create(struct descriptors *descriptors, void (*report)(voi
                              void *context);
 
 /* What the apis ask, for api_options; lives as long as the relays. */
-const struct relay_desk *relays_desk(const struct relays *relays);
+const struct relay_control *relays_control(const struct relays *relays);
 
 /* Starts what the records say, and from now on follows them. While the server serves; all is borrowed until
  * relays_close(). `data` is the folder in which the socket is made. ERROR_INTERNAL_FAILURE: the system gave no random

@@ -142,13 +142,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct log *log;
     if (replay(disk, &log)) {
-        const struct log_place place = log_next_place(log);
+        const struct log_point point = log_next_point(log);
         struct buffer frame;
         buffer_init(&frame);
         frame_begin(&frame);
         buffer_append(&frame, "after", 5);
-        frame_seal(&frame, FRAME_EVENTS, log_epoch(log), place.sequence, place.position, UINT64_MAX);
-        log_place_taken(log, frame.size);
+        frame_seal(&frame, FRAME_EVENTS, log_epoch(log), point.sequence, point.position, UINT64_MAX);
+        log_point_taken(log, frame.size);
         const enum error error = log_write(log, buffer_bytes(&frame), NULL);
         ASSERT(error == OK || error == ERROR_DISK_FULL);
         log_close(log);
@@ -156,7 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memory_disk_crash(disk);
         if (error == OK) {
             const bool is_good = replay(disk, &log);
-            ASSERT(is_good && log_next_place(log).sequence == place.sequence + 1);
+            ASSERT(is_good && log_next_point(log).sequence == point.sequence + 1);
             log_close(log);
         }
     }

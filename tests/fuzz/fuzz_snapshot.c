@@ -18,15 +18,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static size_t file_make(uint8_t *file)
 {
     struct disk *disk = memory_disk_create(1);
-    const struct snapshot_place place = {.epoch = 1, .sequence = 2, .position = 4096, .time_ms = 3};
+    const struct snapshot_point point = {.epoch = 1, .sequence = 2, .position = 4096, .time_ms = 3};
     const uint8_t payload[1000] = {1, 2, 3};
     struct snapshot_writer *writer;
-    enum error error = snapshot_begin(disk, &place, &writer, NULL);
+    enum error error = snapshot_begin(disk, &point, &writer, NULL);
     ASSERT(error == OK);
     (void)snapshot_append(writer, bytes_make(payload, sizeof(payload)), NULL);
     error = snapshot_finish(writer, NULL);
     ASSERT(error == OK);
-    error = snapshot_publish(disk, &place, NULL);
+    error = snapshot_publish(disk, &point, NULL);
     ASSERT(error == OK);
     const struct bytes content = memory_disk_content(disk, NAME);
     memcpy(file, content.ptr, content.size);
@@ -73,14 +73,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     struct disk *disk = memory_disk_create(size);
     memory_disk_put(disk, NAME, bytes_make(file, file_size));
-    struct snapshot_place place = {0};
+    struct snapshot_point point = {0};
     struct failure failure = {.error = OK};
     struct buffer payload;
     buffer_init(&payload);
     bool is_found = false;
-    const enum error error = snapshot_load(disk, &place, &payload, &is_found, &failure);
+    const enum error error = snapshot_load(disk, &point, &payload, &is_found, &failure);
     if (error == OK)
-        ASSERT(is_found && place.position == 4096 && payload.size < file_size);
+        ASSERT(is_found && point.position == 4096 && payload.size < file_size);
     else
         ASSERT(error == ERROR_LOG_DAMAGED && strstr(failure.text, NAME) != NULL && payload.size == 0);
     buffer_deinit(&payload);

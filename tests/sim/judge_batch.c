@@ -141,37 +141,37 @@ static void judge_list_units(const struct reply_view *view, int record)
     if (batch->is_xor)
         return;
     yyjson_val *units = yyjson_obj_get(view->root, "Units");
-    size_t place = 0;
+    size_t index = 0;
     for (int i = 0; i < batch->unit_count; i++) {
         if (view->operation->only != NONE && (int)fate_of(batch, i) != view->operation->only)
             continue;
-        yyjson_val *item = yyjson_arr_get(units, place++);
+        yyjson_val *item = yyjson_arr_get(units, index++);
         if (item == NULL)
             fail("ListUnits of b%d leaves out unit %d", batch->name, i);
         expect_unit(view, item, batch, i);
     }
-    if (place != yyjson_arr_size(units))
-        fail("ListUnits of b%d gives %zu units; it should give %zu", batch->name, yyjson_arr_size(units), place);
+    if (index != yyjson_arr_size(units))
+        fail("ListUnits of b%d gives %zu units; it should give %zu", batch->name, yyjson_arr_size(units), index);
 }
 
 void judge_list_batches(const struct reply_view *view)
 {
     const struct model *model = &view->oracle->model;
     yyjson_val *batches = yyjson_obj_get(view->root, "Batches");
-    size_t place = 0;
+    size_t index = 0;
     expect_error(view, OK);
     for (int i = 0; i < model->batch_count; i++) {
         const struct model_batch *batch = &model->batches[i];
         bool is_listed = batch->is_record && !batch->is_deleted &&
                          (view->operation->only == NONE || view->operation->only == batch->state);
-        yyjson_val *item = is_listed ? yyjson_arr_get(batches, place++) : NULL;
+        yyjson_val *item = is_listed ? yyjson_arr_get(batches, index++) : NULL;
         if (is_listed && item == NULL)
             fail("ListBatches does not list b%d", batch->name);
         if (is_listed)
             expect_batch(view, item, i);
     }
-    if (place != yyjson_arr_size(batches))
-        fail("ListBatches lists %zu batches; there are %zu", yyjson_arr_size(batches), place);
+    if (index != yyjson_arr_size(batches))
+        fail("ListBatches lists %zu batches; there are %zu", yyjson_arr_size(batches), index);
 }
 
 void judge_of_batch(const struct reply_view *view)

@@ -138,7 +138,7 @@ static void expect_results(const struct reply_view *view, const struct row_outco
 {
     const struct operation *operation = view->operation;
     yyjson_val *items = yyjson_obj_get(view->root, "Results");
-    size_t place = 0;
+    size_t index = 0;
     int64_t stored = 0;
     for (unsigned i = 0; i < operation->count; i++) {
         enum row_is fate = outcomes[i].fate;
@@ -148,15 +148,15 @@ static void expect_results(const struct reply_view *view, const struct row_outco
             stored++;
             continue;
         }
-        yyjson_val *item = yyjson_arr_get(items, place++);
+        yyjson_val *item = yyjson_arr_get(items, index++);
         if (item == NULL || number_in(view, item, "Id") != operation->entries[i].row_id)
             fail("Publish should say of row %d that it is %s", operation->entries[i].row_id, fate_names[fate]);
         expect_text(view, item, "Status", fate_names[fate]);
         if (outcomes[i].error != OK)
             expect_text(view, item, "Code", error_row(outcomes[i].error)->query);
     }
-    if (yyjson_arr_size(items) != place)
-        fail("Publish says something of %zu rows; it should of %zu", yyjson_arr_size(items), place);
+    if (yyjson_arr_size(items) != index)
+        fail("Publish says something of %zu rows; it should of %zu", yyjson_arr_size(items), index);
     expect_number(view, view->root, "Stored", stored);
 }
 

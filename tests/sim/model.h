@@ -180,8 +180,8 @@ struct model_message {
     bool is_cancelled; /* with the rest of its group */
     int reason;        /* of its newest failure, or NONE */
     uint64_t number;   /* the server's; 0: not seen yet */
-    uint64_t
-        line; /* its number in its group's line; one that was redriven may have that of another, and stands behind it */
+    /* its number in its group's line; one that was redriven may have that of another, and stands behind it */
+    uint64_t line;
     uint64_t said_sequence; /* SequenceNumber in the reply to its send; 0: none */
     int type;               /* or NONE */
     bool is_typed;          /* an order named its type when it was accepted */

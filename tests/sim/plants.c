@@ -274,7 +274,7 @@ void __real_core_stop_waiting(struct core *core, uint32_t message);
 void __wrap_core_stop_waiting(struct core *core, uint32_t message);
 void __wrap_core_stop_waiting(struct core *core, uint32_t message)
 {
-    if (planted.plant == PLANT_EDGE_TOLD_TWICE && core_place_of(core, core_message(core, message))->wait_count > 1)
+    if (planted.plant == PLANT_EDGE_TOLD_TWICE && core_extra_of(core, core_message(core, message))->wait_count > 1)
         __real_core_stop_waiting(core, message);
     __real_core_stop_waiting(core, message);
 }
@@ -416,13 +416,13 @@ void __wrap_decide_pass_time(struct core *core, uint64_t now_ms)
         __real_decide_pass_time(core, now_ms);
 }
 
-bool __real_grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence);
-bool __wrap_grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence);
-bool __wrap_grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence)
+bool __real_grant_may_leave(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence);
+bool __wrap_grant_may_leave(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence);
+bool __wrap_grant_may_leave(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence)
 {
     if (planted.plant == PLANT_SHORT_LEASE)
         grant->stale_ms = UINT64_MAX;
-    return __real_grant_let_go(grant, ns, now_ms, hold_sequence);
+    return __real_grant_may_leave(grant, ns, now_ms, hold_sequence);
 }
 
 void __real_grants_keep(struct grants *grants, struct namespace *ns, uint64_t now_ms);

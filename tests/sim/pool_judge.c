@@ -636,7 +636,7 @@ static bool match_is(const struct core *core, const struct judge_match *expected
 
 static uint64_t count_messages(const struct core *core, struct bytes queue)
 {
-    return core_shelf(core, core_find_queue(core, queue))->count;
+    return core_message_list(core, core_find_queue(core, queue))->count;
 }
 
 static bool is_where(const struct core *core, const struct judge_model *model)

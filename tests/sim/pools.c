@@ -420,9 +420,9 @@ static struct judge_match *match_of(const struct pools *pools, const char *id)
 
 static void hold(struct pools *pools, const struct taken *taken, uint64_t match)
 {
-    unsigned place = pools->held_count < HANDLES ? pools->held_count++ : random_below(&pools->random, HANDLES);
-    snprintf(pools->held[place].handle, sizeof(pools->held[place].handle), "%s", taken->handle);
-    pools->held[place].match = match;
+    unsigned index = pools->held_count < HANDLES ? pools->held_count++ : random_below(&pools->random, HANDLES);
+    snprintf(pools->held[index].handle, sizeof(pools->held[index].handle), "%s", taken->handle);
+    pools->held[index].match = match;
 }
 
 static unsigned act_take(struct pools *pools)
@@ -454,20 +454,20 @@ static void act_delete(struct pools *pools)
 {
     if (pools->held_count == 0)
         return;
-    unsigned place = random_below(&pools->random, pools->held_count);
-    uint64_t number = pools->held[place].match;
+    unsigned index = random_below(&pools->random, pools->held_count);
+    uint64_t number = pools->held[index].match;
     bool is_newest = true;
     for (unsigned i = 0; i < pools->held_count; i++)
-        is_newest = is_newest && (i == place || pools->held[i].match != number);
+        is_newest = is_newest && (i == index || pools->held[i].match != number);
     begin(ASKS_DELETE);
     struct answer answer;
     bool is_answered = world_try(pools->world, &answer, "DeleteMessage", "{'QueueUrl':'results','ReceiptHandle':'%s'}",
-                                 pools->held[place].handle);
+                                 pools->held[index].handle);
     const struct judge_match *match = judge_find_match(number);
     if (is_answered && is_newest && match != NULL && match->state == JUDGE_MADE)
         fail("the result of match %" PRIu64 " was deleted, and is still there", number);
     if (is_answered)
-        pools->held[place] = pools->held[--pools->held_count];
+        pools->held[index] = pools->held[--pools->held_count];
 }
 
 /* --- rules -------------------------------------------------------------------------------------------------------- */

@@ -112,6 +112,6 @@ void witness_look(struct witness *witness, const struct core *core)
 
 uint64_t witness_leftovers(const struct core *core)
 {
-    return (uint64_t)core->groups.items.used + core->places.used + core->dependencies.edges.used +
+    return (uint64_t)core->groups.items.used + core->extras.used + core->dependencies.edges.used +
            core->dependencies.antecedents.used + core->type_orders.typed.used;
 }

@@ -169,6 +169,6 @@ void world_run(uint64_t seed, bool is_traced, struct world_report *report)
     report->messages += (uint64_t)world.oracle->model.message_count;
     report->cleaned_seeds += world.has_cleaned;
     report->full_seeds += world.stays_full && world.is_covered;
-    report->segments += log_next_place(namespace_log(world.ns)).position / world.options.segment_size + 1;
+    report->segments += log_next_point(namespace_log(world.ns)).position / world.options.segment_size + 1;
     world_deinit(&world);
 }

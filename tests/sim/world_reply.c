@@ -14,7 +14,7 @@ static bool let_go(struct world *world, struct connection *connection)
         return true;
     world_begin_watching(world);
     uint64_t time_ms = namespace_time(world->ns);
-    bool may_leave = api_let_go(world->api, exchange, world->now_ms);
+    bool may_leave = api_reply_may_leave(world->api, exchange, world->now_ms);
     world_follow_renewals(world, time_ms);
     if (!may_leave)
         world_trace(world, "client %td: held until frame %" PRIu64, connection - world->connections,

@@ -13,7 +13,7 @@
 /* What follows in the core happens at time_ms, in the open frame or, if it changes anything, in the next. */
 void world_begin_oracle(struct world *world, uint64_t time_ms, uint64_t sequence)
 {
-    bool is_logged = namespace_hold_sequence(world->ns) == log_next_place(namespace_log(world->ns)).sequence;
+    bool is_logged = namespace_hold_sequence(world->ns) == log_next_point(namespace_log(world->ns)).sequence;
     oracle_begin(world->oracle, time_ms, sequence, is_logged);
 }
 

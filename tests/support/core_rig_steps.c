@@ -279,7 +279,7 @@ static void step_handle(struct core_rig *rig)
                                     .wait_ms = core_rig_draw(rig, 3) * 20000,
                                     .attempts_max = core_rig_draw(rig, 4)};
     struct failure_result result;
-    struct given_lease given = {.message = handle->message, .delivery = handle->delivery};
+    struct granted_lease given = {.message = handle->message, .delivery = handle->delivery};
     if (queue == NULL)
         return;
     struct queue *grave = draw_queue(rig);

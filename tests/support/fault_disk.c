@@ -197,7 +197,7 @@ static void fault_unmap(struct disk *disk, const uint8_t *memory, uint64_t size)
 static bool fault_is_at_hand(struct disk *disk, const uint8_t *memory, uint64_t size)
 {
     struct disk *inner = fault_disk_of(disk)->inner;
-    return inner->operations->is_at_hand(inner, memory, size);
+    return inner->operations->is_resident(inner, memory, size);
 }
 
 static bool fault_is_readable(struct disk *disk, const uint8_t *memory, uint64_t size)
@@ -228,7 +228,7 @@ static const struct disk_operations fault_operations = {
     .remove = fault_remove,
     .map = fault_map,
     .unmap = fault_unmap,
-    .is_at_hand = fault_is_at_hand,
+    .is_resident = fault_is_at_hand,
     .is_readable = fault_is_readable,
 };
 

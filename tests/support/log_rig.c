@@ -64,9 +64,9 @@ enum error log_rig_open(struct log_rig *rig)
         rig->replayed++;
     }
     rig->log = log;
-    const struct log_place place = log_next_place(log);
-    ASSERT(rig->replayed == 0 || place.sequence == rig->sequence + 1);
-    rig->sequence = place.sequence - 1;
+    const struct log_point point = log_next_point(log);
+    ASSERT(rig->replayed == 0 || point.sequence == rig->sequence + 1);
+    rig->sequence = point.sequence - 1;
     return OK;
 }
 
@@ -80,15 +80,15 @@ void log_rig_close(struct log_rig *rig)
 void log_rig_seal(struct log_rig *rig, size_t payload_size)
 {
     ASSERT(rig->log != NULL);
-    const struct log_place place = log_next_place(rig->log);
+    const struct log_point point = log_next_point(rig->log);
     buffer_truncate(&rig->frame, 0);
     frame_begin(&rig->frame);
     if (payload_size > 0)
-        log_rig_payload(place.sequence, payload_size, buffer_extend(&rig->frame, payload_size));
-    frame_seal(&rig->frame, FRAME_EVENTS, log_epoch(rig->log), place.sequence, place.position, 1000 + place.sequence);
-    log_place_taken(rig->log, rig->frame.size);
-    rig->sequence = place.sequence;
-    rig->position = place.position;
+        log_rig_payload(point.sequence, payload_size, buffer_extend(&rig->frame, payload_size));
+    frame_seal(&rig->frame, FRAME_EVENTS, log_epoch(rig->log), point.sequence, point.position, 1000 + point.sequence);
+    log_point_taken(rig->log, rig->frame.size);
+    rig->sequence = point.sequence;
+    rig->position = point.position;
 }
 
 enum error log_rig_write(struct log_rig *rig, size_t payload_size)
@@ -100,18 +100,18 @@ enum error log_rig_write(struct log_rig *rig, size_t payload_size)
 enum error log_rig_snapshot(struct log_rig *rig, struct bytes payload)
 {
     ASSERT(rig->frame.size > 0);
-    rig->place = (struct snapshot_place){
+    rig->point = (struct snapshot_point){
         .epoch = log_epoch(rig->log),
         .sequence = rig->sequence,
         .position = rig->position + rig->frame.size,
         .time_ms = 1000 + rig->sequence,
     };
     struct snapshot_writer *writer;
-    enum error error = snapshot_begin(rig->disk, &rig->place, &writer, &rig->failure);
+    enum error error = snapshot_begin(rig->disk, &rig->point, &writer, &rig->failure);
     if (error != OK)
         return error;
     (void)snapshot_append(writer, payload, &rig->failure);
     error = snapshot_finish(writer, &rig->failure);
-    error = error == OK ? snapshot_publish(rig->disk, &rig->place, &rig->failure) : error;
-    return error == OK ? snapshot_remove_older(rig->disk, &rig->place, &rig->failure) : error;
+    error = error == OK ? snapshot_publish(rig->disk, &rig->point, &rig->failure) : error;
+    return error == OK ? snapshot_remove_older(rig->disk, &rig->point, &rig->failure) : error;
 }

@@ -15,7 +15,7 @@ struct log_rig {
     uint64_t sequence;           /* newest frame that was replayed or written */
     uint64_t replayed;           /* frames that the last open replayed */
     uint64_t position;           /* of the newest frame, header included */
-    struct snapshot_place place; /* behind the newest frame */
+    struct snapshot_point point; /* behind the newest frame */
     struct failure failure;      /* of the last call that failed */
 };
 

@@ -702,7 +702,7 @@ static void memory_unmap(struct disk *disk, const uint8_t *mapped, uint64_t size
     unlock_mutex(memory);
 }
 
-static bool memory_is_at_hand(struct disk *disk, const uint8_t *memory, uint64_t size)
+static bool memory_is_resident(struct disk *disk, const uint8_t *memory, uint64_t size)
 {
     (void)disk, (void)memory, (void)size;
     return true;
@@ -742,7 +742,7 @@ static const struct disk_operations memory_operations = {
     .remove = memory_remove,
     .map = memory_map,
     .unmap = memory_unmap,
-    .is_at_hand = memory_is_at_hand,
+    .is_resident = memory_is_resident,
     .is_readable = memory_is_readable,
 };
 

@@ -8,7 +8,7 @@
 #include "core/decide_queue.h"
 #include "core/decide_receive.h"
 #include "core/made_match.h"
-#include "core/shelf.h"
+#include "core/message_list.h"
 #include "support/core_bytes.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,7 +239,7 @@ enum error pool_rig_delete(struct core_rig *rig, const char *queue, const struct
 
 uint64_t pool_rig_count_messages(const struct core_rig *rig, const char *queue)
 {
-    return core_shelf(rig->core, core_find_queue(rig->core, bytes_from_string(queue)))->count;
+    return core_message_list(rig->core, core_find_queue(rig->core, bytes_from_string(queue)))->count;
 }
 
 /* --- checking ----------------------------------------------------------------------------------------------------- */

@@ -198,7 +198,7 @@ static bool look(struct trial *trial, struct namespace *ns, struct sight *sight)
         seen->number = live.number;
         seen->is_own = identity_message_number(core_digest(core), content.id) == 0;
         identity_message(core_digest(core), live.number, seen->number_id);
-        uint32_t queue = core_shelf_at(core, core_message(core, slot)->shelf)->queue;
+        uint32_t queue = core_message_list_at(core, core_message(core, slot)->message_list)->queue;
         if (queue != 0)
             (void)snprintf(seen->queue, sizeof(seen->queue), "%.*s", BYTES_FORMAT(core_queue(core, queue)->name_owned));
     }
@@ -438,7 +438,7 @@ static bool salvage_and_judge(struct trial *trial, struct namespace *truth)
     /* What looks like the torn end of a log is one, for whoever knows the truth only from the folder
      * (docs/formats/log.md). */
     const bool is_cut =
-        !trial->has_open_end && salvage_facts(salvage).newest + 1 < log_next_place(namespace_log(truth)).sequence;
+        !trial->has_open_end && salvage_facts(salvage).newest + 1 < log_next_point(namespace_log(truth)).sequence;
     trial->has_open_end = trial->has_open_end || is_cut;
     trial->report->cut += is_cut;
     struct disk *to = memory_disk_create(1);

@@ -313,7 +313,7 @@ static bool submit(struct world *world, struct answer *answer, const char *actio
     ASSERT(finished == &exchange);
     const uint64_t hold_sequence = exchange.hold_sequence;
     bool is_shown = world->is_together || world_flush(world);
-    while (is_shown && !world->is_together && !api_let_go(world->api, &exchange, world->now_ms))
+    while (is_shown && !world->is_together && !api_reply_may_leave(world->api, &exchange, world->now_ms))
         is_shown = world_flush(world);
     if (is_shown) {
         /* Invariant R9. */

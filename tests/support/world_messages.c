@@ -138,7 +138,7 @@ uint64_t world_count_messages(struct world *world, const char *queue)
 
 static void count_completion(struct completions *completions, const struct taken *taken)
 {
-    size_t place = strlen(completions->order);
+    size_t index = strlen(completions->order);
     char letter = '?';
     if (strcmp(taken->event, "complete") == 0) {
         completions->complete++;
@@ -154,8 +154,8 @@ static void count_completion(struct completions *completions, const struct taken
     } else {
         completions->other++;
     }
-    if (place + 1 < sizeof(completions->order))
-        completions->order[place] = letter;
+    if (index + 1 < sizeof(completions->order))
+        completions->order[index] = letter;
 }
 
 struct completions world_drain(struct world *world, const char *queue)

@@ -383,7 +383,7 @@ DOUBTS = [
 def test_R31_whichever_clock_was_set_an_old_attempt_is_not_taken_for_a_young_one(
         server, relays, outbox, clock, fake, minutes, source, own, is_other_host, is_marked):
     """P17. What SQS forgets after five minutes is sent again with a mark, and if a clock can't be trusted as well. All
-    that clocks can do: tests/unit/relay_moment_test.c."""
+    that clocks can do: tests/unit/relay_machine_time_test.c."""
     crash_in_doubt(relays, fake, outbox, **clock.environment)
     let_pass(outbox, minutes, is_other_host)
     server.clock.set(source)

@@ -419,7 +419,7 @@ static void receive_until_spent(struct world *world, struct exchange *held)
         EXPECT(world, world_flush(world));
         if (level(world) == DISK_SPENT)
             return;
-        EXPECT(world, api_let_go(world->api, held, world->now_ms));
+        EXPECT(world, api_reply_may_leave(world->api, held, world->now_ms));
         exchange_deinit(held);
         world->now_ms += 2001; /* the messages are there again */
         if (i % 8 == 0)
@@ -441,7 +441,7 @@ static void without_any_room_no_lease_begins_anew_and_none_ends(void **state)
     world->now_ms += 2500; /* the leases are over, but for the reply that is held */
     sqs_expect_error(world, "ReceiveMessage", "{'QueueUrl':'q'}", "DiskIsFull", "has let a segment go");
     EXPECT(world, namespace_flush(world->ns, &world->failure) == OK);
-    EXPECT(world, api_let_go(world->api, &held, world->now_ms));
+    EXPECT(world, api_reply_may_leave(world->api, &held, world->now_ms));
     EXPECT(world, namespace_flush(world->ns, &world->failure) == OK);
     exchange_deinit(&held);
     memory_disk_set_capacity(world->disk, UINT64_MAX);

@@ -4,7 +4,7 @@
 #include "sqs.h"
 
 #include "api/action.h"
-#include "base/kept.h"
+#include "base/accounted.h"
 #include "core/deduplication.h"
 #include "core/schedule.h"
 #include "core/state.h"
@@ -52,7 +52,7 @@ static struct world *full_world(void **state)
     world_forget(world);
     world_stop(world, false);
     world_start(world);
-    world->options.memory_max = kept_in_use() + ROOM;
+    world->options.memory_max = accounted_in_use() + ROOM;
     world_stop(world, false);
     world_start(world);
     struct answer answer;
@@ -62,7 +62,7 @@ static struct world *full_world(void **state)
     if (!answer_fails(answer, "MemoryIsFull") || answer.status != 503)
         fail_msg("%s: %s", answer.error, answer_text(answer, "message"));
     EXPECT(world, sent > 300 && sent < ROOM / 80); /* 96 bytes each, and 8 to 21 */
-    EXPECT(world, kept_in_use() < world->options.memory_max + 4096);
+    EXPECT(world, accounted_in_use() < world->options.memory_max + 4096);
     return world;
 }
 
@@ -71,7 +71,7 @@ static struct world *full_world(void **state)
 static void make_room(struct world *world)
 {
     struct taken taken[10];
-    for (unsigned ended = 0; kept_in_use() >= world->options.memory_max; ended += 10) {
+    for (unsigned ended = 0; accounted_in_use() >= world->options.memory_max; ended += 10) {
         EXPECT(world, ended < 100 && world_take(world, "q", 30, 10, taken) == 10);
         for (unsigned i = 0; i < 10; i++)
             world_delete(world, "q", taken[i].handle);
@@ -123,11 +123,11 @@ static void limit_to(struct world *world, unsigned thousandths)
     world->options.memory_max = 0;
     world_stop(world, false);
     world_start(world);
-    size_t in_use = kept_in_use();
+    size_t in_use = accounted_in_use();
     world->options.memory_max = in_use * 1000 / thousandths;
     world_stop(world, false);
     world_start(world);
-    EXPECT(world, kept_in_use() > in_use - in_use / 1000 && kept_in_use() < in_use + in_use / 1000);
+    EXPECT(world, accounted_in_use() > in_use - in_use / 1000 && accounted_in_use() < in_use + in_use / 1000);
 }
 
 static void what_adds_something_is_refused_in_words_at_its_limit(void **state)
@@ -236,7 +236,7 @@ static void texts_about_rows_are_not_kept_above_the_reserve(void **state)
 {
     struct world *world = sqs_open(state);
     sqs_call(world, "Tally.OpenPublisher", "{" PUBLISHER "}");
-    world->options.memory_max = kept_in_use() / 2;
+    world->options.memory_max = accounted_in_use() / 2;
     world_stop(world, false);
     world_start(world);
     static char body[64000];
@@ -246,10 +246,10 @@ static void texts_about_rows_are_not_kept_above_the_reserve(void **state)
             snprintf(body + size, sizeof(body) - (size_t)size,
                      "%s{'Id':%u,'Uid':'00000000-0000-4000-8000-%012u','QueueUrl':'nowhere'}", i == 1 ? "" : ",", i, i);
     (void)snprintf(body + size, sizeof(body) - (size_t)size, "]}");
-    size_t before = kept_in_use();
+    size_t before = accounted_in_use();
     struct answer answer = sqs_call(world, "Tally.Publish", body);
-    if (kept_in_use() > before + (size_t)CHURN * 64)
-        fail_msg("%zu bytes more", kept_in_use() - before);
+    if (accounted_in_use() > before + (size_t)CHURN * 64)
+        fail_msg("%zu bytes more", accounted_in_use() - before);
     yyjson_val *row = yyjson_arr_get_first(yyjson_obj_get(answer.root, "Results"));
     EXPECT(world, strcmp(sqs_text(row, "Status"), "blocked") == 0);
     EXPECT(world, strstr(sqs_text(row, "Code"), "NonExistentQueue") != NULL && yyjson_obj_get(row, "Message") == NULL);
@@ -307,7 +307,7 @@ static void what_takes_a_little_more_than_it_gives_is_refused_an_eighth_above(vo
     world->options.memory_max = 0;
     world_kill(world);
     world_create_queue(world, "ever", "'Tally.DeduplicationWindow':'-1'");
-    world->options.memory_max = kept_in_use();
+    world->options.memory_max = accounted_in_use();
     world_kill(world);
     unsigned steps = 0;
     for (struct answer answer = {0}; answer.error == NULL; steps++) {
@@ -332,7 +332,7 @@ static void texts_that_stay_are_refused_above_the_reserve(void **state)
     struct world *world = full_world(state);
     struct taken taken[1];
     world_hold(world, "q", 30, 1, taken);
-    world->options.memory_max = kept_in_use() / 2;
+    world->options.memory_max = accounted_in_use() / 2;
     world_stop(world, false);
     world_start(world);
     struct answer answer = world_call(world, "Tally.FailMessage",
@@ -382,9 +382,9 @@ static void expect_flat(void **state, const char *queue_attributes, churn *run)
         world_forget(world);
         world_pass_time(world, 2000);
         if (round == 0)
-            after_first = kept_in_use();
-        else if (kept_in_use() > after_first + 2048)
-            fail_msg("round %u: %zu bytes more than after the first", round, kept_in_use() - after_first);
+            after_first = accounted_in_use();
+        else if (accounted_in_use() > after_first + 2048)
+            fail_msg("round %u: %zu bytes more than after the first", round, accounted_in_use() - after_first);
     }
     sqs_close(world);
 }
@@ -604,9 +604,9 @@ static void a_producer_remembers_so_many_messages_and_no_more(void **state)
                               .error == NULL);
         delete_all(world, "q");
         if (i == PRODUCER_PAIRS)
-            full = kept_in_use();
+            full = accounted_in_use();
     }
-    EXPECT(world, kept_in_use() <= full);
+    EXPECT(world, accounted_in_use() <= full);
     sqs_close(world);
 }
 
@@ -651,13 +651,13 @@ static void churn_reasons(struct world *world, unsigned round, unsigned count)
     static struct taken taken[CHURN];
     send_many(world, round, count);
     world_hold(world, "churn", 600, count, taken);
-    size_t before = kept_in_use();
+    size_t before = accounted_in_use();
     for (unsigned i = 0; i < count; i++)
         EXPECT(world,
                world_call(world, "Tally.FailMessage", "{'QueueUrl':'churn','ReceiptHandle':'%s','Reason':'%0*u'}",
                           taken[i].handle, (int)FAILURE_REASON_SIZE_MAX, i)
                        .error == NULL);
-    EXPECT(world, kept_in_use() > before + (size_t)count * FAILURE_REASON_SIZE_MAX);
+    EXPECT(world, accounted_in_use() > before + (size_t)count * FAILURE_REASON_SIZE_MAX);
     delete_all(world, "churn");
 }
 
@@ -672,12 +672,12 @@ static void churn_details(struct world *world, unsigned round, unsigned count)
            world_call(world, "Tally.CreateBatch", "{'BatchId':'d%u','RetentionSeconds':60,'Total':%u}", round, count)
                    .error == NULL);
     EXPECT(world, world_call(world, "Tally.AddUnits", "{'BatchId':'d%u','Count':%u}", round, count).error == NULL);
-    size_t before = kept_in_use();
+    size_t before = accounted_in_use();
     for (unsigned i = 0; i < count; i++)
         EXPECT(world, world_call(world, "Tally.CompleteUnits",
                                  "{'BatchId':'d%u','Units':[{'Unit':'%u','Detail':'%0*u'}]}", round, i, DETAIL_SIZE, i)
                               .error == NULL);
-    EXPECT(world, kept_in_use() > before + (size_t)count * DETAIL_SIZE);
+    EXPECT(world, accounted_in_use() > before + (size_t)count * DETAIL_SIZE);
     world_pass_time(world, 2 * MINUTE_MS);
     EXPECT(world, core_metrics(world_core(world)).batches == 0);
     world_pass_time(world, OUTCOMES_MS);
@@ -746,11 +746,11 @@ static void receive_attempts_end_after_five_minutes(void **state)
     struct world *world = sqs_open(state);
     world_create_queue(world, "attempts.fifo", "'FifoQueue':'true'");
     churn_attempts(world, 0, CHURN);
-    size_t after_first = kept_in_use();
+    size_t after_first = accounted_in_use();
     for (unsigned round = 1; round < ROUNDS; round++) {
         world_forget(world);
         churn_attempts(world, round, CHURN);
-        EXPECT(world, kept_in_use() <= after_first + 2048);
+        EXPECT(world, accounted_in_use() <= after_first + 2048);
     }
     sqs_close(world);
 }
@@ -773,15 +773,15 @@ static void above_the_limit_a_receive_attempt_is_not_remembered(void **state)
     world_create_queue(world, "a.fifo", "'FifoQueue':'true'");
     sqs_call(world, "SendMessage",
              "{'QueueUrl':'a.fifo','MessageBody':'x','MessageGroupId':'g','MessageDeduplicationId':'d'}");
-    world->options.memory_max = kept_in_use() / 2;
+    world->options.memory_max = accounted_in_use() / 2;
     world_stop(world, false);
     world_start(world);
     EXPECT(world, receive_once(world, 0, 0) == 1);
-    size_t before = kept_in_use();
+    size_t before = accounted_in_use();
     for (unsigned i = 1; i < CHURN; i++)
         EXPECT(world, receive_once(world, i, 0) == 1);
-    if (kept_in_use() > before + 2048)
-        fail_msg("%zu bytes more", kept_in_use() - before);
+    if (accounted_in_use() > before + 2048)
+        fail_msg("%zu bytes more", accounted_in_use() - before);
     /* A repeat is another receive, and what the lost one had comes back in its time. */
     EXPECT(world, receive_once(world, CHURN, 5) == 1 && receive_once(world, CHURN, 5) == 0);
     world_pass_time(world, 6000);

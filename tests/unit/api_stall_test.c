@@ -45,7 +45,7 @@ static bool leaves(struct world *world, struct ask *ask)
 {
     EXPECT(world, world_flush(world));
     EXPECT(world, ask->exchange.hold_sequence <= namespace_durable(world->ns));
-    return api_let_go(world->api, &ask->exchange, world->now_ms);
+    return api_reply_may_leave(world->api, &ask->exchange, world->now_ms);
 }
 
 static void end(struct ask *ask)

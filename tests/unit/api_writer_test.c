@@ -75,10 +75,10 @@ static void each_byte_at_each_place_is_escaped_or_not(void **state)
     struct buffer out;
     buffer_init(&out);
     for (unsigned byte = 0; byte < 128; byte++) {
-        for (size_t place = 0; place < 19; place++) {
+        for (size_t index = 0; index < 19; index++) {
             uint8_t text[19];
             memset(text, byte == '!' ? '#' : '!', sizeof(text));
-            text[place] = (uint8_t)byte;
+            text[index] = (uint8_t)byte;
             buffer_truncate(&out, 0);
             struct writer writer = writer_make(&out);
             writer_object_begin(&writer, NULL);

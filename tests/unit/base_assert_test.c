@@ -2,7 +2,7 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/heap.h"
-#include "base/pool.h"
+#include "base/slab.h"
 #include "base/table.h"
 
 #include <fcntl.h>
@@ -70,9 +70,9 @@ static void insert_slot_zero(void)
 
 static void free_more_than_was_allocated(void)
 {
-    struct pool pool;
-    pool_init(&pool, 8);
-    pool_free(&pool, 1);
+    struct slab slab;
+    slab_init(&slab, 8);
+    slab_free(&slab, 1);
 }
 
 static void push_twice(void)
@@ -81,11 +81,11 @@ static void push_twice(void)
         uint64_t order;
         uint32_t index;
     };
-    struct pool pool;
-    pool_init(&pool, sizeof(struct record));
-    uint32_t slot = pool_allocate(&pool);
+    struct slab slab;
+    slab_init(&slab, sizeof(struct record));
+    uint32_t slot = slab_allocate(&slab);
     struct heap heap;
-    heap_init(&heap, &pool, offsetof(struct record, index), offsetof(struct record, order));
+    heap_init(&heap, &slab, offsetof(struct record, index), offsetof(struct record, order));
     heap_push(&heap, 1, slot);
     heap_push(&heap, 2, slot);
 }
@@ -109,7 +109,7 @@ static void a_broken_precondition_stops_the_program(void **state)
     (void)state;
     assert_stops(remove_what_is_not_in_the_table, "table.c");
     assert_stops(insert_slot_zero, "slot != 0");
-    assert_stops(free_more_than_was_allocated, "pool.c");
+    assert_stops(free_more_than_was_allocated, "slab.c");
     assert_stops(push_twice, "heap.c");
     assert_stops(truncate_to_more, "buffer.c");
 }

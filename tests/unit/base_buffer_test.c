@@ -208,15 +208,15 @@ static void a_cursor_says_where_it_stands_when_it_lets_go(void **state)
     struct bytes text = BYTES("one record, another");
     const uint8_t *end = NULL;
     struct cursor cursor = cursor_make(text);
-    cursor_let_go(&cursor); /* to nobody */
-    cursor.let_go = note_end;
+    cursor_release(&cursor); /* to nobody */
+    cursor.release = note_end;
     cursor.context = &end;
     assert_true(bytes_equal(cursor_bytes(&cursor, 10), BYTES("one record")));
     assert_null(end);
-    cursor_let_go(&cursor);
+    cursor_release(&cursor);
     assert_ptr_equal(end, text.ptr + 10);
     cursor_fail(&cursor);
-    cursor_let_go(&cursor);
+    cursor_release(&cursor);
     assert_ptr_equal(end, text.ptr + 10);
 }
 

@@ -20,7 +20,7 @@ struct timer {
 #define TIMER_COUNT 300
 
 struct timers {
-    struct pool pool;
+    struct slab pool;
     struct heap heap;
     uint32_t slots[TIMER_COUNT];
     struct random random;
@@ -28,7 +28,7 @@ struct timers {
 
 static struct timer *timers_at(const struct timers *timers, uint32_t slot)
 {
-    return pool_at(&timers->pool, slot);
+    return slab_at(&timers->pool, slot);
 }
 
 /* Orders run against the slots, so that a heap which compared slots would fail. */
@@ -36,10 +36,10 @@ static void timers_init(struct timers *timers, uint64_t seed)
 {
     memset(timers, 0, sizeof(*timers));
     timers->random.state = seed;
-    pool_init(&timers->pool, sizeof(struct timer));
+    slab_init(&timers->pool, sizeof(struct timer));
     heap_init(&timers->heap, &timers->pool, offsetof(struct timer, heap_index), offsetof(struct timer, order));
     for (uint32_t i = 0; i < TIMER_COUNT; i++) {
-        timers->slots[i] = pool_allocate(&timers->pool);
+        timers->slots[i] = slab_allocate(&timers->pool);
         timers_at(timers, timers->slots[i])->order = UINT64_C(1) << 40 | (TIMER_COUNT - i);
     }
 }
@@ -47,7 +47,7 @@ static void timers_init(struct timers *timers, uint64_t seed)
 static void timers_deinit(struct timers *timers)
 {
     heap_deinit(&timers->heap);
-    pool_deinit(&timers->pool);
+    slab_deinit(&timers->pool);
 }
 
 static void timers_push(struct timers *timers, uint32_t slot, uint64_t key)
@@ -206,18 +206,18 @@ static void a_large_heap_keeps_little_room_that_it_does_not_use(void **state)
 {
     (void)state;
     const uint32_t count = 2000000;
-    struct pool pool;
+    struct slab slab;
     struct heap heap;
-    pool_init(&pool, sizeof(struct timer));
-    heap_init(&heap, &pool, offsetof(struct timer, heap_index), offsetof(struct timer, order));
+    slab_init(&slab, sizeof(struct timer));
+    heap_init(&heap, &slab, offsetof(struct timer, heap_index), offsetof(struct timer, order));
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t slot = pool_allocate(&pool);
-        ((struct timer *)pool_at(&pool, slot))->order = i;
+        const uint32_t slot = slab_allocate(&slab);
+        ((struct timer *)slab_at(&slab, slot))->order = i;
         heap_push(&heap, i, slot);
         assert_true(heap.capacity <= (1u << 19) || heap.capacity <= i + i / 8 + 1);
     }
     heap_deinit(&heap);
-    pool_deinit(&pool);
+    slab_deinit(&slab);
 }
 
 int main(void)

@@ -3,9 +3,9 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/heap.h"
-#include "base/pool.h"
+#include "base/slab.h"
 #include "server/input.h"
-#include "server/turn.h"
+#include "server/pending_request.h"
 
 #include <stdio.h>
 #include <sys/wait.h>
@@ -61,31 +61,31 @@ static volatile uint64_t seen;
 
 static void read_a_freed_record(void)
 {
-    struct pool pool;
-    pool_init(&pool, sizeof(struct record));
-    const struct record *record = pool_at(&pool, pool_allocate(&pool));
-    pool_allocate(&pool);
-    pool_free(&pool, 1);
+    struct slab slab;
+    slab_init(&slab, sizeof(struct record));
+    const struct record *record = slab_at(&slab, slab_allocate(&slab));
+    slab_allocate(&slab);
+    slab_free(&slab, 1);
     seen = record->rest[3];
 }
 
 static void write_a_record_that_was_never_given_out(void)
 {
-    struct pool pool;
-    pool_init(&pool, sizeof(struct record));
-    struct record *record = pool_at(&pool, pool_allocate(&pool));
+    struct slab slab;
+    slab_init(&slab, sizeof(struct record));
+    struct record *record = slab_at(&slab, slab_allocate(&slab));
     record[1].number = 1;
 }
 
 static void free_a_record_twice(void)
 {
-    struct pool pool;
-    pool_init(&pool, sizeof(struct record));
+    struct slab slab;
+    slab_init(&slab, sizeof(struct record));
     for (unsigned i = 0; i < 3; i++)
-        pool_allocate(&pool);
-    pool_free(&pool, 1);
-    pool_free(&pool, 2);
-    pool_free(&pool, 1);
+        slab_allocate(&slab);
+    slab_free(&slab, 1);
+    slab_free(&slab, 2);
+    slab_free(&slab, 1);
 }
 
 static void read_an_arena_after_its_reset(void)
@@ -144,11 +144,11 @@ static void read_the_top_of_an_empty_heap(void)
         uint64_t order;
         uint32_t index;
     };
-    struct pool pool;
+    struct slab slab;
     struct heap heap;
-    pool_init(&pool, sizeof(struct timer));
-    heap_init(&heap, &pool, offsetof(struct timer, index), offsetof(struct timer, order));
-    uint32_t slot = pool_allocate(&pool);
+    slab_init(&slab, sizeof(struct timer));
+    heap_init(&heap, &slab, offsetof(struct timer, index), offsetof(struct timer, order));
+    uint32_t slot = slab_allocate(&slab);
     heap_push(&heap, 1, slot);
     heap_remove(&heap, slot);
     seen = heap.entries_owned[0].slot;
@@ -156,21 +156,21 @@ static void read_the_top_of_an_empty_heap(void)
 
 static void read_a_turn_that_was_given_back(void)
 {
-    struct turn_pool pool;
-    turn_pool_init(&pool);
-    struct turn *turn = turn_take(&pool, NULL);
-    turn_give_back(&pool, turn);
-    seen = turn->exchange.hold_sequence;
+    struct pending_request_cache cache;
+    pending_request_cache_init(&cache);
+    struct pending_request *pending = pending_request_take(&cache, NULL);
+    pending_request_give_back(&cache, pending);
+    seen = pending->exchange.hold_sequence;
 }
 
 static void read_a_block_of_input_that_was_given_back(void)
 {
-    struct input_pool pool;
+    struct input_cache cache;
     struct input input = {0};
     size_t room;
-    input_pool_init(&pool);
-    const uint8_t *at = input_room(&input, &pool, 0, false, &room);
-    input_release(&input, &pool);
+    input_cache_init(&cache);
+    const uint8_t *at = input_room(&input, &cache, 0, false, &room);
+    input_release(&input, &cache);
     seen = at[100];
 }
 
@@ -199,23 +199,23 @@ static void a_view_that_is_printed_is_looked_at_too(void **state)
 static void what_is_given_out_again_may_be_used(void **state)
 {
     (void)state;
-    struct pool pool;
-    pool_init(&pool, 12); /* borders inside the sanitizer's units of eight bytes */
+    struct slab slab;
+    slab_init(&slab, 12); /* borders inside the sanitizer's units of eight bytes */
     for (uint32_t slot = 1; slot <= 3000; slot++)
-        memset(pool_at(&pool, pool_allocate(&pool)), 1, 12);
+        memset(slab_at(&slab, slab_allocate(&slab)), 1, 12);
     for (uint32_t slot = 1; slot <= 3000; slot += 2)
-        pool_free(&pool, slot);
+        slab_free(&slab, slot);
     for (uint32_t slot = 2; slot <= 3000; slot += 2)
-        memset(pool_at(&pool, slot), 2, 12);
+        memset(slab_at(&slab, slot), 2, 12);
     for (unsigned i = 0; i < 1500; i++)
-        memset(pool_at(&pool, pool_allocate(&pool)), 3, 12);
+        memset(slab_at(&slab, slab_allocate(&slab)), 3, 12);
     for (uint32_t slot = 1; slot <= 3000; slot++)
-        assert_int_equal(*(const uint8_t *)pool_at(&pool, slot), slot % 2 == 0 ? 2 : 3);
+        assert_int_equal(*(const uint8_t *)slab_at(&slab, slot), slot % 2 == 0 ? 2 : 3);
     for (uint32_t slot = 1; slot <= 3000; slot++)
-        pool_free(&pool, slot);
-    pool_trim(&pool);
-    memset(pool_at(&pool, pool_allocate(&pool)), 4, 12);
-    pool_deinit(&pool);
+        slab_free(&slab, slot);
+    slab_trim(&slab);
+    memset(slab_at(&slab, slab_allocate(&slab)), 4, 12);
+    slab_deinit(&slab);
 }
 
 int main(void)

@@ -26,12 +26,12 @@ static void a_text_stands_in_quotes(void **state)
 static bool is_utf8_anywhere(const char *sequence)
 {
     size_t size = strlen(sequence), sound = 0, places = 24;
-    for (size_t place = 0; place < places; place++) {
+    for (size_t index = 0; index < places; index++) {
         uint8_t text[40];
         memset(text, 'a', sizeof text);
-        memcpy(text + place, sequence, size);
+        memcpy(text + index, sequence, size);
         sound += quote_is_utf8(bytes_make(text, sizeof text));
-        sound += quote_is_utf8(bytes_make(text, place + size));
+        sound += quote_is_utf8(bytes_make(text, index + size));
     }
     assert_true(sound == 0 || sound == 2 * places);
     return sound > 0;

@@ -80,13 +80,13 @@ static uint64_t hash_equal(struct random *random)
 
 static uint64_t hash_at_the_end(struct random *random)
 {
-    /* Homes in the last three places of any table: runs wrap around to place 0. */
+    /* Homes in the last three cells of any table: runs wrap around to cell 0. */
     return (UINT64_C(0xffffffff) - random_below(random, 3)) << 32;
 }
 
 static uint64_t hash_around_the_border(struct random *random)
 {
-    /* The same place of a small table, far apart in a larger one, and both ends. */
+    /* The same cell of a small table, far apart in a larger one, and both ends. */
     return ((uint64_t)random_below(random, 64) * 1024 + random_below(random, 4) + UINT64_C(0xfffffffe)) << 32;
 }
 
@@ -149,7 +149,7 @@ static void nothing_is_lost_while_the_table_grows(void **state)
     for (uint32_t slot = 1; slot < SLOT_END; slot++) {
         model_insert(&model, slot, table_hash_u64(slot));
         if (slot % 3 == 0) {
-            has_grown_while_removing |= model.table.old.places_owned != NULL;
+            has_grown_while_removing |= model.table.old.cells_owned != NULL;
             model_remove(&model, slot / 3);
         }
         if (slot % 16 == 0)
@@ -182,7 +182,7 @@ static void removals_in_the_middle_of_growing_agree_with_the_model(void **state)
                 model_insert(&model, slot, draws[seed % ARRAY_LENGTH(draws)](&model.random));
             else
                 model_remove(&model, slot);
-            if (model.table.old.places_owned != NULL) {
+            if (model.table.old.cells_owned != NULL) {
                 table_check(&model.table);
                 model_compare(&model, model.hashes[slot]);
                 checked++;
@@ -202,7 +202,7 @@ static void growth_moves_a_bounded_number_of_places_at_a_time(void **state)
     size_t capacity = 0;
     for (uint32_t slot = 1; slot < 100000; slot++) {
         table_insert(&table, table_hash_u64(slot), slot);
-        if (table.now.capacity == capacity && table.old.places_owned != NULL)
+        if (table.now.capacity == capacity && table.old.cells_owned != NULL)
             assert_int_equal(before - table.old_end, 16);
         before = table.old_end;
         capacity = table.now.capacity;
@@ -225,7 +225,7 @@ static void a_growing_table_gives_its_old_memory_back_in_pieces(void **state)
         is_less_kept |= table.old_kept < table.old.capacity;
     }
     assert_true(is_less_kept);
-    while (table.old.places_owned == NULL || table.old_kept == table.old.capacity) {
+    while (table.old.cells_owned == NULL || table.old_kept == table.old.capacity) {
         uint32_t slot = (uint32_t)table_count(&table) + 1;
         table_insert(&table, table_hash_u64(slot), slot);
     }
@@ -250,11 +250,11 @@ static void removals_finish_a_growth_too(void **state)
     struct table table;
     table_init(&table);
     uint32_t slot_end = 1;
-    while (table.old.places_owned == NULL) {
+    while (table.old.cells_owned == NULL) {
         table_insert(&table, table_hash_u64(slot_end), slot_end);
         slot_end++;
     }
-    while (table.old.places_owned != NULL) {
+    while (table.old.cells_owned != NULL) {
         slot_end--;
         table_remove(&table, table_hash_u64(slot_end), slot_end);
         table_check(&table);
@@ -289,7 +289,7 @@ static void an_empty_table_finds_nothing_and_can_be_filled_again(void **state)
 static void hashes_of_neighbouring_numbers_spread_over_the_places(void **state)
 {
     (void)state;
-    /* 4,096 numbers into 256 bins by the bits that choose the place: each bin near 16. */
+    /* 4,096 numbers into 256 bins by the bits that choose the cell: each bin near 16. */
     uint32_t bins[256] = {0};
     for (uint64_t key = 0; key < 4096; key++)
         bins[table_hash_u64(key) >> 32 & 255]++;

@@ -1,7 +1,7 @@
 /* Pools and tickets: what is offered, changed, cancelled, widened, expired and forgotten, and that a replay and a
  * snapshot give the live state. M28 (offered is the sum of all states) is asserted by core_check(), behind every
  * step. */
-#include "base/kept.h"
+#include "base/accounted.h"
 #include "core/decide_namespace.h"
 #include "core/decide_queue.h"
 #include "support/core_bytes.h"
@@ -569,15 +569,15 @@ static void a_feed_numbers_without_gaps_and_keeps_the_newest(void **state)
     feed_init(&feed);
     feed_add(&feed, &(struct feed_event){.ticket = 1});
     assert_null(feed_at(&feed, 1)); /* nobody had asked */
-    size_t before = kept_in_use();
+    size_t before = accounted_in_use();
     feed_begin(&feed);
-    assert_true(kept_in_use() - before < (64u << 10)); /* it grows with what happens */
+    assert_true(accounted_in_use() - before < (64u << 10)); /* it grows with what happens */
     for (uint64_t number = 2; number <= FEED_EVENTS_MAX + 5; number++) {
         feed_add(&feed, &(struct feed_event){.ticket = number});
         assert_int_equal(feed_at(&feed, 2) == NULL ? 0 : feed_at(&feed, 2)->ticket,
                          number <= FEED_EVENTS_MAX + 1 ? 2 : 0);
     }
-    assert_true(kept_in_use() - before < FEED_EVENTS_MAX * sizeof(struct feed_event) + 8192);
+    assert_true(accounted_in_use() - before < FEED_EVENTS_MAX * sizeof(struct feed_event) + 8192);
     assert_int_equal(feed.last, FEED_EVENTS_MAX + 5);
     assert_int_equal(feed.first, 6);
     assert_null(feed_at(&feed, 5));

@@ -230,7 +230,7 @@ static inline bool is_waiting(const struct core_rig *rig, uint64_t number)
 
 static inline bool is_held(const struct core_rig *rig, uint64_t number)
 {
-    return is_waiting(rig, number) && core_place_of(rig->core, find(rig, number))->is_held;
+    return is_waiting(rig, number) && core_extra_of(rig->core, find(rig, number))->is_held;
 }
 
 #endif

@@ -220,8 +220,8 @@ static void step_cleaner(struct model *model)
     uint64_t wanted = disk_cleaning_due(&model->policy, &sizes);
     if (!cleaner_is_active(cleaner) && wanted > 0)
         cleaner_begin(cleaner, &model->extents, newest(model), SEGMENT, wanted);
-    cleaner_earn(cleaner, model->end, model->now_ms,
-                 (struct cleaner_mood){.is_pressed = disk_cleaning_is_pressed(&model->policy, &sizes)});
+    cleaner_add_budget(cleaner, model->end, model->now_ms,
+                       (struct cleaner_load){.is_pressed = disk_cleaning_is_pressed(&model->policy, &sizes)});
     for (; cleaner_is_active(cleaner) && cleaner->credit > 0;
          cleaner->slot = cleaner->slot < model->item_end ? cleaner->slot + 1 : 0) {
         struct item *item = &model->items[cleaner->slot - 1];
@@ -463,11 +463,11 @@ static void while_the_disk_is_behind_time_earns_nothing(void **state)
 {
     (void)state;
     struct cleaner cleaner = {.credited_ms = 1000, .credited_end = 5000};
-    cleaner_earn(&cleaner, 5000, 1010, (struct cleaner_mood){.is_pressed = true, .is_behind = true});
+    cleaner_add_budget(&cleaner, 5000, 1010, (struct cleaner_load){.is_pressed = true, .is_behind = true});
     assert_int_equal(cleaner.credit, 0);
-    cleaner_earn(&cleaner, 5200, 1020, (struct cleaner_mood){.is_pressed = true, .is_behind = true});
+    cleaner_add_budget(&cleaner, 5200, 1020, (struct cleaner_load){.is_pressed = true, .is_behind = true});
     assert_int_equal(cleaner.credit, 300);
-    cleaner_earn(&cleaner, 5200, 1021, (struct cleaner_mood){.is_pressed = true});
+    cleaner_add_budget(&cleaner, 5200, 1021, (struct cleaner_load){.is_pressed = true});
     assert_in_range(cleaner.credit, 301, 300 + 100 * 1024); /* one millisecond's, not that of those before */
 }
 

@@ -64,7 +64,7 @@ static bool history_snapshot(struct history *history)
     if (log_rig_snapshot(rig, bytes_make(text, (size_t)length)) != OK)
         return false;
     history->published = rig->sequence;
-    const struct log_cut cut = {.replay_position = rig->place.position, .is_needed = is_needed};
+    const struct log_cut cut = {.replay_position = rig->point.position, .is_needed = is_needed};
     return log_trim(rig->log, &cut, &rig->failure) == OK;
 }
 
@@ -77,14 +77,14 @@ static void history_write(struct history *history)
         if (choice == 0)
             return;
         if (choice <= 3 && rig->frame.size > 0 &&
-            rig->position == log_next_place(rig->log).position - rig->frame.size) {
+            rig->position == log_next_point(rig->log).position - rig->frame.size) {
             if (!history_snapshot(history))
                 return;
             continue;
         }
         if (choice <= 20)
             (void)log_prepare(rig->log);
-        history->attempted = log_next_place(rig->log).sequence;
+        history->attempted = log_next_point(rig->log).sequence;
         if (log_rig_write(rig, random_below(&history->random, 3000)) != OK) {
             struct failure again;
             assert_true(log_write(rig->log, buffer_bytes(&rig->frame), &again) != OK);

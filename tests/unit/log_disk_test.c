@@ -566,9 +566,9 @@ static void files_do_what_the_log_expects_of_them(void **state)
     assert_int_equal(operations->map(file, 10001, &memory, &failure), ERROR_LOG_DAMAGED);
     assert_int_equal(operations->map(file, 10000, &memory, &failure), OK);
     assert_int_equal(memory[5000], 0);
-    for (unsigned tries = 0; tries < 1000000 && !operations->is_at_hand(disk, memory, 10000); tries++)
+    for (unsigned tries = 0; tries < 1000000 && !operations->is_resident(disk, memory, 10000); tries++)
         sched_yield(); /* it has asked for them */
-    assert_true(operations->is_at_hand(disk, memory + 4000, 200));
+    assert_true(operations->is_resident(disk, memory + 4000, 200));
     assert_int_equal(operations->write(file, 5000, BYTES("hello"), &failure), OK);
     assert_int_equal(disk_write_synced(disk, file, 7000, BYTES("synced"), &failure), OK);
     char synced[6];
@@ -664,7 +664,7 @@ static void what_the_disk_does_not_give_is_not_handed_out(void **state)
         for (int i = 0; i < 20; i++)
             assert_int_equal(log_rig_write(&rig, 2900), OK);
         const uint64_t position = rig.position + FRAME_HEADER_SIZE;
-        (void)log_is_at_hand(rig.log, position, 2900);
+        (void)log_is_resident(rig.log, position, 2900);
         assert_int_equal(truncate_segment(fixture, 8192), 0);
         assert_null(log_read(rig.log, position, 2900));
         assert_null(log_read(rig.log, 8000, 1000));

@@ -132,11 +132,11 @@ static uint64_t frame_write(struct log *log, uint64_t time_ms, char filling, siz
     buffer_init(&frame);
     frame_begin(&frame);
     memset(buffer_extend(&frame, size), filling, size);
-    const struct log_place place = log_next_place(log);
-    frame_seal(&frame, FRAME_EVENTS, log_epoch(log), place.sequence, place.position, time_ms);
-    log_place_taken(log, frame.size);
+    const struct log_point point = log_next_point(log);
+    frame_seal(&frame, FRAME_EVENTS, log_epoch(log), point.sequence, point.position, time_ms);
+    log_point_taken(log, frame.size);
     assert_int_equal(log_write(log, buffer_bytes(&frame), NULL), OK);
-    const uint64_t end = place.position + frame.size;
+    const uint64_t end = point.position + frame.size;
     buffer_deinit(&frame);
     return end;
 }
@@ -158,14 +158,14 @@ static void a_folder_looks_as_the_document_shows_it(void **state)
     (void)frame_write(log, 1700000000001, 'x', 1900);
     (void)frame_write(log, 1700000000002, 'x', 1900);
     const uint64_t end = frame_write(log, 1700000000003, 'x', 1900);
-    const struct snapshot_place place = {.epoch = 1, .sequence = 4, .position = end, .time_ms = 1700000000003};
+    const struct snapshot_point point = {.epoch = 1, .sequence = 4, .position = end, .time_ms = 1700000000003};
     struct snapshot_writer *writer;
-    assert_int_equal(snapshot_begin(disk, &place, &writer, NULL), OK);
+    assert_int_equal(snapshot_begin(disk, &point, &writer, NULL), OK);
     assert_int_equal(snapshot_append(writer, BYTES("state"), NULL), OK);
     assert_int_equal(snapshot_finish(writer, NULL), OK);
-    assert_int_equal(snapshot_publish(disk, &place, NULL), OK);
+    assert_int_equal(snapshot_publish(disk, &point, NULL), OK);
     uint64_t size = 0;
-    assert_int_equal(snapshot_size(disk, &place, &size, NULL), OK);
+    assert_int_equal(snapshot_size(disk, &point, &size, NULL), OK);
     assert_int_equal(size, memory_disk_content(disk, "0000000000002a00.snapshot").size);
     log_close(log);
     assert_dump(disk, "0000000000000000.segment", first_segment);

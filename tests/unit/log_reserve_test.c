@@ -53,7 +53,7 @@ static bool is_never_needed(void *context, uint64_t ordinal)
 
 static enum error trim(struct fixture *fixture)
 {
-    const struct log_cut cut = {.replay_position = fixture->rig.place.position, .is_needed = is_never_needed};
+    const struct log_cut cut = {.replay_position = fixture->rig.point.position, .is_needed = is_never_needed};
     const enum error error = log_trim(fixture->rig.log, &cut, &fixture->rig.failure);
     (void)log_recount_reserve(fixture->rig.log);
     return error;
@@ -161,7 +161,7 @@ static void a_snapshot_that_was_replaced_is_what_the_next_one_is_written_into(vo
         assert_true(bytes_equal(buffer_bytes(&fixture.rig.snapshot), bytes_from_string(payloads[i % 3])));
     }
     uint64_t size;
-    assert_int_equal(snapshot_size(fixture.disk, &fixture.rig.place, &size, NULL), OK);
+    assert_int_equal(snapshot_size(fixture.disk, &fixture.rig.point, &size, NULL), OK);
     assert_int_equal(size, 64 + 20 + strlen(payloads[2]) + 32);
     /* With room again the next one is as long as it should be, and of the first version. */
     memory_disk_set_capacity(fixture.disk, UINT64_MAX);
@@ -169,7 +169,7 @@ static void a_snapshot_that_was_replaced_is_what_the_next_one_is_written_into(vo
     assert_int_equal(log_rig_write(&fixture.rig, 100), OK);
     assert_int_equal(log_rig_snapshot(&fixture.rig, BYTES("s")), OK);
     char name[64];
-    (void)snprintf(name, sizeof(name), "%016llx.snapshot", (unsigned long long)fixture.rig.place.position);
+    (void)snprintf(name, sizeof(name), "%016llx.snapshot", (unsigned long long)fixture.rig.point.position);
     assert_int_equal(memory_disk_content(fixture.disk, name).size, 64 + 20 + 1 + 32);
     assert_int_equal(memory_disk_content(fixture.disk, name).ptr[4], 1);
     fixture_deinit(&fixture);
@@ -188,7 +188,7 @@ static void a_snapshot_in_a_longer_file_that_is_cut_short_is_refused(void **stat
     }
     log_rig_close(&fixture.rig);
     char name[64];
-    (void)snprintf(name, sizeof(name), "%016llx.snapshot", (unsigned long long)fixture.rig.place.position);
+    (void)snprintf(name, sizeof(name), "%016llx.snapshot", (unsigned long long)fixture.rig.point.position);
     assert_int_equal(memory_disk_content(fixture.disk, name).ptr[4], 2);
     memory_disk_truncate(fixture.disk, name, 64 + 20 + 5 + 31);
     assert_int_equal(log_rig_open(&fixture.rig), ERROR_LOG_DAMAGED);

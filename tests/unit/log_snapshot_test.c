@@ -15,9 +15,9 @@
 
 #define MIB (1u << 20)
 
-static struct snapshot_place place_make(uint64_t number)
+static struct snapshot_point point_make(uint64_t number)
 {
-    return (struct snapshot_place){
+    return (struct snapshot_point){
         .epoch = 2, .sequence = 10 * number, .position = 4096 * number, .time_ms = 99 * number};
 }
 
@@ -32,9 +32,9 @@ static void payload_make(struct buffer *payload, uint64_t number, size_t size)
 /* Begins, appends in uneven pieces, finishes and publishes. */
 static enum error snapshot_put(struct disk *disk, uint64_t number, struct bytes payload, struct failure *failure)
 {
-    const struct snapshot_place place = place_make(number);
+    const struct snapshot_point point = point_make(number);
     struct snapshot_writer *writer;
-    enum error error = snapshot_begin(disk, &place, &writer, failure);
+    enum error error = snapshot_begin(disk, &point, &writer, failure);
     if (error != OK)
         return error;
     for (size_t piece = 1; payload.size > 0; piece = piece * 3 + 1) {
@@ -44,26 +44,26 @@ static enum error snapshot_put(struct disk *disk, uint64_t number, struct bytes 
     }
     const enum error finished = snapshot_finish(writer, failure);
     assert_true(error == OK || finished == error);
-    error = finished != OK ? finished : snapshot_publish(disk, &place, failure);
-    return error == OK ? snapshot_remove_older(disk, &place, failure) : error;
+    error = finished != OK ? finished : snapshot_publish(disk, &point, failure);
+    return error == OK ? snapshot_remove_older(disk, &point, failure) : error;
 }
 
 /* Loads, and expects the snapshot with this number. */
 static void assert_loads(struct disk *disk, uint64_t number, struct bytes payload)
 {
     struct failure failure = {.error = OK};
-    struct snapshot_place place = {0};
+    struct snapshot_point point = {0};
     struct buffer loaded;
     buffer_init(&loaded);
     bool is_found = false;
-    if (snapshot_load(disk, &place, &loaded, &is_found, &failure) != OK)
+    if (snapshot_load(disk, &point, &loaded, &is_found, &failure) != OK)
         fail_msg("%s", failure.text);
     assert_true(is_found);
-    const struct snapshot_place expected = place_make(number);
-    assert_int_equal(place.epoch, expected.epoch);
-    assert_int_equal(place.sequence, expected.sequence);
-    assert_int_equal(place.position, expected.position);
-    assert_int_equal(place.time_ms, expected.time_ms);
+    const struct snapshot_point expected = point_make(number);
+    assert_int_equal(point.epoch, expected.epoch);
+    assert_int_equal(point.sequence, expected.sequence);
+    assert_int_equal(point.position, expected.position);
+    assert_int_equal(point.time_ms, expected.time_ms);
     assert_true(bytes_equal(buffer_bytes(&loaded), payload));
     buffer_deinit(&loaded);
 }
@@ -71,15 +71,15 @@ static void assert_loads(struct disk *disk, uint64_t number, struct bytes payloa
 static void assert_refused(struct disk *disk, const char *text)
 {
     struct failure failure = {.error = OK};
-    struct snapshot_place place = {.sequence = 77};
+    struct snapshot_point point = {.sequence = 77};
     struct buffer loaded;
     buffer_init(&loaded);
     bool is_found = false;
-    assert_int_equal(snapshot_load(disk, &place, &loaded, &is_found, &failure), ERROR_LOG_DAMAGED);
+    assert_int_equal(snapshot_load(disk, &point, &loaded, &is_found, &failure), ERROR_LOG_DAMAGED);
     if (strstr(failure.text, text) == NULL || strstr(failure.text, "0000000000001000.snapshot") == NULL)
         fail_msg("expected \"%s\" in: %s", text, failure.text);
     assert_false(is_found);
-    assert_int_equal(place.sequence, 77);
+    assert_int_equal(point.sequence, 77);
     assert_int_equal(loaded.size, 0);
     buffer_deinit(&loaded);
 }
@@ -88,11 +88,11 @@ static void a_folder_without_a_snapshot_has_none(void **state)
 {
     (void)state;
     struct disk *disk = memory_disk_create(1);
-    struct snapshot_place place;
+    struct snapshot_point point;
     struct buffer payload;
     buffer_init(&payload);
     bool is_found = true;
-    assert_int_equal(snapshot_load(disk, &place, &payload, &is_found, NULL), OK);
+    assert_int_equal(snapshot_load(disk, &point, &payload, &is_found, NULL), OK);
     assert_false(is_found);
     buffer_deinit(&payload);
     memory_disk_destroy(disk);
@@ -132,10 +132,10 @@ static void what_is_not_published_does_not_count_and_is_removed(void **state)
     (void)state;
     struct disk *disk = memory_disk_create(1);
     assert_int_equal(snapshot_put(disk, 1, BYTES("one"), NULL), OK);
-    const struct snapshot_place place = place_make(2);
+    const struct snapshot_point point = point_make(2);
     for (int round = 0; round < 2; round++) { /* a second try begins where the first one left its file */
         struct snapshot_writer *writer;
-        assert_int_equal(snapshot_begin(disk, &place, &writer, NULL), OK);
+        assert_int_equal(snapshot_begin(disk, &point, &writer, NULL), OK);
         assert_int_equal(snapshot_append(writer, BYTES("two"), NULL), OK);
         assert_int_equal(snapshot_finish(writer, NULL), OK);
     }
@@ -310,17 +310,17 @@ static void a_crash_at_any_step_leaves_one_whole_snapshot(void **state)
             const bool has_failed = memory_disk_has_failed(disk);
             assert_int_equal(has_failed, error != OK);
             memory_disk_crash(disk);
-            struct snapshot_place place;
+            struct snapshot_point point;
             struct buffer loaded;
             buffer_init(&loaded);
             bool is_found = false;
-            assert_int_equal(snapshot_load(disk, &place, &loaded, &is_found, NULL), OK);
+            assert_int_equal(snapshot_load(disk, &point, &loaded, &is_found, NULL), OK);
             assert_true(is_found);
-            if (error == OK || place.sequence == 20)
+            if (error == OK || point.sequence == 20)
                 assert_true(bytes_equal(buffer_bytes(&loaded), buffer_bytes(&payload)));
             else
                 assert_true(bytes_equal(buffer_bytes(&loaded), BYTES("one")));
-            assert_int_equal(place.sequence, loaded.size == 3 ? 10 : 20);
+            assert_int_equal(point.sequence, loaded.size == 3 ? 10 : 20);
             buffer_deinit(&loaded);
             memory_disk_destroy(disk);
             if (!has_failed)

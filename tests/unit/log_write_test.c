@@ -68,13 +68,13 @@ static void a_frame_never_spans_two_segments(void **state)
 static void the_next_place_changes_only_when_one_is_taken(void **state)
 {
     struct fixture *fixture = *state;
-    const struct log_place place = log_next_place(fixture->rig.log);
-    assert_int_equal(place.sequence, 1);
-    assert_int_equal(place.position, 512);
-    assert_int_equal(log_next_place(fixture->rig.log).sequence, 1);
-    log_place_taken(fixture->rig.log, 1024);
-    assert_int_equal(log_next_place(fixture->rig.log).sequence, 2);
-    assert_int_equal(log_next_place(fixture->rig.log).position, 512 + 1024);
+    const struct log_point point = log_next_point(fixture->rig.log);
+    assert_int_equal(point.sequence, 1);
+    assert_int_equal(point.position, 512);
+    assert_int_equal(log_next_point(fixture->rig.log).sequence, 1);
+    log_point_taken(fixture->rig.log, 1024);
+    assert_int_equal(log_next_point(fixture->rig.log).sequence, 2);
+    assert_int_equal(log_next_point(fixture->rig.log).position, 512 + 1024);
 }
 
 static void what_was_written_can_be_read_and_stays_where_it_is(void **state)
@@ -112,7 +112,7 @@ static void trim_removes_what_nobody_needs_before_the_snapshot(void **state)
         assert_int_equal(log_rig_write(rig, 1900), OK);
     assert_int_equal(log_rig_snapshot(rig, BYTES("fourteen")), OK);
     uint64_t needed = 1;
-    const struct log_cut cut = {.replay_position = rig->place.position, .is_needed = is_needed, .context = &needed};
+    const struct log_cut cut = {.replay_position = rig->point.position, .is_needed = is_needed, .context = &needed};
     assert_int_equal(log_trim(rig->log, &cut, &rig->failure), OK);
     assert_false(memory_disk_has(fixture->disk, "0000000000000000.segment"));
     assert_true(memory_disk_has(fixture->disk, "0000000000002000.segment"));
@@ -141,10 +141,10 @@ static void what_may_go_is_unmapped_one_by_one_and_forgotten(void **state)
     for (int i = 0; i < 14; i++) /* three in a segment */
         assert_int_equal(log_rig_write(rig, 1900), OK);
     assert_int_equal(log_rig_snapshot(rig, BYTES("fourteen")), OK);
-    for (uint64_t position = 512; position < rig->place.position; position += 8192)
+    for (uint64_t position = 512; position < rig->point.position; position += 8192)
         assert_non_null(log_read(rig->log, position, 1));
     uint64_t needed = 1;
-    const struct log_cut cut = {.replay_position = rig->place.position, .is_needed = is_needed, .context = &needed};
+    const struct log_cut cut = {.replay_position = rig->point.position, .is_needed = is_needed, .context = &needed};
     assert_true(log_release(rig->log, &cut) && log_release(rig->log, &cut) && log_release(rig->log, &cut));
     assert_false(log_release(rig->log, &cut));
     assert_true(log_has_segment(rig->log, 512));

@@ -373,7 +373,7 @@ static void what_is_found_does_not_depend_on_slots(void **state)
         for (unsigned side = 0; side < 2; side++)
             rig_init(&rigs[side], pair_rules[i], 0, 77 + i);
         for (unsigned filler = 0; filler < 50; filler++)
-            (void)pool_allocate(&rigs[1].players);
+            (void)slab_allocate(&rigs[1].players);
         for (unsigned step = 0; step < 300; step++) {
             uint64_t found[2][2] = {{0}};
             for (unsigned side = 0; side < 2; side++) {
@@ -762,10 +762,10 @@ static void ordinary_checks_cost_a_step_each(void **state)
 #define MODES 8u
 #define SPACING 102u /* between neighbours of one mode: a ticket between two of them fits neither */
 
-static struct facts *spread_facts(const struct rig *rig, uint32_t place, uint32_t beside)
+static struct facts *spread_facts(const struct rig *rig, uint32_t index, uint32_t beside)
 {
     char text[64];
-    sprintf(text, "{'mode':'m%u','mmr':%u}", place % MODES, place / MODES * SPACING + beside);
+    sprintf(text, "{'mode':'m%u','mmr':%u}", index % MODES, index / MODES * SPACING + beside);
     return rig_facts(rig, text, NULL);
 }
 

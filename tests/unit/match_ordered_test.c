@@ -30,8 +30,8 @@ static int key_compare(const struct ordered_key *a, const struct ordered_key *b)
 {
     if (a->bucket != b->bucket)
         return a->bucket < b->bucket ? -1 : 1;
-    if (a->place != b->place)
-        return a->place < b->place ? -1 : 1;
+    if (a->sort_key != b->sort_key)
+        return a->sort_key < b->sort_key ? -1 : 1;
     return a->number == b->number ? 0 : a->number < b->number ? -1 : 1;
 }
 
@@ -79,7 +79,7 @@ static struct ordered_key random_key(struct random *random)
 {
     return (struct ordered_key){
         .bucket = random_below(random, 4) == 0 ? UINT64_MAX - random_below(random, 2) : random_below(random, 3),
-        .place = random_below(random, 40),
+        .sort_key = random_below(random, 40),
         .number = random_below(random, 60),
     };
 }
@@ -171,11 +171,11 @@ static void places_are_in_the_order_of_their_numbers(void **state)
     static const double numbers[] = {-INFINITY, -1e308, -2, -1.5, -1, -1e-308, -5e-324, 0,
                                      5e-324,    1e-308, 1,  1.5,  2,  1e308,   INFINITY};
     for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
-        assert_true(ordered_number(ordered_place(numbers[i])) == numbers[i]);
+        assert_true(ordered_number(ordered_sort_key(numbers[i])) == numbers[i]);
         for (size_t j = 0; j < i; j++)
-            assert_true(ordered_place(numbers[j]) < ordered_place(numbers[i]));
+            assert_true(ordered_sort_key(numbers[j]) < ordered_sort_key(numbers[i]));
     }
-    assert_true(ordered_place(-0.0) == ordered_place(0.0));
+    assert_true(ordered_sort_key(-0.0) == ordered_sort_key(0.0));
 }
 
 static double seconds_now(void)
@@ -189,7 +189,7 @@ static struct ordered_key spread_key(uint64_t index)
 {
     struct random random = {.state = index};
     uint64_t mixed = random_u64(&random);
-    return (struct ordered_key){.bucket = mixed % 8, .place = mixed, .number = index};
+    return (struct ordered_key){.bucket = mixed % 8, .sort_key = mixed, .number = index};
 }
 
 /* What an insert, a seek and a removal cost, printed when TALLY_MEASURE is set. */

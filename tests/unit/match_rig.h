@@ -26,7 +26,7 @@ struct player {
 
 struct rig {
     struct rules *rules_owned;
-    struct pool players;
+    struct slab players;
     struct matcher matcher;
     uint64_t number;
     uint64_t now_ms;
@@ -59,13 +59,13 @@ static inline void rig_init(struct rig *rig, const char *rules, uint64_t window_
     memset(rig, 0, sizeof(*rig));
     rig->random.state = seed;
     rig->rules_owned = rig_rules(rules);
-    pool_init(&rig->players, sizeof(struct player));
+    slab_init(&rig->players, sizeof(struct player));
     matcher_init(&rig->matcher, rig->rules_owned, &rig->players, offsetof(struct player, entry), window_ms);
 }
 
 static inline struct player *rig_at(const struct rig *rig, uint32_t slot)
 {
-    return pool_at(&rig->players, slot);
+    return slab_at(&rig->players, slot);
 }
 
 static inline struct entry *rig_entry(const struct rig *rig, uint32_t slot)
@@ -100,7 +100,7 @@ static inline struct facts *rig_facts(const struct rig *rig, const char *attribu
 /* A ticket that is offered now; it is not in the matcher yet. */
 static inline uint32_t rig_make(struct rig *rig, struct facts *facts_owned, const struct facts *shared)
 {
-    uint32_t slot = pool_allocate(&rig->players);
+    uint32_t slot = slab_allocate(&rig->players);
     struct player *player = rig_at(rig, slot);
     player->facts_owned = facts_owned;
     player->is_here = true;
@@ -129,7 +129,7 @@ static inline void rig_remove(struct rig *rig, uint32_t slot)
         matcher_remove(&rig->matcher, slot);
     free(player->facts_owned);
     memset(player, 0, sizeof(*player));
-    pool_free(&rig->players, slot);
+    slab_free(&rig->players, slot);
 }
 
 static inline bool rig_is_here(const struct rig *rig, uint32_t slot)
@@ -167,7 +167,7 @@ static inline void rig_deinit(struct rig *rig)
     matcher_check(&rig->matcher);
     assert_int_equal(rig->matcher.count, 0);
     matcher_deinit(&rig->matcher);
-    pool_deinit(&rig->players);
+    slab_deinit(&rig->players);
     rules_destroy(rig->rules_owned);
 }
 

@@ -1,4 +1,4 @@
-#include "relay/connection_shown.h"
+#include "relay/connection_redacted.h"
 
 #include <string.h>
 
@@ -34,7 +34,7 @@ static void a_connection_that_can_not_be_read_is_never_repeated(void **state)
         assert_null(strstr(fault.text, "hunter"));
         assert_non_null(strstr(fault.text, "postgres://USER:PASSWORD@HOST:PORT/DATABASE, where @ : / ? # % and"));
         assert_true(strlen(fault.text) < sizeof fault.text - 1);
-        connection_show(connections[i], &shown);
+        connection_redact(connections[i], &shown);
         buffer_append_u8(&shown, 0);
         assert_null(strstr((const char *)shown.data_owned, "hunter"));
         buffer_deinit(&shown);
@@ -56,7 +56,7 @@ static void a_connection_is_shown_without_its_password(void **state)
         struct buffer shown;
         buffer_init(&shown);
         assert_int_equal(connection_check(connections[i][0], &fault), STEP_OK);
-        connection_show(connections[i][0], &shown);
+        connection_redact(connections[i][0], &shown);
         buffer_append_u8(&shown, 0);
         assert_string_equal((const char *)shown.data_owned, connections[i][1]);
         buffer_deinit(&shown);

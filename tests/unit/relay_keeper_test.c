@@ -153,8 +153,8 @@ static const struct lease_ops memory_ops = {
 struct watched {
     struct keeper *keeper;
     struct shared_source *source;
-    struct keeper_view views[STANDING_FAILED + 1];
-    unsigned counts[STANDING_FAILED + 1]; /* of those that nobody has asked for yet */
+    struct keeper_view views[ROLE_FAILED + 1];
+    unsigned counts[ROLE_FAILED + 1]; /* of those that nobody has asked for yet */
 };
 
 static void on_news(void *context)
@@ -163,8 +163,8 @@ static void on_news(void *context)
     struct keeper_view view;
     pthread_mutex_lock(&watched->source->mutex);
     keeper_look(watched->keeper, &view);
-    watched->views[view.standing] = view;
-    watched->counts[view.standing]++;
+    watched->views[view.role] = view;
+    watched->counts[view.role]++;
     pthread_cond_broadcast(&watched->source->changed);
     pthread_mutex_unlock(&watched->source->mutex);
 }
@@ -189,15 +189,15 @@ static void stop(struct watched *watched)
 }
 
 /* Until the keeper stands so, or has since the last time that this was asked; what it said then. */
-static struct keeper_view wait_for(struct watched *watched, enum standing standing)
+static struct keeper_view wait_for(struct watched *watched, enum lease_role role)
 {
     const struct timespec until = moment_in(PATIENCE_S * 1000);
     int failure = 0;
     pthread_mutex_lock(&watched->source->mutex);
-    while (watched->counts[standing] == 0 && failure == 0)
+    while (watched->counts[role] == 0 && failure == 0)
         failure = pthread_cond_timedwait(&watched->source->changed, &watched->source->mutex, &until);
-    watched->counts[standing] = 0;
-    struct keeper_view view = watched->views[standing];
+    watched->counts[role] = 0;
+    struct keeper_view view = watched->views[role];
     pthread_mutex_unlock(&watched->source->mutex);
     assert_int_equal(failure, 0);
     return view;
@@ -212,13 +212,13 @@ static void fence_of_a_sink_that_the_source_knows_nothing_of_is_told_as_a_failur
     source_init(&source);
     struct watched one;
     start(&one, &source);
-    struct keeper_view view = wait_for(&one, STANDING_OWNER);
+    struct keeper_view view = wait_for(&one, ROLE_OWNER);
     assert_int_equal(view.term.epoch, 1);
     keeper_step_down(one.keeper, &view.term, 0);
     assert_false(keeper_is_valid(one.keeper, &view.term));
-    view = wait_for(&one, STANDING_FAILED);
+    view = wait_for(&one, ROLE_FAILED);
     assert_non_null(strstr(view.fault.text, "has the same identity"));
-    view = wait_for(&one, STANDING_OWNER); /* it tries again, in a later term, and says nothing more */
+    view = wait_for(&one, ROLE_OWNER); /* it tries again, in a later term, and says nothing more */
     assert_int_equal(view.term.epoch, 2);
     assert_string_equal(view.fault.text, "");
     stop(&one);
@@ -232,14 +232,14 @@ static void fence_behind_a_takeover_in_the_source_makes_a_standby(void **state)
     source_init(&source);
     struct watched one;
     start(&one, &source);
-    struct keeper_view view = wait_for(&one, STANDING_OWNER);
+    struct keeper_view view = wait_for(&one, ROLE_OWNER);
     pthread_mutex_lock(&source.mutex);
     source.row.term.epoch = 2; /* another relay's */
     uid_generate(&source.row.term.owner);
     source.holds_waits = true;
     pthread_mutex_unlock(&source.mutex);
     keeper_step_down(one.keeper, &view.term, 0);
-    view = wait_for(&one, STANDING_STANDBY);
+    view = wait_for(&one, ROLE_STANDBY);
     assert_non_null(strstr(view.fault.text, "another"));
     pthread_mutex_lock(&source.mutex);
     assert_int_equal(source.takeovers, 1); /* P10: the epoch is not raised as an answer */
@@ -257,9 +257,9 @@ static void epoch_that_the_sink_knows_is_gone_above_at_once(void **state)
     source_init(&source);
     struct watched one;
     start(&one, &source);
-    struct keeper_view view = wait_for(&one, STANDING_OWNER);
+    struct keeper_view view = wait_for(&one, ROLE_OWNER);
     keeper_step_down(one.keeper, &view.term, 41);
-    view = wait_for(&one, STANDING_OWNER);
+    view = wait_for(&one, ROLE_OWNER);
     assert_int_equal(view.term.epoch, 42);
     stop(&one);
     source_deinit(&source);
@@ -275,7 +275,7 @@ static void keeper_that_is_paused_during_its_wait_takes_nothing_over(void **stat
     uid_generate(&source.row.term.owner);
     struct watched one;
     start(&one, &source);
-    (void)wait_for(&one, STANDING_STANDBY);
+    (void)wait_for(&one, ROLE_STANDBY);
     pthread_mutex_lock(&source.mutex);
     while (!source.is_waiting)
         pthread_cond_wait(&source.changed, &source.mutex);
@@ -298,14 +298,14 @@ static void owner_whose_worker_fails_for_four_leases_gives_the_lease_to_another(
     source_init(&source);
     struct watched failing, working;
     start(&failing, &source);
-    struct keeper_view view = wait_for(&failing, STANDING_OWNER);
+    struct keeper_view view = wait_for(&failing, ROLE_OWNER);
     start(&working, &source);
     uint64_t began_ms = keeper_now_ms();
     keeper_report(failing.keeper, &view.term, false);
-    view = wait_for(&failing, STANDING_STANDBY);
+    view = wait_for(&failing, ROLE_STANDBY);
     assert_true(keeper_now_ms() - began_ms >= (uint64_t)KEEPER_FAILING_LEASES * LEASE_MS);
     assert_non_null(strstr(view.fault.text, "gave the lease up"));
-    view = wait_for(&working, STANDING_OWNER);
+    view = wait_for(&working, ROLE_OWNER);
     assert_true(view.term.epoch >= 2);
     stop(&working);
     stop(&failing);

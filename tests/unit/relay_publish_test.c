@@ -1,5 +1,5 @@
 /* The body of a Publish, and the rows that are held back from it. */
-#include "relay/holds.h"
+#include "relay/blocked_rows.h"
 #include "relay/publish_body.h"
 
 #include <string.h>
@@ -105,75 +105,75 @@ static void R43_what_can_not_be_a_message_leaves_no_trace(void **state)
     buffer_deinit(&body);
 }
 
-static bool takes(struct holds *holds, uint64_t id, const char *queue, const char *group)
+static bool takes(struct blocked_rows *blocked, uint64_t id, const char *queue, const char *group)
 {
     struct row row = row_of(id, queue, group, "b");
-    return holds_take(holds, &row);
+    return blocked_rows_take(blocked, &row);
 }
 
 static void a_row_that_waits_holds_its_group_and_nothing_else(void **state)
 {
-    struct holds holds;
+    struct blocked_rows blocked;
     struct row row = row_of(1, "q", "g", "b");
     (void)state;
-    holds_init(&holds, false);
-    assert_false(takes(&holds, 2, "q", "g"));
-    holds_add(&holds, &row, false);
-    assert_true(takes(&holds, 2, "q", "g"));
-    assert_true(takes(&holds, 3, "other", "g"));
-    assert_false(takes(&holds, 4, "q", "h"));
-    assert_false(takes(&holds, 5, "q", NULL));
-    assert_int_equal(holds.count, 3);
-    holds_clear(&holds);
-    assert_false(takes(&holds, 2, "q", "g"));
-    holds_deinit(&holds);
+    blocked_rows_init(&blocked, false);
+    assert_false(takes(&blocked, 2, "q", "g"));
+    blocked_rows_add(&blocked, &row, false);
+    assert_true(takes(&blocked, 2, "q", "g"));
+    assert_true(takes(&blocked, 3, "other", "g"));
+    assert_false(takes(&blocked, 4, "q", "h"));
+    assert_false(takes(&blocked, 5, "q", NULL));
+    assert_int_equal(blocked.count, 3);
+    blocked_rows_clear(&blocked);
+    assert_false(takes(&blocked, 2, "q", "g"));
+    blocked_rows_deinit(&blocked);
 }
 
 /* A row that waits for a queue makes its own group wait, also on its way to other queues. */
 static void R52_a_blocked_queue_holds_all_that_goes_there(void **state)
 {
-    struct holds holds;
+    struct blocked_rows blocked;
     struct row row = row_of(1, "gone", NULL, "b");
     (void)state;
-    holds_init(&holds, false);
-    holds_add(&holds, &row, true);
-    assert_false(takes(&holds, 2, "q", "g"));
-    assert_true(takes(&holds, 3, "gone", "g"));
-    assert_true(takes(&holds, 4, "q", "g"));
-    assert_false(takes(&holds, 5, "q", NULL));
-    holds_deinit(&holds);
+    blocked_rows_init(&blocked, false);
+    blocked_rows_add(&blocked, &row, true);
+    assert_false(takes(&blocked, 2, "q", "g"));
+    assert_true(takes(&blocked, 3, "gone", "g"));
+    assert_true(takes(&blocked, 4, "q", "g"));
+    assert_false(takes(&blocked, 5, "q", NULL));
+    blocked_rows_deinit(&blocked);
 }
 
 static void in_strict_order_everything_waits(void **state)
 {
-    struct holds holds;
+    struct blocked_rows blocked;
     struct row row = row_of(1, "q", "g", "b");
     (void)state;
-    holds_init(&holds, true);
-    assert_false(holds_are_full(&holds));
-    holds_add(&holds, &row, false);
-    assert_true(takes(&holds, 2, "other", NULL));
-    assert_true(holds_are_full(&holds));
-    holds_deinit(&holds);
+    blocked_rows_init(&blocked, true);
+    assert_false(blocked_rows_are_full(&blocked));
+    blocked_rows_add(&blocked, &row, false);
+    assert_true(takes(&blocked, 2, "other", NULL));
+    assert_true(blocked_rows_are_full(&blocked));
+    blocked_rows_deinit(&blocked);
 }
 
 static void many_groups_can_be_held(void **state)
 {
-    struct holds holds;
+    struct blocked_rows blocked;
     char group[20];
     (void)state;
-    holds_init(&holds, false);
-    for (unsigned i = 0; i < HOLDS_MAX; i++) {
+    blocked_rows_init(&blocked, false);
+    for (unsigned i = 0; i < BLOCKED_ROWS_MAX; i++) {
         snprintf(group, sizeof group, "g%u", i);
         struct row row = row_of(i + 1, "q", group, "b");
-        assert_false(holds_are_full(&holds));
-        holds_add(&holds, &row, false);
+        assert_false(blocked_rows_are_full(&blocked));
+        blocked_rows_add(&blocked, &row, false);
     }
-    assert_true(holds_are_full(&holds));
-    assert_true(takes(&holds, 1, "q", "g0"));
-    assert_true(takes(&holds, 1, "q", "g99999"));
-    assert_false(takes(&holds, 1, "q", "g100000"));
-    holds_deinit(&holds);
+    assert_true(blocked_rows_are_full(&blocked));
+    assert_true(takes(&blocked, 1, "q", "g0"));
+    assert_true(takes(&blocked, 1, "q", "g99999"));
+    assert_false(takes(&blocked, 1, "q", "g100000"));
+    blocked_rows_deinit(&blocked);
 }
 
 int main(void)

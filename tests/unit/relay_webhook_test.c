@@ -149,8 +149,8 @@ static void an_end_means_what_the_mode_makes_of_it(void **state)
         int status;
         bool was_sent;
         enum verdict at_least_once, at_most_once;
-        const char
-            *pauses; /* in which of them no other row is sent for a while: "": none, "m": at-most-once, "lm": both */
+        /* in which of them no other row is sent for a while: "": none, "m": at-most-once, "lm": both */
+        const char *pauses;
     } rows[] = {
         {200, true, VERDICT_DELIVERED, VERDICT_DELIVERED, ""}, {204, true, VERDICT_DELIVERED, VERDICT_DELIVERED, ""},
         {400, true, VERDICT_REFUSED, VERDICT_REFUSED, ""},     {413, true, VERDICT_REFUSED, VERDICT_REFUSED, ""},

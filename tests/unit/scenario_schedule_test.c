@@ -368,12 +368,12 @@ static void a_time_zone_that_is_gone_is_told_in_replies_metrics_and_once_in_the_
     struct failure trouble;
     struct world *world = open_without_zone(&zones, "one");
     EXPECT(world, strstr(answer_text(describe(world, "s"), "Warning"), "Somewhere can't be read from /tmp/") != NULL);
-    EXPECT(world, !api_take_trouble(world->api, &trouble)); /* it is not due yet */
+    EXPECT(world, !api_take_warning(world->api, &trouble)); /* it is not due yet */
     EXPECT(world, metrics_say(world, "\ntally_schedules_waiting_for_zone 0\n"));
     for (unsigned i = 0; i < 60; i++) {
         world_pass_time(world, MINUTE_S * 1000);
         bool is_first = world->now_ms >= DUE_S * 1000 && world->now_ms < (DUE_S + MINUTE_S) * 1000;
-        EXPECT(world, api_take_trouble(world->api, &trouble) == is_first);
+        EXPECT(world, api_take_warning(world->api, &trouble) == is_first);
     }
     EXPECT(world, strstr(trouble.text, "schedule 's' is due and waits: its time zone Somewhere can't be read") != NULL);
     EXPECT(world, metrics_say(world, "\ntally_schedules_waiting_for_zone 1\n"));
@@ -384,7 +384,7 @@ static void a_time_zone_that_is_gone_is_told_in_replies_metrics_and_once_in_the_
     world_pass_time(world, MINUTE_S * 1000);
     EXPECT(world, !answer_has(describe(world, "s"), "Warning"));
     EXPECT(world, metrics_say(world, "\ntally_schedules_waiting_for_zone 0\n"));
-    EXPECT(world, !api_take_trouble(world->api, &trouble));
+    EXPECT(world, !api_take_warning(world->api, &trouble));
     close_without_zone(world, &zones);
 }
 

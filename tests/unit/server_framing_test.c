@@ -56,19 +56,19 @@ static void stream_add(struct stream *stream, const char *text, size_t size)
     stream->size += size;
 }
 
-/* Adds `text`, with `end` instead of CR LF at its break number `place`; SIZE_MAX: nowhere. False: it has no such
+/* Adds `text`, with `end` instead of CR LF at its break number `index`; SIZE_MAX: nowhere. False: it has no such
  * break. */
-static bool stream_add_text(struct stream *stream, const char *text, size_t place, const char *end)
+static bool stream_add_text(struct stream *stream, const char *text, size_t index, const char *end)
 {
     size_t count = 0;
     for (const char *at = text; *at != '\0'; at++)
         if (*at != '|')
             stream_add(stream, at, 1);
-        else if (count++ == place)
+        else if (count++ == index)
             stream_add(stream, end, end[0] == '\0' ? 1 : strlen(end));
         else
             stream_add(stream, "\r\n", 2);
-    return place < count;
+    return index < count;
 }
 
 /* Reads requests as a connection does; the bytes come in two pieces cut at `cut`, or one by one where it is 0. */
@@ -131,12 +131,12 @@ static unsigned count_forgiven_ends(const char *text, size_t first, const char *
     unsigned forgiven = 0;
     for (size_t i = 0; i < count; i++) {
         bool has_place = true;
-        for (size_t place = first; has_place; place++) {
+        for (size_t index = first; has_place; index++) {
             for (size_t before = 0; before < 2; before++) {
                 struct stream stream = {.size = 0};
                 if (before == 1)
                     stream_add_text(&stream, sound[0], SIZE_MAX, "");
-                has_place = stream_add_text(&stream, text, place, ends[i]);
+                has_place = stream_add_text(&stream, text, index, ends[i]);
                 stream_add(&stream, NEXT, strlen(NEXT));
                 if (has_place)
                     forgiven += count_forgiven(&stream) > 0;
@@ -240,9 +240,9 @@ static void a_zero_byte_at_any_place_of_the_framing_is_refused(void **state)
     struct stream whole = {.size = 0};
     stream_add_text(&whole, "POST /a HTTP/1.1|Host: a|Transfer-Encoding: chunked||3|", SIZE_MAX, "");
     unsigned forgiven = 0;
-    for (size_t place = 0; place < whole.size; place++) {
+    for (size_t index = 0; index < whole.size; index++) {
         struct stream stream = whole;
-        stream.text[place] = '\0';
+        stream.text[index] = '\0';
         stream_add(&stream, "abc\r\n0\r\n\r\n" NEXT, strlen("abc\r\n0\r\n\r\n" NEXT));
         forgiven += count_forgiven(&stream) > 0;
     }

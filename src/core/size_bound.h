@@ -1,0 +1,28 @@
+/* How many bytes of events a decision may yield at most, for those that must find room in one frame. Private to
+ * src/core. */
+#ifndef TALLY_CORE_SIZE_BOUND_H
+#define TALLY_CORE_SIZE_BOUND_H
+
+#include "core/decide_batch.h"
+#include "core/decide_send.h"
+#include "core/state.h"
+
+/* Of a send, with all that its batch may send if that was its last unit. `seen`, unless NULL, holds the batches (by
+ * slot) that were counted before and are not counted again. O(depth of batches). */
+uint64_t size_bound_of_send(const struct core *core, const struct send_command *send, struct table *seen);
+
+/* Of a batch that is made, and may complete at once. */
+uint64_t size_bound_of_create(const struct core *core, const struct create_batch_command *command, struct table *seen);
+
+/* Of units that are added to the batch of that id. */
+uint64_t size_bound_of_addition(const struct core *core, struct bytes batch_id, const struct add_units_command *command,
+                                struct table *seen);
+
+/* Of such reports on units of one batch. */
+uint64_t size_bound_of_reports(const struct core *core, uint32_t batch, const struct unit_report *reports,
+                               uint32_t count);
+
+/* Of the end of a unit (or of a message without one: `batch` 0), less what its report says. */
+uint64_t size_bound_of_unit(const struct core *core, uint32_t batch, struct table *seen);
+
+#endif

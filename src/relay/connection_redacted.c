@@ -1,0 +1,115 @@
+#include "relay/connection_redacted.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- can it be read? ---------------------------------------------------------------------------------------------- */
+
+#define FORM                                                                                                           \
+    "It must be a URI, postgres://USER:PASSWORD@HOST:PORT/DATABASE, where @ : / ? # %% and blanks of a password are "  \
+    "written %%40 %%3A %%2F %%3F %%23 %%25 %%20; or words such as host=HOST dbname=DATABASE, with a value that has "   \
+    "blanks "                                                                                                          \
+    "in single quotes"
+
+/* libpq quotes the text that it could not parse, and that may be a password; a quoted "=" or "]" is libpq's own. */
+static void hide_quoted(const char *said, char *text, size_t size)
+{
+    const char *first = strchr(said, '"'), *last = strrchr(said, '"');
+    while (first != NULL && first + 2 < last && first[2] == '"' && (first[1] == '=' || first[1] == ']'))
+        first = strchr(first + 3, '"');
+    if (first == NULL || first == last || (first + 2 == last && (first[1] == '=' || first[1] == ']')))
+        snprintf(text, size, "%.*s", (int)strcspn(said, "\n"), said);
+    else
+        snprintf(text, size, "%.*s\"…\"%.*s", (int)(first - said), said, (int)strcspn(last + 1, "\n"), last + 1);
+}
+
+/* What stands behind the scheme of a URI; NULL: it is none. */
+static const char *behind_scheme(const char *connection)
+{
+    static const char *const schemes[] = {"postgres://", "postgresql://"};
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+        if (strncmp(connection, schemes[i], strlen(schemes[i])) == 0)
+            return connection + strlen(schemes[i]);
+    return NULL;
+}
+
+/* An @ that can't be the one between password and host. */
+static bool has_stray_at(const char *rest)
+{
+    size_t host_end = strcspn(rest, "/"), at = strcspn(rest, "@");
+    size_t path_end = host_end + strcspn(rest + host_end, "?");
+    if (at < host_end)
+        at += 1 + strcspn(rest + at + 1, "@");
+    return at < path_end;
+}
+
+static bool has_port(const PQconninfoOption *options)
+{
+    for (; options->keyword != NULL; options++)
+        if (strcmp(options->keyword, "port") == 0 && options->val != NULL &&
+            options->val[strspn(options->val, "0123456789,")] != '\0')
+            return false;
+    return true;
+}
+
+enum step connection_check(const char *connection, struct fault *fault)
+{
+    char *wrong = NULL, reason[200];
+    PQconninfoOption *options = PQconninfoParse(connection, &wrong);
+    const char *rest = behind_scheme(connection);
+    enum step step = STEP_OK;
+    if (options == NULL) {
+        hide_quoted(wrong == NULL ? "out of memory" : wrong, reason, sizeof(reason));
+        step = fault_set(fault, STEP_UNFIT, "the connection of the source can't be read: %s. " FORM, reason);
+    } else if (rest != NULL && has_stray_at(rest)) {
+        step = fault_set(fault, STEP_UNFIT,
+                         "the connection of the source has an @ that is not the one before the host. " FORM);
+    } else if (!has_port(options)) {
+        step = fault_set(fault, STEP_UNFIT,
+                         "the connection of the source has a port that is no number, or a password and no host. " FORM);
+    }
+    PQconninfoFree(options);
+    PQfreemem(wrong);
+    return step;
+}
+
+/* --- showing ------------------------------------------------------------------------------------------------------ */
+
+/* Writes the value so that libpq can read it again: in quotes unless it is a plain word. */
+static void append_value(const char *value, struct buffer *text)
+{
+    bool is_plain = *value != '\0' && strpbrk(value, " \t\r\n'\\") == NULL;
+    if (is_plain) {
+        buffer_append_format(text, "%s", value);
+        return;
+    }
+    buffer_append_u8(text, '\'');
+    for (; *value != '\0'; value++) {
+        if (*value == '\'' || *value == '\\')
+            buffer_append_u8(text, '\\');
+        buffer_append_u8(text, (uint8_t)*value);
+    }
+    buffer_append_u8(text, '\'');
+}
+
+void connection_redact(const char *connection, struct buffer *text)
+{
+    struct fault fault;
+    PQconninfoOption *options =
+        connection_check(connection, &fault) == STEP_OK ? PQconninfoParse(connection, NULL) : NULL;
+    if (options == NULL) {
+        buffer_append_format(text, "(not shown: it can't be read as a connection string)");
+        return;
+    }
+    bool is_first = true;
+    for (const PQconninfoOption *option = options; option->keyword != NULL; option++) {
+        /* libpq marks options with a star that must be hidden while a person types them. */
+        if (option->val == NULL || option->dispchar[0] == '*')
+            continue;
+        buffer_append_format(text, "%s%s=", is_first ? "" : " ", option->keyword);
+        append_value(option->val, text);
+        is_first = false;
+    }
+    PQconninfoFree(options);
+}
