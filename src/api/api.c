@@ -42,19 +42,6 @@ struct namespace *api_namespace(const struct api *api)
 
 /* --- replies ------------------------------------------------------------------------------------------------------ */
 
-void api_finish(struct api *api, struct exchange *exchange)
-{
-    struct front *front = api->front;
-    exchange->state = EXCHANGE_FINISHED;
-    exchange->hold_sequence = namespace_hold_sequence(api->ns);
-    front_trim_scratch(front);
-    /* The tree of a large request is many times its size; it need not stay until a slow client has taken its reply. */
-    arena_reset(&exchange->arena);
-    if (front->replies != NULL)
-        exchange_count_reply(exchange, front->replies);
-    list_append(&front->finished, &exchange->api_link);
-}
-
 bool api_reply_may_leave(struct api *api, struct exchange *exchange, uint64_t now_ms)
 {
     ASSERT(exchange->state == EXCHANGE_FINISHED && !list_is_linked(&exchange->api_link));

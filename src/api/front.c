@@ -81,13 +81,7 @@ void front_refuse(struct front *front, struct exchange *exchange, enum error err
     failure_set(&failure, error, "%s", text == NULL ? "" : text);
     exchange->api = NULL;
     reply_fail(exchange, error, &failure);
-    exchange->state = EXCHANGE_FINISHED;
-    exchange->hold_sequence = 0;
-    front_trim_scratch(front);
-    arena_reset(&exchange->arena);
-    if (front->replies != NULL)
-        exchange_count_reply(exchange, front->replies);
-    list_append(&front->finished, &exchange->api_link);
+    front_finish(front, exchange, 0);
     front->refused_count++;
 }
 

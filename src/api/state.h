@@ -41,6 +41,10 @@ void api_run(struct api *api, struct call *call, enum error error);
 void front_add(struct front *front, struct api *api);
 void front_remove(struct front *front, struct api *api);
 
+/* Ends a request whose reply is complete: front_take_finished() gives it out. The reply is held until frame
+ * `hold_sequence` is durable; 0: not at all. */
+void front_finish(struct front *front, struct exchange *exchange, uint64_t hold_sequence);
+
 /* What a large request made of the scratch must not stay behind it. */
 #define SCRATCH_KEPT_MAX ((size_t)256 * 1024)
 static inline void front_trim_scratch(struct front *front)

@@ -13,6 +13,11 @@
 #define LOOK_HEADS_AN_INSTRUCTION 4u
 #define LOOK_VALUES_AN_INSTRUCTION 4u
 
+POISON_MAY_LOOK bool matcher_has(const struct matcher *matcher, uint32_t slot)
+{
+    return matcher->generation != 0 && matcher_entry(matcher, slot)->generation == matcher->generation;
+}
+
 void look_begin(const struct matcher *matcher, struct look *look, uint32_t seed)
 {
     look->seed = seed;

@@ -71,11 +71,6 @@ void matcher_reset(struct matcher *matcher, const struct rules *rules, uint64_t 
     private_init(matcher, window_ms);
 }
 
-POISON_MAY_LOOK bool matcher_has(const struct matcher *matcher, uint32_t slot)
-{
-    return matcher->generation != 0 && matcher_entry(matcher, slot)->generation == matcher->generation;
-}
-
 /* When the entry becomes urgent; UINT64_MAX: never, or it is urgent already. */
 static uint64_t entry_urgent_ms(const struct entry *entry)
 {

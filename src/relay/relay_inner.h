@@ -59,6 +59,12 @@ void relay_lock(struct relay *relay);
 void relay_unlock_changed(struct relay *relay);
 void relay_unlock(struct relay *relay);
 
+/* The keeper's standing has changed: computes the state again. For the keeper; `context` is the relay. */
+void relay_on_keeper(void *context);
+
+/* The wall clock, in ms since 1970. */
+uint64_t relay_wall_ms(void);
+
 /* Sleeps until something changes, with the mutex held; at most so long. */
 void relay_sleep(struct relay *relay, unsigned wait_ms);
 

@@ -108,13 +108,6 @@ static void append_rows(struct rows *rows, const PGresult *result)
         append_row(rows, result, i);
 }
 
-enum step source_postgres_run(struct source_postgres *self, unsigned statement, const char *const *values, int count,
-                              PGresult **result, struct fault *fault)
-{
-    const struct query query = {.statement = statement, .values = values, .value_count = count, .is_binary = true};
-    return postgres_run(&self->postgres, &query, result, fault);
-}
-
 /* --- the scan ----------------------------------------------------------------------------------------------------- */
 
 /* From the first to the last of the names, unless they are out of order, or so few of a range that to look at all of it

@@ -78,8 +78,12 @@ static inline struct source_postgres *source_postgres_of(struct source *source)
 }
 
 /* A statement with its answer in binary form. */
-enum step source_postgres_run(struct source_postgres *self, unsigned statement, const char *const *values, int count,
-                              PGresult **result, struct fault *fault);
+static inline enum step source_postgres_run(struct source_postgres *self, unsigned statement, const char *const *values,
+                                            int count, PGresult **result, struct fault *fault)
+{
+    const struct query query = {.statement = statement, .values = values, .value_count = count, .is_binary = true};
+    return postgres_run(&self->postgres, &query, result, fault);
+}
 
 /* Before each scan, with a connection: moves the floor up when it can. */
 enum step floor_advance(struct source_postgres *self, const struct term *term, struct fault *fault);

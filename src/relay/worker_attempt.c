@@ -45,26 +45,6 @@ static void round_deinit(struct round *round)
     free(round->names_owned);
 }
 
-struct row_name *round_name_room(struct round *round, size_t count)
-{
-    if (count > round->name_capacity) {
-        round->name_capacity = count * 2;
-        round->names_owned = memory_resize(round->names_owned, round->name_capacity * sizeof(*round->names_owned));
-    }
-    return round->names_owned;
-}
-
-/* In strict order all rows have the same keys. */
-struct row_keys round_keys_of(const struct round *round, const struct row *row)
-{
-    if (round->worker->spec->is_strict)
-        return (struct row_keys){.queue = 1, .group = 1};
-    uint64_t queue = bytes_hash(row->queue);
-    uint64_t group =
-        row->group.ptr != NULL ? bytes_hash(row->group) : bytes_hash(bytes_make(row->uid.bytes, UID_SIZE)) + 1;
-    return (struct row_keys){.queue = queue, .group = table_hash_u64(queue * 31 + group)};
-}
-
 /* --- which rows are tried ----------------------------------------------------------------------------------------- */
 
 enum choice { CHOICE_TRY, CHOICE_MARK, CHOICE_PARK };

@@ -1,7 +1,30 @@
 /* What a round of worker_attempt.c does with its source: the steps that are made again until they succeed, the scan,
- * and what an owner before this one has left. */
+ * and what an owner before this one has left; and what both of them need of rows. */
+#include "base/memory.h"
 #include "relay/keeper.h"
 #include "relay/worker_attempt_parts.h"
+
+/* --- names and keys ----------------------------------------------------------------------------------------------- */
+
+struct row_name *round_name_room(struct round *round, size_t count)
+{
+    if (count > round->name_capacity) {
+        round->name_capacity = count * 2;
+        round->names_owned = memory_resize(round->names_owned, round->name_capacity * sizeof(*round->names_owned));
+    }
+    return round->names_owned;
+}
+
+/* In strict order all rows have the same keys. */
+struct row_keys round_keys_of(const struct round *round, const struct row *row)
+{
+    if (round->worker->spec->is_strict)
+        return (struct row_keys){.queue = 1, .group = 1};
+    uint64_t queue = bytes_hash(row->queue);
+    uint64_t group =
+        row->group.ptr != NULL ? bytes_hash(row->group) : bytes_hash(bytes_make(row->uid.bytes, UID_SIZE)) + 1;
+    return (struct row_keys){.queue = queue, .group = table_hash_u64(queue * 31 + group)};
+}
 
 /* --- steps of the source ------------------------------------------------------------------------------------------ */
 
