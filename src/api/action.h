@@ -30,7 +30,7 @@ struct call {
     bool is_waiting;  /* set by a receive that waits: there is no reply yet */
 };
 
-/* How an action makes the state grow, which decides when it is refused (memory_limit.h). */
+/* How an action makes the state grow, which decides when it is refused for want of memory or disk (growth.h). */
 enum growth {
     GROWTH_READS,  /* not at all: it only reads, so that any GET may ask for it (access.h) */
     GROWTH_NONE,   /* not at all, or by less than what bounds it already: a setting of a queue, a lease */

@@ -1,10 +1,10 @@
 /* Kept memory: what the state is made of, counted. Everything of core and match that outlives a request, and every
- * pool, table and heap, is allocated here. Short-lived memory (a request's arena, buffers of sockets and frames) comes
+ * slab, table and heap, is allocated here. Short-lived memory (a request's arena, buffers of sockets and frames) comes
  * from memory.h and is not counted.
  *
  * The count is the one mutable global of the libraries, as the allocator behind it is one: a counter in every structure
  * would have to show the same number (docs/decisions/0012-memory.md). The count is what the allocator really spends on
- * blocks. Of a pool only the records in use count, not the free ones: so the same content always has the same count.
+ * blocks. Of a slab only the records in use count, not the free ones: so the same content always has the same count.
  * Any thread. */
 #ifndef TALLY_BASE_ACCOUNTED_H
 #define TALLY_BASE_ACCOUNTED_H
@@ -24,7 +24,7 @@ void accounted_replace(struct bytes *owned, struct bytes view);
 /* NULL is fine. */
 void accounted_free(void *ptr);
 
-/* For pools, whose chunks are plain memory: `size` more bytes of the chunks are in use, or `size` fewer. */
+/* For slabs, whose chunks are plain memory: `size` more bytes of the chunks are in use, or `size` fewer. */
 void accounted_count_more(size_t size);
 void accounted_count_less(size_t size);
 

@@ -10,10 +10,10 @@
 
 #define POOL_CHUNK_RECORDS ((uint32_t)1 << POOL_CHUNK_SHIFT)
 
-/* A pool grows in blocks from this size on. Below it huge pages would save little, and cost a small server memory. */
+/* A slab grows in blocks from this size on. Below it huge pages would save little, and cost a small server memory. */
 #define POOL_BLOCKS_FROM ((size_t)32 << 20)
 
-/* A pool that was empty keeps this many chunks, or twice as many as it uses again. It gives the others back this many
+/* A slab that was empty keeps this many chunks, or twice as many as it uses again. It gives the others back this many
  * blocks at a time: unmapping gigabytes at once would pause the server. */
 #define SLAB_CHUNKS_KEPT 16u
 #define POOL_RELEASES_AT_ONCE 16u
@@ -91,7 +91,7 @@ uint32_t slab_allocate(struct slab *slab)
     return slot;
 }
 
-/* Gives the last block back if no slot of it was used since the pool was empty, and there is more than enough room
+/* Gives the last block back if no slot of it was used since the slab was empty, and there is more than enough room
  * without it. */
 static bool release_block(struct slab *slab)
 {

@@ -1,4 +1,4 @@
-/* A pool of equal records addressed by a 32-bit slot. Slot 0 is never handed out: it means "none".
+/* A slab of equal records addressed by a 32-bit slot. Slot 0 is never handed out: it means "none".
  *
  * Records never move, so pointers to them stay good until slab_free(). Freed slots are reused, newest first. Memory
  * grows in chunks; slab_trim() gives it back. The records in use count as kept memory (accounted.h). O(1).
@@ -8,7 +8,7 @@
  * content whether the record is free. Only that function may read a freed record; AddressSanitizer reports any other
  * read (poison.h).
  *
- * A large pool grows in blocks of many chunks, which the system may back with huge pages: a fork then copies a
+ * A large slab grows in blocks of many chunks, which the system may back with huge pages: a fork then copies a
  * five-hundredth of the page tables, and fewer accesses miss the processor's table of translations. */
 #ifndef TALLY_BASE_SLAB_H
 #define TALLY_BASE_SLAB_H
@@ -38,7 +38,7 @@ void slab_deinit(struct slab *slab);
 uint32_t slab_allocate(struct slab *slab);
 void slab_free(struct slab *slab, uint32_t slot);
 
-/* Gives back, in portions, the memory of a pool that was empty, as far as it is not used again. Only where nobody reads
+/* Gives back, in portions, the memory of a slab that was empty, as far as it is not used again. Only where nobody reads
  * a freed record, and where no walk over the slots relies on slot_end never falling. */
 void slab_trim(struct slab *slab);
 

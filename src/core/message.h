@@ -1,7 +1,7 @@
 /* The index entry of a message: what must be in memory while the message lives. Its content stays in the log.
  *
  * 96 bytes, plus 5 to 6 in the map of numbers where most of them live, plus 16 while a timer runs: the bar is 128 a
- * waiting message. Links between entries are pool slots, half the size of pointers. */
+ * waiting message. Links between entries are slots of a slab, half the size of pointers. */
 #ifndef TALLY_CORE_MESSAGE_H
 #define TALLY_CORE_MESSAGE_H
 

@@ -23,7 +23,7 @@
 #include "core/type_order.h"
 
 struct messages {
-    uint64_t message_number; /* the newest given out, as the next one */
+    uint64_t message_number; /* the newest given out; so is delivery_number */
     uint64_t delivery_number;
     uint64_t sent_count; /* accepted; message_number also counts new places of moved ones */
     uint64_t in_flight_count;
@@ -87,7 +87,7 @@ struct ticket_pools {
     uint32_t count;
     uint32_t capacity;
     uint64_t ticket_count; /* of all pools that are not deleted */
-    uint32_t pool_id;      /* the newest given out, as the next one */
+    uint32_t pool_id;      /* the newest given out; so is delivery_number */
     uint64_t ticket_number;
     uint64_t feed_number; /* above each number that the feed of a deleted pool has told, or would have told next */
     struct heap timers;   /* pools by what they have due next */
@@ -237,7 +237,7 @@ bool core_message_is_dead(const struct core *core, const struct message *message
 void core_enter_state(struct core *core, uint32_t slot, enum message_state state);
 void core_leave_state(struct core *core, uint32_t slot);
 
-/* --- places (message_extra.c) ------------------------------------------------------------------------------------- */
+/* --- message extras (message_extra.c) ----------------------------------------------------------------------------- */
 
 /* The message's extra, made if it has none. */
 struct message_extra *core_give_extra(struct core *core, uint32_t message);

@@ -42,7 +42,7 @@ bool served_rest(struct served *served);
 /* When it has something to do by itself: the api's and the disk's, in log time; UINT64_MAX: never. */
 uint64_t served_next_ms(const struct served *served);
 
-/* Holds the finished turn until its frame is durable; or false: that is so now, and it may be written. */
+/* Holds the finished reply until its frame is durable. False: it is durable already, and the reply may be written. */
 bool served_hold(struct served *served, struct pending_request *pending);
 
 /* Frames may have become durable: what waits for that in the namespace hears of it. The replies that

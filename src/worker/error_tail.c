@@ -18,8 +18,8 @@
 
 #define BLOCK_SIZE 4096
 #define FINISH_WAIT_MS 1000
-#define ROOM_WAIT_MS 100  /* so often the thread looks whether it may wait on … */
-#define ROOM_WAITS_MAX 10 /* … which after the command's end it may not, after so many in vain */
+#define ROOM_WAIT_MS 100  /* one wait for room */
+#define ROOM_WAITS_MAX 10 /* once the command has ended, it gives up after so many waits in vain */
 
 struct error_tail {
     atomic_bool is_over;     /* the command has ended */
