@@ -112,7 +112,7 @@ campaign-asan: asan
 match-agree: all
 	@/usr/bin/python3 -B tests/match/agree.py $(BUILD)/release/tests/match/replay --pools $(POOLS) --jobs 2
 
-# MUTANTS=options: --only src/core/batch.c:35, --jobs 2, --list
+# MUTANTS=options: --only src/core/batches/batch.c:35, --jobs 2, --list
 mutants: all
 	@/usr/bin/python3 -B tests/mutants/mutants.py --count $(N) $(if $(SEED),--seed $(SEED)) $(MUTANTS)
 

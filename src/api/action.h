@@ -10,7 +10,7 @@
 #include "api/params.h"
 #include "api/writer.h"
 #include "auth/credentials.h"
-#include "core/decide_batch.h"
+#include "core/batches/decide_batch.h"
 
 struct call {
     struct front *front;

@@ -4,7 +4,7 @@
 #include "api/text.h"
 #include "api/wait.h"
 #include "auth/policy.h"
-#include "core/decide_queue.h"
+#include "core/queues/decide_queue.h"
 
 #define LABEL_SIZE_MAX 80u
 #define ACTIONS_MAX 7u

@@ -1,11 +1,11 @@
 /* Message attributes: reading them from a request, and writing those that a receive asked for. Their form in the log
- * and their digest are core/attribute.h's. Source: SQS developer guide, "Amazon SQS message metadata". */
+ * and their digest are core/messages/attribute.h's. Source: SQS developer guide, "Amazon SQS message metadata". */
 #ifndef TALLY_API_ATTRIBUTES_H
 #define TALLY_API_ATTRIBUTES_H
 
 #include "api/params.h"
 #include "api/writer.h"
-#include "core/attribute.h"
+#include "core/messages/attribute.h"
 
 #define ATTRIBUTES_MAX 10u
 

@@ -11,7 +11,7 @@
 #include "api/receipt.h"
 #include "api/send.h"
 #include "api/state.h"
-#include "core/decide_commit.h"
+#include "core/messages/decide_commit.h"
 
 #define SENDS_SIZE_MAX 1048576u
 

@@ -1,7 +1,7 @@
 /* CreateBatch: its arguments become a struct batch_spec, compared byte for byte when it is repeated. */
 #include "api/reach.h"
 #include "api/text.h"
-#include "core/dependency.h"
+#include "core/order/dependency.h"
 
 #define EXPIRES_DEFAULT_S 1209600 /* 14 days, the longest retention of SQS */
 #define RETENTION_DEFAULT_S 345600

@@ -5,7 +5,7 @@
 #include "api/queue_tags.h"
 #include "api/state.h"
 #include "api/text.h"
-#include "core/decide_queue.h"
+#include "core/queues/decide_queue.h"
 
 #define DELETED_INTERVAL_MS 60000u
 

@@ -1,7 +1,7 @@
 /* DeleteQueue, and what becomes of the receives that wait for the queue. */
 #include "api/state.h"
 #include "api/wait.h"
-#include "core/decide_queue.h"
+#include "core/queues/decide_queue.h"
 
 #include "base/memory.h"
 

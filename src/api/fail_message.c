@@ -4,7 +4,7 @@
 #include "api/queue_attributes.h"
 #include "api/receipt.h"
 #include "api/text.h"
-#include "core/message_extra.h"
+#include "core/messages/message_extra.h"
 
 #define RETRY_AFTER_S_MAX 43200
 #define ATTEMPTS_MAX 1000

@@ -2,7 +2,7 @@
 
 #include "api/growth.h"
 #include "api/state.h"
-#include "core/decide_schedule.h"
+#include "core/schedules/decide_schedule.h"
 #include "engine/calendar.h"
 
 #define FIRINGS_AT_ONCE 500u

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "core/schedule.h"
+#include "core/schedules/schedule.h"
 
 struct api;
 

@@ -1,6 +1,6 @@
 /* ListGroups: the groups of a queue, what they are and why. */
 #include "api/why.h"
-#include "core/group_list.h"
+#include "core/order/group_list.h"
 
 static const char *const conditions[] = {
     [GROUP_HELD] = "held", [GROUP_PAUSED] = "paused", [GROUP_READY] = "ready", [GROUP_BUSY] = "busy"};

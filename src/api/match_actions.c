@@ -1,6 +1,6 @@
 /* PutBackMatch and ConfirmMatch. */
 #include "api/pool_call.h"
-#include "core/decide_match.h"
+#include "core/pools/decide_match.h"
 
 static enum error read_match(struct call *call, struct ticket_pool **pool, uint64_t *match)
 {

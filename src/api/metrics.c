@@ -1,8 +1,8 @@
 /* Metrics in Prometheus text format: a row of the list for each that a namespace has one of. Where there are several
  * namespaces, each has its own, told apart by a label. */
 #include "api/metrics.h"
-#include "core/message_list.h"
-#include "core/ticket_pool.h"
+#include "core/messages/message_list.h"
+#include "core/pools/ticket_pool.h"
 
 #include "api/relay_view.h"
 #include "api/state.h"

@@ -3,7 +3,7 @@
 #include "api/access.h"
 #include "api/reach.h"
 #include "api/text.h"
-#include "core/decide_move.h"
+#include "core/messages/decide_move.h"
 
 #define ARN_PARTS 6u /* arn:<partition>:<service>:<region>:<account-id>:<resource-id> */
 #define TASKS_LISTED_MAX 10

@@ -6,8 +6,8 @@
 #include "api/pool_call.h"
 #include "api/text.h"
 #include "auth/json_tree.h"
-#include "core/decide_match.h"
-#include "core/decide_ticket.h"
+#include "core/pools/decide_match.h"
+#include "core/pools/decide_ticket.h"
 
 #define TICKETS_MAX 1000u
 #define TTL_MAX_S 31536000u

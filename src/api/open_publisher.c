@@ -1,7 +1,7 @@
 /* OpenPublisher: from now on a publisher's rows are heard from this owner only. */
 #include "api/publisher.h"
 #include "api/reach.h"
-#include "core/decide_publish.h"
+#include "core/publishers/decide_publish.h"
 
 enum error publisher_read_uuid(const struct params *params, const char *name, uint8_t uuid[PUBLISHER_ID_SIZE])
 {

@@ -1,6 +1,6 @@
 /* PauseGroup and ResumeGroup: as for a queue, for one of its groups, which need not have messages. */
 #include "api/action.h"
-#include "core/decide_group.h"
+#include "core/order/decide_group.h"
 
 static enum error pause(struct call *call, bool is_paused)
 {

@@ -1,6 +1,6 @@
 /* PauseQueue and ResumeQueue: deliveries stop and go on; sends and leases do not mind. */
 #include "api/action.h"
-#include "core/decide_group.h"
+#include "core/order/decide_group.h"
 
 static enum error pause(struct call *call, bool is_paused)
 {

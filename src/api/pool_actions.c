@@ -3,7 +3,7 @@
 #include "api/pool_spec.h"
 #include "api/reach.h"
 #include "api/wait.h"
-#include "core/decide_ticket.h"
+#include "core/pools/decide_ticket.h"
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 

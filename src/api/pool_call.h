@@ -4,8 +4,8 @@
 #define TALLY_API_POOL_CALL_H
 
 #include "api/action.h"
-#include "core/ticket.h"
-#include "core/ticket_pool.h"
+#include "core/pools/ticket.h"
+#include "core/pools/ticket_pool.h"
 
 #define POOL_PARTS_MAX 64u
 

@@ -2,7 +2,7 @@
  * own, and the others are one series together, pool="*"; waiting times have those hundred only. */
 #include "api/metrics.h"
 #include "api/state.h"
-#include "core/ticket_pool.h"
+#include "core/pools/ticket_pool.h"
 
 #define POOLS_SHOWN_MAX 100u
 

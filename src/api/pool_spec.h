@@ -4,7 +4,7 @@
 #define TALLY_API_POOL_SPEC_H
 
 #include "api/action.h"
-#include "core/ticket_pool.h"
+#include "core/pools/ticket_pool.h"
 
 /* Reads the arguments of a pool: all of them, or, with `old`, those that change it. The spec's views live as long as
  * the call. What says the same as the old rules keeps their text. ERROR_MISSING_PARAMETER, ERROR_SERIALIZATION,

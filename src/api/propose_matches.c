@@ -1,8 +1,8 @@
 /* ProposeMatches: what programs that match from outside have found. Each proposal is a decision of its own. */
 #include "api/text.h"
 #include "api/wait.h"
-#include "core/decide_match.h"
-#include "core/made_match.h"
+#include "core/pools/decide_match.h"
+#include "core/pools/made_match.h"
 
 #define PROPOSALS_MAX 100u
 

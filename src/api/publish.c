@@ -10,7 +10,7 @@
 #include "api/receipt.h"
 #include "api/send.h"
 #include "api/state.h"
-#include "core/decide_publish.h"
+#include "core/publishers/decide_publish.h"
 
 /* Of what is said of a row that was refused, bytes that are kept for a repeat of the batch. */
 #define REASON_SIZE_MAX 300

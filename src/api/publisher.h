@@ -3,7 +3,7 @@
 #define TALLY_API_PUBLISHER_H
 
 #include "api/action.h"
-#include "core/publisher.h"
+#include "core/publishers/publisher.h"
 
 /* Who says to be a publisher's owner. */
 struct publisher_claim {

@@ -1,6 +1,6 @@
 /* PurgeQueue. */
 #include "api/action.h"
-#include "core/decide_queue.h"
+#include "core/queues/decide_queue.h"
 
 #define PURGE_INTERVAL_MS 60000u
 

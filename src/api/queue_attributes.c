@@ -1,7 +1,7 @@
 #include "api/queue_attributes.h"
 
 #include "api/text.h"
-#include "core/message_list.h"
+#include "core/messages/message_list.h"
 #include <stdio.h>
 
 /* --- attributes that are a number of struct queue_settings -------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* TagQueue, UntagQueue and ListQueueTags, and the tags of CreateQueue. */
 #include "api/queue_tags.h"
 #include "api/text.h"
-#include "core/decide_queue.h"
-#include "core/tags.h"
+#include "core/queues/decide_queue.h"
+#include "core/queues/tags.h"
 #include <stdlib.h>
 
 #define KEY_LENGTH_MAX 128u

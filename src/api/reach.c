@@ -1,7 +1,7 @@
 #include "api/reach.h"
 
 #include "api/access.h"
-#include "core/ticket_pool.h"
+#include "core/pools/ticket_pool.h"
 
 bool reach_is_confined(const struct call *call)
 {

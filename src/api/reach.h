@@ -10,9 +10,9 @@
 #define TALLY_API_REACH_H
 
 #include "api/action.h"
-#include "core/publisher.h"
-#include "core/schedule.h"
-#include "core/ticket_pool.h"
+#include "core/pools/ticket_pool.h"
+#include "core/publishers/publisher.h"
+#include "core/schedules/schedule.h"
 
 /* Does the caller cover some queues only? */
 bool reach_is_confined(const struct call *call);

@@ -4,7 +4,7 @@
 #define TALLY_API_RECEIPT_H
 
 #include "api/action.h"
-#include "core/decide_message.h"
+#include "core/messages/decide_message.h"
 
 /* Counts the use of a handle of this queue. Call it once for each, also where it was refused. */
 void receipt_note(struct call *call, const struct receipt_use *use);

@@ -4,8 +4,8 @@
 #include "api/state.h"
 #include "api/text.h"
 #include "api/wait.h"
-#include "core/decide_receive.h"
-#include "core/deduplication.h"
+#include "core/deduplication/deduplication.h"
+#include "core/messages/decide_receive.h"
 #include "engine/grant.h"
 #include "log/log.h"
 

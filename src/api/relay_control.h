@@ -5,7 +5,7 @@
 #define TALLY_API_RELAY_CONTROL_H
 
 #include "base/arena.h"
-#include "core/relay_record.h"
+#include "core/publishers/relay_record.h"
 
 #include <yyjson.h>
 

@@ -2,7 +2,7 @@
 #include "api/relay_view.h"
 #include "api/text.h"
 #include "auth/json_tree.h"
-#include "core/decide_relay.h"
+#include "core/publishers/decide_relay.h"
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /* ReleaseGroup: a person lets a held group go on. */
 #include "api/action.h"
-#include "core/decide_group.h"
+#include "core/order/decide_group.h"
 
 static enum error read_action(struct call *call, enum group_release *action)
 {

@@ -2,7 +2,7 @@
 #include "api/reach.h"
 #include "api/state.h"
 #include "api/text.h"
-#include "core/decide_schedule.h"
+#include "core/schedules/decide_schedule.h"
 #include "engine/calendar.h"
 #include "engine/cron.h"
 

@@ -2,7 +2,7 @@
 
 #include "api/reach.h"
 #include "api/text.h"
-#include "core/deduplication.h"
+#include "core/deduplication/deduplication.h"
 
 #include <inttypes.h>
 

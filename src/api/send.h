@@ -7,7 +7,7 @@
 #define TALLY_API_SEND_H
 
 #include "api/action.h"
-#include "core/decide_send.h"
+#include "core/messages/decide_send.h"
 
 /* What a send says, as read. Views point into the request or the arena. */
 struct send_parameters {

@@ -5,8 +5,8 @@
 #include "api/send.h"
 
 #include "api/text.h"
-#include "core/deduplication.h"
-#include "core/type_order.h"
+#include "core/deduplication/deduplication.h"
+#include "core/order/type_order.h"
 
 #define PRODUCER_SIZE_MAX 128u
 

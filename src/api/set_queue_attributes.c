@@ -2,7 +2,7 @@
 #include "api/queue_attributes.h"
 #include "api/state.h"
 #include "api/wait.h"
-#include "core/decide_queue.h"
+#include "core/queues/decide_queue.h"
 
 enum error action_set_queue_attributes(struct call *call)
 {

@@ -1,7 +1,7 @@
 /* UpdateTicket, CancelTickets, GetTicket and ListTickets. */
 #include "api/pool_call.h"
 #include "auth/json_tree.h"
-#include "core/decide_ticket.h"
+#include "core/pools/decide_ticket.h"
 
 #define CANCELS_MAX 1000u
 

@@ -1,7 +1,7 @@
 /* PutTypeOrder, ListTypeOrders and DeleteTypeOrder. */
 #include "api/action.h"
 #include "api/text.h"
-#include "core/decide_type_order.h"
+#include "core/order/decide_type_order.h"
 
 #define RETENTION_DEFAULT_S 1209600
 

@@ -4,7 +4,7 @@
 #include "api/reply.h"
 #include "api/state.h"
 #include "api/wait.h"
-#include "core/message_list.h"
+#include "core/messages/message_list.h"
 
 #include "base/memory.h"
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* Why a message is not delivered, in words and in fields (core/explain.h). Private to src/api. */
+/* Why a message is not delivered, in words and in fields (core/messages/explain.h). Private to src/api. */
 #ifndef TALLY_API_WHY_H
 #define TALLY_API_WHY_H
 
 #include "api/action.h"
-#include "core/explain.h"
+#include "core/messages/explain.h"
 
 /* One sentence, in the arena. Of what the caller does not reach it says only that there is something (reach.h). */
 struct bytes why_text(struct call *call, const struct why *why);

@@ -2,7 +2,7 @@
  * that the event fits the state before it changes anything, because on replay the event comes from a disk. */
 #include "core/apply.h"
 #include "core/identity.h"
-#include "core/tags.h"
+#include "core/queues/tags.h"
 
 #include "base/accounted.h"
 #include "base/cursor.h"

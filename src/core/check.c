@@ -1,6 +1,6 @@
 /* core_check(): every invariant of the state, by walking all of it. The simulator calls it after each step. */
+#include "core/queues/tags.h"
 #include "core/state.h"
-#include "core/tags.h"
 
 #include "base/accounted.h"
 #include <stdlib.h>

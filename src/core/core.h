@@ -11,11 +11,11 @@
 #define TALLY_CORE_CORE_H
 
 #include "base/error.h"
-#include "core/batch.h"
-#include "core/content.h"
+#include "core/batches/batch.h"
 #include "core/event.h"
-#include "core/extent.h"
-#include "core/queue.h"
+#include "core/messages/content.h"
+#include "core/messages/extent.h"
+#include "core/queues/queue.h"
 
 struct core;
 

@@ -3,8 +3,8 @@
 #ifndef TALLY_CORE_IDENTITY_H
 #define TALLY_CORE_IDENTITY_H
 
-#include "core/content.h"
 #include "core/digest.h"
+#include "core/messages/content.h"
 
 /* The largest number a message can have: 56 bits. */
 #define IDENTITY_NUMBER_MAX ((UINT64_C(1) << 56) - 1)

@@ -3,8 +3,8 @@
 
 #include "core/finish.h"
 #include "core/identity.h"
-#include "core/publisher.h"
-#include "core/ticket_pool.h"
+#include "core/pools/ticket_pool.h"
+#include "core/publishers/publisher.h"
 
 #include "base/memory.h"
 #include <stdlib.h>

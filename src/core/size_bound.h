@@ -3,8 +3,8 @@
 #ifndef TALLY_CORE_SIZE_BOUND_H
 #define TALLY_CORE_SIZE_BOUND_H
 
-#include "core/decide_batch.h"
-#include "core/decide_send.h"
+#include "core/batches/decide_batch.h"
+#include "core/messages/decide_send.h"
 #include "core/state.h"
 
 /* Of a send, with all that its batch may send if that was its last unit. `seen`, unless NULL, holds the batches (by

@@ -6,9 +6,9 @@
 #include "core/snapshot.h"
 
 #include "core/identity.h"
+#include "core/queues/tags.h"
 #include "core/salvage.h"
 #include "core/state.h"
-#include "core/tags.h"
 
 #include "base/accounted.h"
 #include "base/cursor.h"

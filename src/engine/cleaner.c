@@ -1,6 +1,6 @@
 #include "engine/cleaner.h"
 
-#include "core/decide_content.h"
+#include "core/messages/decide_content.h"
 #include "log/log.h"
 
 /* The limits of one piece: slots of the index visited, contents and bytes moved. A few tenths of a millisecond. */

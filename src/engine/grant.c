@@ -1,9 +1,9 @@
 #include "engine/grant.h"
 
 #include "base/memory.h"
-#include "core/decide_match.h"
-#include "core/decide_message.h"
 #include "core/decide_namespace.h"
+#include "core/messages/decide_message.h"
+#include "core/pools/decide_match.h"
 #include "engine/namespace.h"
 #include <stdlib.h>
 

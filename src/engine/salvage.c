@@ -3,8 +3,8 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "core/explain.h"
 #include "core/identity.h"
+#include "core/messages/explain.h"
 #include "log/segment.h"
 #include <inttypes.h>
 #include <stdio.h>

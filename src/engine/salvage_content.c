@@ -2,7 +2,7 @@
 #include "engine/salvage_state.h"
 
 #include "base/assert.h"
-#include "core/content.h"
+#include "core/messages/content.h"
 #include "log/segment.h"
 
 #define WINDOW_SIZE (1u << 20)

@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "core/decide_content.h"
+#include "core/messages/decide_content.h"
 #include "log/log.h"
 #include "log/segment.h"
 #include <stdlib.h>

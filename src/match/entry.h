@@ -1,5 +1,5 @@
 /* An entry: what the matcher knows of a waiting ticket. It is embedded in the ticket's record, in the server
- * (core/ticket.h) and in programs that match from outside. */
+ * (core/pools/ticket.h) and in programs that match from outside. */
 #ifndef TALLY_MATCH_ENTRY_H
 #define TALLY_MATCH_ENTRY_H
 

@@ -2,9 +2,9 @@
 
 #include "base/buffer.h"
 #include "base/quote.h"
-#include "core/relay_record.h"
-#include "core/schedule.h"
-#include "core/ticket_pool.h"
+#include "core/pools/ticket_pool.h"
+#include "core/publishers/relay_record.h"
+#include "core/schedules/schedule.h"
 
 #include <inttypes.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 #include "tallyd/namespaces.h"
 
 #include "base/memory.h"
-#include "core/made_match.h"
+#include "core/pools/made_match.h"
 #include "log/log.h"
 #include "tallyd/config_value.h"
 

@@ -1,6 +1,6 @@
 #include "audit.h"
 
-#include "core/batch.h"
+#include "core/batches/batch.h"
 #include "core/event.h"
 #include "fail.h"
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 #include "plants.h"
 
-#include "core/decide_batch.h"
-#include "core/decide_commit.h"
-#include "core/decide_publish.h"
+#include "core/batches/decide_batch.h"
 #include "core/finish.h"
+#include "core/messages/decide_commit.h"
+#include "core/publishers/decide_publish.h"
+#include "core/queues/tags.h"
 #include "core/state.h"
-#include "core/tags.h"
 #include "engine/grant.h"
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #ifndef TALLY_TESTS_SIM_POOL_JUDGE_H
 #define TALLY_TESTS_SIM_POOL_JUDGE_H
 
-#include "core/ticket.h"
+#include "core/pools/ticket.h"
 #include "support/world.h"
 
 #define JUDGE_TICKETS 48 /* names "t0" … */

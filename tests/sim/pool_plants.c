@@ -1,7 +1,7 @@
 #include "pool_plants.h"
 
-#include "core/decide_match.h"
-#include "core/match_result.h"
+#include "core/pools/decide_match.h"
+#include "core/pools/match_result.h"
 #include "core/state.h"
 #include <string.h>
 

@@ -2,9 +2,9 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "core/decide_content.h"
 #include "core/decide_namespace.h"
-#include "core/decide_send.h"
+#include "core/messages/decide_content.h"
+#include "core/messages/decide_send.h"
 #include "core/snapshot.h"
 #include "core/state.h"
 #include "support/core_bytes.h"

@@ -4,7 +4,7 @@
 #define TALLY_TESTS_SUPPORT_CORE_RIG_H
 
 #include "core/identity.h"
-#include "core/queue.h"
+#include "core/queues/queue.h"
 
 struct core_rig_frame {
     uint64_t position; /* of the payload */

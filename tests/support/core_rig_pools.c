@@ -4,9 +4,9 @@
 
 #include "base/assert.h"
 #include "core/core.h"
-#include "core/decide_match.h"
-#include "core/decide_ticket.h"
-#include "core/made_match.h"
+#include "core/pools/decide_match.h"
+#include "core/pools/decide_ticket.h"
+#include "core/pools/made_match.h"
 #include "match/facts.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,12 +3,12 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/memory.h"
-#include "core/decide_message.h"
 #include "core/decide_namespace.h"
-#include "core/decide_queue.h"
-#include "core/decide_receive.h"
-#include "core/made_match.h"
-#include "core/message_list.h"
+#include "core/messages/decide_message.h"
+#include "core/messages/decide_receive.h"
+#include "core/messages/message_list.h"
+#include "core/pools/made_match.h"
+#include "core/queues/decide_queue.h"
 #include "support/core_bytes.h"
 #include <stdio.h>
 #include <stdlib.h>

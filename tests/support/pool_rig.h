@@ -2,8 +2,8 @@
 #ifndef TALLY_TESTS_SUPPORT_POOL_RIG_H
 #define TALLY_TESTS_SUPPORT_POOL_RIG_H
 
-#include "core/decide_match.h"
-#include "core/decide_ticket.h"
+#include "core/pools/decide_match.h"
+#include "core/pools/decide_ticket.h"
 #include "support/core_rig.h"
 
 /* The queues "results" and "expired", which every rig of pools has. */

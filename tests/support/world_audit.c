@@ -3,9 +3,9 @@
 
 #include "base/assert.h"
 #include "base/table.h"
-#include "core/batch.h"
+#include "core/batches/batch.h"
 #include "core/event.h"
-#include "core/made_match.h"
+#include "core/pools/made_match.h"
 #include "log/log.h"
 #include "support/core_bytes.h"
 #include <stdio.h>

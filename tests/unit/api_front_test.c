@@ -1,7 +1,7 @@
 /* One front, many namespaces: a request goes to the one that it names, and comes back from there. */
 #include "api/api.h"
 #include "base/assert.h"
-#include "core/decide_queue.h"
+#include "core/queues/decide_queue.h"
 #include "support/memory_disk.h"
 
 #include <setjmp.h>

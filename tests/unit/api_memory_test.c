@@ -5,10 +5,10 @@
 
 #include "api/action.h"
 #include "base/accounted.h"
-#include "core/deduplication.h"
-#include "core/schedule.h"
+#include "core/deduplication/deduplication.h"
+#include "core/order/type_order.h"
+#include "core/schedules/schedule.h"
 #include "core/state.h"
-#include "core/type_order.h"
 
 #define ROOM (64u << 10) /* of a world that is to be filled */
 #define CHURN 500u       /* things in a round */

@@ -1,8 +1,8 @@
 /* Contents that are moved in the log: the message stays what it is, the segment it stood in gets free, and a replay or
  * a snapshot knows the new place. */
-#include "core/decide_message.h"
-#include "core/decide_queue.h"
-#include "core/decide_receive.h"
+#include "core/messages/decide_message.h"
+#include "core/messages/decide_receive.h"
+#include "core/queues/decide_queue.h"
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
 

@@ -1,9 +1,9 @@
 /* Commit against random states: it does all or nothing, and all is what the same decisions one by one would have
  * done. */
-#include "core/decide_batch.h"
-#include "core/decide_commit.h"
-#include "core/decide_queue.h"
-#include "core/decide_type_order.h"
+#include "core/batches/decide_batch.h"
+#include "core/messages/decide_commit.h"
+#include "core/order/decide_type_order.h"
+#include "core/queues/decide_queue.h"
 #include "core/state.h"
 #include "support/core_bytes.h"
 #include "support/core_rig.h"

@@ -1,5 +1,5 @@
 /* The content of a message in the log: read long after its frame was checked, so it has a checksum of its own. */
-#include "core/content.h"
+#include "core/messages/content.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* What is remembered against repeats: windows, producers, attempts; that it is gone when it is over, and what a
  * snapshot keeps. */
 #include "core/apply.h"
-#include "core/decide_queue.h"
-#include "core/decide_receive.h"
-#include "core/decide_send.h"
+#include "core/messages/decide_receive.h"
+#include "core/messages/decide_send.h"
+#include "core/queues/decide_queue.h"
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"

@@ -1,7 +1,7 @@
 /* Cycles: the request that would close one is refused, and the way is named (invariant D9). */
-#include "core/decide_publish.h"
-#include "core/decide_schedule.h"
-#include "core/decide_type_order.h"
+#include "core/order/decide_type_order.h"
+#include "core/publishers/decide_publish.h"
+#include "core/schedules/decide_schedule.h"
 #include "dependency.h"
 #include "support/scale.h"
 

@@ -1,6 +1,6 @@
 /* Dependencies at the level of the core: each edge is told once in every interleaving, costs what it should, and what
  * is remembered of ends is what was promised. */
-#include "core/decide_commit.h"
+#include "core/messages/decide_commit.h"
 #include "dependency.h"
 #include "support/scale.h"
 

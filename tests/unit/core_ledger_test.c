@@ -1,5 +1,5 @@
 /* The ledger against a naive model: an array of units with names and states. */
-#include "core/ledger.h"
+#include "core/batches/ledger.h"
 
 #include "core/digest.h"
 #include "random.h"

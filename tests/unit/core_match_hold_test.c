@@ -1,7 +1,7 @@
 /* Matches in the core that others have to wait for: those that are to be confirmed, and the others of an exclusive set.
  * The MR numbers are those of the design's races and failures. */
 #include "core/decide_namespace.h"
-#include "core/decide_queue.h"
+#include "core/queues/decide_queue.h"
 #include "core_match.h"
 
 #include "support/core_bytes.h"

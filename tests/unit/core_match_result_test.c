@@ -1,7 +1,7 @@
 /* What comes of a match in the core: its result message and how that ends, putting back, and what is left behind. The
  * MR numbers are those of the design's races and failures. */
-#include "core/decide_move.h"
-#include "core/decide_queue.h"
+#include "core/messages/decide_move.h"
+#include "core/queues/decide_queue.h"
 #include "core_match.h"
 
 /* --- results ------------------------------------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* Message lists against a naive model: delivery is by number, expiry by age, whatever happened to the messages
  * before. */
-#include "core/message_list.h"
+#include "core/messages/message_list.h"
 
 #include "random.h"
 

@@ -2,7 +2,7 @@
  * in flight. */
 #include "dependency.h"
 
-#include "core/decide_move.h"
+#include "core/messages/decide_move.h"
 #include "support/scale.h"
 
 #define UNITS 5u

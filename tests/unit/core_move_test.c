@@ -3,11 +3,11 @@
 #include "support/core_rig.h"
 
 #include "core/core.h"
-#include "core/decide_move.h"
 #include "core/decide_namespace.h"
-#include "core/decide_queue.h"
-#include "core/decide_receive.h"
-#include "core/move.h"
+#include "core/messages/decide_move.h"
+#include "core/messages/decide_receive.h"
+#include "core/messages/move.h"
+#include "core/queues/decide_queue.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * the same. */
 #include "core/apply.h"
 #include "core/decide_namespace.h"
-#include "core/decide_publish.h"
-#include "core/decide_queue.h"
+#include "core/publishers/decide_publish.h"
+#include "core/queues/decide_queue.h"
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"

@@ -1,7 +1,7 @@
 /* Which queues a batch and a publisher have had to do with: the set itself, and how it comes about. */
-#include "core/decide_batch.h"
-#include "core/decide_queue.h"
-#include "core/queue_set.h"
+#include "core/batches/decide_batch.h"
+#include "core/queues/decide_queue.h"
+#include "core/queues/queue_set.h"
 
 #include "support/core_bytes.h"
 #include "support/core_rig.h"

@@ -1,8 +1,8 @@
 /* Queues at the borders of their life: deleted while other records still speak of them. */
 #include "core/core.h"
-#include "core/decide_message.h"
-#include "core/decide_queue.h"
-#include "core/decide_receive.h"
+#include "core/messages/decide_message.h"
+#include "core/messages/decide_receive.h"
+#include "core/queues/decide_queue.h"
 #include "support/core_rig.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Records of relays: random lives of them replay to the same state, come back from a snapshot as they were, and neither
  * damage nor events that do not fit get past the core. */
-#include "core/decide_relay.h"
+#include "core/publishers/decide_relay.h"
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"

@@ -1,8 +1,8 @@
 /* Schedules in the core, with a calendar of whole minutes: random lives of them replay to the same state, come back
  * from a snapshot as they were, and no bytes whatever crash the decoder. */
 #include "core/decide_namespace.h"
-#include "core/decide_queue.h"
-#include "core/decide_schedule.h"
+#include "core/queues/decide_queue.h"
+#include "core/schedules/decide_schedule.h"
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"

@@ -1,10 +1,10 @@
 /* The whole state as bytes: equal states give equal bytes, a replay and a snapshot give the state that was live, and no
  * bytes whatever crash the decoder. */
-#include "core/decide_batch.h"
-#include "core/decide_message.h"
-#include "core/decide_queue.h"
-#include "core/decide_receive.h"
-#include "core/decide_send.h"
+#include "core/batches/decide_batch.h"
+#include "core/messages/decide_message.h"
+#include "core/messages/decide_receive.h"
+#include "core/messages/decide_send.h"
+#include "core/queues/decide_queue.h"
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"

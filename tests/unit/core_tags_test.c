@@ -1,7 +1,7 @@
 /* Tags of queues: runs of keys and values, and what becomes of them when the queue and the server go. */
 #include "core/core.h"
-#include "core/decide_queue.h"
-#include "core/tags.h"
+#include "core/queues/decide_queue.h"
+#include "core/queues/tags.h"
 
 #include "support/core_rig.h"
 

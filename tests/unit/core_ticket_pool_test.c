@@ -3,7 +3,7 @@
  * step. */
 #include "base/accounted.h"
 #include "core/decide_namespace.h"
-#include "core/decide_queue.h"
+#include "core/queues/decide_queue.h"
 #include "support/core_bytes.h"
 #include "support/pool_rig.h"
 #include "support/scale.h"

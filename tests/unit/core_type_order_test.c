@@ -5,9 +5,9 @@
 #include "support/scale.h"
 
 #include "core/decide_namespace.h"
-#include "core/decide_queue.h"
-#include "core/decide_send.h"
-#include "core/decide_type_order.h"
+#include "core/messages/decide_send.h"
+#include "core/order/decide_type_order.h"
+#include "core/queues/decide_queue.h"
 #include "core/snapshot.h"
 #include "core/state.h"
 #include "random.h"

@@ -6,12 +6,12 @@
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
 
-#include "core/decide_batch.h"
-#include "core/decide_message.h"
+#include "core/batches/decide_batch.h"
 #include "core/decide_namespace.h"
-#include "core/decide_queue.h"
-#include "core/decide_receive.h"
-#include "core/decide_send.h"
+#include "core/messages/decide_message.h"
+#include "core/messages/decide_receive.h"
+#include "core/messages/decide_send.h"
+#include "core/queues/decide_queue.h"
 #include "core/snapshot.h"
 #include "core/state.h"
 

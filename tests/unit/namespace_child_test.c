@@ -1,9 +1,9 @@
 /* The child process that writes a snapshot, and what it shares with its owner: signals, and the moment when both
  * end. */
-#include "core/decide_queue.h"
-#include "core/decide_receive.h"
-#include "core/decide_relay.h"
-#include "core/decide_send.h"
+#include "core/messages/decide_receive.h"
+#include "core/messages/decide_send.h"
+#include "core/publishers/decide_relay.h"
+#include "core/queues/decide_queue.h"
 #include "engine/namespace.h"
 #include "log/segment.h"
 

@@ -5,7 +5,7 @@
 
 #include "sqs.h"
 
-#include "core/ticket_pool.h"
+#include "core/pools/ticket_pool.h"
 
 #define DUEL                                                                                                           \
     "'Attributes':{'mode':'str','mmr':'num','maps':'set'},'Rules':[{'type':'equal','attr':'mode'},{'type':'near',"     \

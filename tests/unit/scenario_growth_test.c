@@ -5,10 +5,10 @@
  * again: with Holds it adds nothing twice, with Deletes it meets its own delete. */
 #include "batches.h"
 
-#include "core/decide_batch.h"
-#include "core/decide_commit.h"
-#include "core/decide_queue.h"
-#include "core/decide_receive.h"
+#include "core/batches/decide_batch.h"
+#include "core/messages/decide_commit.h"
+#include "core/messages/decide_receive.h"
+#include "core/queues/decide_queue.h"
 #include "support/core_rig.h"
 
 #include <time.h>

@@ -1,9 +1,9 @@
 /* Scenarios T32, T41 and Q56: a huge group beside many small ones, a million groups that come and go, and what a
  * receive costs before a million that wait. */
-#include "core/decide_message.h"
-#include "core/decide_queue.h"
-#include "core/decide_receive.h"
-#include "core/decide_send.h"
+#include "core/messages/decide_message.h"
+#include "core/messages/decide_receive.h"
+#include "core/messages/decide_send.h"
+#include "core/queues/decide_queue.h"
 #include "scenario.h"
 
 #include "support/core_rig.h"

@@ -1,8 +1,8 @@
 /* Scenario T24: batches of 10,000 and 1,000,000 units, and what it costs to end one. */
-#include "core/decide_batch.h"
-#include "core/decide_message.h"
-#include "core/decide_queue.h"
-#include "core/decide_receive.h"
+#include "core/batches/decide_batch.h"
+#include "core/messages/decide_message.h"
+#include "core/messages/decide_receive.h"
+#include "core/queues/decide_queue.h"
 #include "scenario.h"
 
 #include "support/core_rig.h"

@@ -1,7 +1,7 @@
 /* Schedules: each firing once, whatever is interrupted, and what becomes of those that were missed. */
 #include "scenario.h"
 
-#include "core/schedule.h"
+#include "core/schedules/schedule.h"
 #include "support/zones.h"
 
 /* WORLD_START_MS is 2023-11-14 22:13:20 UTC. */

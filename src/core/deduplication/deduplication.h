@@ -1,0 +1,154 @@
+/* What the namespace remembers so that nothing happens twice: deduplication ids, numbered producers, and receive
+ * attempts.
+ *
+ * Each lives for its window, never for its message (invariants U3, U7). What is over, or forgotten with its queue, is
+ * as good as gone at once: it is not found and not encoded; only its memory is given back later, in portions. So
+ * nothing here needs an event when it ends. Keys are 128-bit keyed hashes of what clients said.
+ *
+ * Ids stand in lanes, one for each queue and length of window. In a lane they end in the order in which they came, so
+ * neither a heap nor a timer is needed for each of them: 40 bytes, plus 11 to 21 in the table (more for a while after
+ * most have gone), and O(1) to add and to sweep. */
+#ifndef TALLY_CORE_DEDUPLICATION_DEDUPLICATION_H
+#define TALLY_CORE_DEDUPLICATION_DEDUPLICATION_H
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/slab.h"
+#include "base/table.h"
+#include "core/digest.h"
+
+struct core;
+struct core_writer;
+struct queue;
+
+#define DEDUPLICATION_ID_SIZE_MAX 128u /* of what clients give */
+#define PRODUCER_PAIRS 256u            /* newest messages of a producer whose numbers are remembered */
+#define ATTEMPT_DELIVERIES_MAX 10u     /* as many as a receive gives */
+#define ATTEMPT_DELIVERY_SIZE 16u      /* u64 message number, u64 delivery */
+#define ATTEMPT_WINDOW_MS 300000u      /* for so long a receive attempt is remembered, if there are not too many */
+#define ATTEMPTS_MAX 1000000u          /* of a namespace */
+#define WINDOW_EVER_MS UINT64_MAX      /* length of a window, and end of it */
+
+/* One deduplication id. */
+struct id_entry {
+    struct digest_tag key;
+    uint64_t number; /* of the message */
+    uint64_t expires_at_ms;
+    uint32_t lane;
+    uint32_t next; /* of its lane, the one that came after it; 0: none */
+};
+
+static_assert(sizeof(struct id_entry) == 40, "there may be hundreds of millions");
+
+struct lane {
+    uint64_t window_ms;
+    uint64_t order; /* unique, for the heap */
+    uint64_t count;
+    uint32_t queue; /* slot; 0: forgotten */
+    uint32_t first; /* entries, by age */
+    uint32_t last;
+    uint32_t next;  /* of its queue, by length of window; of the forgotten ones */
+    uint32_t index; /* in the heap of lanes; 0: for ever or forgotten */
+};
+
+/* The message that a producer gave a sequence number. */
+struct produced {
+    uint64_t sequence;
+    uint64_t number;
+};
+
+struct producer {
+    struct digest_tag key;
+    struct produced *pairs_owned; /* rising; once there are PRODUCER_PAIRS a ring that begins at `start` */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t start;
+    uint32_t next; /* of its queue, by age; of the forgotten ones */
+};
+
+/* What a receive gave under an id of its sender's. */
+struct attempt {
+    struct digest_tag key;
+    uint64_t expires_at_ms;
+    uint64_t order; /* unique, for the heap */
+    struct list_link link;
+    uint32_t queue; /* id: of a queue that may be gone */
+    uint32_t index; /* in the heap */
+    uint32_t count;
+    uint8_t deliveries[ATTEMPT_DELIVERIES_MAX * ATTEMPT_DELIVERY_SIZE];
+};
+
+struct deduplication {
+    struct slab entries;
+    struct table entry_by_key;
+    struct slab lanes;
+    struct heap lane_expiries; /* by the end of the oldest entry */
+    uint32_t forgotten_lane;   /* the first of those whose memory is to be given back; 0: none */
+    struct slab producers;
+    struct table producer_by_key;
+    uint32_t forgotten_producer;
+    struct slab attempts;
+    struct table attempt_by_key;
+    struct heap attempt_expiries;
+    struct list attempt_order; /* by age */
+    uint64_t order;            /* the newest given out */
+};
+
+void deduplication_init(struct deduplication *deduplication);
+void deduplication_deinit(struct deduplication *deduplication);
+
+/* Message number of the living entry for this id (`group` empty where the scope is the queue), or 0. O(1). */
+uint64_t deduplication_find(const struct core *core, const struct queue *queue, struct bytes group, struct bytes id);
+
+/* What is known of a number that is not above its producer's newest. */
+struct produced_before {
+    uint64_t number;      /* of its message; 0: no longer remembered, or there never was one */
+    uint64_t newest;      /* the highest sequence of the producer */
+    bool was_passed_over; /* there never was one, for sure */
+};
+
+/* Is `sequence` not above the producer's newest? Then *before says the rest. False for a producer never heard of.
+ * O(log PRODUCER_PAIRS). */
+bool deduplication_find_produced(const struct core *core, const struct queue *queue, struct bytes producer,
+                                 uint64_t sequence, struct produced_before *before);
+
+/* Encoded deliveries (EVENT_ATTEMPTED) of a living attempt; empty: none. Borrowed until the next event. O(1). */
+struct bytes deduplication_find_attempt(const struct core *core, const struct queue *queue, struct bytes attempt);
+
+/* How long one more attempt is remembered where so many are: ATTEMPT_WINDOW_MS, from half of ATTEMPTS_MAX on less and
+ * less, at ATTEMPTS_MAX 0. Whoever repeats a receive does so within seconds, so a flood of attempts shortens what is
+ * promised to all, instead of ending it for those that come last. */
+uint64_t deduplication_attempt_window_ms(uint64_t attempt_count);
+
+/* For apply: the queue was purged (ids go, unless its window was set on purpose) or deleted (all goes). Takes effect at
+ * once. O(lengths of windows the queue has had). */
+void deduplication_forget_queue(struct core *core, struct queue *queue, bool is_deleted);
+
+/* Gives back the memory of up to `portion` records that are over; true if more may be. Changes nothing that can be
+ * seen. */
+bool deduplication_sweep(struct core *core, unsigned portion);
+
+/* When deduplication_sweep() should next be called, or UINT64_MAX; up to a second late, so that it has much to do. */
+uint64_t deduplication_due_ms(const struct core *core);
+
+/* --- the snapshot (deduplication_snapshot.c) ---------------------------------------------------------------------- */
+
+/* Canonical; what is over is left out. */
+void deduplication_encode(const struct core *core, struct core_writer *writer);
+bool deduplication_decode(struct core *core, struct cursor *cursor);
+
+/* For decode: records that are not there yet. */
+uint32_t deduplication_find_key(const struct core *core, struct digest_tag key);
+void deduplication_add(struct core *core, uint32_t queue, uint64_t window_ms, const struct id_entry *entry);
+uint32_t deduplication_find_producer(const struct core *core, struct digest_tag key);
+uint32_t deduplication_add_producer(struct core *core, struct queue *queue, struct digest_tag key);
+void producer_add(struct producer *producer, struct produced pair);
+const struct produced *producer_at(const struct producer *producer, uint32_t index); /* 0: the oldest */
+uint32_t deduplication_find_attempt_key(const struct core *core, struct digest_tag key);
+void deduplication_add_attempt(struct core *core, const struct attempt *attempt);
+
+void deduplication_check(const struct core *core);
+
+#endif

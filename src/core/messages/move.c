@@ -1,0 +1,262 @@
+#include "core/messages/move.h"
+
+#include "core/apply.h"
+#include "core/snapshot.h"
+
+#include "base/accounted.h"
+#include <stdlib.h>
+
+static struct move_task *task_of(const struct core *core, uint32_t slot)
+{
+    ASSERT(slot != 0);
+    return slab_at(&core->moves.tasks, slot);
+}
+
+void move_init(struct moves *moves)
+{
+    slab_init(&moves->tasks, sizeof(struct move_task));
+    heap_init(&moves->due, &moves->tasks, offsetof(struct move_task, due_index), offsetof(struct move_task, number));
+}
+
+void move_deinit(struct core *core)
+{
+    for (size_t i = 0; i < core_queue_count(core); i++)
+        move_forget_queue(core, core_queue_by_name(core, i));
+    heap_deinit(&core->moves.due);
+    slab_deinit(&core->moves.tasks);
+}
+
+/* --- finding ------------------------------------------------------------------------------------------------------ */
+
+const struct move_task *move_at(const struct core *core, const struct queue *source, uint32_t index)
+{
+    ASSERT(index < source->move_count);
+    return task_of(core, source->moves[source->move_count - 1 - index]);
+}
+
+/* The slot of the running task, or 0: only the newest can be running. */
+static uint32_t running_slot(const struct core *core, const struct queue *source)
+{
+    uint32_t newest = source->move_count == 0 ? 0 : source->moves[source->move_count - 1];
+    return newest != 0 && task_of(core, newest)->status == MOVE_RUNNING ? newest : 0;
+}
+
+const struct move_task *move_running(const struct core *core, const struct queue *source)
+{
+    uint32_t slot = running_slot(core, source);
+    return slot == 0 ? NULL : task_of(core, slot);
+}
+
+bool move_is_dead_letter_queue(const struct core *core, const struct queue *queue)
+{
+    if (core_message_list_at(core, queue->message_list)->moved.count > 0)
+        return true;
+    for (size_t i = 0; i < core->queues.order_count; i++)
+        if (queue_is_source_of(core_queue(core, core->queues.order_owned[i]), queue))
+            return true;
+    return false;
+}
+
+uint64_t move_due_ms(const struct core *core)
+{
+    return heap_top_key(&core->moves.due);
+}
+
+/* --- changing ----------------------------------------------------------------------------------------------------- */
+
+/* A tenth of a second's worth may be made up for, so that frames which come late don't slow a task down. */
+static struct rate rate_of(const struct move_task *task)
+{
+    return task->rate == 0
+               ? (struct rate){0}
+               : (struct rate){.interval_us = (1000000 + task->rate - 1) / task->rate, .burst = task->rate / 10 + 1};
+}
+
+/* A running task stands in the heap by when it may move next. */
+static void set_due(struct core *core, uint32_t slot)
+{
+    const struct move_task *task = task_of(core, slot);
+    struct rate rate = rate_of(task);
+    uint64_t due_ms = task->rate == 0 ? task->moved_at_ms : rate_allows_at_ms(&rate, task->rate_tat_us);
+    heap_set(&core->moves.due, task->status == MOVE_RUNNING ? due_ms : HEAP_NEVER, slot);
+}
+
+static void forget_task(struct core *core, uint32_t slot)
+{
+    heap_set(&core->moves.due, HEAP_NEVER, slot);
+    accounted_replace(&task_of(core, slot)->destination_owned, bytes_make(NULL, 0));
+    slab_free(&core->moves.tasks, slot);
+}
+
+void move_forget_queue(struct core *core, struct queue *source)
+{
+    while (source->move_count > 0)
+        forget_task(core, source->moves[--source->move_count]);
+}
+
+/* Adds a task behind the others of its source; the oldest makes way. */
+static struct move_task *add_task(struct core *core, uint64_t number, uint32_t source_slot, uint32_t *slot)
+{
+    struct queue *source = core_queue(core, source_slot);
+    if (source->move_count == MOVES_PER_QUEUE_MAX) {
+        forget_task(core, source->moves[0]);
+        source->move_count--;
+        memmove(source->moves, source->moves + 1, source->move_count * sizeof(source->moves[0]));
+    }
+    *slot = slab_allocate(&core->moves.tasks);
+    source->moves[source->move_count++] = *slot;
+    struct move_task *task = task_of(core, *slot);
+    *task = (struct move_task){.number = number, .source = source_slot};
+    return task;
+}
+
+bool apply_move_started(struct core *core, const struct event_move_started *started)
+{
+    const struct queue *source = core_find_queue_by_id(core, started->source);
+    const struct queue *destination = core_find_queue_by_id(core, started->destination);
+    if (source == NULL || (started->destination != 0 && destination == NULL) || source == destination ||
+        started->task != core->moves.number + 1 || started->rate > MOVE_RATE_MAX || running_slot(core, source) != 0)
+        return false;
+    core->moves.number = started->task;
+    uint32_t slot;
+    struct move_task *task = add_task(core, started->task, core_find_queue_slot(core, started->source), &slot);
+    task->status = MOVE_RUNNING;
+    task->destination = started->destination;
+    if (destination != NULL)
+        accounted_replace(&task->destination_owned, destination->name_owned);
+    task->rate = started->rate;
+    task->to_move = started->to_move;
+    task->started_at_ms = task->moved_at_ms = core->now_ms;
+    struct rate rate = rate_of(task);
+    if (task->rate > 0) /* the bucket has one token */
+        task->rate_tat_us = core->now_ms * 1000 + rate.interval_us * (rate.burst - 1);
+    set_due(core, slot);
+    return true;
+}
+
+bool move_count(struct core *core, const struct queue *source, uint64_t number)
+{
+    uint32_t slot = running_slot(core, source);
+    struct move_task *task = slot == 0 ? NULL : task_of(core, slot);
+    if (task == NULL || task->number != number || task->moved == task->to_move)
+        return false;
+    struct rate rate = rate_of(task);
+    task->moved++;
+    task->moved_at_ms = core->now_ms;
+    task->rate_tat_us = rate_after_delivery(&rate, task->rate_tat_us, core->now_ms);
+    set_due(core, slot);
+    return true;
+}
+
+bool apply_move_ended(struct core *core, const struct event_move_ended *ended)
+{
+    const struct queue *source = core_find_queue_by_id(core, ended->source);
+    uint32_t slot = source == NULL ? 0 : running_slot(core, source);
+    if (slot == 0 || task_of(core, slot)->number != ended->task || ended->status <= MOVE_RUNNING ||
+        ended->status > MOVE_FAILED || ended->failure > MOVE_NO_ORIGIN ||
+        (ended->status == MOVE_FAILED) != (ended->failure != MOVE_NO_FAILURE))
+        return false;
+    task_of(core, slot)->status = (enum move_status)ended->status;
+    task_of(core, slot)->failure = (enum move_failure)ended->failure;
+    set_due(core, slot);
+    return true;
+}
+
+/* --- snapshots ---------------------------------------------------------------------------------------------------- */
+
+static void write_task(const struct move_task *task, struct buffer *out)
+{
+    buffer_append_u64(out, task->number);
+    buffer_append_u32(out, task->destination);
+    buffer_append_sized(out, task->destination_owned);
+    buffer_append_u32(out, task->rate);
+    buffer_append_u8(out, (uint8_t)task->status);
+    buffer_append_u8(out, (uint8_t)task->failure);
+    buffer_append_u64(out, task->to_move);
+    buffer_append_u64(out, task->moved);
+    buffer_append_u64(out, task->started_at_ms);
+    buffer_append_u64(out, task->moved_at_ms);
+    buffer_append_u64(out, task->rate_tat_us);
+}
+
+/* By queue, in order of name; of each the oldest task first. */
+void move_encode(const struct core *core, struct core_writer *writer)
+{
+    buffer_append_u64(&writer->piece, core->moves.number);
+    buffer_append_u32(&writer->piece, core->moves.tasks.used);
+    for (size_t i = 0; i < core->queues.order_count; i++) {
+        const struct queue *queue = core_queue(core, core->queues.order_owned[i]);
+        for (uint32_t at = 0; at < queue->move_count; at++) {
+            buffer_append_u32(&writer->piece, queue->id);
+            write_task(task_of(core, queue->moves[at]), &writer->piece);
+            core_writer_pass_on(writer);
+        }
+    }
+}
+
+static bool task_is_sound(const struct core *core, const struct move_task *task)
+{
+    return task->number > 0 && task->number <= core->moves.number && task->rate <= MOVE_RATE_MAX &&
+           task->status >= MOVE_RUNNING && task->status <= MOVE_FAILED && task->failure <= MOVE_NO_ORIGIN &&
+           (task->status == MOVE_FAILED) == (task->failure != MOVE_NO_FAILURE) && task->moved <= task->to_move &&
+           task->destination <= core->queues.queue_id &&
+           (task->destination == 0) == (task->destination_owned.size == 0) &&
+           task->destination_owned.size <= QUEUE_NAME_SIZE_MAX && task->started_at_ms <= task->moved_at_ms &&
+           task->moved_at_ms <= core->now_ms;
+}
+
+static bool read_task(struct core *core, struct cursor *cursor)
+{
+    struct queue *source = core_find_queue_by_id(core, cursor_u32(cursor));
+    struct move_task read = {.number = cursor_u64(cursor)};
+    read.destination = cursor_u32(cursor);
+    read.destination_owned = cursor_sized(cursor); /* a view, for now */
+    read.rate = cursor_u32(cursor);
+    read.status = (enum move_status)cursor_u8(cursor);
+    read.failure = (enum move_failure)cursor_u8(cursor);
+    read.to_move = cursor_u64(cursor);
+    read.moved = cursor_u64(cursor);
+    read.started_at_ms = cursor_u64(cursor);
+    read.moved_at_ms = cursor_u64(cursor);
+    read.rate_tat_us = cursor_u64(cursor);
+    if (cursor->is_failed || source == NULL || !task_is_sound(core, &read) ||
+        source->move_count == MOVES_PER_QUEUE_MAX || running_slot(core, source) != 0 ||
+        (source->move_count > 0 && move_at(core, source, 0)->number >= read.number))
+        return false;
+    uint32_t slot;
+    struct move_task *task = add_task(core, read.number, core_find_queue_slot(core, source->id), &slot);
+    read.source = task->source;
+    read.destination_owned = accounted_duplicate(read.destination_owned);
+    *task = read;
+    set_due(core, slot);
+    return true;
+}
+
+bool move_decode(struct core *core, struct cursor *cursor)
+{
+    core->moves.number = cursor_u64(cursor);
+    uint32_t count = cursor_u32(cursor);
+    for (uint32_t i = 0; i < count; i++)
+        if (!read_task(core, cursor))
+            return false;
+    return !cursor->is_failed;
+}
+
+void move_check(const struct core *core)
+{
+    uint32_t count = 0, running_count = 0;
+    for (size_t i = 0; i < core->queues.order_count; i++) {
+        const struct queue *queue = core_queue(core, core->queues.order_owned[i]);
+        for (uint32_t at = 0; at < queue->move_count; at++) {
+            const struct move_task *task = task_of(core, queue->moves[at]);
+            bool is_running = task->status == MOVE_RUNNING;
+            ASSERT(task->source == core->queues.order_owned[i] && task_is_sound(core, task));
+            ASSERT(at == 0 || task_of(core, queue->moves[at - 1])->number < task->number);
+            ASSERT(is_running == (task->due_index != 0) && (!is_running || at == queue->move_count - 1));
+            running_count += is_running;
+        }
+        count += queue->move_count;
+    }
+    ASSERT(count == core->moves.tasks.used && running_count == core->moves.due.count);
+    heap_check(&core->moves.due);
+}

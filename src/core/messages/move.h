@@ -1,0 +1,77 @@
+/* Move tasks: what takes the messages of a dead-letter queue to other queues, the oldest first, each in an event of its
+ * own. A task moves at most as many messages as could be delivered when it began, so one that fails again and comes
+ * back does not keep it running. It ends when it has, when nothing deliverable is left, when it is cancelled, or when
+ * it does not know where to put the next message.
+ *
+ * A queue has at most one running task; of those that have ended it remembers the newest. They go with the queue. */
+#ifndef TALLY_CORE_MESSAGES_MOVE_H
+#define TALLY_CORE_MESSAGES_MOVE_H
+
+#include "base/cursor.h"
+#include "base/heap.h"
+#include "base/slab.h"
+
+struct core;
+struct core_writer;
+struct queue;
+
+#define MOVE_RATE_MAX 500u /* messages a second */
+
+/* The numbers stand in the log. */
+enum move_status { MOVE_RUNNING = 1, MOVE_COMPLETED = 2, MOVE_CANCELLED = 3, MOVE_FAILED = 4 };
+enum move_failure {
+    MOVE_NO_FAILURE = 0,
+    MOVE_NO_QUEUE = 1,  /* where the next message is to go there is no queue */
+    MOVE_NO_ORIGIN = 2, /* the next message is to go where it came from, and came from nowhere */
+};
+
+struct move_task {
+    uint64_t number;                /* rising */
+    uint32_t source;                /* slot of the queue */
+    uint32_t destination;           /* id; 0: where each message came from */
+    struct bytes destination_owned; /* its name, which may outlive it */
+    uint32_t rate;                  /* messages a second; 0: no limit */
+    enum move_status status;
+    enum move_failure failure;
+    uint64_t to_move; /* that could be delivered when it began: it moves no more */
+    uint64_t moved;
+    uint64_t started_at_ms;
+    uint64_t moved_at_ms; /* the newest move, or when it began */
+    uint64_t rate_tat_us; /* of the rate (queue.h) */
+    uint32_t due_index;   /* in `due`, while it runs */
+};
+
+struct moves {
+    struct slab tasks;
+    struct heap due; /* running ones, by when they may move next */
+    uint64_t number; /* the newest given out */
+};
+
+void move_init(struct moves *moves);
+void move_deinit(struct core *core);
+
+/* The tasks of a queue, queue->move_count of them: the newest is 0. */
+const struct move_task *move_at(const struct core *core, const struct queue *source, uint32_t index);
+
+/* The running task of a queue, or NULL. */
+const struct move_task *move_running(const struct core *core, const struct queue *source);
+
+/* Does the redrive policy of some queue name this one, or does it hold messages that were dead-lettered? O(queues). */
+bool move_is_dead_letter_queue(const struct core *core, const struct queue *queue);
+
+/* When a task may next move something, or UINT64_MAX. */
+uint64_t move_due_ms(const struct core *core);
+
+/* Moves up to `portion` messages that are due. For decide_due(). */
+void move_due(struct core *core, unsigned portion);
+
+/* For apply: the queue's running task has moved one more message; false if that task is not the one. All its tasks
+ * go. */
+bool move_count(struct core *core, const struct queue *source, uint64_t task);
+void move_forget_queue(struct core *core, struct queue *source);
+
+void move_encode(const struct core *core, struct core_writer *writer);
+bool move_decode(struct core *core, struct cursor *cursor);
+void move_check(const struct core *core);
+
+#endif
