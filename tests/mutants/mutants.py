@@ -310,19 +310,31 @@ class Build:
 
     def link_library(self, folder, path=None):
         """libmutant.so of all objects, folder/object.o in the place of that of `path`."""
-        objects = [str(folder / "object.o") if name == path else output for name, (_, output) in self.commands.items()]
+        target = ["-o", str(folder / "libmutant.so")]
         run(
-            ["cc", "-shared", "-Wl,-S", "-o", str(folder / "libmutant.so"), *objects, *self.outside_libraries],
-            cwd=self.release,
+            ["cc", "-shared", "-Wl,-S", *target, *self.objects(folder, path), *self.outside_libraries], cwd=self.release
         )
 
+    def objects(self, folder, path):
+        return [str(folder / "object.o") if name == path else output for name, (_, output) in self.commands.items()]
+
     def link_program(self, target, folder):
-        """The test program, which loads libmutant.so from where LD_LIBRARY_PATH says."""
-        name = os.path.basename(target)
+        """The test program, which loads libmutant.so from where LD_LIBRARY_PATH says. None if its linker wraps
+        functions: those of a shared library it can't."""
+        if any("--wrap" in word for word in self.link_command(target)):
+            return None
+        return self.link(target, self.programs, [f"-L{folder}", "-lmutant"])
+
+    def link_whole(self, target, folder, path=None):
+        """The test program with all objects in it, folder/object.o in the place of that of `path`."""
+        return self.link(target, folder, [*self.objects(folder, path), *self.outside_libraries])
+
+    def link(self, target, into, libraries):
         words = [word for word in self.link_command(target) if word not in self.archives]
-        words[words.index("-o") + 1] = str(self.programs / name)
-        run([*words, "-Wl,-S", f"-L{folder}", "-lmutant"], cwd=self.release)
-        return self.programs / name
+        program = into / os.path.basename(target)
+        words[words.index("-o") + 1] = str(program)
+        run([*words, "-Wl,-S", *libraries], cwd=self.release)
+        return program
 
     def contains(self, target, path):
         """Does the program, as it was built, have something of that file?"""
@@ -343,7 +355,7 @@ class Judge:
 
     def __init__(self, target, arguments=(), scale=None):
         self.target, self.arguments, self.scale = target, list(arguments), scale
-        self.program = None
+        self.program = None  # None: to be linked for each mutant (Build.link_program)
         self.seconds = None  # what it takes on the unchanged program
         self.name = os.path.basename(target) + ("" if scale in (None, 1) else " in short")
 
@@ -354,14 +366,15 @@ def limit_child():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def ask(judge, build, folder, timeout):
+def ask(judge, build, folder, timeout, path=None):
     """None if all is well; otherwise how it ended."""
+    program = judge.program or build.link_whole(judge.target, folder, path)
     scratch = tempfile.mkdtemp(prefix="mutant-")  # a short name: sockets stand there
     os.chmod(scratch, 0o755)  # some tests look from inside as somebody with fewer rights
     environment = {**os.environ, "LD_LIBRARY_PATH": ":".join([str(folder), *build.library_path])}
     environment.update(TMPDIR=scratch, TALLY_TEST_SCALE=str(judge.scale or 1))
     child = subprocess.Popen(
-        [judge.program, *judge.arguments],
+        [program, *judge.arguments],
         cwd=scratch,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -412,7 +425,8 @@ def prepare(build, judges):
         if judge.target not in linked:
             linked[judge.target] = build.link_program(judge.target, folder)
         judge.program = linked[judge.target]
-        program = hashlib.sha256(judge.program.read_bytes()).hexdigest()
+        program = judge.program or build.link_whole(judge.target, folder)
+        program = hashlib.sha256(program.read_bytes()).hexdigest()
         key = " ".join([library, program, str(judge.scale), *judge.arguments])
         if times.get(key) is None:
             started = time.monotonic()
@@ -444,7 +458,7 @@ class Trial:
         """Who saw it; None: nobody. The object is there."""
         self.build.link_library(folder, mutation.path)
         for judge in self.judges_of(mutation.path):
-            fault = ask(judge, self.build, folder, 10 * judge.seconds + 10)
+            fault = ask(judge, self.build, folder, 10 * judge.seconds + 10, mutation.path)
             if fault:
                 return f"{judge.name}: {fault}"
         return None
