@@ -52,8 +52,8 @@ struct bytes queue_attribute_show_text(struct arena *arena, const struct queue_a
 /* ERROR_INVALID_ATTRIBUTE_VALUE, for that reason. */
 enum error queue_attribute_refuse(struct call *call, const struct queue_attribute *attribute, const char *reason);
 
-/* A back-off as in Tally.Backoff; absent members get their defaults. False: it is not a valid back-off. Its rule must
- * be described. */
+/* A back-off as in Tally.Backoff; absent members get their defaults. False: it is not valid; BACKOFF_RULE says what
+ * is. */
 #define BACKOFF_RULE                                                                                                   \
     "It must be a JSON object like {\"min\": 1, \"max\": 900, \"factor\": 2, \"jitter\": 0.2}, with min from 0 and "   \
     "max from min to 43200 seconds, factor from 1 to 100 and jitter from 0 to 1"
