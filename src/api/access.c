@@ -27,7 +27,7 @@ enum error access_identify(struct call *call)
     return error;
 }
 
-/* The credential of that one's key and secret among the server's own, or NULL. */
+/* The credential of the server's own that has the key and secret of the given one, or NULL. */
 static const struct credential *find_inner(const struct front *front, const struct credential *then)
 {
     if (then == NULL || front->inner_credentials == NULL)
@@ -69,8 +69,8 @@ enum error access_check_right(struct call *call, enum right right)
                      BYTES_FORMAT(caller->access_key), name, call->exchange->action);
 }
 
-/* Does it carry a signature, right or wrong, and nothing that shows a browser? Accept-Language is in all requests of
- * browsers, and no page can take it away; Referer it can. */
+/* Does the request carry a signature, right or wrong, and no sign of a browser? All browsers send Accept-Language, and
+ * no page can remove it; a page can remove Referer. */
 static bool is_signed_by_program(const struct request *request)
 {
     static const struct bytes mark = BYTES("X-Amz-Signature=");
@@ -85,9 +85,9 @@ static bool is_signed_by_program(const struct request *request)
     return is_signed && !is_of_browser;
 }
 
-/* Any page has a browser send a GET, and an old browser does not say that it was a page. Clients that send presigned
- * GETs, like Celery's, sign them although nobody checks it; a page could write a signature into a URL, but its
- * browser shows itself. */
+/* Any page can make a browser send a GET, and an old browser does not say that a page was behind it. Clients like
+ * Celery's sign their GETs even if nobody checks the signature. A page could write a signature into a URL, but its
+ * browser gives itself away. */
 static enum error check_method(struct call *call)
 {
     const struct request *request = &call->exchange->request;
@@ -132,7 +132,7 @@ bool access_covers(const struct call *call, struct bytes queue_name)
     return call->caller == NULL || credential_covers(call->caller, queue_name);
 }
 
-/* Does the queue's own policy let in the caller's namespace? */
+/* Does the queue's own policy allow the caller's namespace? */
 static bool is_shared(const struct call *call, const struct queue *queue)
 {
     return policy_allows(queue->settings.policy, call->caller->namespace_name,

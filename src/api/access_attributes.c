@@ -1,4 +1,4 @@
-/* Policy, and what SQS says of encryption: stored and shown. Source: reference, SQS, 2.1 and 5.2. */
+/* Policy and SQS's attributes of encryption. They are stored and shown. Source: reference, SQS, 2.1 and 5.2. */
 #include "api/queue_attributes.h"
 
 #include "api/growth.h"

@@ -1,7 +1,7 @@
 /* What an action is: a row of the table and a function. Private to src/api.
  *
- * A call reads its parameters, decides with the core, and writes its reply. On an error it leaves `failure` filled and
- * has changed nothing; what it wrote is thrown away. */
+ * A call reads its parameters, decides with the core, and writes its reply. On an error it fills `failure` and has
+ * changed nothing; what it wrote is thrown away. */
 #ifndef TALLY_API_ACTION_H
 #define TALLY_API_ACTION_H
 
@@ -14,58 +14,58 @@
 
 struct call {
     struct front *front;
-    struct api *api; /* of its namespace; NULL until that is known, as are the next two */
+    struct api *api; /* of the namespace; NULL until that is known, like the next two */
     struct exchange *exchange;
     struct namespace *ns;
     struct core *core; /* with a frame open */
     struct arena *arena;
     struct params params;
-    struct queue *queue;         /* that call_queue() has found, for each entry of the request; NULL: not asked yet */
+    struct queue *queue;         /* the queue that call_queue() found, kept for the entries of the request; NULL: not
+                                  * yet asked */
     const struct action *action; /* NULL until it is known */
     const struct credential *caller; /* NULL: no credentials are configured, and anybody may ask */
     struct writer *reply;            /* inside the reply's object */
     struct failure *failure;
     uint64_t now_ms;
-    unsigned reached; /* bits of enum reach: what was asked whether the caller reaches it (reach.h) */
-    bool is_waiting;  /* set by a receive that waits: there is no reply yet */
+    unsigned reached; /* bits of enum reach: which checks of reach were made (reach.h) */
+    bool is_waiting;  /* set by a receive that waits: it has no reply yet */
 };
 
-/* How an action makes the state grow, which decides when it is refused for want of memory or disk (growth.h). */
+/* How an action makes the state grow. This decides whether it is refused when memory or disk is full (growth.h). */
 enum growth {
-    GROWTH_READS,  /* not at all: it only reads, so that any GET may ask for it (access.h) */
-    GROWTH_NONE,   /* not at all, or by less than what bounds it already: a setting of a queue, a lease */
-    GROWTH_ASKED,  /* it depends: the action itself asks, once it knows */
-    GROWTH_LITTLE, /* it may take a little more than it gives back */
+    GROWTH_READS,  /* not at all: it only reads, so any GET may ask for it (access.h) */
+    GROWTH_NONE,   /* not at all, or within a bound that holds already: a setting of a queue, a lease */
+    GROWTH_ASKED,  /* it depends: the action asks by itself once it knows */
+    GROWTH_LITTLE, /* it may take a little more than it frees */
     GROWTH_NEW,    /* it adds something that stays */
 };
 
-/* How long its reply may be, which decides whether it waits while memory for replies is scarce (reply_budget.h). */
+/* How long its reply may be. This decides whether it waits while memory for replies is scarce (reply_budget.h). */
 enum reply_length {
-    REPLY_EMPTY, /* it has no fields: SQS answers with an empty body */
+    REPLY_EMPTY, /* the reply has no fields: SQS answers with an empty body */
     REPLY_SHORT, /* a few fields, or a few for each entry of the request */
-    /* as much as is kept of what it asks for; or it goes on in portions and keeps its request meanwhile
-     * (wait.h) */
+    /* as long as what is stored; or the action works in portions and keeps its request meanwhile (wait.h) */
     REPLY_LONG,
 };
 
-/* What it is about, which must be within reach of its caller (reach.h): of a caller with queues=, the docs have the
- * rule for each (docs/access.md). */
+/* What the action is about. It must be within reach of the caller (reach.h); docs/access.md has the rule for callers
+ * with queues=. */
 enum reach {
     REACH_QUEUE,     /* a queue, by its name */
     REACH_BATCH,     /* a batch */
     REACH_POOL,      /* a pool */
     REACH_SCHEDULE,  /* a schedule */
     REACH_PUBLISHER, /* a publisher; its rows one by one */
-    REACH_EACH,      /* a list, of which callers see what they reach; or parts, each asked for by itself */
-    REACH_NAMESPACE, /* the namespace as a whole: callers with queues= may not */
+    REACH_EACH,      /* a list, of which callers see what they reach; or parts, each with its own check */
+    REACH_NAMESPACE, /* the namespace as a whole: refused for callers with queues= */
 };
 
 struct action {
     const char *target; /* of X-Amz-Target: service and name */
     enum reply_length reply_length;
     enum error (*run)(struct call *call);
-    unsigned rights;       /* of enum right: its caller needs one of them */
-    const char *shared_as; /* what policies call it, where a queue's owner may let others do it; else NULL */
+    unsigned rights;       /* of enum right: the caller needs one of them */
+    const char *shared_as; /* its name in policies, if a queue's owner may allow it to others; else NULL */
     enum growth growth;
     enum reach reach;
 };
@@ -158,10 +158,10 @@ DECLARE_ACTION(explain_ticket)
 
 struct reply_draft;
 
-/* The call of an exchange that has waited and goes on now: its reply is begun in `draft`. */
+/* The call of an exchange that has waited and now goes on. Its reply is begun in `draft`. */
 struct call call_resume(struct api *api, struct exchange *exchange, struct reply_draft *draft, struct failure *failure,
                         uint64_t now_ms);
-/* The same, where some of the reply stands there already, by the writer in `draft`. */
+/* The same, if the writer in `draft` has already written some of the reply. */
 struct call call_go_on(struct api *api, struct exchange *exchange, struct reply_draft *draft, struct failure *failure,
                        uint64_t now_ms);
 
@@ -172,7 +172,7 @@ struct call call_go_on(struct api *api, struct exchange *exchange, struct reply_
 const struct front_options *call_options(const struct call *call);
 struct digest *call_digest(const struct call *call);
 
-/* A buffer for passing use, overwritten by whoever uses it next. */
+/* A buffer for short use. The next user overwrites it. */
 struct buffer *call_scratch(const struct call *call);
 
 /* Fails the call, or an entry of it. */
@@ -182,20 +182,21 @@ enum error call_fail(struct call *call, enum error error, const char *format, ..
 /* Fails it because `handle` is no receipt handle of the queue. */
 enum error call_fail_handle(struct call *call, struct bytes handle);
 
-/* The queue that QueueUrl (or, without one, the path of the request), a member of that name in `params`, or `url`
- * names, if the caller may use it. ERROR_ACCESS_DENIED, ERROR_QUEUE_DOES_NOT_EXIST. */
+/* The queue named by QueueUrl (or, without one, by the path of the request), by that member of `params`, or by `url`,
+ * if the caller may use it. ERROR_ACCESS_DENIED, ERROR_QUEUE_DOES_NOT_EXIST. */
 enum error call_queue(struct call *call, struct queue **queue);
 enum error call_find_queue(struct call *call, const struct params *params, struct queue **queue);
 enum error call_find_queue_at(struct call *call, struct bytes url, struct queue **queue);
 
-/* Fails it because that account is no namespace of the caller's, or because the namespace has no queue of that name. */
+/* Fails the call because the caller has no namespace of that account, or because the namespace has no queue of that
+ * name. */
 enum error call_fail_namespace(struct call *call, struct bytes account);
 enum error call_fail_name(struct call *call, struct bytes name);
 
-/* QueueUrl, or, without one, the path that the request came to; empty: neither names a queue. */
+/* QueueUrl, or else the path of the request. Empty: neither names a queue. */
 struct bytes call_url(const struct call *call);
 
-/* What stands in a queue URL where the account should be; of a URL of another form, whatever is there. */
+/* The account part of a queue URL. If the URL has another form, this is whatever stands there. */
 struct bytes call_account_of_url(struct bytes url);
 
 /* The batch that BatchId, or a member of that name in `params`, names. ERROR_MISSING_PARAMETER,
@@ -206,20 +207,19 @@ enum error call_find_batch(struct call *call, const struct params *params, const
 /* One report of a unit (complete_units.c): `item` is entry `index` of Units. */
 enum error call_read_report(struct call *call, yyjson_val *item, size_t index, struct unit_report *report);
 
-/* What AddUnits says of its units (add_units.c), in `params`; and what there is to say of an error of
- * decide_add_units(). */
+/* Reads the units of AddUnits (add_units.c) from `params`; and describes an error of decide_add_units(). */
 enum error call_read_addition(struct call *call, const struct params *params, struct add_units_command *command);
 enum error call_fail_addition(struct call *call, struct bytes batch_id, enum error error);
 
-/* What CreateBatch says (create_batch.c), in `params`, checked as far as reach goes; and what there is to say of an
- * error of decide_create_batch(). Without a BatchId it gets one. */
+/* Reads CreateBatch (create_batch.c) from `params`, with the checks of reach; and describes an error of
+ * decide_create_batch(). Without a BatchId, the batch gets one. */
 enum error call_read_creation(struct call *call, const struct params *params, struct create_batch_command *command);
 enum error call_fail_creation(struct call *call, const struct create_batch_command *command, enum error error);
 
-/* Why nothing can join a batch that is not open, in words: its state and who could add to it. In the call's arena. */
+/* Explains why nothing can join a batch that is not open: its state, and who could add to it. In the call's arena. */
 struct bytes call_closed_words(struct call *call, struct bytes batch_id);
 
-/* A MessageGroupId as read, if there is one: 1 to 128 letters, digits and punctuation.
+/* A MessageGroupId as it was read, if there is one: 1 to 128 letters, digits and punctuation.
  * ERROR_INVALID_PARAMETER_VALUE. */
 enum error call_check_group(const struct params *params, struct bytes group);
 
@@ -230,29 +230,28 @@ enum error call_group(struct call *call, struct bytes *group);
 struct bytes call_queue_url(const struct call *call, const struct queue *queue);
 struct bytes call_queue_arn(const struct call *call, struct bytes queue_name);
 
-/* Does the ARN name the queue of that name in this namespace? Its region may be another one: SDKs that are configured
- * with one of AWS's make their ARNs with it. */
+/* Does the ARN name the queue of that name in this namespace? Its region may differ: SDKs that are configured with a
+ * region of AWS put it into their ARNs. */
 bool call_arn_names(const struct call *call, struct bytes arn, struct bytes queue_name);
 
-/* A SequenceNumber: 20 digits, so that order as text is order as number. In the arena. */
+/* A SequenceNumber: 20 digits, so that it sorts as text in the order of the numbers. In the arena. */
 struct bytes call_sequence_number(const struct call *call, uint64_t number);
 
 /* MaxResults: 1 to 1,000; 1,000 where absent (*is_given false). */
 enum error call_results_max(struct call *call, int64_t *results_max, bool *is_given);
 
-/* MaxResults, and NextToken, a decimal number that a former reply gave; without one *from keeps what it has. */
+/* MaxResults and NextToken, a decimal number from an earlier reply. Without NextToken, *from does not change. */
 enum error call_page(struct call *call, uint64_t *from, int64_t *results_max);
 void call_write_next_token(struct call *call, uint64_t next);
 
-/* The same for what is listed by name: NextToken is the hexadecimal name of the first of the next page, so that what
- * comes and goes in between neither repeats nor hides others. *is_paged: MaxResults was given. */
+/* The same for lists in order of name. NextToken is the hexadecimal name of the first item of the next page, so changes
+ * between two pages neither repeat nor hide other items. *is_paged: MaxResults was given. */
 enum error call_page_by_name(struct call *call, struct bytes *from, int64_t *results_max, bool *is_paged);
 
 /* --- batches of entries (entries.c) ------------------------------------------------------------------------------- */
 
-/* Checks Entries (1 to 10, with distinct ids) and runs `run` for each. An entry that fails goes to Failed, the others
- * to Successful, where `run` writes its fields behind the Id. `check`, if not NULL, may refuse the whole request
- * first. */
+/* Checks Entries (1 to 10, with distinct ids) and runs `run` for each. A failed entry goes to Failed. The others go to
+ * Successful, where `run` writes its fields after the Id. `check`, if not NULL, may refuse the whole request first. */
 enum error entries_run(struct call *call, const char *entry_name,
                        enum error (*check)(struct call *call, yyjson_val *entries),
                        enum error (*run)(struct call *call, const struct params *entry));

@@ -10,7 +10,7 @@
 #define ACTIONS_MAX 7u
 #define ACCOUNT_SIZE 12u
 
-/* What an owner can let others do, and what only the owner does. */
+/* The actions that an owner can allow to others, and those that only the owner may do. */
 static const char *const grantable[] = {
     "*",           "ChangeMessageVisibility",    "DeleteMessage", "GetQueueAttributes",
     "GetQueueUrl", "ListDeadLetterSourceQueues", "PurgeQueue",    "ReceiveMessage",
@@ -26,7 +26,7 @@ static enum error read_label(struct call *call, struct bytes *label)
     return error;
 }
 
-/* A list of texts that must not be empty; `shown` is what SQS calls it then. */
+/* A list of texts that must not be empty. `shown` is SQS's name of it. */
 static enum error read_texts(struct call *call, const char *name, const char *shown, const struct bytes **texts,
                              size_t *text_count)
 {

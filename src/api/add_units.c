@@ -1,4 +1,4 @@
-/* AddUnits: external units, by their keys or counted. */
+/* AddUnits: external units, given by their keys or as a count. */
 #include "api/action.h"
 #include "api/text.h"
 

@@ -58,8 +58,8 @@ static enum error run_action(struct call *call, const struct action *action)
     reply_begin(call->exchange, &draft);
     call->reply = &draft.writer;
     enum error error = action->run(call);
-    /* The row says what it is about; nothing may be done to that, or told of it, unless it was asked whether the
-     * caller reaches it. */
+    /* The row says what the action is about. Nothing of that may be changed or told before the caller's reach was
+     * checked. */
     ASSERT(error != OK || action->reach == REACH_EACH || (call->reached & 1u << action->reach) != 0);
     if (error == OK && !call->is_waiting)
         reply_end(call->exchange, &draft, action->reply_length == REPLY_EMPTY);
@@ -125,7 +125,7 @@ uint64_t api_due_ms(const struct api *api)
 {
     const struct core *core = namespace_core(api->ns);
     if (disk_limit_is_spent(api))
-        return wait_deadline_ms(api); /* all else waits for room, and is looked at when there is some */
+        return wait_deadline_ms(api); /* all others wait for room, and are tried again when there is some */
     if (wait_pool_has_portions(api) || (api_has_news(api) && !front_must_wait(api->front)))
         return 0;
     uint64_t core_ms = core_due_ms(core);
@@ -148,6 +148,6 @@ void api_tick(struct api *api, uint64_t now_ms)
 
 bool api_is_settling(const struct api *api)
 {
-    /* Whoever waits for a feed is told once in a turn of what all requests of that turn did. */
+    /* Those who wait for a feed are told once a turn what all requests of that turn did. */
     return core_is_settling(namespace_core(api->ns)) || wait_pool_has_news(api);
 }

@@ -42,13 +42,13 @@ static bool name_is_valid(struct bytes name)
 #define NUMBER_POWER_MIN (-128)
 #define NUMBER_POWER_MAX 126
 
-/* What a run of digits with a point says, as far as its size goes. */
+/* The size of the number that a run of digits with a point stands for. */
 struct decimal {
     size_t count;       /* digits in all */
-    size_t significant; /* from the first that is not 0 to the last */
-    size_t after_first; /* digits from the first that is not 0 on */
-    int64_t power;      /* of ten, of the first that is not 0 */
-    bool is_power;      /* that is a 1 and all others are 0 */
+    size_t significant; /* from the first digit that is not 0 to the last */
+    size_t after_first; /* digits from the first that is not 0 to the end */
+    int64_t power;      /* the first ten of them */
+    bool is_power;      /* the first is 1, and all others are 0 */
 };
 
 static struct decimal scan_decimal(struct bytes *text)
@@ -65,7 +65,7 @@ static struct decimal scan_decimal(struct bytes *text)
             break;
         decimal.count++;
         bool is_first = decimal.after_first == 0 && byte != '0';
-        /* The power counts up before the point, and down behind it until the first digit. */
+        /* The power counts up before the point. After it, it counts down until the first digit. */
         if (!has_point && decimal.after_first > 0)
             decimal.power++;
         if (has_point && decimal.after_first == 0)
@@ -86,7 +86,7 @@ static void skip_sign(struct bytes *text)
         *text = bytes_skip(*text, 1);
 }
 
-/* "e+12", or nothing. False if it is neither. What is beyond any range is as good as 100,000. */
+/* "e+12", or nothing. False: it is neither. A power beyond any range counts as 100,000. */
 static bool scan_exponent(struct bytes text, int64_t *exponent)
 {
     *exponent = 0;
@@ -285,8 +285,8 @@ void attributes_md5(const struct attributes *attributes, struct digest *digest, 
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-/* Does the receive's list ask for this attribute? "All", ".*" and "*" ask for all, "prefix.*" for what begins with
- * it. */
+/* Does the receive's list ask for this attribute? "All", ".*" and "*" ask for all, "prefix.*" for the names that begin
+ * with it. */
 static bool is_asked_for(struct bytes name, yyjson_val *names)
 {
     size_t index, count;
@@ -327,7 +327,7 @@ static void write_attribute(struct writer *writer, const struct attribute *attri
     writer_object_end(writer);
 }
 
-/* What attributes_write() writes into, and what it has written. */
+/* The output of attributes_write(), and what it has written so far. */
 struct written {
     struct writer *writer;
     struct buffer *hashed;
@@ -356,7 +356,7 @@ void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZ
         ASSERT(!cursor.is_failed); /* the content's checksum was right */
         while (next_own < own->count && bytes_compare(own->items[next_own].name, attribute.name) < 0)
             write_next(&written, &own->items[next_own++]);
-        /* A message that was sent on with what came with it says the sender's; ours is the one that counts. */
+        /* A message that was sent on with its attributes has an older one of ours; the newer one counts. */
         if (attributes_find(own, attribute.name) != NULL || !is_asked_for(attribute.name, names))
             continue;
         write_next(&written, &attribute);

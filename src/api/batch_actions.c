@@ -1,10 +1,9 @@
-/* SealBatch, CancelBatch, DescribeBatch, ListBatches and DeleteBatch: little more than a decision or a description
- * each. */
+/* SealBatch, CancelBatch, DescribeBatch, ListBatches and DeleteBatch. Each is little more than a decision or a
+ * description. */
 #include "api/action.h"
 #include "api/reach.h"
 
-/* Batches that one ListBatches looks at; with a filter that fits few, a page may hold fewer than MaxResults, even
- * none. */
+/* How many batches one ListBatches looks at. If a filter fits few, a page may hold fewer than MaxResults, or none. */
 #define LOOKED_AT_MAX 10000u
 
 static void write_batch(struct call *call, const struct batch *batch)
@@ -83,7 +82,7 @@ static enum error read_state(struct call *call, enum batch_state *state)
     return *state != 0 ? OK : params_invalid(&call->params, "State", text, "It must be open, sealed or completed.");
 }
 
-/* What it costs to look at a batch: whether the caller reaches it may be asked for each of its queues. */
+/* The cost of looking at a batch: its reach may be checked for each of its queues. */
 static unsigned cost_of(const struct call *call, const struct batch *batch)
 {
     return reach_is_confined(call) ? 1 + batch->queues.count : 1;
@@ -109,7 +108,7 @@ enum error action_list_batches(struct call *call)
     while (batch != NULL && looked_at < LOOKED_AT_MAX) {
         bool fits = (state == 0 || batch->state == state) && bytes_starts_with(batch->id_owned, prefix) &&
                     reach_batch(call, batch);
-        /* A token that led to nothing but batches out of reach would tell that there are some. */
+        /* If only batches out of reach follow, a token would reveal them. */
         if (count == results_max && (fits || !reach_is_confined(call)))
             break;
         if (fits) {

@@ -1,5 +1,5 @@
-/* What several actions use: going on after a wait, finding queues and batches by the names clients give, URLs and ARNs,
- * pages of lists. */
+/* What several actions use: going on after a wait, finding queues and batches by their names, URLs and ARNs, pages of
+ * lists. */
 #include "api/access.h"
 #include "api/reach.h"
 #include "api/reply.h"
@@ -62,7 +62,7 @@ enum error call_fail(struct call *call, enum error error, const char *format, ..
     return error;
 }
 
-/* Takes the last segment off a path; what is left stands in *path. */
+/* Takes the last segment off a path; the rest stays in *path. */
 static struct bytes take_last_segment(struct bytes *path)
 {
     size_t start = path->size;
@@ -73,7 +73,7 @@ static struct bytes take_last_segment(struct bytes *path)
     return segment;
 }
 
-/* Some clients end a URL with a slash, which means nothing. */
+/* Some clients end a URL with a slash. It means nothing. */
 static struct bytes without_slash(struct bytes url)
 {
     if (url.size > 0 && url.ptr[url.size - 1] == '/')
@@ -96,7 +96,7 @@ struct bytes call_url(const struct call *call)
     return has_url || bytes_equal(path, BYTES("/")) ? params_bytes(url) : path;
 }
 
-/* The queue's name in a queue URL, read by its path: scheme://host/namespace/name, the older /queue/name and
+/* The queue's name in a queue URL, read from its path: scheme://host/namespace/name, the older /queue/name and
  * /queue/region/namespace/name, or a bare name. Empty if the URL is of another form or names another namespace. */
 static struct bytes name_of_url(const struct core *core, struct bytes url)
 {
@@ -110,7 +110,7 @@ static struct bytes name_of_url(const struct core *core, struct bytes url)
     return is_ours ? name : bytes_make(NULL, 0);
 }
 
-/* The namespaces whose queues the caller may name: without credentials all that are served. */
+/* The namespaces whose queues the caller may name. Without credentials: all that are served. */
 static struct bytes served_namespaces(const struct call *call)
 {
     struct bytes names = core_name(call->core);
@@ -139,7 +139,7 @@ enum error call_fail_name(struct call *call, struct bytes name)
                      BYTES_FORMAT(core_name(call->core)), BYTES_FORMAT(text_shown(name)));
 }
 
-/* Says of a QueueUrl which finds no queue what is wrong with it. */
+/* Describes what is wrong with a QueueUrl that finds no queue. */
 static enum error fail_url(struct call *call, struct bytes url, struct bytes name)
 {
     static const struct bytes mark = BYTES("://");
@@ -188,7 +188,7 @@ enum error call_find_queue_at(struct call *call, struct bytes url, struct queue 
 enum error call_queue(struct call *call, struct queue **queue)
 {
     if (call->queue != NULL) {
-        *queue = call->queue; /* still there: no request goes on behind removing its queue */
+        *queue = call->queue; /* it still exists: no request can run after its queue was removed */
         return OK;
     }
     struct bytes url = {NULL, 0};

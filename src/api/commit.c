@@ -1,10 +1,9 @@
-/* Commit: the batches a worker makes, the units it adds, what it sends, the units it reports and the messages it
- * deletes, in one step, all or nothing. A unit that it deletes, reports or holds lets others join its batch though
- * that is sealed.
+/* Commit, in one step, all or nothing: it makes batches, adds units, sends, reports units and deletes messages. If it
+ * deletes, reports or holds a unit of a sealed batch, other units may still join that batch.
  *
- * Order of the checks: the lists' lengths; each batch, each addition, each send by itself, each unit's batch and
- * report, the queue of each delete and hold; then what decide_commit() checks, receipt handles first. What an entry
- * did wrong says which one it was. */
+ * Order of the checks: the lists' lengths; each batch; each addition; each send; each unit's batch and report; the
+ * queue of each delete and hold. Then decide_commit() checks, receipt handles first. An error of an entry names the
+ * entry. */
 #include "api/access.h"
 #include "api/disk_limit.h"
 #include "api/growth.h"
@@ -22,7 +21,7 @@ struct commit {
 
 /* --- faults ------------------------------------------------------------------------------------------------------- */
 
-/* Puts the entry's name before what is said of it. */
+/* Puts the entry's name before the description of its fault. */
 static enum error fail_entry(struct call *call, const char *list, size_t index, enum error error)
 {
     struct failure entry = *call->failure;
@@ -129,7 +128,7 @@ static enum error explain(struct call *call, const struct commit *commit, const 
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* A list of up to `max` objects; *count 0 where it is absent. */
+/* A list of up to `max` objects; *count is 0 if it is absent. */
 static enum error read_list(struct call *call, const char *name, uint32_t max, yyjson_val **list, uint32_t *count)
 {
     enum error error = params_list(&call->params, name, list);
@@ -212,7 +211,7 @@ static enum error read_messages(struct call *call, const char *name, yyjson_val 
     return OK;
 }
 
-/* An id that Tally gives would be another one each time that the Commit is repeated. */
+/* An id that Tally gives would differ each time that the Commit is repeated. */
 static enum error read_children(struct call *call, yyjson_val *list, struct commit_command *command)
 {
     command->children = arena_allocate(call->arena, command->child_count * sizeof(*command->children));
@@ -229,7 +228,7 @@ static enum error read_children(struct call *call, yyjson_val *list, struct comm
     return OK;
 }
 
-/* A batch that this Commit makes is within reach, or read_children() would have refused it. */
+/* A batch that this Commit makes is within reach; otherwise read_children() would have refused it. */
 static bool makes_batch(const struct commit_command *command, struct bytes id)
 {
     for (uint32_t i = 0; i < command->child_count; i++)
@@ -257,7 +256,7 @@ static enum error read_additions(struct call *call, yyjson_val *list, struct com
     return OK;
 }
 
-/* The lists of the request; NULL where one is absent. */
+/* The lists of the request; NULL if one is absent. */
 struct lists {
     yyjson_val *children, *additions, *sends, *units, *deletes, *holds;
 };
@@ -381,8 +380,8 @@ static void write_units(struct call *call, const struct commit_command *command)
     writer_list_end(call->reply);
 }
 
-/* Steps of a pipeline, which end a message for each that they send, must go on at the limit, or nothing could be worked
- * off. */
+/* The steps of a pipeline end a message for each that they send. They must go on at the limit, or nothing could be
+ * worked off. */
 static enum growth growth_of(const struct commit_command *command)
 {
     if (command->child_count + command->addition_count > 0)

@@ -1,4 +1,4 @@
-/* CountTickets: how many tickets wait, or how many of them meet a filter. */
+/* CountTickets: how many tickets wait, or how many of those fit a filter. */
 #include "api/wait.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* CreateBatch: its arguments become a struct batch_spec, compared byte for byte when it is repeated. */
+/* CreateBatch: its arguments become a struct batch_spec. A repeat must have the same spec, byte for byte. */
 #include "api/reach.h"
 #include "api/text.h"
 #include "core/order/dependency.h"
@@ -8,7 +8,7 @@
 #define SECONDS_MAX 31536000
 #define TOTAL_MAX ((int64_t)LEDGER_UNITS_MAX)
 
-/* Body and attributes of a target, together: a record that completes a whole chain of nested batches must fit a
+/* Body and attributes of a target together. A record that completes a whole chain of nested batches must fit a
  * frame. */
 #define TARGET_SIZE_MAX 65536u
 
@@ -29,7 +29,7 @@ static enum error check_id(const struct params *params, const char *name, struct
                           "It can only include ASCII letters, digits and punctuation, 1 to 128 of them.");
 }
 
-/* The attributes of a target, with the two that Tally adds: which batch, and which of its events. */
+/* The attributes of a target, with two that Tally adds: its batch, and which event it is for. */
 static enum error read_target_attributes(struct call *call, const struct params *params, struct bytes batch_id,
                                          const char *event, struct attributes *attributes)
 {
@@ -146,7 +146,7 @@ static enum error read_members(struct call *call, const struct params *params, s
     if (error == OK)
         error = read_numbers(params, &command->spec);
     if (error == OK && command->id.size == 0) {
-        /* The targets carry the id as an attribute, so it is made first. */
+        /* The targets carry the id as an attribute, so the id is made first. */
         uint8_t raw[MESSAGE_ID_SIZE];
         char *text = arena_allocate(call->arena, IDENTITY_TEXT_SIZE);
         decide_next_batch_id(call->core, raw);
@@ -158,8 +158,8 @@ static enum error read_members(struct call *call, const struct params *params, s
     return error;
 }
 
-/* A confined caller makes batches of its queues, below batches within reach; one that is there, it may ask for again
- * if it reaches it. */
+/* A confined caller makes batches of its own queues, below batches within its reach. It may repeat the request for an
+ * existing batch within its reach. */
 static enum error check_reach(struct call *call, const struct create_batch_command *command)
 {
     bool has_target = false;

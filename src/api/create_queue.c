@@ -1,4 +1,4 @@
-/* CreateQueue: makes the queue, or answers with the one that has these attributes. */
+/* CreateQueue: makes the queue, or answers with the existing one that has these attributes. */
 #include "api/access.h"
 #include "api/growth.h"
 #include "api/queue_attributes.h"
@@ -67,7 +67,7 @@ enum error action_create_queue(struct call *call)
     if (error != OK)
         return error;
     struct queue *queue = core_find_queue(call->core, name);
-    /* A queue that is there is found by its name alone, also a FIFO queue. */
+    /* An existing queue is found by its name alone, even if it is a FIFO queue. */
     if (queue == NULL || is_fifo)
         error = check_name(call, name, is_fifo);
     if (error != OK)

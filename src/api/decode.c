@@ -1,5 +1,5 @@
-/* From a request to an action and its parameters: the decoders of AWS JSON and of AWS Query. What has a target and
- * is no form is JSON, whatever its path and method; the rest is Query. */
+/* Turns a request into an action and its parameters: the decoders of AWS JSON and of AWS Query. A request with a target
+ * that is no form is JSON, whatever its path and method; all others are Query. */
 #include "api/query.h"
 #include "api/state.h"
 
@@ -18,7 +18,7 @@ static const struct action *find_action(const struct front *front, struct bytes 
     return NULL;
 }
 
-/* Says which action was asked for, unless it holds what a reply had better not repeat. */
+/* Names the action that was asked for, unless a reply should not repeat its characters. */
 static enum error refuse_unknown(struct call *call, struct bytes name)
 {
     name = text_shown(name);
@@ -66,13 +66,14 @@ static enum error decode_query(struct call *call)
     buffer_truncate(text, 0);
     query_to_json(&form, name, is_on_queue ? request->path : BYTES(""), call->arena, text);
     bool is_text = params_parse(buffer_bytes(text), call->arena, call->failure, &call->params) == OK;
-    front_trim_scratch(call->front); /* escapes make of a form up to six times its size, and the tree comes on top */
+    front_trim_scratch(call->front); /* with escapes, a form may become six times as large, and the tree needs memory
+                                      * besides */
     if (!is_text)
         return call_fail(call, ERROR_SERIALIZATION, "A field of the request is not valid UTF-8.");
     return OK;
 }
 
-/* The Action of a form that begins with it; empty: it doesn't. */
+/* The Action of a form that begins with it; empty: the form doesn't. */
 static struct bytes first_action(struct bytes form)
 {
     struct bytes field = BYTES("Action=");

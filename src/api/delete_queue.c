@@ -1,4 +1,4 @@
-/* DeleteQueue, and what becomes of the receives that wait for the queue. */
+/* DeleteQueue, and what happens to the receives that wait for the queue. */
 #include "api/state.h"
 #include "api/wait.h"
 #include "core/queues/decide_queue.h"
@@ -7,8 +7,8 @@
 
 #define DELETED_NAMES_MAX 1000u
 
-/* Remembers the name for AWS's 60-second rule; the oldest makes way. Lost at a restart, as the rule is only for
- * tests. */
+/* Remembers the name for AWS's 60-second rule; it replaces the oldest. It is lost at a restart, because the rule is
+ * only for tests. */
 static void remember_deleted(struct call *call, struct bytes name)
 {
     struct api *api = call->api;
@@ -41,7 +41,7 @@ enum error action_delete_queue(struct call *call)
     remember_deleted(call, queue->name_owned);
     struct list *waiters = wait_receive_take_all(queue);
     error = decide_delete_queue(call->core, queue);
-    /* Answered only now, so that these replies wait for the deletion to be durable (invariant R9). */
+    /* Answered only now, so that these replies wait until the deletion is durable (invariant R9). */
     wait_receive_deleted(call->api, waiters);
     return error;
 }

@@ -1,4 +1,4 @@
-/* DescribePool: what a pool is, what is in it, and how it fares. */
+/* DescribePool: the settings of a pool, its tickets, and how well it works. */
 #include "api/pool_call.h"
 #include "api/pool_spec.h"
 

@@ -1,5 +1,5 @@
-/* Requests of many entries: SendMessageBatch and its kin. Faults of the structure refuse the whole request, a fault of
- * one entry fails that entry. Order of the checks: count, form of the ids, repeats, sum. */
+/* Requests of many entries: SendMessageBatch and its kin. A fault of the structure refuses the whole request. A fault
+ * of an entry fails only that entry. Order of the checks: count, form of the ids, repeats, sum. */
 #include "api/action.h"
 
 #include "api/text.h"
@@ -14,7 +14,7 @@ static struct bytes entry_id(yyjson_val *entry)
     return yyjson_is_str(id) ? params_bytes(id) : bytes_make(NULL, 0);
 }
 
-/* At most ENTRIES_MAX entries: each id is looked up once, and compared with those before it. */
+/* At most ENTRIES_MAX entries: each id is read once, and compared with those before it. */
 static enum error check_ids(struct call *call, yyjson_val *entries)
 {
     struct bytes ids[ENTRIES_MAX];
@@ -95,7 +95,8 @@ enum error entries_run(struct call *call, const char *entry_name,
         writer_text(call->reply, "Id", entry_id(entry));
         struct params fields = {.object = entry, .failure = call->failure};
         call->failure->text[0] = '\0';
-        /* Each entry is a decision of its own: what ten of them make due together may be more than a frame takes. */
+        /* Each entry is a decision of its own. What ten of them make due together may be more than one frame can
+         * hold. */
         call->core = namespace_begin(call->ns, call->now_ms);
         error = run(call, &fields);
         if (error == OK) {

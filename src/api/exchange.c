@@ -1,9 +1,9 @@
 #include "api/exchange.h"
 
-/* Above this a reply's memory is given back: a rare answer of megabytes must not stay with every exchange it passed. */
+/* A reply that needed more gives its memory back: a rare answer of megabytes must not stay with every exchange. */
 #define EXCHANGE_BODY_KEPT_MAX ((size_t)64 * 1024)
 
-/* Does the body look like JSON? Some programs, like curl, call whatever they send a form. */
+/* Does the body look like JSON? Some programs, like curl, call every body a form. */
 static bool is_json(struct bytes body)
 {
     while (body.size > 0 && memchr(" \t\r\n", body.ptr[0], 4) != NULL)
@@ -46,15 +46,14 @@ size_t exchange_reply_memory(const struct exchange *exchange)
     return EXCHANGE_SIZE + grant_size + exchange->reply.body.capacity;
 }
 
-/* A body with less than this has nothing to give back that would be worth a call. */
+/* A smaller body has too little to give back to be worth a call. */
 #define EXCHANGE_FIT_MIN ((size_t)1024)
 
 void exchange_count_reply(struct exchange *exchange, struct reply_budget *budget)
 {
     struct buffer *body = &exchange->reply.body;
     ASSERT(exchange->state == EXCHANGE_FINISHED);
-    /* A buffer that was large for an earlier reply is as a rule needed again, so it is cut
-     * only where memory runs short. */
+    /* A buffer that was large for one reply is usually needed again, so it is cut only if memory is short. */
     if (body->capacity >= EXCHANGE_FIT_MIN && body->size < body->capacity / 2 && budget->held > budget->max / 2)
         buffer_fit(body);
     reply_budget_add(budget, exchange_reply_memory(exchange));

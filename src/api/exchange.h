@@ -1,7 +1,7 @@
-/* One request and its reply, from the moment the server has read the request whole until its reply was written.
+/* One request and its reply, from the moment when the server has read the whole request until its reply was written.
  *
- * Owned by the server. The api fills `reply` and says from which frame on it may be shown (`hold_sequence`); a request
- * that waits for messages stays with the api until api_take_finished() gives it back. */
+ * Owned by the server. The api fills `reply` and says from which frame on it may be shown (`hold_sequence`). A request
+ * that waits for messages stays with the api until api_take_finished() returns it. */
 #ifndef TALLY_API_EXCHANGE_H
 #define TALLY_API_EXCHANGE_H
 
@@ -32,20 +32,20 @@ struct request {
 struct reply {
     int status;
     const char *content_type; /* static text */
-    enum error error;         /* OK, or what went wrong: gives the header x-amzn-query-error */
+    enum error error;         /* OK, or the error: sets the header x-amzn-query-error */
     struct buffer body;
 };
 
 #define REQUEST_ID_SIZE 36u
 
-/* How a request is written, and its reply with it. */
+/* How a request is written, and so its reply. */
 enum wire_form {
     WIRE_JSON,       /* AWS JSON 1.0 */
     WIRE_QUERY,      /* AWS Query: a form, answered in XML */
     WIRE_QUERY_JSON, /* AWS Query, answered in JSON */
 };
 
-/* A form is Query, whatever X-Amz-Target says; what else has a target is JSON. */
+/* A form is Query, whatever X-Amz-Target says; every other request with a target is JSON. */
 enum wire_form request_form(const struct request *request);
 
 struct action;
@@ -61,17 +61,17 @@ enum exchange_state {
 struct exchange {
     struct request request;           /* borrowed from the server until the exchange is finished */
     char request_id[REQUEST_ID_SIZE]; /* the server's, for the reply's head and for XML */
-    enum wire_form form;              /* the api's, as is the next; of a refused request the server's */
-    const struct action *row;         /* what is asked for; NULL: not known */
-    const struct credential *caller;  /* who asks, or NULL; good while it waits (access_renew()) */
+    enum wire_form form;              /* the api's, like the next; for a refused request the server's */
+    const struct action *row;         /* the action asked for; NULL: not known */
+    const struct credential *caller;  /* who asks, or NULL; valid while it waits (access_renew()) */
     const char *action;               /* without its service, like "SendMessage"; static; NULL: not known */
-    bool is_own;                      /* what is asked for is one of Tally's own actions, or would be */
+    bool is_own;                      /* the action is one of Tally's own, or would be one */
     struct reply reply;
     struct arena arena;        /* for the api, until the exchange is finished */
     uint64_t hold_sequence;    /* 0: nothing to wait for */
     struct grant *grant_owned; /* the leases that the reply gives (engine/grant.h), or NULL */
     enum exchange_state state;
-    struct api *api;           /* that has or had it: that of its namespace; NULL: it was refused before */
+    struct api *api;           /* the api of its namespace, which has it or had it; NULL: it was refused before */
     struct list_link api_link; /* in the api: among the waiting or the finished */
     uint32_t waiter_slot;      /* in the api, while EXCHANGE_WAITING */
 };
@@ -79,25 +79,25 @@ struct exchange {
 void exchange_init(struct exchange *exchange);
 void exchange_deinit(struct exchange *exchange);
 
-/* Does the exchange's reply, which has not left, give a lease? */
+/* Does the exchange give a lease in a reply that has not left yet? */
 static inline bool exchange_gives_lease(const struct exchange *exchange)
 {
     return grant_is_held(exchange->grant_owned);
 }
 
-/* What an exchange takes beside its arena and the body of its reply: itself, what its owner has around it
+/* The memory of an exchange besides its arena and the body of its reply: itself, what its owner adds
  * (server/pending_request.c asserts that), and the allocator's headers. */
 #define EXCHANGE_SIZE ((size_t)576)
 
-/* What a finished exchange takes: EXCHANGE_SIZE, its grant, and all the memory of its reply's body. */
+/* The memory of a finished exchange: EXCHANGE_SIZE, its grant, and all memory of its reply's body. */
 size_t exchange_reply_memory(const struct exchange *exchange);
 
-/* Counts a finished exchange in the budget. Where half of that is spent, a body first gives back what it
- * does not need of its memory. */
+/* Counts a finished exchange in the budget. If half of the budget is spent, the body first gives back the memory that
+ * it does not need. */
 void exchange_count_reply(struct exchange *exchange, struct reply_budget *budget);
 
-/* The exchange waits and keeps nothing of what was asked but what its owner has copied: the request is gone, and so is
- * what was written. What then remains is EXCHANGE_SIZE and at most EXCHANGE_WAITING_BODY_MAX. */
+/* The exchange waits, and keeps nothing of the request but what its owner has copied. The request and everything
+ * written are gone. It then takes EXCHANGE_SIZE and at most EXCHANGE_WAITING_BODY_MAX. */
 #define EXCHANGE_WAITING_BODY_MAX ((size_t)256)
 void exchange_rest(struct exchange *exchange);
 

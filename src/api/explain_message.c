@@ -25,7 +25,7 @@ enum error action_explain_message(struct call *call)
     else
         *explanation = (struct explanation){.condition = CONDITION_UNKNOWN};
     if (explanation->is_gone && reach_is_confined(call))
-        *explanation = (struct explanation){.condition = CONDITION_UNKNOWN}; /* it may have been of any queue */
+        *explanation = (struct explanation){.condition = CONDITION_UNKNOWN}; /* it may have been in any queue */
     writer_string(call->reply, "State", conditions[explanation->condition]);
     writer_list_begin(call->reply, "Why");
     for (unsigned i = 0; i < explanation->count; i++)

@@ -1,9 +1,9 @@
-/* ExplainTicket: where a ticket is, what it asks at this moment, and what the others fail it by. */
+/* ExplainTicket: where a ticket is, what it asks for now, and which rules keep it from the others. */
 #include "api/pool_call.h"
 
-#define STEPS_MAX 4096u /* of a look; a place without a waiting ticket counts as one */
+#define STEPS_MAX 4096u /* of a search; a slot without a waiting ticket counts as one */
 
-/* What a survey found; by rule, and for reasons that are no rule. */
+/* The results of a survey: counts by rule, and for reasons that are no rule. */
 struct survey {
     const struct ticket_pool *pool;
     uint64_t candidates;
@@ -41,7 +41,8 @@ static void note(void *context, uint32_t slot, const struct pair_check *check)
     }
 }
 
-/* The tickets as they stand, without the index. One whose exclusive set has a match already fits nobody. */
+/* Goes through the tickets one by one, without the index. A ticket whose exclusive set already has a match fits
+ * nobody. */
 static bool look_at_all(const struct ticket_pool *pool, const struct entry *entry, bool is_free, struct survey *survey)
 {
     uint32_t end = pool_slot_end(pool);
@@ -65,7 +66,8 @@ static bool look_at_all(const struct ticket_pool *pool, const struct entry *entr
     return true;
 }
 
-/* Where few are there, at each, so that every rule has its count; else at those that the index leads to. */
+/* With few tickets it looks at each, so that every rule has its count. Otherwise it looks at those that the index
+ * finds. */
 static bool look(const struct ticket_pool *pool, const struct entry *entry, bool is_free, struct survey *survey)
 {
     bool has_index = pool->is_awake && pool->index_next == 0;

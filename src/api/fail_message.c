@@ -1,4 +1,4 @@
-/* FailMessage: ends this attempt now, with a reason; what follows is as the queue says, or as the request does. */
+/* FailMessage: ends this attempt now, with a reason. The queue's settings or the request decide what follows. */
 #include "api/access.h"
 #include "api/growth.h"
 #include "api/queue_attributes.h"
@@ -48,7 +48,7 @@ static enum error read_attempts_max(struct call *call, struct failed_attempt *at
     return error;
 }
 
-/* Where the message goes when it is given up. It is a send, too, so the caller needs the right to. */
+/* Where the message goes if no attempt is left. That is a send, too, so the caller needs the right to send. */
 static enum error read_dead_letters(struct call *call, const struct queue *queue, struct failed_attempt *attempt)
 {
     struct bytes url = {NULL, 0};
@@ -57,7 +57,7 @@ static enum error read_dead_letters(struct call *call, const struct queue *queue
     enum error error = params_text(&call->params, "DeadLetterQueueUrl", &url);
     if (error != OK || url.ptr == NULL)
         return error;
-    if (url.size == 0) /* a variable that was not set, maybe: not to be dropped for it */
+    if (url.size == 0) /* perhaps a variable that was not set: the message must not be dropped because of that */
         return params_invalid(&call->params, "DeadLetterQueueUrl", url, "It names no queue.");
     error = access_check_right(call, RIGHT_WRITE);
     if (error == OK)

@@ -1,18 +1,18 @@
-/* FeedTickets: what happens to the tickets of a pool, by number, and whose seeds the caller is to look after. */
+/* FeedTickets: the numbered changes of a pool's tickets, and for whose seeds the caller is responsible. */
 #include "api/wait.h"
 
 #define EVENTS_MAX 1000
 #define WAIT_MAX_S 20
 
-/* A reply that has so many bytes takes no further event. */
+/* A reply with this many bytes takes no further event. */
 #define EVENTS_SIZE_MAX ((size_t)1024 * 1024)
 
-/* How long the caller of a part counts as being there after it has asked. */
+/* How long the caller of a part counts as present after its request. */
 #define CALLER_LEASE_MS 10000u
 
 /* --- whose seeds -------------------------------------------------------------------------------------------------- */
 
-/* Those of the callers who share by `parts`; who has not been heard of for longest makes way. */
+/* The callers who share the pool by `parts`. A new one replaces the one that was silent for longest. */
 static struct part_callers *callers_of(struct pool_readers *readers, uint32_t parts)
 {
     struct part_callers *chosen = &readers->callers[0];
@@ -35,8 +35,8 @@ void feed_note_caller(struct ticket_pool *pool, const struct feed_command *comma
     callers->until_ms[command->part] = until_ms + CALLER_LEASE_MS;
 }
 
-/* Its own part, and those behind it up to the next whose caller is there: each part is somebody's, and nobody's
- * twice. */
+/* Its own part, and the parts after it up to the next one with a present caller. So each part has exactly one
+ * caller. */
 static void write_seed_parts(struct call *call, struct ticket_pool *pool, const struct feed_command *command)
 {
     const struct part_callers *callers = callers_of(pool_readers_of(pool), command->parts);
@@ -78,7 +78,7 @@ static void write_retire(struct call *call, const struct ticket *ticket, unsigne
         pool_write_match_id(call, match);
 }
 
-/* A ticket that waits no more is said to be retired there and then: what it said may be forgotten. */
+/* A ticket that no longer waits is reported as retired at once, because its attributes may be forgotten. */
 static void write_offer(struct call *call, const struct ticket_pool *pool, const struct ticket *ticket, uint64_t number,
                         uint32_t parts)
 {
@@ -96,7 +96,7 @@ static void write_offer(struct call *call, const struct ticket_pool *pool, const
         write_retire(call, ticket, reasons[ticket->state], ticket->match);
 }
 
-/* False, with nothing written, if the ticket that it tells of is forgotten. */
+/* False, with nothing written, if the event's ticket is forgotten. */
 static bool write_event(struct call *call, const struct ticket_pool *pool, const struct feed_event *event,
                         uint64_t number, uint32_t parts)
 {
@@ -164,7 +164,7 @@ void feed_write(struct call *call, struct ticket_pool *pool, const struct feed_c
 
 /* --- the action --------------------------------------------------------------------------------------------------- */
 
-/* A part is one of those that the request says itself. */
+/* The request names the number of parts itself. */
 static enum error read_part(struct call *call, struct feed_command *command)
 {
     int64_t part = 0;

@@ -1,7 +1,7 @@
-/* What SQS has for FIFO queues. Source: reference, SQS, 2.1 and 5.2. */
+/* SQS's attributes of FIFO queues. Source: reference, SQS, 2.1 and 5.2. */
 #include "api/queue_attributes.h"
 
-/* A queue keeps the type that it was created with. */
+/* A queue keeps the type with which it was created. */
 static enum error read_fifo(struct call *call, const struct queue_attribute *attribute, struct bytes value,
                             struct queue_settings *settings)
 {

@@ -6,10 +6,10 @@
 #include "engine/calendar.h"
 
 #define FIRINGS_AT_ONCE 500u
-#define ZONE_PAUSE_MS 60000u /* a zone that can't be read is tried again after this */
-#define ROOM_PAUSE_MS 1000u  /* and a full memory, or a full disk */
+#define ZONE_PAUSE_MS 60000u /* after this time, a zone that can't be read is tried again */
+#define ROOM_PAUSE_MS 1000u  /* and a full memory or a full disk */
 
-/* Says it once for as long as it lasts: each try of one that waits is another sign of it. */
+/* Reports it once for as long as it lasts. Each failed try of a waiting schedule shows that it still lasts. */
 static void note_unreadable(struct api *api, const struct schedule *schedule, uint64_t now_ms)
 {
     struct firings *firings = &api->firings;

@@ -1,8 +1,7 @@
-/* Firings: asks the calendar when a schedule that is due will be due next, and fires it.
+/* Firings: asks the calendar when a due schedule will be due next, and fires it.
  *
- * A schedule waits while its time zone can't be read, and is tried again each minute. It waits a second while
- * there is no memory for its message. Nothing of that is logged; the schedule's catch-up rule says what
- * becomes of a firing that is late. */
+ * A schedule waits while its time zone can't be read, and is tried again each minute. It waits a second while there is
+ * no memory for its message. None of this is logged; the schedule's catch-up rule decides about a late firing. */
 #ifndef TALLY_API_FIRINGS_H
 #define TALLY_API_FIRINGS_H
 
@@ -13,15 +12,15 @@
 struct api;
 
 struct firings {
-    bool has_trouble; /* that nobody has been told yet */
+    bool has_trouble; /* not yet reported to anybody */
     struct failure trouble;
     uint64_t unreadable_at_ms; /* when a schedule last waited for its time zone; 0: never */
 };
 
-/* Fires what is due; a bounded amount. For api_tick(). */
+/* Fires due schedules; a bounded number. For api_tick(). */
 void firings_do_due(struct api *api, struct core *core);
 
-/* How many schedules are due and wait because their time zone can't be read. O(schedules). */
+/* How many due schedules wait because their time zone can't be read. O(schedules). */
 uint64_t firings_count_waiting(const struct api *api);
 
 /* When the schedule, which is not paused, will first be due after now. False: its time zone can't be read. */

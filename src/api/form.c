@@ -12,7 +12,7 @@ static struct bytes take_until(struct bytes *source, uint8_t end)
     return taken;
 }
 
-/* A name or value without its escapes. False if a percent sign has not two hexadecimal digits behind it. */
+/* A name or value with its escapes decoded. False if a percent sign is not followed by two hexadecimal digits. */
 static bool decode(struct bytes text, struct arena *arena, struct bytes *decoded)
 {
     if (memchr(text.ptr, '%', text.size) == NULL && memchr(text.ptr, '+', text.size) == NULL) {
@@ -71,7 +71,7 @@ static size_t count_separators(struct bytes text)
 enum error form_parse(struct bytes query, struct bytes body, struct arena *arena, struct failure *failure,
                       struct form *form)
 {
-    /* Each field has a separator before it but for the first of each text. */
+    /* Each field has a separator before it, except the first field of each text. */
     size_t most = 2 + count_separators(query) + count_separators(body);
     if (most > FORM_FIELDS_MAX)
         most = FORM_FIELDS_MAX;

@@ -1,12 +1,12 @@
-/* The fields of an AWS Query request: application/x-www-form-urlencoded, in the URL's query string and in the body,
- * which are one set. Source: WHATWG URL standard, 5.1. */
+/* The fields of an AWS Query request: application/x-www-form-urlencoded. The URL's query string and the body are one
+ * set. Source: WHATWG URL standard, 5.1. */
 #ifndef TALLY_API_FORM_H
 #define TALLY_API_FORM_H
 
 #include "base/arena.h"
 #include "base/error.h"
 
-/* A batch of ten with all they can have takes about 500. */
+/* A batch of ten with everything they can have takes about 500. */
 #define FORM_FIELDS_MAX 1000u
 
 struct form_field {
@@ -19,8 +19,8 @@ struct form {
     size_t count;
 };
 
-/* Takes the fields apart, in their order; all of it lives in the arena. ERROR_SERIALIZATION: too many fields, or a
- * percent sign without two hexadecimal digits. */
+/* Splits the text into its fields, in their order; everything lives in the arena. ERROR_SERIALIZATION: too many fields,
+ * or a percent sign without two hexadecimal digits. */
 enum error form_parse(struct bytes query, struct bytes body, struct arena *arena, struct failure *failure,
                       struct form *form);
 

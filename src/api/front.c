@@ -85,8 +85,8 @@ void front_refuse(struct front *front, struct exchange *exchange, enum error err
     front->refused_count++;
 }
 
-/* The namespace that the request names: the account of its queue's URL or of its queue's owner. One that names none, or
- * one that is not here, goes to the caller's; where there is none, to the first one. */
+/* The namespace that the request names: the account in its queue's URL, or its queue's owner. A request that names
+ * none, or one that is not served, goes to the caller's namespace; without a caller, to the first one. */
 static struct api *find_owner(const struct call *call)
 {
     const struct front *front = call->front;

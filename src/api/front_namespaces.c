@@ -1,4 +1,4 @@
-/* The namespaces that are served: in the order in which they came, and by name. */
+/* The served namespaces: in the order in which they came, and by name. */
 #include "api/state.h"
 
 #include "base/memory.h"

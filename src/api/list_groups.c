@@ -1,4 +1,4 @@
-/* ListGroups: the groups of a queue, what they are and why. */
+/* ListGroups: the groups of a queue, their states, and the reasons. */
 #include "api/why.h"
 #include "core/order/group_list.h"
 
@@ -21,7 +21,7 @@ static enum error read_filter(struct call *call, enum group_condition *filter)
     return params_invalid(&call->params, "State", text, "It must be held, busy, ready or paused.");
 }
 
-/* Why it gives nothing: the reason of the hold, or the nearest cause that keeps its head. */
+/* Why the group delivers nothing: the reason of the hold, or the nearest cause that keeps its first message. */
 static void write_reason(struct call *call, const struct queue *queue, const struct group_view *view,
                          struct explanation *explanation)
 {

@@ -4,7 +4,7 @@
 /* Which queues a list has. */
 struct selection {
     struct bytes prefix;        /* of their names */
-    const struct queue *target; /* their dead-letter queue; NULL: any or none */
+    const struct queue *target; /* only queues with this dead-letter queue; NULL: all queues */
 };
 
 static bool is_selected(const struct call *call, const struct selection *selection, const struct queue *queue)

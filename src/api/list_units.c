@@ -1,9 +1,9 @@
-/* ListUnits: the units of an exact ledger, what they are called and how they ended. */
+/* ListUnits: the units of an exact ledger, their keys, and how they ended. */
 #include "api/action.h"
 
 #include <stdio.h>
 
-/* Units that one call looks at; with a filter that fits few, a page may hold fewer than MaxResults, even none. */
+/* How many units one call looks at. If a filter fits few, a page may hold fewer than MaxResults, or none. */
 #define LOOKED_AT_MAX 100000u
 #define ANY_STATE UINT32_MAX
 
@@ -14,7 +14,7 @@ static const char *const state_names[] = {
     [UNIT_CANCELLED] = "cancelled",
 };
 
-/* What was outstanding when a batch was cancelled counts as cancelled. */
+/* Units that were outstanding when a batch was cancelled count as cancelled. */
 static enum unit_state state_of(const struct batch *batch, uint32_t unit)
 {
     enum unit_state state = ledger_state(&batch->ledger, unit);

@@ -8,7 +8,7 @@ static enum error read_match(struct call *call, struct ticket_pool **pool, uint6
     return error == OK ? pool_call_match(call, match) : error;
 }
 
-/* The id as the request says it, for it may name nothing. */
+/* The id as the request gives it, because it may name nothing. */
 static void write_status(struct call *call, const char *status)
 {
     writer_text(call->reply, "MatchId", params_bytes(yyjson_obj_get(call->params.object, "MatchId")));

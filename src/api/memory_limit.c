@@ -3,7 +3,7 @@
 #include "api/state.h"
 #include "base/accounted.h"
 
-/* The room above the limit is this share of it. */
+/* The room above the limit is this fraction of the limit. */
 #define RESERVE_SHARE 8u
 
 bool memory_limit_is_reached(const struct front *front)

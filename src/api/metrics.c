@@ -1,5 +1,5 @@
-/* Metrics in Prometheus text format: a row of the list for each that a namespace has one of. Where there are several
- * namespaces, each has its own, told apart by a label. */
+/* Metrics in Prometheus text format. The list has a row for each metric of a namespace. If there are several
+ * namespaces, each has its own values, with a label. */
 #include "api/metrics.h"
 #include "core/messages/message_list.h"
 #include "core/pools/ticket_pool.h"
@@ -132,7 +132,7 @@ void metric_write_head(struct buffer *text, const char *name, const char *kind, 
     buffer_append_format(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind);
 }
 
-/* A metric's name with its labels: that of the namespace, where there are several, and others. */
+/* A metric's name with its labels: the namespace's, if there are several, and others. */
 static void write_name(const struct api *api, struct buffer *text, const char *name, struct bytes labels)
 {
     struct bytes account = core_name(namespace_core(api->ns));
@@ -180,7 +180,7 @@ static void write_queues(const struct api *api, struct arena *arena, struct buff
     }
 }
 
-/* What one relay says of itself. */
+/* The metrics of one relay. */
 struct relay_series {
     const struct api *api;
     struct bytes name;
@@ -238,7 +238,7 @@ static void write_calls(const struct api *api, struct arena *arena, struct buffe
                 api->call_counts_owned[2 * i + k]);
 }
 
-/* Of the whole server, whatever the number of namespaces. */
+/* Metrics of the whole server, whatever the number of namespaces. */
 static void write_memory(const struct front *front, struct buffer *text)
 {
     metric_write_head(text, "tally_memory_bytes", "gauge", "Memory that the state takes, of all namespaces together.");
@@ -247,7 +247,7 @@ static void write_memory(const struct front *front, struct buffer *text)
     buffer_append_format(text, "tally_memory_limit_bytes %llu\n", (unsigned long long)front->options.memory_max);
 }
 
-/* Of a request that was refused so early nobody knows the namespace. */
+/* Counts requests that were refused before their namespace was known. */
 static void write_refused(const struct front *front, struct buffer *text)
 {
     metric_write_head(text, "tally_requests_refused_total", "counter", "Requests refused before an action saw them.");

@@ -4,10 +4,11 @@
 
 #include "api/api.h"
 
-/* What stands before the values of a metric. */
+/* The lines before the values of a metric. */
 void metric_write_head(struct buffer *text, const char *name, const char *kind, const char *help);
 
-/* A value of a namespace: told apart by a label where there are several, and by others ("pool=\"duel\"", or none). */
+/* A value of a namespace. If there are several, a label names it; other labels may follow ("pool=\"duel\"", or
+ * none). */
 void metric_write_value(const struct api *api, struct buffer *text, const char *name, struct bytes labels,
                         uint64_t value);
 

@@ -1,5 +1,5 @@
-/* StartMessageMoveTask, CancelMessageMoveTask, ListMessageMoveTasks: dead letters go back to where they came from, or
- * elsewhere. Source of the words: SQS API reference, of the three actions. */
+/* StartMessageMoveTask, CancelMessageMoveTask, ListMessageMoveTasks: dead letters go back to their source, or to
+ * another queue. Source of the words: SQS API reference, of the three actions. */
 #include "api/access.h"
 #include "api/reach.h"
 #include "api/text.h"
@@ -10,7 +10,7 @@
 
 /* --- queues by their ARN ------------------------------------------------------------------------------------------ */
 
-/* Takes the parts of an ARN apart; false if it has another number of them, or an empty one. */
+/* Splits an ARN into its parts; false if their number is wrong, or one is empty. */
 static bool split_arn(struct bytes arn, struct bytes parts[ARN_PARTS])
 {
     unsigned count = 0;
@@ -26,7 +26,7 @@ static bool split_arn(struct bytes arn, struct bytes parts[ARN_PARTS])
     }
 }
 
-/* The queue of this namespace that the parts name, in whatever region, or NULL. */
+/* The queue of this namespace that the parts name, in any region, or NULL. */
 static struct queue *find_by_parts(const struct call *call, const struct bytes parts[ARN_PARTS])
 {
     bool is_ours = bytes_equal(parts[2], BYTES("sqs")) && bytes_equal(parts[4], core_name(call->core));
@@ -77,7 +77,7 @@ static struct bytes task_id(const struct call *call, const struct move_task *tas
     return bytes_make(text, IDENTITY_TEXT_SIZE);
 }
 
-/* Region, namespace and name have nothing that JSON wants escaped. */
+/* Region, namespace and name need no escapes in JSON. */
 static void write_handle(struct call *call, const struct queue *source, const struct move_task *task)
 {
     writer_base64(call->reply, "TaskHandle",
@@ -86,7 +86,7 @@ static void write_handle(struct call *call, const struct queue *source, const st
                                BYTES_FORMAT(call_queue_arn(call, source->name_owned))));
 }
 
-/* What a handle says. False: it is none. */
+/* Reads a handle. False: it is not valid. */
 static bool read_handle(struct call *call, struct bytes handle, struct bytes *id, struct bytes parts[ARN_PARTS])
 {
     struct bytes text;
@@ -127,8 +127,7 @@ static enum error read_destination(struct call *call, const struct queue *source
     return OK;
 }
 
-/* Without a destination each message goes back to where it came from: those must be queues that the caller covers,
- * too. */
+/* Without a destination each message returns to its source: the caller must cover those queues, too. */
 static enum error check_origins(struct call *call, const struct queue *source, const struct queue *destination)
 {
     if (destination != NULL || reach_queues(call, &source->origins))

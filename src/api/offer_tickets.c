@@ -1,8 +1,7 @@
-/* OfferTickets: many tickets, each by itself: a fault of one is its own result. The hot path of pools.
+/* OfferTickets: many tickets. A fault of one is only its own result. The hot path of pools.
  *
- * Each offer is a decision of its own, so a request of any size fits the log: what was offered before a crash is found
- * by the repeat. When all have been offered the built-in matcher looks, and only then is written what became of
- * them. */
+ * Each offer is a decision of its own, so a request of any size fits the log. After a crash, a repeat finds the offers
+ * that were made. After all offers the built-in matcher searches. Only then the results are written. */
 #include "api/pool_call.h"
 #include "api/text.h"
 #include "auth/json_tree.h"
@@ -12,7 +11,7 @@
 #define TICKETS_MAX 1000u
 #define TTL_MAX_S 31536000u
 
-/* What the matcher may visit before the reply; the rest of its work is done behind it (decide_due()). */
+/* How much the matcher may visit before the reply; it does the rest afterwards (decide_due()). */
 #define MATCH_BUDGET 16384u
 
 /* The members of an entry; NULL: absent. */
@@ -25,7 +24,7 @@ struct offered {
     yyjson_val *id;
     uint32_t ticket; /* 0: nothing was done */
     bool is_known;
-    bool is_reused; /* the id was offered with something else */
+    bool is_reused; /* the id was already offered with other content */
     struct bytes why;
 };
 
@@ -36,7 +35,7 @@ static bool is_named(yyjson_val *key, struct bytes name)
     return yyjson_get_len(key) == name.size && memcmp(yyjson_get_str(key), name.ptr, name.size) == 0;
 }
 
-/* Its members are walked through once: a member is sought by its length, then by its bytes. */
+/* Goes through the members once: compares lengths first, then bytes. */
 static struct entry_members look_at(yyjson_val *object)
 {
     struct entry_members members = {0};
@@ -115,7 +114,7 @@ static enum error read_body(struct call *call, yyjson_val *body, struct ticket_c
     return OK;
 }
 
-/* The encoded facts stand in the call's buffer until the next entry. */
+/* The encoded facts stay in the call's buffer until the next entry. */
 static enum error read_facts(struct call *call, const struct ticket_pool *pool, const struct entry_members *members,
                              struct ticket_content *content)
 {

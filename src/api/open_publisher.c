@@ -1,4 +1,4 @@
-/* OpenPublisher: from now on a publisher's rows are heard from this owner only. */
+/* OpenPublisher: from now on only this owner may publish rows of the publisher. */
 #include "api/publisher.h"
 #include "api/reach.h"
 #include "core/publishers/decide_publish.h"
@@ -39,13 +39,13 @@ enum error publisher_claim_read(struct call *call, struct publisher_claim *claim
     return error == OK ? reach_check_publisher(call, decide_find_publisher(call->core, claim->publisher)) : error;
 }
 
-/* How far above the known epoch one may be, and how high the first one. Each takeover adds one, also while this
- * namespace can't be reached. Whoever opens a publisher, by mistake or not, leaves its owner room for more takeovers
- * than there will ever be. */
+/* How far a new epoch may be above the known one, and how high the first one may be. Each takeover adds one, even while
+ * this namespace can't be reached. The limit keeps a mistaken OpenPublisher from using up the epochs: there are always
+ * enough left for real takeovers. */
 #define EPOCH_STEP_MAX ((uint64_t)1 << 20)
 #define EPOCH_FIRST_MAX ((uint64_t)1 << 62)
 
-/* Whoever may do everything in the namespace may jump. */
+/* A caller with all rights in the namespace may skip epochs. */
 static bool may_jump(const struct call *call)
 {
     return call->caller == NULL || ((call->caller->rights & RIGHT_ADMIN) != 0 && !reach_is_confined(call));
@@ -74,7 +74,7 @@ static void write_uuid(struct writer *writer, const char *name, const uint8_t uu
     writer_text(writer, name, bytes_make(text, sizeof(text)));
 }
 
-/* A relay has these deleted from its source before it scans it. Nobody else is told. */
+/* A relay lets these be deleted from its source before it scans it. Nobody else sees them. */
 static void write_unconfirmed(struct call *call, const struct publisher *publisher)
 {
     writer_list_begin(call->reply, "Unconfirmed");

@@ -3,7 +3,7 @@
 #include "auth/json_tree.h"
 #include <stdalign.h>
 
-/* A message repeats a value whole, as SQS does; of one that is longer, its beginning and its size. */
+/* A message repeats a value whole, as SQS does. Of a longer value it shows the beginning and the size. */
 #define SHOWN_SIZE_MAX 1500u
 
 enum error params_parse(struct bytes body, struct arena *arena, struct failure *failure, struct params *params)
@@ -24,7 +24,7 @@ yyjson_val *params_parse_text(struct bytes text, struct arena *arena)
     return yyjson_is_obj(root) ? root : NULL;
 }
 
-/* The member, or NULL if it is absent or null. */
+/* The member; NULL if it is absent or null. */
 static yyjson_val *find(const struct params *params, const char *name)
 {
     yyjson_val *value = yyjson_obj_get(params->object, name);
@@ -150,7 +150,7 @@ yyjson_val *params_names_copy(yyjson_val *names, uint8_t *memory)
 {
     if (names == NULL)
         return NULL;
-    /* A list whose items are no containers stands in one run: its own value, and theirs. */
+    /* A list of scalars is contiguous: first its own value, then theirs. */
     yyjson_val *copy = (yyjson_val *)(void *)memory;
     size_t count = yyjson_arr_size(names);
     memcpy(copy, names, (count + 1) * sizeof(*copy));

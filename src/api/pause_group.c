@@ -1,4 +1,4 @@
-/* PauseGroup and ResumeGroup: as for a queue, for one of its groups, which need not have messages. */
+/* PauseGroup and ResumeGroup: like those of a queue, for one of its groups. The group need not have messages. */
 #include "api/action.h"
 #include "core/order/decide_group.h"
 

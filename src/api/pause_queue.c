@@ -1,4 +1,4 @@
-/* PauseQueue and ResumeQueue: deliveries stop and go on; sends and leases do not mind. */
+/* PauseQueue and ResumeQueue: they stop and restart deliveries. Sends and leases go on. */
 #include "api/action.h"
 #include "core/order/decide_group.h"
 

@@ -66,7 +66,7 @@ enum error action_delete_pool(struct call *call)
         return error;
     struct pool_readers *readers = wait_pool_take_all(call->api, pool);
     decide_delete_pool(call->core, pool);
-    /* Answered only now, so that these replies wait for the deletion to be durable (invariant R9). */
+    /* Answered only now, so that these replies wait until the deletion is durable (invariant R9). */
     wait_pool_deleted(call->api, readers);
     return OK;
 }

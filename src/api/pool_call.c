@@ -63,7 +63,7 @@ void pool_write_rules(struct call *call, const struct ticket_pool *pool)
     }
 }
 
-/* A match must fit the result message, and each of its members counts at least 1. */
+/* A match must fit the result message, and each member takes at least 1. */
 size_t pool_ticket_size_max(const struct ticket_pool *pool)
 {
     uint32_t weight = pool->rules_owned->weight;

@@ -1,5 +1,5 @@
-/* The metrics of pools. A namespace may have a thousand, so the first hundred in order of name have series of their
- * own, and the others are one series together, pool="*"; waiting times have those hundred only. */
+/* The metrics of pools. A namespace may have a thousand pools. The first hundred in order of name have their own
+ * series; the others share one, pool="*". Only those hundred have waiting times. */
 #include "api/metrics.h"
 #include "api/state.h"
 #include "core/pools/ticket_pool.h"
@@ -28,7 +28,7 @@ enum pool_figure {
     FIGURE_COUNT
 };
 
-/* Those with a state are series of one metric. */
+/* Pool counts with a state label are series of one metric. */
 static const struct {
     const char *name;
     const char *kind;
@@ -145,7 +145,7 @@ static void write_level(const struct pool_series *series, uint32_t level, struct
     metric_write_time(series->api, text, "tally_pool_waited_seconds_sum", labels, series->waits->sum_ms[level]);
 }
 
-/* Of levels from which nobody was matched there is no series. */
+/* A level from which nobody was matched has no series. */
 static void write_waits(const struct pool_series *series, size_t count, struct arena *arena, struct buffer *text)
 {
     metric_write_head(text, "tally_pool_waited_seconds", "histogram",

@@ -19,7 +19,7 @@ static const char *const matcher_names[] = {
 
 /* --- queues, choices and numbers ---------------------------------------------------------------------------------- */
 
-/* *id keeps what it has where the member is absent, and is 0 where it is empty. */
+/* *id does not change if the member is absent, and is 0 if it is empty. */
 static enum error read_queue(struct call *call, const char *member, uint32_t *id)
 {
     struct bytes url = {NULL, 0};
@@ -63,7 +63,7 @@ static enum error read_matcher(struct call *call, struct pool_spec *spec)
     return params_invalid(&call->params, "Matcher", text, "It must be built-in, external or both.");
 }
 
-/* A number that the spec has in units of which one is `unit` of the request's. */
+/* A number that the spec keeps in smaller units: the request's unit is `unit` of them. */
 static enum error read_number(struct call *call, const char *member, int64_t least, int64_t most, uint64_t unit,
                               uint64_t *value)
 {
@@ -96,7 +96,7 @@ static enum error read_numbers(struct call *call, struct pool_spec *spec)
 
 /* --- the rules ---------------------------------------------------------------------------------------------------- */
 
-/* The members of the rules' text, of the request or of the pool as it is. */
+/* The members of the rules' text, from the request or from the existing pool. */
 struct rules_parts {
     yyjson_val *attributes;
     yyjson_val *rules;
@@ -111,7 +111,7 @@ static yyjson_val *given(const struct call *call, const char *name)
     return yyjson_is_null(value) ? NULL : value;
 }
 
-/* Types only; what stands in them is rules_create()'s to read. */
+/* Checks only the types; rules_create() reads their contents. */
 static enum error read_parts(struct call *call, struct rules_parts *parts)
 {
     int64_t size;
@@ -133,7 +133,7 @@ static enum error read_parts(struct call *call, struct rules_parts *parts)
     return error;
 }
 
-/* Attributes are only added: those that are there stay where they are. */
+/* Attributes are only added: existing ones keep their position. */
 static enum error add_attributes(struct call *call, yyjson_mut_doc *doc, yyjson_mut_val *all, yyjson_val *more)
 {
     size_t index, count;
@@ -157,7 +157,7 @@ static void add_part(yyjson_mut_doc *doc, const char *name, yyjson_val *part)
     yyjson_mut_obj_add_val(doc, yyjson_mut_doc_get_root(doc), name, yyjson_val_mut_copy(doc, part));
 }
 
-/* Size or Teams: what the request says, else what the pool has, else two. */
+/* Size or Teams: from the request, else from the pool, else two. */
 static void add_size(yyjson_mut_doc *doc, const struct rules_parts *parts, yyjson_val *old)
 {
     bool is_new = parts->size != NULL || parts->teams != NULL;
@@ -171,7 +171,7 @@ static void add_size(yyjson_mut_doc *doc, const struct rules_parts *parts, yyjso
         yyjson_mut_obj_add_uint(doc, yyjson_mut_doc_get_root(doc), "size", SIZE_DEFAULT);
 }
 
-/* The whole text, whether or not its rules are good. `old` is the tree of the pool's, or NULL. */
+/* The whole text, even if its rules are wrong. `old` is the tree of the pool's rules, or NULL. */
 static enum error write_rules(struct call *call, const struct rules_parts *parts, yyjson_val *old, struct bytes *text)
 {
     yyjson_mut_doc *doc = json_tree_create(call->arena);

@@ -1,4 +1,4 @@
-/* ProposeMatches: what programs that match from outside have found. Each proposal is a decision of its own. */
+/* ProposeMatches: matches found by programs outside of the server. Each proposal is a decision of its own. */
 #include "api/text.h"
 #include "api/wait.h"
 #include "core/pools/decide_match.h"
@@ -6,7 +6,7 @@
 
 #define PROPOSALS_MAX 100u
 
-/* Of one turn; the proposals behind it are judged in the next ones. Some milliseconds. */
+/* How many are judged in one turn; the next turns judge the rest. Takes some milliseconds. */
 #define STEPS_A_TURN 65536u
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
@@ -128,7 +128,7 @@ static void write_members(struct call *call, const struct ticket_pool *pool, con
         writer_list_end(call->reply);
 }
 
-/* The rule that two members fail, as DescribePool names it. */
+/* The rule that two members break, with the name that DescribePool gives it. */
 static struct bytes rule_name(const struct ticket_pool *pool, const struct pair_check *check)
 {
     switch (check->verdict) {
@@ -190,7 +190,7 @@ static void write_result(struct call *call, const struct ticket_pool *pool, cons
 
 /* --- the action --------------------------------------------------------------------------------------------------- */
 
-/* Returns what it took, in steps. */
+/* Returns its cost, in steps. */
 static uint64_t propose(struct call *call, struct ticket_pool *pool, yyjson_val *item)
 {
     struct proposal_result result = {0};

@@ -1,8 +1,8 @@
 /* Publish: a batch of rows of a publisher, stored once (docs/protocol.md, "Publishers").
  *
- * Order of the checks: the lengths and the names of all rows, then what decide_publish_begin() checks; either refuses
- * the batch. Then row by row: is it known; its queue, or that of its receipt handle; then what SendMessage checks. A
- * fault found there is that row's result. */
+ * Order of the checks: the lengths and the names of all rows, then the checks of decide_publish_begin(). Either refuses
+ * the whole batch. Then, for each row: whether it is known; its queue, or the queue of its receipt handle; then the
+ * checks of SendMessage. A fault found there is the result of that row. */
 #include "api/access.h"
 #include "api/growth.h"
 #include "api/publisher.h"
@@ -12,12 +12,12 @@
 #include "api/state.h"
 #include "core/publishers/decide_publish.h"
 
-/* Of what is said of a row that was refused, bytes that are kept for a repeat of the batch. */
+/* How many bytes of a refused row's message are kept for a repeat of the batch. */
 #define REASON_SIZE_MAX 300
 
 /* --- reading the batch -------------------------------------------------------------------------------------------- */
 
-/* What is looked at of a row before its turn comes. */
+/* The fields of a row that are checked before its turn comes. */
 struct row {
     yyjson_val *object;
     yyjson_val *id;
@@ -36,7 +36,7 @@ static bool is_named(yyjson_val *key, const char *name, size_t size)
     return yyjson_get_len(key) == size && memcmp(yyjson_get_str(key), name, size) == 0;
 }
 
-/* Its members are walked through once: a thousand rows are looked at before the first is decided. */
+/* Goes through the members once: a thousand rows are read before the first is decided. */
 static struct row look_at(yyjson_val *object)
 {
     struct row row = {.object = object};
@@ -56,7 +56,7 @@ static struct row look_at(yyjson_val *object)
     return row;
 }
 
-/* The usual forms at once; whatever is not one of them is read again, for what is to be said of it. */
+/* Reads the usual forms at once. Other values are read again, to find the error message. */
 static enum error read_name(struct call *call, const struct row *row, uint8_t name[PUBLISHER_ROW_SIZE])
 {
     struct params params = {.object = row->object, .failure = call->failure};
@@ -101,7 +101,7 @@ static enum error read_rows(struct call *call, yyjson_val *list, struct batch_of
     return OK;
 }
 
-/* A word of two; absent: the first. */
+/* One of two words; absent: the first. */
 static enum error read_choice(struct call *call, const char *name, const char *first, const char *second,
                               const char *reason, bool *is_second)
 {
@@ -187,8 +187,8 @@ static enum error explain(struct call *call, const struct publish_command *comma
 
 /* --- one row ------------------------------------------------------------------------------------------------------ */
 
-/* What the call's failure says is the row's result. The publisher keeps it until its next batch; where what stays is
- * refused (and a Publish is not, since its other rows may end something), the code alone. */
+/* The call's failure becomes the row's result. The publisher keeps it until its next batch. If memory for kept things
+ * is full, only the code is kept. A Publish itself is not refused then, because its other rows may end something. */
 static void note_fault(struct call *call, struct publication *publication, enum row_fate fate, enum error error)
 {
     const struct error_row *row = error_row(error);
@@ -216,14 +216,15 @@ static void publish_message(struct call *call, struct publication *publication, 
         note_fault(call, publication, ROW_BLOCKED, error);
         return;
     }
-    /* Refused row by row: rows that end messages, in this batch or behind it, must go on where memory is full. */
+    /* Refused row by row: rows that end messages must go on while memory is full, whether in this batch or in the
+     * next. */
     error = growth_check(call, GROWTH_NEW);
     if (error != OK) {
-        call->failure->text[0] = '\0'; /* what is said in general is kept for each of a thousand rows */
+        call->failure->text[0] = '\0'; /* the general text would be kept for each of a thousand rows */
         note_fault(call, publication, ROW_BLOCKED, error);
         return;
     }
-    /* Its uid is its deduplication id where it needs one and has none. */
+    /* If the row needs a deduplication id and has none, its uid is the id. */
     error = send_read(call, params, queue, SEND_IN_ENTRY, params_bytes(row->uid), &send);
     if (error == OK) {
         struct send_command command = send_command_of(call, &send);
@@ -313,7 +314,7 @@ static void write_row(struct call *call, uint64_t id, const struct row_result *r
     writer_object_end(reply);
 }
 
-/* Of a repeat, the rows without a result were stored before. */
+/* In a repeat, the rows without a result were stored before. */
 static void write_reply(struct call *call, const struct publish_command *command, struct bytes results, bool is_repeat)
 {
     uint32_t count = (uint32_t)(command->rows.size / PUBLISHER_ROW_SIZE), stored = 0;

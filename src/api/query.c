@@ -4,12 +4,12 @@
 #include "base/assert.h"
 #include <stdlib.h>
 
-/* What a field is, or is part of, like Attribute.1.Name. Those that no row names are texts. */
+/* The type of a field, or of a part of one, like Attribute.1.Name. A field without a row is a text. */
 enum query_kind {
     QUERY_LIST,    /* X.N: a list of texts; X alone: a list of one */
     QUERY_OBJECTS, /* X.N.…: a list of objects */
     QUERY_MAP,     /* X.N.Name (or .Key) and X.N.Value, or without the N: a map */
-    QUERY_NUMBER,  /* X: an integer; what is none stays text, and is refused like one */
+    QUERY_NUMBER,  /* X: an integer; any other value stays text, and is refused like one */
 };
 
 static const struct query_row {
@@ -40,11 +40,11 @@ static const struct query_row {
     {BYTES("MaxResults"), BYTES("MaxResults"), QUERY_NUMBER},
 };
 
-/* MessageAttribute.1.Value.StringValue of an entry has six parts; what is deeper means nothing. */
+/* MessageAttribute.1.Value.StringValue of an entry has six parts; deeper names mean nothing. */
 #define PARTS_MAX 8u
 
-/* The longest name that means something has some 80 bytes; a thousand of megabytes would have to be compared with each
- * other. */
+/* The longest name with a meaning has some 80 bytes. Without this limit, a thousand names of megabytes would have to be
+ * compared. */
 #define NAME_SIZE_MAX 128u
 
 /* --- the tree of the names' parts --------------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ static const struct query_row {
 struct node {
     struct bytes name;  /* the part of the name */
     struct bytes value; /* NULL in .ptr: it has only parts below it */
-    struct node *first; /* of those below it, in their order of appearance */
+    struct node *first; /* its children, in their order of appearance */
     struct node *last;
     struct node *next;
     size_t child_count;
@@ -60,7 +60,7 @@ struct node {
 
 static struct node *node_find(const struct node *parent, struct bytes name)
 {
-    /* Parts of one thing mostly stand together. */
+    /* Parts of one thing mostly follow each other. */
     if (parent->last != NULL && bytes_equal(parent->last->name, name))
         return parent->last;
     for (struct node *child = parent->first; child != NULL; child = child->next)
@@ -100,7 +100,7 @@ static void node_add_field(struct node *root, const struct form_field *field, st
         rest = bytes_skip(rest, dot == NULL ? size : size + 1);
     }
     if (node != root && node->value.ptr == NULL)
-        node->value = field->value; /* of a field that stands twice, the first counts */
+        node->value = field->value; /* if a field appears twice, the first counts */
 }
 
 struct item {
@@ -114,7 +114,7 @@ static int item_compare(const void *left, const void *right)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* Those below a node whose names are numbers, by number. */
+/* The children of a node whose names are numbers, by number. */
 static struct item *node_items(const struct node *node, struct arena *arena, size_t *count)
 {
     struct item *items = arena_allocate(arena, (node->child_count + 1) * sizeof(*items));
@@ -186,7 +186,7 @@ static void render_list(struct rendering *rendering, const struct node *node, en
     writer_list_end(&rendering->writer);
 }
 
-/* A decimal integer with an optional minus, as a whole. */
+/* A decimal integer with an optional minus; the whole text. */
 static bool text_to_integer(struct bytes text, int64_t *value)
 {
     bool is_negative = text.size > 1 && text.ptr[0] == '-';
@@ -206,14 +206,14 @@ static void render_number(struct rendering *rendering, const struct node *node)
         writer_text(&rendering->writer, NULL, node->value);
 }
 
-/* CreateQueue alone calls its tags "tags". */
+/* Only CreateQueue calls its tags "tags". */
 static struct bytes member_of(const struct rendering *rendering, const struct query_row *row)
 {
     bool is_create = bytes_equal(rendering->action, BYTES("CreateQueue"));
     return is_create && bytes_equal(row->member, BYTES("Tags")) ? BYTES("tags") : row->member;
 }
 
-/* SDKs send an empty list as its member's name without a value ("Entries="): that is no text. */
+/* SDKs send an empty list as its member's name without a value ("Entries="): that is not a text. */
 static bool is_empty_collection(const struct node *node)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)

@@ -6,15 +6,15 @@
 
 #include <stdio.h>
 
-#define NAME_SIZE_MAX 64u /* of an action, with "Response" behind it */
+#define NAME_SIZE_MAX 64u /* of an action, followed by "Response" */
 
-/* Members that AWS has always, null where they are absent, or writes otherwise than AWS JSON does. Those of an owner
- * that have no row are written as they are, behind the others. */
+/* Members that AWS always has (null if absent), or writes in another way than AWS JSON does. Members of an owner
+ * without a row are written as they are, after the others. */
 static const struct member_row {
-    const char *owner; /* an action, or what `items` of another row says */
+    const char *owner; /* an action, or `items` of another row */
     const char *name;  /* in AWS JSON */
     const char *shown; /* NULL: the same */
-    const char *key;   /* of a map: what a pair calls its name; NULL: it is no map */
+    const char *key;   /* of a map: the name that a pair gives it; NULL: it is not a map */
     const char *items; /* owner of the members of what is in the list or map, or NULL */
 } rows[] = {
     {"ListQueues", "NextToken", NULL, NULL, NULL},

@@ -1,4 +1,4 @@
-/* Values of queue attributes: what all tables of attributes read and show alike. */
+/* Values of queue attributes: reading and showing, shared by all tables of attributes. */
 #include "api/queue_attributes.h"
 
 enum error queue_attribute_refuse(struct call *call, const struct queue_attribute *attribute, const char *reason)

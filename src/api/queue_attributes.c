@@ -31,7 +31,7 @@ static struct bytes show_numeric(struct arena *arena, const struct queue_attribu
     return arena_format(arena, "%u", *numeric_value(&copy, attribute));
 }
 
-/* What SQS does not show where it is as it was at first, also to who asks for it by name. */
+/* SQS does not show it while it has its first value, even if it is asked for by name. */
 static struct bytes show_numeric_unless_initial(struct arena *arena, const struct queue_attribute *attribute,
                                                 const struct queue_settings *settings, bool is_named)
 {
@@ -111,7 +111,7 @@ static enum error read_attribute(struct call *call, struct bytes name, struct by
     return attribute->read(call, attribute, value, settings);
 }
 
-/* What no attribute can say by itself. */
+/* Checks that need more than one attribute. */
 static enum error check_together(struct call *call, struct queue_settings *settings)
 {
     if (settings->is_limit_per_group && settings->deduplication_scope != SCOPE_GROUP)
@@ -125,7 +125,7 @@ static enum error check_together(struct call *call, struct queue_settings *setti
     return queue_attributes_check_encryption(call, settings);
 }
 
-/* Does the attribute say another thing in `after` than in `before`? */
+/* Has the attribute another value in `after` than in `before`? */
 static bool differs(struct call *call, struct bytes name, const struct queue_settings *before,
                     const struct queue_settings *after)
 {
@@ -182,7 +182,7 @@ enum error queue_attributes_read_kind(struct call *call, bool *is_fifo, bool *na
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-/* Writes a number as the text that SQS makes of it. */
+/* Writes a number as text, as SQS does. */
 static void write_decimal(struct call *call, const char *name, uint64_t value)
 {
     char text[24];
@@ -190,7 +190,7 @@ static void write_decimal(struct call *call, const char *name, uint64_t value)
     writer_text(call->reply, name, bytes_make(text, (size_t)size));
 }
 
-/* An attribute that is not simply stored. `write` does nothing where the queue has none. */
+/* An attribute that is not just a stored value. `write` does nothing if the queue has none. */
 struct computed_attribute {
     const char *name;
     void (*write)(struct call *call, const char *name, const struct queue *queue);
@@ -226,7 +226,8 @@ static void write_delayed(struct call *call, const char *name, const struct queu
     write_decimal(call, name, core_message_list(call->core, queue)->delayed_count);
 }
 
-/* Of all that have not ended, also those in flight or delayed: in whole seconds since its retention began to count. */
+/* Of all messages that have not ended, also those in flight or delayed: whole seconds since the retention began to
+ * count. */
 static void write_oldest_age(struct call *call, const char *name, const struct queue *queue)
 {
     uint64_t since_ms = core_oldest_since_ms(call->core, queue), now_ms = core_now_ms(call->core);
@@ -251,7 +252,7 @@ static const struct computed_attribute computed_attributes[] = {
     {"Tally.Paused", write_paused},
 };
 
-/* What the list of names asks for. */
+/* The attributes for which the list of names asks. */
 struct asked_names {
     yyjson_val *names;
     bool is_all;

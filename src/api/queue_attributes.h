@@ -1,12 +1,11 @@
-/* Queue attributes: their names, ranges and defaults, as tables; between the wire's strings and struct queue_settings.
- * Source: SQS API reference, CreateQueue. */
+/* Queue attributes: tables of their names, ranges and defaults. They convert between the wire's strings and struct
+ * queue_settings. Source: SQS API reference, CreateQueue. */
 #ifndef TALLY_API_QUEUE_ATTRIBUTES_H
 #define TALLY_API_QUEUE_ATTRIBUTES_H
 
 #include "api/action.h"
 
-/* Which queues have it, and what SQS answers when it is set on another: that it is for FIFO queues, or that it is
- * unknown. */
+/* Which queues have it. On another queue SQS answers that it is for FIFO queues, or that it is unknown. */
 enum queue_attribute_kind { ON_ANY_QUEUE, ON_STANDARD_QUEUES, ON_FIFO_QUEUES, ON_FIFO_UNKNOWN_ELSEWHERE };
 
 /* An attribute that is stored in struct queue_settings. */
@@ -17,14 +16,15 @@ struct queue_attribute {
      * ERROR_INVALID_PARAMETER_VALUE. */
     enum error (*read)(struct call *call, const struct queue_attribute *attribute, struct bytes value,
                        struct queue_settings *settings);
-    /* Its canonical text, or empty where it is not set. What nobody set is shown only to who asks for it by name. */
+    /* Its canonical text; empty if it is not set. An attribute that nobody set is shown only if it is asked for by
+     * name. */
     struct bytes (*show)(struct arena *arena, const struct queue_attribute *attribute,
                          const struct queue_settings *settings, bool is_named);
     /* Of those that are a number. */
     uint32_t min;
     uint32_t max;
     uint32_t initial;
-    size_t offset; /* of a number, or of a text that is shown as it is stored */
+    size_t offset; /* of a number, or of a text that is shown as stored */
 };
 
 /* SQS's own for dead letters (redrive_attributes.c), for policy and encryption (access_attributes.c) and for FIFO
@@ -52,8 +52,8 @@ struct bytes queue_attribute_show_text(struct arena *arena, const struct queue_a
 /* ERROR_INVALID_ATTRIBUTE_VALUE, for that reason. */
 enum error queue_attribute_refuse(struct call *call, const struct queue_attribute *attribute, const char *reason);
 
-/* A back-off as Tally.Backoff has it, members left out at their defaults. False: it is none, which must follow the
- * rule. */
+/* A back-off as in Tally.Backoff; absent members get their defaults. False: it is not valid; BACKOFF_RULE says what
+ * is. */
 #define BACKOFF_RULE                                                                                                   \
     "It must be a JSON object like {\"min\": 1, \"max\": 900, \"factor\": 2, \"jitter\": 0.2}, with min from 0 and "   \
     "max from min to 43200 seconds, factor from 1 to 100 and jitter from 0 to 1"
@@ -69,19 +69,19 @@ enum error queue_attributes_read_kind(struct call *call, bool *is_fifo, bool *na
  * ERROR_INVALID_ATTRIBUTE_NAME, ERROR_INVALID_ATTRIBUTE_VALUE, ERROR_INVALID_PARAMETER_VALUE, ERROR_SERIALIZATION. */
 enum error queue_attributes_read(struct call *call, struct queue_settings *settings, const char **differing);
 
-/* If the request sets a RedrivePolicy on the queue `name`: does the RedriveAllowPolicy of its target allow that? Looked
- * at then and never again. ERROR_INVALID_PARAMETER_VALUE. */
+/* If the request sets a RedrivePolicy on the queue `name`: does the RedriveAllowPolicy of its target allow that?
+ * Checked now and never again. ERROR_INVALID_PARAMETER_VALUE. */
 enum error queue_attributes_check_source(struct call *call, struct bytes name, const struct queue_settings *settings);
 
-/* Does the RedriveAllowPolicy of `target` let the queue of this name send it dead letters? */
+/* Does the RedriveAllowPolicy of `target` allow the queue of this name to send it dead letters? */
 bool queue_attributes_allow_source(const struct call *call, const struct queue *target, struct bytes name);
 
 /* One kind of encryption at a time: a key that the request gives turns SQS's own off, unless the request names both.
  * ERROR_INVALID_ATTRIBUTE_NAME. */
 enum error queue_attributes_check_encryption(struct call *call, struct queue_settings *settings);
 
-/* Writes those that `names` (a list of texts) asks for, as the object Attributes; nothing if there are none. An unknown
- * name: ERROR_INVALID_ATTRIBUTE_NAME. */
+/* Writes the attributes for which `names` (a list of texts) asks, as the object Attributes; nothing if there are none.
+ * An unknown name: ERROR_INVALID_ATTRIBUTE_NAME. */
 enum error queue_attributes_write(struct call *call, const struct queue *queue, yyjson_val *names);
 
 #endif

@@ -42,7 +42,7 @@ static int tag_compare(const void *left, const void *right)
     return bytes_compare(a->key, b->key);
 }
 
-/* One run of them, by key; the api's scratch holds it. */
+/* A sorted run of the tags, in the api's scratch memory. */
 static struct bytes run_of(struct call *call, struct tag *tags, size_t count)
 {
     struct buffer *run = call_scratch(call);

@@ -5,7 +5,7 @@
 #include "api/action.h"
 
 /* Reads the map `member` of the request, {key: value}, as a run of tags (core/queues/tags.h) in the arena; empty if
- * there are none. Keys have 1 to 128 characters, values up to 256; of a key that stands twice, one counts.
+ * there are none. Keys have 1 to 128 characters, values up to 256. If a key appears twice, one counts.
  * ERROR_SERIALIZATION, ERROR_INVALID_PARAMETER_VALUE. */
 enum error queue_tags_read(struct call *call, const char *member, struct bytes queue_name, struct bytes *run);
 

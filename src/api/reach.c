@@ -16,7 +16,7 @@ bool reach_queue_id(const struct call *call, uint32_t id)
     return queue != NULL && access_covers(call, queue->name_owned);
 }
 
-/* A queue that is gone can't be held against patterns any more. */
+/* A deleted queue can't be checked against patterns any more. */
 bool reach_queues(const struct call *call, const struct queue_set *queues)
 {
     if (!reach_is_confined(call))

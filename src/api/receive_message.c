@@ -13,14 +13,14 @@
 
 #define ATTEMPT_SIZE_MAX 128u
 
-/* What a receive adds to what was sent. */
+/* The attributes that a receive adds to those sent. */
 #define FENCING_TOKEN "Tally.FencingToken"
 #define FAILURE_REASON "Tally.FailureReason"
 
 /* --- writing a message -------------------------------------------------------------------------------------------- */
 
-/* Is the system attribute among those asked for, in either of the two lists? `all`: what asks for it besides its name,
- * or NULL. */
+/* Does one of the two lists ask for the system attribute? `all`: the word that asks for it besides its name, or
+ * NULL. */
 static bool is_asked(const struct receive_command *command, const char *name, const char *all)
 {
     for (unsigned i = 0; i < ARRAY_LENGTH(command->attribute_names); i++) {
@@ -35,7 +35,7 @@ static bool is_asked(const struct receive_command *command, const char *name, co
     return false;
 }
 
-/* Writes one system attribute, as text, beginning the object before the first. */
+/* Writes one system attribute, as text. Begins the object before the first one. */
 static void write_system_value(struct writer *writer, bool *has_any, const char *name, struct bytes value)
 {
     if (!*has_any)
@@ -57,8 +57,8 @@ static struct bytes decimal(struct arena *arena, uint64_t value)
     return arena_format(arena, "%llu", (unsigned long long)value);
 }
 
-/* As sent. What comes to a FIFO queue in another way, from a queue that it failed in, by a move task or from a batch,
- * goes by the MessageId that it was first sent under. */
+/* As sent. A message may come to a FIFO queue in another way: from a queue where it failed, by a move task, or from a
+ * batch. Then its id is the MessageId of its first send. */
 static struct bytes deduplication_id(struct call *call, bool is_fifo, const struct received_message *message,
                                      const struct content *content)
 {
@@ -97,8 +97,8 @@ static void write_system_attributes(struct call *call, const struct receive_comm
         writer_object_end(call->reply);
 }
 
-/* The message's attributes, and of the two that the receive adds those asked for: the fencing token, and why the
- * newest failed attempt failed. */
+/* The message's attributes, and the two that the receive adds if they were asked for: the fencing token, and the reason
+ * of the newest failed attempt. */
 static void write_message_attributes(struct call *call, const struct receive_command *command,
                                      const struct received_message *message, const struct content *content)
 {
@@ -122,7 +122,7 @@ static void write_message(struct call *call, const struct receive_command *comma
     char id[IDENTITY_TEXT_SIZE], handle[HANDLE_TEXT_SIZE];
     uint8_t raw_id[MESSAGE_ID_SIZE];
     memcpy(raw_id, content->id, sizeof(raw_id));
-    /* An id that is not of a number, like that of a match, is the same wherever its message goes. */
+    /* An id that is not made of a number, like that of a match, stays the same wherever its message goes. */
     if (message->is_renamed && identity_message_number(call_digest(call), content->id) != 0)
         identity_message(call_digest(call), message->handle.message, raw_id);
     identity_to_text(raw_id, id);
@@ -148,7 +148,7 @@ static bool read_content(struct call *call, const struct received_message *messa
     return false;
 }
 
-/* None of the messages received could be read back. */
+/* None of the received messages could be read back. */
 static enum error fail_damaged(struct call *call, const struct received_message *messages, unsigned count)
 {
     struct buffer *scratch = call_scratch(call);
@@ -175,7 +175,7 @@ static void grant_leases(struct call *call, const struct queue *queue, const str
     }
 }
 
-/* Takes messages, or gives those of an earlier receive with the same attempt id again. */
+/* Takes messages, or repeats those of an earlier receive with the same attempt id. */
 static enum error take(struct call *call, struct queue *queue, const struct receive_command *command,
                        struct received_message messages[RECEIVE_MAX], unsigned *count)
 {
@@ -195,8 +195,8 @@ static enum error take(struct call *call, struct queue *queue, const struct rece
     if (error == ERROR_OVER_LIMIT)
         return call_fail(call, error, "The queue has %u messages in flight, its limit; delete some first.",
                          in_flight_max);
-    /* A receive ends something and is never refused; what is remembered of it would be new. Its repeat is then another
-     * receive. */
+    /* A receive ends something and is never refused, but remembering its attempt id would add state. Without that, a
+     * repeat is a new receive. */
     if (has_attempt && *count > 0 && !growth_is_held(call->api))
         decide_remember_attempt(call->core, queue, command->attempt, messages, *count);
     return error;
@@ -213,7 +213,7 @@ enum error receive_now(struct call *call, struct queue *queue, const struct rece
     for (unsigned i = 0; i < received; i++) {
         struct content content;
         if (!read_content(call, &messages[i], &content))
-            continue; /* it stays in flight, and goes to the dead-letter queue in the end, if there is one */
+            continue; /* it stays in flight, and in the end goes to the dead-letter queue, if there is one */
         if (*count == 0)
             writer_list_begin(call->reply, "Messages");
         write_message(call, command, queue->settings.is_fifo, &messages[i], &content);
@@ -266,7 +266,7 @@ static enum error read_command(struct call *call, const struct queue *queue, str
     return error;
 }
 
-/* A receive may wait, and keeps its names while it does: what it means fits many times. */
+/* A receive that waits keeps its names. The limit is many times what makes sense. */
 #define REQUEST_SIZE_MAX 65536u
 
 enum error action_receive_message(struct call *call)
@@ -283,14 +283,15 @@ enum error action_receive_message(struct call *call)
     if (error != OK)
         return error;
     unsigned count = 0;
-    /* Whoever waits already comes first, but not before a repeat of a receive that was answered. */
+    /* Those who already wait come first, but not before a repeat of an answered receive. */
     bool is_repeat =
         command.attempt.size > 0 && deduplication_find_attempt(call->core, queue, command.attempt).size > 0;
     if (queue->waiters == NULL || wait_s == 0 || is_repeat)
         error = receive_now(call, queue, &command, &count);
     if (error != OK || count > 0 || wait_s == 0)
         return error;
-    /* Where there is no room for what it would keep, it is answered as at its time's end: with no messages. */
+    /* If there is no room for what it would keep, it is answered at once with no messages, as at the end of its
+     * time. */
     if (wait_receive_has_room(call, &command))
         wait_receive(call, queue, &command, call->now_ms + (uint64_t)wait_s * 1000);
     return OK;

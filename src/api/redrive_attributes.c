@@ -1,5 +1,5 @@
-/* RedrivePolicy and RedriveAllowPolicy: where a queue's messages go when they are out of attempts, and whose messages
- * it takes. Source: reference, SQS, 2.1, 5.2 and 6.6. */
+/* RedrivePolicy and RedriveAllowPolicy: where messages go after their last attempt, and whose messages a queue accepts.
+ * Source: reference, SQS, 2.1, 5.2 and 6.6. */
 #include "api/access.h"
 #include "api/queue_attributes.h"
 
@@ -34,7 +34,7 @@ static enum error read_policy(struct call *call, struct bytes policy, struct byt
     return refuse_policy(call, policy, (const char *)reason.ptr);
 }
 
-/* Is there such a queue, of that type, and may the caller send it messages? */
+/* Does such a queue exist, with that type, and may the caller send it messages? */
 static enum error check_target(struct call *call, struct bytes policy, struct bytes arn, bool is_fifo)
 {
     struct bytes name = queue_name_of_arn(arn);
@@ -110,7 +110,7 @@ static bool is_allow_policy(yyjson_val *object)
                        : yyjson_arr_size(sources) == 0;
 }
 
-/* The same policy always as the same text. */
+/* Writes the same policy always as the same text. */
 static struct bytes allow_policy_text(yyjson_val *object, struct arena *arena)
 {
     yyjson_mut_doc *doc = json_tree_create(arena);
@@ -160,7 +160,7 @@ enum error queue_attributes_check_source(struct call *call, struct bytes name, c
     if (given == NULL || settings->receive_count_max == 0)
         return OK;
     const struct queue *target = core_find_queue(call->core, queue_name_of_arn(settings->dead_letter_arn));
-    ASSERT(target != NULL); /* it was looked up when the policy was read */
+    ASSERT(target != NULL); /* the target was looked up when the policy was read */
     return queue_attributes_allow_source(call, target, name)
                ? OK
                : refuse_policy(

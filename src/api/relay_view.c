@@ -1,10 +1,10 @@
 #include "api/relay_view.h"
 
-/* What may be shown of a member of Source or Sink. Whatever no row names is left out, so that what is added one day is
- * no secret by mistake. */
+/* The members of Source or Sink that may be shown. A member without a row is left out, so that a new member does not
+ * show a secret by mistake. */
 enum shown {
     SHOWN_WHOLE,
-    SHOWN_CONNECTION,  /* of PostgreSQL as the daemon shows it; a path whole */
+    SHOWN_CONNECTION,  /* of PostgreSQL as the daemon shows it; a path as a whole */
     SHOWN_URL,         /* without user, password and query, which may be secrets */
     SHOWN_CREDENTIALS, /* the name of the key */
 };

@@ -47,7 +47,7 @@ static enum error read_side(struct call *call, const char *name, yyjson_val **si
     return error;
 }
 
-/* What the relay is to do, as the request says it. */
+/* The settings of the relay as the request gives them. */
 struct asked {
     yyjson_val *source, *sink;
     const char *order;
@@ -69,7 +69,7 @@ static enum error read_asked(struct call *call, struct asked *asked)
     return OK;
 }
 
-/* The same as the text that is kept, in the arena. */
+/* The same as the text that is stored, in the arena. */
 static enum error make_spec(struct call *call, const struct asked *asked, struct bytes *spec)
 {
     yyjson_mut_doc *doc = json_tree_create(call->arena);
@@ -111,7 +111,7 @@ static void write_parked_row(struct writer *writer, const struct relay_parked_ro
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-/* Are these the same arguments, whatever the order of their members? */
+/* Are the arguments the same, whatever the order of their members? */
 static bool is_same_spec(const struct call *call, struct bytes a, struct bytes b)
 {
     return yyjson_equals(params_parse_text(a, call->arena), params_parse_text(b, call->arena));
@@ -247,7 +247,7 @@ static void list_parked(struct call *call, const struct relay_record *record, st
         control->list_parked(control->context, core_name(call->core), record, call->arena, doubts, count);
 }
 
-/* Pages are of places in the list: what is resolved between two of them moves the others up. */
+/* A page starts at a position in the list. If a row is resolved between two pages, the others move up. */
 enum error action_list_doubts(struct call *call)
 {
     const struct relay_record *record;
@@ -270,7 +270,7 @@ enum error action_list_doubts(struct call *call)
     return OK;
 }
 
-/* Which doubt the request means: by Uid, or by Id where it gives none. */
+/* Which doubt the request means: named by Uid, or by Id if it gives no Uid. */
 struct parked_row_name {
     struct bytes uid;
     int64_t id;

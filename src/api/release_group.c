@@ -1,4 +1,4 @@
-/* ReleaseGroup: a person lets a held group go on. */
+/* ReleaseGroup: an operator lets a held group go on. */
 #include "api/action.h"
 #include "core/order/decide_group.h"
 

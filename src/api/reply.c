@@ -47,7 +47,7 @@ void reply_begin(struct exchange *exchange, struct reply_draft *draft)
     draft->writer = writer_xml_make(&draft->xml, out, exchange->action);
 }
 
-/* Without fields there is no result; with fields that are all absent it is <…Result/>. */
+/* Without fields there is no result. With fields that are all absent it is <…Result/>. */
 static void end_xml(struct exchange *exchange, const struct reply_draft *draft, bool is_empty)
 {
     struct buffer *out = &exchange->reply.body;
@@ -81,7 +81,7 @@ void reply_end(struct exchange *exchange, struct reply_draft *draft, bool is_emp
 
 #define NO_QUEUE "The specified queue does not exist"
 
-/* What to say. SQS begins this one in two ways; `scratch` is for the other. */
+/* What to say. SQS begins this one in two ways; the other uses `scratch`. */
 static const char *text_of(const struct exchange *exchange, enum error error, const struct failure *failure,
                            char scratch[sizeof(failure->text)])
 {
@@ -93,7 +93,7 @@ static const char *text_of(const struct exchange *exchange, enum error error, co
     return scratch;
 }
 
-/* What SQS answers a request without an action; people who look with a browser read on. */
+/* SQS's answer to a request without an action, with a hint for people who use a browser. */
 #define NO_ACTION                                                                                                      \
     "<UnknownOperationException/>\n<!-- Send a POST with the header X-Amz-Target or a field Action, as AWS SDKs do; "  \
     "GET "                                                                                                             \
@@ -115,14 +115,14 @@ static void fail_xml(struct exchange *exchange, const struct error_row *row, con
     append_string(out, "</ErrorResponse>\n");
 }
 
-/* Tally's own actions answer 400 also where SQS has 403 or 404 for what a request names. */
+/* Tally's own actions answer 400, even if SQS has 403 or 404 for a wrong name. */
 static int status_of(const struct exchange *exchange, enum error error)
 {
     const int status = error_row(error)->status;
     return exchange->is_own && (status == 404 || error == ERROR_OVER_LIMIT) ? 400 : status;
 }
 
-/* And all their errors are theirs, also those that SQS has by the same name. */
+/* All their errors are Tally's own, also those that share a name with SQS's. */
 static void write_type(struct writer *writer, const struct exchange *exchange, const struct error_row *row)
 {
     char own[64];

@@ -1,9 +1,8 @@
-/* The memory of replies that exist: counted from the moment each is made until its client has taken it, over all
- * namespaces.
+/* The memory of all replies, over all namespaces: counted from the moment each is made until its client has taken it.
  *
- * Whoever is about to make a reply that may be large asks first whether the budget is spent, and waits if it is. One
- * that was begun before may take more than is left, also more than there is, so what is held is at most the budget and
- * one reply, or with short ones the budget, its reserve, and one of those. */
+ * Before making a reply that may be large, the api asks whether the budget is spent, and waits if it is. A reply that
+ * was begun before may take more than is left, or more than the whole budget. So the total is at most the budget and
+ * one reply; with short replies, the budget, its reserve, and one of those. */
 #ifndef TALLY_API_REPLY_BUDGET_H
 #define TALLY_API_REPLY_BUDGET_H
 
@@ -12,12 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Requests whose replies are short (action.h) go on above it: in a part of the budget, and behind the reply that has
- * gone beyond it, which is rarely larger than this. */
+/* Requests with short replies (action.h) go on above the budget: in a part of it, and after the reply that exceeded it,
+ * which is rarely larger than this. */
 #define REPLY_BUDGET_RESERVE_SHARE 8u
 #define REPLY_BUDGET_REPLY_SIZE ((size_t)16 * 1024 * 1024)
 
-/* Above that, for those who ask how the server is. */
+/* Above that, for requests about the server's health. */
 #define REPLY_BUDGET_PROBE_SIZE ((size_t)8 * 1024 * 1024)
 
 struct reply_budget {
@@ -47,8 +46,8 @@ static inline bool reply_budget_is_exhausted(const struct reply_budget *budget)
     return budget->held > budget->max + budget->max / REPLY_BUDGET_RESERVE_SHARE + REPLY_BUDGET_REPLY_SIZE;
 }
 
-/* And with what only /health and /metrics may use: held replies that wait for a disk must
- * not hide that it stands still. */
+/* And with the part that only /health and /metrics may use: replies that are held for a disk must not hide that the
+ * disk stands still. */
 static inline bool reply_budget_is_closed(const struct reply_budget *budget)
 {
     return budget->held >

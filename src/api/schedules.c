@@ -6,7 +6,7 @@
 #include "engine/calendar.h"
 #include "engine/cron.h"
 
-/* Body and attributes together: the core keeps them. */
+/* Body and attributes together, because the core keeps them. */
 #define MESSAGE_SIZE_MAX 65536u
 
 static const char *const catch_up_names[] = {
@@ -158,7 +158,7 @@ static void write_next(struct call *call, const struct schedule *schedule)
     writer_boolean(call->reply, "Paused", schedule->spec.is_paused);
 }
 
-/* What a list shows of a schedule. */
+/* The part of a schedule that a list shows. */
 static void write_schedule(struct call *call, const struct schedule *schedule)
 {
     const struct schedule_spec *spec = &schedule->spec;
@@ -206,7 +206,7 @@ enum error action_put_schedule(struct call *call)
         error = read_message(call, name, &spec);
     if (error != OK)
         return error;
-    /* Whoever paused it wants it to stay so, whatever a deployment puts again. */
+    /* A schedule that was paused stays paused, even if a deployment puts it again. */
     const struct schedule *schedule = schedule_find(call->core, name);
     if (schedule != NULL && !reach_schedule(call, schedule))
         return call_fail(call, ERROR_ACCESS_DENIED,
@@ -216,7 +216,7 @@ enum error action_put_schedule(struct call *call)
     spec.is_paused = schedule != NULL && schedule->spec.is_paused;
     uint64_t next_ms;
     bool is_readable = firings_find_next(call->api, &spec, &next_ms);
-    ASSERT(is_readable); /* read_times() has read it, and it is kept */
+    ASSERT(is_readable); /* read_times() has read it, and it is valid */
     error = decide_put_schedule(call->core, name, &spec, next_ms, &schedule);
     if (error != OK)
         return call_fail(call, error, "There are %u schedules, as many as there can be.", SCHEDULES_MAX);

@@ -22,7 +22,7 @@ static enum error check_body(struct call *call, const struct params *params, con
                : call_fail(call, ERROR_INVALID_MESSAGE_CONTENTS, "%s", error_row(ERROR_INVALID_MESSAGE_CONTENTS)->text);
 }
 
-/* The one system attribute that can be sent: AWSTraceHeader. */
+/* The one system attribute that a sender can give: AWSTraceHeader. */
 static enum error read_system_attributes(struct call *call, const struct params *params, struct send_parameters *send)
 {
     struct attributes attributes;
@@ -56,7 +56,7 @@ enum error send_check_ids(struct call *call, const struct params *params, const 
         return OK;
     if (!is_given(params, "MessageGroupId"))
         return call_fail(call, absent, "The request must contain the parameter MessageGroupId.");
-    /* A numbered producer needs no id besides. */
+    /* A numbered producer needs no other id. */
     if (!queue->settings.is_content_deduplicated && !has_producer(params) &&
         !is_given(params, "MessageDeduplicationId"))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
@@ -65,7 +65,7 @@ enum error send_check_ids(struct call *call, const struct params *params, const 
     return OK;
 }
 
-/* SHA-256 of the body in hexadecimal, which is a message's deduplication id where the queue deduplicates by content. */
+/* SHA-256 of the body in hexadecimal: the message's deduplication id if the queue deduplicates by content. */
 static struct bytes body_sha256(struct call *call, struct bytes body)
 {
     uint8_t sha256[DIGEST_SHA256_SIZE];
@@ -98,7 +98,7 @@ static enum error read_ids(struct call *call, const struct params *params, struc
     return error;
 }
 
-/* On a FIFO queue the delay is the queue's own: 0 asks for nothing else, and more is refused. */
+/* On a FIFO queue the delay is the queue's own: 0 means that, and a larger value is refused. */
 static enum error read_delay(struct call *call, const struct params *params, struct send_parameters *send)
 {
     bool is_fifo = send->queue->settings.is_fifo;
@@ -114,7 +114,7 @@ static enum error read_delay(struct call *call, const struct params *params, str
     return error;
 }
 
-/* A consumer finds the row's uid in the message, whatever else that says. */
+/* A consumer always finds the row's uid in the message, even if the sender gave the attribute another value. */
 static void add_uid(struct send_parameters *send, struct bytes uid)
 {
     if (attributes_find(&send->attributes, BYTES(ATTRIBUTE_OUTBOX_ID)) != NULL)
@@ -183,7 +183,8 @@ struct send_command send_command_of(struct call *call, const struct send_paramet
         .antecedent_count = send->antecedent_count,
         .after_failure = send->after_failure,
     };
-    /* A header may hold any bytes; what is no text is not handed on, or the reply to the receiver would not be JSON. */
+    /* A header may hold any bytes. If it is not valid text it is dropped, because the receiver's reply would not be
+     * valid JSON. */
     struct bytes header = call->exchange->request.trace_header;
     if (send->trace.size == 0 && text_is_printable(header))
         command.content.trace = header;
@@ -260,7 +261,7 @@ void send_write_reply(struct call *call, const struct send_parameters *send, con
         identity_to_text(result->id, id);
         writer_text(reply, "MessageId", bytes_make(id, sizeof(id)));
     }
-    /* A message is accepted at the end of its group, so its own number is its sequence number then. */
+    /* A message is accepted at the end of its group, so its sequence number then is its own number. */
     if (result->number != 0 && send->queue->settings.is_fifo)
         writer_text(reply, "SequenceNumber", call_sequence_number(call, result->number));
     if (result->is_duplicate)

@@ -1,5 +1,5 @@
-/* Tally's own message attributes: what they ask for, out of the texts that carry them. They are handed on to the
- * receiver like any other. */
+/* Tally's own message attributes: reads their meaning from their texts. They go on to the receiver like any other
+ * attribute. */
 #include "api/access.h"
 #include "api/reach.h"
 #include "api/send.h"
@@ -10,7 +10,7 @@
 
 #define PRODUCER_SIZE_MAX 128u
 
-/* Text of the attribute, whether it was sent as String or Number; *value keeps what it has where there is none. */
+/* Text of the attribute, sent as String or Number; *value does not change if there is none. */
 static enum error read_text(const struct params *params, const struct send_parameters *send, const char *name,
                             struct bytes *value)
 {
@@ -31,7 +31,8 @@ static enum error read_number(const struct params *params, const struct send_par
     enum error error = read_text(params, send, name, &text);
     if (error != OK || text.ptr == NULL)
         return error;
-    struct bytes digits = text; /* zeros may stand before them: a SequenceNumber serves as Tally.Sequence elsewhere */
+    struct bytes digits = text; /* leading zeros are allowed: a SequenceNumber may be used as Tally.Sequence
+                                 * elsewhere */
     while (digits.size > 1 && digits.ptr[0] == '0')
         digits = bytes_make(digits.ptr + 1, digits.size - 1);
     if (!bytes_to_u64(digits, &number) || number > max)
@@ -66,8 +67,8 @@ static struct bytes skip_blanks(struct bytes text)
     return text;
 }
 
-/* Takes the first item off the list. Ids may contain commas, so a comma ends an item only where the next one begins
- * behind it. */
+/* Takes the first item off the list. Ids may contain commas. So a comma ends an item only if another item begins after
+ * it. */
 static struct bytes take_item(struct bytes *list)
 {
     struct bytes rest = skip_blanks(*list);
@@ -96,7 +97,7 @@ static bool is_queue_name(struct bytes name)
            text_is_word(bytes_make(name.ptr, name.size - (is_fifo ? suffix.size : 0)), QUEUE_NAME_SIZE_MAX);
 }
 
-/* False if the item is none of the three forms. */
+/* False if the item has none of the three forms. */
 static bool parse_item(struct bytes item, struct antecedent_name *name)
 {
     size_t kind = 0;
@@ -107,7 +108,7 @@ static bool parse_item(struct bytes item, struct antecedent_name *name)
     struct bytes text = bytes_skip(item, antecedent_kinds[kind].prefix.size);
     *name = (struct antecedent_name){.kind = antecedent_kinds[kind].kind, .text = text};
     switch (name->kind) {
-    case NAMED_MESSAGE: /* an id that is not of a MessageId's form is one that nobody has */
+    case NAMED_MESSAGE: /* an id that has not the form of a MessageId belongs to no message */
     case NAMED_BATCH:
         return text_is_identifier(text, BATCH_ID_SIZE_MAX);
     case NAMED_DEDUPLICATION:
@@ -121,7 +122,7 @@ static bool parse_item(struct bytes item, struct antecedent_name *name)
     return is_queue_name(name->queue) && text_is_identifier(name->text, DEDUPLICATION_ID_SIZE_MAX);
 }
 
-/* Does the caller reach what the item names? A message that has ended is no queue's any more. */
+/* Does the caller reach the thing that the item names? A message that has ended belongs to no queue any more. */
 static bool reaches_item(struct call *call, const struct antecedent_name *name)
 {
     uint8_t id[MESSAGE_ID_SIZE];
@@ -132,7 +133,7 @@ static bool reaches_item(struct call *call, const struct antecedent_name *name)
     return batch != NULL && reach_batch(call, batch);
 }
 
-/* Whoever may not use a queue may not find out through it which ids it knows either. */
+/* A caller who may not use a queue may not learn which ids it knows, either. */
 static enum error check_item(struct call *call, const struct antecedent_name *name, struct bytes item)
 {
     if (name->kind == NAMED_DEDUPLICATION)
@@ -214,8 +215,8 @@ static enum error read_producer(const struct params *params, struct send_paramet
     return error;
 }
 
-/* A name that begins with "Tally." and is none of these is a slip: to take "Tally.Afetr" and not heed it would deliver
- * the message too early. Those that the server itself makes may come back with a message that is forwarded. */
+/* A name that begins with "Tally." but is not one of these is a typing error. Ignoring "Tally.Afetr" would deliver the
+ * message too early. The attributes that the server itself makes may come back with a forwarded message. */
 static enum error check_names(const struct params *params, const struct send_parameters *send)
 {
     static const char *const known[] = {"Tally.Batch",        "Tally.Priority",        "Tally.Type",
@@ -239,8 +240,9 @@ static enum error check_names(const struct params *params, const struct send_par
     return OK;
 }
 
-/* Batches, dependencies and type orders bind a message to others of the whole namespace: a policy opens one queue, not
- * these. Nor does a type that orders name, which lets messages of other queues wait, suit a caller with queues=. */
+/* Batches, dependencies and type orders connect a message with others of the whole namespace. A policy opens one queue,
+ * not these. A type that orders name makes messages of other queues wait, so callers with queues= may not send it,
+ * either. */
 static enum error check_owner(struct call *call, const struct send_parameters *send)
 {
     static const char *const names[] = {"Tally.Batch", "Tally.After", "Tally.Type"};

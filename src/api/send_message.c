@@ -26,7 +26,7 @@ enum error action_send_message(struct call *call)
     return send_one(call, &call->params, SEND_ALONE);
 }
 
-/* The sum over all entries, sound or not. */
+/* The sum over all entries, valid or not. */
 static enum error check_sum(struct call *call, yyjson_val *entries)
 {
     size_t sum = 0;
@@ -45,7 +45,7 @@ static enum error check_sum(struct call *call, yyjson_val *entries)
     return OK;
 }
 
-/* The sum, then the ids that a FIFO queue wants: one entry without them fails the whole request (reference: SQS,
+/* The sum, then the ids that a FIFO queue requires: one entry without them fails the whole request (reference: SQS,
  * 5.3). */
 static enum error check_entries(struct call *call, yyjson_val *entries)
 {

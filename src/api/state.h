@@ -11,9 +11,9 @@ struct front {
     struct table action_by_target; /* index in actions, plus 1 */
     struct sigv4 *sigv4_owned;
     struct calendar *calendar_owned;
-    const struct credentials *credentials;       /* NULL: nobody is asked who he is */
+    const struct credentials *credentials;       /* NULL: nobody is identified */
     const struct credentials *inner_credentials; /* the server's own; NULL: none */
-    struct reply_budget *replies;                /* NULL: not counted; borrowed, as is the next */
+    struct reply_budget *replies;                /* NULL: not counted; borrowed, like the next */
     struct wait_budget *waits;                   /* NULL: not counted */
     struct api **served_owned;                   /* the namespaces, in the order in which they came */
     size_t served_count;
@@ -21,7 +21,7 @@ struct front {
     struct table served_by_name; /* place in served_owned, plus 1 */
     struct list finished;        /* exchanges whose replies are complete */
     struct buffer scratch;
-    uint64_t refused_count; /* requests refused before an action saw them */
+    uint64_t refused_count; /* requests that were refused before an action saw them */
 };
 
 struct deleted_name {
@@ -33,19 +33,19 @@ struct deleted_name {
 /* Puts a complete exchange among the finished. */
 void api_finish(struct api *api, struct exchange *exchange);
 
-/* What the front does with a request once it knows its namespace: `call` has all but that, and `error` is what was
+/* What the front does with a request once it knows its namespace. `call` has everything else, and `error` is what was
  * found so far. */
 void api_run(struct api *api, struct call *call, enum error error);
 
-/* Adds a namespace to those that are served; takes it out. */
+/* Adds a namespace to the served ones; removes it. */
 void front_add(struct front *front, struct api *api);
 void front_remove(struct front *front, struct api *api);
 
-/* Ends a request whose reply is complete: front_take_finished() gives it out. The reply is held until frame
- * `hold_sequence` is durable; 0: not at all. */
+/* Ends a request whose reply is complete: front_take_finished() returns it. The reply is held until frame
+ * `hold_sequence` is durable; 0: it is not held. */
 void front_finish(struct front *front, struct exchange *exchange, uint64_t hold_sequence);
 
-/* What a large request made of the scratch must not stay behind it. */
+/* Scratch memory that a large request needed must not stay afterwards. */
 #define SCRATCH_KEPT_MAX ((size_t)256 * 1024)
 static inline void front_trim_scratch(struct front *front)
 {
@@ -53,15 +53,15 @@ static inline void front_trim_scratch(struct front *front)
         buffer_deinit(&front->scratch);
 }
 
-/* Is so much memory in replies that none may be made but for who is being answered already? */
+/* Do replies take so much memory that only requests that are being answered may make one? */
 static inline bool front_must_wait(const struct front *front)
 {
     return front->replies != NULL && reply_budget_is_spent(front->replies);
 }
 
-/* Finds the action that the call's exchange asks for and reads its parameters, in the form that the exchange says
- * (decode.c). call->action is NULL where the error came before it was known. Errors: ERROR_NOT_FOUND (a Query request
- * without an action, not described), ERROR_UNKNOWN_OPERATION, ERROR_SERIALIZATION. */
+/* Finds the action of the call's exchange and reads its parameters, in the form of the exchange (decode.c).
+ * call->action is NULL if the error came before the action was known. Errors: ERROR_NOT_FOUND (a Query request without
+ * an action, not described), ERROR_UNKNOWN_OPERATION, ERROR_SERIALIZATION. */
 enum error decode_request(struct call *call);
 
 #endif

@@ -14,7 +14,7 @@
 
 static const struct bytes nothing = {NULL, 0};
 
-/* Does the queue order its groups in any way of Tally's? Then all of its ways are shown. */
+/* Does the queue use any of Tally's ways to order its groups? Then all of them are shown. */
 static bool has_own_order(const struct queue_settings *settings)
 {
     return settings->is_strict || settings->group_failure != GROUP_FAILURE_SKIP;
@@ -81,7 +81,7 @@ static struct bytes show_delivery_mode(struct arena *arena, const struct queue_a
     return is_named ? BYTES("at-least-once") : nothing;
 }
 
-/* On a FIFO queue there is no choice, so nothing is stored. */
+/* A FIFO queue has no choice, so nothing is stored. */
 static enum error read_stale_receipts(struct call *call, const struct queue_attribute *attribute, struct bytes value,
                                       struct queue_settings *settings)
 {
@@ -151,7 +151,7 @@ static struct bytes show_window(struct arena *arena, const struct queue_attribut
 
 /* --- objects ------------------------------------------------------------------------------------------------------ */
 
-/* A number that an object may have, in [min, max]; left out: *value keeps what it has. */
+/* A number that an object may have, in [min, max]; absent: *value does not change. */
 struct member {
     const char *name;
     double min;
@@ -159,7 +159,7 @@ struct member {
     double *value;
 };
 
-/* Reads an object that has these members, each at most once, and no others. False if it is none or a number is out of
+/* Reads an object with these members, each at most once, and no others. False if it is not one, or a number is out of
  * range. */
 static bool read_members(yyjson_val *object, const struct member *members, size_t member_count)
 {
@@ -247,7 +247,7 @@ static uint64_t interval_us_of(double rate)
     return interval_us < 1 ? 1 : interval_us;
 }
 
-/* The shortest rate that has this interval, so that what was set is what is shown. */
+/* The shortest rate with this interval, so that a client sees the value that it set. */
 static struct bytes show_rate(struct arena *arena, uint64_t interval_us)
 {
     char text[40];
@@ -260,7 +260,7 @@ static struct bytes show_rate(struct arena *arena, uint64_t interval_us)
     return arena_copy(arena, bytes_make(text, (size_t)size));
 }
 
-/* The member "queue" or "group"; absent: *rate keeps what it has. */
+/* The member "queue" or "group"; absent: *rate does not change. */
 static bool read_rate(yyjson_val *object, const char *name, struct rate *rate)
 {
     yyjson_val *value = yyjson_obj_get(object, name);

@@ -2,8 +2,8 @@
 
 #include "base/base64.h"
 
-/* Eight bytes at once: is none of them a control character, or 0xEF, with which a forbidden code point would begin? A
- * byte's top bit is set in (x - n) & ~x where the byte is below n, for n up to 0x80; a borrow errs towards
+/* Checks eight bytes at once: is none of them a control character, or 0xEF, the first byte of a forbidden code point? A
+ * byte's top bit is set in (x - n) & ~x if the byte is below n, for n up to 0x80. A borrow can only cause a false
  * "perhaps". */
 static bool are_surely_allowed(const uint8_t *at)
 {
@@ -73,8 +73,8 @@ bool text_is_word(struct bytes text, size_t size_max)
 
 /* --- letters of any language -------------------------------------------------------------------------------------- */
 
-/* Where Unicode has no letters and no digits: controls, punctuation, symbols, private use. By blocks: what a block of
- * letters holds besides letters passes. Rising. */
+/* Ranges in which Unicode has no letters and no digits: controls, punctuation, symbols, private use. The ranges are
+ * blocks: other characters in a block of letters pass. Ascending. */
 static const struct {
     uint32_t first;
     uint32_t last;
@@ -95,7 +95,7 @@ static bool is_letter(uint32_t code_point)
     return true;
 }
 
-/* Takes a code point off the front of a text of valid UTF-8 that is not empty. */
+/* Takes a code point off the front of valid UTF-8 text that is not empty. */
 static uint32_t take_code_point(struct bytes *text)
 {
     uint8_t first = text->ptr[0];

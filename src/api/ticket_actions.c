@@ -5,14 +5,14 @@
 
 #define CANCELS_MAX 1000u
 
-/* A page shows so many bytes at most, and looks at so many slots: that of a pool whose tickets are mostly over holds
- * nobody up. */
+/* A page shows at most this many bytes, and looks at this many slots. So a pool whose tickets are mostly over delays
+ * nobody. */
 #define PAGE_SIZE_MAX ((size_t)1024 * 1024)
 #define PAGE_SLOTS_MAX 65536u
 
 /* --- update ------------------------------------------------------------------------------------------------------- */
 
-/* Attributes and Need as they shall be: those of the request, else those that the ticket has. */
+/* The new Attributes and Need: those of the request, else those that the ticket has. */
 static enum error read_update(struct call *call, const struct ticket_pool *pool, const struct ticket *ticket,
                               struct ticket_content *content)
 {
@@ -138,7 +138,7 @@ enum error action_get_ticket(struct call *call)
     writer_string(call->reply, "Status", pool_ticket_status(ticket));
     pool_write_match_of(call, ticket);
     if (ticket->content_owned == NULL) {
-        /* It is over for good: what it said is forgotten. */
+        /* The ticket is over for good: its attributes are forgotten. */
         writer_text(call->reply, "TicketId", ticket->key_owned);
         writer_number(call->reply, "Version", ticket->version);
         return OK;
@@ -149,21 +149,21 @@ enum error action_get_ticket(struct call *call)
     return OK;
 }
 
-/* A place in the list: the slot, and the start of the server, since another start may give other slots. */
+/* A place in the list: the slot and the start of the server, because another start may give other slots. */
 static uint64_t position_of_slot(const struct call *call, uint64_t slot)
 {
     return core_epoch(call->core) << 32 | slot;
 }
 
-/* The slot of a place; of a place from before a start the first one, so that nobody is left out. */
+/* The slot of a place. For a place from before a start it is the first slot, so that no ticket is left out. */
 static uint64_t slot_of_position(const struct call *call, uint64_t position)
 {
     uint64_t slot = position & UINT32_MAX;
     return slot > 0 && position_of_slot(call, slot) == position ? slot : 1;
 }
 
-/* A token is the pool's id, a point, and a place: who goes on with a list of a pool that was deleted knows tickets that
- * the one which has its name now doesn't have. */
+/* A token is the pool's id, a point, and a place. The id tells apart two pools of one name: the newer one has other
+ * tickets than the deleted one. */
 static void write_token(struct call *call, const struct ticket_pool *pool, uint64_t slot)
 {
     writer_text(call->reply, "NextToken",
@@ -187,7 +187,7 @@ static enum error read_token(struct call *call, const struct ticket_pool *pool, 
     return OK;
 }
 
-/* Waiting tickets by slot: one that waits from the first page to the last stands in one of them, just once. */
+/* Waiting tickets by slot: a ticket that waits from the first page to the last appears exactly once. */
 enum error action_list_tickets(struct call *call)
 {
     struct ticket_pool *pool;

@@ -15,7 +15,7 @@ static enum error read_name(struct call *call, struct bytes *name)
     return error;
 }
 
-/* One name of Types, as far as the ones before it tell. */
+/* One name of Types, checked against the names before it. */
 static enum error read_type(struct call *call, struct bytes name, struct type_list *list)
 {
     if (!text_is_identifier(name, TYPE_NAME_SIZE_MAX))
@@ -52,7 +52,7 @@ static enum error read_types(struct call *call, struct type_list *list)
     return OK;
 }
 
-/* Require and RetentionSeconds: 0 without the first. */
+/* Require and RetentionSeconds: 0 if Require is absent. */
 static enum error read_retention(struct call *call, uint32_t *retention_s)
 {
     yyjson_val *require = yyjson_obj_get(call->params.object, "Require");

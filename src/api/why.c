@@ -15,7 +15,7 @@ struct bytes why_message_id(const struct call *call, uint64_t number)
     return bytes_make(text, IDENTITY_TEXT_SIZE);
 }
 
-/* Is it about something that the caller does not reach? Then only its kind is told. */
+/* Is the reason about something that the caller does not reach? Then only its kind is shown. */
 static bool is_hidden(struct call *call, const struct why *why)
 {
     const struct batch *batch = NULL;
@@ -36,13 +36,13 @@ static bool is_hidden(struct call *call, const struct why *why)
         batch = core_find_batch(call->core, why->text);
         return batch == NULL || !reach_batch(call, batch);
     default:
-        return false; /* about itself, its group or its queue */
+        return false; /* about the message itself, its group or its queue */
     }
 }
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
 
-/* "12:03:04Z", with the day where it is not today's. */
+/* "12:03:04Z", with the day if it is not today's. */
 static struct bytes time_text(const struct call *call, uint64_t time_ms)
 {
     time_t seconds = (time_t)(time_ms / 1000);

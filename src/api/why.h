@@ -1,11 +1,12 @@
-/* Why a message is not delivered, in words and in fields (core/messages/explain.h). Private to src/api. */
+/* Why a message is not delivered, as a sentence and as fields (core/messages/explain.h). Private to src/api. */
 #ifndef TALLY_API_WHY_H
 #define TALLY_API_WHY_H
 
 #include "api/action.h"
 #include "core/messages/explain.h"
 
-/* One sentence, in the arena. Of what the caller does not reach it says only that there is something (reach.h). */
+/* One sentence, in the arena. If the caller does not reach something, the sentence says only that there is something
+ * (reach.h). */
 struct bytes why_text(struct call *call, const struct why *why);
 
 /* Writes it as an item of a list: {Code, Text, and the fields that it has}. */

@@ -26,7 +26,7 @@ void writer_take_back(struct writer *writer, struct writer_mark mark)
         writer->xml->depth = mark.depth;
 }
 
-/* What stands before every value: a comma if it is not the first, and its name if it has one. */
+/* The text before every value: a comma unless it is the first, and its name if it has one. */
 static void begin_value(struct writer *writer, const char *name)
 {
     if (writer->xml != NULL) {
@@ -142,7 +142,7 @@ void writer_boolean(struct writer *writer, const char *name, bool value)
 void writer_real(struct writer *writer, const char *name, double value)
 {
     char text[32];
-    /* The shortest that is read back as the same. */
+    /* The shortest form that is read back as the same number. */
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(text, sizeof(text), "%.*g", digits, value);
         if (strtod(text, NULL) == value)

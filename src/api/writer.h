@@ -1,5 +1,6 @@
-/* Writes a reply: named values in an object, lists of objects. An action calls this and never the wire form, which is
- * AWS JSON or, for a Query request, XML (writer_xml.h). Names are our own literals and are not escaped; values are. */
+/* Writes a reply: named values in an object, lists of objects. An action calls this and never writes the wire form
+ * itself: AWS JSON or, for a Query request, XML (writer_xml.h). Names are our own literals and are not escaped; values
+ * are. */
 #ifndef TALLY_API_WRITER_H
 #define TALLY_API_WRITER_H
 
@@ -15,7 +16,7 @@ struct writer {
 
 struct writer writer_make(struct buffer *out);
 
-/* Where a writer stands, outside a map. What was written behind it can be taken back. */
+/* The position of a writer, outside a map. What was written after it can be taken back. */
 struct writer_mark {
     size_t size;
     size_t depth;
@@ -38,7 +39,7 @@ void writer_integer(struct writer *writer, const char *name, int64_t value);
 void writer_boolean(struct writer *writer, const char *name, bool value);
 void writer_real(struct writer *writer, const char *name, double value); /* finite */
 
-/* A value that is JSON already. For what only JSON has. */
+/* A value that is JSON already. For values that only JSON has. */
 void writer_json(struct writer *writer, const char *name, struct bytes json);
 
 /* Seconds since the epoch, with milliseconds. */
@@ -48,7 +49,7 @@ void writer_time(struct writer *writer, const char *name, uint64_t time_ms);
 void writer_hex(struct writer *writer, const char *name, struct bytes value);
 void writer_base64(struct writer *writer, const char *name, struct bytes value);
 
-/* A member whose name comes from outside; its value is then written with the functions above and the name NULL. */
+/* A member whose name comes from outside. Write its value with the functions above and the name NULL. */
 void writer_name(struct writer *writer, struct bytes name);
 
 #endif

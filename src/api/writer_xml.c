@@ -8,7 +8,7 @@
 static const struct row {
     const char *member;
     enum writer_xml_kind kind;
-    const char *element; /* of each item or pair; NULL: the action's name and `suffix` */
+    const char *element; /* of each item or pair; NULL: the action's name, followed by `suffix` */
     const char *suffix;
     const char *key; /* of a pair's name; its value is always "Value" */
 } rows[] = {
@@ -55,9 +55,9 @@ static void append_tag(struct buffer *out, const char *opening, const char *name
     buffer_append_u8(out, '>');
 }
 
-/* What stands for the character that begins at text.ptr[at], or NULL: it stands for itself. *size: how many bytes it
- * has. Control characters and the last two of the plane can't be in XML at all; they are in no message, but names and
- * errors may repeat them. */
+/* The escape of the character that begins at text.ptr[at]; NULL: it stands for itself. *size: its number of bytes.
+ * Control characters and the last two code points of the plane are not allowed in XML at all. No message has them, but
+ * names and errors may repeat them. */
 static const char *escape_of(struct bytes text, size_t at, size_t *size)
 {
     uint8_t byte = text.ptr[at];
@@ -71,7 +71,7 @@ static const char *escape_of(struct bytes text, size_t at, size_t *size)
         return "&gt;";
     case '"':
         return "&quot;";
-    case '\r': /* a parser makes a line feed of a bare one, and the digest no longer fits */
+    case '\r': /* a parser turns a bare one into a line feed, and the digest would no longer fit */
         return "&#xD;";
     case 0xef: /* U+FFFE and U+FFFF */
         *size = 3;
@@ -96,7 +96,7 @@ void writer_xml_append(struct buffer *out, struct bytes text)
     buffer_append(out, text.ptr + start, text.size - start);
 }
 
-/* The element of a list's item or a map's pair, where it is that of the action: <SendMessageBatchResultEntry>. */
+/* The element of a list's item or a map's pair if it is named after the action: <SendMessageBatchResultEntry>. */
 static void append_item_tag(const struct writer *writer, const struct writer_xml_level *level, const char *opening)
 {
     if (level->suffix != NULL)
@@ -164,7 +164,7 @@ void writer_xml_begin_nested(struct writer *writer, const char *name, bool is_li
     *level = (struct writer_xml_level){.kind = is_list ? WRITER_XML_LIST : WRITER_XML_OBJECT};
     if (!is_flat)
         return;
-    ASSERT(row != NULL); /* SQS has no list or map besides those of the table */
+    ASSERT(row != NULL); /* SQS has no other list or map than those of the table */
     level->kind = row->kind;
     level->element = row->element;
     level->suffix = row->suffix;

@@ -1,8 +1,8 @@
-/* The XML form of a writer: what an AWS Query reply has between the tags of its result.
+/* The XML form of a writer: the content of the result element of an AWS Query reply.
  *
  * An object's members are elements. A list is flat: each item is an element of the same name, side by side with the
- * other members. A map is a flat list too, of pairs. Which element an item or a pair is stands in one table
- * (writer_xml.c). Source: AWS's service model of SQS of 2023, protocol "query". */
+ * other members. A map is a flat list too, of pairs. One table (writer_xml.c) names the element of each item or pair.
+ * Source: AWS's service model of SQS of 2023, protocol "query". */
 #ifndef TALLY_API_WRITER_XML_H
 #define TALLY_API_WRITER_XML_H
 

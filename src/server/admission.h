@@ -1,10 +1,9 @@
-/* Admission: may a request begin while the replies that exist take nearly all the memory they may (api/reply_budget.h),
- * or the disk is far behind (engine/frame_backlog.h), and if not, when?
+/* Admission: may a request begin now, and if not, when? It may have to wait for two reasons: the replies that exist
+ * take nearly all the memory they may (api/reply_budget.h), or the disk is far behind (engine/frame_backlog.h).
  *
- * One that may not is put off, into one of three lines: those with short replies have their own, for which there is
- * room sooner, so that messages are sent and ended while large replies wait for slow clients; and so do those that ask
- * nothing of a namespace, which need no disk. In a line it is first come, first served; nobody who comes later
- * overtakes those who wait in it. No line waits for another. */
+ * Such a request waits in one of three lines. Requests with short replies have their own line, which finds room sooner,
+ * so that messages are sent and ended while large replies wait for slow clients. Requests about no namespace have their
+ * own line too, because they need no disk. In a line it is first come, first served. No line waits for another. */
 #ifndef TALLY_SERVER_ADMISSION_H
 #define TALLY_SERVER_ADMISSION_H
 
@@ -35,21 +34,21 @@ static inline bool admission_is_waited_for(const struct admission *admission)
            !list_is_empty(&admission->lines[ADMISSION_LONG]);
 }
 
-/* May every request begin, whatever its reply? It is so nearly always, and then there is no need to find out the
- * request's line. */
+/* May every request begin, whatever its reply? Nearly always this is true, and then nobody needs to find the request's
+ * line. */
 static inline bool admission_is_open(const struct admission *admission)
 {
     return !admission_is_waited_for(admission) && !reply_budget_is_spent(admission->replies) &&
            !frame_backlog_is_full(admission->frames);
 }
 
-/* Puts a request at the end of its line if it may not begin; false: it may. */
+/* Puts a request at the end of its line and returns true if it may not begin; false: it may. */
 bool admission_put_off(struct admission *admission, struct list_link *request, enum admission_line line);
 
 /* Takes a request out of its line, if it is in one: it begins, or its client has gone. */
 void admission_leave(struct list_link *request);
 
-/* The request of that line that may begin now, still in it, or NULL; and is there one in any? */
+/* The first request of that line if it may begin now, or NULL; it stays in the line. And: does any line have one? */
 struct list_link *admission_next(const struct admission *admission, enum admission_line line);
 bool admission_has_next(const struct admission *admission);
 

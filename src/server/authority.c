@@ -6,12 +6,12 @@
 
 /* --- Parsing ------------------------------------------------------------------------------------------------------ */
 
-/* Of each byte: may it stand in a label of a name? */
+/* For each byte: may it be in a label of a name? */
 static const bool label_bytes[256] = {
     ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['-'] = true, ['_'] = true, ['~'] = true,
 };
 
-/* The bytes at the front that are a name, with its closing dot; 0 if a label is empty or there is none. */
+/* How many bytes at the front are a name, with its final dot; 0 if a label is empty or there is none. */
 static size_t name_size(struct bytes text)
 {
     size_t size = 0, label = 0;
@@ -27,7 +27,7 @@ static size_t name_size(struct bytes text)
     return size;
 }
 
-/* What stands between the brackets of an IPv6 address. */
+/* The text between the brackets of an IPv6 address. */
 static bool parse_ip6(struct bytes text, uint8_t address[IP6_SIZE])
 {
     char string[INET6_ADDRSTRLEN];
@@ -48,7 +48,7 @@ static bool parse_ip4(struct bytes text, uint8_t address[4])
     return strlen(string) == text.size && inet_pton(AF_INET, string, address) == 1;
 }
 
-/* What stands behind the host: nothing, or a colon and a port, which may be empty. */
+/* The text after the host: nothing, or a colon and a port, which may be empty. */
 static bool parse_port(struct bytes text, uint32_t *port)
 {
     uint32_t number = 0;
@@ -95,7 +95,7 @@ static bool take_scheme(struct bytes *text, struct bytes scheme)
 {
     if (text->size < scheme.size)
         return false;
-    for (size_t i = 0; i < scheme.size; i++) /* the bytes that are no letters have the bit set */
+    for (size_t i = 0; i < scheme.size; i++) /* bytes that are not letters already have the bit set */
         if ((text->ptr[i] | 0x20) != scheme.ptr[i])
             return false;
     *text = bytes_skip(*text, scheme.size);
@@ -123,7 +123,7 @@ bool authority_take_url(struct bytes *text, struct authority *authority)
 
 /* --- Comparing ---------------------------------------------------------------------------------------------------- */
 
-/* Every address as IPv6, an IPv4 one as ::ffff:…. False: it is a name. */
+/* Turns every address into IPv6, an IPv4 one into ::ffff:…. False: it is a name. */
 static bool to_address(const struct authority *authority, uint8_t address[IP6_SIZE])
 {
     static const uint8_t mapped[IP6_SIZE] = {[10] = 0xff, [11] = 0xff};

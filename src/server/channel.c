@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Records that only answer the client's records (alerts, new keys) pile up while it does not read; one that makes us
- * make more than this wants nothing good. */
+/* Records that only answer the client's records (alerts, new keys) pile up while the client does not read. A client
+ * that makes us produce more than this is hostile. */
 #define CHANNEL_ANSWERS_MAX ((size_t)4 * 1024)
 
 static struct channel *channel_of(uv_handle_t *handle)
@@ -23,7 +23,7 @@ void channel_init(struct channel *channel, uv_loop_t *loop, enum listener_kind k
         channel->tls_owned = tls_create(context);
     int status =
         listener_is_path(kind) ? uv_pipe_init(loop, &channel->handle.pipe, 0) : uv_tcp_init(loop, &channel->handle.tcp);
-    ASSERT(status == 0); /* makes no socket yet, so nothing can fail */
+    ASSERT(status == 0); /* it makes no socket yet, so it can't fail */
 }
 
 int channel_accept(struct channel *channel, uv_stream_t *listener)
@@ -56,7 +56,7 @@ static size_t pieces_size(const uv_buf_t *pieces, unsigned count)
     return size;
 }
 
-/* Appends to `rest` what stands behind the first `written` bytes. */
+/* Appends to `rest` the bytes after the first `written` ones. */
 static void copy_rest(const uv_buf_t *pieces, unsigned count, size_t written, struct buffer *rest)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -69,8 +69,8 @@ static void copy_rest(const uv_buf_t *pieces, unsigned count, size_t written, st
     }
 }
 
-/* What the socket takes at once, or libuv's error. uv_try_write() is the same through write(), which does for any file
- * what send() does for a socket in a fifth less time. */
+/* How many bytes the socket takes at once, or libuv's error. uv_try_write() does the same with write(), which works for
+ * any file; send() needs a fifth less time for a socket. */
 static ssize_t channel_send(struct channel *channel, const uv_buf_t *pieces, unsigned count)
 {
     uv_os_fd_t socket;
@@ -98,12 +98,13 @@ static int channel_write_plain(struct channel *channel, const uv_buf_t *pieces, 
     if (written == pieces_size(pieces, count))
         return 0;
     ASSERT(channel->unsent.size == 0);
-    (void)buffer_reserve(&channel->unsent, pieces_size(pieces, count) - written); /* at once, for it may be megabytes */
+    (void)buffer_reserve(&channel->unsent, pieces_size(pieces, count) - written); /* at once, because it may be
+                                                                                   * megabytes */
     copy_rest(pieces, count, written, &channel->unsent);
     return channel_write_unsent(channel);
 }
 
-/* Sends the records that TLS has ready; behind those that are on their way, if there are any. */
+/* Sends the records that TLS has ready, after those that are being sent, if there are any. */
 static int channel_write_records(struct channel *channel)
 {
     struct buffer *records = tls_output(channel->tls_owned);
@@ -153,7 +154,8 @@ static void channel_end_records(struct channel *channel)
         struct buffer *records = tls_output(channel->tls_owned);
         uv_buf_t buf = uv_buf_init((char *)records->data_owned, (unsigned)records->size);
         if (records->size > 0)
-            uv_try_write(&channel->handle.stream, &buf, 1); /* so few bytes that a full socket may do without them */
+            uv_try_write(&channel->handle.stream, &buf, 1); /* so few bytes that they may be dropped if the socket is
+                                                             * full */
         buffer_deinit(records);
     }
 }
@@ -175,11 +177,11 @@ static void channel_free_tls(struct channel *channel)
 void channel_close(struct channel *channel, uv_close_cb closed)
 {
     channel_end_records(channel);
-    /* A snapshot's child process may hold a copy of the socket: without this the client would see the end only when
+    /* A snapshot's child process may hold a copy of the socket. Without this, the client would see the end only when
      * that process ends. */
     channel_shut_down(channel, SHUT_RDWR);
     channel->is_reading = false;
-    /* Now: `closed` comes when all that is ready has been read, which may be thousands of handshakes. */
+    /* Now: `closed` is called only after all that is ready has been read, which may be thousands of handshakes. */
     channel_free_tls(channel);
     uv_close(&channel->handle.any, closed);
 }
@@ -200,12 +202,12 @@ static void on_records_room(uv_handle_t *handle, size_t suggested_size, uv_buf_t
     buf->len = size;
 }
 
-/* The next bytes that the records say: how many, or what libuv would say in their place. */
+/* The next bytes inside the records: their number, or the status that libuv would give instead. */
 static ssize_t channel_read_records(struct channel *channel, const uv_buf_t *buf)
 {
     size_t size = 0;
     enum tls_result result = tls_read(channel->tls_owned, (uint8_t *)buf->base, buf->len, &size);
-    int status = channel_write_records(channel); /* what the handshake, or an alert, has to say */
+    int status = channel_write_records(channel); /* the answer of the handshake, or an alert */
     if (status != 0)
         return status;
     if (result == TLS_ENDED)
@@ -235,7 +237,7 @@ static void on_records(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     struct channel *channel = channel_of((uv_handle_t *)stream);
     tls_take(channel->tls_owned, size > 0 ? (size_t)size : 0);
     channel_deliver(channel);
-    /* Without a close_notify it is an end all the same: what may be cut off, HTTP notices by its lengths. */
+    /* An end without a close_notify counts as an end, too: HTTP's lengths show whether something was cut off. */
     if (size < 0 && channel->is_reading) {
         channel->is_reading = false;
         channel->events->read(stream, size, buf);
@@ -276,7 +278,7 @@ struct bytes channel_own_name(const struct channel *channel, struct arena *arena
     if (!channel_is_tcp(channel) || uv_tcp_getsockname(&channel->handle.tcp, (struct sockaddr *)&address, &size) != 0 ||
         uv_ip_name((const struct sockaddr *)&address, host, sizeof(host)) != 0)
         return BYTES("localhost");
-    /* The port stands at the same place in both kinds of address. */
+    /* The port is at the same offset in both kinds of address. */
     unsigned port = ntohs(((const struct sockaddr_in *)&address)->sin_port);
     if (address.ss_family == AF_INET6)
         return arena_format(arena, "[%s]:%u", host, port);

@@ -28,7 +28,7 @@ static const char *read_size(struct chunks *chunks, uint8_t byte)
     return NULL;
 }
 
-/* Takes the byte if it is the one that must come here. */
+/* Takes the byte if it is the expected one. */
 static const char *expect(struct chunks *chunks, uint8_t byte, uint8_t expected, enum chunks_state next,
                           const char *reason)
 {

@@ -1,9 +1,9 @@
-/* The framing of a chunked body, read strictly: a size in hexadecimal digits, CR LF, so many bytes, CR LF; at the end
+/* The framing of a chunked body, read strictly: a size in hexadecimal digits, CR LF, that many bytes, CR LF; at the end
  * the size 0 and two CR LF. No extensions, no trailers, no blanks, no sign, no bare CR or LF.
  *
- * llhttp reads the same bytes and takes the body out of them. Its versions differ in what else they let pass: 8.1
- * takes a bare LF for the last CR LF, so that a proxy and we could see different requests. What passes here, both
- * read alike. */
+ * llhttp reads the same bytes and takes the body out of them. Versions of llhttp differ in what else they accept. 8.1
+ * takes a bare LF for the last CR LF, so a proxy and we could see different requests. Everybody reads a body in the
+ * same way if it passes here. */
 #ifndef TALLY_SERVER_CHUNKS_H
 #define TALLY_SERVER_CHUNKS_H
 
@@ -24,11 +24,11 @@ enum chunks_state {
 /* Zeroed: before the body. */
 struct chunks {
     enum chunks_state state;
-    uint64_t left; /* CHUNKS_SIZE: of the size, so far; CHUNKS_DATA: bytes of the chunk that have not come */
+    uint64_t left; /* CHUNKS_SIZE: the size so far; CHUNKS_DATA: bytes of the chunk that have not arrived */
 };
 
-/* Reads on; bytes behind the body are not looked at. NULL, or a static text that says what is wrong: then nothing
- * more can be read. */
+/* Reads on; bytes after the body are ignored. NULL, or a static text that says what is wrong; then nothing more can be
+ * read. */
 const char *chunks_read(struct chunks *chunks, struct bytes bytes);
 
 static inline bool chunks_are_whole(const struct chunks *chunks)

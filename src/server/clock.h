@@ -1,7 +1,7 @@
 /* Log time: milliseconds since the epoch that never go back.
  *
- * It is the wall clock read once at the start, advanced by the monotonic clock: somebody who sets the wall clock moves
- * no visibility timeout and no deadline (invariant R12). One thread. */
+ * It is the wall clock read once at the start, advanced by the monotonic clock. So a change of the wall clock moves no
+ * visibility timeout and no deadline (invariant R12). One thread. */
 #ifndef TALLY_SERVER_CLOCK_H
 #define TALLY_SERVER_CLOCK_H
 
@@ -15,8 +15,8 @@ struct clock {
 /* Reads the wall clock. */
 void clock_init(struct clock *clock);
 
-/* Makes sure that from now on the clock shows at least `floor_ms`: the time of the newest frame that was recovered,
- * which lies ahead if the wall clock was set back while the daemon was down. */
+/* From now on the clock shows at least `floor_ms`, the time of the newest recovered frame. That time lies ahead if the
+ * wall clock was set back while the daemon was down. */
 void clock_raise(struct clock *clock, uint64_t floor_ms);
 
 /* Log time now. About 25 ns. */

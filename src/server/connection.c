@@ -12,8 +12,8 @@
 /* Connection structs kept for later. */
 #define CONNECTION_FREE_MAX 1024u
 
-/* Where memory for replies runs short, a client has so long to take what it was sent before it is cut off; where that
- * of requests does, so long for its handshake. */
+/* When memory for replies runs short, a client has this long to take its replies before it is cut off. When memory for
+ * requests does, it has this long for its handshake. */
 #define CONNECTION_TAKE_MS 1000u
 #define CONNECTION_SHAKE_MS 1000u
 
@@ -22,26 +22,26 @@ struct connection {
     struct hub *hub;
     struct list_link link;         /* among all connections */
     struct list_link ready_link;   /* among those to be served */
-    struct list_link put_off_link; /* in a line of hub->admission: its request is whole, and put off */
+    struct list_link put_off_link; /* in a line of hub->admission: its request is complete but must wait */
     struct connection *free_next;
 
     struct http http;    /* the request being read */
     struct input input;  /* begins with its first byte */
-    struct list pending; /* requests read whole whose replies have not left, in order */
+    struct list pending; /* completely read requests whose replies have not left, in order */
     size_t pending_count;
     size_t reply_size;               /* bytes of their replies */
     size_t unsent_counted;           /* what hub->replies holds for channel.unsent */
     size_t channel_counted;          /* what hub->inputs holds for channel_memory() */
     struct pending_request *waiting; /* the newest request, if the api keeps it */
 
-    uint64_t deadline_ms;      /* loop time at which it is cut off; UINT64_MAX: never */
-    uint64_t request_begun_ms; /* first byte of the request being read; 0: none */
+    uint64_t deadline_ms;      /* the loop time at which it is cut off; UINT64_MAX: never */
+    uint64_t request_begun_ms; /* when the first byte of the current request came; 0: no request has begun */
 
     bool is_private;   /* of the daemon's own relays */
-    bool is_last_read; /* no further request is read; what comes is thrown away */
+    bool is_last_read; /* no further request is read; further bytes are thrown away */
     bool has_ended;    /* the client has closed its side */
-    bool must_linger;  /* the client may still be sending: closing at once would tear the reply from it */
-    bool is_lingering; /* all is written and our side is closed; waiting for the client to see it */
+    bool must_linger;  /* the client may still be sending: closing at once would destroy the reply */
+    bool is_lingering; /* all is written and our side is closed; the client must still see it */
     bool is_closing;
 };
 
@@ -75,7 +75,7 @@ static bool connection_is_put_off(const struct connection *connection)
     return list_is_linked(&connection->put_off_link);
 }
 
-/* Is there a request that waits, or is put off? Then what is read behind it serves to notice that the client goes. */
+/* Does a request wait, or is one put off? Then further bytes are read only to notice that the client goes. */
 static bool connection_is_patient(const struct connection *connection)
 {
     return connection->waiting != NULL || connection_is_put_off(connection);
@@ -107,7 +107,7 @@ static void connection_remove_pending(struct connection *connection, struct pend
     }
 }
 
-/* Takes a request away from a client that is gone. */
+/* Takes a request away from a client that has gone. */
 static void connection_drop_pending(struct connection *connection, struct pending_request *pending)
 {
     struct hub *hub = connection->hub;
@@ -119,7 +119,7 @@ static void connection_drop_pending(struct connection *connection, struct pendin
     pending_request_give_back(&hub->pending, pending);
 }
 
-/* A request has been handed to the api or answered: see what became of it. */
+/* A request was handed to the api or answered: checks its state. */
 static void connection_note_pending(struct connection *connection, struct pending_request *pending)
 {
     if (pending->exchange.state == EXCHANGE_WAITING) {
@@ -132,7 +132,7 @@ static void connection_note_pending(struct connection *connection, struct pendin
         connection_mark(connection);
 }
 
-/* A request that may have waited is finished, and its connection is still there. */
+/* A request that may have waited is finished, and its connection still exists. */
 static void connection_finish_pending(struct pending_request *pending)
 {
     struct connection *connection = pending->connection;
@@ -140,11 +140,11 @@ static void connection_finish_pending(struct pending_request *pending)
     if (connection->waiting == pending) {
         connection->waiting = NULL;
         connection->reply_size += pending->exchange.reply.body.size;
-        connection_mark(connection); /* requests behind it may go on */
+        connection_mark(connection); /* requests after it may go on */
     }
 }
 
-/* The frame that the request stands on is durable, or it stands on none: its reply may be written. */
+/* The frame of the request is durable, or it has none: its reply may be written. */
 static void connection_release_turn(struct pending_request *pending)
 {
     pending->state = PENDING_READY;
@@ -219,7 +219,7 @@ static bool connection_may_parse(const struct connection *connection)
            connection->pending_count < options->pipelined_max && connection->reply_size < options->pipelined_size_max;
 }
 
-/* Puts the request that has just been read whole behind those that wait for admission; false: it may be begun. */
+/* Puts the request that was just read completely into the line for admission; false: it may begin. */
 static bool connection_put_off(struct connection *connection)
 {
     struct hub *hub = connection->hub;
@@ -231,7 +231,7 @@ static bool connection_put_off(struct connection *connection)
     return admission_put_off(&hub->admission, &connection->put_off_link, line);
 }
 
-/* Hands on the requests that lie whole in the input; true if there were any. */
+/* Hands on the complete requests in the input; true if there were any. */
 static bool connection_parse(struct connection *connection)
 {
     struct input *input = &connection->input;
@@ -264,13 +264,14 @@ static void connection_begin(struct connection *connection)
     connection_settle(connection);
 }
 
-/* Of each line so many in a turn of the loop: a reply of 10 MB takes some 6 ms, a short one some microseconds. */
+/* How many requests of each line begin in a turn of the loop: a reply of 10 MB takes some 6 ms, a short one some
+ * microseconds. */
 static const unsigned begun_max[ADMISSION_LINE_COUNT] = {
     [ADMISSION_PROBE] = 256, [ADMISSION_SHORT] = 256, [ADMISSION_LONG] = 4};
 
 void connection_begin_put_off(struct hub *hub)
 {
-    /* Those of whom few begin come first: the others could take all the room there is, turn for turn. */
+    /* The lines with few requests come first; otherwise the others could take all the room in every turn. */
     for (enum admission_line line = ADMISSION_LINE_COUNT; line-- > 0;) {
         struct list_link *link;
         for (unsigned i = 0; i < begun_max[line] && (link = admission_next(&hub->admission, line)) != NULL; i++)
@@ -284,7 +285,7 @@ static void on_allocate(uv_handle_t *handle, size_t suggested_size, uv_buf_t *bu
 {
     (void)suggested_size;
     struct connection *connection = connection_of(handle);
-    /* What is thrown away needs no room. */
+    /* Bytes that are thrown away need no room. */
     size_t wanted = connection->is_last_read ? 0 : connection->http.size_expected;
     size_t size;
     uint8_t *room =
@@ -293,8 +294,7 @@ static void on_allocate(uv_handle_t *handle, size_t suggested_size, uv_buf_t *bu
     buf->len = size;
 }
 
-/* What the others hold counts, so that a request which is larger than the budget comes through when there is no
- * other. */
+/* Only the memory of the others counts, so that a request larger than the budget passes if there is no other. */
 static bool connection_is_over_budget(const struct connection *connection)
 {
     const struct hub *hub = connection->hub;
@@ -317,7 +317,8 @@ static void connection_take_bytes(struct connection *connection, size_t size)
     }
 }
 
-/* Tells the client so in plain HTTP. One that has been refused already, because there are too many, is told that. */
+/* Tells the client in plain HTTP that TLS was expected. A client that was already refused, because there are too many,
+ * is told that instead. */
 static void connection_take_plain(struct connection *connection)
 {
     connection->hub->counters.handshakes_failed++;
@@ -330,18 +331,18 @@ static void connection_take_plain(struct connection *connection)
                           "http://.");
 }
 
-/* The client has closed its side, and given up the request that waits. */
+/* The client has closed its side, and so given up the request that waits. */
 static void connection_take_end(struct connection *connection)
 {
     connection->has_ended = true;
     channel_read_stop(&connection->channel);
     if (!channel_is_open(&connection->channel)) {
-        connection_close(connection); /* whatever there was to say, nobody will be able to read it */
+        connection_close(connection); /* nobody can read a reply any more */
         return;
     }
     if (!connection_is_patient(connection))
         return;
-    connection->is_last_read = true; /* whatever follows a request that was given up was meant to come after it */
+    connection->is_last_read = true; /* requests after one that was given up were meant to follow it */
     if (connection->waiting != NULL)
         connection_drop_pending(connection, connection->waiting);
     admission_leave(&connection->put_off_link);
@@ -390,7 +391,7 @@ static void connection_update_reading(struct connection *connection)
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-/* What the socket has not taken was copied out of its replies, and counts on. */
+/* Bytes that the socket has not taken were copied out of their replies, and still count. */
 static void connection_count_unsent(struct connection *connection)
 {
     struct reply_budget *replies = &connection->hub->replies;
@@ -418,7 +419,7 @@ static void connection_write(struct connection *connection, struct output *outpu
         connection_close(connection);
         return;
     }
-    hub->counters.bytes_sent += output->size; /* what is written later is counted with it */
+    hub->counters.bytes_sent += output->size; /* later writes are counted with it */
     for (size_t i = 0; i < output->pending_count; i++) {
         struct pending_request *pending = connection_first_pending(connection);
         connection_remove_pending(connection, pending);
@@ -460,7 +461,7 @@ static void connection_update_deadline(struct connection *connection)
     if (!channel_is_open(&connection->channel))
         return; /* it stays as it was set when the connection came */
     if (connection->channel.is_writing) {
-        connection->request_begun_ms = 0; /* what there is of another request waits for us now, not for the client */
+        connection->request_begun_ms = 0; /* the rest of another request now waits for us, not for the client */
         connection->deadline_ms = connection->channel.write_begun_ms + options->reply_timeout_ms;
     } else if (input_size(&connection->input) > 0 && connection_may_parse(connection)) {
         if (connection->request_begun_ms == 0)
@@ -487,7 +488,7 @@ static void connection_count_timeout(struct connection *connection)
         counters->timeouts_idle++;
 }
 
-/* What a client keeps in our memory by not reading. */
+/* How much of our memory a client occupies by not reading. */
 static size_t connection_reply_memory(const struct connection *connection)
 {
     bool holds_any = connection->channel.is_writing && !connection->is_closing;
@@ -503,7 +504,7 @@ static void connection_cut_off(struct connection *connection)
 /* Does anybody wait for memory of replies? */
 static bool replies_are_waited_for(const struct hub *hub)
 {
-    /* Those whom the disk keeps waiting would have nothing of it. */
+    /* Requests that wait for the disk would gain nothing from it. */
     bool is_waited_for = admission_is_waited_for(&hub->admission) && !frame_backlog_is_full(&hub->frames);
     for (size_t i = 0; i < front_count(hub->front) && !is_waited_for; i++) {
         is_waited_for = api_waits_for_memory(front_at(hub->front, i), clock_now_ms(hub->clock));
@@ -512,13 +513,13 @@ static bool replies_are_waited_for(const struct hub *hub)
     return is_waited_for;
 }
 
-/* Where the budget is spent, cuts off those who are slow to take their replies, the ones that have been here longest
- * first, until the rest fits; where others wait for it, until they have half of it, so that they don't get one reply's
- * room a second. A reply that is larger than the budget may take its time if nobody waits. */
+/* If the budget is spent, cuts off clients that are slow to take their replies, the oldest connections first, until the
+ * rest fits. If others wait for the budget, it frees half of it; otherwise they would get only one reply's room a
+ * second. A reply that is larger than the budget may take its time if nobody waits. */
 static void connection_cut_slow_readers(struct hub *hub, uint64_t now_ms)
 {
     size_t max = hub->replies.max;
-    size_t held = hub->replies.held; /* what is closed here is given back a little later */
+    size_t held = hub->replies.held; /* memory of a connection closed here is freed a little later */
     if (held <= max)
         return;
     bool is_waited_for = replies_are_waited_for(hub);
@@ -536,8 +537,8 @@ static void connection_cut_slow_readers(struct hub *hub, uint64_t now_ms)
     }
 }
 
-/* Where the budget of requests is spent, cuts off those whose handshakes take long, the oldest first, until half of it
- * is free: new clients must find room. */
+/* If the budget of requests is spent, cuts off clients with slow handshakes, the oldest first, until half of it is
+ * free, so that new clients find room. */
 static void connection_cut_slow_handshakes(struct hub *hub, uint64_t now_ms)
 {
     size_t max = hub->options.input_memory_max;
@@ -558,7 +559,7 @@ static void connection_cut_slow_handshakes(struct hub *hub, uint64_t now_ms)
 
 void connection_check_deadlines(struct hub *hub, uint64_t now_ms)
 {
-    /* All connections, once a second: a look at a few numbers each, 10,000 of them in less than a millisecond. */
+    /* Visits all connections, once a second: a few numbers of each, 10,000 of them in less than a millisecond. */
     struct list_link *next;
     for (struct list_link *link = list_first(&hub->connections); link != NULL; link = next) {
         next = list_next(&hub->connections, link);
@@ -579,13 +580,13 @@ static void connection_linger(struct connection *connection)
     channel_end(&connection->channel);
 }
 
-/* Keeps no more memory than what was read needs. */
+/* Keeps no more memory than the bytes read need. */
 static void connection_fit_input(struct connection *connection)
 {
     struct input *input = &connection->input;
     struct input_cache *cache = &connection->hub->inputs;
     bool is_unused = input_size(input) == 0 || connection->is_last_read;
-    /* A body that comes in pieces keeps the memory that it was given for all of them. */
+    /* A body that comes in pieces keeps the memory that was reserved for all of them. */
     bool is_growing = input->capacity > INPUT_BLOCK_SIZE && !connection_is_patient(connection);
     if (is_unused)
         input_release(input, cache);
@@ -602,8 +603,8 @@ static void connection_count_channel(struct connection *connection, size_t size)
     connection->channel_counted = size;
 }
 
-/* Handshakes, and records behind a request that waits, take memory though there is nothing to
- * answer. False: that is spent. */
+/* Handshakes, and records after a request that waits, take memory although there is nothing to answer. False: that
+ * memory is spent. */
 static bool connection_may_hold_records(struct connection *connection)
 {
     const struct hub *hub = connection->hub;
@@ -616,7 +617,8 @@ static bool connection_may_hold_records(struct connection *connection)
     return !has_grown || !is_silent || hub->inputs.memory <= hub->options.input_memory_max + size;
 }
 
-/* After anything that happened: close it if it is done, read or stop reading, give memory back, set the deadline. */
+/* Called after any event: closes the connection if it is done, reads or stops reading, gives memory back, sets the
+ * deadline. */
 static void connection_settle(struct connection *connection)
 {
     if (connection->is_closing)
@@ -649,7 +651,7 @@ static void connection_settle(struct connection *connection)
     connection_update_reading(connection);
 }
 
-/* Records that arrived while nothing more was wanted; true if new requests may have come of them. */
+/* Handles records that arrived while nothing more was wanted; true if they may have brought new requests. */
 static bool connection_take_unread(struct connection *connection)
 {
     if (!connection->channel.is_reading || !channel_has_unread(&connection->channel))

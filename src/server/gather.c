@@ -2,10 +2,10 @@
 
 #include "base/assert.h"
 
-/* Do the clients give us clearly more work than a flush takes? Then some of them keep the loop busy while a frame with
- * the others' requests is on its way; gathered into one frame, all would wait for it, and so would the loop. With work
- * of w and a flush of f, all together take turns of w + f, two groups turns of w or 2 f, whichever is longer: from half
- * as much again on it pays. */
+/* Is the work from the clients clearly longer than a flush? Then some of them keep the loop busy while a frame with the
+ * others' requests is being flushed. In one common frame all would wait for it, and so would the loop. Let the work be
+ * w and a flush f. All together take turns of w + f; two groups take turns of w or 2 f, whichever is longer. Two groups
+ * pay off if w is at least 1.5 f. */
 static bool is_busy(const struct gather *gather, uint64_t request_ns)
 {
     return 2 * gather->held_lately * request_ns > 3 * gather->flush_ns;
@@ -24,7 +24,7 @@ void gather_stop(struct gather *gather)
     gather->begun_ns = 0;
 }
 
-/* Between two frames few replies are held: the most that there were is forgotten slowly. */
+/* Few replies are held between two frames, so the maximum decays slowly. */
 void gather_note_frame(struct gather *gather, uint64_t now_ns, size_t held_count)
 {
     gather->held_lately -= gather->held_lately / GATHER_HELD_FORGOTTEN;

@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 
-/* A host, an origin or a field that is longer is not repeated. */
+/* A longer host, origin or field is not repeated. */
 #define SHOWN_SIZE_MAX 120u
 
 void guard_init(struct guard *guard, const struct own_names *names)
@@ -10,7 +10,7 @@ void guard_init(struct guard *guard, const struct own_names *names)
     *guard = (struct guard){.names = names};
 }
 
-/* What a client wrote, to be repeated in an error: as it is, or `otherwise`, where it is long or not plain text. */
+/* A client's text for an error: as it is, or `otherwise` if it is long or not plain text. */
 static struct bytes shown(struct bytes text, struct bytes otherwise)
 {
     bool is_plain = text.size <= SHOWN_SIZE_MAX;

@@ -1,8 +1,8 @@
 /* Keeps web pages away from a server that has no credentials.
  *
- * Whoever can connect to such a server may do everything, and a browser on the same machine connects wherever a page
- * says. So a request must be for a name of this server (own_names.h), and must not say that a page of another site
- * sent it:
+ * Everybody who can connect to such a server may do everything, and a browser on the same machine connects to whatever
+ * a page names. So a request must name this server as its host (own_names.h), and must not come from a page of another
+ * site. It checks:
  *
  *   Host             another name: DNS rebinding, where a page's own name points to this machine
  *   Origin           a form or a script of a page under another name
@@ -19,14 +19,15 @@
 
 struct guard {
     const struct own_names *names;
-    uint8_t host[GUARD_HOST_SIZE]; /* the Host that passed last: most clients go on with it */
+    uint8_t host[GUARD_HOST_SIZE]; /* the Host that passed last: most clients repeat it */
     size_t host_size;
 };
 
 /* `names` is borrowed for the guard's life. */
 void guard_init(struct guard *guard, const struct own_names *names);
 
-/* ERROR_ACCESS_DENIED, with a text for people. A request of HTTP/1.0 without Host passes: no browser sends one. */
+/* ERROR_ACCESS_DENIED, with a text for people. A request of HTTP/1.0 without Host passes, because no browser sends
+ * one. */
 enum error guard_check(struct guard *guard, const struct request *request, struct failure *failure);
 
 #endif

@@ -14,9 +14,8 @@ void held_replies_init(struct held_replies *held)
 void held_replies_add(struct held_replies *held, struct pending_request *pending)
 {
     ASSERT(pending->state == PENDING_IN_API && pending->exchange.state == EXCHANGE_FINISHED);
-    ASSERT(arena_is_empty(&pending->exchange.arena)); /* so it holds what exchange_reply_memory() says */
-    /* A request that comes with an earlier frame than the one before it waits as long as that one: later than needed is
-     * safe. */
+    ASSERT(arena_is_empty(&pending->exchange.arena)); /* so that it holds exactly exchange_reply_memory() */
+    /* A request may have an earlier frame than the one before it. It then waits for the later frame, which is safe. */
     struct list_link *last = held->pending.head.prev;
     if (last != &held->pending.head && held_pending(last)->exchange.hold_sequence > pending->exchange.hold_sequence)
         pending->exchange.hold_sequence = held_pending(last)->exchange.hold_sequence;

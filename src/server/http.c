@@ -24,8 +24,8 @@ static struct http *http_of(llhttp_t *parser)
     return CONTAINER_OF(parser, struct http, parser);
 }
 
-/* True when `text` is `lower` but for the case of ASCII letters. `lower` holds letters, digits and hyphens only, which
- * is why one bit is all that case can change. */
+/* Is `text` equal to `lower`, ignoring the case of ASCII letters? `lower` holds only letters, digits and hyphens, so
+ * case changes only one bit. */
 static bool http_text_equal(const char *text, size_t size, struct bytes lower)
 {
     if (size != lower.size)
@@ -50,7 +50,7 @@ static enum http_field http_field_find(const char *name, size_t size)
         {BYTES("sec-fetch-site"), HTTP_FIELD_FETCH_SITE},
     };
     static const uint32_t sizes = 1u << 4 | 1u << 6 | 1u << 12 | 1u << 14 | 1u << 15 | 1u << 17;
-    /* Most fields of a request are none of these and differ from all in size or first letter. */
+    /* Most fields of a request are none of these, and differ from all of them in size or first letter. */
     if (size > 17 || (sizes >> size & 1) == 0)
         return HTTP_FIELD_OTHER;
     uint8_t first = (uint8_t)name[0] | 0x20;
@@ -114,7 +114,7 @@ static bool http_field_is(const struct http *http, enum http_field field, struct
     return http_text_equal((const char *)http->data + span->offset, span->size, lower);
 }
 
-/* Its bytes, without the blanks behind them. Those before them llhttp leaves out. */
+/* Its bytes, without the blanks after them. llhttp leaves out the blanks before them. */
 static struct bytes http_view(const uint8_t *data, const struct http_span *span)
 {
     size_t size = span->size;
@@ -123,8 +123,8 @@ static struct bytes http_view(const uint8_t *data, const struct http_span *span)
     return bytes_make(data + span->offset, size);
 }
 
-/* Clients that use us as a proxy send a whole URL as the request target. Its host and port must be those of Host. In
- * HTTP/1.0, which may lack Host, the URL's are taken for it. */
+/* Clients that use us as a proxy send a whole URL as the request target. Its host and port must be those of Host.
+ * HTTP/1.0 may lack Host; then the URL's host and port replace it. */
 static int http_check_target(struct http *http, struct bytes url)
 {
     struct authority named, host;
@@ -150,7 +150,7 @@ static int http_check_target(struct http *http, struct bytes url)
     return 0;
 }
 
-/* Host stands in the queue URLs that we make, and says whom the request is for. */
+/* Host becomes part of the queue URLs that we make, and says whom the request is for. */
 static int http_check_host(struct http *http)
 {
     struct authority authority;
@@ -180,7 +180,7 @@ static bool is_media_type(struct bytes value, struct bytes lower)
     return value.size >= lower.size && http_text_equal((const char *)value.ptr, lower.size, lower);
 }
 
-/* Which of JSON and XML does Accept name first? True: JSON, and not to say that it is refused. */
+/* Does Accept name JSON before XML? True: it does, and JSON is not refused by it. */
 static bool takes_json(struct bytes accept)
 {
     while (accept.size > 0) {
@@ -198,7 +198,7 @@ static bool takes_json(struct bytes accept)
     return false;
 }
 
-/* What the head says about the body, and whether we can believe it. */
+/* What the head says about the body, and whether we can trust it. */
 static int http_check_framing(struct http *http)
 {
     const llhttp_t *parser = &http->parser;
@@ -232,7 +232,7 @@ static int on_headers_complete(llhttp_t *parser)
         return refused;
     if (http_has_field(http, HTTP_FIELD_EXPECT) && !http_is_1_0(http))
         http->expects_continue = http_field_is(http, HTTP_FIELD_EXPECT, BYTES("100-continue"));
-    /* An offer to change the protocol, such as h2c of Java's client, may be passed over (RFC 9110, 7.8): read on. */
+    /* An offer to change the protocol, such as h2c of Java's client, may be ignored (RFC 9110, 7.8): read on. */
     parser->upgrade = 0;
     return http->is_chunked ? HPE_PAUSED : 0; /* so that http_execute() sees chunks before llhttp does */
 }
@@ -243,7 +243,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t size)
     const uint8_t *piece = (const uint8_t *)at;
     if (size > http->limits->body_size_max - http->body.size)
         return http_refuse(http, ERROR_REQUEST_TOO_LARGE, "The body of the request is too large.");
-    /* Pieces of a chunked body move up behind the head, over framing that llhttp has read already. */
+    /* Moves pieces of a chunked body up to the head, over framing that llhttp has already read. */
     uint8_t *end = http->data + http->body.offset + http->body.size;
     if (end != piece)
         memmove(end, piece, size);
@@ -293,12 +293,12 @@ void http_reset(struct http *http)
 
 #define HEAD_BLOCK 16
 
-/* A comparison of two of them sets all bits of the bytes for which it holds. */
+/* A comparison of two of them sets all bits of the bytes that compare true. */
 typedef int8_t head_block __attribute__((vector_size(HEAD_BLOCK)));
 
-/* Is every line of the head ended by CR LF and nothing else, and does none begin with a blank (a folded line, or a
- * field hidden from readers that fold)? llhttp looks for most of this, not for all of it in each version; this looks at
- * 16 bytes at a time. `size` counts the empty line at the end. */
+/* Does every line of the head end with CR LF and nothing else, and does no line begin with a blank? Such a line would
+ * be folded, or hidden from readers that fold. llhttp checks most of this, but not all of it in each version. This code
+ * checks 16 bytes at a time. `size` counts the empty line at the end. */
 static bool http_head_is_sound(const uint8_t *head, size_t size)
 {
     ASSERT(size >= 4);
@@ -322,8 +322,8 @@ static bool http_head_is_sound(const uint8_t *head, size_t size)
     return !is_bad && head[0] != '\n';
 }
 
-/* Where the CR LF CR LF that ends a head begins, or NULL. Steps from line to line: a head has a dozen of them, and
- * memchr looks at 32 bytes at a time where memmem looks at one. */
+/* Where the CR LF CR LF that ends a head begins, or NULL. Steps from line to line. A head has a dozen lines, and memchr
+ * checks 32 bytes at a time while memmem checks one. */
 static const uint8_t *http_find_end(const uint8_t *from, const uint8_t *end)
 {
     const uint8_t *start = from;
@@ -339,8 +339,8 @@ static const uint8_t *http_find_end(const uint8_t *from, const uint8_t *end)
 
 #define TLS_HANDSHAKE 0x16
 
-/* A client that speaks another protocol would wait for an answer, and we for the end of a head that never comes.
- * Methods are capital letters; the CR may be that of an empty line. False: refused. */
+/* A client with another protocol would wait for an answer, while we wait for the end of a head that never comes. A
+ * method consists of capital letters; a CR may belong to an empty line. False: refused. */
 static bool http_check_first(struct http *http, uint8_t first)
 {
     if ((first >= 'A' && first <= 'Z') || first == '\r')
@@ -353,10 +353,10 @@ static bool http_check_first(struct http *http, uint8_t first)
     return false;
 }
 
-/* Looks for the end of the head; HTTP_WHOLE: it is there and sound. */
+/* Searches for the end of the head; HTTP_WHOLE: it is there and valid. */
 static enum http_result http_find_head(struct http *http, const uint8_t *data, size_t size)
 {
-    /* RFC 9112, 2.2: an empty line before the request line is to be ignored. */
+    /* RFC 9112, 2.2: an empty line before the request line is ignored. */
     while (size - http->head_start >= 2 && memcmp(data + http->head_start, "\r\n", 2) == 0)
         http->head_start += 2;
     if (size > http->head_start && !http_check_first(http, data[http->head_start]))
@@ -401,7 +401,7 @@ static enum http_result http_wait(struct http *http, size_t size)
     return HTTP_MORE;
 }
 
-/* Looks at what has come of a chunked body, from `from` on, and then lets llhttp read it. */
+/* Checks the new bytes of a chunked body, from `from` on, and then lets llhttp read them. */
 static llhttp_errno_t http_execute_chunks(struct http *http, const uint8_t *data, size_t from, size_t size)
 {
     const char *reason = chunks_read(&http->chunks, bytes_make(data + from, size - from));
@@ -476,7 +476,7 @@ static struct bytes http_method(const struct http *http)
     }
 }
 
-/* The header lines: what lies between the request line and the body. */
+/* The header lines: the text between the request line and the body. */
 static struct bytes http_head_lines(const struct http *http, const uint8_t *data)
 {
     const uint8_t *end = data + http->body.offset;

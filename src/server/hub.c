@@ -31,7 +31,7 @@ void hub_init(struct hub *hub, const struct server_options *options, struct fron
 
     uint64_t seed[2];
     ssize_t size = getrandom(seed, sizeof(seed), 0);
-    ASSERT(size == (ssize_t)sizeof(seed)); /* so few bytes come whole once the system has booted */
+    ASSERT(size == (ssize_t)sizeof(seed)); /* such a short read is never partial once the system has booted */
     request_ids_init(&hub->request_ids, seed);
     hub->date_s = UINT64_MAX;
     hub_update_date(hub);

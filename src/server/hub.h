@@ -1,5 +1,5 @@
-/* What the connections of one server share: the way to the api, pools, counters. Nothing global, so that
- * one day several loops can have one each. One thread: the loop's. */
+/* Shared by the connections of one server: the way to the api, pools, counters. No globals, so that several loops could
+ * have one each. One thread: the loop's. */
 #ifndef TALLY_SERVER_HUB_H
 #define TALLY_SERVER_HUB_H
 
@@ -15,10 +15,10 @@
 #include "server/served.h"
 #include "server/tls.h"
 
-/* Room in which replies are put together before they are written. */
+/* Room in which replies are joined before they are written. */
 #define HUB_OUTPUT_SIZE ((size_t)64 * 1024)
 
-/* Requests that wait may take this part of what unfinished ones may. */
+/* Requests that wait may take this fraction of the memory of unfinished ones. */
 #define HUB_WAIT_SHARE 4u
 
 struct hub_counters {
@@ -39,18 +39,18 @@ struct hub {
     struct http_limits http_limits;
     struct guard guard;
 
-    struct front *front; /* borrowed, as is the clock: where requests go; has all namespaces (served.h) */
+    struct front *front; /* borrowed, like the clock: where requests go; has all namespaces (served.h) */
     const struct clock *clock;
-    struct list busy; /* the namespaces that something happens to */
+    struct list busy; /* the namespaces with work to do */
 
     struct tls_context *tls_context_owned;
 
     struct list connections;
     size_t connection_count;
-    size_t private_count; /* those of them that came by LISTENER_PRIVATE */
+    size_t private_count; /* those of them that came through LISTENER_PRIVATE */
     struct connection *free_connections_owned;
     size_t free_connection_count;
-    struct list ready; /* connections with a reply to write or requests to go on with */
+    struct list ready; /* connections with a reply to write or requests to continue */
 
     struct input_cache inputs;
     struct pending_request_cache pending;
@@ -63,19 +63,19 @@ struct hub {
     struct reply_budget replies;
     struct wait_budget waits;
     struct frame_backlog frames;
-    struct admission admission; /* of connections whose request is whole and waits for one of these two */
+    struct admission admission; /* of connections whose complete request waits for one of these two */
     struct hub_counters counters;
     bool is_stopping;
 };
 
-/* `options` is copied, what it points to is borrowed. */
+/* `options` is copied; what it points to is borrowed. */
 void hub_init(struct hub *hub, const struct server_options *options, struct front *front, const struct clock *clock);
 void hub_deinit(struct hub *hub);
 
-/* One of the namespaces that are served; fewer than front_count(). */
+/* One of the served namespaces; the index is less than front_count(). */
 struct served *hub_served(const struct hub *hub, size_t index);
 
-/* Brings the text of the header field Date up to the wall clock. */
+/* Updates the text of the header field Date from the wall clock. */
 void hub_update_date(struct hub *hub);
 
 /* The server's own metrics in Prometheus text format. */

@@ -10,14 +10,16 @@
 /* Less room than this is not worth a system call. */
 #define INPUT_ROOM_MIN ((size_t)4 * 1024)
 
-/* So much is given to a client's word that more bytes will follow; beyond it, memory grows with what has come. */
+/* How much memory is reserved because a client announces bytes. Beyond it, memory grows with the bytes that have
+ * come. */
 #define INPUT_TRUSTED_SIZE ((size_t)1024 * 1024)
 
-/* Blocks kept for later; the rest goes back to the system. A block is in use as a rule only while it is read into. */
+/* How many free blocks are kept; the rest goes back to the system. A block is usually in use only while it is read
+ * into. */
 #define INPUT_FREE_MAX 64u
 
-/* Kept free in a buffer that may still grow, so that behind a request that is put off there is room to
- * notice that the client goes. */
+/* Kept free in a buffer that may still grow. After a request that is put off, there must be room to notice that the
+ * client goes. */
 #define INPUT_SPARE 1u
 
 struct input_block {
@@ -75,7 +77,7 @@ static void input_move_to_front(struct input *input)
     input->begin = 0;
 }
 
-/* Moves what lies in less memory than a block into one. */
+/* Moves bytes that have less memory than a block into a block. */
 static void input_unfit(struct input *input, struct input_cache *cache)
 {
     struct input fitted = *input;

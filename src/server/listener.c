@@ -34,7 +34,7 @@ static int listen_on_address(struct listener *listener, const struct listener_op
     int size = sizeof(address);
     if (status == 0)
         status = uv_tcp_getsockname(&listener->handle.tcp, (struct sockaddr *)&address, &size);
-    /* The port stands at the same place in both kinds of address. */
+    /* The port is at the same offset in both kinds of address. */
     listener->port = ntohs(((const struct sockaddr_in *)&address)->sin_port);
     return status;
 }
@@ -72,8 +72,8 @@ static mode_t mode_of(const struct listener *listener)
     return listener->kind == LISTENER_PRIVATE ? PRIVATE_SOCKET_MODE : SOCKET_MODE;
 }
 
-/* Binds a socket whose file is never open to more than its mode says: Linux makes it with the mode of the socket, less
- * the umask. 0 or an errno. */
+/* Binds a socket whose file never allows more than its mode: Linux creates it with the mode of the socket, less the
+ * umask. 0 or an errno. */
 static int bind_socket(int socket, const struct sockaddr_un *address, mode_t mode)
 {
     if (fchmod(socket, mode) != 0)
@@ -141,14 +141,14 @@ enum error listener_open(struct listener *listener, uv_loop_t *loop, enum listen
     *listener = (struct listener){.kind = kind};
     int status = listener_is_path(kind) ? uv_pipe_init(loop, &listener->handle.pipe, 0)
                                         : uv_tcp_init(loop, &listener->handle.tcp);
-    ASSERT(status == 0); /* makes no socket yet, so nothing can fail */
+    ASSERT(status == 0); /* it makes no socket yet, so it can't fail */
     listener->handle.any.data = context;
     listener->is_open = true;
     return listener_is_path(kind) ? open_path(listener, options->address, on_connection, failure)
                                   : open_address(listener, options, on_connection, failure);
 }
 
-/* The file may have become another's, if somebody took ours away. */
+/* The file may belong to another process by now, if somebody removed ours. */
 static void remove_file(const struct listener *listener)
 {
     struct stat status;
@@ -156,9 +156,9 @@ static void remove_file(const struct listener *listener)
         unlink(listener->path);
 }
 
-/* A snapshot's child process may hold a copy of the socket: without this, connections would come in there for as long
- * as that process lives, and nobody would serve them. Whoever has come and was not taken up yet is cut off; a Unix
- * socket keeps those until they are taken. */
+/* A snapshot's child process may hold a copy of the socket. Without this, connections would arrive there while that
+ * process lives, and nobody would serve them. Connections that were not accepted yet are cut off; a Unix socket keeps
+ * them until they are accepted. */
 static void stop_listening(const struct listener *listener)
 {
     uv_os_fd_t listening;

@@ -1,7 +1,7 @@
 /* A listener: a TCP address or a Unix socket where connections come in.
  *
- * The file of a Unix socket has mode 0660, that of a private one 0600, belongs to the listener, and goes with it. One
- * that was left behind by a process that is gone is taken away; one at which somebody listens is not. */
+ * A Unix socket's file has mode 0660, that of a private one 0600. The file belongs to the listener and is removed with
+ * it. A socket file that a dead process left behind is removed; one at which somebody listens is not. */
 #ifndef TALLY_SERVER_LISTENER_H
 #define TALLY_SERVER_LISTENER_H
 
@@ -26,13 +26,13 @@ struct listener {
     bool is_open;
 };
 
-/* Listens; `options` has an address. ERROR_SERVICE_UNAVAILABLE if it can't be had. Whatever it answers,
+/* Listens; `options` has an address. ERROR_SERVICE_UNAVAILABLE if the address can't be used. In either case
  * listener_close() ends it, and its memory stays until the loop has run once more. */
 enum error listener_open(struct listener *listener, uv_loop_t *loop, enum listener_kind kind,
                          const struct listener_options *options, uv_connection_cb on_connection, void *context,
                          struct failure *failure);
 
-/* From then on nobody connects, not even to a child process that has a copy of the socket. Nothing happens if it is not
+/* From then on nobody connects, not even to a child process that has a copy of the socket. Does nothing if it is not
  * open. */
 void listener_close(struct listener *listener);
 

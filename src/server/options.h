@@ -1,4 +1,4 @@
-/* What a server can be told: where to listen, and every limit it keeps. */
+/* The options of a server: where to listen, and every limit. */
 #ifndef TALLY_SERVER_OPTIONS_H
 #define TALLY_SERVER_OPTIONS_H
 
@@ -10,7 +10,7 @@
 
 struct own_names;
 
-/* The ways in; a server has at most one of each. */
+/* The kinds of listeners; a server has at most one of each. */
 enum listener_kind {
     LISTENER_PLAIN,
     LISTENER_TLS,
@@ -31,40 +31,42 @@ struct listener_options {
 
 struct server_options {
     struct listener_options listeners[LISTENER_KIND_COUNT];
-    const char *certificate; /* for LISTENER_TLS: a file, read when it begins and by server_reload(); borrowed */
+    const char *certificate; /* for LISTENER_TLS: a file, read at the start and by server_reload(); borrowed */
     const char *key;         /* the same */
 
-    /* While there are no credentials; borrowed. NULL: none but those that it always has. */
+    /* Used while there are no credentials; borrowed. NULL: only the names that it always has. */
     const struct own_names *names;
 
-    size_t connections_max;    /* above: 503, and the connection is closed; those of LISTENER_PRIVATE don't count */
-    size_t pipelined_max;      /* requests of one connection whose replies have not left; beyond it, reading waits */
-    size_t pipelined_size_max; /* the same in bytes of reply */
+    size_t connections_max;    /* above: 503, and the connection is closed; connections of LISTENER_PRIVATE don't
+                                * count */
+    size_t pipelined_max;      /* requests of one connection whose replies have not left; at the limit, reading waits */
+    size_t pipelined_size_max; /* the same in bytes of replies */
     size_t head_size_max;      /* bytes of request line and header fields */
     size_t body_size_max;      /* bytes; at most HTTP_BODY_SIZE_LIMIT */
-    size_t input_memory_max;   /* bytes of requests beyond 16 KiB of each; above: 503, if others hold so much */
-    size_t reply_memory_max;   /* bytes of replies that have not left; above: requests wait, slow readers are cut off */
+    size_t input_memory_max;   /* bytes of requests, beyond 16 KiB of each; above: 503, if the others hold so much */
+    size_t reply_memory_max;   /* bytes of replies that have not left; above: requests wait, and slow readers are cut
+                                * off */
 
     uint64_t idle_timeout_ms;    /* between a reply and the next request */
     uint64_t request_timeout_ms; /* from the first byte of a request to its last */
-    uint64_t reply_timeout_ms;   /* for the client to take a reply */
-    uint64_t linger_timeout_ms;  /* what a refused client still sends is read and thrown away for so long */
-    uint64_t stop_timeout_ms;    /* a clean stop waits so long for replies to leave */
+    uint64_t reply_timeout_ms;   /* how long a client may need to take a reply */
+    uint64_t linger_timeout_ms;  /* for this long, bytes from a refused client are read and thrown away */
+    uint64_t stop_timeout_ms;    /* a clean stop waits this long for replies to leave */
 
-    void (*report)(void *context, const char *text); /* something an operator should read; not NULL */
+    void (*report)(void *context, const char *text); /* reports something that an operator should read; not NULL */
     void *report_context;
 
-    void (*write_metrics)(void *context, struct buffer *text); /* more of them, about the whole process; NULL: none */
+    void (*write_metrics)(void *context, struct buffer *text); /* more metrics, about the whole process; NULL: none */
     void *metrics_context;
 };
 
-/* So many connections above the limit are told so at once; those above that are closed without a word. */
+/* This many connections above the limit get an answer; further ones are closed without one. */
 static inline size_t connections_refused_max(size_t connections_max)
 {
     return connections_max / 8 < 64 ? connections_max / 8 + 1 : 64;
 }
 
-/* The limits as documented; no listener, no report function. */
+/* The documented limits; no listener, no report function. */
 void server_options_init(struct server_options *options);
 
 #endif

@@ -1,9 +1,9 @@
 #include "server/output.h"
 
-/* Bodies up to this are copied behind their heads: cheaper than a piece of their own. */
+/* Bodies up to this size are copied after their heads: cheaper than a piece of their own. */
 #define OUTPUT_COPIED_MAX ((size_t)8 * 1024)
 
-/* A piece that was written behind what is in the hub's output memory already becomes part of the piece before it. */
+/* A piece that directly follows the last piece in the hub's output memory is joined with it. */
 static void output_add(struct output *output, void *data, size_t size)
 {
     uv_buf_t *last = output->piece_count == 0 ? NULL : &output->pieces[output->piece_count - 1];

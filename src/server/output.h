@@ -1,7 +1,7 @@
-/* One write to a connection: the replies that may leave now, put together so that a single system call takes them.
+/* One write to a connection: the replies that may leave now, joined so that a single system call takes them.
  *
  * Heads and small bodies are copied together into the hub's output memory; each large body is a piece of its own.
- * Borrows from the requests and the hub, and is used up before either changes. */
+ * Borrows from the requests and the hub; it is written before either changes. */
 #ifndef TALLY_SERVER_OUTPUT_H
 #define TALLY_SERVER_OUTPUT_H
 

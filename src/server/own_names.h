@@ -1,6 +1,6 @@
-/* The names of this server: what a request may be for while there are no credentials.
+/* The names of this server: the hosts that a request may name while there are no credentials.
  *
- * Always: 127.0.0.0/8, ::1, localhost, and every name under localhost, which browsers look up nowhere. Besides: those
+ * Always: 127.0.0.0/8, ::1, localhost, and every name under localhost, for which browsers ask no DNS. Besides: those
  * that its operator gave. Any other name may belong to a web page, whose owner can point it to 127.0.0.1 (DNS
  * rebinding). */
 #ifndef TALLY_SERVER_OWN_NAMES_H
@@ -16,10 +16,10 @@ struct own_names {
     size_t given_count;
 };
 
-/* `name` is borrowed, with what it was parsed from. False: there are OWN_NAMES_MAX. */
+/* `name` and the text from which it was parsed are borrowed. False: there are OWN_NAMES_MAX already. */
 bool own_names_add(struct own_names *names, const struct authority *name);
 
-/* Ports are not looked at: who forwards one may use another. */
+/* Ports are not compared, because a forwarded port may differ. */
 bool own_names_have(const struct own_names *names, const struct authority *name);
 
 #endif

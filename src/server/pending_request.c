@@ -6,11 +6,11 @@
 
 #include <stdlib.h>
 
-/* Requests kept for later, and what they may keep in sum for their next replies. */
+/* How many unused requests are kept, and how much memory they may keep in sum for their next replies. */
 #define PENDING_FREE_MAX 1024u
 #define PENDING_BODIES_SIZE_MAX ((size_t)4 * 1024 * 1024)
 
-/* Two allocations, each with a header of the allocator's and its share of what that rounds up. */
+/* Two allocations, each with the allocator's header and its rounding. */
 static_assert(sizeof(struct pending_request) + (size_t)2 * 16 <= EXCHANGE_SIZE, "a turn takes what is counted for it");
 
 void pending_request_cache_init(struct pending_request_cache *cache)

@@ -1,5 +1,5 @@
-/* A pending request: an exchange, and where it stands among those of its connection. Replies leave a connection in the
- * order of its requests, whatever order they are finished and become durable in. */
+/* A pending request: an exchange, and its position among those of its connection. Replies leave a connection in the
+ * order of its requests, whatever the order in which they are finished and become durable. */
 #ifndef TALLY_SERVER_PENDING_REQUEST_H
 #define TALLY_SERVER_PENDING_REQUEST_H
 
@@ -12,7 +12,7 @@ struct held_replies;
 enum pending_state {
     PENDING_IN_API, /* being decided, or waiting for messages; the api has it */
     PENDING_HELD,   /* finished, waiting for its frame to become durable */
-    /* may be written as soon as it is the first of its connection, and pending_request_may_leave() lets it */
+    /* may be written as soon as it is the first of its connection and pending_request_may_leave() allows it */
     PENDING_READY,
 };
 
@@ -20,7 +20,7 @@ struct pending_request {
     struct exchange exchange;
     struct connection *connection;
     struct list_link connection_link; /* among its connection's requests */
-    struct list_link held_link;       /* while PENDING_HELD, as is the next */
+    struct list_link held_link;       /* while PENDING_HELD, like the next */
     struct held_replies *held;        /* while PENDING_HELD */
     enum pending_state state;
     bool is_head; /* HEAD: the reply's body is counted, not sent */
@@ -29,8 +29,8 @@ struct pending_request {
     struct pending_request *free_next; /* in the cache */
 };
 
-/* Requests not in use, so that a warm server allocates none, and blocks for the arenas of all: a request
- * without content holds none. */
+/* Requests not in use, so that a warm server allocates none; and blocks for all arenas, because a request without
+ * content holds none. */
 struct pending_request_cache {
     struct pending_request *free_owned; /* newest first: its memory is still in the processor's cache */
     size_t free_count;
@@ -43,12 +43,12 @@ void pending_request_cache_deinit(struct pending_request_cache *cache);
 
 struct pending_request *pending_request_take(struct pending_request_cache *cache, struct connection *connection);
 
-/* All replies before it have left, or leave with it: may the reply of a request that is PENDING_READY leave, too? True:
- * the leases that it gives have begun. False: it is PENDING_HELD, because what it gives has to be made durable first.
- * Asked no earlier: a lease would run while its reply stands behind another one. */
+/* All replies before it have left, or leave with it. May the reply of this PENDING_READY request leave, too? True: its
+ * leases have begun. False: it is PENDING_HELD, because its leases must become durable first. Do not ask earlier: a
+ * lease would run while its reply waits for another one. */
 bool pending_request_may_leave(struct pending_request *pending, const struct clock *clock);
 
-/* Of a request that is in no list and not with the api. */
+/* For a request that is in no list and not with the api. */
 void pending_request_give_back(struct pending_request_cache *cache, struct pending_request *pending);
 
 #endif

@@ -2,10 +2,10 @@
 
 #include "base/assert.h"
 
-/* 62 bits: what a version 4 UUID has room for behind its variant. */
+/* 62 bits: the room in a version 4 UUID after its variant. */
 #define REQUEST_ID_BITS_MASK ((UINT64_C(1) << 62) - 1)
 
-/* The longest parts that may vary; static texts of the program, checked when they are written. */
+/* The longest variable parts. They are static texts of the program, checked when they are written. */
 #define CONTENT_TYPE_SIZE_MAX 64u
 #define QUERY_CODE_SIZE_MAX 96u
 
@@ -49,7 +49,7 @@ void request_ids_init(struct request_ids *ids, const uint64_t seed[2])
 
 void request_ids_next(struct request_ids *ids, char text[REQUEST_ID_SIZE])
 {
-    /* Each step maps the 62-bit numbers one to one, so two counts never meet in one id. */
+    /* Each step maps the 62-bit numbers one to one, so two counts never give the same id. */
     uint64_t value = (ids->count++ ^ ids->mask) & REQUEST_ID_BITS_MASK;
     value = (value * UINT64_C(0xbf58476d1ce4e5b9)) & REQUEST_ID_BITS_MASK;
     value ^= value >> 31;
@@ -76,8 +76,8 @@ void http_date_format(uint64_t time_s, char text[HTTP_DATE_SIZE])
     uint64_t days = time_s / 86400;
     uint64_t second = time_s % 86400;
 
-    /* Civil date of a day number, in years that begin in March so that the leap day comes last.
-     * Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms". */
+    /* Civil date of a day number. Years begin in March here, so that the leap day comes last. Source: Howard Hinnant,
+     * "chrono-Compatible Low-Level Date Algorithms". */
     uint64_t shifted = days + 719468;
     uint64_t era = shifted / 146097;
     uint64_t day_of_era = shifted % 146097;

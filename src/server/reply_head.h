@@ -1,19 +1,19 @@
-/* The head of a reply: status line and header fields, written by hand into memory that the caller has.
+/* The head of a reply: status line and header fields, written into the caller's memory.
  *
- * Pure; knows no connection. */
+ * Knows no connection. */
 #ifndef TALLY_SERVER_REPLY_HEAD_H
 #define TALLY_SERVER_REPLY_HEAD_H
 
 #include "api/exchange.h"
 
-/* No head is longer: every part of it is bounded, the content types and error codes by the program itself. */
+/* No head is longer: every part is bounded; the program itself bounds content types and error codes. */
 #define REPLY_HEAD_SIZE_MAX 512u
 
 #define REQUEST_ID_PREFIX_SIZE 19u
 #define HTTP_DATE_SIZE 29u
 
-/* Request ids look like random UUIDs and never repeat in a process: a random half, the same for all, and a counter that
- * a one-to-one function scatters. */
+/* Request ids look like random UUIDs and never repeat in a process. They have a random half, the same for all, and a
+ * counter scattered by a one-to-one function. */
 struct request_ids {
     char prefix[REQUEST_ID_PREFIX_SIZE]; /* "xxxxxxxx-xxxx-4xxx-" */
     uint64_t mask;
@@ -34,8 +34,8 @@ struct reply_head {
     const char *request_id;   /* REQUEST_ID_SIZE characters */
     const char *date;         /* HTTP_DATE_SIZE characters */
     uint64_t body_size;
-    bool is_http_1_0; /* of the request: such a client must be told that the connection stays */
-    bool is_last;     /* the connection closes behind this reply */
+    bool is_http_1_0; /* of the request: such a client must be told that the connection stays open */
+    bool is_last;     /* the connection closes after this reply */
 };
 
 /* Writes at most REPLY_HEAD_SIZE_MAX bytes to `at`, ending with the empty line; returns how many. */

@@ -32,7 +32,8 @@ static bool asks_for(const struct request *request, const struct http *http, str
     return bytes_equal(request->path, path) && (http_is_method(http, HTTP_GET) || http_is_method(http, HTTP_HEAD));
 }
 
-/* Without credentials: is this from a program, or from a page of this server's own? False: it has been refused. */
+/* Without credentials: does the request come from a program, or from a page of this server's own? False: it has been
+ * refused. */
 static bool passes_guard(struct hub *hub, struct pending_request *pending)
 {
     struct exchange *exchange = &pending->exchange;

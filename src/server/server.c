@@ -8,16 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SERVER_SWEEP_MS_MAX 1000u /* how often deadlines are looked at, at least */
+#define SERVER_SWEEP_MS_MAX 1000u /* deadlines are checked at least this often */
 #define SERVER_SWEEP_MS_MIN 20u
-#define SERVER_REPORT_PAUSE_MS 60000u /* the same trouble is reported so often */
+#define SERVER_REPORT_PAUSE_MS 60000u /* the same trouble is reported again after this time */
 
 struct server {
     struct hub hub;
     uv_loop_t *loop;
     struct listener listeners[LISTENER_KIND_COUNT];
     uv_prepare_t prepare; /* before the loop sleeps */
-    uv_idle_t idle;       /* while a frame gathers: the loop looks for more requests without sleeping */
+    uv_idle_t idle;       /* while a frame gathers: the loop checks for more requests without sleeping */
     uv_timer_t due;       /* the api's next own action */
     uv_timer_t sweep;     /* deadlines, the date, snapshots */
     uv_async_t async;     /* from the log thread */
@@ -25,7 +25,7 @@ struct server {
     uint64_t rest_due_ms; /* when the first namespace at rest has something to do, or earlier; log time */
     uint64_t stop_by_ms;  /* loop time */
     struct pace pace;     /* what a request costs */
-    uint64_t bytes_seen;  /* bytes received up to the last turn */
+    uint64_t bytes_seen;  /* bytes received until the last turn */
     bool is_woken;        /* the log has done something since the last turn */
     struct failure failure;
     char trouble[sizeof(((struct failure *)0)->text)]; /* what was reported last */
@@ -34,7 +34,7 @@ struct server {
 
 /* --- A turn of the loop ------------------------------------------------------------------------------------------- */
 
-/* The busy one behind `served`, the first one for NULL; NULL: that was the last. */
+/* The busy one after `served`; for NULL the first one. NULL: that was the last. */
 static struct served *server_next_busy(const struct server *server, const struct served *served)
 {
     const struct list *busy = &server->hub.busy;
@@ -55,7 +55,7 @@ static void server_note_all(struct server *server)
         served_note(hub_served(&server->hub, i));
 }
 
-/* Wakes those at rest that have something to do. */
+/* Wakes the namespaces at rest that have something to do. */
 static void server_note_due(struct server *server, uint64_t now_ms)
 {
     if (now_ms < server->rest_due_ms)
@@ -84,7 +84,7 @@ static void on_due(uv_timer_t *handle)
     }
 }
 
-/* When a namespace next has something to do. Those for which there is nothing more to be done come to rest. */
+/* When a namespace next has something to do. Namespaces without work come to rest. */
 static uint64_t server_next_due_ms(struct server *server)
 {
     uint64_t due_ms = UINT64_MAX;
@@ -103,7 +103,8 @@ static uint64_t server_next_due_ms(struct server *server)
 
 static void server_arm_due(struct server *server)
 {
-    /* What is due writes, too. When the disk has caught up, the loop is woken, and comes here again. */
+    /* Due work writes, too, so it also waits for the disk. When the disk has caught up, the loop is woken and comes
+     * here again. */
     if (frame_backlog_is_exhausted(&server->hub.frames))
         return;
     const uint64_t due_ms = server_next_due_ms(server);
@@ -111,11 +112,11 @@ static void server_arm_due(struct server *server)
         return; /* the timer fires in time; if it fires early it is armed again */
     uint64_t now_ms = clock_now_ms(server->hub.clock);
     server->due_ms = due_ms;
-    /* At least a millisecond: what is due stays so while it waits for the log or for room. */
+    /* At least a millisecond, because due work stays due while it waits for the log or for room. */
     uv_timer_start(&server->due, on_due, due_ms > now_ms ? due_ms - now_ms : 1, 0);
 }
 
-/* What fails again and again is said now and then. */
+/* Trouble that repeats is reported only now and then. */
 static void server_report_trouble(struct server *server, const char *what, const struct failure *failure)
 {
     uint64_t now_ms = uv_now(server->loop);
@@ -153,10 +154,10 @@ static void server_step_disk(struct server *server)
 
 static void on_idle(uv_idle_t *handle)
 {
-    (void)handle; /* being active is all: the loop then polls without waiting */
+    (void)handle; /* it needs only to be active: the loop then polls without waiting */
 }
 
-/* What the actions of this turn leave to be done before their frame goes. */
+/* Does what the actions of this turn left to do before their frame goes. */
 static void server_settle(struct server *server)
 {
     struct hub *hub = &server->hub;
@@ -166,7 +167,7 @@ static void server_settle(struct server *server)
     connection_take_finished(hub);
 }
 
-/* Hands open frames to their logs; while one gathers, or requests are left that may be begun, the loop goes on without
+/* Hands open frames to their logs. While one gathers, or requests are left that may begin, the loop goes on without
  * sleeping. */
 static void server_flush(struct server *server, bool is_quiet)
 {
@@ -181,7 +182,7 @@ static void server_flush(struct server *server, bool is_quiet)
         uv_idle_stop(&server->idle);
 }
 
-/* Whoever waits for room on the disk waits for a snapshot. */
+/* Requests that wait for room on the disk wait for a snapshot. */
 static bool server_is_short(const struct server *server)
 {
     bool is_short = false;
@@ -194,7 +195,7 @@ static void server_turn(struct server *server)
 {
     struct hub *hub = &server->hub;
     if (server->failure.error != OK)
-        return; /* whether the held replies are true is not known, so they are never shown */
+        return; /* nobody knows whether the held replies are true, so they are never shown */
     pace_note(&server->pace, uv_hrtime(), uv_metrics_idle_time(server->loop), hub->counters.requests);
     bool is_quiet = hub->counters.bytes_received == server->bytes_seen;
     server->bytes_seen = hub->counters.bytes_received;
@@ -206,7 +207,7 @@ static void server_turn(struct server *server)
             connection_take_durable(served);
     } while (connection_serve_ready(hub));
     server_step_disk(server);
-    server_flush(server, is_quiet); /* what came of requests that stood behind those replies, and what was cleaned */
+    server_flush(server, is_quiet); /* the requests that came after those replies, and the cleaner's work */
     if (server->is_woken || server_is_short(server)) {
         server->is_woken = false;
         server_step_snapshot(server);
@@ -238,7 +239,7 @@ static void on_sweep(uv_timer_t *handle)
     hub_update_date(&server->hub);
     connection_check_deadlines(&server->hub, uv_now(server->loop));
     server->is_woken = true; /* a snapshot's child process may have written or ended */
-    server_note_all(server); /* a look at each now and then, also at those to which nothing happens */
+    server_note_all(server); /* checks each from time to time, also those with no other event */
     server_take_failures(server);
     if (server->hub.is_stopping && uv_now(server->loop) >= server->stop_by_ms)
         connection_close_all(&server->hub);
@@ -248,7 +249,7 @@ static void on_async(uv_async_t *handle)
 {
     struct server *server = handle->data;
     if (list_is_empty(&server->hub.busy))
-        server_note_all(server); /* a log to which nobody writes has something to say: that it has failed */
+        server_note_all(server); /* a log without a writer may report one thing: that it has failed */
     for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;) {
         server->is_woken = true;
         served_note_flush(served);
@@ -287,7 +288,7 @@ static uint64_t server_sweep_ms(const struct server_options *options)
     return sweep_ms < SERVER_SWEEP_MS_MIN ? SERVER_SWEEP_MS_MIN : sweep_ms;
 }
 
-/* A handle of ours: finds the server, and lets the loop end without it. */
+/* Marks a handle as ours: it finds the server, and does not keep the loop alive. */
 static void server_own(struct server *server, void *handle)
 {
     ((uv_handle_t *)handle)->data = server;
@@ -303,7 +304,7 @@ struct server *server_create(uv_loop_t *loop, const struct server_options *optio
     server->loop = loop;
     server->due_ms = server->rest_due_ms = UINT64_MAX;
     int status = uv_async_init(loop, &server->async, on_async);
-    ASSERT(status == 0); /* fails only where the loop itself could not be made */
+    ASSERT(status == 0); /* fails only if the loop itself could not be made */
     status = uv_loop_configure(loop, UV_METRICS_IDLE_TIME);
     ASSERT(status == 0); /* libuv knows it since 1.39 */
     uv_prepare_init(loop, &server->prepare);

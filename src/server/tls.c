@@ -7,10 +7,10 @@
 #include <openssl/ssl.h>
 #include <stdlib.h>
 
-/* What one read from a socket brings at most: a record and its framing, and as much of the next. */
+/* The most that one read from a socket brings: a record and its framing, and as much of the next. */
 #define TLS_ROOM_SIZE ((size_t)32 * 1024)
 
-/* Of a record: its type, version and length; what types there are; and the most that may follow (RFC 5246, 6.2.3). */
+/* Of a record: the size of type, version and length; the known types; and the largest length (RFC 5246, 6.2.3). */
 #define RECORD_HEAD_SIZE 5u
 #define RECORD_TYPE_MIN 20u
 #define RECORD_TYPE_MAX 24u
@@ -19,15 +19,16 @@
 #define RECORD_CHANGE_KEYS 20u
 #define RECORD_HANDSHAKE 22u
 
-/* Of a message of a handshake: its type and length; and what we read of one. */
+/* Of a message of a handshake: the size of type and length; and how much we read of one. */
 #define MESSAGE_HEAD_SIZE 4u
 #define MESSAGE_SIZE_MAX 16384u
 
-/* What OpenSSL takes for a handshake, beyond a session at rest; and once its messages can't be read here. */
+/* The memory that OpenSSL takes for a handshake, beyond a session at rest; and that once its messages can't be read
+ * here. */
 #define HANDSHAKE_SIZE ((size_t)48 * 1024)
 #define HANDSHAKE_HIDDEN_SIZE ((size_t)192 * 1024)
 
-/* Of TLS 1.2 only what forgets its keys and cannot be told apart by padding; TLS 1.3 has nothing else. */
+/* Of TLS 1.2 only ciphers with forward secrecy and without padding oracles; TLS 1.3 has no others. */
 #define TLS_1_2_CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 struct tls_context {
@@ -39,18 +40,18 @@ struct tls {
     SSL *ssl_owned;
     struct buffer input;   /* records from the client */
     size_t input_used;     /* bytes of `input` that OpenSSL has */
-    size_t input_whole;    /* bytes of `input` that it may have: records that have come whole */
+    size_t input_whole;    /* bytes of `input` that OpenSSL may have: complete records */
     struct buffer output;  /* records for the client */
-    size_t message_left;   /* of the message of a handshake that is on its way */
+    size_t message_left;   /* of the message of a handshake that is arriving */
     bool has_begun;        /* OpenSSL has seen something */
     bool has_changed_keys; /* records of the handshake may be encrypted now */
     bool is_open;
     bool has_ended;  /* we have said so */
     bool is_plain;   /* the client's first byte was that of an HTTP method */
-    bool has_failed; /* OpenSSL must not be asked again */
+    bool has_failed; /* OpenSSL must not be called again */
 };
 
-/* --- What OpenSSL reads from and writes to ------------------------------------------------------------------------ */
+/* --- The input and output of OpenSSL ------------------------------------------------------------------------------ */
 
 static int memory_read(BIO *bio, char *data, int size)
 {
@@ -104,7 +105,7 @@ void tls_context_destroy(struct tls_context *context)
     free(context);
 }
 
-/* A daemon has nobody to ask for a password. */
+/* A daemon can ask nobody for a password. */
 static int no_password(char *password, int size, int is_writing, void *context)
 {
     (void)password;
@@ -114,7 +115,7 @@ static int no_password(char *password, int size, int is_writing, void *context)
     return -1;
 }
 
-/* Chooses HTTP/1.1 where the client offers a choice, and refuses one that speaks everything but that. */
+/* Chooses HTTP/1.1 if the client offers a choice, and refuses a client that offers only other protocols. */
 static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *chosen_size,
                            const unsigned char *offered, unsigned offered_size, void *context)
 {
@@ -138,7 +139,8 @@ static SSL_CTX *ssl_context_create(void)
     ASSERT(count == 1); /* the list is ours */
     SSL_CTX_set_options(ssl_context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
                                          SSL_OP_PRIORITIZE_CHACHA);
-    /* A session at rest gives its buffers back, and one that is over is remembered by its client (ticket), not here. */
+    /* A session at rest gives its buffers back. The client remembers a session that is over (ticket); the server does
+     * not. */
     SSL_CTX_set_mode(ssl_context, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_session_cache_mode(ssl_context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_default_passwd_cb(ssl_context, no_password);
@@ -148,7 +150,7 @@ static SSL_CTX *ssl_context_create(void)
 
 static enum error load_failed(struct failure *failure, const char *what, const char *path)
 {
-    /* The first error in the queue is the cause, those behind it are what came of it. */
+    /* The first error in the queue is the cause; the later ones are its results. */
     unsigned long code = ERR_peek_error();
     const char *reason = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
     enum error error = failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s %s: %s.", what, path,
@@ -209,7 +211,7 @@ void tls_destroy(struct tls *tls)
     free(tls);
 }
 
-/* Moves what OpenSSL has not seen to the front. */
+/* Moves the bytes that OpenSSL has not seen to the front. */
 static void tls_drop_used(struct tls *tls)
 {
     struct buffer *input = &tls->input;
@@ -228,7 +230,7 @@ uint8_t *tls_room(struct tls *tls, size_t *size)
     return buffer_reserve(&tls->input, TLS_ROOM_SIZE);
 }
 
-/* Memory stays only with bytes in it. */
+/* Keeps memory only if there are bytes in it. */
 static void tls_free_used(struct tls *tls)
 {
     if (tls->input_used == tls->input.size) {
@@ -237,9 +239,9 @@ static void tls_free_used(struct tls *tls)
     }
 }
 
-/* Before keys are agreed on, a handshake's messages can be read here. OpenSSL takes as much memory as a message says
- * that it is long, up to 128 KiB, when it has seen its head; no client of ours has one of more than a few KiB.
- * False: this one is too long. */
+/* Before keys are agreed on, the messages of a handshake can be read here. OpenSSL reserves as much memory as the head
+ * of a message announces, up to 128 KiB. No client of ours has a message of more than a few KiB. False: this message is
+ * too long. */
 static bool tls_check_handshake(struct tls *tls, struct bytes record)
 {
     while (record.size > 0) {
@@ -274,7 +276,7 @@ static bool tls_may_be_record(struct bytes bytes)
            (bytes.size < 2 || bytes.ptr[1] == RECORD_VERSION_MAJOR);
 }
 
-/* Whoever begins with a letter has meant another port: no record begins so, and a method of HTTP does. */
+/* A first byte that is a letter means another protocol: no record begins with one, but a method of HTTP does. */
 static void tls_note_first(struct tls *tls)
 {
     if (tls->has_begun || tls->input.size == 0 || tls->input_whole > 0)
@@ -284,8 +286,8 @@ static void tls_note_first(struct tls *tls)
     tls->has_failed |= tls->is_plain;
 }
 
-/* Finds the end of the last record that is whole. What is no record is whole at once: OpenSSL
- * says what is wrong with it. */
+/* Finds the end of the last complete record. Bytes that are no record count as complete at once, so that OpenSSL
+ * reports the fault. */
 static void tls_find_whole(struct tls *tls)
 {
     struct bytes left = bytes_skip(buffer_bytes(&tls->input), tls->input_whole);
@@ -341,7 +343,7 @@ enum tls_result tls_read(struct tls *tls, uint8_t *room, size_t room_size, size_
     if (tls->has_failed)
         return tls->is_plain ? TLS_PLAIN : TLS_FAILED;
     if (!tls_has_unread(tls))
-        return TLS_MORE; /* OpenSSL would take buffers only to find that out */
+        return TLS_MORE; /* OpenSSL would allocate buffers only to find that out */
     ERR_clear_error();
     bool has_bytes = SSL_read_ex(tls->ssl_owned, room, room_size, size) == 1;
     tls->is_open = tls->is_open || SSL_is_init_finished(tls->ssl_owned);

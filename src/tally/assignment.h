@@ -4,8 +4,8 @@
 
 #include "tally/command.h"
 
-/* Splits "Name=Value[:Type]" in place: the type counts only if it is String, Number or Binary, with or without
- * ".label", so that most values with a colon need no care. False if there is no "=" or nothing before it. */
+/* Splits "Name=Value[:Type]" in place. The type counts only if it is String, Number or Binary, with or without
+ * ".label", so most values with a colon need no escape. False if there is no "=" or nothing before it. */
 bool assignment_attribute(char *text, struct tally_attribute *attribute);
 
 /* Splits `count` texts "Name=Value" into pairs (room for `count`). EXIT_DONE, or EXIT_USAGE after telling the user. */
@@ -13,7 +13,7 @@ int assignment_pairs(const struct invocation *invocation, char *const *texts, si
 
 #define ASSIGNMENT_ATTRIBUTES_MAX 10 /* of a message */
 
-/* The same of all that --attribute was given. EXIT_DONE, or EXIT_USAGE with the user told. */
+/* The same for all values of --attribute. EXIT_DONE, or EXIT_USAGE after telling the user. */
 int assignment_attributes(const struct invocation *invocation, const struct option_list *given,
                           struct tally_attribute attributes[ASSIGNMENT_ATTRIBUTES_MAX]);
 

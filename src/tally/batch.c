@@ -1,4 +1,4 @@
-/* What is asked and told of a batch that is there: tally batch list, show, units, seal, cancel and delete. */
+/* Commands about an existing batch: tally batch list, show, units, seal, cancel and delete. */
 #include "base/assert.h"
 #include "tally/output.h"
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void print_sealed(yyjson_val *answer)
            json_is_true(answer, "Completed") ? ", the batch is complete" : "");
 }
 
-/* The batch that the server answers with is not shown. */
+/* The batch in the server's answer is not shown. */
 static int run_cancel(struct invocation *invocation)
 {
     int status = invocation_connect(invocation);

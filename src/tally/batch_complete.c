@@ -1,4 +1,4 @@
-/* tally batch complete: says that external units have ended. */
+/* tally batch complete: reports that external units have ended. */
 #include "base/assert.h"
 #include "base/memory.h"
 #include "tally/keys.h"

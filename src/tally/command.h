@@ -1,7 +1,7 @@
-/* What a command of the tool is: its row in the table, its help, its options and the function that carries it out.
+/* A command of the tool: its row in the table, its help, its options and the function that carries it out.
  *
- * commands.txt lists the commands and says what they take and do; a `const struct command` says how. A command gets
- * everything in its invocation and returns an exit status; it never calls exit(). */
+ * commands.txt lists the commands and says what they take and do; a `const struct command` says how they do it. A
+ * command gets everything in its invocation and returns an exit status; it never calls exit(). */
 #ifndef TALLY_TALLY_COMMAND_H
 #define TALLY_TALLY_COMMAND_H
 
@@ -14,7 +14,7 @@ enum exit_status {
     EXIT_DONE = 0,
     EXIT_REFUSED = 1,      /* the server answered with an error */
     EXIT_USAGE = 2,        /* the command line is wrong; nothing was done */
-    EXIT_UNREACHABLE = 3,  /* the server gave no answer, or not one of a queue server */
+    EXIT_UNREACHABLE = 3,  /* the server gave no answer, or one that is not from a queue server */
     EXIT_UNSUCCESSFUL = 4, /* run: the batch is complete, but not every unit succeeded */
     EXIT_LOCAL = 5,        /* something on this machine failed: a file, standard output, a process */
     EXIT_SIGNAL = 128,     /* plus the number of the signal that stopped it */
@@ -22,21 +22,23 @@ enum exit_status {
 
 struct invocation;
 
-/* How a command is carried out. One that only passes a request on has an `action`, and request.c does the rest: its
- * arguments and options become members of the request, and the answer is printed. All others `run`. */
+/* How a command is carried out. A command that only passes a request on has an `action`, and request.c does the rest:
+ * its arguments and options become members of the request, and the answer is printed. All others have `run`. */
 struct command {
     const struct setting *settings; /* one for each option */
     size_t setting_count;
-    size_t settings_size; /* bytes of the struct that the values of options are stored in; 0: none */
+    size_t settings_size; /* bytes of the struct that stores the values of options; 0: none */
     int (*run)(struct invocation *invocation);
 
     const char *action;                /* "Tally.SealBatch" */
-    const char *members[4];            /* what the arguments are called in the request, in their order; up to a NULL */
-    const char *list;                  /* the answer's member that is a list and comes in pages; NULL: no pages */
-    void (*print)(yyjson_val *answer); /* the answer, or an item of its list, for people; NULL: they see nothing */
+    const char *members[4];            /* the members of the request that take the arguments, in their order; up to a
+                                        * NULL */
+    const char *list;                  /* the list in the answer that comes in pages; NULL: no pages */
+    void (*print)(yyjson_val *answer); /* prints the answer, or an item of its list, for people; NULL: they see
+                                        * nothing */
 };
 
-/* What commands.txt says of a command. */
+/* The part of a command that commands.txt defines. */
 struct command_row {
     const char *name;      /* "queue create" */
     const char *summary;   /* one line */
@@ -65,10 +67,10 @@ struct invocation {
     struct tally_client *client; /* NULL until invocation_connect() */
 };
 
-/* Makes the invocation's client. EXIT_DONE, or what to exit with; the user has been told. */
+/* Makes the invocation's client. EXIT_DONE, or the exit status; then the user has been told. */
 int invocation_connect(struct invocation *invocation);
 
-/* A client for a thread that tries again by itself: short timeouts, two attempts. NULL if that can't be, and the user
+/* A client for a thread that retries by itself: short timeouts, two attempts. NULL if it can't be made; then the user
  * has been told. */
 struct tally_client *invocation_client_create(const struct invocation *invocation);
 
@@ -76,22 +78,23 @@ struct tally_client *invocation_client_create(const struct invocation *invocatio
 struct tally_client *invocation_connect_thread(void *invocation);
 void invocation_note(void *invocation, const char *text);
 
-/* Tells the user what went wrong and returns the exit status for it: the client's last call, or an error kept. */
+/* Tells the user what went wrong and returns the exit status for it. It reports the client's last call, or an error
+ * that was kept. */
 int invocation_failed(const struct invocation *invocation, const struct tally_client *client);
 int invocation_failed_with(const struct invocation *invocation, const struct tally_error *error);
 
-/* From now on whatever is said on standard error is a line of JSON: {"message"} for a remark, {"error", "message",
- * "httpStatus", "outcomeUnknown"} for what made the command fail. Before there are threads. */
+/* From now on each line on standard error is JSON: {"message"} for a remark, {"error", "message", "httpStatus",
+ * "outcomeUnknown"} for the error that made the command fail. Call it before there are threads. */
 void complain_in_json(void);
 
-/* From now on nobody waits longer than a second for whoever reads standard error. A line that is not taken is lost; a
- * later one says how many were. Before there are threads. */
+/* From now on nobody waits longer than a second for the reader of standard error. A line that it does not take is lost;
+ * a later line says how many were. Call it before there are threads. */
 void complain_briefly(void);
 
-/* "tally: …" on standard error, with a line end. At most 4,095 characters. */
+/* Writes "tally: …" and a line end to standard error. At most 4,095 characters. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The command line is wrong: says so, with a hint to the command's --help unless the invocation is NULL; returns
+/* Reports a wrong command line, with a hint to the command's --help unless the invocation is NULL; returns
  * EXIT_USAGE. */
 int complain_usage(const struct invocation *invocation, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

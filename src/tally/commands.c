@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* How many of the words spell the name; 0 if they do not. */
+/* How many of the words form the name; 0 if they do not. */
 static int match_name(const char *name, int count, char *const *words)
 {
     int used = 0;

@@ -1,4 +1,4 @@
-/* The tables of commands and of their groups, which are made of commands.txt. */
+/* The tables of commands and of their groups, generated from commands.txt. */
 #ifndef TALLY_TALLY_COMMANDS_H
 #define TALLY_TALLY_COMMANDS_H
 
@@ -16,10 +16,10 @@ struct group_row {
 extern const struct group_row groups[];
 extern const size_t group_count;
 
-/* The command that the words begin with, and how many of them are its name; NULL if there is none. */
+/* The command whose name begins the words, and how many words its name has; NULL if there is none. */
 const struct command_row *command_find(int count, char *const *words, int *name_count);
 
-/* Whether some command's name begins with this word: "queue", "batch". */
+/* Does some command's name begin with this word ("queue", "batch")? */
 bool command_is_group(const char *word);
 
 #endif

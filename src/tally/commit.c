@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BODY_SIZE_MAX (2u << 20) /* the server's limit is half of this, and it says so better */
+#define BODY_SIZE_MAX (2u << 20) /* the server's limit is half of this, and its error message is better */
 
 struct settings {
     const char *queue;
@@ -23,7 +23,7 @@ static const struct setting settings_table[] = {
     {"batch", offsetof(struct settings, batch)}, {"attribute", offsetof(struct settings, attributes)},
 };
 
-/* The message to delete: that of the options, or else the one whose command we are. */
+/* The message to delete: the one in the options, or else the one for which this command was started. */
 static int find_delete(const struct invocation *invocation, struct tally_commit_delete *delete)
 {
     const struct settings *settings = invocation->settings;
@@ -42,7 +42,7 @@ static int find_delete(const struct invocation *invocation, struct tally_commit_
     return EXIT_DONE;
 }
 
-/* The messages that the arguments name; `input` keeps the body that comes from standard input. */
+/* The messages that the arguments name; `input` keeps a body from standard input. */
 static int make_sends(const struct invocation *invocation, const struct tally_attribute *attributes,
                       struct buffer *input, struct tally_commit_send *sends, size_t count)
 {

@@ -4,14 +4,14 @@
 
 #include "base/buffer.h"
 
-/* Reads standard input to its end, and adds a NUL that buffer->size does not count. False, with the user told, if it
- * can't be read, is larger than `size_max` bytes or holds a NUL. The caller ends the buffer either way. */
+/* Reads standard input to its end, and adds a NUL that buffer->size does not count. False, after telling the user, if
+ * it can't be read, is larger than `size_max` bytes or holds a NUL. In both cases the caller ends the buffer. */
 bool input_read(struct buffer *buffer, size_t size_max);
 
-/* The same of a file, or of standard input where the path is "-". */
+/* The same for a file, or for standard input if the path is "-". */
 bool input_read_file(const char *path, struct buffer *buffer, size_t size_max);
 
-/* The lines of a text, without their ends; empty ones are left out. Points into the text, which it cuts with NULs. */
+/* The lines of a text, without their ends; empty lines are left out. Points into the text and cuts it with NULs. */
 struct lines {
     char **items_owned;
     size_t count;

@@ -1,4 +1,4 @@
-/* What all commands do with their invocation: connect, and tell the user what went wrong. */
+/* What all commands do with their invocation: connect, and report errors to the user. */
 #include "base/memory.h"
 #include "client/json.h"
 #include "tally/command.h"
@@ -14,7 +14,7 @@
 #define COMPLAINT_SIZE 4096
 #define BRIEF_WAIT_MS 1000
 
-/* How the user is told: set once, before there are threads. */
+/* How the user is told. Set once, before there are threads. */
 static bool is_json;
 static bool is_brief;
 
@@ -28,7 +28,7 @@ void complain_briefly(void)
     is_brief = true;
 }
 
-/* A whole line, with its end: in one piece, also among threads. */
+/* Writes a whole line with its end in one piece, so that lines of threads do not mix. */
 static void print_line(const char *line)
 {
     size_t size = strlen(line);
@@ -40,7 +40,7 @@ static void print_line(const char *line)
     standard_error_lose(line + done, size - done);
 }
 
-/* A line of JSON on standard error; the document ends. */
+/* Writes a line of JSON to standard error and frees the document. */
 static void print_json(yyjson_mut_doc *doc)
 {
     char *text = json_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
@@ -77,7 +77,7 @@ static void print_json_error(const struct tally_error *error, const char *sugges
 static void complain_plainly(const char *text)
 {
     char line[COMPLAINT_SIZE + sizeof "\r\033[Ktally: \n"];
-    /* A progress bar may stand on a terminal's line. */
+    /* A progress bar may be on the terminal's line. */
     snprintf(line, sizeof line, "%stally: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", text);
     print_line(line);
 }
@@ -147,7 +147,7 @@ struct tally_client *invocation_client_create(const struct invocation *invocatio
     return create_client(&(struct tally_options){
         .endpoint = invocation->endpoint,
         .ca_file = invocation->ca_file,
-        .timeout_ms = 40000, /* the longest long poll, and as much again */
+        .timeout_ms = 40000, /* the longest long poll, doubled */
         .attempts_max = 2,
         .repeats_sends = true,
     });

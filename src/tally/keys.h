@@ -1,4 +1,4 @@
-/* Unit keys from the command line, or from standard input, one a line, where the only argument is "-". */
+/* Unit keys: from the command line, or, if the only argument is "-", from standard input, one a line. */
 #ifndef TALLY_TALLY_KEYS_H
 #define TALLY_TALLY_KEYS_H
 
@@ -12,7 +12,7 @@ struct keys {
     struct lines lines;
 };
 
-/* Takes the arguments from number `first` on. EXIT_DONE, or what to exit with; end it with keys_deinit() either way. */
+/* Takes the arguments from number `first` on. EXIT_DONE, or the exit status. In both cases call keys_deinit(). */
 int keys_init(struct keys *keys, const struct invocation *invocation, int first);
 void keys_deinit(struct keys *keys);
 

@@ -46,7 +46,7 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
 }
 
-/* How many words at the beginning are options that every command has: `tally --endpoint URL queue list`. */
+/* How many words at the beginning are options of every command, as in `tally --endpoint URL queue list`. */
 static int count_leading_options(int count, char **words)
 {
     int leading = 0;
@@ -62,7 +62,7 @@ static int count_leading_options(int count, char **words)
     return leading;
 }
 
-/* Moves those options behind the name of the command, where all others stand. */
+/* Moves those options after the name of the command, like all others. */
 static void move_options(int option_count, int name_count, char **words)
 {
     for (int i = 0; i < name_count; i++) {
@@ -72,7 +72,7 @@ static void move_options(int option_count, int name_count, char **words)
     }
 }
 
-/* Also where the rest is wrong: a program that asked for JSON reads the error, too. */
+/* Even if the rest is wrong: a program that asked for JSON reads the error, too. */
 static bool wants_json(int count, char **words)
 {
     for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
@@ -116,8 +116,8 @@ static int dispatch(int count, char **words)
     return complain_usage(NULL, "there is no command \"%s\"; tally --help lists them", words[0]);
 }
 
-/* Where a standard stream is closed, the next file or socket we open would take its place, and what we print would go
- * there. Into this one nothing can be written either, so that whoever looks at errors finds out. */
+/* If a standard stream is closed, the next file or socket that we open would take its place and receive what we print.
+ * This descriptor can't be written to, either, so a program that checks for errors notices. */
 static void open_standard_streams(void)
 {
     int descriptor;
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 {
     int status;
     open_standard_streams();
-    signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of a write */
+    signal(SIGPIPE, SIG_IGN); /* if the reader goes away, a write fails */
     status = dispatch(argc - 1, argv + 1);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (errno != EPIPE)

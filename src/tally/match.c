@@ -1,5 +1,5 @@
-/* tally match: a matcher outside of the server. src/matcher does it; here it is told what to do, and what came of
- * it. */
+/* tally match: a matcher outside of the server. src/matcher does the work. This file starts it and reports the
+ * results. */
 #include "base/assert.h"
 #include "matcher/matching.h"
 #include "tally/output.h"
@@ -88,7 +88,7 @@ static void report(void *context, const struct matching *matching)
 
 /* --- The run ------------------------------------------------------------------------------------------------------ */
 
-/* The file's rules; NULL with the user told. */
+/* The file's rules; NULL after telling the user. */
 static struct rules *read_rules(const char *path)
 {
     struct failure failure;
@@ -106,7 +106,7 @@ static struct rules *read_rules(const char *path)
     return rules;
 }
 
-/* Tells the user why it ended, unless it is done; what to exit with. */
+/* Tells the user why it ended, unless all is done; returns the exit status. */
 static int tell_end(const struct invocation *invocation, const struct matching *matching)
 {
     switch (matching->end) {
@@ -125,7 +125,7 @@ static int tell_end(const struct invocation *invocation, const struct matching *
     return matching->end == MATCHING_NO_RULES ? EXIT_REFUSED : EXIT_UNREACHABLE;
 }
 
-/* The rules of --rules. EXIT_DONE, or what to exit with. */
+/* The rules of --rules. EXIT_DONE, or the exit status. */
 static int use_rules(const struct settings *settings, struct matching *matching)
 {
     if (settings->rules != NULL) {

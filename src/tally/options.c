@@ -16,7 +16,7 @@ const struct option_row options_common[] = {
 };
 const size_t options_common_count = ARRAY_LENGTH(options_common);
 
-/* In the invocation itself. --help was looked for before. */
+/* Sets an option of the invocation itself. --help was checked before. */
 static const struct setting settings_common[] = {
     {"endpoint", offsetof(struct invocation, endpoint)},
     {"ca-file", offsetof(struct invocation, ca_file)},
@@ -36,7 +36,7 @@ static void *find_setting(const struct setting *settings, size_t count, const ch
     size_t i = 0;
     while (i < count && strcmp(settings[i].option, option) != 0)
         i++;
-    ASSERT(i < count); /* each option of commands.txt has its place */
+    ASSERT(i < count); /* each option of commands.txt has a member */
     return (char *)start + settings[i].offset;
 }
 

@@ -1,4 +1,4 @@
-/* Options of a command: what they are called and take, and the members of the command's settings struct that get their
+/* Options of a command: their names and values, and the members of the command's settings struct that store the
  * values. */
 #ifndef TALLY_TALLY_OPTIONS_H
 #define TALLY_TALLY_OPTIONS_H
@@ -23,10 +23,10 @@ enum option_kind {
     OPTION_TEXT,   /* const char *; NULL: not given */
     OPTION_FLAG,   /* stores a bool */
     OPTION_NUMBER, /* struct option_number */
-    OPTION_LIST,   /* struct option_list: may be given again */
+    OPTION_LIST,   /* struct option_list: may be repeated */
 };
 
-/* What commands.txt says of an option. */
+/* The part of an option that commands.txt defines. */
 struct option_row {
     const char *name;  /* "delay", for --delay */
     const char *value; /* "SECONDS"; NULL for flags */
@@ -34,10 +34,10 @@ struct option_row {
     enum option_kind kind;
     uint64_t min; /* numbers */
     uint64_t max;
-    const char *fallback; /* used when the option is not given; NULL: none */
+    const char *fallback; /* used if the option is not given; NULL: none */
 };
 
-/* Where a command wants the value of an option. */
+/* Where a command stores the value of an option. */
 struct setting {
     const char *option;
     size_t offset; /* of the member in the settings */
@@ -45,15 +45,15 @@ struct setting {
 
 struct invocation;
 
-/* Sorts the words behind the command's name into options, arguments and, behind "--", the program. The invocation's row
- * is set, its settings zeroed. EXIT_DONE, or EXIT_USAGE after telling the user. `wants_help` is set when --help stands
- * among them; then nothing else is checked. The words are reordered in place. */
+/* Sorts the words after the command's name into options, arguments and, after "--", the program. The caller has set the
+ * invocation's row and zeroed its settings. EXIT_DONE, or EXIT_USAGE after telling the user. `wants_help` is set if
+ * --help is one of them; then nothing else is checked. The words are reordered in place. */
 int options_parse(struct invocation *invocation, int count, char **words, bool *wants_help);
 
-/* The member of the invocation's settings that has the value of an option of its command. */
+/* The member of the invocation's settings for an option of its command. */
 void *options_find_setting(const struct invocation *invocation, const char *option);
 
-/* The options that every command has, for the help. */
+/* The options of every command, for the help. */
 extern const struct option_row options_common[];
 extern const size_t options_common_count;
 

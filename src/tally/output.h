@@ -5,32 +5,32 @@
 #include "client/json.h"
 #include "tally/command.h"
 
-/* The answer as it came, in one line; {} where the action answers nothing. */
+/* The answer as it came, in one line; {} if the action answers nothing. */
 void output_reply(const struct tally_reply *reply);
 
-/* Calls the action, and shows the answer: with --json as it came, else by `print`, unless that is NULL. The program's
- * status. */
+/* Calls the action and shows the answer: with --json as it came, otherwise by `print`, unless that is NULL. Returns the
+ * program's status. */
 int output_call(struct invocation *invocation, struct json_body *body, const char *action,
                 void (*print)(yyjson_val *answer));
 
-/* "name   value" with the value from column 12 on. */
+/* "name value", with the value from column 12 on. */
 void output_field(const char *name, const char *value);
 void output_number(const char *name, uint64_t value);
 
-/* The same for members of an object: pairs of the name to print and the member. Texts stand as they are, everything
- * else as JSON; what is not there is left out. A list has a line for each item. */
+/* The same for members of an object, given as pairs of printed name and member. Texts are printed as they are, other
+ * values as JSON; absent members are left out. A list has a line for each item. */
 void output_members(yyjson_val *object, const char *const rows[][2], size_t count);
 
-/* The same of numbers; what is not there is 0. */
+/* The same for numbers; an absent one is 0. */
 void output_numbers(yyjson_val *object, const char *const rows[][2], size_t count);
 
-/* A member that is a text, or "". */
+/* A member that is a text, or "" if it is absent. */
 const char *output_text_of(yyjson_val *object, const char *member);
 
-/* A time in seconds since the epoch, as "2026-11-20 06:07:41 UTC"; nothing where it is 0. */
+/* A time in seconds since the epoch, as "2026-11-20 06:07:41 UTC"; empty if it is 0. */
 void output_time(const char *name, double seconds);
 
-/* The one text that a command answers: alone, or with --json as {"MEMBER": TEXT}. */
+/* The only text in a command's answer: alone, or with --json as {"MEMBER": TEXT}. */
 void output_text(const struct invocation *invocation, const char *member, const char *text);
 
 /* A part of an answer, in one line of JSON. */

@@ -7,11 +7,11 @@
 
 #define FILE_SIZE_MAX (1u << 20)
 
-/* A member of the file, and of the request. */
+/* A member of the file, and its name in the request. */
 struct word {
     const char *name;
     const char *member;
-    uint64_t unit_ms; /* of the request's, if it is a duration */
+    uint64_t unit_ms; /* the unit in the request, if it is a duration */
 };
 
 static const struct word known[] = {
@@ -32,7 +32,7 @@ static const struct word known[] = {
     {"retention", "RetentionSeconds", 1000},
 };
 
-/* What DescribePool says of a pool besides: so that what it says can be edited and given back. */
+/* Other members of DescribePool. They are accepted, so that its answer can be edited and given back. */
 static const char *const told[] = {"RulesVersion", "Plan",     "Warnings",  "Sequence", "Tickets",         "Weight",
                                    "Matches",      "PutBacks", "Conflicts", "Stale",    "Probes",          "Candidates",
                                    "BudgetStops",  "Seeds",    "WaitedMs",  "Levels",   "ExpressionErrors"};
@@ -47,7 +47,7 @@ static bool is_told(const char *name)
     return false;
 }
 
-/* Does it have only what a pool has, and that once? */
+/* Has it only members of a pool, each once? */
 static bool check_names(const char *path, yyjson_val *file)
 {
     const char *seen[ARRAY_LENGTH(known)] = {NULL};
@@ -116,7 +116,7 @@ static yyjson_val *value_of(yyjson_val *file, const char *name)
 
 /* --- Durations ---------------------------------------------------------------------------------------------------- */
 
-/* "10m", or digits that are seconds. */
+/* "10m", or digits that mean seconds. */
 static bool read_duration(const char *text, uint64_t *ms)
 {
     uint64_t seconds;
@@ -128,7 +128,7 @@ static bool read_duration(const char *text, uint64_t *ms)
     return true;
 }
 
-/* NULL is no text. False, with the user told, if it is no duration or one that the request can't say. */
+/* NULL is not a text. False, after telling the user, if it is not a duration or the request can't express it. */
 static bool read_text(const struct word *word, const char *text, uint64_t *ms)
 {
     if (text == NULL || !read_duration(text, ms)) {
@@ -160,7 +160,7 @@ static int write_durations(const struct pool_arguments *words, yyjson_val *file,
 {
     const struct {
         const char *name;
-        const char *option; /* stands for what the file says, if given */
+        const char *option; /* if given, it replaces the member of the file */
     } rows[] = {
         {"window", words->window}, {"ttl", words->ttl}, {"confirm", words->confirm}, {"retention", words->retention}};
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
@@ -178,7 +178,7 @@ static int write_durations(const struct pool_arguments *words, yyjson_val *file,
 
 /* --- The request -------------------------------------------------------------------------------------------------- */
 
-/* As it stands: the server judges it. */
+/* Copied as it is: the server checks it. */
 static void copy_member(yyjson_val *file, const char *name, struct json_body *body)
 {
     yyjson_val *value = value_of(file, name);

@@ -1,7 +1,7 @@
-/* A pool in words: what `tally pool create` and `tally pool update` take, as a file and as options, written as a
- * request. The file is one JSON object: {"pool", "size" | "teams", "attrs", "rules", "pick", "result", "window", "ttl",
- * "on_ttl", "confirm", "verify", "matcher", "results_max", "retention"}, all optional; or the same members by the names
- * that CreatePool and DescribePool have for them. The same file serves `tally match` and `tally pool simulate`. */
+/* A pool as `tally pool create` and `tally pool update` take it, from a file and options, written as a request. The
+ * file is one JSON object: {"pool", "size" | "teams", "attrs", "rules", "pick", "result", "window", "ttl", "on_ttl",
+ * "confirm", "verify", "matcher", "results_max", "retention"}, all optional. It may also use the names of CreatePool
+ * and DescribePool. The same file serves `tally match` and `tally pool simulate`. */
 #ifndef TALLY_TALLY_POOL_ARGUMENTS_H
 #define TALLY_TALLY_POOL_ARGUMENTS_H
 
@@ -22,18 +22,18 @@ struct pool_arguments {
     struct option_number results_max;
 };
 
-/* Writes the members of a CreatePool or UpdatePool that file and options name; options go first. EXIT_DONE, or what to
- * exit with; the user has been told. */
+/* Writes the members of a CreatePool or UpdatePool from file and options; an option replaces a member of the file.
+ * EXIT_DONE, or the exit status; then the user has been told. */
 int pool_arguments_write(const struct invocation *invocation, const struct pool_arguments *words,
                          struct json_body *body);
 
-/* Reads a pool's file; the caller frees the document. NULL, with the user told, if it is no JSON object, or has a
- * member that no pool has or that stands there under both its names. What DescribePool says besides, like Sequence, is
- * passed over. */
+/* Reads a pool's file; the caller frees the document. NULL, after telling the user, if it is not a JSON object, has a
+ * member that no pool has, or has a member under both its names. Other members of DescribePool, like Sequence, are
+ * ignored. */
 yyjson_doc *pool_arguments_read_file(const char *path);
 
-/* A duration of the file: "window", "ttl", "confirm" or "retention". 0 where it is absent. False, with the user told,
- * if it is none. */
+/* A duration of the file: "window", "ttl", "confirm" or "retention". 0 where it is absent. False, after telling the
+ * user, if it is not a duration. */
 bool pool_arguments_duration(yyjson_val *file, const char *name, uint64_t *ms);
 
 #endif

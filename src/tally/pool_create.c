@@ -1,4 +1,4 @@
-/* tally pool create and update: a pool and what it says about which tickets fit. */
+/* tally pool create and update: a pool and the rules that decide which tickets fit. */
 #include "base/assert.h"
 #include "tally/pool_arguments.h"
 #include <stdio.h>
@@ -18,7 +18,7 @@ static const struct setting settings_table[] = {
     {"retention", offsetof(struct pool_arguments, retention)},
 };
 
-/* What the server has to say about the rules goes to people; it is no error. */
+/* The server's warnings about the rules are for people; they are no errors. */
 static void print_warnings(yyjson_val *pool)
 {
     size_t i, max;

@@ -25,7 +25,7 @@ static yyjson_val *greatest_reject(yyjson_val *rejects)
     return greatest;
 }
 
-/* The sentence that most people want. */
+/* The sentence that most people need. */
 static void print_why(yyjson_val *answer)
 {
     char why[512];

@@ -1,4 +1,4 @@
-/* tally pool feed and tickets: what happens to the tickets of a pool, and who waits. */
+/* tally pool feed and tickets: the changes of a pool's tickets, and the waiting tickets. */
 #include "base/assert.h"
 #include "tally/output.h"
 #include <stdio.h>
@@ -16,7 +16,7 @@ static const struct setting settings_table[] = {
     {"follow", offsetof(struct settings, is_following)},
 };
 
-/* The facts of an event that people ask for first; --json has them all. */
+/* The most important facts of an event; --json has them all. */
 static void print_event(yyjson_val *event)
 {
     const char *type = output_text_of(event, "Type");
@@ -48,7 +48,7 @@ static void print_events(const struct invocation *invocation, yyjson_val *events
     fflush(stdout);
 }
 
-/* One request. *from moves on; *is_over: there was nothing more. */
+/* One request. *from moves on; *is_over: nothing was left. */
 static int read_some(struct invocation *invocation, uint64_t *from, unsigned wait_s, bool *is_over)
 {
     struct json_body body;

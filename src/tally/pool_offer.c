@@ -9,7 +9,7 @@
 
 #define LINES_SIZE_MAX (2u << 30)
 #define TICKETS_PER_REQUEST 1000u
-#define REQUEST_SIZE_MAX (2u << 20) /* of the lines in it; the server takes more, unless it was told otherwise */
+#define REQUEST_SIZE_MAX (2u << 20) /* of the lines in it; the server takes more by default */
 
 struct settings {
     const char *tickets;
@@ -77,7 +77,7 @@ static size_t count_fitting(const struct offer *offer, size_t first)
     return fitting;
 }
 
-/* One request; lines that are no tickets are left out, with the user told. */
+/* One request. Lines that are not tickets are left out, after telling the user. */
 static int offer_some(struct offer *offer, size_t first, size_t count)
 {
     struct invocation *invocation = offer->invocation;

@@ -1,4 +1,4 @@
-/* tally pool simulate: what rules make of recorded tickets. */
+/* tally pool simulate: shows how rules would match recorded tickets. */
 #include "base/assert.h"
 #include "matcher/trial.h"
 #include "tally/input.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define LINES_SIZE_MAX (2u << 30)
-#define COMPLAINTS_MAX 5 /* about lines; the others are counted */
+#define COMPLAINTS_MAX 5 /* reports about lines that are printed; further ones are counted */
 
 struct settings {
     const char *rules;
@@ -28,7 +28,8 @@ static const struct {
     const char *name;
 } quantiles[] = {{0.5, "P50"}, {0.9, "P90"}, {0.99, "P99"}, {1, "Max"}};
 
-/* --- What came of it ---------------------------------------------------------------------------------------------- */
+/* --- The results
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void print_waits(const struct trial *trial, const char *name, uint32_t level)
 {
@@ -57,7 +58,7 @@ static void print_distances(const struct trial *trial)
     }
 }
 
-/* For each ticket that was offered. */
+/* For each offered ticket. */
 static double for_each(const struct trial *trial, uint64_t count)
 {
     uint64_t offered = trial->simulation.offered;
@@ -143,14 +144,14 @@ static void print_json(const struct trial *trial, uint64_t refused)
 
 /* --- The run ------------------------------------------------------------------------------------------------------ */
 
-/* Is it an event of a recorded feed that is no offer? */
+/* Is it an event of a recorded feed, but not an offer? */
 static bool is_passed_over(yyjson_val *line)
 {
     const char *type = json_text(line, "Type");
     return type != NULL && strcmp(type, "offer") != 0;
 }
 
-/* Offers one line; false, with the user told of the first few, if it is no ticket. */
+/* Offers one line. False if it is not a ticket; the user is told about the first few. */
 static bool offer_line(struct trial *trial, const char *line, size_t number, uint64_t refused)
 {
     struct failure failure;

@@ -77,7 +77,7 @@ static int run_cancel(struct invocation *invocation)
 
 /* --- count -------------------------------------------------------------------------------------------------------- */
 
-/* Adds the filter, which is a need; false, with the user told, if it is no JSON. */
+/* Adds the filter, which is a need; false, after telling the user, if it is not JSON. */
 static bool add_filter(const struct invocation *invocation, struct json_body *body)
 {
     if (invocation->argument_count < 2)

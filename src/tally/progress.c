@@ -84,7 +84,7 @@ static bool is_bar_due(const struct progress *progress, uint64_t done, uint64_t 
     return now_ms() - progress->drawn_ms >= BAR_INTERVAL_MS || (done == total && progress->line_done != total);
 }
 
-/* A line at each tenth of the way, at the end, and when nothing was said for a while but something was done. */
+/* Writes a line at each tenth of the way, at the end, and when some work was done after a longer silence. */
 static bool is_line_due(const struct progress *progress, uint64_t done, uint64_t total)
 {
     if (done == progress->line_done)

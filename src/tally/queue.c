@@ -1,5 +1,4 @@
-/* What is asked and told of a queue that is there: tally queue show, set, tag, untag, tags, pause, resume, purge and
- * delete. */
+/* Commands about an existing queue: tally queue show, set, tag, untag, tags, pause, resume, purge and delete. */
 #include "base/memory.h"
 #include "tally/assignment.h"
 #include "tally/output.h"
@@ -56,7 +55,7 @@ static int run_untag(struct invocation *invocation)
                           (size_t)invocation->argument_count - 1, NULL);
 }
 
-/* Calls the action with the queue and what the other arguments assign, each Name=Value. */
+/* Calls the action with the queue and the assignments in the other arguments, each Name=Value. */
 static int call_with_pairs(struct invocation *invocation, const char *action, const char *member)
 {
     size_t count = (size_t)invocation->argument_count - 1;

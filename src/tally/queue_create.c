@@ -25,7 +25,7 @@ static const struct setting settings_table[] = {
     {"attribute", offsetof(struct settings, attributes)},
 };
 
-/* The attributes of the new queue, and the texts of those that options make. */
+/* The attributes of the new queue, and the texts of those that come from options. */
 struct attributes {
     struct tally_pair *pairs_owned; /* with room for three more than the command line gives */
     size_t count;
@@ -101,7 +101,7 @@ static int add_backoff(struct invocation *invocation, struct attributes *attribu
     return EXIT_DONE;
 }
 
-/* Can the options about dead letters be? */
+/* Are the options about dead letters valid? */
 static int check_dead_letter(const struct invocation *invocation, const struct attributes *attributes)
 {
     const struct settings *settings = invocation->settings;
@@ -121,8 +121,8 @@ static int check_dead_letter(const struct invocation *invocation, const struct a
     return EXIT_DONE;
 }
 
-/* The ARN of the dead-letter queue, which is made if it is not there; the caller frees it. NULL: invocation_failed()
- * says why. */
+/* The ARN of the dead-letter queue, which is made if it does not exist; the caller frees it. NULL: invocation_failed()
+ * tells why. */
 static char *find_dead_letter_queue(struct invocation *invocation, const char *name)
 {
     static const struct tally_pair fifo[] = {{"FifoQueue", "true"}};

@@ -1,4 +1,4 @@
-/* tally queue list: the queues, and how full they are. */
+/* tally queue list: the queues, and how many messages they have. */
 #include "base/assert.h"
 #include "tally/output.h"
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const struct setting settings_table[] = {
     {"urls", offsetof(struct settings, has_urls)},
 };
 
-/* What is asked, and what is to come of it. */
+/* The requests, and room for their answers. */
 struct listing {
     struct invocation *invocation;
     const struct settings *settings;
@@ -48,7 +48,7 @@ static void print_header(void)
     printf("%12s %12s %12s %8s  %s\n", "READY", "IN FLIGHT", "DELAYED", "OLDEST", "QUEUE");
 }
 
-/* "59 s", "59 min", "47 h", "13 d"; "-" where there is no message, or the server does not say. */
+/* "59 s", "59 min", "47 h", "13 d"; "-" if there is no message, or the server does not say. */
 static void format_age(yyjson_val *attributes, char *text, size_t size)
 {
     static const struct {
@@ -125,7 +125,7 @@ static int take_url(struct listing *listing, const char *url)
     return EXIT_DONE;
 }
 
-/* Copies the token of the next page, "" where there is none. */
+/* Copies the token of the next page, "" if there is none. */
 static int take_page(struct listing *listing, const struct tally_reply *reply, char *token, size_t token_size)
 {
     yyjson_val *root = json_root(reply);

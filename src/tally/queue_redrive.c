@@ -1,4 +1,4 @@
-/* tally queue redrive, redrives and redrive-stop: dead letters go back, by a move task of the server. */
+/* tally queue redrive, redrives and redrive-stop: a move task of the server moves dead letters back. */
 #include "base/assert.h"
 #include "tally/output.h"
 #include "tally/queue_arn.h"
@@ -49,7 +49,7 @@ static int run_redrive(struct invocation *invocation)
     return status;
 }
 
-/* Lists the queue's tasks, at most `count`, newest first. False: invocation_failed() says why. */
+/* Lists the queue's tasks, at most `count`, newest first. False: invocation_failed() tells why. */
 static bool list_tasks(struct invocation *invocation, uint64_t count, struct tally_reply *reply)
 {
     struct json_body body;

@@ -1,4 +1,4 @@
-/* tally receive and delete: takes messages out of a queue and prints them, and ends them. */
+/* tally receive and delete: receives messages and prints them, and deletes messages. */
 #include "base/assert.h"
 #include "tally/output.h"
 #include <stdio.h>
@@ -33,7 +33,7 @@ static int print_and_delete(struct invocation *invocation, const struct tally_me
         print_json(messages);
     for (size_t i = 0; i < messages->count && !invocation->is_json; i++)
         puts(messages->items_owned[i].body);
-    /* What could not be printed must come back. */
+    /* A message that could not be printed must come back. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         complain("standard output took less than all: nothing was deleted");
         return EXIT_LOCAL;

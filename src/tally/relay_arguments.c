@@ -8,7 +8,7 @@
 
 #define FILE_SIZE_MAX 16384u
 
-/* What stands behind "PREFIX:", or NULL. */
+/* The text after "PREFIX:", or NULL. */
 static const char *behind(const char *word, const char *prefix)
 {
     size_t size = strlen(prefix);
@@ -25,7 +25,7 @@ static void add_copy(struct json_body *body, yyjson_mut_val *object, const char 
     yyjson_mut_obj_add(object, yyjson_mut_str(body->doc_owned, name), yyjson_mut_strcpy(body->doc_owned, text));
 }
 
-/* The file's text without the blanks at its end; false, with the user told, if it can't be had. */
+/* The file's text without the blanks at its end; false, after telling the user, if it can't be read. */
 static bool read_file(const char *path, char text[FILE_SIZE_MAX + 1])
 {
     FILE *file = fopen(path, "re");
@@ -46,7 +46,7 @@ static bool read_file(const char *path, char text[FILE_SIZE_MAX + 1])
     return true;
 }
 
-/* How much of a word that can't be read is repeated: its kind, for behind that may stand a password. */
+/* How much of an invalid word is repeated: only its kind, because a password may follow. */
 static int shown_size(const char *word)
 {
     return (int)strcspn(word, ":=@ ");
@@ -118,7 +118,7 @@ static bool write_secret(const struct relay_arguments *words, struct json_body *
     return true;
 }
 
-/* False if the word is none. */
+/* False if the word is not valid. */
 static bool write_sink_type(const char *word, struct json_body *body, yyjson_mut_val *sink)
 {
     const char *queue = behind(word, "queue:"), *sqs = behind(word, "sqs:");

@@ -1,5 +1,5 @@
-/* What a relay is to do, in the words of the command line: --source, --sink and what belongs to them, for `relay
- * create` and `relay run`. */
+/* The settings of a relay on the command line: --source, --sink and their options, for `relay create` and `relay
+ * run`. */
 #ifndef TALLY_TALLY_RELAY_ARGUMENTS_H
 #define TALLY_TALLY_RELAY_ARGUMENTS_H
 
@@ -23,7 +23,7 @@ struct relay_arguments {
     const char *refused;
 };
 
-/* Where the options go of a command whose settings struct has a struct relay_arguments as `member`. */
+/* Stores the options of a command whose settings struct has a struct relay_arguments as `member`. */
 #define RELAY_WORDS_SETTINGS(settings, member)                                                                         \
     {"source", offsetof(settings, member.source)}, {"sink", offsetof(settings, member.sink)},                          \
         {"order", offsetof(settings, member.order)}, {"table", offsetof(settings, member.table)},                      \
@@ -37,8 +37,8 @@ struct relay_arguments {
         "refused", offsetof(settings, member.refused)                                                                  \
     }
 
-/* Adds Source, Sink and Order to the body. False, with the user told, if the words are none: *status is what to exit
- * with. What a type of source or sink may have is left to whoever reads the body. */
+/* Adds Source, Sink and Order to the body. False, after telling the user, if the words are not valid: *status is the
+ * exit status. The reader of the body checks the members of each type of source or sink. */
 bool relay_arguments_write(const struct invocation *invocation, const struct relay_arguments *words,
                            struct json_body *body, int *status);
 

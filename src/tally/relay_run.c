@@ -20,7 +20,7 @@ static const struct setting settings_table[] = {
     RELAY_WORDS_SETTINGS(struct settings, words),
 };
 
-/* EXIT_DONE, or what to exit with after telling the user. */
+/* EXIT_DONE, or the exit status after telling the user. */
 static int make_spec(const struct invocation *invocation, struct relay_spec *spec)
 {
     const struct settings *settings = invocation->settings;
@@ -47,7 +47,7 @@ static char *duplicate(const char *text)
 
 /* --- running ------------------------------------------------------------------------------------------------------ */
 
-/* One line, whatever a database put into its error. */
+/* Makes it one line, whatever a database put into its error. */
 static void print_status(const char *name, const struct relay_status *status)
 {
     char text[FAULT_TEXT_SIZE];
@@ -71,14 +71,14 @@ static bool is_news(const struct relay_status *before, const struct relay_status
            (has_reason && strcmp(before->last_error, now->last_error) != 0);
 }
 
-/* From a thread of the relay: the main one sleeps for signals, so it is woken by one. */
+/* Runs in a thread of the relay. The main thread sleeps until a signal, so a signal wakes it. */
 static void wake(void *context)
 {
     (void)context;
     kill(getpid(), SIGUSR1);
 }
 
-/* Prints each change of state until a signal says to stop. */
+/* Prints each change of state until a signal stops it. */
 static void watch(struct relay *relay, const char *name, const sigset_t *signals)
 {
     struct relay_status printed = {.state = RELAY_STARTING}, now;
@@ -106,7 +106,8 @@ static int run(struct invocation *invocation)
     int status = make_spec(invocation, &spec);
     if (status == EXIT_DONE) {
         if (invocation->ca_file != NULL)
-            setenv("TALLY_CA_FILE", invocation->ca_file, 1); /* where libtally looks; there is no other thread yet */
+            setenv("TALLY_CA_FILE", invocation->ca_file, 1); /* libtally reads it from there; there is no other thread
+                                                              * yet */
         sigemptyset(&signals);
         sigaddset(&signals, SIGTERM);
         sigaddset(&signals, SIGINT);

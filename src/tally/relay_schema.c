@@ -41,7 +41,7 @@ static int run(struct invocation *invocation)
                               SCHEMA_NAME_SIZE_MAX, settings->schema);
     buffer_init(&sql);
     schema_write(text, settings->schema, &sql);
-    fwrite(sql.data_owned, 1, sql.size, stdout); /* main() looks whether it could be written */
+    fwrite(sql.data_owned, 1, sql.size, stdout); /* main() checks whether it could be written */
     buffer_deinit(&sql);
     return EXIT_DONE;
 }

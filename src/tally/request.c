@@ -25,7 +25,7 @@ static void body_init(const struct invocation *invocation, struct json_body *bod
         add_option(invocation, invocation->row->options[i].name, body);
 }
 
-/* Asks for page after page until there is no NextToken. With --json an item is a line of JSON. */
+/* Requests page after page until there is no NextToken. With --json each item is a line of JSON. */
 static int print_pages(struct invocation *invocation)
 {
     const struct command *command = invocation->row->command;

@@ -1,5 +1,5 @@
-/* tally run: a command for each file of a folder, or each line, as one batch. How it survives being killed stands in
- * run_batch.h. */
+/* tally run: runs a command for each file of a folder, or for each line, as one batch. run_batch.h explains how it
+ * survives being killed. */
 #include "base/assert.h"
 #include "tally/run_unit.h"
 #include "worker/process.h"
@@ -31,7 +31,7 @@ static void tell_mended(uint64_t count)
     complain("%llu units had lost their messages; they were sent again", (unsigned long long)count);
 }
 
-/* Receives from the result queue until the completion message is there, then stops the workers. */
+/* Receives from the result queue until the completion message comes, then stops the workers. */
 static void *wait_for_completion(void *context)
 {
     struct run *run = context;
@@ -74,7 +74,7 @@ static void show_progress(void *context)
     pthread_mutex_unlock(&run->mutex);
 }
 
-/* Runs workers and waiter until the completion is there or we are told to stop. */
+/* Runs workers and waiter until the completion comes or the user stops us. */
 static int work_until_complete(struct run *run)
 {
     const struct run_settings *settings = run->settings;
@@ -99,7 +99,7 @@ static int work_until_complete(struct run *run)
     run->waiter_client = invocation_client_create(run->invocation);
     run->pool = worker_pool_create(&pool_options, &handler);
     if (run->pool == NULL || pthread_create(&waiter, NULL, wait_for_completion, run) != 0)
-        abort(); /* no memory: nothing has been taken that would be lost */
+        abort(); /* out of memory: no message was taken, so none is lost */
     worker_pool_start(run->pool);
     stopped_by = worker_pool_watch(run->pool, show_progress, run);
     tally_client_interrupt(run->waiter_client);
@@ -136,7 +136,7 @@ static int print_completion(const struct run *run)
     return EXIT_DONE;
 }
 
-/* Prints the completion; then, and only then, its message and the queues may go. */
+/* Prints the completion. Only then its message and the queues may be deleted. */
 static int conclude(struct run *run)
 {
     const struct run_completion *completion = &run->completion;
@@ -166,8 +166,8 @@ static void tell_beginning(const struct run *run, enum run_stage stage, uint64_t
              stage == RUN_RESUMED ? "; going on where an earlier run stopped" : "");
 }
 
-/* Learns what the batch has and adds what it lacks. Another process of the same run may seal it in between: then it has
- * all units, and we look again. */
+/* Reads which units the batch has and adds the missing ones. Another process of the same run may seal it in between.
+ * Then it has all units, and we read it again. */
 static enum tally_status load_and_fill(struct run *run, uint64_t *left_out)
 {
     struct tally_client *client = run->invocation->client;
@@ -181,7 +181,7 @@ static enum tally_status load_and_fill(struct run *run, uint64_t *left_out)
     }
 }
 
-/* Brings the batch to where its workers can begin, or finds it complete. */
+/* Prepares the batch so that its workers can begin, or finds it complete. */
 static enum tally_status prepare(struct run *run, enum run_stage *stage)
 {
     struct tally_client *client = run->invocation->client;

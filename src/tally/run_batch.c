@@ -116,13 +116,13 @@ static enum tally_status send_texts(struct tally_client *client, const struct ru
         }
         status = tally_send_batch(client, plan->work_queue, messages, end - start, sent);
         for (size_t i = 0; i < end - start && status == TALLY_OK; i++)
-            if (!sent[i].is_sent) /* again alone, for its error in full */
+            if (!sent[i].is_sent) /* again alone, to get its whole error message */
                 status = tally_send(client, plan->work_queue, &messages[i], NULL);
     }
     return status;
 }
 
-/* Sends and registers the units [0, count), in this order: see run_batch.h. */
+/* Sends and registers the units [0, count), in this order; run_batch.h says why. */
 static enum tally_status fill_chunk(struct tally_client *client, const struct run_plan *plan, struct unit **units,
                                     size_t count)
 {
@@ -172,7 +172,7 @@ enum tally_status run_batch_fill(struct tally_client *client, const struct run_p
     return status;
 }
 
-/* The text behind a key. It lives as long as the map. */
+/* The text that belongs to a key. It lives as long as the map. */
 static const char *find_text(const struct unit_map *map, pthread_mutex_t *mutex, const char *key)
 {
     const struct unit *unit;
@@ -226,8 +226,8 @@ enum tally_status run_batch_mend(struct tally_client *client, const struct run_p
     }
     if (status != TALLY_OK || counts.visible + counts.in_flight + counts.delayed > 0)
         return status;
-    /* A message goes after its unit has ended. So units that are listed now, after the queue was seen empty, have
-     * none. */
+    /* A message is deleted after its unit has ended. So units that are listed now, after the queue was empty, have no
+     * message. */
     return send_outstanding(client, plan, map, mutex, mended);
 }
 
@@ -255,7 +255,7 @@ static void read_message(const struct tally_message *message, struct run_complet
     yyjson_doc_free(doc);
 }
 
-/* The completion message's body as the server writes it, from what the batch is described as. */
+/* The completion message's body as the server writes it, made from the batch's description. */
 static void make_from_batch(const struct tally_batch *batch, struct run_completion *completion)
 {
     struct json_body body;
@@ -275,7 +275,8 @@ static void make_from_batch(const struct tally_batch *batch, struct run_completi
     snprintf(completion->message_id, sizeof completion->message_id, "%s", batch->completion_message_id);
 }
 
-/* Receives from the result queue; no message where the queue has gone. Skips what is not this run's completion. */
+/* Receives from the result queue; no message if the queue is gone. Skips messages that are not this run's
+ * completion. */
 static enum tally_status receive_completion(struct tally_client *client, const struct run_plan *plan, unsigned wait_s,
                                             bool *is_complete, struct run_completion *completion)
 {

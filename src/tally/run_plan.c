@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #define INPUT_SIZE_MAX (1u << 30)
-#define BASE_SIZE_MAX 40 /* of the folder's name in the run's name */
+#define BASE_SIZE_MAX 40 /* how much of the folder's name becomes part of the run's name */
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
@@ -35,7 +35,7 @@ static int set_names(struct run_plan *plan, const struct invocation *invocation,
     return EXIT_DONE;
 }
 
-/* The last part of a path, with "-" for what a name can't have. */
+/* The last part of a path, with "-" for characters that a name can't have. */
 static void make_base(const char *path, char base[BASE_SIZE_MAX + 1])
 {
     const char *slash = strrchr(path, '/');
@@ -46,7 +46,7 @@ static void make_base(const char *path, char base[BASE_SIZE_MAX + 1])
             *at = '-';
 }
 
-/* The name that follows from what is run (`subject`: the folder's path, or all lines) and the command. */
+/* The name made from the subject (`subject`: the folder's path, or all lines) and the command. */
 static int make_names(struct run_plan *plan, const struct invocation *invocation, const char *base,
                       struct bytes subject)
 {
@@ -90,7 +90,7 @@ static char *join(const char *folder, const char *name)
     return path;
 }
 
-/* Sorts an entry of a folder into files and folders, by its path below `root`. What is neither is left out. */
+/* Sorts an entry of a folder into files and folders, by its path below `root`. Other entries are left out. */
 static void sort_in(const char *root, char *path, struct paths *files, struct paths *folders)
 {
     struct stat about;
@@ -174,8 +174,7 @@ static int plan_folder(struct run_plan *plan, const struct invocation *invocatio
 
 /* ---- Lines ------------------------------------------------------------------------------------------------------- */
 
-/* Adds a line. One that was there before becomes a unit of its own, told apart by its number: escaped text has no
- * "%*". */
+/* Adds a line. A line that came before becomes a unit of its own, marked with a number: escaped text has no "%*". */
 static void add_line(struct unit_map *map, const char *line)
 {
     char *text = text_escape(line);

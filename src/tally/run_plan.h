@@ -1,5 +1,5 @@
-/* What a run is called and what its units are: everything that follows from the command line and the folder alone, so
- * that the same command line again finds the same batch. Knows nothing of the server. */
+/* The name of a run and its units. Both follow from the command line and the folder alone, so the same command line
+ * finds the same batch again. Knows nothing of the server. */
 #ifndef TALLY_TALLY_RUN_PLAN_H
 #define TALLY_TALLY_RUN_PLAN_H
 
@@ -18,10 +18,10 @@ struct run_plan {
 };
 
 /* Names the run and adds its units to `map`. The name is `name`, or else made from the folder's real path (or the
- * lines) and the command. EXIT_DONE, or what to exit with; the user has been told. */
+ * lines) and the command. EXIT_DONE, or the exit status; then the user has been told. */
 int run_plan_init(struct run_plan *plan, const struct invocation *invocation, const char *name, struct unit_map *map);
 
-/* What stands for {} in the command: a file's path, or the line; in the arena. */
+/* The text that replaces {} in the command: a file's path, or the line; in the arena. */
 char *run_plan_argument(const struct run_plan *plan, struct arena *arena, const char *text);
 
 #endif

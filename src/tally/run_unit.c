@@ -1,4 +1,4 @@
-/* One unit of a run: accept a message for it, run the command, show what it wrote, record how it ended. */
+/* One unit of a run: accepts a message for it, runs the command, shows its output, and records how it ended. */
 #include "tally/run_unit.h"
 
 #include "base/memory.h"
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a unit's command writes goes to files, and from there in one piece to our own output. */
+/* The output of a unit's command goes to files, and from there in one piece to our own output. */
 struct outputs {
     struct unit *unit;
     int output;
@@ -53,7 +53,7 @@ static char **make_environment(const struct run *run, struct arena *arena, const
     return process_environment(arena, own, 2, NULL);
 }
 
-/* What to do about a message for this unit; with the mutex held. */
+/* Decides what to do with a message for this unit; called with the mutex held. */
 static enum worker_verdict judge_message(struct unit *unit, struct worker_slot *slot,
                                          const struct tally_message *message)
 {
@@ -64,9 +64,9 @@ static enum worker_verdict judge_message(struct unit *unit, struct worker_slot *
         unit->slot = slot;
         return WORKER_RUN;
     case UNIT_RUNNING:
-        /* The very message that the other worker has in hand, because its lease was lost: then the new handle is the
-         * one that counts. Or a second message of the unit, which is not needed: the first one stays until the unit
-         * has ended. */
+        /* It may be the message that another worker already has, because that lease was lost: then the new handle
+         * counts. Or it is a second message of the unit, which is not needed. The first one stays until the unit has
+         * ended. */
         return worker_slot_renew(unit->slot, message->id, message->receipt_handle) ? WORKER_LEAVE : WORKER_DELETE;
     case UNIT_ENDED:
         return WORKER_DELETE;
@@ -104,7 +104,7 @@ enum worker_verdict run_unit_accept(void *context, struct worker_slot *slot, con
     job->path = run->path;
     job->argv = make_words(run, job->arena, run_plan_argument(&run->plan, job->arena, message->body));
     job->environment = make_environment(run, job->arena, unit);
-    job->output = outputs->output; /* -1, where there is no room for a file: straight to ours */
+    job->output = outputs->output; /* -1 if there is no room for a file: then directly to ours */
     job->errors = outputs->errors;
     return WORKER_RUN;
 }
@@ -114,7 +114,7 @@ static bool has_text(int file)
     return file >= 0 && lseek(file, 0, SEEK_END) > 0;
 }
 
-/* Copies what the command wrote to our own output and errors. False if standard output does not take it. */
+/* Copies the command's output to our own output and errors. False if standard output does not take it. */
 static bool show_outputs(struct run *run, const struct outputs *outputs, bool with_output)
 {
     bool is_good = true;
@@ -157,7 +157,7 @@ static void set_state(struct run *run, struct unit *unit, enum unit_state state,
     pthread_mutex_unlock(&run->mutex);
 }
 
-/* Records the unit's end, however long it takes while we are not told to stop. */
+/* Records the unit's end, however long it takes, unless the user stops us. */
 static enum worker_verdict record(struct run *run, struct worker_slot *slot, struct unit *unit, bool is_failed,
                                   const char *detail)
 {
@@ -173,7 +173,7 @@ static enum worker_verdict record(struct run *run, struct worker_slot *slot, str
         if (error->status != TALLY_REFUSED)
             return WORKER_GIVE_BACK;
         if (strcmp(error->code, "UnitDoesNotExist") == 0)
-            return WORKER_DELETE; /* never registered: its file went before it was */
+            return WORKER_DELETE; /* never registered: its file was removed before */
         worker_pool_fail(worker_slot_pool(slot), error);
         return WORKER_LEAVE;
     }
@@ -203,7 +203,7 @@ static enum worker_verdict decide(struct run *run, struct worker_slot *slot, str
         }
         tell_failure(run, unit, detail);
     }
-    /* What it wrote comes before its end is recorded: then a crash in between repeats it and never loses it. */
+    /* Its output comes before its end is recorded. So a crash in between repeats the output, and never loses it. */
     if (is_good && !show_outputs(run, outputs, true)) {
         set_state(run, unit, UNIT_OUTSTANDING, false);
         worker_pool_stop(worker_slot_pool(slot));

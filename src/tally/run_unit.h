@@ -1,4 +1,4 @@
-/* A run while it goes on: what its threads share, and how its workers deal with one unit. run.c is the whole. */
+/* A run in progress: the data that its threads share, and how its workers handle one unit. run.c is the whole run. */
 #ifndef TALLY_TALLY_RUN_UNIT_H
 #define TALLY_TALLY_RUN_UNIT_H
 
@@ -7,7 +7,7 @@
 #include "worker/worker.h"
 #include <limits.h>
 
-/* What its options say; run.c explains them. */
+/* The values of its options; run.c explains them. */
 struct run_settings {
     struct option_number workers;
     const char *name;
@@ -28,9 +28,9 @@ struct run {
     char path[PATH_MAX]; /* of the command */
     struct worker_pool *pool;
     bool is_quiet;
-    pthread_mutex_t mutex; /* guards what follows, and the two outputs */
+    pthread_mutex_t mutex; /* guards the following members and the two outputs */
     struct progress progress;
-    bool is_output_terminal; /* so that output would stand on the bar's line */
+    bool is_output_terminal; /* so other output would be on the bar's line */
     struct unit_map map;
     uint64_t ended;
     uint64_t failed;

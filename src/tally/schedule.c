@@ -1,4 +1,4 @@
-/* What is asked and told of a schedule that is there: tally schedule list, show, pause, resume and delete. */
+/* Commands about an existing schedule: tally schedule list, show, pause, resume and delete. */
 #include "base/assert.h"
 #include "tally/output.h"
 #include <stdio.h>

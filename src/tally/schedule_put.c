@@ -27,7 +27,7 @@ static void add_attribute(struct json_body *body, yyjson_mut_val *map, const str
     json_add_text(body, value, strncmp(type, "Binary", 6) == 0 ? "BinaryValue" : "StringValue", attribute->value);
 }
 
-/* Adds the attributes given; false, with the user told, if one is none. */
+/* Adds the given attributes; false, after telling the user, if one is not valid. */
 static bool add_attributes(const struct invocation *invocation, struct json_body *body)
 {
     const struct option_list *given = &((const struct settings *)invocation->settings)->attributes;

@@ -1,4 +1,4 @@
-/* tally send: puts a message, or one for each line, into a queue. */
+/* tally send: sends a message to a queue, or one for each line. */
 #include "auth/sha256.h"
 #include "base/assert.h"
 #include "tally/assignment.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BODY_SIZE_MAX (2u << 20) /* the server's limit is half of this, and it says so better */
+#define BODY_SIZE_MAX (2u << 20) /* the server's limit is half of this, and its error message is better */
 #define LINES_SIZE_MAX (1u << 30)
 #define REQUEST_SIZE_MAX (1u << 20) /* of one SendMessageBatch, in sum */
 #define NUMBERS_SIZE_MAX 64         /* Tally.Sequence and Tally.Priority, as attributes */
@@ -47,12 +47,12 @@ static const struct setting settings_table[] = {
     {"from-unit", offsetof(struct settings, is_from_unit)},
 };
 
-/* What `tally work` says in the environment of the message that a command works on. */
+/* What `tally work` puts into the environment about the message that a command works on. */
 #define UNIT_QUEUE "TALLY_QUEUE"
 #define UNIT_HANDLE "TALLY_RECEIPT_HANDLE"
 #define UNIT_BATCH "TALLY_ATTRIBUTE_Tally_Batch"
 
-/* Whose unit it is that lets the messages join: the batch that --batch names, else that of the message itself. */
+/* The batch whose unit lets the messages join: that of --batch, else that of the message itself. */
 static int find_unit_batch(const struct invocation *invocation, const char **batch)
 {
     const struct settings *settings = invocation->settings;
@@ -66,7 +66,7 @@ static int find_unit_batch(const struct invocation *invocation, const char **bat
     return EXIT_DONE;
 }
 
-/* Do the options say in one way, or not at all, how the server is to know a message again? */
+/* Do the options say at most once how the server recognises a repeated message? */
 static int check_recognition(const struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
@@ -119,7 +119,7 @@ static int make_message(const struct invocation *invocation, struct tally_attrib
     return EXIT_DONE;
 }
 
-/* Sends them in one Commit, which holds the lease of the message that is worked on. */
+/* Sends them in one Commit, which holds the lease of the message in work. */
 static enum tally_status send_from_unit(struct invocation *invocation, const struct tally_outgoing *messages,
                                         size_t count, struct tally_sent *sent)
 {
@@ -133,7 +133,7 @@ static enum tally_status send_from_unit(struct invocation *invocation, const str
 
 static_assert(TALLY_SEND_BATCH_MAX <= TALLY_COMMIT_SENDS_MAX, "what goes into one request goes into one Commit");
 
-/* Gives each message the id that SQS's ContentBasedDeduplication makes of its body. The texts are `ids`. */
+/* Gives each message the id that SQS's ContentBasedDeduplication would make from its body. The texts go to `ids`. */
 static void make_content_ids(struct tally_outgoing *messages, size_t count, char ids[][CONTENT_ID_SIZE])
 {
     struct sha256 sha256;
@@ -163,7 +163,7 @@ static int send_one(struct invocation *invocation, struct tally_outgoing *messag
     return EXIT_DONE;
 }
 
-/* How many of the lines fit into one request: at most ten, and together not longer than it may be. */
+/* How many of the lines fit into one request: at most ten, and together at most the limit of a request. */
 static size_t count_fitting(char *const *lines, size_t count, size_t overhead)
 {
     size_t fitting = 0, size = 0;
@@ -214,7 +214,7 @@ static int send_some(struct invocation *invocation, const struct tally_outgoing 
     return status;
 }
 
-/* What one of Tally's own attributes counts. */
+/* The size that one of Tally's own attributes adds. */
 static size_t own_size(const char *name, const char *value)
 {
     return value == NULL ? 0 : strlen(name) + strlen("String") + strlen(value);

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* What standard error says of a message that was not sent a second time, or not at all. */
+/* Tells on standard error why a message was not sent, or not a second time. */
 static void tell_duplicate(const struct tally_sent *sent, const struct tally_outgoing *message)
 {
     if (*sent->id != '\0')

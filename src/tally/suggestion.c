@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MARK "has no queue '" /* what stands before the name in the server's error */
+#define MARK "has no queue '" /* the text before the name in the server's error */
 
-/* The name that the server says it does not know. */
+/* The name that the server does not know. */
 static bool read_missing(const char *message, char name[SUGGESTION_SIZE])
 {
     const char *start = strstr(message, MARK);
@@ -20,7 +20,7 @@ static bool read_missing(const char *message, char name[SUGGESTION_SIZE])
     return name[0] != '\0';
 }
 
-/* Its length without ".fifo", and no more than a queue's name may have. */
+/* Its length without ".fifo", limited to the length of a queue's name. */
 static size_t stem_size(const char *name)
 {
     size_t size = strnlen(name, SUGGESTION_SIZE - 1);
@@ -32,12 +32,13 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How many letters must be changed, put in or left out to make one name of the other; case and ".fifo" at the end do
+/* How many letters must be changed, inserted or removed to turn one name into the other. Case and a final ".fifo" do
  * not count. */
 static size_t distance(const char *left, const char *right)
 {
     const size_t left_size = stem_size(left), right_size = stem_size(right);
-    size_t row[SUGGESTION_SIZE]; /* row[k]: from what was read of `left` to the first k letters of `right` */
+    size_t row[SUGGESTION_SIZE]; /* row[k]: the distance from the part of `left` read so far to the first k letters of
+                                  * `right` */
     for (size_t k = 0; k <= right_size; k++)
         row[k] = k;
     for (size_t i = 0; i < left_size; i++) {
@@ -53,11 +54,11 @@ static size_t distance(const char *left, const char *right)
     return row[right_size];
 }
 
-/* The most alike of the queues in the answer. */
+/* The queue in the answer with the most similar name. */
 static bool choose(yyjson_val *urls, const char *missing, char name[SUGGESTION_SIZE])
 {
     const size_t size = stem_size(missing);
-    size_t best = least((size + 2) / 3, size == 0 ? 0 : size - 1) + 1; /* what is farther away is another name */
+    size_t best = least((size + 2) / 3, size == 0 ? 0 : size - 1) + 1; /* a larger distance means another name */
     bool has_found = false;
     size_t index, count;
     yyjson_val *url;

@@ -1,4 +1,4 @@
-/* "Did you mean …?": the queue whose name is most like one that does not exist. */
+/* "Did you mean …?": the existing queue with the most similar name. */
 #ifndef TALLY_TALLY_SUGGESTION_H
 #define TALLY_TALLY_SUGGESTION_H
 
@@ -6,8 +6,8 @@
 
 #define SUGGESTION_SIZE 81 /* bytes of a queue's name, and the NUL */
 
-/* Asks the server for its queues, if the error is that a queue does not exist and says which. False: none of them is
- * like it, or the server does not tell. Nobody is told of a failure: there was one already. */
+/* If the error says that a queue does not exist, and names it, asks the server for its queues. False: no name is
+ * similar, or the server does not answer. It reports no failure of its own, because there was an error already. */
 bool suggestion_find(const struct invocation *invocation, const struct tally_error *error, char name[SUGGESTION_SIZE]);
 
 #endif

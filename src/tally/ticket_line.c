@@ -10,7 +10,7 @@ static const struct {
 } rows[] = {{"key", "TicketId"},  {"attrs", "Attributes"}, {"need", "Need"},        {"n", "Weight"},
             {"prio", "Priority"}, {"ttl", "TtlSeconds"},   {"xid", "ExclusiveSet"}, {"body", "Body"}};
 
-/* A ttl in words as seconds; anything else as it is: the server judges it. */
+/* A ttl in words as seconds; other values stay as they are, and the server checks them. */
 static yyjson_mut_val *copy_value(yyjson_mut_doc *doc, const char *name, yyjson_val *value)
 {
     uint64_t ms;

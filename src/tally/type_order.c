@@ -1,4 +1,4 @@
-/* tally type-order put, list and delete: which types of messages come before which. */
+/* tally type-order put, list and delete: the orders in which types of messages are delivered. */
 #include "base/assert.h"
 #include "tally/output.h"
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* The units of a run: what each is called in the batch, and what this process knows about it.
+/* The units of a run: the key of each in the batch, and what this process knows about it.
  *
- * The server's ledger decides what counts. This map only saves work: it knows which units were registered when the run
- * began, which one of our workers has in hand, and which have ended, so that a second message for a unit is
+ * The server's ledger decides what counts. This map only saves work. It knows which units were registered when the run
+ * began, which one a worker of ours has now, and which have ended, so that a second message for a unit is
  * recognised. */
 #ifndef TALLY_TALLY_UNIT_MAP_H
 #define TALLY_TALLY_UNIT_MAP_H
@@ -15,9 +15,9 @@ enum unit_state { UNIT_NEW, UNIT_OUTSTANDING, UNIT_RUNNING, UNIT_ENDED };
 struct worker_slot;
 
 struct unit {
-    char *text_owned;         /* what its message carries: the path or line, escaped */
+    char *text_owned;         /* the text in its message: the path or line, escaped */
     char *key_owned;          /* its key in the batch: the text, or a short form of a long one */
-    struct worker_slot *slot; /* who has it in hand while it runs */
+    struct worker_slot *slot; /* the worker that has it while it runs */
     uint32_t failures;        /* attempts that failed, in this process */
     uint32_t repeats;         /* how often the same line came again; each is a unit of its own */
     enum unit_state state;
@@ -36,15 +36,15 @@ struct unit_map {
 void unit_map_init(struct unit_map *map);
 void unit_map_deinit(struct unit_map *map);
 
-/* The key of an escaped text (text_is_escaped()), owned by the caller: the text itself if it is short enough, else its
- * beginning, "~" and a hash. */
+/* The key of an escaped text (text_is_escaped()), owned by the caller. It is the text itself if that is short enough;
+ * otherwise its beginning, "~" and a hash. */
 char *unit_key(const char *text);
 
 /* The unit with this key; NULL if there is none. O(1). */
 struct unit *unit_map_find(const struct unit_map *map, const char *key);
 
-/* Adds a unit in state UNIT_NEW; takes over `text`. The one that is there already under this key, if there is one; then
- * `text` is freed. */
+/* Adds a unit in state UNIT_NEW; takes over `text`. If a unit with this key exists already, returns that one and frees
+ * `text`. */
 struct unit *unit_map_add(struct unit_map *map, char *text);
 
 /* The unit number `index` in the order of adding; index < map->count. */

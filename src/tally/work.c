@@ -1,4 +1,4 @@
-/* tally work: a command for each message of a queue. */
+/* tally work: runs a command for each message of a queue. */
 #include "base/assert.h"
 #include "tally/command.h"
 #include "worker/error_tail.h"
@@ -48,8 +48,8 @@ struct work {
     char path[PATH_MAX];
 };
 
-/* The name of the variable for an attribute: TALLY_ATTRIBUTE_ and its name, with _ for what a variable's name can't
- * have. */
+/* The name of the variable for an attribute: TALLY_ATTRIBUTE_ and its name. It has _ in place of characters that a
+ * variable's name can't have. */
 static char *attribute_variable(struct arena *arena, const struct tally_attribute *attribute)
 {
     char *text =
@@ -67,7 +67,7 @@ static char **make_environment(const struct work *work, struct worker_slot *slot
     char **own = arena_allocate(arena, (message->attribute_count + 11) * sizeof *own);
 
     own[count++] = text_format(arena, "TALLY_ENDPOINT=%s", tally_client_endpoint(worker_slot_client(slot)));
-    if (work->invocation->ca_file != NULL) /* or else it could not speak to the server under our endpoint */
+    if (work->invocation->ca_file != NULL) /* otherwise it could not call the server under our endpoint */
         own[count++] = text_format(arena, "TALLY_CA_FILE=%s", work->invocation->ca_file);
     own[count++] = text_format(arena, "TALLY_QUEUE=%s", work->settings->queue);
     own[count++] = text_format(arena, "TALLY_MESSAGE_ID=%s", message->id);
@@ -101,7 +101,7 @@ static enum worker_verdict accept_message(void *context, struct worker_slot *slo
     return WORKER_RUN;
 }
 
-/* How the program ended and the last line that it said, in the slot's arena: the reason of a failed attempt. */
+/* How the program ended and its last line of output, in the slot's arena: the reason of a failed attempt. */
 static const char *describe_end(const struct work *work, struct worker_job *job, const struct worker_end *end,
                                 const char *line)
 {
@@ -179,7 +179,7 @@ static void do_nothing(void *context)
     (void)context;
 }
 
-/* The name at the end of a queue's URL, without slashes behind it; or the name itself. */
+/* The name at the end of a queue's URL, without final slashes; or the name itself. */
 static struct bytes queue_name(const char *queue)
 {
     size_t size = strlen(queue), start;
@@ -190,7 +190,8 @@ static struct bytes queue_name(const char *queue)
     return bytes_make(queue + start, size - start);
 }
 
-/* Better now than when the first message is given up. A server that is away is no fault: we wait for it anyway. */
+/* Checked now, rather than when the first message fails for good. An unreachable server is no error here, because we
+ * wait for it anyway. */
 static int check_dead_letter_queue(struct invocation *invocation, const struct settings *settings)
 {
     struct tally_queue_counts counts;
@@ -241,7 +242,7 @@ static int run(struct invocation *invocation)
         status = check_dead_letter_queue(invocation, settings);
     if (status != EXIT_DONE)
         return status;
-    complain_briefly(); /* or else whoever reads our errors could keep messages from their end, and us from ours */
+    complain_briefly(); /* otherwise the reader of our errors could keep messages, and us, from ending */
     pool = worker_pool_create(&pool_options, &handler);
     if (pool == NULL)
         return EXIT_USAGE;

@@ -14,8 +14,8 @@ struct address {
     bool is_loopback; /* no other machine can reach it */
 };
 
-/* False if `text` is no address and port. Names other than localhost are not looked up: what a daemon listens on must
- * not depend on a name server. */
+/* False if `text` is not an address and port. localhost is the only name that is accepted, because where a daemon
+ * listens must not depend on a name server. */
 bool address_parse(struct address *address, const char *text);
 
 #endif

@@ -90,7 +90,7 @@ static void value_set(struct config_value *value, const char *text, enum config_
     value->source = source;
 }
 
-/* Sets a key unless a stronger source has set it. */
+/* Sets a key, unless a stronger source has set it. */
 static enum error config_set(struct config *config, enum config_key key, const char *text, enum config_source source,
                              struct failure *failure)
 {
@@ -125,8 +125,8 @@ struct arguments {
     int next;
 };
 
-/* The value of a flag: behind its "=", or the next argument unless that is a flag. A switch needs none. NULL: it is
- * missing. */
+/* The value of a flag: the text after its "=", or the next argument unless that is a flag. A switch needs none. NULL:
+ * it is missing. */
 static const char *flag_value(struct arguments *arguments, const char *equals, bool is_switch)
 {
     if (equals != NULL)
@@ -142,7 +142,7 @@ static enum error flag_without_value(const char *name, size_t size, struct failu
                        (int)size, name);
 }
 
-/* The flags that are no keys. False: `name` is none of them. */
+/* Handles the flags that are not keys. False: `name` is none of them. */
 static bool config_take_word(struct config *config, const char *name)
 {
     if (strcmp(name, "help") == 0)
@@ -163,7 +163,7 @@ static void path_set(char **path, const char *value)
     memcpy(*path, value, strlen(value) + 1);
 }
 
-/* The flags that name a file or a folder and are no keys; NULL: `name` is none of them. */
+/* The flags that name a file or a folder and are not keys; NULL: `name` is not one of them. */
 static char **config_path(struct config *config, const char *name, size_t size)
 {
     struct {
@@ -214,7 +214,7 @@ static enum error config_take_flag(struct config *config, struct arguments *argu
     return config_set(config, key, value, CONFIG_FLAG, failure);
 }
 
-/* An empty variable counts as none: that is how a container's template leaves one out. */
+/* An empty variable counts as absent, because a container's template leaves a variable out like that. */
 static const char *variable_value(const char *name)
 {
     char variable[VARIABLE_SIZE];
@@ -243,12 +243,12 @@ struct config_file {
     struct config *config;
     FILE *stream;
     int line;     /* being read */
-    int line_bad; /* the first that is wrong; 0: none */
+    int line_bad; /* the number of the first wrong line; 0: none */
     bool is_set[CONFIG_KEY_COUNT];
     struct failure failure; /* what is wrong with it */
 };
 
-/* Keeps the first thing that is wrong with the file. */
+/* Keeps the first error in the file. */
 static void file_fail(struct config_file *file, const char *before, const char *name, const char *behind)
 {
     if (file->line_bad == 0) {
@@ -321,7 +321,7 @@ static enum error config_read_file(struct config *config, struct failure *failur
 
 /* --- The whole ---------------------------------------------------------------------------------------------------- */
 
-/* What is looked at instead of serving: one folder, and where it goes. */
+/* What to inspect instead of serving: one folder, and where the result goes. */
 static enum error check_paths(const struct config *config, struct failure *failure)
 {
     if (config->verify_owned != NULL && config->salvage_owned != NULL)

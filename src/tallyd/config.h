@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* X(KEY, name, kind, default, least, most, help); least and most count bytes, milliseconds or things. */
+/* X(KEY, name, kind, default, least, most, help); least and most are bytes, milliseconds or counts. */
 #define CONFIG_KEYS(X)                                                                                                 \
     X(LISTEN, "listen", TEXT, "127.0.0.1:9324", 0, 0,                                                                  \
       "Address and port to serve over plain HTTP; port 0 picks a free one; off: none.")                                \
@@ -65,22 +65,22 @@ enum config_source { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_VARIABLE, CONFIG_FLAG }
 
 struct config_value {
     char *text_owned; /* as it was given */
-    uint64_t number;  /* bytes, milliseconds, things, or 0 and 1; 0 for text */
+    uint64_t number;  /* bytes, milliseconds, a count, or 0 and 1; 0 for text */
     enum config_source source;
 };
 
 struct config {
     struct config_value values[CONFIG_KEY_COUNT];
     char *file_owned;    /* NULL: none; likewise the next */
-    char *verify_owned;  /* the folder to look at, instead of serving */
-    char *salvage_owned; /* the folder to save what can be read of, into the next */
+    char *verify_owned;  /* the folder to inspect, instead of serving */
+    char *salvage_owned; /* the damaged folder whose readable contents go into the next */
     char *to_owned;
     bool wants_help;
     bool wants_version;
     bool wants_print;
 };
 
-/* Reads flags, variables and the file. On error `failure` says which key, where it was set, what it should be. */
+/* Reads flags, variables and the file. On error `failure` names the key, where it was set, and what it should be. */
 enum error config_load(struct config *config, int argc, char **argv, struct failure *failure);
 void config_deinit(struct config *config);
 
@@ -90,7 +90,7 @@ uint64_t config_number(const struct config *config, enum config_key key);
 /* "listen (from --listen)": how messages name a key. */
 void config_describe(const struct config *config, enum config_key key, char *text, size_t size);
 
-/* The help text; and the configuration in force, in the form of the file, with where each value comes from. */
+/* The help text; and the configuration in force, in the form of the file, with the source of each value. */
 void config_help_print(FILE *stream);
 void config_print(const struct config *config, FILE *stream);
 

@@ -8,7 +8,7 @@
 
 #define FORMAT_SIZE 32
 
-/* Of the memory there is, what a budget takes by itself. */
+/* The fraction of the memory that a budget takes by default. */
 #define BUDGET_SHARE 8u
 
 struct unit {
@@ -16,7 +16,7 @@ struct unit {
     uint64_t factor;
 };
 
-/* The first of equal factors is how numbers are written. */
+/* Of equal factors, numbers are written with the first. */
 static const struct unit size_units[] = {
     {"GiB", GIB}, {"MiB", MIB}, {"KiB", KIB}, {"G", GIB}, {"M", MIB}, {"K", KIB}, {"B", 1}, {"", 1},
 };

@@ -16,13 +16,13 @@ enum config_kind {
     CONFIG_COUNT,    /* 10000 */
     CONFIG_SIZE,     /* bytes; 64MiB, 64M, 16KiB, 1024 */
     CONFIG_TIME,     /* milliseconds; 30, 30s, 500ms, 5m, 1h; a bare number is seconds */
-    CONFIG_MEMORY,   /* as CONFIG_SIZE, or a share of the memory there is (machine_memory.h): 50%; off is 0 */
-    CONFIG_BUDGET,   /* as CONFIG_SIZE, or auto: an eighth of the memory there is, but from 1 MiB to 1 GiB */
+    CONFIG_MEMORY,   /* as CONFIG_SIZE, or a percentage of the available memory (machine_memory.h): 50%; off is 0 */
+    CONFIG_BUDGET,   /* as CONFIG_SIZE, or auto: an eighth of the available memory, but from 1 MiB to 1 GiB */
     CONFIG_MIN_FREE, /* as CONFIG_SIZE, or off, which is 0, or auto, which is UINT64_MAX (engine/disk_guard.h) */
     CONFIG_SWITCH,   /* on, off; also true, false, yes, no, 1, 0 */
 };
 
-/* False if `text` is none of that kind; any range. */
+/* False if `text` is not of that kind; any range. */
 bool config_value_parse(enum config_kind kind, const char *text, uint64_t *number);
 
 /* How messages write a number of that kind: "64MiB", "30s". `text` has room for 32 characters. */

@@ -23,7 +23,7 @@ static ssize_t read_whole(int descriptor, uint8_t *text, size_t size)
     return (ssize_t)done;
 }
 
-/* Puts the path before what is wrong. */
+/* Puts the path before the error message. */
 static enum error fail(const char *path, const char *what, struct failure *failure)
 {
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "the file of credentials %s: %s", path, what);
@@ -35,7 +35,7 @@ static enum error parse(int descriptor, size_t size, const char *path, struct cr
     struct failure inner;
     failure_init(&inner);
     uint8_t *text_owned = memory_allocate(size + 1);
-    ssize_t count = read_whole(descriptor, text_owned, size + 1); /* one more than there should be */
+    ssize_t count = read_whole(descriptor, text_owned, size + 1); /* one more than allowed */
     enum error error;
     if (count < 0)
         error = fail(path, strerror(errno), failure);

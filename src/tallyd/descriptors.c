@@ -11,36 +11,37 @@
 /* What the process opens besides logs, relays and connections: standard input, output and error. */
 #define STREAM_DESCRIPTORS 3u
 
-/* libuv's: epoll, its wake-up, the pipe of signals, a spare for accept(), and io_uring where it uses that. */
+/* libuv's: epoll, its wake-up, the pipe of signals, a spare for accept(), and io_uring if it uses that. */
 #define LOOP_DESCRIPTORS 9u
 
-/* One of each kind, and the look at a socket file that was left behind. */
+/* One of each kind, and the check of a socket file that was left behind. */
 #define LISTENER_DESCRIPTORS 5u
 
-/* Open for a moment: credentials, a certificate and its key, a time zone, /proc. And the
- * folder of the relays' socket. */
+/* Open for a moment: credentials, a certificate and its key, a time zone, /proc. And the folder of the relays'
+ * socket. */
 #define FILE_DESCRIPTORS 8u
 
 #define PROCESS_DESCRIPTORS (STREAM_DESCRIPTORS + LOOP_DESCRIPTORS + LISTENER_DESCRIPTORS + FILE_DESCRIPTORS)
 
-/* A namespace: its folder and lock, the segment that is written and the next one, a file that is mapped or removed, a
- * list of the folder, the two ends of the pipe to the process that writes a snapshot. And the stock of the disk
- * (log/disk_posix.c), from which that process takes, too. */
+/* A namespace: its folder and lock, the segment in use and the next one, a file that is mapped or removed, a list of
+ * the folder, the two ends of the pipe to the process that writes a snapshot. And the stock of the disk
+ * (log/disk_posix.c), from which that process takes descriptors, too. */
 #define NAMESPACE_DESCRIPTORS 12u
 
 /* Fewer are no service. */
 #define CONNECTIONS_LEAST 16u
 
-/* As high as any kernel goes unless it was told otherwise. */
+/* The highest default limit of any kernel. */
 #define LIMIT_MOST ((rlim_t)1 << 20)
 
-/* So many connections need so many descriptors: some more are told that they are too many, and one has just come. */
+/* How many descriptors this many connections need: a few extra clients are told that there are too many, and one has
+ * just come. */
 static size_t total_of(size_t connections)
 {
     return connections + connections_refused_max(connections) + 1;
 }
 
-/* How many connections need no more than that. */
+/* How many connections this many descriptors allow. */
 static size_t fit(size_t descriptors)
 {
     size_t low = 0, high = descriptors;
@@ -54,7 +55,7 @@ static size_t fit(size_t descriptors)
     return low;
 }
 
-/* Raises the soft limit as far as it goes; what it is then. */
+/* Raises the soft limit as far as possible; returns the new limit. */
 static size_t raise_limit(void)
 {
     struct rlimit limit;
@@ -67,7 +68,7 @@ static size_t raise_limit(void)
     return limit.rlim_cur < LIMIT_MOST ? (size_t)limit.rlim_cur : (size_t)LIMIT_MOST;
 }
 
-/* One connections-max that is set is kept whole: then it is the least, too. */
+/* A connections-max that is set is granted in full, so it is also the minimum. */
 static void set_connections_least(struct descriptors *descriptors)
 {
     const size_t half = fit((descriptors->limit - descriptors->reserved) / 2), max = descriptors->connections_max;
@@ -170,7 +171,7 @@ bool descriptors_suffice(const struct descriptors *descriptors, size_t count, si
     return false;
 }
 
-/* Newer kernels say it as the size of that folder; older ones have it counted. */
+/* Newer kernels give the number as the size of that folder; with older ones we count. */
 size_t descriptors_open(const struct descriptors *descriptors)
 {
     struct stat status;
@@ -178,7 +179,7 @@ size_t descriptors_open(const struct descriptors *descriptors)
         return (size_t)status.st_size;
     DIR *folder = opendir("/proc/self/fd");
     if (folder == NULL)
-        return descriptors->limit; /* none is left to open it with */
+        return descriptors->limit; /* no descriptor is left to open it */
     size_t count = 0;
     for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
         count += entry->d_name[0] != '.';

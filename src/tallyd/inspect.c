@@ -24,14 +24,14 @@ enum { STATUS_CLEAN = 0, STATUS_DAMAGED = 1, STATUS_FAILED = 2 };
 #define UNFINISHED ".unfinished"
 #define NEW_FOLDER_MODE 0700
 
-/* What a view of a folder is recovered with: sizes are the folder's own. */
+/* The options for recovering a view of a folder; sizes are the folder's own. */
 #define SEGMENT_SIZE_ANY (44 * MIB)
 #define FRAME_SIZE_ANY (SEGMENT_SIZE_ANY / 2 - 4096)
 
 /* A namespace's folder. */
 struct target {
     char path[PATH_MAX];
-    char name[NAME_DIGITS + 1]; /* its last part, if that is the name of a namespace; else "" */
+    char name[NAME_DIGITS + 1]; /* its last part, if that can be the name of a namespace; else "" */
 };
 
 struct targets {
@@ -98,14 +98,14 @@ static int compare_targets(const void *a, const void *b)
     return strcmp(((const struct target *)a)->path, ((const struct target *)b)->path);
 }
 
-/* The namespaces' folders in a data folder; or the folder itself, if it is one. */
+/* The namespaces' folders in a data folder; or the folder itself, if it is a namespace's. */
 static int list_targets(const char *folder, struct targets *targets)
 {
     DIR *opened = opendir(folder);
     if (opened == NULL)
         return complain("%s can't be read: %s.", folder, strerror(errno));
     bool is_namespace = false, has_room = true;
-    errno = 0; /* readdir() tells an error from the end by that alone */
+    errno = 0; /* only this tells an error of readdir() from the end */
     for (const struct dirent *entry; (entry = readdir(opened)) != NULL; errno = 0) {
         is_namespace = is_namespace || is_log_file(entry->d_name);
         if (is_namespace_name(entry->d_name))
@@ -144,7 +144,7 @@ static enum error read_target(const struct target *target, struct disk *disk, st
     return salvage_read(disk, &options, salvage, failure);
 }
 
-/* Would a tallyd start on it? It is the very recovery, on a view that swallows every change. */
+/* Would a tallyd start on it? This is the same recovery, on a view that swallows every change. */
 static bool would_start(struct disk *disk, struct failure *failure)
 {
     const struct namespace_options options = {
@@ -200,7 +200,7 @@ int inspect_verify(const char *folder)
 
 /* --- salvage ------------------------------------------------------------------------------------------------------ */
 
-/* The folder that the last part of a path stands in. */
+/* The parent folder of a path's last part. */
 static void name_parent(const char *path, char parent[PATH_MAX])
 {
     (void)snprintf(parent, PATH_MAX, "%s", path);
@@ -214,7 +214,7 @@ static void name_parent(const char *path, char parent[PATH_MAX])
     (void)snprintf(parent + end, PATH_MAX - end, "%s", end == 0 ? "." : "");
 }
 
-/* Is the new folder the damaged one, or would it lie inside, where nothing may be changed? */
+/* Is the new folder the damaged one, or inside it? Nothing may be changed there. */
 static bool lies_inside(const char *to, const char *folder)
 {
     char parent[PATH_MAX], inner[PATH_MAX], outer[PATH_MAX];
@@ -225,7 +225,7 @@ static bool lies_inside(const char *to, const char *folder)
     return strncmp(inner, outer, length) == 0 && (inner[length] == '/' || inner[length] == '\0');
 }
 
-/* The new data folder: made, or there and empty. */
+/* The new data folder: made now, or an existing empty one. */
 static int make_new(const char *to, const char *folder)
 {
     if (lies_inside(to, folder))
@@ -253,7 +253,8 @@ static int sync_folder(const char *path)
     return is_synced ? STATUS_CLEAN : complain("%s can't be synced: %s.", path, strerror(number));
 }
 
-/* A new namespace's folder is whole when it has its name; until then it has another one, on which no tallyd starts. */
+/* A new namespace's folder gets its name when it is complete. Until then it has another name, on which no tallyd
+ * starts. */
 struct new_folder {
     char path[PATH_MAX];
     char unfinished[PATH_MAX + sizeof(UNFINISHED)];
@@ -286,7 +287,7 @@ static bool close_report(FILE *file)
     return fclose(file) == 0 && is_written;
 }
 
-/* Writes the new folder and looks whether a tallyd starts on it. */
+/* Writes the new folder and checks whether a tallyd starts on it. */
 static int write_new(struct salvage *salvage, const struct new_folder *folder)
 {
     struct failure failure;
@@ -364,7 +365,7 @@ int inspect_salvage(const char *folder, const char *to)
         status = make_new(to, folder);
     for (size_t i = 0; i < targets.count && status != STATUS_FAILED; i++)
         status = worse(status, salvage_one(&targets.items_owned[i], to));
-    /* All or none: for a namespace whose folder is not there tallyd would make an empty one. */
+    /* All or none: tallyd would make an empty namespace for a missing folder. */
     for (size_t i = 0; i < targets.count && status != STATUS_FAILED; i++)
         status = worse(status, finish_new(&targets.items_owned[i], to));
     if (status != STATUS_FAILED)

@@ -1,7 +1,7 @@
-/* Looking at a data folder instead of serving it: `tallyd --verify` and `tallyd --salvage`.
+/* Inspects a data folder instead of serving it: `tallyd --verify` and `tallyd --salvage`.
  *
- * A data folder has a folder for each namespace; one of those can be named, too. Nothing in it is changed, and no
- * daemon may have it: what is read would change under the reader. docs/damage.md is the page for people. */
+ * A data folder has a folder for each namespace; the user may also name one of those. Nothing in it is changed. No
+ * daemon may use it meanwhile, because the data would change under the reader. docs/damage.md is the page for users. */
 #ifndef TALLY_TALLYD_INSPECT_H
 #define TALLY_TALLYD_INSPECT_H
 

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* What each kind of note says, in front of its name; and of how many there are; and how many are printed one by one. */
+/* For each kind of note: the text before its name, the text before a count, and how many are printed one by one. */
 static const struct {
     const char *one;
     const char *many;
@@ -41,7 +41,7 @@ static const char *format_time(uint64_t time_ms, char text[32])
         return "?";
     char whole[24];
     if (strftime(whole, sizeof(whole), "%Y-%m-%dT%H:%M:%S", &parts) == 0)
-        return "?"; /* a year of more than four digits: no clock said that */
+        return "?"; /* a year of more than four digits comes from no clock */
     (void)snprintf(text, 32, "%s.%03uZ", whole, (unsigned)(time_ms % 1000));
     return text;
 }

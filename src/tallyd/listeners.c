@@ -11,7 +11,7 @@ static bool is_off(const char *text)
     return text[0] == '\0' || strcmp(text, "off") == 0;
 }
 
-/* Who can reach a listener may do everything, unless there are credentials. */
+/* Everybody who can reach a listener may do everything, unless there are credentials. */
 static enum error check_reachable(const struct config *config, enum config_key key, const struct address *address,
                                   struct failure *failure)
 {
@@ -106,7 +106,7 @@ static struct bytes take_name(const char **text)
     return name;
 }
 
-/* A host without a port: requests may be for any. */
+/* A host without a port: requests may name any port. */
 static bool parse_host(struct bytes text, struct authority *name)
 {
     if (!authority_parse(text, name))

@@ -1,5 +1,5 @@
-/* Where the daemon listens: plain HTTP, HTTPS, a Unix socket, who may reach it there, and under which names. What the
- * configuration says about it, checked. */
+/* Where the daemon listens: plain HTTP, HTTPS, a Unix socket; who may reach it there, and under which names. Reads this
+ * from the configuration and checks it. */
 #ifndef TALLY_TALLYD_LISTENERS_H
 #define TALLY_TALLYD_LISTENERS_H
 
@@ -19,7 +19,7 @@ struct listeners {
     struct own_names names;
 };
 
-/* `config` is borrowed. On error `failure` says which key, where it was set, what it should be. */
+/* `config` is borrowed. On error `failure` names the key, where it was set, and what it should be. */
 enum error listeners_read(struct listeners *listeners, const struct config *config, struct failure *failure);
 
 /* Borrows from `listeners`. */

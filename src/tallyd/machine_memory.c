@@ -1,7 +1,7 @@
-/* Control groups, both versions. A limit counts for all groups below, so the least one on the way from the process's
- * own group up to the root is in force. In a container the path that the process sees may not exist; what is mounted at
- * the root is its own then. Source: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.max) and
- * cgroup-v1/memory.rst (memory.limit_in_bytes). */
+/* Control groups, both versions. A limit counts for all groups below. So the smallest limit from the process's own
+ * group up to the root is in force. In a container the path that the process sees may not exist; then the group mounted
+ * at the root is its own. Source: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.max) and cgroup-v1/memory.rst
+ * (memory.limit_in_bytes). */
 #include "tallyd/machine_memory.h"
 
 #include "base/bytes.h"
@@ -12,7 +12,7 @@
 
 #define PATH_SIZE 4096
 
-/* The number in a file; UINT64_MAX where there is none ("max", or no such file). */
+/* The number in a file; UINT64_MAX if there is none ("max", or no such file). */
 static uint64_t read_limit(const char *path)
 {
     char text[32] = "";
@@ -27,7 +27,7 @@ static uint64_t read_limit(const char *path)
     return bytes_to_u64(bytes_make(text, size), &limit) ? limit : UINT64_MAX;
 }
 
-/* The least limit of the group and of all above it. `group` begins with a slash, and is overwritten. */
+/* The smallest limit of the group and of all groups above it. `group` begins with a slash, and is overwritten. */
 static uint64_t least_limit(const char *mount, char *group, const char *file)
 {
     uint64_t least = UINT64_MAX;

@@ -1,6 +1,7 @@
-/* tallyd: reads the configuration, joins namespaces and server on one loop, and turns signals into a clean stop.
+/* tallyd: reads the configuration, connects namespaces and server on one loop, and turns signals into a clean stop.
  *
- * Exit status: 0 after a clean stop; 1 if it could not start or its log failed; 2 if it was told something wrong. */
+ * Exit status: 0 after a clean stop; 1 if it could not start or its log failed; 2 if the command line or the
+ * configuration is wrong. */
 #include "base/accounted.h"
 #include "base/assert.h"
 #include "base/memory.h"
@@ -22,10 +23,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Served where no credentials say which. */
+/* The namespace that is served if no credentials name any. */
 #define NAMESPACE_DEFAULT "000000000000"
 
-/* How long what was said last may take to be read when the daemon begins or ends. */
+/* How long the last lines may wait for a reader when the daemon begins or ends. */
 #define LAST_WORDS_MS 1000u
 
 #define STATUS_FAILED 1
@@ -33,11 +34,11 @@
 
 struct daemon {
     struct message_log *errors; /* standard error */
-    struct message_log *output; /* standard output, but for what is printed instead of serving */
+    struct message_log *output; /* standard output, except what is printed instead of serving */
     struct config config;
     struct listeners listeners;
     struct credentials *credentials;     /* NULL: none are configured */
-    struct credentials *new_credentials; /* read, but not in force before their namespaces are; NULL: none */
+    struct credentials *new_credentials; /* read, but not in force until their namespaces are served; NULL: none */
     struct arrival arrival;              /* of those namespaces */
     bool wants_reload;                   /* another SIGHUP came meanwhile */
     struct descriptors descriptors;
@@ -87,7 +88,8 @@ static void write_metrics(void *context, struct buffer *text)
                          (unsigned long long)message_log_dropped_count(daemon->output));
 }
 
-/* --- What was asked for ------------------------------------------------------------------------------------------- */
+/* --- The configuration
+ * --------------------------------------------------------------------------------------------- */
 
 static enum error check_log(const struct daemon *daemon, struct failure *failure)
 {
@@ -155,7 +157,7 @@ static enum error check_credentials(const struct daemon *daemon, const struct cr
     return error;
 }
 
-/* Reads the file of credentials, if there is to be one. NULL: there is not. */
+/* Reads the file of credentials, if one is configured. NULL: none is. */
 static enum error read_credentials(struct daemon *daemon, struct credentials **credentials, struct failure *failure)
 {
     const char *path = config_text(&daemon->config, CONFIG_CREDENTIALS);
@@ -187,7 +189,7 @@ static enum error check_config(struct daemon *daemon, struct failure *failure)
 
 /* --- Putting it together ------------------------------------------------------------------------------------------ */
 
-/* How many connections and relays there can be. */
+/* How many connections and relays are possible. */
 static enum error count_descriptors(struct daemon *daemon, struct failure *failure)
 {
     size_t count;
@@ -219,7 +221,7 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     options->metrics_context = daemon;
 }
 
-/* Where the time-zone data is, for the C library as for us: TZDIR, or NULL, the usual folder. */
+/* Where the time-zone data is, for us as for the C library: TZDIR, or NULL, the usual folder. */
 static const char *zones_folder(void)
 {
     const char *folder = getenv("TZDIR");
@@ -245,7 +247,7 @@ static void front_options_fill(const struct daemon *daemon, struct front_options
 
 static void reload_credentials(struct daemon *daemon);
 
-/* What was read can't be used. */
+/* The new credentials can't be used. */
 static void keep_credentials(struct daemon *daemon, const struct failure *failure)
 {
     message_log_say(daemon->errors, "tallyd: the credentials in force stay: %s", failure->text);
@@ -253,7 +255,7 @@ static void keep_credentials(struct daemon *daemon, const struct failure *failur
     daemon->new_credentials = NULL;
 }
 
-/* All namespaces of what was read are served. */
+/* All namespaces of the new credentials are served. */
 static void replace_credentials(struct daemon *daemon)
 {
     front_set_credentials(daemon->front, daemon->new_credentials);
@@ -317,7 +319,7 @@ static enum error begin_arrival(struct daemon *daemon, const struct bytes *names
     return error;
 }
 
-/* What is new is in force when all its namespaces are served. */
+/* New credentials are in force once all their namespaces are served. */
 static void reload_credentials(struct daemon *daemon)
 {
     struct failure failure;
@@ -338,7 +340,8 @@ static void reload_credentials(struct daemon *daemon)
     free(names);
 }
 
-/* SIGHUP: reads again what is read again without a stop. What can't be read leaves the old in force. */
+/* SIGHUP: reads again everything that can change without a stop. If something can't be read, the old version stays in
+ * force. */
 static void reload(struct daemon *daemon)
 {
     struct failure failure;
@@ -352,8 +355,8 @@ static void reload(struct daemon *daemon)
 
 /* --- The end ------------------------------------------------------------------------------------------------------ */
 
-/* A clean stop: the relays first, which settle what they have in flight while the server still serves. Whoever asks a
- * second time does not want to wait for them. */
+/* A clean stop. The relays end first and settle the rows that they have in flight while the server still serves. A
+ * second signal does not wait for them. */
 static void stop_server(void *context)
 {
     struct daemon *daemon = context;
@@ -411,7 +414,7 @@ static void watch_signals(struct daemon *daemon)
     }
 }
 
-/* From here on the process ends by itself, and another signal must not end it in the middle with its status. */
+/* From here on the process ends by itself. Another signal must not end it early with the signal's status. */
 static void close_signals(struct daemon *daemon)
 {
     sigset_t ours;
@@ -429,7 +432,7 @@ static void say_ready(struct daemon *daemon)
     struct buffer where;
     buffer_init(&where);
     listeners_write(&daemon->listeners, daemon->server, &where);
-    /* What was wrong while it started is there before it is ready, for whoever reads both. */
+    /* Trouble during the start is reported before it is ready, for readers of both. */
     (void)message_log_flush(daemon->errors, LAST_WORDS_MS);
     message_log_say(daemon->output, "tallyd ready on%.*s data=%s queues=%zu messages=%llu",
                     BYTES_FORMAT(buffer_bytes(&where)), config_text(&daemon->config, CONFIG_DATA),
@@ -450,7 +453,7 @@ static enum error open_namespaces(struct daemon *daemon, struct failure *failure
     return error;
 }
 
-/* Recovery is never refused: what was acknowledged is there, whatever the limit is by now. */
+/* Recovery is never refused: what was acknowledged stays, whatever the limit is now. */
 static void warn_of_memory(const struct daemon *daemon)
 {
     uint64_t in_use = accounted_in_use(), max = config_number(&daemon->config, CONFIG_MEMORY_MAX);
@@ -468,7 +471,7 @@ static void warn_of_memory(const struct daemon *daemon)
 static enum error serve(struct daemon *daemon, struct failure *failure)
 {
     front_set_credentials(daemon->front, daemon->credentials);
-    watch_signals(daemon); /* first: who can connect may also stop it, cleanly */
+    watch_signals(daemon); /* first: everybody who can connect may also stop it, cleanly */
     enum error error = server_listen(daemon->server, failure);
     if (error == OK)
         error = relays_begin(daemon->relays, &daemon->loop, &daemon->namespaces,
@@ -484,7 +487,7 @@ static enum error serve(struct daemon *daemon, struct failure *failure)
     return error;
 }
 
-/* What serves, without a namespace yet. */
+/* Makes the server, without a namespace yet. */
 static void make_server(struct daemon *daemon)
 {
     struct server_options server_options;
@@ -517,7 +520,7 @@ static enum error run(struct daemon *daemon, struct failure *failure)
         namespaces_close(&daemon->namespaces);
     }
     flushers_destroy(daemon->flushers);
-    server_destroy(daemon->server); /* behind the logs, whose threads wake it up to the end */
+    server_destroy(daemon->server); /* after the logs, whose threads wake it until the end */
     front_destroy(daemon->front);
     daemon->front = NULL;
     relays_destroy(daemon->relays);
@@ -541,8 +544,8 @@ static int start(struct daemon *daemon)
     return error == OK ? 0 : STATUS_FAILED;
 }
 
-/* Where a standard stream is closed, the next file or socket we open would take its place, and what we print would go
- * there. Into this one nothing can be written either, so that whoever looks at errors finds out. */
+/* If a standard stream is closed, the next file or socket that we open would take its place and receive what we print.
+ * This descriptor can't be written to, either, so a program that checks for errors notices. */
 static void open_standard_streams(void)
 {
     int descriptor;
@@ -558,9 +561,9 @@ int main(int argc, char **argv)
     failure_init(&failure);
     int status = 0;
     open_standard_streams();
-    signal(SIGPIPE, SIG_IGN); /* a client that goes away is an error of one write */
+    signal(SIGPIPE, SIG_IGN); /* if a client goes away, only one write fails */
     signal(SIGCHLD,
-           SIG_DFL); /* whoever started us may have ignored it; how a snapshot's child ended would then be lost */
+           SIG_DFL); /* the parent process may have ignored it; then we would not learn how a snapshot's child ended */
     daemon.errors = message_log_create(STDERR_FILENO, "standard error");
     daemon.output = message_log_create(STDOUT_FILENO, "standard output");
     bool is_sound = config_load(&daemon.config, argc, argv, &failure) == OK;

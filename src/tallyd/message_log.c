@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A pipe takes so much whole, so lines of several writers do not mix. */
+/* A pipe takes this many bytes in one piece, so lines of several writers do not mix. */
 static_assert(MESSAGE_LOG_LINE_SIZE <= PIPE_BUF, "a line is one write");
 static_assert(MESSAGE_LOG_LINE_SIZE <= MESSAGE_LOG_SIZE, "a line fits");
 
@@ -29,7 +29,7 @@ struct message_log {
     size_t begin;
     size_t size;
     uint64_t dropped;
-    uint64_t dropped_told; /* as the last line about it said */
+    uint64_t dropped_told; /* in the last line about it */
     bool is_resting;       /* the thread has nothing to write */
     bool is_ending;
 };
@@ -46,7 +46,7 @@ static void ring_put(struct message_log *log, const char *line, size_t size)
     log->size += size;
 }
 
-/* Takes out the oldest line; its size. */
+/* Removes the oldest line; returns its size. */
 static size_t ring_take(struct message_log *log, char line[MESSAGE_LOG_LINE_SIZE])
 {
     ASSERT(log->size > 0);
@@ -61,15 +61,15 @@ static size_t ring_take(struct message_log *log, char line[MESSAGE_LOG_LINE_SIZE
 
 /* --- the thread --------------------------------------------------------------------------------------------------- */
 
-/* Waits for the reader as long as it takes. False: it can't be written at all, because nobody has the other end or
- * the disk is full. */
+/* Waits for the reader as long as needed. False: it can't be written at all, because nobody has the other end or the
+ * disk is full. */
 static bool write_line(int descriptor, const char *line, size_t size)
 {
     for (size_t done = 0; done < size;) {
         const ssize_t count = write(descriptor, line + done, size - done);
         if (count >= 0) {
             done += (size_t)count;
-        } else if (errno == EAGAIN) { /* whoever started us made it so */
+        } else if (errno == EAGAIN) { /* the parent process made it non-blocking */
             struct pollfd room = {.fd = descriptor, .events = POLLOUT};
             (void)poll(&room, 1, -1);
         } else if (errno != EINTR) {
@@ -115,7 +115,7 @@ static void write_waiting(struct message_log *log)
     while (log->size > 0) {
         const uint64_t dropped = log->dropped;
         write_next(log);
-        /* Not behind a line that was refused: whether lines are taken again is seen with the next one. */
+        /* Not after a refused line: the next line shows whether lines are taken again. */
         if (log->size == 0 && log->dropped == dropped && log->dropped != log->dropped_told)
             tell_dropped(log);
     }
@@ -173,7 +173,7 @@ void message_log_say(struct message_log *log, const char *format, ...)
     va_end(arguments);
     ASSERT(length >= 0);
     size_t size = (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1;
-    /* A name may hold a newline, and a line is what ends with one. */
+    /* A name may hold a newline, but a newline ends a line. */
     for (size_t i = 0; i < size; i++)
         if (line[i] == '\n')
             line[i] = ' ';

@@ -12,7 +12,7 @@
 #define SECRET_SIZE 32u
 #define SCHEME "unix:"
 
-/* That of a namespace's relays among the credentials, or NULL. */
+/* The credential of a namespace's relays, or NULL. */
 static const struct credential *find_key(const struct credentials *credentials, struct bytes namespace_name)
 {
     if (credentials == NULL)
@@ -22,8 +22,8 @@ static const struct credential *find_key(const struct credentials *credentials, 
     return credentials_find(credentials, bytes_make(access_key, (size_t)size));
 }
 
-/* One credential a namespace, in the form that credentials_parse() reads; those that are known keep their secrets,
- * which relays have. With admin, because a relay makes the queue for what it parks. */
+/* One credential for each namespace, in the form that credentials_parse() reads. Existing ones keep their secrets,
+ * because relays have them. They have the right admin, because a relay makes the queue for what it parks. */
 static bool write_credentials(const struct relay_door *door, struct buffer *text)
 {
     for (size_t i = 0; i < front_count(door->namespaces->front); i++) {
@@ -62,7 +62,7 @@ enum error relay_door_renew(struct relay_door *door, struct failure *failure)
     return error;
 }
 
-/* The file is called by the first namespace: its folder is locked, so no other daemon has that. */
+/* The file is named after the first namespace: its folder is locked, so no other daemon has the same one. */
 static enum error name_socket(struct relay_door *door, const char *data, const char *namespace_name,
                               struct failure *failure)
 {

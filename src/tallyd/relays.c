@@ -21,11 +21,11 @@ static_assert(RELAY_NAME_SIZE_MAX == RELAY_RECORD_NAME_SIZE_MAX, "one limit");
 struct running {
     uint64_t number; /* of the record */
     char *name_owned;
-    struct relay *relay; /* NULL: what the record says can't be run; `fault` says why */
+    struct relay *relay; /* NULL: the record's relay can't run; `fault` says why */
     struct fault fault;
-    size_t descriptors; /* that it may open; 0: it was not started */
+    size_t descriptors; /* how many it may open; 0: it was not started */
     bool is_waiting;    /* for descriptors */
-    uint64_t since_ms;  /* when it was looked at, on the wall clock */
+    uint64_t since_ms;  /* when it was last checked, by the wall clock */
     bool is_paused;
     bool is_in_trouble; /* as it was last reported */
     uint64_t alarms;    /* that were reported */
@@ -38,7 +38,7 @@ struct namespace_relays {
     struct running *items_owned; /* rising by number */
     size_t count;
     size_t capacity;
-    uint64_t change_count; /* of the records, when they were last looked at */
+    uint64_t change_count; /* of the records, when they were last checked */
 };
 
 struct relays {
@@ -48,12 +48,12 @@ struct relays {
     uint64_t waiting_due_ms;
     void (*report)(void *context, const char *text);
     void *report_context;
-    const struct namespaces *namespaces; /* each has its relays; NULL: not begun */
+    const struct namespaces *namespaces; /* one for each namespace with relays; NULL: not begun */
     bool has_news;                       /* a record has changed */
     struct relay_door door;
     struct server *server;
     uv_loop_t *loop;
-    uv_check_t check; /* behind each turn of the loop: have records changed? */
+    uv_check_t check; /* after each turn of the loop: have records changed? */
     uv_async_t woken; /* a relay's state has changed */
     size_t leaving_count;
     void (*done)(void *context); /* NULL: not stopping */
@@ -68,7 +68,7 @@ struct leaving {
     size_t descriptors;
 };
 
-/* Threads that are made between the two take no signals: those are for the loop, which says what they mean. */
+/* Threads that are made between the two calls take no signals: signals are for the loop. */
 static void keep_signals(sigset_t *before)
 {
     sigset_t all;
@@ -83,7 +83,7 @@ static void give_signals_back(const sigset_t *before)
 
 /* --- finding ------------------------------------------------------------------------------------------------------ */
 
-/* Where the one of that number stands or would stand. */
+/* The position of the relay with that number, or the position for it. */
 static size_t namespace_relays_index(const struct namespace_relays *group, uint64_t number)
 {
     size_t low = 0, high = group->count;
@@ -115,7 +115,7 @@ static struct running *find(const struct relays *relays, struct bytes namespace_
                : namespace_relays_find(opened->namespace_relays_owned, record->number);
 }
 
-/* The group behind that of `index`, which moves on; NULL: that was the last one. */
+/* The group after that of `index`, which moves on; NULL: that was the last one. */
 static struct namespace_relays *namespace_relays_next(const struct relays *relays, size_t *index)
 {
     while (relays->namespaces != NULL && *index < front_count(relays->namespaces->front)) {
@@ -128,7 +128,7 @@ static struct namespace_relays *namespace_relays_next(const struct relays *relay
 
 /* --- descriptors -------------------------------------------------------------------------------------------------- */
 
-/* What relays have has changed, so what is left for connections has, too. */
+/* The relays' share of descriptors has changed, so the connections' share changes, too. */
 static void note_descriptors(struct relays *relays)
 {
     if (relays->server != NULL)
@@ -186,7 +186,7 @@ static void on_joined(uv_work_t *work, int status)
     finish_stop(relays);
 }
 
-/* Has it end, without waiting for that. */
+/* Asks it to end, without waiting. */
 static void leave(struct relays *relays, struct running *running)
 {
     free(running->name_owned);
@@ -213,7 +213,7 @@ static void wake(void *context)
     uv_async_send(&((struct relays *)context)->woken);
 }
 
-/* Reads what was kept, which was checked when it came: by this version, or by one before. */
+/* Reads a stored record. It was checked when it came, by this version or an earlier one. */
 static bool read_spec(struct relays *relays, const struct namespace_relays *group, const struct relay_record *record,
                       struct relay_spec *spec, struct fault *fault)
 {
@@ -259,7 +259,7 @@ static void start(struct relays *relays, const struct namespace_relays *group, c
     relay_spec_deinit(&spec);
 }
 
-/* Tries those again that wait for descriptors. */
+/* Tries relays again that wait for descriptors. */
 static void start_waiting(struct relays *relays, struct namespace_relays *group)
 {
     for (size_t i = 0; i < group->count && relays->waiting_count > 0; i++) {
@@ -272,7 +272,7 @@ static void start_waiting(struct relays *relays, struct namespace_relays *group)
         ASSERT(record != NULL && record->number == before.number); /* the group has just followed */
         relays->waiting_count--;
         start(relays, group, record, running);
-        running->is_in_trouble = before.is_in_trouble; /* so that its end is told */
+        running->is_in_trouble = before.is_in_trouble; /* so that its end is reported */
         running->reported_at_ms = before.reported_at_ms;
         running->since_ms = running->is_waiting ? before.since_ms : running->since_ms;
         free(before.name_owned);
@@ -313,7 +313,7 @@ static bool is_recorded(const struct core *core, const struct running *running)
     return record != NULL && record->number == running->number;
 }
 
-/* Makes the group what the records say. */
+/* Makes the group match the records. */
 static void namespace_relays_follow(struct relays *relays, struct namespace_relays *group)
 {
     const struct core *core = namespace_core(group->opened->ns);
@@ -341,7 +341,7 @@ static void follow_all(struct relays *relays)
 static void on_check(uv_check_t *handle)
 {
     struct relays *relays = handle->data;
-    relays->descriptors->promised = 0; /* who was admitted is started now */
+    relays->descriptors->promised = 0; /* admitted relays are started now */
     if (relays->has_news)
         follow_all(relays);
     if (relays->waiting_count == 0 || uv_now(relays->loop) < relays->waiting_due_ms)
@@ -354,7 +354,7 @@ static void on_check(uv_check_t *handle)
 
 /* --- telling ------------------------------------------------------------------------------------------------------ */
 
-/* Rows that wait too long, of a relay in whatever state; the relay says how often. */
+/* Rows of a relay that wait too long, whatever its state; the relay says how often. */
 static void tell_alarm(struct relays *relays, const struct namespace_relays *group, struct running *running,
                        const struct relay_status *status)
 {
@@ -367,7 +367,7 @@ static void tell_alarm(struct relays *relays, const struct namespace_relays *gro
     relays->report(relays->report_context, text);
 }
 
-/* What an operator should read: trouble that begins, and its end. */
+/* Reports to operators: trouble that begins, and its end. */
 static void tell(struct relays *relays, const struct namespace_relays *group, struct running *running)
 {
     struct relay_status status;
@@ -420,7 +420,7 @@ static bool control_check(void *context, yyjson_val *source, yyjson_val *sink, c
     return is_good;
 }
 
-/* While the relay's record is not there, what it needs is promised. */
+/* Until the relay's record exists, its descriptors are only reserved. */
 static bool control_admit(void *context, yyjson_val *source, yyjson_val *sink, const char *order,
                           char reason[RELAY_REASON_SIZE])
 {
@@ -536,14 +536,14 @@ const struct relay_control *relays_control(const struct relays *relays)
     return &relays->control;
 }
 
-/* A handle of ours: finds the relays, and lets the loop end without it. */
+/* Marks a handle as ours: it finds the relays, and does not keep the loop alive. */
 static void own(struct relays *relays, void *handle)
 {
     ((uv_handle_t *)handle)->data = relays;
     uv_unref(handle);
 }
 
-/* For the namespaces that have none. */
+/* For namespaces that have none. */
 static void make_groups(struct relays *relays)
 {
     for (size_t i = 0; i < front_count(relays->namespaces->front); i++) {

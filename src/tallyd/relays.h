@@ -1,11 +1,11 @@
-/* The relays of the daemon: those that the namespaces' records name, started, paused and stopped as the records say.
+/* The relays of the daemon: started, paused and stopped as the namespaces' records say.
  *
- * A relay works in threads of its own (relay/relay.h) and asks the daemon for queues like any other client, over a
- * Unix socket in the data folder that nobody else may use, with a credential that nobody else knows. The socket is
- * made when a relay first needs it.
+ * A relay works in threads of its own (relay/relay.h). It uses queues of the daemon like any other client: over a Unix
+ * socket in the data folder that nobody else may use, with a credential that nobody else knows. The socket is made when
+ * a relay first needs it.
  *
- * A relay is started only where there are descriptors for all that it may open. One that was recorded and finds too
- * few waits for them, and says so where it is asked about. */
+ * A relay is started only if there are descriptors for everything that it may open. If there are too few for a recorded
+ * relay, it waits for them, and its description says so. */
 #ifndef TALLY_TALLYD_RELAYS_H
 #define TALLY_TALLYD_RELAYS_H
 
@@ -15,31 +15,31 @@
 
 struct relays;
 
-/* `descriptors` is borrowed: what relays may open is taken from there, and given back. */
+/* `descriptors` is borrowed: relays take their share from it and give it back. */
 struct relays *relays_create(struct descriptors *descriptors, void (*report)(void *context, const char *text),
                              void *context);
 
-/* What the apis ask, for api_options; lives as long as the relays. */
+/* The api's interface to relays, for api_options; lives as long as the relays. */
 const struct relay_control *relays_control(const struct relays *relays);
 
-/* Starts what the records say, and from now on follows them. While the server serves; all is borrowed until
- * relays_close(). `data` is the folder in which the socket is made. ERROR_INTERNAL_FAILURE: the system gave no random
- * bytes. */
+/* Starts the recorded relays, and follows the records from now on. Call it while the server serves; everything is
+ * borrowed until relays_close(). `data` is the folder in which the socket is made. ERROR_INTERNAL_FAILURE: the system
+ * gave no random bytes. */
 enum error relays_begin(struct relays *relays, uv_loop_t *loop, const struct namespaces *namespaces, const char *data,
                         struct failure *failure);
 
-/* More namespaces are served now: starts what their records say. Not behind relays_stop(). Errors of relays_begin();
- * then nothing was started, and it may be tried again. */
+/* More namespaces are served now: starts their recorded relays. Not after relays_stop(). Errors of relays_begin(); then
+ * nothing was started, and it may be tried again. */
 enum error relays_follow_namespaces(struct relays *relays, struct failure *failure);
 
-/* Asks all relays to end, and starts no more; calls `done` from the loop when none is left, perhaps at once. What they
- * have in flight is settled first, for which the server must still serve. */
+/* Asks all relays to end, and starts no more. Calls `done` from the loop when none is left, perhaps at once. They first
+ * settle what they have in flight, so the server must still serve. */
 void relays_stop(struct relays *relays, void (*done)(void *context), void *context);
 
 /* Those that run. */
 size_t relays_running_count(const struct relays *relays);
 
-/* Waits for what has not ended yet. The loop must run once more before relays_destroy(). */
+/* Waits for those that have not ended yet. The loop must run once more before relays_destroy(). */
 void relays_close(struct relays *relays);
 void relays_destroy(struct relays *relays);
 
