@@ -29,7 +29,6 @@ void api_init(struct api *api, struct front *front, struct namespace *ns)
 void api_deinit(struct api *api)
 {
     front_remove(api->front, api);
-    wait_pool_deinit(api);
     wait_deinit(api);
     free(api->call_counts_owned);
     free(api->deleted_owned);

@@ -10,6 +10,7 @@
 #include "api/firings.h"
 #include "api/front.h"
 #include "base/heap.h"
+#include "base/number_map.h"
 #include "base/slab.h"
 #include "engine/namespace.h"
 
@@ -25,6 +26,10 @@ struct api {
     uint32_t receives_waiting; /* how many of them are receives, FeedTickets, and requests that go on in portions */
     uint32_t feeds_waiting;
     uint32_t portions_waiting;
+    struct slab queue_waiters; /* of each queue for which receives wait (wait_receive.c) */
+    struct number_map queue_waiters_by_id;
+    struct slab pool_readers; /* of each pool whose feed somebody has read (wait_pool.h) */
+    struct number_map pool_readers_by_id;
     struct list woken_readers;   /* pools whose feed has grown while somebody waits for it */
     struct list in_portions;     /* CountTickets and ProposeMatches, in turn */
     uint64_t *call_counts_owned; /* by action: [2 * i] good, [2 * i + 1] failed */

@@ -39,7 +39,7 @@ enum error action_delete_queue(struct call *call)
                          "cancel those batches and delete those schedules and pools first.",
                          queue->target_count);
     remember_deleted(call, queue->name_owned);
-    struct list *waiters = wait_receive_take_all(queue);
+    struct queue_waiters *waiters = wait_receive_take_all(call->api, queue);
     error = decide_delete_queue(call->core, queue);
     /* Answered only now, so that these replies wait until the deletion is durable (invariant R9). */
     wait_receive_deleted(call->api, waiters);

@@ -1,5 +1,6 @@
 /* FeedTickets: the numbered changes of a pool's tickets, and for whose seeds the caller is responsible. */
 #include "api/wait.h"
+#include "base/memory.h"
 
 #define EVENTS_MAX 1000
 #define WAIT_MAX_S 20
@@ -15,22 +16,25 @@
 /* The callers who share the pool by `parts`. A new one replaces the one that was silent for longest. */
 static struct part_callers *callers_of(struct pool_readers *readers, uint32_t parts)
 {
-    struct part_callers *chosen = &readers->callers[0];
+    if (readers->callers_owned == NULL)
+        readers->callers_owned = memory_allocate_zeroed(PART_CALLERS_MAX * sizeof(*readers->callers_owned));
+    struct part_callers *callers = readers->callers_owned, *chosen = callers;
     for (size_t i = 0; i < PART_CALLERS_MAX; i++) {
-        if (readers->callers[i].parts == parts)
-            return &readers->callers[i];
-        if (readers->callers[i].used_at_ms < chosen->used_at_ms)
-            chosen = &readers->callers[i];
+        if (callers[i].parts == parts)
+            return &callers[i];
+        if (callers[i].used_at_ms < chosen->used_at_ms)
+            chosen = &callers[i];
     }
     *chosen = (struct part_callers){.parts = parts};
     return chosen;
 }
 
-void feed_note_caller(struct ticket_pool *pool, const struct feed_command *command, uint64_t now_ms, uint64_t until_ms)
+void feed_note_caller(struct api *api, const struct ticket_pool *pool, const struct feed_command *command,
+                      uint64_t now_ms, uint64_t until_ms)
 {
     if (!command->has_part)
         return;
-    struct part_callers *callers = callers_of(pool_readers_of(pool), command->parts);
+    struct part_callers *callers = callers_of(pool_readers_of(api, pool), command->parts);
     callers->used_at_ms = now_ms;
     callers->until_ms[command->part] = until_ms + CALLER_LEASE_MS;
 }
@@ -39,7 +43,7 @@ void feed_note_caller(struct ticket_pool *pool, const struct feed_command *comma
  * caller. */
 static void write_seed_parts(struct call *call, struct ticket_pool *pool, const struct feed_command *command)
 {
-    const struct part_callers *callers = callers_of(pool_readers_of(pool), command->parts);
+    const struct part_callers *callers = callers_of(pool_readers_of(call->api, pool), command->parts);
     const uint64_t now_ms = core_now_ms(call->core);
     uint64_t mine = UINT64_C(1) << command->part;
     for (uint32_t i = 1; i < command->parts; i++) {
@@ -157,7 +161,8 @@ void feed_write(struct call *call, struct ticket_pool *pool, const struct feed_c
     writer_number(call->reply, "Next", next);
     if (!is_good)
         writer_boolean(call->reply, "Resync", true);
-    feed_note_caller(pool, command, core_now_ms(call->core), core_now_ms(call->core));
+    const uint64_t now_ms = core_now_ms(call->core);
+    feed_note_caller(call->api, pool, command, now_ms, now_ms);
     if (command->has_part)
         write_seed_parts(call, pool, command);
 }
@@ -218,7 +223,7 @@ enum error action_feed_tickets(struct call *call)
     }
     uint64_t now_ms = core_now_ms(call->core);
     uint64_t deadline_ms = call->now_ms + (uint64_t)wait_s * 1000;
-    feed_note_caller(pool, &command, now_ms, deadline_ms);
+    feed_note_caller(call->api, pool, &command, now_ms, deadline_ms);
     wait_pool_feed(call, pool, &command, deadline_ms);
     return OK;
 }

@@ -286,7 +286,7 @@ enum error action_receive_message(struct call *call)
     /* Those who already wait come first, but not before a repeat of an answered receive. */
     bool is_repeat =
         command.attempt.size > 0 && deduplication_find_attempt(call->core, queue, command.attempt).size > 0;
-    if (queue->waiters == NULL || wait_s == 0 || is_repeat)
+    if (!wait_receive_is_awaited(call->api, queue) || wait_s == 0 || is_repeat)
         error = receive_now(call, queue, &command, &count);
     if (error != OK || count > 0 || wait_s == 0)
         return error;

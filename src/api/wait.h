@@ -10,6 +10,7 @@
 #include "api/action.h"
 #include "api/wait_pool.h"
 
+struct queue_waiters;
 struct waiter;
 
 struct wait_kind {
@@ -94,6 +95,12 @@ void wait_renew(struct api *api);
 
 /* --- receives (wait_receive.c) ------------------------------------------------------------------------------------ */
 
+void wait_receive_init(struct api *api);
+void wait_receive_deinit(struct api *api);
+
+/* Does a receive wait for the queue's messages? */
+bool wait_receive_is_awaited(const struct api *api, const struct queue *queue);
+
 /* May a receive wait that would keep what this command has of its request? Then it waits until `deadline_ms`, and the
  * rest of its request is gone with this call. */
 bool wait_receive_has_room(const struct call *call, const struct receive_command *command);
@@ -108,7 +115,7 @@ void wait_receive_check_again(struct api *api, struct queue *queue);
 
 /* Takes the waiting receives off a queue that is about to go, NULL if there are none; and when it has gone, answers
  * them with ERROR_QUEUE_DOES_NOT_EXIST. */
-struct list *wait_receive_take_all(struct queue *queue);
-void wait_receive_deleted(struct api *api, struct list *waiters);
+struct queue_waiters *wait_receive_take_all(struct api *api, const struct queue *queue);
+void wait_receive_deleted(struct api *api, struct queue_waiters *waiters);
 
 #endif

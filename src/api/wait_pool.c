@@ -19,33 +19,57 @@ static struct waiter *waiter_of(struct list_link *link)
     return CONTAINER_OF(link, struct waiter, link);
 }
 
-struct pool_readers *pool_readers_of(struct ticket_pool *pool)
+/* NULL: nobody has read its feed. */
+static struct pool_readers *readers_find(const struct api *api, const struct ticket_pool *pool)
 {
-    if (pool->waiters == NULL) {
-        struct pool_readers *readers = memory_allocate_zeroed(sizeof(*readers));
-        list_init(&readers->waiters);
-        pool->waiters = readers;
-    }
-    return pool->waiters;
+    const uint32_t slot = number_map_find(&api->pool_readers_by_id, pool->id);
+    return slot == 0 ? NULL : slab_at(&api->pool_readers, slot);
 }
 
-static void readers_free(struct pool_readers *readers)
+static struct pool_readers *readers_add(struct api *api, const struct ticket_pool *pool)
+{
+    const uint32_t slot = slab_allocate(&api->pool_readers);
+    struct pool_readers *readers = slab_at(&api->pool_readers, slot);
+    *readers = (struct pool_readers){.slot = slot, .pool = pool->id};
+    list_init(&readers->waiters);
+    number_map_insert(&api->pool_readers_by_id, pool->id, slot);
+    return readers;
+}
+
+struct pool_readers *pool_readers_of(struct api *api, const struct ticket_pool *pool)
+{
+    struct pool_readers *readers = readers_find(api, pool);
+    return readers != NULL ? readers : readers_add(api, pool);
+}
+
+static void readers_free(struct api *api, struct pool_readers *readers)
 {
     ASSERT(list_is_empty(&readers->waiters));
     if (list_is_linked(&readers->woken_link))
         list_remove(&readers->woken_link);
-    free(readers);
+    number_map_remove(&api->pool_readers_by_id, readers->pool);
+    free(readers->callers_owned);
+    slab_free(&api->pool_readers, readers->slot);
+}
+
+void wait_pool_init(struct api *api)
+{
+    slab_init(&api->pool_readers, sizeof(struct pool_readers));
+    number_map_init(&api->pool_readers_by_id);
+    list_init(&api->woken_readers);
 }
 
 void wait_pool_deinit(struct api *api)
 {
     const struct core *core = namespace_core(api->ns);
     for (uint32_t i = 0; i < ticket_pool_count(core); i++) {
-        struct ticket_pool *pool = ticket_pool_at(core, i);
-        if (pool->waiters != NULL)
-            readers_free(pool->waiters);
-        pool->waiters = NULL;
+        struct pool_readers *readers = readers_find(api, ticket_pool_at(core, i));
+        if (readers != NULL)
+            readers_free(api, readers);
     }
+    ASSERT(api->pool_readers.used == 0);
+    number_map_deinit(&api->pool_readers_by_id);
+    slab_deinit(&api->pool_readers);
 }
 
 /* Proposals keep their whole tree, which may be large, and the reply as far as it is written, for some turns of the
@@ -66,7 +90,7 @@ void wait_pool_feed(struct call *call, struct ticket_pool *pool, const struct fe
     struct waiter *waiter = wait_begin(call, &wait_for_feed, 0);
     waiter->pool = (struct waiting_for_pool){.pool = pool, .feed = *command};
     exchange_rest(call->exchange);
-    list_append(&pool_readers_of(pool)->waiters, &waiter->link);
+    list_append(&pool_readers_of(call->api, pool)->waiters, &waiter->link);
     wait_set_deadline(call->api, waiter, deadline_ms);
 }
 
@@ -141,7 +165,7 @@ bool wait_pool_has_portions(const struct api *api)
 static void wake_readers(struct api *api, struct core *core)
 {
     for (struct ticket_pool *pool; (pool = ticket_pool_take_fed(core)) != NULL;) {
-        struct pool_readers *readers = pool->waiters;
+        struct pool_readers *readers = readers_find(api, pool);
         if (readers != NULL && !list_is_empty(&readers->waiters) && !list_is_linked(&readers->woken_link))
             list_append(&api->woken_readers, &readers->woken_link);
     }
@@ -265,7 +289,7 @@ static void feed_expire(struct api *api, struct waiter *waiter, uint64_t now_ms)
 static void feed_give_up(struct api *api, struct waiter *waiter)
 {
     const uint64_t now_ms = namespace_time(api->ns);
-    feed_note_caller(waiter->pool.pool, &waiter->pool.feed, now_ms, now_ms); /* it waits no more */
+    feed_note_caller(api, waiter->pool.pool, &waiter->pool.feed, now_ms, now_ms); /* it waits no more */
 }
 
 const struct wait_kind wait_for_feed = {
@@ -303,10 +327,9 @@ const struct wait_kind wait_for_proposals = {
 
 /* --- the end of a pool -------------------------------------------------------------------------------------------- */
 
-struct pool_readers *wait_pool_take_all(struct api *api, struct ticket_pool *pool)
+struct pool_readers *wait_pool_take_all(struct api *api, const struct ticket_pool *pool)
 {
-    struct pool_readers *readers = pool_readers_of(pool);
-    pool->waiters = NULL;
+    struct pool_readers *readers = pool_readers_of(api, pool);
     struct list_link *next;
     for (struct list_link *link = list_first(&api->in_portions); link != NULL; link = next) {
         next = list_next(&api->in_portions, link);
@@ -328,5 +351,5 @@ void wait_pool_deleted(struct api *api, struct pool_readers *readers)
         reply_fail(waiter->exchange, ERROR_POOL_DOES_NOT_EXIST, NULL);
         wait_finish(api, waiter);
     }
-    readers_free(readers);
+    readers_free(api, readers);
 }

@@ -15,11 +15,13 @@ struct part_callers {
 
 #define PART_CALLERS_MAX 4u
 
-/* What the api knows of a pool, behind its `waiters`: made when somebody first reads the feed, freed with the pool. */
+/* Who reads a pool's feed: made when somebody first does, freed with the pool. */
 struct pool_readers {
-    struct list waiters;         /* FeedTickets, in order of arrival */
-    struct list_link woken_link; /* in api->woken_readers: the feed has grown, and some wait */
-    struct part_callers callers[PART_CALLERS_MAX];
+    uint32_t slot;                      /* in api->pool_readers */
+    uint32_t pool;                      /* its id, under which it is found */
+    struct list waiters;                /* FeedTickets, in order of arrival */
+    struct list_link woken_link;        /* in api->woken_readers: the feed has grown, and some wait */
+    struct part_callers *callers_owned; /* PART_CALLERS_MAX of them; NULL: nobody has asked for a part yet */
 };
 
 struct feed_command {
@@ -46,7 +48,7 @@ struct proposals {
     struct writer writer; /* of the reply, while it waits */
 };
 
-struct pool_readers *pool_readers_of(struct ticket_pool *pool);
+struct pool_readers *pool_readers_of(struct api *api, const struct ticket_pool *pool);
 
 /* Looks at the next 4,096 slots; true when it has seen them all. */
 bool ticket_count_portion(const struct ticket_pool *pool, struct ticket_count *count);
@@ -63,7 +65,8 @@ void wait_pool_feed(struct call *call, struct ticket_pool *pool, const struct fe
 void wait_pool_count(struct call *call, struct ticket_pool *pool, const struct ticket_count *count);
 void wait_pool_propose(struct call *call, struct ticket_pool *pool, const struct proposals *proposals);
 
-/* Frees the readers of all pools. */
+/* The second frees the readers of all pools. */
+void wait_pool_init(struct api *api);
 void wait_pool_deinit(struct api *api);
 
 /* Is there a feed that somebody waits for and that grew; and something that goes on in portions? */
@@ -75,14 +78,15 @@ bool wait_pool_has_portions(const struct api *api);
 void wait_pool_serve(struct api *api, uint64_t now_ms);
 
 /* Takes what waits off a pool that is about to go; and when it has gone, answers it with ERROR_POOL_DOES_NOT_EXIST. */
-struct pool_readers *wait_pool_take_all(struct api *api, struct ticket_pool *pool);
+struct pool_readers *wait_pool_take_all(struct api *api, const struct ticket_pool *pool);
 void wait_pool_deleted(struct api *api, struct pool_readers *readers);
 
 /* Writes the members of a FeedTickets reply, as things are now (feed_tickets.c). */
 void feed_write(struct call *call, struct ticket_pool *pool, const struct feed_command *command);
 /* Who asks for a part is there until a lease is over that begins at until_ms: now, or when its wait ends at the
  * latest. */
-void feed_note_caller(struct ticket_pool *pool, const struct feed_command *command, uint64_t now_ms, uint64_t until_ms);
+void feed_note_caller(struct api *api, const struct ticket_pool *pool, const struct feed_command *command,
+                      uint64_t now_ms, uint64_t until_ms);
 bool feed_has_answer(const struct ticket_pool *pool, const struct feed_command *command);
 
 #endif

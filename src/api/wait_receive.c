@@ -14,14 +14,55 @@ static struct waiter *waiter_of(struct list_link *link)
     return CONTAINER_OF(link, struct waiter, link);
 }
 
-/* The queue's list of waiters; made when the first one comes, freed with the last. */
-static struct list *waiters_of(struct queue *queue)
+/* --- the waiters of a queue --------------------------------------------------------------------------------------- */
+
+/* There while a receive waits for the queue, and until those that its deletion ends are answered. */
+struct queue_waiters {
+    uint32_t slot;  /* in api->queue_waiters */
+    uint32_t queue; /* its id, under which it is found */
+    struct list receives;
+};
+
+void wait_receive_init(struct api *api)
 {
-    if (queue->waiters == NULL) {
-        queue->waiters = memory_allocate(sizeof(struct list));
-        list_init(queue->waiters);
-    }
-    return queue->waiters;
+    slab_init(&api->queue_waiters, sizeof(struct queue_waiters));
+    number_map_init(&api->queue_waiters_by_id);
+}
+
+void wait_receive_deinit(struct api *api)
+{
+    ASSERT(api->queue_waiters.used == 0);
+    number_map_deinit(&api->queue_waiters_by_id);
+    slab_deinit(&api->queue_waiters);
+}
+
+/* NULL: nobody waits. */
+static struct queue_waiters *waiters_find(const struct api *api, const struct queue *queue)
+{
+    const uint32_t slot = number_map_find(&api->queue_waiters_by_id, queue->id);
+    return slot == 0 ? NULL : slab_at(&api->queue_waiters, slot);
+}
+
+static struct queue_waiters *waiters_add(struct api *api, const struct queue *queue)
+{
+    const uint32_t slot = slab_allocate(&api->queue_waiters);
+    struct queue_waiters *waiters = slab_at(&api->queue_waiters, slot);
+    *waiters = (struct queue_waiters){.slot = slot, .queue = queue->id};
+    list_init(&waiters->receives);
+    number_map_insert(&api->queue_waiters_by_id, queue->id, slot);
+    return waiters;
+}
+
+static void waiters_free(struct api *api, struct queue_waiters *waiters)
+{
+    ASSERT(list_is_empty(&waiters->receives));
+    number_map_remove(&api->queue_waiters_by_id, waiters->queue);
+    slab_free(&api->queue_waiters, waiters->slot);
+}
+
+bool wait_receive_is_awaited(const struct api *api, const struct queue *queue)
+{
+    return api->receives_waiting > 0 && waiters_find(api, queue) != NULL;
 }
 
 /* Would another look find anything? A FIFO queue at its limit of messages in flight gives nothing, and no error. */
@@ -77,7 +118,10 @@ void wait_receive(struct call *call, struct queue *queue, const struct receive_c
     waiter->receive.queue = queue;
     keep_command(&waiter->receive, command);
     exchange_rest(call->exchange);
-    list_append(waiters_of(queue), &waiter->link);
+    struct queue_waiters *waiters = waiters_find(api, queue);
+    if (waiters == NULL)
+        waiters = waiters_add(api, queue);
+    list_append(&waiters->receives, &waiter->link);
     wait_set_deadline(api, waiter, deadline_ms);
     /* A receive that met many spent messages may have stopped before it saw a good one. */
     if (is_worth_a_look(api, call->core, queue))
@@ -86,13 +130,12 @@ void wait_receive(struct call *call, struct queue *queue, const struct receive_c
 
 static void leave(struct api *api, struct waiter *waiter)
 {
-    (void)api;
-    struct queue *queue = waiter->receive.queue;
     free(waiter->receive.kept_owned);
-    if (queue != NULL && list_is_empty(queue->waiters)) {
-        free(queue->waiters);
-        queue->waiters = NULL;
-    }
+    if (waiter->receive.queue == NULL)
+        return;
+    struct queue_waiters *waiters = waiters_find(api, waiter->receive.queue);
+    if (list_is_empty(&waiters->receives))
+        waiters_free(api, waiters);
 }
 
 /* With no messages. */
@@ -120,10 +163,13 @@ const struct wait_kind wait_for_messages = {
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-/* Lets the first waiter of a queue try again. True if it was answered. */
+/* Lets the first waiter of a queue try again, if there is one. True if it was answered. */
 static bool serve_first(struct api *api, struct queue *queue, uint64_t now_ms)
 {
-    struct waiter *waiter = waiter_of(list_first(queue->waiters));
+    const struct queue_waiters *waiters = waiters_find(api, queue);
+    if (waiters == NULL)
+        return false;
+    struct waiter *waiter = waiter_of(list_first(&waiters->receives));
     struct exchange *exchange = waiter->exchange;
     struct failure failure;
     failure_init(&failure);
@@ -157,12 +203,11 @@ void wait_receive_serve(struct api *api, uint64_t now_ms)
             core_notice_queue(core, queue);
             return;
         }
-        bool is_answered = true;
-        while (queue->waiters != NULL && is_answered && !front_must_wait(api->front))
-            is_answered = serve_first(api, queue, now_ms);
+        while (!front_must_wait(api->front) && serve_first(api, queue, now_ms))
+            ;
         /* A receive that met many spent messages stops before it has seen them all: it goes on at the next turn. So
          * does one that waits for memory. */
-        if (queue->waiters != NULL && is_worth_a_look(api, core, queue)) {
+        if (wait_receive_is_awaited(api, queue) && is_worth_a_look(api, core, queue)) {
             core_notice_queue(core, queue);
             looked_at_first = looked_at_first == NULL ? queue : looked_at_first;
         }
@@ -171,32 +216,34 @@ void wait_receive_serve(struct api *api, uint64_t now_ms)
 
 void wait_receive_check_again(struct api *api, struct queue *queue)
 {
-    struct list_link *next = queue->waiters == NULL ? NULL : list_first(queue->waiters);
+    const struct queue_waiters *waiters = waiters_find(api, queue);
+    struct list_link *next = waiters == NULL ? NULL : list_first(&waiters->receives);
     while (next != NULL) {
         struct failure failure;
         failure_init(&failure);
         struct waiter *waiter = waiter_of(next);
-        next = list_next(queue->waiters, next); /* the last one takes the list with it */
+        next = list_next(&waiters->receives, next); /* the last one takes the list with it */
         wait_check(api, waiter, OK, &failure);
     }
 }
 
-struct list *wait_receive_take_all(struct queue *queue)
+struct queue_waiters *wait_receive_take_all(struct api *api, const struct queue *queue)
 {
-    struct list *waiters = queue->waiters;
-    queue->waiters = NULL;
-    for (struct list_link *link = waiters == NULL ? NULL : list_first(waiters); link != NULL;
-         link = list_next(waiters, link))
+    struct queue_waiters *waiters = waiters_find(api, queue);
+    for (struct list_link *link = waiters == NULL ? NULL : list_first(&waiters->receives); link != NULL;
+         link = list_next(&waiters->receives, link))
         waiter_of(link)->receive.queue = NULL;
     return waiters;
 }
 
-void wait_receive_deleted(struct api *api, struct list *waiters)
+void wait_receive_deleted(struct api *api, struct queue_waiters *waiters)
 {
-    while (waiters != NULL && !list_is_empty(waiters)) {
-        struct waiter *waiter = waiter_of(list_first(waiters));
+    if (waiters == NULL)
+        return;
+    while (!list_is_empty(&waiters->receives)) {
+        struct waiter *waiter = waiter_of(list_first(&waiters->receives));
         reply_fail(waiter->exchange, ERROR_QUEUE_DOES_NOT_EXIST, NULL);
         wait_finish(api, waiter);
     }
-    free(waiters);
+    waiters_free(api, waiters);
 }

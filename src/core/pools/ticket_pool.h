@@ -108,7 +108,6 @@ struct ticket_pool {
     uint32_t due_index; /* in core->pools.timers */
     /* in core->pools.fed: the feed has grown since the api last asked; deleted: in leaving_pools */
     struct list_link feed_link;
-    void *waiters; /* the api's list of waiting FeedTickets; never touched by the core */
 };
 
 /* Ticket pools in order of name: how many, the i-th, the index of the first whose name is not below `name`; by name; by

@@ -99,7 +99,6 @@ struct queue {
     uint32_t moves[MOVES_PER_QUEUE_MAX]; /* tasks that move messages away from here, the newest last: slots (move.h) */
     uint32_t move_count;
     struct list_link ready_link;    /* linked: became deliverable since the api last asked */
-    void *waiters;                  /* the api's list of waiting receives; never touched by the core */
     struct queue_lateness lateness; /* the api's too, since the start; no part of the state */
 };
 
