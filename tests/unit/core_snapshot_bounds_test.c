@@ -5,8 +5,9 @@
 #include "core/messages/decide_send.h"
 #include "core/queues/decide_queue.h"
 #include "core/state.h"
-#include "support/core_bytes.h"
 #include "support/core_rig.h"
+
+#include "snapshot_bounds.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,32 +17,6 @@
 #include <cmocka.h>
 
 #define LEASE_MS 30000u
-
-static bool is_read(const struct core_rig *rig)
-{
-    struct buffer encoded;
-    buffer_init(&encoded);
-    core_rig_encode(rig->core, &encoded);
-    struct core *core = core_create();
-    const bool is_good = core_bytes_decode(core, buffer_bytes(&encoded));
-    if (is_good)
-        core_check(core);
-    core_destroy(core);
-    buffer_deinit(&encoded);
-    return is_good;
-}
-
-static void expect_read(const struct core_rig *rig, const char *what)
-{
-    if (!is_read(rig))
-        fail_msg("refused: %s", what);
-}
-
-static void expect_refused(const struct core_rig *rig, const char *what)
-{
-    if (is_read(rig))
-        fail_msg("read: %s", what);
-}
 
 static struct queue *make_queue(struct core_rig *rig, struct bytes name)
 {
