@@ -515,13 +515,15 @@ class Trial:
 
 
 def choose(only, known):
-    """All mutations of the files, but those that are known to be the same program; and how many of these there are."""
-    file, _, line = (only or "").partition(":")
+    """All mutations of a file, of a line of it, or of all files below a folder; without those that are known to be the
+    same program."""
+    place, _, line = (only or "").partition(":")
+    chosen = ROOT / place
     paths = [
         str(path.relative_to(ROOT))
         for folder in MUTATED
         for path in sorted((ROOT / "src" / folder).rglob("*.c"))
-        if not file or str(path.relative_to(ROOT)) == file
+        if chosen == path or chosen in path.parents
     ]
     found = [mutation for path in paths for mutation in list_mutations(path)]
     left = [mutation for mutation in found if (mutation.path, mutation.before, mutation.after) not in known]
@@ -536,7 +538,7 @@ def main():
     parser.add_argument("--seed", type=int, help="chooses them (one that was not there before)")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time (1)")
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"seeds of the simulators ({SEEDS})")
-    parser.add_argument("--only", metavar="FILE[:LINE]", help="mutants of that file or line only")
+    parser.add_argument("--only", metavar="PLACE", help="mutants of that FOLDER, FILE or FILE:LINE only")
     parser.add_argument("--judges", default="", metavar="PATTERN", help="only the test programs that match")
     parser.add_argument("--build", default="build/release", help="the build folder (build/release)")
     parser.add_argument("--folder", default="build/mutants", help="where mutants are made (build/mutants)")
