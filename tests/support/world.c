@@ -99,6 +99,7 @@ void world_start(struct world *world)
         .enforce_delete_interval = world->options.enforce_intervals,
         .memory_max = world->options.memory_max,
         .zones_folder = world->options.zones_folder,
+        .relays = world->options.relays,
     };
     for (;;) {
         enum error error =

@@ -859,6 +859,155 @@ static void Q57_tags_and_attributes_outlive_the_server(struct world *world)
     expect_tags(world, (const char *const[][2]){{"a", "1"}, {"c", ""}}, 2);
 }
 
+/* --- Tally's own attributes --------------------------------------------------------------------------------------- */
+
+/* What is shown to who asks for it by name; among all of them where it says something. */
+static void Tallys_attributes_are_shown_as_they_are_in_force(void **state)
+{
+    static const struct {
+        const char *queue;
+        const char *name;
+        const char *value; /* that is set */
+        const char *shown; /* NULL: nothing */
+        bool is_among_all;
+    } rows[] = {
+        {"f.fifo", "Tally.StrictOrder", "false", "false", false},
+        {"f.fifo", "Tally.OnGroupFailure", "skip", "skip", false},
+        {"f.fifo", "Tally.StrictOrder", "true", "true", true},
+        {"f.fifo", "Tally.OnGroupFailure", "skip", "skip", true}, /* all ways of ordering are shown beside one */
+        {"f.fifo", "Tally.StrictOrder", "false", "false", false},
+        {"f.fifo", "Tally.OnGroupFailure", "hold", "hold", true},
+        {"f.fifo", "Tally.StrictOrder", "false", "false", true},
+        {"f.fifo", "Tally.OnGroupFailure", "cancel-rest", "cancel-rest", true},
+        {"f.fifo", "Tally.StaleReceipts", "refuse", "refuse", false},
+        {"q", "Tally.StaleReceipts", "accept", "accept", false},
+        {"q", "Tally.StaleReceipts", "refuse", "refuse", true},
+        {"q", "Tally.DeliveryMode", "at-least-once", "at-least-once", false},
+        {"q", "Tally.DeliveryMode", "at-most-once", "at-most-once", true},
+        {"q", "Tally.GroupConcurrency", "0", "0", false},
+        {"q", "Tally.GroupConcurrency", "1", "1", true},
+        {"q", "Tally.GroupConcurrency", "120000", "120000", true},
+        {"q", "Tally.DeduplicationWindow", "0", "0", true},
+        {"q", "Tally.DeduplicationWindow", "315360000", "315360000", true},
+        {"q", "Tally.DeduplicationWindow", "-1", "-1", true},
+        {"q", "Tally.Backoff", "{}", "{'min':1,'max':900,'factor':2,'jitter':0.2}", true},
+        {"q", "Tally.Backoff", "{'min':0,'max':43200,'factor':100,'jitter':1}",
+         "{'min':0,'max':43200,'factor':100,'jitter':1}", true},
+        {"q", "Tally.Backoff", "{'jitter':0,'factor':1,'max':2.5,'min':2.5}",
+         "{'min':2.5,'max':2.5,'factor':1,'jitter':0}", true},
+        {"q", "Tally.Backoff", "{'min':0.125,'max':10.05,'factor':1.5}",
+         "{'min':0.125,'max':10.05,'factor':1.5,'jitter':0.2}", true},
+        {"q", "Tally.Backoff", "{'min':0.0005,'max':0.0014}", "{'min':0.001,'max':0.001,'factor':2,'jitter':0.2}",
+         true},
+        {"q", "Tally.Backoff", "", NULL, false},
+        {"q", "Tally.RateLimit", "{'queue':{'rate':100}}", "{'queue':{'rate':100,'burst':100}}", true},
+        {"q", "Tally.RateLimit", "{'group':{'rate':0.5}}", "{'group':{'rate':0.5,'burst':1}}", true},
+        {"q", "Tally.RateLimit", "{'group':{'rate':1.5,'burst':1},'queue':{'burst':1000000,'rate':1000000}}",
+         "{'queue':{'rate':1000000,'burst':1000000},'group':{'rate':1.5,'burst':1}}", true},
+        {"q", "Tally.RateLimit", "{'group':{'rate':2.25}}", "{'group':{'rate':2.25,'burst':3}}", true},
+        {"q", "Tally.RateLimit", "{'group':{'rate':3}}", "{'group':{'rate':3,'burst':3}}", true},
+        {"q", "Tally.RateLimit", "{'queue':{'rate':0.001,'burst':7}}", "{'queue':{'rate':0.001,'burst':7}}", true},
+        {"q", "Tally.RateLimit", "{'queue':{'rate':400000,'burst':7}}", "{'queue':{'rate':333333,'burst':7}}", true},
+        {"q", "Tally.RateLimit", "", NULL, false},
+    };
+    struct world *world = sqs_open(state);
+    create(world, "{'QueueName':'f.fifo','Attributes':{'FifoQueue':'true'}}");
+    char text[300], expected[200];
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        size_t size = (size_t)snprintf(text, sizeof(text), "'%s':'", rows[i].name);
+        for (const char *at = rows[i].value; *at != '\0'; at++)
+            size += (size_t)snprintf(text + size, sizeof(text) - size, *at == '\'' ? "\\'" : "%c", *at);
+        snprintf(text + size, sizeof(text) - size, "'");
+        EXPECT(world, sqs_set(world, rows[i].queue, text).error == NULL);
+        snprintf(expected, sizeof(expected), "%s", rows[i].shown == NULL ? "nothing" : rows[i].shown);
+        for (char *at = expected; *at != '\0'; at++)
+            *at = *at == '\'' ? '"' : *at;
+        const char *shown = sqs_attribute(world, rows[i].queue, rows[i].name, rows[i].name);
+        const char *among = sqs_attribute(world, rows[i].queue, "All", rows[i].name);
+        shown = shown == NULL ? "nothing" : shown;
+        if (strcmp(shown, expected) != 0 || (among != NULL) != rows[i].is_among_all ||
+            (among != NULL && strcmp(among, expected) != 0))
+            fail_msg("%s: '%s' is shown as %s, and among all as %s", rows[i].name, rows[i].value, shown,
+                     among == NULL ? "nothing" : among);
+    }
+    sqs_close(world);
+}
+
+static void Tallys_attributes_beyond_their_bounds_change_nothing(void **state)
+{
+    static const struct {
+        const char *queue;
+        const char *name;
+        const char *value;
+        const char *text; /* in the message */
+    } rows[] = {
+        {"f.fifo", "Tally.StrictOrder", "yes", ""},
+        {"f.fifo", "Tally.StrictOrder", "", ""},
+        {"f.fifo", "Tally.OnGroupFailure", "cancel", "Must be skip, hold or cancel-rest."},
+        {"f.fifo", "Tally.OnGroupFailure", "", "Must be skip, hold or cancel-rest."},
+        {"f.fifo", "Tally.StaleReceipts", "accept", "must be refuse."},
+        {"f.fifo", "Tally.StaleReceipts", "x", "Must be accept or refuse."},
+        {"q", "Tally.StaleReceipts", "x", "Must be accept or refuse."},
+        {"q", "Tally.DeliveryMode", "exactly-once", "Must be at-least-once or at-most-once."},
+        {"q", "Tally.GroupConcurrency", "120001", "Must be an integer from 0 (no limit) to 120000."},
+        {"q", "Tally.GroupConcurrency", "-1", "Must be an integer from 0 (no limit) to 120000."},
+        {"q", "Tally.GroupConcurrency", "", "Must be an integer from 0 (no limit) to 120000."},
+        {"q", "Tally.DeduplicationWindow", "315360001", "to 315360000 seconds, or -1 (for ever)."},
+        {"q", "Tally.DeduplicationWindow", "-2", "to 315360000 seconds, or -1 (for ever)."},
+        {"q", "Tally.DeduplicationWindow", "", "to 315360000 seconds, or -1 (for ever)."},
+        {"q", "Tally.Backoff", "x", "or empty."},
+        {"q", "Tally.Backoff", "[]", "or empty."},
+        {"q", "Tally.Backoff", "{'min':-0.1}", "or empty."},
+        {"q", "Tally.Backoff", "{'min':901}", "or empty."},
+        {"q", "Tally.Backoff", "{'max':0.9}", "or empty."},
+        {"q", "Tally.Backoff", "{'max':43200.1}", "or empty."},
+        {"q", "Tally.Backoff", "{'min':43200.1,'max':43200.2}", "or empty."},
+        {"q", "Tally.Backoff", "{'factor':0.9}", "or empty."},
+        {"q", "Tally.Backoff", "{'factor':100.1}", "or empty."},
+        {"q", "Tally.Backoff", "{'jitter':1.1}", "or empty."},
+        {"q", "Tally.Backoff", "{'jitter':-0.1}", "or empty."},
+        {"q", "Tally.Backoff", "{'jitter':true}", "or empty."},
+        {"q", "Tally.Backoff", "{'jitter':'0'}", "or empty."},
+        {"q", "Tally.Backoff", "{'odd':1}", "or empty."},
+        {"q", "Tally.Backoff", "{'min':1,'min':1,'min':1,'min':1,'min':1}", "or empty."},
+        {"q", "Tally.RateLimit", "x", "either or both"},
+        {"q", "Tally.RateLimit", "{}", "either or both"},
+        {"q", "Tally.RateLimit", "{'queue':{}}", "either or both"},
+        {"q", "Tally.RateLimit", "{'queue':7}", "either or both"},
+        {"q", "Tally.RateLimit", "{'queue':{'burst':1}}", "either or both"},
+        {"q", "Tally.RateLimit", "{'queue':{'rate':1},'odd':{'rate':1}}", "either or both"},
+        {"q", "Tally.RateLimit", "{'queue':{'rate':1},'queue':{'rate':1}}", "either or both"},
+        {"q", "Tally.RateLimit", "{'queue':{'rate':1},'group':{'rate':0}}", "either or both"},
+        {"q", "Tally.RateLimit", "{'group':{'rate':0.0009}}", "either or both"},
+        {"q", "Tally.RateLimit", "{'group':{'rate':1000000.5}}", "either or both"},
+        {"q", "Tally.RateLimit", "{'group':{'rate':1,'burst':0}}", "either or both"},
+        {"q", "Tally.RateLimit", "{'group':{'rate':1,'burst':1.5}}", "either or both"},
+        {"q", "Tally.RateLimit", "{'group':{'rate':1,'burst':1000001}}", "either or both"},
+        {"q", "Tally.RateLimit", "{'group':{'rate':1,'burst':1,'odd':1}}", "either or both"},
+    };
+    struct world *world = sqs_open(state);
+    create(world, "{'QueueName':'f.fifo','Attributes':{'FifoQueue':'true'}}");
+    char text[300];
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        size_t size = (size_t)snprintf(text, sizeof(text), "'DelaySeconds':'7','%s':'", rows[i].name);
+        for (const char *at = rows[i].value; *at != '\0'; at++)
+            size += (size_t)snprintf(text + size, sizeof(text) - size, *at == '\'' ? "\\'" : "%c", *at);
+        snprintf(text + size, sizeof(text) - size, "'");
+        struct answer answer = sqs_set(world, rows[i].queue, text);
+        if (!answer_fails(answer, "InvalidAttributeValue") ||
+            strstr(answer_text(answer, "message"), rows[i].text) == NULL)
+            fail_msg("%s: '%s': %s (%s)", rows[i].name, rows[i].value, answer.error == NULL ? "OK" : answer.error,
+                     answer_text(answer, "message"));
+    }
+    sqs_expect_attribute(world, "q", "DelaySeconds", "0");
+    sqs_expect_attribute(world, "f.fifo", "DelaySeconds", "0");
+    static const char *const standard[] = {"'Tally.StrictOrder':'true'", "'Tally.OnGroupFailure':'hold'"};
+    for (size_t i = 0; i < ARRAY_LENGTH(standard); i++)
+        EXPECT(world, answer_fails(sqs_set(world, "q", standard[i]), "InvalidAttributeName"));
+    EXPECT(world, answer_fails(sqs_set(world, "f.fifo", "'Tally.GroupConcurrency':'1'"), "InvalidAttributeName"));
+    sqs_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -883,6 +1032,8 @@ int main(void)
         cmocka_unit_test(Q25_permissions_are_statements_of_the_policy),
         cmocka_unit_test(Q25_permissions_that_can_not_be_given_are_refused),
         SCENARIO(Q57_tags_and_attributes_outlive_the_server),
+        cmocka_unit_test(Tallys_attributes_are_shown_as_they_are_in_force),
+        cmocka_unit_test(Tallys_attributes_beyond_their_bounds_change_nothing),
     };
     return cmocka_run_group_tests_name("api: queues", tests, NULL, NULL);
 }

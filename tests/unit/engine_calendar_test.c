@@ -174,6 +174,273 @@ static void a_zone_that_could_not_be_read_is_looked_for_again_and_then_kept(void
     zones_destroy(&zones);
 }
 
+/* --- files made by hand ------------------------------------------------------------------------------------------- */
+
+/* How many a block says it has, in the order of the header. */
+struct block {
+    uint32_t utc, standard, leap, change, type, letter;
+};
+
+/* A file of time-zone data: the block that is skipped, and the one that is read. */
+struct made_zone {
+    const char *magic; /* with the version; NULL: "TZif2" */
+    struct block skipped;
+    struct block block;
+    int64_t at_s[3];
+    uint8_t types[3];
+    int32_t offsets_s[3]; /* those of other types are 0 */
+    const char *end;
+};
+
+static uint8_t made_file[8192];
+static size_t made_size;
+
+static void put_number(uint64_t value, unsigned size)
+{
+    while (size-- > 0)
+        made_file[made_size++] = (uint8_t)(value >> 8 * size);
+}
+
+static void put_header(const char *magic, const struct block *block)
+{
+    memcpy(made_file + made_size, magic == NULL ? "TZif2" : magic, 5);
+    made_size += 20;
+    const uint32_t counts[] = {block->utc, block->standard, block->leap, block->change, block->type, block->letter};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+        put_number(counts[i], 4);
+}
+
+static bool make_zone(const struct made_zone *made, struct zone *zone)
+{
+    memset(made_file, 0xee, sizeof(made_file));
+    made_size = 0;
+    put_header(made->magic, &made->skipped);
+    made_size += made->skipped.change * 5 + made->skipped.type * 6 + made->skipped.letter + made->skipped.leap * 8 +
+                 made->skipped.standard + made->skipped.utc;
+    put_header(made->magic, &made->block);
+    for (uint32_t i = 0; i < made->block.change; i++)
+        put_number((uint64_t)made->at_s[i], 8);
+    for (uint32_t i = 0; i < made->block.change; i++)
+        put_number(made->types[i], 1);
+    for (uint32_t i = 0; i < made->block.type; i++) {
+        put_number(i < 3 ? (uint32_t)made->offsets_s[i] : 0, 4);
+        put_number(0xeeee, 2);
+    }
+    made_size += made->block.letter + made->block.leap * 12 + made->block.standard + made->block.utc;
+    memcpy(made_file + made_size, made->end, strlen(made->end));
+    made_size += strlen(made->end);
+    return zone_init(zone, bytes_make(made_file, made_size));
+}
+
+static bool make_rule(const char *rule, struct zone *zone)
+{
+    char end[80];
+    snprintf(end, sizeof(end), "\n%s\n", rule);
+    return make_zone(&(struct made_zone){.block = {.type = 1}, .end = end}, zone);
+}
+
+static void a_rule_says_the_offset_and_the_instant_until_which_it_holds(void **state)
+{
+    (void)state;
+    static const char never[] = "";
+    static const struct {
+        const char *rule;
+        const char *at;
+        int64_t offset_s;
+        const char *until;
+    } rows[] = {
+        {"AAA3", "2026-01-01T00:00Z", -10800, never},
+        {"azAZ+3", "2026-01-01T00:00Z", -10800, never},
+        {"<+0330>-3:30", "2026-01-01T00:00Z", 12600, never},
+        {"AAA-5:45:15", "2026-01-01T00:00Z", 20715, never},
+        {"AAA-05:04:03", "2026-01-01T00:00Z", 18243, never},
+        {"AAA24:59:59", "2026-01-01T00:00Z", -89999, never},
+        {"AAA-24", "2026-01-01T00:00Z", 86400, never},
+        /* The last Sunday of March at 2, an hour more; of October at 3 in summer time. */
+        {"AAA0BBB,M3.5.0,M10.5.0/3", "2026-01-01T00:00Z", 0, "2026-03-29T02:00Z"},
+        {"AAA0BBB,M3.5.0,M10.5.0/3", "2026-03-29T01:59Z", 0, "2026-03-29T02:00Z"},
+        {"AAA0BBB,M3.5.0,M10.5.0/3", "2026-03-29T02:00Z", 3600, "2026-10-25T02:00Z"},
+        {"AAA0BBB,M3.5.0,M10.5.0/3", "2026-10-25T02:00Z", 0, "2027-03-28T02:00Z"},
+        {"AAA0BBB,M3.5.0,M10.5.0/3", "2026-12-31T23:59Z", 0, "2027-03-28T02:00Z"},
+        {"AAA5BBB3:30,M3.2.0,M11.1.0", "2026-03-08T06:59Z", -18000, "2026-03-08T07:00Z"},
+        {"AAA5BBB3:30,M3.2.0,M11.1.0", "2026-07-01T00:00Z", -12600, "2026-11-01T05:30Z"},
+        {"AAA-1BBB-1:20:30,M3.2.0,M11.1.0/2:0:30", "2026-07-01T00:00Z", 4830, "2026-11-01T00:40Z"},
+        /* In the south the year begins in summer. */
+        {"AAA-10BBB,M10.1.0,M4.1.0/3", "2026-01-01T00:00Z", 39600, "2026-04-04T16:00Z"},
+        {"AAA-10BBB,M10.1.0,M4.1.0/3", "2026-06-01T00:00Z", 36000, "2026-10-03T16:00Z"},
+        /* Each weekday, each week; a fifth one that the month has not is the fourth. */
+        {"AAA0BBB,M8.1.1/0,M8.1.6/1", "2026-08-01T00:00Z", 0, "2026-08-03T00:00Z"},
+        {"AAA0BBB,M7.1.3/0,M8.1.6/1", "2026-07-01T00:00Z", 3600, "2026-08-01T00:00Z"},
+        {"AAA0BBB,M2.5.6/0,M8.1.6/1", "2026-02-01T00:00Z", 0, "2026-02-28T00:00Z"},
+        {"AAA0BBB,M2.4.0/0,M8.1.6/1", "2026-02-01T00:00Z", 0, "2026-02-22T00:00Z"},
+        {"AAA0BBB,M2.5.2/0,M8.1.6/1", "2028-02-01T00:00Z", 0, "2028-02-29T00:00Z"},
+        {"AAA0BBB,M2.5.1/0,M8.1.6/1", "2100-02-01T00:00Z", 0, "2100-02-22T00:00Z"},
+        {"AAA0BBB,M6.3.4/0,M12.5.4/1", "2026-12-01T00:00Z", 3600, "2026-12-31T00:00Z"},
+        {"AAA0BBB,M6.3.4/0,M12.5.5/1", "2026-12-01T00:00Z", 3600, "2026-12-25T00:00Z"},
+        /* J counts no leap day, a number alone does, from 0. */
+        {"AAA0BBB,J59,J60", "2027-01-01T00:00Z", 0, "2027-02-28T02:00Z"},
+        {"AAA0BBB,J59,J60", "2027-02-28T02:00Z", 3600, "2027-03-01T01:00Z"},
+        {"AAA0BBB,J59,J60", "2028-01-01T00:00Z", 0, "2028-02-28T02:00Z"},
+        {"AAA0BBB,J59,J60", "2028-02-28T02:00Z", 3600, "2028-03-01T01:00Z"},
+        {"AAA0BBB,J1/0,J365", "2028-06-01T00:00Z", 3600, "2028-12-31T01:00Z"},
+        {"AAA0BBB,J59,J60", "2100-02-28T02:00Z", 3600, "2100-03-01T01:00Z"},
+        {"AAA0BBB,58,59", "2027-01-01T00:00Z", 0, "2027-02-28T02:00Z"},
+        {"AAA0BBB,58,59", "2027-02-28T02:00Z", 3600, "2027-03-01T01:00Z"},
+        {"AAA0BBB,58,59", "2028-02-28T02:00Z", 3600, "2028-02-29T01:00Z"},
+        {"AAA0BBB,0/0,365/1", "2028-06-01T00:00Z", 3600, "2028-12-31T00:00Z"},
+        {"AAA0BBB,10/-1:30,J200/167", "2027-01-01T00:00Z", 0, "2027-01-10T22:30Z"},
+        {"AAA0BBB,10/-1:30,J200/167", "2027-07-01T00:00Z", 3600, "2027-07-25T22:00Z"},
+        {"AAA0BBB,10/+1,J200/+167:00", "2027-01-01T00:00Z", 0, "2027-01-11T01:00Z"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct zone zone;
+        if (!make_rule(rows[i].rule, &zone))
+            fail_msg("%s is a rule", rows[i].rule);
+        int64_t until_s, offset_s = zone_offset(&zone, utc(rows[i].at), &until_s);
+        int64_t expected_s = rows[i].until == never ? INT64_MAX : utc(rows[i].until);
+        if (offset_s != rows[i].offset_s || until_s != expected_s)
+            fail_msg("%s at %s: %lld until %lld, not %lld", rows[i].rule, rows[i].at, (long long)offset_s,
+                     (long long)until_s, (long long)expected_s);
+        zone_deinit(&zone);
+    }
+}
+
+static void a_rule_that_posix_does_not_know_is_damaged(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {
+        "AA0",
+        "A1A0",
+        "@AAA0",
+        "AA[A0",
+        "AA`A0",
+        "{AAA0",
+        "<AAA0",
+        "AAA",
+        "AAA+",
+        "AAA-+1",
+        "AAA25",
+        "AAA-25",
+        "AAA0:60",
+        "AAA0:0:60",
+        "AAA0:",
+        "AAA00001",
+        "AAA0 ",
+        "AAA/",
+        "AAA:",
+        "AAA0BBB",
+        "AAA0BB,J1,J2",
+        "AAA0BBB,J1",
+        "AAA0BBB,J1,",
+        "AAA0BBB25,J1,J2",
+        "AAA0BBB,J0,J2",
+        "AAA0BBB,J366,J2",
+        "AAA0BBB,366,J2",
+        "AAA0BBB,J1,J2,",
+        "AAA0BBB,J1/168,J2",
+        "AAA0BBB,J1/-168,J2",
+        "AAA0BBB,J1/,J2",
+        "AAA0BBB,J1/0:00:60,J2",
+        "AAA0BBB,M0.1.0,J2",
+        "AAA0BBB,M13.1.0,J2",
+        "AAA0BBB,M3.0.0,J2",
+        "AAA0BBB,M3.6.0,J2",
+        "AAA0BBB,M3.1.7,J2",
+        "AAA0BBB,M3-1.0,J2",
+        "AAA0BBB,M3.1-0,J2",
+        "AAA0BBB;J1,J2",
+    };
+    for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
+        struct zone zone;
+        if (make_rule(rules[i], &zone))
+            fail_msg("%s is no rule", rules[i]);
+    }
+}
+
+/* Counts of the skipped block are all different, so that each has its own size. */
+static void a_list_says_the_offsets_between_its_changes(void **state)
+{
+    (void)state;
+    struct made_zone made = {.skipped = {1, 2, 3, 4, 5, 6},
+                             .block = {2, 1, 0, 3, 3, 7},
+                             .at_s = {-(INT64_C(1) << 59), 1000, INT64_C(1) << 59},
+                             .types = {1, 2, 1},
+                             .offsets_s = {-26 * 3600, 26 * 3600, 7},
+                             .end = "\n\n"};
+    static const struct {
+        int64_t at_s, offset_s, until_s;
+    } rows[] = {
+        {INT64_MIN, -26 * 3600, -(INT64_C(1) << 59)},
+        {-(INT64_C(1) << 59) - 1, -26 * 3600, -(INT64_C(1) << 59)},
+        {-(INT64_C(1) << 59), 26 * 3600, 1000},
+        {999, 26 * 3600, 1000},
+        {1000, 7, INT64_C(1) << 59},
+        {(INT64_C(1) << 59) - 1, 7, INT64_C(1) << 59},
+        {INT64_C(1) << 59, 26 * 3600, INT64_MAX},
+        {INT64_MAX, 26 * 3600, INT64_MAX},
+    };
+    for (unsigned version = '2'; version <= '4'; version++) {
+        const char magic[] = {'T', 'Z', 'i', 'f', (char)version};
+        made.magic = magic;
+        struct zone zone;
+        assert_true(make_zone(&made, &zone));
+        for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+            int64_t until_s;
+            assert_int_equal(zone_offset(&zone, rows[i].at_s, &until_s), rows[i].offset_s);
+            assert_int_equal(until_s, rows[i].until_s);
+        }
+        zone_deinit(&zone);
+    }
+    /* Behind the last change the rule holds, before it the list does. */
+    made.end = "\nAAA3\n";
+    struct zone zone;
+    int64_t until_s;
+    assert_true(make_zone(&made, &zone));
+    assert_int_equal(zone_offset(&zone, INT64_C(1) << 59, &until_s), -10800);
+    assert_int_equal(until_s, INT64_MAX);
+    assert_int_equal(zone_offset(&zone, 999, &until_s), 26 * 3600);
+    zone_deinit(&zone);
+}
+
+static void a_list_that_is_out_of_order_or_out_of_range_is_damaged(void **state)
+{
+    (void)state;
+    const struct made_zone good = {.block = {.change = 2, .type = 2},
+                                   .at_s = {1000, 1001},
+                                   .types = {1, 0},
+                                   .offsets_s = {3600, 7200},
+                                   .end = "\n\n"};
+    struct zone zone;
+    assert_true(make_zone(&good, &zone));
+    zone_deinit(&zone);
+    struct made_zone most = good;
+    most.block.type = 256;
+    assert_true(make_zone(&most, &zone));
+    zone_deinit(&zone);
+    struct made_zone bad[16];
+    for (size_t i = 0; i < 16; i++)
+        bad[i] = good;
+    bad[0].magic = "TZif1";
+    bad[1].magic = "TZig2";
+    bad[2].block.leap = 1;
+    bad[3].block.type = 257;
+    bad[4].block = (struct block){.type = 0};
+    bad[5].offsets_s[1] = 26 * 3600 + 1;
+    bad[6].offsets_s[1] = -26 * 3600 - 1;
+    bad[7].at_s[0] = -(INT64_C(1) << 59) - 1;
+    bad[8].at_s[1] = (INT64_C(1) << 59) + 1;
+    bad[9].at_s[1] = 1000;
+    bad[10].at_s[1] = 999;
+    bad[11].types[1] = 2;
+    bad[12].end = "";
+    bad[13].end = "\n";
+    bad[14].end = "\nAAA0";
+    bad[15].end = "AAA0\n";
+    for (size_t i = 0; i < 16; i++)
+        if (make_zone(&bad[i], &zone))
+            fail_msg("file %zu is no zone", i);
+}
+
 /* --- against the C library ---------------------------------------------------------------------------------------- */
 
 /* Found by fuzzing: the rule behind it would have been asked for a year that does not fit a number. */
@@ -416,6 +683,10 @@ int main(void)
         cmocka_unit_test(what_never_comes_is_never_due),
         cmocka_unit_test(only_names_of_the_time_zone_data_are_zones),
         cmocka_unit_test(a_zone_that_could_not_be_read_is_looked_for_again_and_then_kept),
+        cmocka_unit_test(a_rule_says_the_offset_and_the_instant_until_which_it_holds),
+        cmocka_unit_test(a_rule_that_posix_does_not_know_is_damaged),
+        cmocka_unit_test(a_list_says_the_offsets_between_its_changes),
+        cmocka_unit_test(a_list_that_is_out_of_order_or_out_of_range_is_damaged),
         cmocka_unit_test(a_zone_whose_last_change_is_at_the_end_of_numbers_is_damaged),
         cmocka_unit_test(offsets_agree_with_the_c_library_until_2100),
         cmocka_unit_test(a_rule_goes_on_as_the_list_did),

@@ -471,11 +471,196 @@ static void while_the_disk_is_behind_time_earns_nothing(void **state)
     assert_in_range(cleaner.credit, 301, 300 + 100 * 1024); /* one millisecond's, not that of those before */
 }
 
+/* A segment of which seven eighths live is left alone, and so are the newest and those where something is damaged. */
+static void segments_in_which_nearly_all_lives_are_never_chosen(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t live[4]; /* of 6400 */
+        unsigned damaged; /* ordinal */
+        uint64_t wanted;
+        unsigned count;
+        uint64_t chosen[4];
+    } rows[] = {
+        {{5600, 5600, 5600, 100}, 9, 6400, 0, {0}},   {{5599, 5600, 5599, 100}, 9, 6400, 2, {0, 2}},
+        {{5599, 100, 6400, 100}, 9, 6300, 1, {1}},    {{5599, 100, 6400, 100}, 9, 6301, 2, {0, 1}},
+        {{100, 100, 100, 100}, 9, 1, 1, {0}},         {{100, 100, 100, 100}, 9, 6301, 2, {0, 1}},
+        {{100, 100, 100, 100}, 0, 100000, 2, {1, 2}}, {{100, 7000, 6399, 100}, 0, 100000, 0, {0}},
+        {{100, 199, 200, 100}, 9, 12501, 2, {0, 1}},  {{100, 199, 200, 100}, 9, 12502, 3, {0, 1, 2}},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        struct extents extents = {0};
+        for (uint64_t ordinal = 0; ordinal < 4; ordinal++)
+            extents_enter(&extents, ordinal, rows[i].live[ordinal]);
+        struct cleaner cleaner = {.damaged = {rows[i].damaged}, .damaged_count = 1, .rounds = 5};
+        cleaner_begin(&cleaner, &extents, 3, 6400, rows[i].wanted);
+        assert_int_equal(cleaner.chosen_count, rows[i].count);
+        for (unsigned k = 0; k < rows[i].count; k++)
+            assert_int_equal(cleaner.chosen[k], rows[i].chosen[k]);
+        assert_int_equal(cleaner_is_active(&cleaner), rows[i].count > 0);
+        assert_int_equal(cleaner.rounds, 5 + (rows[i].count > 0));
+        extents_deinit(&extents);
+    }
+}
+
+static void the_emptiest_segment_is_chosen_if_it_fits_in_two_thirds_of_the_room(void **state)
+{
+    (void)state;
+    struct extents extents = {0};
+    extents_enter(&extents, 0, 300);
+    extents_enter(&extents, 1, 200);
+    extents_enter(&extents, 2, 200);
+    extents_enter(&extents, 3, 100);
+    extents_enter(&extents, 4, 10);
+    static const struct {
+        uint64_t newest, room;
+        int chosen; /* -1: none */
+    } rows[] = {{0, 9000, -1}, {1, 450, 0}, {1, 449, -1}, {2, 300, 1}, {3, 300, 1},
+                {3, 299, -1},  {4, 300, 1}, {5, 15, 4},   {5, 14, -1}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        struct cleaner cleaner = {.damaged = {3}, .damaged_count = 1, .rounds = 5, .chosen_count = 7};
+        cleaner_begin_one(&cleaner, &extents, rows[i].newest, rows[i].room);
+        assert_int_equal(cleaner_is_active(&cleaner), rows[i].chosen >= 0);
+        assert_int_equal(cleaner.rounds, 5 + (rows[i].chosen >= 0));
+        if (rows[i].chosen >= 0)
+            assert_true(cleaner.chosen_count == 1 && cleaner.chosen[0] == (uint64_t)rows[i].chosen);
+    }
+    /* Of the damaged ones the newest sixteen are remembered. */
+    struct cleaner cleaner = {.damaged_count = 40};
+    for (unsigned i = 0; i < CLEANER_DAMAGED_MAX; i++)
+        cleaner.damaged[i] = i < 15 ? 90 + i : 4;
+    cleaner_begin_one(&cleaner, &extents, 5, 9000);
+    assert_int_equal(cleaner.chosen[0], 3);
+    extents_deinit(&extents);
+}
+
+/* In bytes: what others wrote, half as much again under pressure, and so much for each millisecond up to a second. */
+static void the_budget_grows_by_what_others_write_and_with_time(void **state)
+{
+    (void)state;
+    static const struct cleaner_load calm = {0}, pressed = {.is_pressed = true}, behind = {.is_behind = true};
+    static const struct {
+        const struct cleaner_load *load;
+        uint64_t end, now_ms;
+        int64_t before, after;
+        uint64_t credited_end, credited_ms;
+    } rows[] = {
+        {&calm, 5000, 1000, 0, 0, 5000, 1000},
+        {&calm, 5100, 1000, 7, 107, 5100, 1000},
+        {&calm, 4900, 1000, 7, 7, 5000, 1000},
+        {&calm, 5000, 1001, -9, 4087, 5000, 1001},
+        {&calm, 5000, 999, 7, 7, 5000, 1000},
+        {&calm, 5000, 1003, 0, 3 * 4096, 5000, 1003},
+        {&pressed, 5000, 1001, 0, 65536, 5000, 1001},
+        {&pressed, 5101, 1000, 0, 151, 5101, 1000},
+        {&behind, 5101, 1100, 0, 101, 5101, 1100},
+        {&calm, 5000, 1255, 0, 255 * 4096, 5000, 1255},
+        {&calm, 5000, 1256, 1, 1 << 20, 5000, 1256},
+        {&calm, 5000, 9000, -(1000 * 4096), 0, 5000, 9000},
+        {&calm, 5000, 2001, -(1000 * 4096), 0, 5000, 2001},
+        {&calm, 5000, 1999, -(1000 * 4096), -4096, 5000, 1999},
+        {&calm, 5000 + (2 << 20), 1000, -(1 << 20), 0, 5000 + (2 << 20), 1000},
+        {&pressed, 5000 + (2 << 20), 1000, -(2 << 20), -(1 << 19), 5000 + (2 << 20), 1000},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        struct cleaner cleaner = {.credited_ms = 1000, .credited_end = 5000, .credit = rows[i].before};
+        cleaner_add_budget(&cleaner, rows[i].end, rows[i].now_ms, *rows[i].load);
+        assert_int_equal(cleaner.credit, rows[i].after);
+        assert_int_equal(cleaner.credited_end, rows[i].credited_end);
+        assert_int_equal(cleaner.credited_ms, rows[i].credited_ms);
+    }
+}
+
+/* The arithmetic of docs/decisions/0011-cleaning.md, a number each side of every border. */
+static void each_border_of_the_policy_is_where_the_arithmetic_has_it(void **state)
+{
+    (void)state;
+    const struct disk_policy policy = {.snapshot_least = 640, .snapshot_worth = 3};
+    const struct disk_policy eager = {.snapshot_least = 640, .snapshot_worth = 3, .cleans_eagerly = true};
+    const struct disk_policy never = {.snapshot_worth = 3};
+    struct disk_sizes sizes = {.segment = 100, .content = 301, .snapshot = 200};
+    assert_int_equal(disk_bound(&policy, &sizes), 2 * 501 + 250 + 640 + 800);
+
+    /* The log has grown. */
+    sizes = (struct disk_sizes){.segment = 100, .snapshot = 200, .snapshot_next = 200, .grown = 640};
+    assert_true(disk_snapshot_is_due(&policy, &sizes));
+    assert_false(disk_snapshot_is_due(&never, &sizes));
+    sizes.grown = 639;
+    assert_false(disk_snapshot_is_due(&policy, &sizes));
+    sizes.snapshot = sizes.snapshot_next = 300;
+    sizes.grown = 899;
+    assert_false(disk_snapshot_is_due(&policy, &sizes));
+    sizes.grown = 900;
+    assert_true(disk_snapshot_is_due(&policy, &sizes));
+
+    /* It gains: idle segments, and the difference of the snapshots either way. */
+    static const struct {
+        uint64_t idle, snapshot, next;
+        bool is_due;
+    } gains[] = {{639, 0, 0, false},   {640, 0, 0, true},      {539, 100, 0, false},   {540, 100, 0, true},
+                 {539, 0, 100, false}, {540, 0, 100, true},    {640, 0, 250, true},    {499, 0, 250, false},
+                 {500, 0, 250, true},  {599, 300, 300, false}, {899, 300, 300, false}, {900, 300, 300, true}};
+    for (size_t i = 0; i < ARRAY_LENGTH(gains); i++) {
+        sizes = (struct disk_sizes){
+            .segment = 100, .idle = gains[i].idle, .snapshot = gains[i].snapshot, .snapshot_next = gains[i].next};
+        assert_int_equal(disk_snapshot_is_due(&policy, &sizes), gains[i].is_due);
+    }
+
+    /* The disk is pressed: 2.5 x 400 + 640 + 800 = 2440, less a 32nd: 2364. The log may grow by 300 and a third of 300,
+     * or what the next snapshot takes. */
+    sizes = (struct disk_sizes){
+        .segment = 100, .content = 300, .snapshot = 100, .snapshot_next = 50, .idle = 50, .segments = 2364 - 500};
+    assert_true(disk_snapshot_is_due(&policy, &sizes) && disk_snapshot_is_urgent(&policy, &sizes));
+    sizes.segments--;
+    assert_true(!disk_snapshot_is_due(&policy, &sizes) && disk_snapshot_is_urgent(&policy, &sizes));
+    sizes.segments = 2364 - 600;
+    assert_true(disk_snapshot_is_urgent(&policy, &sizes));
+    sizes.segments--;
+    assert_false(disk_snapshot_is_urgent(&policy, &sizes));
+    sizes.segments = 5000;
+    sizes.idle = 49; /* with the smaller snapshot it gains less than a segment */
+    assert_false(disk_snapshot_is_due(&policy, &sizes));
+    sizes = (struct disk_sizes){
+        .segment = 100, .content = 300, .snapshot = 100, .snapshot_next = 150, .segments = 2364 - 650, .idle = 50};
+    assert_true(disk_snapshot_is_due(&policy, &sizes));
+    sizes.segments--;
+    assert_false(disk_snapshot_is_due(&policy, &sizes));
+    /* A large snapshot must gain a sixth of itself. */
+    sizes =
+        (struct disk_sizes){.segment = 100, .snapshot = 6000, .snapshot_next = 6000, .segments = 1 << 20, .idle = 999};
+    assert_false(disk_snapshot_is_due(&policy, &sizes));
+    sizes.idle = 1000;
+    assert_true(disk_snapshot_is_due(&policy, &sizes));
+
+    /* Cleaning: as much may be dead as lives, and two segments; a round takes an eighth of that and what is beyond. */
+    static const struct {
+        uint64_t partly, partly_content, due;
+        bool is_pressed;
+    } cleanings[] = {{900, 900, 0, false},    {900, 901, 0, false},    {1500, 700, 0, false},
+                     {1501, 700, 101, false}, {1600, 700, 200, false}, {1601, 700, 201, true}};
+    for (size_t i = 0; i < ARRAY_LENGTH(cleanings); i++) {
+        sizes = (struct disk_sizes){.segment = 100,
+                                    .content = 600,
+                                    .partly = cleanings[i].partly,
+                                    .partly_content = cleanings[i].partly_content};
+        assert_int_equal(disk_cleaning_due(&policy, &sizes), cleanings[i].due);
+        assert_int_equal(disk_cleaning_is_pressed(&policy, &sizes), cleanings[i].is_pressed);
+        assert_int_equal(disk_cleaning_due(&never, &sizes), 0);
+        uint64_t dead = i == 1 ? 0 : cleanings[i].partly - cleanings[i].partly_content;
+        assert_int_equal(disk_cleaning_due(&eager, &sizes), dead);
+        assert_int_equal(disk_cleaning_is_pressed(&eager, &sizes), dead > 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_emptiest_segments_are_chosen_however_many_there_are),
         cmocka_unit_test(while_the_disk_is_behind_time_earns_nothing),
+        cmocka_unit_test(each_border_of_the_policy_is_where_the_arithmetic_has_it),
+        cmocka_unit_test(the_budget_grows_by_what_others_write_and_with_time),
+        cmocka_unit_test(the_emptiest_segment_is_chosen_if_it_fits_in_two_thirds_of_the_room),
+        cmocka_unit_test(segments_in_which_nearly_all_lives_are_never_chosen),
         cmocka_unit_test(old_between_young_stays_within_the_bound),
         cmocka_unit_test(random_ends_stay_within_the_bound),
         cmocka_unit_test(ends_where_it_hurts_most_stay_within_the_bound),

@@ -1,4 +1,7 @@
 #include "log/frame.h"
+
+#include "base/crc32c.h"
+#include "log/segment.h"
 #include "support/log_rig.h"
 
 #include "random.h"
@@ -159,6 +162,120 @@ static void zeros_are_told_from_anything_else(void **state)
     }
 }
 
+/* Changes a number of `size` bytes at `offset` of the header and gives it a good checksum again. */
+static bool is_decoded_with(struct bytes frame, size_t offset, unsigned size, uint64_t value)
+{
+    uint8_t sector[FRAME_SECTOR_SIZE];
+    memcpy(sector, frame.ptr, sizeof(sector));
+    for (unsigned i = 0; i < size; i++)
+        sector[offset + i] = (uint8_t)(value >> 8 * i);
+    bytes_put_u32(sector + 60, crc32c(0, bytes_make(sector, 60)));
+    struct frame_header header;
+    return frame_header_decode(bytes_make(sector, sizeof(sector)), &header);
+}
+
+/* Offsets and sizes are those of docs/formats/log.md. */
+static void a_header_with_a_good_checksum_and_a_bad_field_is_none(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t offset;
+        unsigned size;
+        uint64_t value;
+        bool is_good;
+    } rows[] = {
+        {0, 1, 'T', true},   {0, 1, 'U', false},        {3, 1, 'G', false},
+        {4, 1, 1, true},     {4, 1, 0, false},          {4, 1, 2, false},
+        {5, 1, 0, false},    {5, 1, 1, true},           {5, 1, 3, false},
+        {5, 1, 2, false},    {6, 2, 1, false},          {6, 2, 0x100, false},
+        {8, 4, 0, true},     {8, 4, 449, true},         {8, 4, FRAME_PAYLOAD_SIZE_MAX, true},
+        {12, 4, 77, true},   {16, 8, UINT64_MAX, true}, {8, 4, FRAME_PAYLOAD_SIZE_MAX + 1, false},
+        {24, 8, 0, true},    {32, 8, 0, true},          {32, 8, 512, true},
+        {32, 8, 511, false}, {32, 8, 513, false},       {40, 8, 0, true},
+        {48, 4, 9, true},    {52, 8, 1, false},         {52, 8, UINT64_C(1) << 56, false},
+    };
+    struct buffer frame;
+    buffer_init(&frame);
+    frame_make(&frame, 100);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        if (is_decoded_with(buffer_bytes(&frame), rows[i].offset, rows[i].size, rows[i].value) != rows[i].is_good)
+            fail_msg("%llu at offset %zu", (unsigned long long)rows[i].value, rows[i].offset);
+    buffer_truncate(&frame, 0);
+    frame_begin(&frame);
+    frame_seal(&frame, FRAME_SEGMENT_END, 3, 7, 1024, 1700000000000);
+    assert_true(is_decoded_with(buffer_bytes(&frame), 8, 4, 0));
+    assert_false(is_decoded_with(buffer_bytes(&frame), 8, 4, 1));
+    buffer_deinit(&frame);
+}
+
+/* --- segments ----------------------------------------------------------------------------------------------------- */
+
+static void a_segment_has_one_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool is_one;
+        uint64_t start;
+    } rows[] = {
+        {"0000000000000000.segment", true, 0},
+        {"0000000000010000.segment", true, 0x10000},
+        {"0123456789abcdef.segment", true, 0x0123456789abcdef},
+        {"fedcba9876543210.segment", true, 0xfedcba9876543210},
+        {"fedcba9876543210.segmenT", false, 0},
+        {"fedcba9876543210.segment ", false, 0},
+        {"fedcba9876543210.segmen", false, 0},
+        {"fedcba987654321.segment", false, 0},
+        {"fedcba98765432100.segment", false, 0},
+        {"FEDCBA9876543210.segment", false, 0},
+        {"fedcba987654321g.segment", false, 0},
+        {"fedcba9876543210-segment", false, 0},
+        {"", false, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        uint64_t start = 77;
+        assert_int_equal(segment_name_decode(rows[i].name, &start), rows[i].is_one);
+        assert_int_equal(start, rows[i].is_one ? rows[i].start : 77);
+        char name[SEGMENT_NAME_SIZE];
+        segment_name(rows[i].start, name);
+        if (rows[i].is_one)
+            assert_string_equal(name, rows[i].name);
+    }
+}
+
+static void the_header_of_a_segment_reads_back_and_any_changed_bit_is_found(void **state)
+{
+    (void)state;
+    const struct segment_header header = {.version = SEGMENT_VERSION,
+                                          .ordinal = 0x1112131415161718,
+                                          .segment_size = SEGMENT_SIZE_MIN,
+                                          .sequence = 0x2122232425262728,
+                                          .epoch = 0x3132333435363738,
+                                          .link = 0x41424344};
+    uint8_t sector[SEGMENT_HEADER_SIZE];
+    memset(sector, 0xff, sizeof(sector));
+    segment_header_encode(&header, sector);
+    struct segment_header read = {.ordinal = 77};
+    for (size_t bit = 0; bit < sizeof(sector) * 8; bit++) {
+        sector[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_false(segment_header_decode(bytes_make(sector, sizeof(sector)), &read));
+        assert_int_equal(read.ordinal, 77);
+        sector[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    assert_true(segment_header_decode(bytes_make(sector, sizeof(sector)), &read));
+    assert_int_equal(read.version, header.version);
+    assert_int_equal(read.ordinal, header.ordinal);
+    assert_int_equal(read.segment_size, header.segment_size);
+    assert_int_equal(read.sequence, header.sequence);
+    assert_int_equal(read.epoch, header.epoch);
+    assert_int_equal(read.link, header.link);
+    assert_true(frame_bytes_are_zero(bytes_make(sector + 44, 508 - 44)));
+    /* Another magic with a good checksum is no header. */
+    sector[0]++;
+    bytes_put_u32(sector + 508, crc32c(0, bytes_make(sector, 508)));
+    assert_false(segment_header_decode(bytes_make(sector, sizeof(sector)), &read));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +286,9 @@ int main(void)
         cmocka_unit_test(a_whole_frame_that_was_changed_is_not_torn),
         cmocka_unit_test(random_bytes_and_zeros_are_no_header),
         cmocka_unit_test(zeros_are_told_from_anything_else),
+        cmocka_unit_test(a_header_with_a_good_checksum_and_a_bad_field_is_none),
+        cmocka_unit_test(a_segment_has_one_name),
+        cmocka_unit_test(the_header_of_a_segment_reads_back_and_any_changed_bit_is_found),
     };
     return cmocka_run_group_tests_name("log frame", tests, NULL, NULL);
 }
