@@ -34,7 +34,7 @@ void server_wake(void *server);
 struct frame_backlog *server_backlog(struct server *server);
 
 /* From now on the namespace is served: before server_listen(), or at any time behind it. Its owner takes it out again
- * with served_deinit(), once the loop has ended. Both are borrowed until then. */
+ * with served_deinit(), once the loop has ended or served_is_over(). Both are borrowed until then. */
 void server_serve(struct server *server, struct served *served, struct namespace *ns);
 
 /* Opens the ways in. At least one namespace is served. The errors of server_reload(); ERROR_SERVICE_UNAVAILABLE if an
