@@ -26,12 +26,27 @@ void api_init(struct api *api, struct front *front, struct namespace *ns)
     front_add(front, api);
 }
 
+void api_withdraw(struct api *api)
+{
+    ASSERT(!api->is_withdrawn);
+    front_remove(api->front, api);
+    api->is_withdrawn = true;
+    api_release_waiting(api);
+}
+
 void api_deinit(struct api *api)
 {
-    front_remove(api->front, api);
+    if (!api->is_withdrawn)
+        front_remove(api->front, api);
+    wait_pool_deinit(api);
     wait_deinit(api);
     free(api->call_counts_owned);
     free(api->deleted_owned);
+}
+
+bool api_is_withdrawn(const struct api *api)
+{
+    return api->is_withdrawn;
 }
 
 struct namespace *api_namespace(const struct api *api)
@@ -123,6 +138,8 @@ bool api_waits_for_memory(struct api *api, uint64_t now_ms)
 uint64_t api_due_ms(const struct api *api)
 {
     const struct core *core = namespace_core(api->ns);
+    if (api->is_withdrawn)
+        return UINT64_MAX;
     if (disk_limit_is_spent(api))
         return wait_deadline_ms(api); /* all others wait for room, and are tried again when there is some */
     if (wait_pool_has_portions(api) || (api_has_news(api) && !front_must_wait(api->front)))
@@ -134,6 +151,8 @@ uint64_t api_due_ms(const struct api *api)
 
 void api_tick(struct api *api, uint64_t now_ms)
 {
+    if (api->is_withdrawn)
+        return;
     struct core *core = namespace_begin(api->ns, now_ms);
     const bool is_spent = disk_limit_is_spent(api);
     if (!is_spent) {
@@ -148,5 +167,5 @@ void api_tick(struct api *api, uint64_t now_ms)
 bool api_is_settling(const struct api *api)
 {
     /* Those who wait for a feed are told once a turn what all requests of that turn did. */
-    return core_is_settling(namespace_core(api->ns)) || wait_pool_has_news(api);
+    return !api->is_withdrawn && (core_is_settling(namespace_core(api->ns)) || wait_pool_has_news(api));
 }

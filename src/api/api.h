@@ -39,12 +39,18 @@ struct api {
      * enforce_delete_interval. */
     struct deleted_name *deleted_owned;
     size_t deleted_count;
+    bool is_withdrawn; /* the front has it no more */
 };
 
 /* From now on the front serves this namespace. No other one has its name. `api` stays at its address until
  * api_deinit(). Before that, all its exchanges have come back and none waits. */
 void api_init(struct api *api, struct front *front, struct namespace *ns);
 void api_deinit(struct api *api);
+
+/* From now on the front serves this namespace no more: no request reaches it, and those that waited end as at
+ * api_release_waiting(), and nothing falls due. Exchanges come back as before. api_deinit() follows. */
+void api_withdraw(struct api *api);
+bool api_is_withdrawn(const struct api *api);
 
 struct namespace *api_namespace(const struct api *api);
 

@@ -553,6 +553,20 @@ enum error namespace_open(struct disk *disk, const struct namespace_options *opt
     return error;
 }
 
+bool namespace_is_written(const struct namespace *ns)
+{
+    return !ns->is_flushing && list_is_empty(&ns->closed) && (ns->frame == NULL || frame_is_empty(ns->frame));
+}
+
+void namespace_retire(struct namespace *ns)
+{
+    ASSERT(namespace_is_written(ns));
+    if (ns->frame != NULL)
+        close_frame(ns);
+    grants_deinit(&ns->grants); /* the replies that have them are the loop's */
+    grants_init(&ns->grants);
+}
+
 void namespace_close(struct namespace *ns)
 {
     checkpoint_abandon(&ns->checkpoint);
@@ -697,8 +711,7 @@ uint64_t namespace_disk_due_ms(const struct namespace *ns)
 
 bool namespace_is_at_rest(const struct namespace *ns)
 {
-    return !ns->is_flushing && list_is_empty(&ns->closed) && (ns->frame == NULL || frame_is_empty(ns->frame)) &&
-           !namespace_has_unseen(ns) && !checkpoint_is_active(&ns->checkpoint) &&
+    return namespace_is_written(ns) && !namespace_has_unseen(ns) && !checkpoint_is_active(&ns->checkpoint) &&
            namespace_disk_due_ms(ns) == UINT64_MAX;
 }
 

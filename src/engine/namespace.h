@@ -70,6 +70,14 @@ enum error namespace_open(struct disk *disk, const struct namespace_options *opt
 /* Makes everything durable (unless the log has failed), then frees. */
 void namespace_close(struct namespace *ns);
 
+/* Is every frame durable, and none open that has events? */
+bool namespace_is_written(const struct namespace *ns);
+
+/* For a close that must not keep the loop waiting, when namespace_is_written(): nothing is decided any more, and
+ * replies that give leases leave as they are: who opens the namespace again lets those leases last. Behind this
+ * namespace_close() may be called on any thread. It ends a snapshot that is being taken. */
+void namespace_retire(struct namespace *ns);
+
 /* Before a decision: opens a frame if none is open, and lets time pass to now_ms, or to FRAME_TIME_MS_MAX before it.
  * Leases of replies that are held do not end by that (grant.h). While the disk has no room for a frame (DISK_SPENT) no
  * time passes. Returns the core. */

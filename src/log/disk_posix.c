@@ -893,9 +893,15 @@ void disk_posix_destroy(struct disk *disk)
     struct disk_posix *posix = disk_posix_of(disk);
     while (stock_take(posix))
         continue;
-    if (posix->lock >= 0)
+    /* A child that writes another folder's snapshot may have these descriptors, too: closing ours would leave the locks
+     * to it. */
+    if (posix->lock >= 0) {
+        (void)flock(posix->lock, LOCK_UN);
         (void)close(posix->lock);
-    if (posix->folder >= 0)
+    }
+    if (posix->folder >= 0) {
+        (void)flock(posix->folder, LOCK_UN);
         (void)close(posix->folder);
+    }
     free(posix);
 }

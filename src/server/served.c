@@ -21,6 +21,19 @@ void served_deinit(struct served *served)
     api_deinit(&served->api);
 }
 
+void served_withdraw(struct served *served)
+{
+    api_withdraw(&served->api);
+    served_note(served); /* held replies need the log */
+}
+
+bool served_is_over(const struct served *served)
+{
+    /* A match that waits for confirmations gets its time when others can see it, if the disk has room for that. */
+    const bool is_unseen = namespace_has_unseen(served->ns) && namespace_disk_level(served->ns) != DISK_SPENT;
+    return api_is_withdrawn(&served->api) && served->held.count == 0 && !is_unseen && namespace_is_written(served->ns);
+}
+
 struct served *served_of(const struct exchange *exchange)
 {
     return exchange->api == NULL ? NULL : CONTAINER_OF(exchange->api, struct served, api);
@@ -36,6 +49,8 @@ void served_note(struct served *served)
 
 uint64_t served_next_ms(const struct served *served)
 {
+    if (api_is_withdrawn(&served->api))
+        return UINT64_MAX;
     const uint64_t api_ms = api_due_ms(&served->api), disk_ms = namespace_disk_due_ms(served->ns);
     return api_ms < disk_ms ? api_ms : disk_ms;
 }

@@ -30,6 +30,14 @@ void served_init(struct served *served, struct front *front, struct namespace *n
 /* Nobody waits for it, and it holds no reply. */
 void served_deinit(struct served *served);
 
+/* No request reaches it any more, who waited gets an answer (api_withdraw()), and nothing falls due in it. It is busy
+ * until its replies have left. */
+void served_withdraw(struct served *served);
+
+/* It was withdrawn, its log is written, and no reply waits for that. Then served_deinit() may follow while the loop
+ * goes on, and behind that namespace_retire(). Asked in a later turn than the one of served_withdraw(). */
+bool served_is_over(const struct served *served);
+
 /* That of a request whose namespace is known, or NULL. */
 struct served *served_of(const struct exchange *exchange);
 

@@ -145,6 +145,8 @@ static void server_step_disk(struct server *server)
     for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;) {
         struct failure failure;
         failure_init(&failure);
+        if (api_is_withdrawn(&served->api))
+            continue; /* the cleaner would write on and on */
         if (namespace_disk_step(served->ns, clock_now_ms(server->hub.clock), &failure) != OK)
             server_report_trouble(server, "the log can't be cleaned", &failure);
         if (namespace_disk_news(served->ns, &failure))

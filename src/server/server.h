@@ -34,7 +34,7 @@ void server_wake(void *server);
 struct frame_backlog *server_backlog(struct server *server);
 
 /* From now on the namespace is served. Call it before server_listen(), or at any time after it. Its owner removes it
- * with served_deinit(), once the loop has ended. Both are borrowed until then. */
+ * with served_deinit(), once the loop has ended or served_is_over(). Both are borrowed until then. */
 void server_serve(struct server *server, struct served *served, struct namespace *ns);
 
 /* Opens the listeners. At least one namespace is served. The errors of server_reload(); ERROR_SERVICE_UNAVAILABLE if an

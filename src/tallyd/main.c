@@ -10,6 +10,7 @@
 #include "tallyd/arrival.h"
 #include "tallyd/config.h"
 #include "tallyd/credentials_file.h"
+#include "tallyd/departure.h"
 #include "tallyd/descriptors.h"
 #include "tallyd/inspect.h"
 #include "tallyd/listeners.h"
@@ -40,7 +41,8 @@ struct daemon {
     struct credentials *credentials;     /* NULL: none are configured */
     struct credentials *new_credentials; /* read, but not in force until their namespaces are served; NULL: none */
     struct arrival arrival;              /* of those namespaces */
-    bool wants_reload;                   /* another SIGHUP came meanwhile */
+    struct departure departure;          /* of those that the credentials name no more */
+    bool wants_reload;                   /* a SIGHUP came that has to wait for one of the two */
     struct descriptors descriptors;
     struct namespaces namespaces;
     uv_loop_t loop;
@@ -255,6 +257,46 @@ static void keep_credentials(struct daemon *daemon, const struct failure *failur
     daemon->new_credentials = NULL;
 }
 
+/* Is the name among these? Looks first behind the last one that was found: both lists mostly have the same order. */
+static bool is_named(struct bytes name, const struct bytes *names, size_t count, size_t *next)
+{
+    for (size_t i = 0; i < count; i++) {
+        const size_t index = (*next + i) % count;
+        if (!bytes_equal(name, names[index]))
+            continue;
+        *next = index + 1;
+        return true;
+    }
+    return false;
+}
+
+/* Makes the namespaces leave that the credentials no longer name, except the first: requests that name none are about
+ * that, and the relays' socket is called by it (relay_door.h). */
+static void begin_departures(struct daemon *daemon)
+{
+    size_t count, next = 0;
+    struct bytes *names = list_namespaces(daemon->credentials, &count);
+    for (size_t i = 1; i < front_count(daemon->front); i++) {
+        struct opened_namespace *opened = namespaces_at(&daemon->namespaces, i);
+        const struct bytes name = bytes_from_string(opened->name_owned);
+        if (!is_named(name, names, count, &next) && !departure_has(&daemon->departure, name))
+            departure_begin(&daemon->departure, opened);
+    }
+    free(names);
+}
+
+/* So many more have gone, and their folders are closed. */
+static void on_departure(void *context, size_t count)
+{
+    struct daemon *daemon = context;
+    descriptors_remove_namespaces(&daemon->descriptors, count);
+    server_set_connections_max(daemon->server, descriptors_for_connections(&daemon->descriptors));
+    message_log_say(daemon->errors, "tallyd: namespaces that the credentials name no more: %zu closed, %zu are served.",
+                    count, front_count(daemon->front));
+    if (daemon->wants_reload && !daemon->is_asked_to_stop)
+        reload_credentials(daemon);
+}
+
 /* All namespaces of the new credentials are served. */
 static void replace_credentials(struct daemon *daemon)
 {
@@ -264,6 +306,8 @@ static void replace_credentials(struct daemon *daemon)
     daemon->new_credentials = NULL;
     if (daemon->credentials != NULL)
         message_log_say(daemon->errors, "tallyd: credentials in force: %zu.", credentials_count(daemon->credentials));
+    if (daemon->credentials != NULL)
+        begin_departures(daemon);
 }
 
 /* The namespaces of the new credentials that are not served yet, for the caller to free. */
@@ -305,8 +349,8 @@ static enum error begin_arrival(struct daemon *daemon, const struct bytes *names
 {
     if (front_count(daemon->front) + count > NAMESPACES_MAX)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "%zu namespaces are served and %zu are new, and one daemon serves no more than %u. Restart "
-                           "it if some of those are not needed any more.",
+                           "%zu namespaces are served and %zu are new, and one daemon serves no more than %u. Take "
+                           "some out of the credentials first.",
                            front_count(daemon->front), count, NAMESPACES_MAX);
     enum error error =
         descriptors_add_namespaces(&daemon->descriptors, count, server_connection_count(daemon->server), failure);
@@ -319,6 +363,18 @@ static enum error begin_arrival(struct daemon *daemon, const struct bytes *names
     return error;
 }
 
+/* Do the new credentials name a namespace that is leaving? */
+static bool must_wait_for_departure(const struct daemon *daemon)
+{
+    size_t count;
+    struct bytes *names = list_namespaces(daemon->new_credentials, &count);
+    bool must_wait = false;
+    for (size_t i = 0; i < count && !must_wait; i++)
+        must_wait = departure_has(&daemon->departure, names[i]);
+    free(names);
+    return must_wait;
+}
+
 /* New credentials are in force once all their namespaces are served. */
 static void reload_credentials(struct daemon *daemon)
 {
@@ -329,6 +385,12 @@ static void reload_credentials(struct daemon *daemon)
         return;
     if (read_credentials(daemon, &daemon->new_credentials, &failure) != OK) {
         keep_credentials(daemon, &failure);
+        return;
+    }
+    if (must_wait_for_departure(daemon)) {
+        credentials_destroy(daemon->new_credentials);
+        daemon->new_credentials = NULL;
+        daemon->wants_reload = true;
         return;
     }
     size_t count;
@@ -476,14 +538,18 @@ static enum error serve(struct daemon *daemon, struct failure *failure)
     if (error == OK)
         error = relays_begin(daemon->relays, &daemon->loop, &daemon->namespaces,
                              config_text(&daemon->config, CONFIG_DATA), failure);
-    if (error == OK) {
+    const bool is_begun = error == OK;
+    if (is_begun) {
         arrival_init(&daemon->arrival, &daemon->namespaces, &daemon->loop, on_arrival, daemon);
+        departure_init(&daemon->departure, daemon->relays, &daemon->loop, on_departure, daemon);
         say_ready(daemon);
         error = server_run(daemon->server, failure);
         arrival_deinit(&daemon->arrival);
     }
     close_signals(daemon);
     relays_close(daemon->relays);
+    if (is_begun)
+        departure_deinit(&daemon->departure);
     return error;
 }
 

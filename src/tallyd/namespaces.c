@@ -191,13 +191,19 @@ static enum error take_over_all(const struct opening *opening, struct failure *f
     return error;
 }
 
-/* One that is not served. */
-static void close_one(struct opened_namespace *opened)
+void opened_namespace_close(struct opened_namespace *opened)
 {
     if (opened->ns != NULL)
         namespace_close(opened->ns);
     if (opened->disk != NULL)
         disk_posix_destroy(opened->disk);
+    opened->ns = NULL;
+    opened->disk = NULL;
+}
+
+void opened_namespace_destroy(struct opened_namespace *opened)
+{
+    opened_namespace_close(opened);
     free(opened->folder_owned);
     free(opened->name_owned);
     free(opened);
@@ -212,7 +218,7 @@ static void opening_destroy(struct opening *opening)
 void opening_abandon(struct opening *opening)
 {
     for (size_t i = 0; i < opening->count; i++)
-        close_one(opening->opened_owned[i]);
+        opened_namespace_destroy(opening->opened_owned[i]);
     opening_destroy(opening);
 }
 
@@ -249,7 +255,7 @@ void namespaces_close(const struct namespaces *namespaces)
         struct opened_namespace *opened = namespaces_at(namespaces, left - 1);
         ASSERT(opened->namespace_relays_owned == NULL);
         served_deinit(&opened->served);
-        close_one(opened);
+        opened_namespace_destroy(opened);
     }
 }
 

@@ -52,6 +52,11 @@ void opening_recover(struct opening *opening);
 enum error opening_finish(struct opening *opening, struct failure *failure);
 void opening_abandon(struct opening *opening);
 
+/* Closes one that is not served: its log and its folder, and then the rest. The first may be done on any thread if
+ * namespace_retire() went before. */
+void opened_namespace_close(struct opened_namespace *opened);
+void opened_namespace_destroy(struct opened_namespace *opened);
+
 /* Makes everything durable and frees, of all that are served. The server must not run any more, but still be there. */
 void namespaces_close(const struct namespaces *namespaces);
 

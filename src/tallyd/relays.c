@@ -39,6 +39,8 @@ struct namespace_relays {
     size_t count;
     size_t capacity;
     uint64_t change_count; /* of the records, when they were last checked */
+    size_t leaving_count;  /* that were asked to end, and have not */
+    bool is_leaving;       /* the namespace: no more are started */
 };
 
 struct relays {
@@ -64,6 +66,7 @@ struct relays {
 struct leaving {
     uv_work_t work;
     struct relays *relays;
+    struct namespace_relays *group;
     struct relay *relay;
     size_t descriptors;
 };
@@ -115,12 +118,12 @@ static struct running *find(const struct relays *relays, struct bytes namespace_
                : namespace_relays_find(opened->namespace_relays_owned, record->number);
 }
 
-/* The group after that of `index`, which moves on; NULL: that was the last one. */
+/* The group after that of `index`, without those that leave. `index` moves on; NULL: that was the last one. */
 static struct namespace_relays *namespace_relays_next(const struct relays *relays, size_t *index)
 {
     while (relays->namespaces != NULL && *index < front_count(relays->namespaces->front)) {
         struct namespace_relays *group = namespaces_at(relays->namespaces, (*index)++)->namespace_relays_owned;
-        if (group != NULL)
+        if (group != NULL && !group->is_leaving)
             return group;
     }
     return NULL;
@@ -180,6 +183,7 @@ static void on_joined(uv_work_t *work, int status)
     struct relays *relays = leaving->relays;
     (void)status; /* never cancelled */
     relays->leaving_count--;
+    leaving->group->leaving_count--;
     relays->descriptors->relays -= leaving->descriptors;
     note_descriptors(relays);
     free(leaving);
@@ -187,7 +191,7 @@ static void on_joined(uv_work_t *work, int status)
 }
 
 /* Asks it to end, without waiting. */
-static void leave(struct relays *relays, struct running *running)
+static void leave(struct relays *relays, struct namespace_relays *group, struct running *running)
 {
     free(running->name_owned);
     relays->waiting_count -= running->is_waiting;
@@ -195,15 +199,24 @@ static void leave(struct relays *relays, struct running *running)
         return;
     struct leaving *leaving = memory_allocate_zeroed(sizeof(*leaving));
     leaving->relays = relays;
+    leaving->group = group;
     leaving->relay = running->relay;
     leaving->descriptors = running->descriptors;
     leaving->work.data = leaving;
     relays->leaving_count++;
+    group->leaving_count++;
     relay_stop(leaving->relay);
     sigset_t signals;
     keep_signals(&signals);
     uv_queue_work(relays->loop, &leaving->work, join, on_joined);
     give_signals_back(&signals);
+}
+
+static void leave_all(struct relays *relays, struct namespace_relays *group)
+{
+    for (size_t i = 0; i < group->count; i++)
+        leave(relays, group, &group->items_owned[i]);
+    group->count = 0;
 }
 
 /* --- beginning ---------------------------------------------------------------------------------------------------- */
@@ -323,7 +336,7 @@ static void namespace_relays_follow(struct relays *relays, struct namespace_rela
         if (is_recorded(core, &group->items_owned[i]))
             group->items_owned[kept++] = group->items_owned[i];
         else
-            leave(relays, &group->items_owned[i]);
+            leave(relays, group, &group->items_owned[i]);
     group->count = kept;
     for (uint32_t i = 0; i < relay_record_count(core); i++)
         follow_record(relays, group, relay_record_at(core, i));
@@ -585,6 +598,30 @@ enum error relays_follow_namespaces(struct relays *relays, struct failure *failu
     return error;
 }
 
+void relays_leave_namespace(struct relays *relays, struct opened_namespace *opened)
+{
+    struct namespace_relays *group = opened->namespace_relays_owned;
+    if (group == NULL)
+        return;
+    group->is_leaving = true;
+    leave_all(relays, group);
+}
+
+bool relays_have_left_namespace(const struct opened_namespace *opened)
+{
+    return opened->namespace_relays_owned == NULL || opened->namespace_relays_owned->leaving_count == 0;
+}
+
+void relays_forget_namespace(struct opened_namespace *opened)
+{
+    ASSERT(relays_have_left_namespace(opened));
+    if (opened->namespace_relays_owned == NULL)
+        return;
+    free(opened->namespace_relays_owned->items_owned);
+    free(opened->namespace_relays_owned);
+    opened->namespace_relays_owned = NULL;
+}
+
 void relays_stop(struct relays *relays, void (*done)(void *context), void *context)
 {
     relays->done = done;
@@ -592,11 +629,8 @@ void relays_stop(struct relays *relays, void (*done)(void *context), void *conte
     if (relays->namespaces != NULL)
         uv_check_stop(&relays->check);
     struct namespace_relays *group;
-    for (size_t index = 0; (group = namespace_relays_next(relays, &index)) != NULL;) {
-        for (size_t i = 0; i < group->count; i++)
-            leave(relays, &group->items_owned[i]);
-        group->count = 0;
-    }
+    for (size_t index = 0; (group = namespace_relays_next(relays, &index)) != NULL;)
+        leave_all(relays, group);
     finish_stop(relays);
 }
 
@@ -622,14 +656,8 @@ void relays_close(struct relays *relays)
     relays_stop(relays, ignore, NULL);
     while (relays->leaving_count > 0)
         uv_run(relays->loop, UV_RUN_ONCE);
-    for (size_t i = 0; i < front_count(relays->namespaces->front); i++) {
-        struct opened_namespace *opened = namespaces_at(relays->namespaces, i);
-        if (opened->namespace_relays_owned == NULL)
-            continue;
-        free(opened->namespace_relays_owned->items_owned);
-        free(opened->namespace_relays_owned);
-        opened->namespace_relays_owned = NULL;
-    }
+    for (size_t i = 0; i < front_count(relays->namespaces->front); i++)
+        relays_forget_namespace(namespaces_at(relays->namespaces, i));
     uv_close((uv_handle_t *)&relays->check, NULL);
     uv_close((uv_handle_t *)&relays->woken, NULL);
 }

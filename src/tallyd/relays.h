@@ -32,6 +32,14 @@ enum error relays_begin(struct relays *relays, uv_loop_t *loop, const struct nam
  * nothing was started, and it may be tried again. */
 enum error relays_follow_namespaces(struct relays *relays, struct failure *failure);
 
+/* The namespace is about to leave: its relays are asked to end, and no more of it are started. What they have in flight
+ * is settled first, for which it must still be served. */
+void relays_leave_namespace(struct relays *relays, struct opened_namespace *opened);
+bool relays_have_left_namespace(const struct opened_namespace *opened);
+
+/* They have left: frees what was known of them. */
+void relays_forget_namespace(struct opened_namespace *opened);
+
 /* Asks all relays to end, and starts no more. Calls `done` from the loop when none is left, perhaps at once. They first
  * settle what they have in flight, so the server must still serve. */
 void relays_stop(struct relays *relays, void (*done)(void *context), void *context);

@@ -242,6 +242,206 @@ def test_a_relay_of_a_new_namespace_runs(daemon, credentials, tmp_path):
         wait_until(lambda: f"later of {key}" in bodies(daemon, key, namespace), what=f"the relay of {key}")
 
 
+def put(credentials, text):
+    """In one step: the daemon may be about to read the file."""
+    written = credentials.with_suffix(".new")
+    written.write_text(text)
+    written.chmod(0o600)
+    written.rename(credentials)
+
+
+def come(daemon, credentials):
+    put(credentials, WITH_THIRD)
+    hang_up(daemon, "credentials in force: 3.")
+
+
+def is_open(daemon, folder):
+    """Has the daemon a file of that folder?"""
+    links = []
+    for fd in pathlib.Path(f"/proc/{daemon.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            links.append(os.readlink(fd))
+    return any(link == str(folder) or link.startswith(f"{folder}/") for link in links)
+
+
+def go(daemon, credentials):
+    put(credentials, CREDENTIALS)
+    hang_up(daemon, "1 closed, 2 are served")
+    assert not is_open(daemon, daemon.data / THIRD)
+
+
+def test_a_namespace_that_is_named_no_more_leaves_and_comes_back_with_all_it_had(daemon, credentials):
+    make(daemon)
+    come(daemon, credentials)
+    ok(daemon, "THREE", "CreateQueue", {"QueueName": "jobs"})
+    ok(daemon, "THREE", "SendMessage", {"QueueUrl": url(THIRD), "MessageBody": "of THREE"})
+    handle = ok(daemon, "THREE", "ReceiveMessage", {"QueueUrl": url(THIRD)})["Messages"][0]["ReceiptHandle"]
+    go(daemon, credentials)
+    files = sorted(path.name for path in (daemon.data / THIRD).iterdir())
+    assert "lock" in files and len(files) > 2
+    assert THIRD not in daemon.request("GET", "/metrics")[2].decode()
+    assert call(daemon, "THREE", "ListQueues")[0] == 403
+    status, answer = call(daemon, "ONE", "ReceiveMessage", {"QueueUrl": url(THIRD)})
+    assert status == 400 and answer["__type"].endswith("#QueueDoesNotExist")
+    assert bodies(daemon, "ONE", FIRST) == ["of ONE"] and bodies(daemon, "TWO", SECOND) == ["of TWO"]
+    come(daemon, credentials)
+    ok(daemon, "THREE", "ChangeMessageVisibility",
+       {"QueueUrl": url(THIRD), "ReceiptHandle": handle, "VisibilityTimeout": 0})
+    assert bodies(daemon, "THREE", THIRD) == ["of THREE"]
+
+
+def send_until_refused(daemon, sent):
+    while True:
+        body = f"{len(sent)}"
+        status, _ = call(daemon, "THREE", "SendMessage", {"QueueUrl": url(THIRD), "MessageBody": body})
+        if status != 200:
+            return status
+        sent.append(body)
+
+
+SHARED = ('{"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "sqs:ReceiveMessage", '
+          f'"Resource": "arn:aws:sqs:us-east-1:{THIRD}:shared"}}]}}')
+
+
+def test_a_namespace_leaves_under_load_and_loses_nothing(daemon, credentials, tmp_path):
+    """A receive of its own waits in it, one of another namespace does, a relay runs, and it has a schedule."""
+    make(daemon)
+    come(daemon, credentials)
+    for queue in "jobs", "shared", "idle", "rows":
+        ok(daemon, "THREE", "CreateQueue", {"QueueName": queue})
+    ok(daemon, "THREE", "SetQueueAttributes",
+       {"QueueUrl": url(THIRD).replace("jobs", "shared"), "Attributes": {"Policy": SHARED}})
+    ok(daemon, "THREE", "Tally.PutSchedule", {
+        "Name": "s", "QueueUrl": url(THIRD), "Cron": "0 0 1 1 *", "MessageBody": "m"})
+    outbox = SqliteOutbox(tmp_path / "THREE.db")
+    relay(daemon, "THREE", outbox)
+    outbox.send(["row"], "rows")
+    wait_until(lambda: ok(daemon, "THREE", "ReceiveMessage", {
+        "QueueUrl": url(THIRD).replace("jobs", "rows"), "VisibilityTimeout": 0}).get("Messages"), what="the relay")
+    sent = []
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        own = pool.submit(call, daemon, "THREE", "ReceiveMessage",
+                          {"QueueUrl": url(THIRD).replace("jobs", "idle"), "WaitTimeSeconds": 20})
+        others = pool.submit(call, daemon, "ONE", "ReceiveMessage",
+                             {"QueueUrl": url(THIRD).replace("jobs", "shared"), "WaitTimeSeconds": 20})
+        sender = pool.submit(send_until_refused, daemon, sent)
+        wait_until(lambda: len(sent) > 20, what="the load")
+        begun = time.monotonic()
+        go(daemon, credentials)
+        assert sender.result() == 403 and own.result()[0] == 403
+        assert others.result() == (200, {})
+        assert time.monotonic() - begun < 15
+    outbox.send(["later"], "rows")
+    assert bodies(daemon, "TWO", SECOND) == ["of TWO"]
+    come(daemon, credentials)
+    attributes = ok(daemon, "THREE", "GetQueueAttributes", {"QueueUrl": url(THIRD), "AttributeNames": ["All"]})
+    assert attributes["Attributes"]["ApproximateNumberOfMessages"] == str(len(sent))
+    rows = url(THIRD).replace("jobs", "rows")
+    wait_until(lambda: any(message["Body"] == "later" for message in ok(daemon, "THREE", "ReceiveMessage", {
+        "QueueUrl": rows, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0}).get("Messages", [])), what="the relay")
+    assert [schedule["Name"] for schedule in ok(daemon, "THREE", "Tally.ListSchedules")["Schedules"]] == ["s"]
+
+
+def test_a_namespace_that_is_named_again_while_it_leaves_comes_when_it_has_gone(daemon, credentials, tmp_path):
+    """What keeps it is its relay, whose web hook has not answered. Meanwhile nobody of it is let in."""
+    with socket.create_server(("127.0.0.1", 0)) as receiver:
+        make(daemon)
+        come(daemon, credentials)
+        outbox = SqliteOutbox(tmp_path / "THREE.db")
+        ok(daemon, "THREE", "Tally.CreateRelay", {
+            "RelayName": "r", "Source": {"Type": "sqlite", "Connection": str(outbox.path)},
+            "Sink": {"Type": "http", "Url": f"http://127.0.0.1:{receiver.getsockname()[1]}/", "Mode": "at-most-once"}})
+        outbox.send(["row"], "jobs")
+        request, _ = receiver.accept()
+        put(credentials, CREDENTIALS)
+        hang_up(daemon, "credentials in force: 2.")
+        put(credentials, WITH_THIRD)
+        os.kill(daemon.pid, signal.SIGHUP)
+        wait_until(lambda: bodies(daemon, "ONE", FIRST) == ["of ONE"], what="an answer")
+        time.sleep(0.3)
+        assert call(daemon, "THREE", "ListQueues")[0] == 403
+        assert "closed" not in daemon.error_text()
+        with request:
+            request.recv(4096)
+            request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        wait_until(lambda: call(daemon, "THREE", "ListQueues")[0] == 200, what="the return")
+    assert "1 closed, 2 are served" in daemon.error_text()
+
+
+def test_a_namespace_goes_and_comes_again_and_again_without_a_pause(daemon, credentials):
+    make(daemon)
+    come(daemon, credentials)
+    ok(daemon, "THREE", "CreateQueue", {"QueueName": "jobs"})
+    for _ in range(10):
+        put(credentials, CREDENTIALS)
+        os.kill(daemon.pid, signal.SIGHUP)
+        wait_until(lambda: call(daemon, "THREE", "ListQueues")[0] == 403, what="the refusal")
+        put(credentials, WITH_THIRD)
+        os.kill(daemon.pid, signal.SIGHUP)
+        wait_until(lambda: call(daemon, "THREE", "ListQueues")[0] == 200, what="the return")
+    assert ok(daemon, "THREE", "ListQueues")["QueueUrls"] == [f"http://127.0.0.1:{daemon.port}/{THIRD}/jobs"]
+    assert daemon.error_text().count("1 closed") == 10
+
+
+def test_a_stop_does_not_wait_for_a_namespace_that_leaves(daemon, credentials):
+    make(daemon)
+    come(daemon, credentials)
+    ok(daemon, "THREE", "CreateQueue", {"QueueName": "jobs"})
+    put(credentials, CREDENTIALS)
+    os.kill(daemon.pid, signal.SIGHUP)
+    assert daemon.stop() == 0
+    put(credentials, WITH_THIRD)
+    daemon.start()
+    assert ok(daemon, "THREE", "ListQueues")["QueueUrls"]
+
+
+def test_the_first_namespace_stays(daemon, credentials):
+    make(daemon)
+    put(credentials, f"TWO  two-secret  {SECOND}  read,write,admin\n")
+    hang_up(daemon, "credentials in force: 1.")
+    assert call(daemon, "ONE", "ListQueues")[0] == 403
+    assert bodies(daemon, "TWO", SECOND) == ["of TWO"]
+    assert f'tally_messages{{namespace="{FIRST}"}} 1' in daemon.request("GET", "/metrics")[2].decode()
+    put(credentials, CREDENTIALS)
+    hang_up(daemon, "credentials in force: 2.")
+    assert bodies(daemon, "ONE", FIRST) == ["of ONE"]
+
+
+def resident(daemon):
+    status = pathlib.Path(f"/proc/{daemon.pid}/status").read_text()
+    return int(re.search(r"^VmRSS:\s+(\d+)", status, re.M)[1])
+
+
+def descriptors(daemon):
+    return len(os.listdir(f"/proc/{daemon.pid}/fd"))
+
+
+def accounted(daemon):
+    return int(re.search(r"^tally_memory_bytes (\d+)$", daemon.request("GET", "/metrics")[2].decode(), re.M)[1])
+
+
+def test_namespaces_that_come_and_go_leave_nothing_behind(daemon_factory, credentials):
+    daemon = daemon_factory(*SMALL, "--credentials", str(credentials)).start()
+    make(daemon)
+    come(daemon, credentials)
+    ok(daemon, "THREE", "CreateQueue", {"QueueName": "jobs"})
+    for i in range(2000):
+        if i % 10 == 0:
+            ok(daemon, "THREE", "SendMessageBatch", {"QueueUrl": url(THIRD), "Entries": [
+                {"Id": str(j), "MessageBody": "b" * 100} for j in range(10)]})
+    seen = []
+    for _ in range(50):
+        go(daemon, credentials)
+        seen.append((resident(daemon), descriptors(daemon), accounted(daemon)))
+        come(daemon, credentials)
+    first, last = seen[9], seen[-1]
+    assert last[1] <= first[1] and last[2] == first[2], seen
+    assert last[0] < first[0] + 1024, seen
+    assert int(ok(daemon, "THREE", "GetQueueAttributes", {"QueueUrl": url(THIRD), "AttributeNames": ["All"]})[
+        "Attributes"]["ApproximateNumberOfMessages"]) == 2000
+    assert daemon.stop() == 0
+
+
 def threads(daemon):
     return int(re.search(r"^Threads:\s+(\d+)", pathlib.Path(f"/proc/{daemon.pid}/status").read_text(), re.M)[1])
 

@@ -182,6 +182,39 @@ static void a_namespace_that_comes_is_found_and_one_that_has_gone_is_not(void **
     assert_ptr_equal(front_find(fixture->front, BYTES("000000000000")), &fixture->apis[0]);
 }
 
+/* Its requests end, nothing falls due in it, and what it has given may leave when it is closed. */
+static void a_namespace_that_is_withdrawn_answers_those_who_wait_and_comes_to_its_end(void **state)
+{
+    struct fixture *fixture = *state;
+    struct exchange waiting, leased;
+    make_queues(fixture);
+    const char *receive = "{\"QueueUrl\":\"http://h/111111111111/q\",\"WaitTimeSeconds\":20}";
+    const char *late = "{\"QueueUrl\":\"http://h/111111111111/q\",\"MessageBody\":\"late\",\"DelaySeconds\":1}";
+    (void)call(fixture, 1, "AmazonSQS.SendMessage",
+               "{\"QueueUrl\":\"http://h/111111111111/q\",\"MessageBody\":\"leased\"}");
+    (void)call(fixture, 1, "AmazonSQS.SendMessage", late);
+    submit(fixture, &leased, "AmazonSQS.ReceiveMessage", receive);
+    assert_ptr_equal(front_take_finished(fixture->front), &leased);
+    assert_true(exchange_gives_lease(&leased));
+    submit(fixture, &waiting, "AmazonSQS.ReceiveMessage", receive);
+    assert_int_equal(waiting.state, EXCHANGE_WAITING);
+
+    assert_false(api_is_withdrawn(&fixture->apis[1]));
+    api_withdraw(&fixture->apis[1]);
+    assert_true(api_is_withdrawn(&fixture->apis[1]));
+    assert_null(front_find(fixture->front, BYTES("111111111111")));
+    assert_null(strstr(take(fixture, &waiting, 1), "Messages"));
+    assert_int_equal(api_due_ms(&fixture->apis[1]), UINT64_MAX);
+    api_tick(&fixture->apis[1], NOW_MS + 5000);
+
+    assert_false(namespace_is_written(fixture->namespaces[1]));
+    assert_int_equal(namespace_flush(fixture->namespaces[1], NULL), OK);
+    assert_true(namespace_is_written(fixture->namespaces[1]));
+    namespace_retire(fixture->namespaces[1]);
+    assert_false(exchange_gives_lease(&leased));
+    exchange_deinit(&leased);
+}
+
 /* Nobody knows which namespace it is about, so it waits for none. */
 static void a_request_that_asks_for_nothing_known_has_no_namespace(void **state)
 {
@@ -203,6 +236,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_namespace_has_its_metrics, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_namespace_that_comes_is_found_and_one_that_has_gone_is_not, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_namespace_that_is_withdrawn_answers_those_who_wait_and_comes_to_its_end,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_request_that_asks_for_nothing_known_has_no_namespace, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("a front of namespaces", tests, NULL, NULL);
