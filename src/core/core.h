@@ -110,12 +110,12 @@ struct live_content {
     uint32_t size; /* bytes */
 };
 
-/* Looks at up to *looks slots of the index, from *slot on, for a message whose content stands in one of these segments
- * (`ordinals`, rising). True if there is one; *slot is then behind it. *looks: how many are left. *slot is 0 when the
+/* Looks at up to *visits slots of the index, from *slot on, for a message whose content stands in one of these segments
+ * (`ordinals`, rising). True if there is one; *slot is then behind it. *visits: how many are left. *slot is 0 when the
  * last one has been looked at; begin with 1. A message that comes or moves while somebody walks may be passed over.
- * O(looks). */
-bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t count, uint32_t *slot, unsigned *looks,
-                       struct live_content *found);
+ * O(visits). */
+bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t count, uint32_t *slot,
+                       unsigned *visits, struct live_content *found);
 
 /* Does the message still have that content in that place? */
 bool core_has_content(const struct core *core, const struct live_content *content);

@@ -13,7 +13,7 @@ static void trim_pools(struct core *core)
                             &core->groups.items,
                             &core->batches.items,
                             &core->deduplication.entries,
-                            &core->deduplication.lanes,
+                            &core->deduplication.windows,
                             &core->dependencies.antecedents,
                             &core->dependencies.edges,
                             &core->dependencies.failures.records,

@@ -8,7 +8,7 @@
 
 #include "base/cursor.h"
 
-#define LOOK_AHEAD_EVENTS 32u
+#define SCAN_AHEAD_EVENTS 32u
 
 bool core_apply(struct core *core, const struct event *event, uint64_t position)
 {
@@ -58,13 +58,13 @@ static void prefetch_timer(const struct core *core, uint32_t slot)
 
 /* Begins to load what the next events will look at, and returns where these end. In two rounds over the messages: the
  * second one needs what the first has loaded. */
-static const uint8_t *look_ahead(const struct core *core, struct bytes events)
+static const uint8_t *scan_ahead(const struct core *core, struct bytes events)
 {
-    uint64_t numbers[LOOK_AHEAD_EVENTS];
-    uint32_t slots[LOOK_AHEAD_EVENTS];
+    uint64_t numbers[SCAN_AHEAD_EVENTS];
+    uint32_t slots[SCAN_AHEAD_EVENTS];
     size_t count = 0;
     struct cursor cursor = cursor_make(events);
-    for (unsigned i = 0; i < LOOK_AHEAD_EVENTS && cursor.rest.size > 0; i++) {
+    for (unsigned i = 0; i < SCAN_AHEAD_EVENTS && cursor.rest.size > 0; i++) {
         unsigned kind = cursor_u8(&cursor);
         uint64_t number = subject_of(kind, cursor_sized(&cursor));
         if (number != 0)
@@ -90,10 +90,10 @@ bool core_replay(struct core *core, struct bytes payload, uint64_t position, uin
     }
     core_advance(core, time_ms);
     struct bytes rest = payload;
-    const uint8_t *looked_at_end = payload.ptr;
+    const uint8_t *scanned_end = payload.ptr;
     while (rest.size > 0) {
-        if (rest.ptr >= looked_at_end)
-            looked_at_end = look_ahead(core, rest);
+        if (rest.ptr >= scanned_end)
+            scanned_end = scan_ahead(core, rest);
         uint64_t at = position + (payload.size - rest.size);
         unsigned kind = rest.ptr[0];
         const char *name = event_kind_name(kind);

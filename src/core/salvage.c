@@ -9,12 +9,12 @@
 #include "base/memory.h"
 #include <stdlib.h>
 
-struct core_salvage *core_salvage_create(struct core *core,
-                                         void (*tell)(void *context, const struct core_finding *finding), void *context)
+struct core_salvage *
+core_salvage_create(struct core *core, void (*report)(void *context, const struct core_finding *finding), void *context)
 {
     struct core_salvage *salvage = memory_allocate_zeroed(sizeof(*salvage));
     salvage->core = core;
-    salvage->tell = tell;
+    salvage->report = report;
     salvage->context = context;
     number_map_init(&salvage->ended);
     number_map_init(&salvage->renamed_by_successor);
@@ -36,9 +36,9 @@ void core_salvage_destroy(struct core_salvage *salvage)
     free(salvage);
 }
 
-void salvage_tell(const struct core_salvage *salvage, enum core_loss kind, uint64_t number, struct bytes name)
+void salvage_report(const struct core_salvage *salvage, enum core_loss kind, uint64_t number, struct bytes name)
 {
-    salvage->tell(salvage->context, &(struct core_finding){.kind = kind, .number = number, .name = name});
+    salvage->report(salvage->context, &(struct core_finding){.kind = kind, .number = number, .name = name});
 }
 
 /* From here on numbers may have been given out of which nothing is known. */
@@ -178,7 +178,7 @@ static void lose_sent(struct core_salvage *salvage, uint64_t number)
 {
     if (number == 0 || number > IDENTITY_NUMBER_MAX) /* no message can have it, so there is no id to tell */
         return;
-    salvage_tell(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
+    salvage_report(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
     if (salvage->core->messages.message_number == number - 1)
         salvage->core->messages.message_number++;
 }
@@ -224,9 +224,9 @@ static void refuse(struct core_salvage *salvage, const struct event *event, uint
 {
     const struct core *core = salvage->core;
     const char *name = event_kind_name(event->kind);
-    salvage->tell(salvage->context, &(struct core_finding){.kind = LOSS_EVENT,
-                                                           .name = bytes_from_string(name == NULL ? "" : name),
-                                                           .position = position});
+    salvage->report(salvage->context, &(struct core_finding){.kind = LOSS_EVENT,
+                                                             .name = bytes_from_string(name == NULL ? "" : name),
+                                                             .position = position});
     doubt_messages(salvage, event);
     if (event->kind == EVENT_CONTENT_MOVED && core_find_message(core, event->content_moved.number) == 0)
         keep_orphan(salvage, &event->content_moved, position);
@@ -255,25 +255,25 @@ static bool is_known_better(const struct core_salvage *salvage, const struct eve
 
 /* The message is about to be ended. If nothing was heard of it since a gap, it may have been elsewhere by then, and is
  * lost here. */
-static void tell_if_unheard(const struct core_salvage *salvage, uint32_t slot)
+static void report_if_unheard(const struct core_salvage *salvage, uint32_t slot)
 {
     uint32_t heard = slot < salvage->heard_count ? salvage->heard_owned[slot] : 0;
     if (heard < salvage->gap_count)
-        salvage_tell(salvage, LOSS_SENT, core_message(salvage->core, slot)->number, bytes_make(NULL, 0));
+        salvage_report(salvage, LOSS_SENT, core_message(salvage->core, slot)->number, bytes_make(NULL, 0));
 }
 
-static void tell_emptied(const struct core_salvage *salvage, uint32_t id)
+static void report_emptied(const struct core_salvage *salvage, uint32_t id)
 {
     const struct queue *queue = core_find_queue_by_id(salvage->core, id);
     for (uint32_t slot = 1; queue != NULL && slot < salvage->core->messages.items.slot_end; slot++) {
         const struct message *message = core_message(salvage->core, slot);
         if (message_is_used(message) && message->message_list == queue->message_list)
-            tell_if_unheard(salvage, slot);
+            report_if_unheard(salvage, slot);
     }
 }
 
 /* Of the group alone: the others of its queue stay. */
-static void tell_cancelled(const struct core_salvage *salvage, const struct event_group_cancelled *cancelled)
+static void report_cancelled(const struct core_salvage *salvage, const struct event_group_cancelled *cancelled)
 {
     const struct core *core = salvage->core;
     const struct queue *queue = core_find_queue_by_id(core, cancelled->queue);
@@ -282,7 +282,7 @@ static void tell_cancelled(const struct core_salvage *salvage, const struct even
     for (uint32_t slot = group == 0 ? 0 : core_group(core, group)->first; slot != 0;) {
         const struct message_extra *extra = core_extra_of(core, core_message(core, slot));
         if (extra->sequence <= cancelled->sequence)
-            tell_if_unheard(salvage, slot);
+            report_if_unheard(salvage, slot);
         slot = extra->next;
     }
 }
@@ -290,11 +290,11 @@ static void tell_cancelled(const struct core_salvage *salvage, const struct even
 static void expect_emptied(const struct core_salvage *salvage, const struct event *event)
 {
     if (event->kind == EVENT_QUEUE_PURGED)
-        tell_emptied(salvage, event->queue_purged.queue);
+        report_emptied(salvage, event->queue_purged.queue);
     else if (event->kind == EVENT_QUEUE_DELETED)
-        tell_emptied(salvage, event->queue_deleted.queue);
+        report_emptied(salvage, event->queue_deleted.queue);
     else if (event->kind == EVENT_GROUP_CANCELLED)
-        tell_cancelled(salvage, &event->group_cancelled);
+        report_cancelled(salvage, &event->group_cancelled);
 }
 
 static bool take_event(struct core_salvage *salvage, struct event *event, uint64_t position, uint32_t gap_count)

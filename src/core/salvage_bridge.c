@@ -73,7 +73,7 @@ struct queue *salvage_need_queue(struct core_salvage *salvage, uint32_t id)
     queue_adopt_settings(queue, &settings);
     queue->created_at_ms = queue->modified_at_ms = core->now_ms;
     core_add_message_list(core, ++core->message_lists.message_list_number, slot);
-    salvage_tell(salvage, LOSS_QUEUE, 0, queue->name_owned);
+    salvage_report(salvage, LOSS_QUEUE, 0, queue->name_owned);
     return queue;
 }
 
@@ -119,7 +119,7 @@ static void bridge_sent(struct core_salvage *salvage, uint64_t number, uint32_t 
     if (*batch == 0 || sent_fits_batch(salvage->core, &sent, core_find_batch_by_number(salvage->core, *batch)))
         return;
     salvage_doubt_batch(salvage, *batch);
-    salvage_tell(salvage, LOSS_UNIT, number, bytes_make(NULL, 0));
+    salvage_report(salvage, LOSS_UNIT, number, bytes_make(NULL, 0));
     *batch = 0;
     *unit = 0;
     *completes = 0;

@@ -25,44 +25,44 @@ void core_salvage_found(struct core *core, struct bytes name, const uint8_t key[
 
 /* --- what is told ------------------------------------------------------------------------------------------------- */
 
-static void tell_range(const struct core_salvage *salvage, const struct number_range *range)
+static void report_range(const struct core_salvage *salvage, const struct number_range *range)
 {
     uint64_t number = range->first;
     for (; number <= range->last && number - range->first < RANGE_TOLD_MAX; number++)
         if (number_map_find(&salvage->ended, number) == 0 && number_map_find(&salvage->orphan_by_number, number) == 0)
-            salvage_tell(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
+            salvage_report(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
     if (number <= range->last)
-        salvage->tell(salvage->context,
-                      &(struct core_finding){.kind = LOSS_SENT, .number = number, .last = range->last});
+        salvage->report(salvage->context,
+                        &(struct core_finding){.kind = LOSS_SENT, .number = number, .last = range->last});
 }
 
 /* Messages that were sent in gaps, but for those that are known to have ended, and those whose content was found. */
-static void tell_sent(const struct core_salvage *salvage)
+static void report_sent(const struct core_salvage *salvage)
 {
     for (size_t i = 0; i < salvage->range_count; i++)
-        tell_range(salvage, &salvage->ranges_owned[i]);
+        report_range(salvage, &salvage->ranges_owned[i]);
     if (salvage->is_number_open)
-        salvage_tell(salvage, LOSS_SENT, 0, bytes_make(NULL, 0));
+        salvage_report(salvage, LOSS_SENT, 0, bytes_make(NULL, 0));
 }
 
 /* Messages that nothing was heard of since the last gap. */
-static void tell_ended(const struct core_salvage *salvage)
+static void report_ended(const struct core_salvage *salvage)
 {
     for (uint32_t slot = 1; slot < salvage->core->messages.items.slot_end; slot++) {
         const struct message *message = core_message(salvage->core, slot);
         uint32_t heard = slot < salvage->heard_count ? salvage->heard_owned[slot] : 0;
         if (message_is_used(message) && heard < salvage->gap_count && !core_message_is_dead(salvage->core, message))
-            salvage_tell(salvage, LOSS_ENDED, message->number, bytes_make(NULL, 0));
+            salvage_report(salvage, LOSS_ENDED, message->number, bytes_make(NULL, 0));
     }
 }
 
-static void tell_others(const struct core_salvage *salvage)
+static void report_others(const struct core_salvage *salvage)
 {
     const struct core *core = salvage->core;
     for (uint32_t i = 0; i < ticket_pool_count(core); i++)
-        salvage_tell(salvage, LOSS_POOL, 0, ticket_pool_at(core, i)->name_owned);
+        salvage_report(salvage, LOSS_POOL, 0, ticket_pool_at(core, i)->name_owned);
     for (uint32_t slot = 1; slot < core->publishers.items.slot_end; slot++)
-        salvage_tell(salvage, LOSS_PUBLISHER, 0, bytes_make(publisher_at(core, slot)->id, PUBLISHER_ID_SIZE));
+        salvage_report(salvage, LOSS_PUBLISHER, 0, bytes_make(publisher_at(core, slot)->id, PUBLISHER_ID_SIZE));
 }
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */
@@ -128,7 +128,7 @@ static void doubt_batches(const struct core_salvage *salvage)
             batch->number <= salvage->batch_number || number_map_find(&salvage->doubtful, batch->number) != 0;
         if (is_doubtful && batch->state != BATCH_COMPLETED) {
             add_unit(core, batch);
-            salvage_tell(salvage, LOSS_BATCH, 0, batch->id_owned);
+            salvage_report(salvage, LOSS_BATCH, 0, batch->id_owned);
         }
         settle(batch);
     }
@@ -189,10 +189,10 @@ void core_salvage_end(struct core_salvage *salvage)
 {
     if (salvage->gap_count > 0) {
         raise_numbers(salvage);
-        tell_sent(salvage);
-        tell_ended(salvage);
+        report_sent(salvage);
+        report_ended(salvage);
         doubt_batches(salvage);
-        tell_others(salvage);
+        report_others(salvage);
         skip_numbers(salvage->core);
     }
     core_check(salvage->core);

@@ -19,7 +19,7 @@ struct renamed {
 
 struct core_salvage {
     struct core *core;
-    void (*tell)(void *context, const struct core_finding *finding);
+    void (*report)(void *context, const struct core_finding *finding);
     void *context;
     uint64_t queues_known_until; /* position; see core_salvage_know_queues() */
     struct salvage_numbers known;
@@ -55,7 +55,7 @@ struct queue *salvage_need_queue(struct core_salvage *salvage, uint32_t id);
  * can be. */
 struct queue_settings salvage_queue_settings(void);
 
-void salvage_tell(const struct core_salvage *salvage, enum core_loss kind, uint64_t number, struct bytes name);
+void salvage_report(const struct core_salvage *salvage, enum core_loss kind, uint64_t number, struct bytes name);
 /* By which number a message goes here. */
 uint64_t salvage_number(const struct core_salvage *salvage, uint64_t number);
 

@@ -5,7 +5,7 @@
  * as good as gone at once: it is not found and not encoded; only its memory is given back later, in portions. So
  * nothing here needs an event when it ends. Keys are 128-bit keyed hashes of what clients said.
  *
- * Ids stand in lanes, one for each queue and length of window. In a lane they end in the order in which they came, so
+ * Ids stand in windows, one for each queue and length of window. In a window they end in the order in which they came, so
  * neither a heap nor a timer is needed for each of them: 40 bytes, plus 11 to 21 in the table (more for a while after
  * most have gone), and O(1) to add and to sweep. */
 #ifndef TALLY_CORE_DEDUPLICATION_DEDUPLICATION_H
@@ -36,13 +36,13 @@ struct id_entry {
     struct digest_tag key;
     uint64_t number; /* of the message */
     uint64_t expires_at_ms;
-    uint32_t lane;
-    uint32_t next; /* of its lane, the one that came after it; 0: none */
+    uint32_t window;
+    uint32_t next; /* of its window, the one that came after it; 0: none */
 };
 
 static_assert(sizeof(struct id_entry) == 40, "there may be hundreds of millions");
 
-struct lane {
+struct window {
     uint64_t window_ms;
     uint64_t order; /* unique, for the heap */
     uint64_t count;
@@ -50,7 +50,7 @@ struct lane {
     uint32_t first; /* entries, by age */
     uint32_t last;
     uint32_t next;  /* of its queue, by length of window; of the forgotten ones */
-    uint32_t index; /* in the heap of lanes; 0: for ever or forgotten */
+    uint32_t index; /* in the heap of windows; 0: for ever or forgotten */
 };
 
 /* The message that a producer gave a sequence number. */
@@ -83,9 +83,9 @@ struct attempt {
 struct deduplication {
     struct slab entries;
     struct table entry_by_key;
-    struct slab lanes;
-    struct heap lane_expiries; /* by the end of the oldest entry */
-    uint32_t forgotten_lane;   /* the first of those whose memory is to be given back; 0: none */
+    struct slab windows;
+    struct heap window_expiries; /* by the end of the oldest entry */
+    uint32_t forgotten_window;   /* the first of those whose memory is to be given back; 0: none */
     struct slab producers;
     struct table producer_by_key;
     uint32_t forgotten_producer;

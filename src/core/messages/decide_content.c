@@ -20,8 +20,8 @@ static bool search_meets(const struct search *search, uint64_t position)
     return extent_is_among(search->ordinals, search->count, ordinal);
 }
 
-bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t count, uint32_t *slot, unsigned *looks,
-                       struct live_content *found)
+bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t count, uint32_t *slot,
+                       unsigned *visits, struct live_content *found)
 {
     ASSERT(count > 0 && *slot > 0);
     const struct search search = {.ordinals = ordinals,
@@ -29,10 +29,10 @@ bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t
                                   .segment_size = core->segment_size,
                                   .start = ordinals[0] * core->segment_size,
                                   .end = (ordinals[count - 1] + 1) * core->segment_size};
-    while (*looks > 0 && *slot < core->messages.items.slot_end) {
+    while (*visits > 0 && *slot < core->messages.items.slot_end) {
         const struct message *message = core_message(core, *slot);
         ++*slot;
-        --*looks;
+        --*visits;
         if (!message_is_used(message) || !search_meets(&search, message->position))
             continue;
         *found = (struct live_content){

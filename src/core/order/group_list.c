@@ -56,11 +56,11 @@ static bool is_there(const struct core *core, uint32_t message_list, uint64_t po
 static unsigned list_rings(const struct core *core, const struct message_list *list, unsigned ring, unsigned ring_end,
                            uint32_t slot, uint64_t *position, struct group_view *views, unsigned views_max)
 {
-    unsigned count = 0, looks = 0;
+    unsigned count = 0, visits = 0;
     *position = 0;
     for (; ring < ring_end; ring++, slot = 0) {
         for (slot = slot == 0 ? list->rings[ring].first : slot; slot != 0; slot = core_group(core, slot)->ring_next) {
-            if (count == views_max || ++looks > GROUP_LIST_LOOKS_MAX) {
+            if (count == views_max || ++visits > GROUP_LIST_VISITS_MAX) {
                 *position = position_of(core, slot);
                 return count;
             }
@@ -76,10 +76,10 @@ static unsigned list_rings(const struct core *core, const struct message_list *l
 static unsigned list_slots(const struct core *core, uint32_t message_list, enum group_condition filter,
                            uint64_t *position, struct group_view *views, unsigned views_max)
 {
-    unsigned count = 0, looks = 0;
+    unsigned count = 0, visits = 0;
     uint64_t slot = *position == 0 ? 1 : *position;
     for (*position = 0; slot < core->groups.items.slot_end; slot++) {
-        if (count == views_max || ++looks > GROUP_LIST_LOOKS_MAX) {
+        if (count == views_max || ++visits > GROUP_LIST_VISITS_MAX) {
             *position = slot;
             return count;
         }

@@ -29,8 +29,8 @@ struct group_view {
     uint64_t head_number; /* of that message */
 };
 
-/* Groups that one call looks at, at most. */
-#define GROUP_LIST_LOOKS_MAX 10000u
+/* Groups that one call visits at, at most. */
+#define GROUP_LIST_VISITS_MAX 10000u
 
 /* The next groups of that condition, up to views_max of them, from *position on (0: the start); 0 in *position: there
  * are no more. Held, paused and ready ones come in the order of their rings, the others in no order. A group that

@@ -156,7 +156,7 @@ static void set_state(struct core *core, struct ticket_pool *pool, uint32_t slot
     enter_state(core, pool, slot, state);
 }
 
-static void tell_offer(struct core *core, struct ticket_pool *pool, uint32_t slot)
+static void feed_offer(struct core *core, struct ticket_pool *pool, uint32_t slot)
 {
     const struct ticket *ticket = ticket_at(&pool->tickets, slot);
     ticket_pool_tell(
@@ -202,7 +202,7 @@ void ticket_return(struct core *core, struct ticket_pool *pool, uint32_t slot)
     ticket->version++;
     ticket->match = 0;
     set_state(core, pool, slot, TICKET_WAITING);
-    tell_offer(core, pool, slot);
+    feed_offer(core, pool, slot);
     ticket_pool_set_timer(core, pool);
 }
 
@@ -373,7 +373,7 @@ bool apply_ticket_offered(struct core *core, const struct event_ticket_offered *
                          facts);
     pool->counts.offered++;
     ticket_restore(core, pool, slot, offered->set);
-    tell_offer(core, pool, slot);
+    feed_offer(core, pool, slot);
     ticket_pool_set_timer(core, pool);
     return true;
 }
@@ -400,7 +400,7 @@ bool apply_ticket_updated(struct core *core, const struct event_ticket_updated *
     ticket_adopt_content(ticket, &content, facts);
     ticket->version++;
     ticket_join_matcher(core, pool, slot);
-    tell_offer(core, pool, slot);
+    feed_offer(core, pool, slot);
     ticket_pool_set_timer(core, pool);
     return true;
 }
