@@ -1,8 +1,8 @@
-/* Applying an event, whatever its kind; and replay: the events of the log's frames, applied once more.
+/* Applies an event of any kind; and replay: applies the events of the log's frames again.
  *
- * Events come in no order of the index, so a replay of millions of them would spend most of its time waiting for
- * memory. Instead it looks some events ahead and begins to load what they will change: waits that overlap are over
- * together. */
+ * Events have no relation to the order of the index. So a replay of millions of them would spend most of its time
+ * waiting for memory. Instead it reads some events ahead and begins to load what they will change, so that the waits
+ * overlap. */
 #include "core/apply.h"
 #include "core/core.h"
 
@@ -24,7 +24,7 @@ bool core_apply(struct core *core, const struct event *event, uint64_t position)
     return false;
 }
 
-/* The number of the message that an event of this kind happens to; 0: of none that was there before. */
+/* The number of the message that an event of this kind changes; 0: no older message. */
 static uint64_t subject_of(unsigned kind, struct bytes fields)
 {
     struct cursor cursor = cursor_make(fields);
@@ -46,7 +46,7 @@ static void prefetch_message(const struct core *core, uint32_t slot)
 {
     const struct message *message = core_message(core, slot);
     __builtin_prefetch(&message->number, 1);
-    __builtin_prefetch(&message->extra, 1); /* it may lie in two lines of the cache */
+    __builtin_prefetch(&message->extra, 1); /* it may be in two cache lines */
 }
 
 static void prefetch_timer(const struct core *core, uint32_t slot)
@@ -56,7 +56,7 @@ static void prefetch_timer(const struct core *core, uint32_t slot)
         heap_prefetch(&core->messages.timers, slot);
 }
 
-/* Begins to load what the next events will look at, and returns where these end. In two rounds over the messages: the
+/* Begins to load what the next events will need, and returns the end of these events. Two rounds over the messages: the
  * second one needs what the first has loaded. */
 static const uint8_t *scan_ahead(const struct core *core, struct bytes events)
 {

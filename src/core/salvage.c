@@ -1,4 +1,4 @@
-/* Salvage: the replay that goes on behind a gap. See salvage.h. */
+/* Salvage: a replay that goes on after a gap. See salvage.h. */
 #include "core/salvage_state.h"
 
 #include "core/finish.h"
@@ -41,7 +41,7 @@ void salvage_report(const struct core_salvage *salvage, enum core_loss kind, uin
     salvage->report(salvage->context, &(struct core_finding){.kind = kind, .number = number, .name = name});
 }
 
-/* From here on numbers may have been given out of which nothing is known. */
+/* From here on, numbers may exist of which nothing is known. */
 static void open_number(struct core_salvage *salvage)
 {
     if (!salvage->is_number_open)
@@ -105,7 +105,7 @@ uint64_t salvage_number(const struct core_salvage *salvage, uint64_t number)
     return index == 0 ? number : salvage->renamed_owned[index - 1].number;
 }
 
-/* A move did not fit: the message stays where it was, and what is said of its successor is said of it. */
+/* A move did not fit. The message stays where it was, and events of its successor apply to it. */
 static void rename_message(struct core_salvage *salvage, uint64_t number, uint64_t successor)
 {
     if (salvage->renamed_count == UINT32_MAX - 1 || number_map_find(&salvage->renamed_by_successor, successor) != 0 ||
@@ -117,7 +117,7 @@ static void rename_message(struct core_salvage *salvage, uint64_t number, uint64
     number_map_insert(&salvage->renamed_by_successor, successor, salvage->renamed_count);
 }
 
-/* A message that is not known has ended: it is not lost. */
+/* An unknown message has ended, so it is not lost. */
 static void note_end(struct core_salvage *salvage, uint64_t number)
 {
     if (number == 0)
@@ -137,8 +137,8 @@ size_t core_salvage_orphans(const struct core_salvage *salvage, const struct sal
 
 /* --- events ------------------------------------------------------------------------------------------------------- */
 
-/* The message that an event shows to be alive; 0: none. Contents are moved of messages that only wait to be ended,
- * too. */
+/* The message that an event proves to be alive; 0: none. Contents may move even if their message only waits to be
+ * ended. */
 static uint64_t shown_alive(const struct event *event)
 {
     switch (event->kind) {
@@ -163,7 +163,7 @@ static uint64_t shown_alive(const struct event *event)
     }
 }
 
-/* Whatever the queue holds may have ended. */
+/* Every message of the queue may have ended. */
 static void doubt_queue(struct core_salvage *salvage, uint32_t id)
 {
     const struct queue *queue = core_find_queue_by_id(salvage->core, id);
@@ -176,14 +176,14 @@ static void doubt_queue(struct core_salvage *salvage, uint32_t id)
 
 static void lose_sent(struct core_salvage *salvage, uint64_t number)
 {
-    if (number == 0 || number > IDENTITY_NUMBER_MAX) /* no message can have it, so there is no id to tell */
+    if (number == 0 || number > IDENTITY_NUMBER_MAX) /* no message can have it, so there is no id to report */
         return;
     salvage_report(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
     if (salvage->core->messages.message_number == number - 1)
         salvage->core->messages.message_number++;
 }
 
-/* What an event that does not fit still says of messages: that they have ended, or may have. */
+/* What an event that does not fit still shows about messages: that they have ended, or may have. */
 static void doubt_messages(struct core_salvage *salvage, const struct event *event)
 {
     const struct core *core = salvage->core;
@@ -219,7 +219,7 @@ static void doubt_messages(struct core_salvage *salvage, const struct event *eve
     }
 }
 
-/* What an event that does not fit still says. */
+/* What an event that does not fit still shows. */
 static void refuse(struct core_salvage *salvage, const struct event *event, uint64_t position)
 {
     const struct core *core = salvage->core;
@@ -242,8 +242,8 @@ void core_salvage_know_queues(struct core_salvage *salvage, uint64_t position, c
     salvage->known = *newest;
 }
 
-/* Does the event say of a queue what a snapshot of a later moment has said already? One that was deleted before that
- * moment is not in the snapshot; if messages that were sent to it have brought it back, it goes now. */
+/* Does the event describe a queue that a later snapshot has already described? A queue deleted before that snapshot is
+ * not in it. If messages sent to it have brought it back, it is deleted now. */
 static bool is_known_better(const struct core_salvage *salvage, const struct event *event, uint64_t position)
 {
     return position < salvage->queues_known_until &&
@@ -253,8 +253,7 @@ static bool is_known_better(const struct core_salvage *salvage, const struct eve
              core_find_queue_by_id(salvage->core, event->queue_deleted.queue) == NULL));
 }
 
-/* The message is about to be ended. If nothing was heard of it since a gap, it may have been elsewhere by then, and is
- * lost here. */
+/* The message will be ended. If no event named it since a gap, it may have been elsewhere by then, and is lost here. */
 static void report_if_unheard(const struct core_salvage *salvage, uint32_t slot)
 {
     uint32_t heard = slot < salvage->heard_count ? salvage->heard_owned[slot] : 0;
@@ -272,7 +271,7 @@ static void report_emptied(const struct core_salvage *salvage, uint32_t id)
     }
 }
 
-/* Of the group alone: the others of its queue stay. */
+/* Only the group: the other messages of its queue stay. */
 static void report_cancelled(const struct core_salvage *salvage, const struct event_group_cancelled *cancelled)
 {
     const struct core *core = salvage->core;
@@ -338,19 +337,19 @@ bool core_salvage_frame(struct core_salvage *salvage, struct bytes payload, uint
 
 /* --- damaged frames ----------------------------------------------------------------------------------------------- */
 
-/* Does the content prove itself: by its checksum, and by the id that only this namespace gives to the message of that
- * number? */
+/* Does the content prove itself? It does by its checksum, and by the id that only this namespace gives to that message
+ * number. */
 static bool is_proven(const struct core *core, struct bytes encoded, uint64_t number)
 {
     struct content content;
     return content_decode(encoded, &content) && identity_message_number(core->digest_owned, content.id) == number;
 }
 
-/* An event of a damaged frame that can be believed. Its other fields have no checksum of their own, so they must be
+/* Is this a credible event of a damaged frame? Its other fields have no checksum of their own, so they must at least be
  * possible. */
 static bool is_believed(const struct core *core, struct event *event, size_t frame_size)
 {
-    /* A frame of that size can hold no more messages. */
+    /* A frame of that size can't hold more messages. */
     const uint64_t newest = core->messages.message_number + frame_size / EVENT_SENT_CONTENT_OFFSET + 1;
     switch (event->kind) {
     case EVENT_SENT:
@@ -371,8 +370,8 @@ static bool is_believed(const struct core *core, struct event *event, size_t fra
     }
 }
 
-/* It looks at every byte, because what stands between two events may be damaged: an event is known by its kind and by
- * sizes that agree. */
+/* Tries every byte, because anything between two events may be damaged. An event is recognised by its kind and by
+ * consistent sizes. */
 unsigned core_salvage_broken_frame(struct core_salvage *salvage, struct bytes payload, uint64_t position,
                                    uint64_t time_ms)
 {
@@ -390,11 +389,11 @@ unsigned core_salvage_broken_frame(struct core_salvage *salvage, struct bytes pa
             at++;
             continue;
         }
-        /* It may have ended in the same frame, so it counts as one that nothing was heard of since. */
+        /* It may have ended in the same frame, so it counts as a message that no event named since. */
         count += take_event(salvage, &event, position + at + EVENT_HEADER_SIZE, salvage->gap_count - 1);
         at = payload.size - rest.size;
     }
-    open_number(salvage); /* what came behind those is as lost as before */
+    open_number(salvage); /* events after those are lost, too */
     return count;
 }
 

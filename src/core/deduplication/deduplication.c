@@ -4,10 +4,10 @@
 #include "core/apply.h"
 #include <stdlib.h>
 
-/* Old records that make way with each new one: a replay, which sweeps nothing, keeps no more than there ever were. */
+/* How many old records each new one removes: a replay does not sweep, and so keeps no more than ever existed. */
 #define SWEEP_WITH_EACH 2u
 
-/* What is over is swept up to this much later: one turn for many. */
+/* Expired records are swept up to this much later, many in one turn. */
 #define SWEEP_DELAY_MS 1000u
 
 #define PRODUCER_CAPACITY_MIN 4u
@@ -55,7 +55,7 @@ void deduplication_init(struct deduplication *deduplication)
     list_init(&deduplication->attempt_order);
 }
 
-/* Has it pairs to be freed? May be asked of a freed record. */
+/* Has the record pairs to free? May be asked of a freed record. */
 POISON_MAY_LOOK static bool producer_has_pairs(const struct producer *producer)
 {
     return producer->pairs_owned != NULL;
@@ -79,7 +79,7 @@ void deduplication_deinit(struct deduplication *deduplication)
     slab_deinit(&deduplication->attempts);
 }
 
-/* Kind, queue and the group's size go in too, so that no two things are one text. */
+/* The hash includes kind, queue and the group's size, so that no two things have the same text. */
 static struct digest_tag key_of(const struct core *core, enum remembered kind, const struct queue *queue,
                                 struct bytes group, struct bytes id)
 {
@@ -93,7 +93,7 @@ static struct digest_tag key_of(const struct core *core, enum remembered kind, c
 
 static const struct bytes no_group = {NULL, 0};
 
-/* The queue of an event, if there is one and a key to hash its ids with. */
+/* The queue of an event, if it exists and has a key for hashing its ids. */
 static struct queue *find_queue(const struct core *core, uint32_t id)
 {
     return core->digest_owned == NULL ? NULL : core_find_queue_by_id(core, id);
@@ -101,7 +101,7 @@ static struct queue *find_queue(const struct core *core, uint32_t id)
 
 /* --- windows ------------------------------------------------------------------------------------------------------ */
 
-/* The queue's window for windows of this length, made if there is none. They stand in order of length. */
+/* The queue's window of this length, made if there is none. The windows are in order of length. */
 static uint32_t open_window(struct core *core, uint32_t queue_slot, uint64_t window_ms)
 {
     uint32_t *link = &core_queue(core, queue_slot)->first_lane;
@@ -116,7 +116,7 @@ static uint32_t open_window(struct core *core, uint32_t queue_slot, uint64_t win
     return slot;
 }
 
-/* An empty window goes, out of its queue or from the front of the forgotten ones. */
+/* Frees an empty window, from its queue or from the front of the forgotten ones. */
 static void free_window(struct core *core, uint32_t slot)
 {
     const struct window *window = window_at(core, slot);
@@ -130,7 +130,7 @@ static void free_window(struct core *core, uint32_t slot)
     slab_free(&core->deduplication.windows, slot);
 }
 
-/* Takes the oldest entry out of its window, and the window with its last one. */
+/* Takes the oldest entry out of its window, and frees the window with its last entry. */
 static void drop_oldest(struct core *core, uint32_t window_slot)
 {
     struct deduplication *deduplication = &core->deduplication;
@@ -178,7 +178,7 @@ uint32_t deduplication_find_key(const struct core *core, struct digest_tag key)
     const struct table *table = &core->deduplication.entry_by_key;
     for (struct table_probe probe = table_probe_start(table, key.low); table_probe_next(table, &probe);) {
         const struct id_entry *entry = entry_at(core, probe.slot);
-        /* One that is over may stand beside the living one until it is swept. */
+        /* An expired entry may exist beside the living one until it is swept. */
         if (digest_tag_equal(entry->key, key) && entry->expires_at_ms > core->now_ms &&
             window_at(core, entry->window)->queue != 0)
             return probe.slot;
@@ -260,7 +260,7 @@ uint32_t deduplication_add_producer(struct core *core, struct queue *queue, stru
     return slot;
 }
 
-/* The first of the forgotten ones goes. */
+/* Frees the first of the forgotten ones. */
 static void free_producer(struct core *core)
 {
     struct deduplication *deduplication = &core->deduplication;
@@ -376,7 +376,7 @@ struct bytes deduplication_find_attempt(const struct core *core, const struct qu
     return bytes_make(attempt->deliveries, attempt->count * ATTEMPT_DELIVERY_SIZE);
 }
 
-/* The deliveries are as the receive left them, whatever was done to the leases before: the attempt repeats them. */
+/* The deliveries stay as the receive left them, whatever happened to the leases since: the attempt repeats them. */
 static void settle_leases(struct core *core, struct bytes deliveries)
 {
     struct cursor cursor = cursor_make(deliveries);
@@ -435,8 +435,8 @@ void deduplication_forget_queue(struct core *core, struct queue *queue, bool is_
     struct deduplication *deduplication = &core->deduplication;
     if (is_deleted || !queue->settings.has_window)
         forget_windows(core, queue);
-    /* Nobody asks for producers and attempts of a queue that is gone: ids of queues are never reused. The attempts go
-     * when they are over, in minutes. */
+    /* Nobody asks for producers and attempts of a deleted queue, because ids of queues are never reused. The attempts
+     * expire within minutes. */
     if (!is_deleted || queue->first_producer == 0)
         return;
     producer_of(core, queue->last_producer)->next = deduplication->forgotten_producer;
@@ -450,7 +450,7 @@ static bool has_expired(const struct core *core, const struct heap *heap)
     return heap->count > 0 && heap_top(heap).key <= core->now_ms;
 }
 
-/* Gives back one record, if one is over. */
+/* Frees one record, if one has expired. */
 static bool sweep_one(struct core *core)
 {
     struct deduplication *deduplication = &core->deduplication;

@@ -1,6 +1,6 @@
-/* What is remembered against repeats, in the core's snapshot: for each queue, in order of name, its ids by length of
- * window and age and its producers by age; then the receive attempts by age. What is over is left out, so that it does
- * not matter how far the sweep has come. */
+/* The records against repeats in the core's snapshot: for each queue, in order of name, its ids by length of window and
+ * age, and its producers by age; then the receive attempts by age. Expired records are left out, so the progress of the
+ * sweep does not matter. */
 #include "core/snapshot.h"
 #include "core/state.h"
 
@@ -12,7 +12,7 @@ static void write_tag(struct buffer *out, struct digest_tag tag)
     buffer_append_u64(out, tag.high);
 }
 
-/* u64 count (0: the window is over, and nothing is written), window, then the entries. */
+/* u64 count (0: the window has expired, and nothing is written), length, then the entries. */
 static void write_window(const struct core *core, const struct window *window, struct core_writer *writer)
 {
     const struct slab *entries = &core->deduplication.entries;
@@ -97,7 +97,7 @@ static struct digest_tag read_tag(struct cursor *cursor)
     return tag;
 }
 
-/* Is that when something accepted in a window of this length ends, which is not over? */
+/* Can that be the end of something accepted in a window of this length that has not expired? */
 static bool end_fits_window(const struct core *core, uint64_t expires_at_ms, uint64_t window_ms)
 {
     if (window_ms == WINDOW_EVER_MS || expires_at_ms == WINDOW_EVER_MS)

@@ -1,9 +1,9 @@
-/* Contents that go to another place in the log, so that the segment they stood in can be removed. The message stays
- * what it is: its number, its lease, its place in every order. Who does this, and when: engine/cleaner.h. */
+/* Moves contents to another position in the log, so that their old segment can be removed. The message itself does not
+ * change: its number, its lease, its position in every order. engine/cleaner.h says who does this, and when. */
 #include "core/messages/decide_content.h"
 #include "core/state.h"
 
-/* The segments in which contents are looked for, as positions of the log. Most contents lie outside of all. */
+/* The segments that are searched for contents, as positions of the log. Most contents are outside of all of them. */
 struct search {
     const uint64_t *ordinals; /* rising */
     size_t count;
