@@ -13,7 +13,7 @@ enum { IN_SIZE_MIN = 16 * 1024, EVENTS_MAX = 256 };
 
 static const uint64_t SECOND_NS = UINT64_C(1000000000);
 static const uint64_t SILENCE_MAX_NS = 30 * UINT64_C(1000000000);
-static const uint64_t WINDOW_LOOK_NS = 200000; /* from one look at what must wait to the next */
+static const uint64_t WINDOW_CHECK_NS = 200000; /* from one look at what must wait to the next */
 
 enum phase { PHASE_WARM_UP, PHASE_MEASURE, PHASE_DRAIN };
 
@@ -292,13 +292,13 @@ static void ask_due(struct generator *generator, uint64_t now_ns)
 }
 
 /* A line of JSON each second. */
-static void tell(struct generator *generator, uint64_t now_ns)
+static void print_progress(struct generator *generator, uint64_t now_ns)
 {
-    if (!generator->plan->is_told || generator->workload->tell == NULL || now_ns - generator->told_at_ns < SECOND_NS)
+    if (!generator->plan->is_told || generator->workload->print == NULL || now_ns - generator->told_at_ns < SECOND_NS)
         return;
     generator->told_at_ns = now_ns;
     printf("{\"seconds\":%.3f,", (double)(now_ns - generator->started_at_ns) / 1e9);
-    generator->workload->tell(generator->workload_state, stdout);
+    generator->workload->print(generator->workload_state, stdout);
     puts("}");
     fflush(stdout);
 }
@@ -308,7 +308,7 @@ static struct timespec wait_max(const struct generator *generator, uint64_t now_
 {
     uint64_t wait_ns = SECOND_NS / 10;
     if (generator->idle_count > 0 && !is_over(generator)) {
-        uint64_t due_ns = generator->plan->rate > 0 ? due_at_ns(generator) : now_ns + WINDOW_LOOK_NS;
+        uint64_t due_ns = generator->plan->rate > 0 ? due_at_ns(generator) : now_ns + WINDOW_CHECK_NS;
         uint64_t until_due_ns = due_ns > now_ns ? due_ns - now_ns : 0;
         wait_ns = until_due_ns < wait_ns ? until_due_ns : wait_ns;
     }
@@ -378,7 +378,7 @@ void generator_run(const struct plan *plan, const struct workload *workload, str
                 connection_read(&generator, connection);
         }
         phase_advance(&generator, clock_now_ns());
-        tell(&generator, clock_now_ns());
+        print_progress(&generator, clock_now_ns());
     }
     result->total = generator.counters;
     generator_stop(&generator);

@@ -71,7 +71,7 @@ static void *large_create(const struct plan *plan)
     return large;
 }
 
-static void large_tell(const void *state, FILE *file)
+static void large_print(const void *state, FILE *file)
 {
     record_counts_print(((const struct large *)state)->record, file);
 }
@@ -290,7 +290,7 @@ const struct workload WORKLOAD_LONG_SEND = {
     .create = large_create,
     .ask = send_ask,
     .answer = send_answer,
-    .tell = large_tell,
+    .print = large_print,
 };
 
 const struct workload WORKLOAD_LONG_SCATTER = {
@@ -301,7 +301,7 @@ const struct workload WORKLOAD_LONG_SCATTER = {
     .create = large_create,
     .ask = scatter_ask,
     .answer = scatter_answer,
-    .tell = large_tell,
+    .print = large_print,
 };
 
 const struct workload WORKLOAD_LONG_DRAIN = {
@@ -312,5 +312,5 @@ const struct workload WORKLOAD_LONG_DRAIN = {
     .create = large_create,
     .ask = drain_ask,
     .answer = drain_answer,
-    .tell = large_tell,
+    .print = large_print,
 };

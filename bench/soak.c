@@ -140,7 +140,7 @@ static bool send_must_wait(const void *state)
 }
 
 /* Counts, and percentiles of what all processes have added since the last time. */
-static void soak_tell(const void *state, FILE *file)
+static void soak_print(const void *state, FILE *file)
 {
     static struct histogram all, since; /* large for a stack */
     struct soak *soak = (struct soak *)state;
@@ -267,7 +267,7 @@ const struct workload WORKLOAD_SOAK_SEND = {
     .ask = send_ask,
     .answer = send_answer,
     .must_wait = send_must_wait,
-    .tell = soak_tell,
+    .print = soak_print,
 };
 
 const struct workload WORKLOAD_SOAK_WORK = {

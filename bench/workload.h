@@ -31,7 +31,7 @@ struct plan {
     double rate;           /* 0: closed loop; else requests per second, each due at a fixed time */
     const char *cpu_pids;  /* NULL, or the processes whose CPU time counts as the server's: "12,13" */
     const char *latencies; /* a file for each of them; NULL: none */
-    bool is_told;          /* a line of JSON each second, from the workload's tell() */
+    bool is_told;          /* a line of JSON each second, from the workload's print_progress() */
     /* Of the long runs (record.h): */
     const char *record; /* the file */
     uint64_t messages;  /* that it has room for */
@@ -97,7 +97,7 @@ struct workload {
     /* NULL, or: should no new write begin for a moment? */
     bool (*must_wait)(const void *state);
     /* NULL, or prints fields of a JSON object that say how far it is, without braces. */
-    void (*tell)(const void *state, FILE *file);
+    void (*print)(const void *state, FILE *file);
 };
 
 /* So many of the replies that the write in flight waits for have come. */

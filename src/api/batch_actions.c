@@ -4,7 +4,7 @@
 #include "api/reach.h"
 
 /* How many batches one ListBatches looks at. If a filter fits few, a page may hold fewer than MaxResults, or none. */
-#define LOOKED_AT_MAX 10000u
+#define VISITED_MAX 10000u
 
 static void write_batch(struct call *call, const struct batch *batch)
 {
@@ -103,9 +103,9 @@ enum error action_list_batches(struct call *call)
         return error;
     const struct batch *batch = core_next_batch(call->core, from);
     int64_t count = 0;
-    unsigned looked_at = 0;
+    unsigned visited = 0;
     writer_list_begin(call->reply, "Batches");
-    while (batch != NULL && looked_at < LOOKED_AT_MAX) {
+    while (batch != NULL && visited < VISITED_MAX) {
         bool fits = (state == 0 || batch->state == state) && bytes_starts_with(batch->id_owned, prefix) &&
                     reach_batch(call, batch);
         /* If only batches out of reach follow, a token would reveal them. */
@@ -117,7 +117,7 @@ enum error action_list_batches(struct call *call)
             write_batch(call, batch);
             writer_object_end(call->reply);
         }
-        looked_at += cost_of(call, batch);
+        visited += cost_of(call, batch);
         batch = core_next_batch(call->core, batch->number + 1);
     }
     writer_list_end(call->reply);

@@ -43,7 +43,7 @@ static void note(void *context, uint32_t slot, const struct pair_check *check)
 
 /* Goes through the tickets one by one, without the index. A ticket whose exclusive set already has a match fits
  * nobody. */
-static bool look_at_all(const struct ticket_pool *pool, const struct entry *entry, bool is_free, struct survey *survey)
+static bool survey_all(const struct ticket_pool *pool, const struct entry *entry, bool is_free, struct survey *survey)
 {
     uint32_t end = pool_slot_end(pool);
     uint64_t steps = 0;
@@ -72,7 +72,7 @@ static bool look(const struct ticket_pool *pool, const struct entry *entry, bool
 {
     bool has_index = pool->is_awake && pool->index_next == 0;
     return has_index && pool_slot_end(pool) > STEPS_MAX ? matcher_survey(&pool->matcher, entry, STEPS_MAX, note, survey)
-                                                        : look_at_all(pool, entry, is_free, survey);
+                                                        : survey_all(pool, entry, is_free, survey);
 }
 
 static void write_bounds(struct call *call, const struct rules *rules, uint32_t level)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* How many units one call looks at. If a filter fits few, a page may hold fewer than MaxResults, or none. */
-#define LOOKED_AT_MAX 100000u
+#define VISITED_MAX 100000u
 #define ANY_STATE UINT32_MAX
 
 static const char *const state_names[] = {
@@ -90,7 +90,7 @@ enum error action_list_units(struct call *call)
                          "Batch '%.*s' has Tracking xor, which does not remember its units.",
                          BYTES_FORMAT(batch->id_owned));
     uint64_t unit = from;
-    uint64_t end = from + LOOKED_AT_MAX < batch->ledger.count ? from + LOOKED_AT_MAX : batch->ledger.count;
+    uint64_t end = from + VISITED_MAX < batch->ledger.count ? from + VISITED_MAX : batch->ledger.count;
     int64_t count = 0;
     writer_list_begin(call->reply, "Units");
     for (; unit < end && count < results_max; unit++) {

@@ -36,7 +36,7 @@ static bool is_named(yyjson_val *key, struct bytes name)
 }
 
 /* Goes through the members once: compares lengths first, then bytes. */
-static struct entry_members look_at(yyjson_val *object)
+static struct entry_members read_entry_members(yyjson_val *object)
 {
     struct entry_members members = {0};
     const struct {
@@ -158,7 +158,7 @@ static enum error read_ticket(struct call *call, const struct ticket_pool *pool,
 
 static struct offered offer(struct call *call, struct ticket_pool *pool, yyjson_val *entry)
 {
-    struct entry_members members = look_at(entry);
+    struct entry_members members = read_entry_members(entry);
     struct offered offered = {.id = members.id};
     struct offer_command command;
     if (read_ticket(call, pool, &members, &command) != OK) {

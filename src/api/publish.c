@@ -37,7 +37,7 @@ static bool is_named(yyjson_val *key, const char *name, size_t size)
 }
 
 /* Goes through the members once: a thousand rows are read before the first is decided. */
-static struct row look_at(yyjson_val *object)
+static struct row read_row_members(yyjson_val *object)
 {
     struct row row = {.object = object};
     size_t index, count;
@@ -92,7 +92,7 @@ static enum error read_rows(struct call *call, yyjson_val *list, struct batch_of
     yyjson_val *item;
     yyjson_arr_foreach(list, index, count, item)
     {
-        batch->rows[index] = look_at(item);
+        batch->rows[index] = read_row_members(item);
         enum error error = read_name(call, &batch->rows[index], names + index * PUBLISHER_ROW_SIZE);
         if (error != OK)
             return fail_row(call, index, error);

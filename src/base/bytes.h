@@ -22,7 +22,7 @@ struct bytes {
 
 /* For printf("%.*s"): both arguments at once. AddressSanitizer does not check what such a conversion reads, so this
  * does. */
-#define BYTES_FORMAT(view) ((int)(view).size), ((const char *)poison_look((view).ptr, (view).size))
+#define BYTES_FORMAT(view) ((int)(view).size), ((const char *)poison_check((view).ptr, (view).size))
 
 static inline struct bytes bytes_make(const void *ptr, size_t size)
 {

@@ -42,7 +42,7 @@ static inline bool poison_covers(const void *ptr, size_t size)
 
 /* Touches a poisoned byte, if there is one, so that the sanitizer reports it. For memory that is handed to code without
  * a sanitizer. */
-static inline const void *poison_look(const void *ptr, size_t size)
+static inline const void *poison_check(const void *ptr, size_t size)
 {
     const volatile char *forbidden = __asan_region_is_poisoned((void *)(size_t)ptr, size);
     if (forbidden != NULL)
@@ -71,7 +71,7 @@ static inline bool poison_covers(const void *ptr, size_t size)
     return false;
 }
 
-static inline const void *poison_look(const void *ptr, size_t size)
+static inline const void *poison_check(const void *ptr, size_t size)
 {
     (void)size;
     return ptr;

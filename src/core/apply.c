@@ -1,5 +1,6 @@
-/* apply: the only code that changes the state, live and on replay alike. A function for each kind of event; each checks
- * that the event fits the state before it changes anything, because on replay the event comes from a disk. */
+/* apply: the only code that changes the state, live and on replay alike. There is a function for each kind of event.
+ * Each checks that the event fits the state before it changes anything, because on replay the event comes from a
+ * disk. */
 #include "core/apply.h"
 #include "core/identity.h"
 #include "core/queues/tags.h"
@@ -61,7 +62,8 @@ bool apply_queue_created(struct core *core, const struct event_queue_created *cr
     return true;
 }
 
-/* A FIFO queue's delay counts for what it holds already. O(messages). Source: SQS API reference, SetQueueAttributes. */
+/* A FIFO queue's new delay also applies to the messages that it has. O(messages). Source: SQS API reference,
+ * SetQueueAttributes. */
 static void delay_anew(struct core *core, const struct queue *queue)
 {
     const struct message_list *list = core_message_list(core, queue);
@@ -72,7 +74,7 @@ static void delay_anew(struct core *core, const struct queue *queue)
             continue;
         uint64_t visible_at_ms = message->sent_at_ms + delay_ms;
         if (message->state == MESSAGE_WAITING) {
-            message->visible_at_ms = visible_at_ms; /* looked at when it waits no more */
+            message->visible_at_ms = visible_at_ms; /* applied when it no longer waits */
             continue;
         }
         core_leave_state(core, slot);
@@ -101,7 +103,8 @@ bool apply_queue_set(struct core *core, const struct event_queue_set *set)
         delay_anew(core, queue);
     if (has_other_limits)
         group_settle_all(core,
-                         queue->message_list); /* O(groups): what was kept back may go, and what may go be kept back */
+                         queue->message_list); /* O(groups): messages that were held back may now go, and others may now
+                                                * be held back */
     core_set_queue_timer(core, queue);
     core_notice_queue(core, queue);
     return true;
@@ -117,8 +120,7 @@ bool apply_queue_paused(struct core *core, const struct event_queue_paused *paus
     return true;
 }
 
-/* Tags of a queue after a change, which stand in the core's scratch: taken over if they are some that a queue can
- * have. */
+/* The changed tags of a queue, in the core's scratch: takes them over if a queue can have them. */
 static bool adopt_tags(struct core *core, struct queue *queue)
 {
     if (!tags_are_sound(buffer_bytes(&core->scratch)))
@@ -157,7 +159,7 @@ static void free_message_list(struct core *core, uint32_t slot)
     slab_free(&core->message_lists.items, slot);
 }
 
-/* Cuts a message list off its queue: what is on it can no longer be reached and is ended in portions. */
+/* Cuts a message list off its queue. Its messages can no longer be reached, and are ended in portions. */
 static void detach_message_list(struct core *core, uint32_t slot)
 {
     struct message_list *list = core_message_list_at(core, slot);
@@ -198,7 +200,7 @@ bool apply_queue_deleted(struct core *core, const struct event_queue_deleted *de
     queue->message_list = 0;
     accounted_replace(&queue->tags_owned, bytes_make(NULL, 0));
     core_set_queue_timer(core, queue);
-    /* It may live on as an origin, but it has nothing to deliver any more. */
+    /* The queue may live on as an origin, but it has nothing to deliver any more. */
     if (list_is_linked(&queue->ready_link))
         list_remove(&queue->ready_link);
     core_remove_queue_name(core, slot);
@@ -206,8 +208,8 @@ bool apply_queue_deleted(struct core *core, const struct event_queue_deleted *de
     return true;
 }
 
-/* The batch has to do with that queue, and so has each batch above it. The set of a parent has all of its children's,
- * so the walk ends at the first that has the queue. */
+/* Adds the queue to those of the batch and of each batch above it. The set of a parent contains the sets of its
+ * children, so the walk ends at the first batch that has the queue. */
 static void note_queue(struct core *core, uint32_t batch, uint32_t queue)
 {
     for (; batch != 0 && queue_set_add(&core_batch(core, batch)->queues, queue);
@@ -215,7 +217,7 @@ static void note_queue(struct core *core, uint32_t batch, uint32_t queue)
         ;
 }
 
-/* Makes the message a unit of its batch, or the batch's message of an event. */
+/* Makes the message a unit of its batch, or the message of a batch event. */
 static void join_batch(struct core *core, struct message *message, uint32_t batch_slot, const struct event_sent *sent)
 {
     struct batch *batch = core_batch(core, batch_slot);
@@ -247,7 +249,7 @@ bool sent_fits_batch(const struct core *core, const struct event_sent *sent, uin
     return batch_has_room(batch, 1) && (batch->spec.tracking == BATCH_XOR || sent->unit == batch->ledger.count);
 }
 
-/* Takes the message in, all but its state; 0 if the event does not fit. */
+/* Adds the message, without a state; 0 if the event does not fit. */
 static uint32_t add_sent(struct core *core, const struct event_sent *sent, uint32_t content_offset)
 {
     struct queue *queue = core_find_queue_by_id(core, sent->queue);
@@ -354,7 +356,7 @@ bool apply_received(struct core *core, const struct event_received *received)
     count_delivery(core, message);
     set_lease(core, slot, received->timeout_ms);
     uint32_t group = core_group_of(core, message);
-    if (group != 0 && !core_group(core, group)->is_line) /* a line has left its ring: its head is held now */
+    if (group != 0 && !core_group(core, group)->is_line) /* a message has left its ring: it is now the held head */
         group_settle(core, group, true);
     return true;
 }
@@ -395,7 +397,7 @@ bool apply_failed(struct core *core, const struct event_failed *failed)
     return true;
 }
 
-/* The message waits for nothing and holds nobody back by its type any more. */
+/* The message waits for nothing, and its type holds no message back any more. */
 static void drop_dependencies(struct core *core, uint32_t slot, enum unit_state outcome)
 {
     dependency_forget_dependent(core, slot);
@@ -403,7 +405,7 @@ static void drop_dependencies(struct core *core, uint32_t slot, enum unit_state 
         type_order_message_ended(core, slot, outcome);
 }
 
-/* Takes the message out of its group and off whatever ordered it, and gives its extra back. */
+/* Takes the message out of its group and out of everything that ordered it, and frees its extra. */
 static void drop_extra(struct core *core, uint32_t slot, enum unit_state outcome)
 {
     struct message *message = core_message(core, slot);
@@ -414,7 +416,7 @@ static void drop_extra(struct core *core, uint32_t slot, enum unit_state outcome
     if (extra->group != 0)
         group_unlink(core, slot);
     accounted_replace(&extra->reason_owned, bytes_make(NULL, 0));
-    extra->message = 0; /* whoever walks over the slots knows a free one by that */
+    extra->message = 0; /* a walk over the slots recognises a free one by this */
     slab_free(&core->extras, message->extra);
     message->extra = 0;
 }
@@ -441,7 +443,7 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     uint32_t message_list_slot = message->message_list;
     uint32_t batch = message->batch;
     bool is_result = message->is_result;
-    /* One that was dead-lettered has failed already. */
+    /* A dead-lettered message has failed already. */
     enum unit_state outcome = message->is_moved ? UNIT_FAILED : end_outcome((enum end_reason)ended->reason);
     core_leave_state(core, slot);
     dependency_message_ended(core, slot, outcome);
@@ -450,7 +452,7 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     extents_leave(&core->extents, message->position / core->segment_size, message->content_size);
     forget_origin(core, message);
     number_map_remove(&core->messages.by_number, ended->number);
-    ASSERT(message->state == 0); /* whoever walks over the slots knows a free one by that */
+    ASSERT(message->state == 0); /* a walk over the slots recognises a free one by this */
     slab_free(&core->messages.items, slot);
     if (batch != 0)
         core_unpin_batch(core, batch);
@@ -462,7 +464,8 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     return true;
 }
 
-/* What a dead-lettered message leaves behind: group, type, what it waited for. Returns the group's id, the caller's. */
+/* What a dead-lettered message leaves behind: its group, its type, its dependencies. Returns the group's id, which the
+ * caller frees. */
 static struct bytes leave_order(struct core *core, uint32_t slot)
 {
     struct message *message = core_message(core, slot);
@@ -528,7 +531,7 @@ bool apply_content_moved(struct core *core, const struct event_content_moved *mo
 
 /* --- moves -------------------------------------------------------------------------------------------------------- */
 
-/* Can a unit that failed be outstanding again? In a cancelled batch nothing is. */
+/* Can a failed unit be outstanding again? Not in a cancelled batch. */
 static bool can_reopen(const struct batch *batch, uint32_t unit)
 {
     if (batch->is_cancelled)
@@ -551,8 +554,8 @@ static void reopen(struct batch *batch, uint32_t unit, uint64_t xor_id)
     batch->xor_failed--;
 }
 
-/* What the move of a message reopens: the unit that it is, if it failed as one; of a batch's message, the unit that its
- * batch is in a parent that waits for that message. NULL: nothing. */
+/* The batch that a moved message reopens. If the message failed as a unit, it is that unit. If it is a batch's message,
+ * it is that batch's unit in a parent that waits for the message. NULL: none. */
 static struct batch *batch_to_reopen(const struct core *core, const struct message *message, uint32_t *unit)
 {
     struct batch *batch = message->batch == 0 ? NULL : core_batch(core, message->batch);
@@ -564,7 +567,7 @@ static struct batch *batch_to_reopen(const struct core *core, const struct messa
     return batch->parent == 0 || !batch_is_awaited(batch, message->completes) ? NULL : core_batch(core, batch->parent);
 }
 
-/* The unit goes by another number, and what had failed is outstanding again (invariant B13). */
+/* The unit gets another number, and failed units are outstanding again (invariant B13). */
 static void rejoin_batch(struct core *core, const struct message *message, uint64_t successor)
 {
     uint32_t unit;
@@ -600,7 +603,7 @@ static bool moved_fits(const struct core *core, const struct event_message_moved
            (has_group || (!target->settings.is_fifo && moved->sequence == 0));
 }
 
-/* A message that lives under another number, as if it had just been sent. */
+/* A message that lives on under another number, as if it had just been sent. */
 static void renew(struct core *core, uint32_t slot, const struct event_message_moved *moved)
 {
     struct message *message = core_message(core, slot);
@@ -616,8 +619,7 @@ static void renew(struct core *core, uint32_t slot, const struct event_message_m
     message->is_redriven = true;
 }
 
-/* False, with the state spoiled, if another message has that place in the line; whoever replays gives up the core
- * then. */
+/* False, with the state spoiled, if another message has that place in the group; a replay then gives up the core. */
 static bool enter_group(struct core *core, uint32_t slot, struct bytes group, uint64_t sequence)
 {
     uint32_t line = group_open(core, core_message(core, slot)->message_list, group);
@@ -715,7 +717,7 @@ bool apply_batch_created(struct core *core, const struct event_batch_created *cr
     return true;
 }
 
-/* The batch an event speaks of, with an exact ledger; NULL if there is none such. */
+/* The batch of an event, with an exact ledger; NULL if there is none. */
 static struct batch *find_exact(const struct core *core, uint64_t number)
 {
     uint32_t slot = core_find_batch_by_number(core, number);
@@ -734,8 +736,8 @@ bool apply_units_counted(struct core *core, const struct event_units_counted *co
     return true;
 }
 
-/* Unlike the others it may have added keys before it finds one that does not fit; whoever replays gives up the core
- * then. */
+/* Unlike the other functions, it may have added keys before it finds one that does not fit; a replay then gives up the
+ * core. */
 bool apply_units_added(struct core *core, const struct event_units_added *added)
 {
     struct batch *batch = find_exact(core, added->batch);
@@ -820,7 +822,7 @@ static void complete_batch(struct core *core, uint32_t slot, enum batch_status s
     dependency_batch_completed(core, slot);
 }
 
-/* All units of a batch that had completed as failed have succeeded after all. */
+/* All failed units of a completed batch have now succeeded. */
 static void redeem_batch(struct core *core, uint32_t slot)
 {
     core_batch(core, slot)->status = BATCH_SUCCEEDED;
@@ -855,7 +857,7 @@ bool apply_batch_deleted(struct core *core, const struct event_batch_deleted *de
     table_remove(&core->batches.by_id, digest_name(core->digest_owned, batch->id_owned), slot);
     batch->is_deleted = true;
     dependency_batch_forgotten(core, slot);
-    core_pin_batch(core, slot); /* so that the one way to free a batch is the last unpin */
+    core_pin_batch(core, slot); /* so that only the last unpin frees a batch */
     core_unpin_batch(core, slot);
     return true;
 }

@@ -1,6 +1,6 @@
 /* One function for each kind of event: what it changes. False, with nothing changed unless its comment says otherwise,
- * if the event does not fit the state. They stand beside what they change: messages and batches in apply.c, groups in
- * group.c, and so on. Private to src/core. */
+ * if the event does not fit the state. Each function stands in the file of the thing that it changes: messages and
+ * batches in apply.c, groups in group.c, and so on. Private to src/core. */
 #ifndef TALLY_CORE_APPLY_H
 #define TALLY_CORE_APPLY_H
 

@@ -1,4 +1,4 @@
-/* core_check(): every invariant of the state, by walking all of it. The simulator calls it after each step. */
+/* core_check() asserts every invariant by walking the whole state. The simulator calls it after each step. */
 #include "core/queues/tags.h"
 #include "core/state.h"
 

@@ -1,4 +1,4 @@
-/* The life of a core, and what others read of it as a whole. */
+/* Creating and destroying a core, and reading it as a whole. */
 #include "core/core.h"
 
 #include "core/state.h"

@@ -1,4 +1,4 @@
-/* Decisions that time makes due: they create, end or move something, so they are logged, live only
+/* Decisions that become due by time. They create, end or move something, so they are logged, and made only live
  * (docs/architecture.md, "Time does the rest"). Each call does a bounded amount, so that a purge of ten million
  * messages does not hold up a send. */
 #include "core/decide_namespace.h"
@@ -7,7 +7,7 @@
 #define DUE_PORTION 500u
 #define LOOK_STEPS 16384u /* of the built-in matchers; some milliseconds */
 
-/* What is left of the portion of one call. */
+/* The rest of the portion of one call. */
 struct portion {
     unsigned left;
 };
@@ -32,8 +32,8 @@ static void expire_messages(struct core *core, struct portion *portion)
             portion->left--;
             continue;
         }
-        /* The heap's key was only the earliest time at which something may expire. It is made exact before anything is
-         * ended, so that what ends first does not depend on what else stood here once. */
+        /* The heap's key is only the earliest time at which something may expire. It is made exact before anything is
+         * ended. So the order of ends does not depend on former contents. */
         heap_remove(&core->message_lists.expiries, message_list_slot);
         core_expect_expiry(core, message_list_slot);
     }
@@ -53,7 +53,7 @@ static void end_batches(struct core *core, struct portion *portion)
     }
 }
 
-/* Ends what purged queues held. The last one ended frees the message list. */
+/* Ends the messages of purged queues. Ending the last one frees the message list. */
 static void drain_message_lists(struct core *core, struct portion *portion)
 {
     while (has_left(core, portion) && !list_is_empty(&core->message_lists.draining)) {
@@ -64,8 +64,8 @@ static void drain_message_lists(struct core *core, struct portion *portion)
     }
 }
 
-/* Ends the messages of cancelled batches, so that the counts of their queues are right soon; whoever meets one earlier
- * (a receive) ends it then. */
+/* Ends the messages of cancelled batches, so that the counts of their queues are soon right. A receive that meets one
+ * earlier ends it then. */
 static void drain_batches(struct core *core, struct portion *portion)
 {
     while (has_left(core, portion) && !list_is_empty(&core->batches.draining)) {
@@ -82,7 +82,7 @@ static void drain_batches(struct core *core, struct portion *portion)
     }
 }
 
-/* Ends what was cancelled in groups, from their heads on. The last one unlinks the group. */
+/* Ends the cancelled messages of groups, from their heads on. The last one unlinks the group. */
 static void drain_groups(struct core *core, struct portion *portion)
 {
     while (has_left(core, portion) && !list_is_empty(&core->groups.draining)) {
@@ -100,7 +100,8 @@ bool decide_due(struct core *core)
     drain_message_lists(core, &portion);
     drain_batches(core, &portion);
     drain_groups(core, &portion);
-    dependency_resolve(core, DUE_PORTION); /* its own: a purge of millions does not keep dependents waiting */
+    dependency_resolve(core, DUE_PORTION); /* a portion of its own, because a purge of millions must not delay
+                                            * dependents */
     move_due(core, DUE_PORTION);
     deduplication_sweep(core, DUE_PORTION);
     publisher_sweep(core, DUE_PORTION);

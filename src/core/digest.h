@@ -1,4 +1,4 @@
-/* Digests, most of them of OpenSSL behind one context each, so that the hot path neither looks up an algorithm nor
+/* Digests, most of them from OpenSSL with one context each, so the hot path neither looks up an algorithm nor
  * allocates.
  *
  * Pure: the result depends on the arguments alone. */
@@ -13,24 +13,24 @@
 
 struct digest;
 
-/* `key` seeds what is keyed here, and is copied. */
+/* `key` is the key of the keyed hashes here, and is copied. */
 struct digest *digest_create(const uint8_t key[DIGEST_KEY_SIZE]);
 void digest_destroy(struct digest *digest);
 
-/* MD5, which SQS clients compare bodies and attributes with; not for security. */
+/* MD5, with which SQS clients compare bodies and attributes; not for security. */
 void digest_md5(struct digest *digest, struct bytes data, uint8_t out[DIGEST_MD5_SIZE]);
 
 void digest_sha256(struct digest *digest, struct bytes data, uint8_t out[DIGEST_SHA256_SIZE]);
 
-/* SipHash-2-4 of the data under the key: who does not know the key can't make one up. */
+/* SipHash-2-4 of the data under the key: nobody can forge it without the key. */
 uint64_t digest_keyed(const struct digest *digest, struct bytes data);
 
-/* Hash of a name that a client chose, for tables in memory: SipHash-1-3 under a key derived from the other one, of
- * which nothing is ever told. Who could foresee it might choose a hundred thousand names of one hash, and each request
- * that brings them would take minutes. */
+/* Hash of a name that a client chose, for tables in memory: SipHash-1-3 under a key derived from the other one. Nobody
+ * outside ever sees a result. Somebody who could predict it could choose a hundred thousand names with one hash. Each
+ * request with them would then take minutes. */
 uint64_t digest_name(const struct digest *digest, struct bytes name);
 
-/* 128 bits: so many that no two of the texts that are compared ever share them. */
+/* 128 bits: enough that no two compared texts ever have the same hash. */
 struct digest_tag {
     uint64_t low;
     uint64_t high;
@@ -41,8 +41,8 @@ static inline bool digest_tag_equal(struct digest_tag a, struct digest_tag b)
     return a.low == b.low && a.high == b.high;
 }
 
-/* The same function with a result of 128 bits, over the parts one behind the other: where one ends is the caller's to
- * say. */
+/* The same function with a result of 128 bits, over the parts in sequence. The caller must make clear where a part
+ * ends. */
 struct digest_tag digest_keyed_wide(struct digest *digest, const struct bytes *parts, size_t count);
 
 #endif

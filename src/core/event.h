@@ -1,8 +1,8 @@
 /* Events: physical facts in the past tense, the only things the log holds and the only things that change the state.
  *
- * An event says what happened, never what was asked, so that a later version of the program replays an old log to the
- * same state. Times that an event does not carry are the core's time: that of its frame, or of the newest time_passed
- * in it. Adding an event is a row here and an apply function (apply.c); a kind or a field is never reused or reordered.
+ * An event says what happened, never what was asked. So a later version of the program replays an old log to the same
+ * state. Times that an event does not carry are the core's time: that of its frame, or of the newest time_passed in it.
+ * Adding an event is a row here and an apply function (apply.c); a kind or a field is never reused or reordered.
  *
  * On disk an event is u8 kind, u32 size, then its fields in the order of the list, little-endian; TEXT is u32 size and
  * the bytes. docs/formats/events.md shows them. */
@@ -85,28 +85,28 @@
 /* A new namespace: its name, the key of its receipt handles and message ids, the size of its log's segments. */
 #define EVENT_FIELDS_founded(U8, U32, U64, RAW, TEXT) TEXT(name) RAW(key, CORE_KEY_SIZE) U64(segment_size)
 
-/* A new owner took over at resumed_at_ms. Each lease in flight then lasts at least its own timeout or grace_ms, the
- * shorter, from then on: its worker could not send a heartbeat while nobody served (invariant R11). The frame of this
- * event carries the time of the frame before it, so that no lease ends before this event could save it. */
+/* A new owner took over at resumed_at_ms. From then on, each lease in flight lasts at least its own timeout or
+ * grace_ms, whichever is shorter. Its worker could not send a heartbeat while nobody served (invariant R11). The frame
+ * of this event has the time of the frame before it, so no lease ends before this event could extend it. */
 #define EVENT_FIELDS_restarted(U8, U32, U64, RAW, TEXT) U64(epoch) U64(resumed_at_ms) U32(grace_ms)
 
-/* Nothing but time, to time_ms: delays and leases that were over by then stay over. What follows in the frame happens
- * then or later. Older logs hold only the time of the frame itself. */
+/* Only time passes, to time_ms: delays and leases that were over by then stay over. The rest of the frame happens at
+ * that time or later. Older logs hold only the time of the frame itself. */
 #define EVENT_FIELDS_time_passed(U8, U32, U64, RAW, TEXT) U64(time_ms)
 
 /* Queue ids are never reused. `settings` is an encoded struct queue_settings (queue.h). */
 #define EVENT_FIELDS_queue_created(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(name) TEXT(settings)
 #define EVENT_FIELDS_queue_set(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(settings)
 
-/* Whatever the queue held is out of reach at once; `ended` events follow in portions. */
+/* The queue's messages are out of reach at once; `ended` events follow in portions. */
 #define EVENT_FIELDS_queue_purged(U8, U32, U64, RAW, TEXT) U32(queue)
 #define EVENT_FIELDS_queue_deleted(U8, U32, U64, RAW, TEXT) U32(queue)
 
 /* Deliveries stopped (1) or go on (0). */
 #define EVENT_FIELDS_queue_paused(U8, U32, U64, RAW, TEXT) U32(queue) U8(is_paused)
 
-/* The queue has these tags now, besides those it had under other keys; and those of `keys`, a run of u32 size + bytes,
- * no more. `tags` as in tags.h. */
+/* The queue gets these tags, besides those under other keys; or loses those of `keys`, a run of u32 size + bytes.
+ * `tags` as in tags.h. */
 #define EVENT_FIELDS_queue_tagged(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(tags)
 #define EVENT_FIELDS_queue_untagged(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(keys)
 
@@ -119,8 +119,8 @@
 /* From the start of the event's fields to the content's bytes. */
 #define EVENT_SENT_CONTENT_OFFSET (8u + 4u + 8u + 8u + 4u + 1u + 4u)
 
-/* A message of a group was accepted. Like `sent`, with the place it takes: behind all others of `group` in its queue.
- * An empty group: a message that competes alone. */
+/* A message of a group was accepted. Like `sent`, with its position: after all others of `group` in its queue. An empty
+ * group: a message that competes alone. */
 #define EVENT_FIELDS_sent_in_group(U8, U32, U64, RAW, TEXT)                                                            \
     U64(number) U32(queue) U64(visible_at_ms) U64(batch) U32(unit) U8(completes) U8(priority) TEXT(group) TEXT(content)
 
@@ -134,62 +134,61 @@
 /* A receiver took the message; `delivery` is the number of this delivery in the namespace. */
 #define EVENT_FIELDS_received(U8, U32, U64, RAW, TEXT) U64(number) U64(delivery) U32(timeout_ms)
 
-/* The newest lease of a message now lasts timeout_ms from the present time on; 0: the message is visible again. */
+/* The newest lease of a message now lasts timeout_ms from now on; 0: the message is visible again. */
 #define EVENT_FIELDS_visibility_changed(U8, U32, U64, RAW, TEXT) U64(number) U32(timeout_ms)
 
-/* The newest lease of a message, which is not over, lasts until visible_at_ms: the reply that grants it had to wait for
- * the disk. Its timeout stays what was asked for. */
+/* The newest lease of a message, which is not over, lasts until visible_at_ms, because the reply with it had to wait
+ * for the disk. Its timeout stays the one that was asked for. */
 #define EVENT_FIELDS_lease_renewed(U8, U32, U64, RAW, TEXT) U64(number) U64(visible_at_ms)
 
 /* A message is over; `reason` is enum end_reason. Its unit, if any, ends by an event of its own in the same frame. */
 #define EVENT_FIELDS_ended(U8, U32, U64, RAW, TEXT) U64(number) U8(reason)
 
-/* The content of a live message stands here from now on, byte for byte what it was; nothing else about the message
- * changes. */
+/* The content of a live message is now here, byte for byte the same; nothing else about the message changes. */
 #define EVENT_FIELDS_content_moved(U8, U32, U64, RAW, TEXT) U64(number) TEXT(content)
 
 /* From the start of that event's fields to the content's bytes. */
 #define EVENT_CONTENT_MOVED_CONTENT_OFFSET (8u + 4u)
 
-/* A message out of attempts went to another queue, keeping number, id, age and receive count. */
+/* A message without attempts left went to another queue. It keeps number, id, age and receive count. */
 #define EVENT_FIELDS_dead_lettered(U8, U32, U64, RAW, TEXT) U64(number) U32(queue)
 
 /* `spec` is an encoded struct batch_spec (batch.h). parent 0: none; else this batch is its unit parent_unit. */
 #define EVENT_FIELDS_batch_created(U8, U32, U64, RAW, TEXT) U64(batch) U64(parent) U32(parent_unit) TEXT(id) TEXT(spec)
 
-/* External units "0" to "count-1" are units of the batch now, besides those that were. */
+/* External units "0" to "count-1" are now units of the batch, besides its other ones. */
 #define EVENT_FIELDS_units_counted(U8, U32, U64, RAW, TEXT) U64(batch) U32(count)
 
-/* New external units; `keys` is a run of u32 size + bytes, none of them known before. */
+/* New external units; `keys` is a run of u32 size + bytes, all of them new. */
 #define EVENT_FIELDS_units_added(U8, U32, U64, RAW, TEXT) U64(batch) U32(count) TEXT(keys)
 
-/* A unit ended; outcome is enum unit_state. An exact ledger knows it by `unit`; an xor ledger takes `xor_id` out of its
+/* A unit ended; outcome is enum unit_state. An exact ledger finds it by `unit`; an xor ledger takes `xor_id` out of its
  * value. */
 #define EVENT_FIELDS_unit_ended(U8, U32, U64, RAW, TEXT) U64(batch) U32(unit) U64(xor_id) U8(outcome) TEXT(detail)
 
-/* A value was xored in from outside, once for each token; `check` tells a repeat from another use of the token. */
+/* A value from outside was xored in, once for each token; `check` tells a repeat from another use of the token. */
 #define EVENT_FIELDS_xor_applied(U8, U32, U64, RAW, TEXT)                                                              \
     U64(batch) U64(value) U32(registered) U32(finished) U64(check) TEXT(token)
 
 #define EVENT_FIELDS_batch_sealed(U8, U32, U64, RAW, TEXT) U64(batch)
 
 /* An event of the batch fell due (enum batch_event), once. For completion `status` (enum batch_status) says how it
- * ended. A success with a status came after completion: units that had failed were redriven and have succeeded. */
+ * ended. A success with a status came after completion: failed units were redriven and have succeeded. */
 #define EVENT_FIELDS_batch_fired(U8, U32, U64, RAW, TEXT) U64(batch) U8(event) U8(status)
 
 #define EVENT_FIELDS_batch_deleted(U8, U32, U64, RAW, TEXT) U64(batch)
 
-/* A unit of the batch that has not ended lets that many more join, sealed or not. They come next in the frame, and on
- * top of a Total. */
+/* A unit of the batch that has not ended lets that many more units join, sealed or not. Their events come next in the
+ * frame, and they are added to a Total. */
 #define EVENT_FIELDS_batch_grown(U8, U32, U64, RAW, TEXT) U64(batch) U32(count)
 
-/* A group of a queue waits for a person: its head, which stays, is out of attempts for `reason`. */
+/* A group of a queue waits for an operator: its head has no attempts left, for `reason`, and stays. */
 #define EVENT_FIELDS_group_held(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(group) TEXT(reason)
 
-/* It goes on. With is_retry 1 its head counts its attempts from 0 again. */
+/* The held group goes on. With is_retry 1 its head counts its attempts from 0 again. */
 #define EVENT_FIELDS_group_released(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(group) U8(is_retry)
 
-/* Whatever stood in the group then, up to this sequence number, is out of reach; `ended` events follow in portions. */
+/* All messages of the group up to this sequence number are out of reach; `ended` events follow in portions. */
 #define EVENT_FIELDS_group_cancelled(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(group) U64(sequence)
 
 #define EVENT_FIELDS_group_paused(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(group) U8(is_paused)
@@ -205,20 +204,20 @@
 /* A receive gave these deliveries, a run of u64 message number + u64 delivery, under an attempt id. */
 #define EVENT_FIELDS_attempted(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(attempt) U64(expires_at_ms) TEXT(deliveries)
 
-/* The newest message waits for these, by kind and number: a run of u8 kind (enum antecedent_kind) + u64 number + u8
- * outcome (enum unit_state). An outcome that is not outstanding is a failure that holds it. policy is enum
+/* The newest message waits for these, given by kind and number: a run of u8 kind (enum antecedent_kind) + u64 number +
+ * u8 outcome (enum unit_state). An outcome other than outstanding is a failure that holds the message. policy is enum
  * after_failure. */
 #define EVENT_FIELDS_waited(U8, U32, U64, RAW, TEXT) U64(number) U8(policy) U32(count) TEXT(antecedents)
 
-/* The next `count` of those that wait for this antecedent, the first of those that have ended, were told so: they wait
- * no more for it, or, where it did not succeed and that is their policy, are held. */
+/* This antecedent has ended, the first of those to be resolved. Its next `count` dependents were told: they no longer
+ * wait for it. If it did not succeed and that is their policy, they are held. */
 #define EVENT_FIELDS_resolved(U8, U32, U64, RAW, TEXT) U8(kind) U64(number) U32(count)
 
-/* `types` is a run of u32 size + bytes, the first to come first. */
+/* `types` is a run of u32 size + bytes, in the order in which they must come. */
 #define EVENT_FIELDS_type_order_put(U8, U32, U64, RAW, TEXT) TEXT(name) TEXT(types) U8(is_required) U32(retention_s)
 #define EVENT_FIELDS_type_order_deleted(U8, U32, U64, RAW, TEXT) TEXT(name)
 
-/* The type of a message that type orders bind. */
+/* The type of a message that type orders concern. */
 #define EVENT_FIELDS_typed(U8, U32, U64, RAW, TEXT) U64(number) TEXT(type)
 
 /* `spec` is an encoded struct schedule_spec (schedule.h). next_at_ms UINT64_MAX: never. `number` is that of the
@@ -227,26 +226,26 @@
 #define EVENT_FIELDS_schedule_fired(U8, U32, U64, RAW, TEXT) TEXT(name) U64(due_at_ms) U64(next_at_ms) U64(number)
 #define EVENT_FIELDS_schedule_deleted(U8, U32, U64, RAW, TEXT) TEXT(name)
 
-/* A move task began. Queues by id; destination 0: each message goes where it came from. rate 0: as fast as it goes. It
+/* A move task began. Queues are given by id; destination 0: each message returns to its source. rate 0: no limit. It
  * moves `to_move` messages at most. */
 #define EVENT_FIELDS_move_started(U8, U32, U64, RAW, TEXT) U64(task) U32(source) U32(destination) U32(rate) U64(to_move)
 
-/* A task moved message `number` to another queue, where it is a new one, number `successor`, visible at visible_at_ms
- * (0: at once). In the line of its group it stands at the end, or, where sequence is not 0, where that says. */
+/* A task moved message `number` to another queue. There it is a new message, number `successor`, visible at
+ * visible_at_ms (0: at once). It goes to the end of its group or, if sequence is not 0, to that position. */
 #define EVENT_FIELDS_message_moved(U8, U32, U64, RAW, TEXT)                                                            \
     U64(task) U64(number) U64(successor) U32(queue) U64(visible_at_ms) U64(sequence)
 
 /* status is enum move_status, failure enum move_failure. */
 #define EVENT_FIELDS_move_ended(U8, U32, U64, RAW, TEXT) U64(task) U32(source) U8(status) U8(failure)
 
-/* A publisher has another owner now, who holds this epoch; both are what its batches must come with. It may be new. */
+/* A publisher has a new owner, who holds this epoch; its batches must come with both. It may be new. */
 #define EVENT_FIELDS_publisher_opened(U8, U32, U64, RAW, TEXT) RAW(publisher, 16) RAW(owner, 16) U64(epoch)
 
-/* A row of the publisher names this queue, as none of it did before. Queue 0: the publisher is new, and `claim` says
- * who may open it until then (publisher.h). */
+/* A row of the publisher names this queue for the first time. Queue 0: the publisher is new, and `claim` says who may
+ * open it until then (publisher.h). */
 #define EVENT_FIELDS_publisher_bound(U8, U32, U64, RAW, TEXT) RAW(publisher, 16) U32(queue) U64(claim)
 
-/* A batch of `row_count` rows was decided; what it did stands before it, in the same frame. Rows of the batches up to
+/* A batch of `row_count` rows was decided; its effects come before it, in the same frame. Rows of the batches up to
  * confirmed_batch have left their source. The digest is that of all its rows. `rows` are those that are known from now
  * on, each u64 id, uid 16; `results` as in publisher.h. */
 #define EVENT_FIELDS_published(U8, U32, U64, RAW, TEXT)                                                                \
@@ -255,28 +254,27 @@
     U64(epoch)                                                                                                         \
     U64(batch) U64(confirmed_batch) U64(digest_low) U64(digest_high) U32(row_count) TEXT(rows) TEXT(results)
 
-/* A relay is to run. `spec` says what it is to do (relay_record.h). */
+/* A relay is to run. `spec` has its settings (relay_record.h). */
 #define EVENT_FIELDS_relay_put(U8, U32, U64, RAW, TEXT) TEXT(name) TEXT(spec)
 #define EVENT_FIELDS_relay_paused(U8, U32, U64, RAW, TEXT) TEXT(name) U8(is_paused)
 #define EVENT_FIELDS_relay_deleted(U8, U32, U64, RAW, TEXT) TEXT(name)
 
 /* A pool was created, if `pool` is above every id given out, or changed. `spec` is an encoded struct pool_spec
- * (ticket_pool.h). If it changes what the spec's rules say, the rules' version is one more. Ids are never reused. */
+ * (ticket_pool.h). If it changes the rules, the rules' version increases by one. Ids are never reused. */
 #define EVENT_FIELDS_pool_put(U8, U32, U64, RAW, TEXT) U32(pool) TEXT(name) TEXT(spec)
 
 /* With all its tickets and matches. */
 #define EVENT_FIELDS_pool_deleted(U8, U32, U64, RAW, TEXT) U32(pool)
 
-/* A ticket came, and waits. `digest` is of what it was offered with, ttl_s included: a repeat is known by it.
- * expires_at_ms UINT64_MAX: never. `set`: its exclusive set, or empty. `facts` as in match/facts.h, `attributes` is
- * JSON. */
+/* A ticket came, and waits. `digest` covers the whole offer, ttl_s included, and identifies a repeat. expires_at_ms
+ * UINT64_MAX: never. `set`: its exclusive set, or empty. `facts` as in match/facts.h, `attributes` is JSON. */
 /* clang-format off */
 #define EVENT_FIELDS_ticket_offered(U8, U32, U64, RAW, TEXT)                                                           \
     U32(pool) U64(number) U64(digest_low) U64(digest_high) U64(expires_at_ms) U32(ttl_s) U32(weight) U8(priority)      \
     U8(has_body) TEXT(key) TEXT(set) TEXT(facts) TEXT(attributes) TEXT(body)
 /* clang-format on */
 
-/* A waiting ticket says something else: its version is one more. */
+/* A waiting ticket has new contents: its version increases by one. */
 #define EVENT_FIELDS_ticket_updated(U8, U32, U64, RAW, TEXT) U32(pool) U64(number) TEXT(facts) TEXT(attributes)
 
 /* Waiting tickets took their next steps: a run of u64 number + u8 level. Versions stay. */
@@ -287,31 +285,31 @@
 
 /* A match. `members` is a run of u64 number + u32 version + u8 team: waiting tickets at these versions; `siblings` a
  * run of u64 number: the waiting tickets that share an exclusive set with one of them. message: the number of the
- * result message, which stands right before this in the same frame: members are retired, siblings cancelled. message 0:
- * the members are held until confirm_by_ms, the siblings stay. `proposal` is empty for the built-in matcher's own.
- * `body` is kept for a held one's result. */
+ * result message, which comes right before this in the same frame. Then members are retired and siblings cancelled.
+ * message 0: the members are held until confirm_by_ms, the siblings stay. `proposal` is empty for the built-in
+ * matcher's own. `body` is kept for a held one's result. */
 /* clang-format off */
 #define EVENT_FIELDS_matched(U8, U32, U64, RAW, TEXT)                                                                  \
     U32(pool) U64(match) U64(message) U64(confirm_by_ms) U64(digest_low) U64(digest_high) U32(count) U8(has_body)      \
     TEXT(proposal) TEXT(members) TEXT(siblings) TEXT(body)
 /* clang-format on */
 
-/* A member of a held match said yes; `member` is its index. */
+/* A member of a held match confirmed it; `member` is its index. */
 #define EVENT_FIELDS_confirmed(U8, U32, U64, RAW, TEXT) U64(match) U32(member)
 
-/* All members of a held match said yes: as if it were matched now. */
+/* All members of a held match confirmed it: it counts as matched now. */
 #define EVENT_FIELDS_match_made(U8, U32, U64, RAW, TEXT) U64(match) U64(message) TEXT(siblings)
 
-/* The members of a match wait again, with their age and a higher version, but for those of `leavers`, a run of u64
- * number: they are cancelled. `reason` is enum match_undoing. A result message, if there was one, was ended right
- * before, in the same frame. */
+/* The members of a match wait again, with their age and a higher version. Those in `leavers`, a run of u64 number, are
+ * cancelled instead. `reason` is enum match_undoing. A result message, if there was one, was ended right before, in the
+ * same frame. */
 #define EVENT_FIELDS_match_undone(U8, U32, U64, RAW, TEXT) U64(match) U8(reason) TEXT(leavers)
 
-/* A held match waits for its confirmations until confirm_by_ms, later than before: nobody
- * could hear of it until now. */
+/* A held match waits for its confirmations until confirm_by_ms, later than before, because nobody could know of it
+ * until now. */
 #define EVENT_FIELDS_hold_renewed(U8, U32, U64, RAW, TEXT) U64(match) U64(confirm_by_ms)
 
-/* The oldest so many tickets and matches that were over are remembered no more. */
+/* The oldest `count` tickets and matches that were over are forgotten. */
 #define EVENT_FIELDS_tickets_forgotten(U8, U32, U64, RAW, TEXT) U32(pool) U32(tickets) U32(matches)
 
 #define EVENT_STRUCT_U8(name) uint8_t name;
@@ -344,8 +342,8 @@ struct event {
 /* Appends the event. Views in it are copied. */
 void event_encode(const struct event *event, struct buffer *out);
 
-/* Takes one event off the front of `source`; its views point into `source`. False, with nothing changed, if what stands
- * there is not a whole, known event. */
+/* Takes one event off the front of `source`; its views point into `source`. False, with nothing changed, if it does not
+ * begin with a whole, known event. */
 bool event_decode(struct bytes *source, struct event *event);
 
 /* Name of a kind for people; NULL if there is no such kind. */

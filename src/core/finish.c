@@ -85,8 +85,8 @@ static void finish_child(struct core *core, uint32_t slot, bool is_good)
     finish_unit(core, child->parent, child->parent_unit, xor_id, outcome, no_bytes);
 }
 
-/* A first failure goes up once for each ancestor, so that the outermost batch hears of it while the inner ones still
- * run. */
+/* A first failure is reported once to each ancestor, so that the outermost batch learns of it while the inner ones
+ * still run. */
 static void fire_first_failure_upwards(struct core *core, uint32_t slot)
 {
     for (; slot != 0; slot = core_batch(core, slot)->parent) {
@@ -108,7 +108,7 @@ void finish_step(struct core *core, uint32_t slot, bool has_failure, enum batch_
     }
     bool has_completed = batch->state == BATCH_COMPLETED;
     if (has_completed && (due & BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS)) != 0)
-        fire(core, slot, BATCH_EVENT_SUCCESS, BATCH_SUCCEEDED); /* late: the parent has been told */
+        fire(core, slot, BATCH_EVENT_SUCCESS, BATCH_SUCCEEDED); /* late: the parent was already told */
     if ((due & BATCH_EVENT_BIT(BATCH_EVENT_COMPLETE)) == 0)
         return;
     if (status == BATCH_NO_STATUS)
@@ -162,9 +162,8 @@ bool finish_unit(struct core *core, uint32_t slot, uint32_t unit, uint64_t xor_i
     return true;
 }
 
-/* Ends the unit that the message is. In an exact ledger a unit ends once by itself; an xor ledger has no memory, so
- * there the message's own life is the gate: one that was dead-lettered has left the value then and must not toggle it
- * again. */
+/* Ends the unit of the message. The ledger of an exact batch ends a unit only once. An xor ledger has no memory, so the
+ * message's own life decides: a dead-lettered message has already left the value and must not toggle it again. */
 static void finish_unit_of_message(struct core *core, const struct message *message, enum unit_state outcome)
 {
     uint64_t xor_id = 0;
@@ -176,7 +175,7 @@ static void finish_unit_of_message(struct core *core, const struct message *mess
     finish_unit(core, message->batch, message->unit, xor_id, outcome, no_bytes);
 }
 
-/* The message of a batch's event is done with; the batch's own parent may have waited for it. */
+/* The message of a batch's event has ended; the batch's own parent may have waited for it. */
 static void finish_event_message(struct core *core, const struct message *message, bool is_good)
 {
     const struct batch *batch = core_batch(core, message->batch);
@@ -221,7 +220,7 @@ void finish_by_dead_letter(struct core *core, uint32_t slot, const struct queue 
 
 /* --- messages out of attempts ------------------------------------------------------------------------------------- */
 
-/* A chain of dead-letter queues that is longer counts as a ring. */
+/* A longer chain of dead-letter queues counts as a ring. */
 #define DEAD_LETTER_HOPS_MAX 16u
 
 /* The queue that the policy names, or NULL. */
@@ -232,10 +231,10 @@ static const struct queue *policy_target(const struct core *core, const struct q
                : core_find_queue(core, queue_name_of_arn(queue->settings.dead_letter_arn));
 }
 
-/* The queue that messages out of attempts go to: NULL without a policy, and where the target is gone, is the queue
- * itself or leads back to it (they are then delivered as if there were no policy, never dropped). In such a ring each
- * queue would give a message to the next for ever, since its receive count goes with it. A ring that the targets only
- * lead into is left to the queues in it. */
+/* The queue for messages without attempts left. NULL without a policy, or if the target is gone, is the queue itself,
+ * or leads back to it; the messages are then delivered as if there were no policy, never dropped. In such a ring each
+ * queue would pass a message on to the next for ever, because its receive count goes with it. If the targets only lead
+ * into a ring, the queues in the ring deal with it. */
 const struct queue *finish_dead_letter_queue(const struct core *core, const struct queue *queue)
 {
     const struct queue *target = policy_target(core, queue);
@@ -244,7 +243,7 @@ const struct queue *finish_dead_letter_queue(const struct core *core, const stru
         if (next == queue || hops > DEAD_LETTER_HOPS_MAX)
             return NULL;
         if ((hops & (hops - 1)) == 0)
-            seen = next; /* Brent: a ring without `queue` comes by here again */
+            seen = next; /* Brent's algorithm: a ring without `queue` passes here again */
         next = policy_target(core, next);
     }
     return target != NULL && target->settings.is_fifo == queue->settings.is_fifo ? target : NULL;

@@ -1,10 +1,10 @@
-/* Frames: time passes to that of the frame when it is opened; until it is closed, decisions emit events into it. */
+/* Frames: opening a frame advances the time to that of the frame. Until it is closed, decisions write events into
+ * it. */
 #include "core/core.h"
 
 #include "core/state.h"
 
-/* Memory that was needed once goes back, of what there can be millions of. Between two frames nobody holds a record
- * that was freed. */
+/* Frees spare memory of things that may exist in millions. Between two frames nobody holds a freed record. */
 static void trim_pools(struct core *core)
 {
     struct slab *slabs[] = {&core->messages.items,
@@ -13,7 +13,7 @@ static void trim_pools(struct core *core)
                             &core->groups.items,
                             &core->batches.items,
                             &core->deduplication.entries,
-                            &core->deduplication.lanes,
+                            &core->deduplication.windows,
                             &core->dependencies.antecedents,
                             &core->dependencies.edges,
                             &core->dependencies.failures.records,
@@ -53,7 +53,7 @@ void core_emit(struct core *core, const struct event *event)
     event_encode(event, core->frame.events);
     core->has_fired = false;
     bool is_applied = core_apply(core, event, position);
-    ASSERT(is_applied); /* what was decided against the state fits the state */
+    ASSERT(is_applied); /* an event that was decided against the state fits the state */
 }
 
 void core_emit_sent(struct core *core, const struct queue *queue, const struct event_sent_in_group *sent)

@@ -4,7 +4,7 @@
 #include "base/base64.h"
 #include "base/buffer.h"
 
-/* What is hashed begins with one of these, so that a hash made for one purpose never serves another. */
+/* Each hashed text begins with one of these, so a hash for one purpose never serves another. */
 enum purpose {
     PURPOSE_MESSAGE = 1,
     PURPOSE_HANDLE = 2,
@@ -23,7 +23,7 @@ static_assert(MESSAGE_ID_SIZE == UUID_SIZE && IDENTITY_TEXT_SIZE == UUID_TEXT_SI
 #define HANDLE_SIZE (HANDLE_BODY_SIZE + 8u)
 static_assert(HANDLE_TEXT_SIZE == BASE64_TEXT_SIZE(HANDLE_SIZE), "base64 without padding");
 
-/* Version 8 ("custom") and the variant of RFC 9562, over whatever stands at their bits. */
+/* Sets version 8 ("custom") and the variant of RFC 9562, over the bits at their places. */
 static void shape_uuid(uint8_t id[MESSAGE_ID_SIZE])
 {
     id[6] = (uint8_t)(0x80 | (id[6] & 0x0f));
@@ -61,7 +61,7 @@ void identity_move_task(struct digest *digest, uint64_t task, uint8_t id[MESSAGE
     keyed_uuid(digest, PURPOSE_MOVE_HIGH, PURPOSE_MOVE_LOW, task, id);
 }
 
-/* A UUID whose first 56 bits, but for those that say what kind it is, are the number. */
+/* A UUID whose first 56 bits, apart from version and variant, are the number. */
 static void numbered_uuid(struct digest *digest, enum purpose purpose, uint64_t number, uint8_t id[MESSAGE_ID_SIZE])
 {
     ASSERT(number > 0 && number <= IDENTITY_NUMBER_MAX);
@@ -74,7 +74,7 @@ static void numbered_uuid(struct digest *digest, enum purpose purpose, uint64_t 
     shape_uuid(id);
 }
 
-/* The number inside, or 0 if the id was not made so. */
+/* The number inside, or 0 if the id was not made like this. */
 static uint64_t number_of_uuid(struct digest *digest, enum purpose purpose, const uint8_t id[MESSAGE_ID_SIZE])
 {
     uint64_t number = 0;
@@ -162,7 +162,7 @@ bool handle_from_text(struct digest *digest, struct bytes text, struct handle *h
     bytes_put_u64(checksum, handle_checksum(digest, raw));
     bool is_ours = bytes_equal_constant_time(bytes_make(checksum, sizeof(checksum)),
                                              bytes_make(raw + HANDLE_BODY_SIZE, sizeof(checksum)));
-    /* The last digit has bits to spare: only the spelling that handle_to_text() makes is a handle. */
+    /* The last digit has unused bits: only the spelling of handle_to_text() is a valid handle. */
     if (!is_ours || spare_bits != 0)
         return false;
     handle->queue = bytes_get_u32(raw);

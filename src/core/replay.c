@@ -1,14 +1,14 @@
-/* Applying an event, whatever its kind; and replay: the events of the log's frames, applied once more.
+/* Applies an event of any kind; and replay: applies the events of the log's frames again.
  *
- * Events come in no order of the index, so a replay of millions of them would spend most of its time waiting for
- * memory. Instead it looks some events ahead and begins to load what they will change: waits that overlap are over
- * together. */
+ * Events have no relation to the order of the index. So a replay of millions of them would spend most of its time
+ * waiting for memory. Instead it reads some events ahead and begins to load what they will change, so that the waits
+ * overlap. */
 #include "core/apply.h"
 #include "core/core.h"
 
 #include "base/cursor.h"
 
-#define LOOK_AHEAD_EVENTS 32u
+#define SCAN_AHEAD_EVENTS 32u
 
 bool core_apply(struct core *core, const struct event *event, uint64_t position)
 {
@@ -24,7 +24,7 @@ bool core_apply(struct core *core, const struct event *event, uint64_t position)
     return false;
 }
 
-/* The number of the message that an event of this kind happens to; 0: of none that was there before. */
+/* The number of the message that an event of this kind changes; 0: no older message. */
 static uint64_t subject_of(unsigned kind, struct bytes fields)
 {
     struct cursor cursor = cursor_make(fields);
@@ -46,7 +46,7 @@ static void prefetch_message(const struct core *core, uint32_t slot)
 {
     const struct message *message = core_message(core, slot);
     __builtin_prefetch(&message->number, 1);
-    __builtin_prefetch(&message->extra, 1); /* it may lie in two lines of the cache */
+    __builtin_prefetch(&message->extra, 1); /* it may be in two cache lines */
 }
 
 static void prefetch_timer(const struct core *core, uint32_t slot)
@@ -56,15 +56,15 @@ static void prefetch_timer(const struct core *core, uint32_t slot)
         heap_prefetch(&core->messages.timers, slot);
 }
 
-/* Begins to load what the next events will look at, and returns where these end. In two rounds over the messages: the
+/* Begins to load what the next events will need, and returns the end of these events. Two rounds over the messages: the
  * second one needs what the first has loaded. */
-static const uint8_t *look_ahead(const struct core *core, struct bytes events)
+static const uint8_t *scan_ahead(const struct core *core, struct bytes events)
 {
-    uint64_t numbers[LOOK_AHEAD_EVENTS];
-    uint32_t slots[LOOK_AHEAD_EVENTS];
+    uint64_t numbers[SCAN_AHEAD_EVENTS];
+    uint32_t slots[SCAN_AHEAD_EVENTS];
     size_t count = 0;
     struct cursor cursor = cursor_make(events);
-    for (unsigned i = 0; i < LOOK_AHEAD_EVENTS && cursor.rest.size > 0; i++) {
+    for (unsigned i = 0; i < SCAN_AHEAD_EVENTS && cursor.rest.size > 0; i++) {
         unsigned kind = cursor_u8(&cursor);
         uint64_t number = subject_of(kind, cursor_sized(&cursor));
         if (number != 0)
@@ -90,10 +90,10 @@ bool core_replay(struct core *core, struct bytes payload, uint64_t position, uin
     }
     core_advance(core, time_ms);
     struct bytes rest = payload;
-    const uint8_t *looked_at_end = payload.ptr;
+    const uint8_t *scanned_end = payload.ptr;
     while (rest.size > 0) {
-        if (rest.ptr >= looked_at_end)
-            looked_at_end = look_ahead(core, rest);
+        if (rest.ptr >= scanned_end)
+            scanned_end = scan_ahead(core, rest);
         uint64_t at = position + (payload.size - rest.size);
         unsigned kind = rest.ptr[0];
         const char *name = event_kind_name(kind);

@@ -1,4 +1,4 @@
-/* Salvage: the replay that goes on behind a gap. See salvage.h. */
+/* Salvage: a replay that goes on after a gap. See salvage.h. */
 #include "core/salvage_state.h"
 
 #include "core/finish.h"
@@ -9,12 +9,12 @@
 #include "base/memory.h"
 #include <stdlib.h>
 
-struct core_salvage *core_salvage_create(struct core *core,
-                                         void (*tell)(void *context, const struct core_finding *finding), void *context)
+struct core_salvage *
+core_salvage_create(struct core *core, void (*report)(void *context, const struct core_finding *finding), void *context)
 {
     struct core_salvage *salvage = memory_allocate_zeroed(sizeof(*salvage));
     salvage->core = core;
-    salvage->tell = tell;
+    salvage->report = report;
     salvage->context = context;
     number_map_init(&salvage->ended);
     number_map_init(&salvage->renamed_by_successor);
@@ -36,12 +36,12 @@ void core_salvage_destroy(struct core_salvage *salvage)
     free(salvage);
 }
 
-void salvage_tell(const struct core_salvage *salvage, enum core_loss kind, uint64_t number, struct bytes name)
+void salvage_report(const struct core_salvage *salvage, enum core_loss kind, uint64_t number, struct bytes name)
 {
-    salvage->tell(salvage->context, &(struct core_finding){.kind = kind, .number = number, .name = name});
+    salvage->report(salvage->context, &(struct core_finding){.kind = kind, .number = number, .name = name});
 }
 
-/* From here on numbers may have been given out of which nothing is known. */
+/* From here on, numbers may exist of which nothing is known. */
 static void open_number(struct core_salvage *salvage)
 {
     if (!salvage->is_number_open)
@@ -105,7 +105,7 @@ uint64_t salvage_number(const struct core_salvage *salvage, uint64_t number)
     return index == 0 ? number : salvage->renamed_owned[index - 1].number;
 }
 
-/* A move did not fit: the message stays where it was, and what is said of its successor is said of it. */
+/* A move did not fit. The message stays where it was, and events of its successor apply to it. */
 static void rename_message(struct core_salvage *salvage, uint64_t number, uint64_t successor)
 {
     if (salvage->renamed_count == UINT32_MAX - 1 || number_map_find(&salvage->renamed_by_successor, successor) != 0 ||
@@ -117,7 +117,7 @@ static void rename_message(struct core_salvage *salvage, uint64_t number, uint64
     number_map_insert(&salvage->renamed_by_successor, successor, salvage->renamed_count);
 }
 
-/* A message that is not known has ended: it is not lost. */
+/* An unknown message has ended, so it is not lost. */
 static void note_end(struct core_salvage *salvage, uint64_t number)
 {
     if (number == 0)
@@ -137,8 +137,8 @@ size_t core_salvage_orphans(const struct core_salvage *salvage, const struct sal
 
 /* --- events ------------------------------------------------------------------------------------------------------- */
 
-/* The message that an event shows to be alive; 0: none. Contents are moved of messages that only wait to be ended,
- * too. */
+/* The message that an event proves to be alive; 0: none. Contents may move even if their message only waits to be
+ * ended. */
 static uint64_t shown_alive(const struct event *event)
 {
     switch (event->kind) {
@@ -163,7 +163,7 @@ static uint64_t shown_alive(const struct event *event)
     }
 }
 
-/* Whatever the queue holds may have ended. */
+/* Every message of the queue may have ended. */
 static void doubt_queue(struct core_salvage *salvage, uint32_t id)
 {
     const struct queue *queue = core_find_queue_by_id(salvage->core, id);
@@ -176,14 +176,14 @@ static void doubt_queue(struct core_salvage *salvage, uint32_t id)
 
 static void lose_sent(struct core_salvage *salvage, uint64_t number)
 {
-    if (number == 0 || number > IDENTITY_NUMBER_MAX) /* no message can have it, so there is no id to tell */
+    if (number == 0 || number > IDENTITY_NUMBER_MAX) /* no message can have it, so there is no id to report */
         return;
-    salvage_tell(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
+    salvage_report(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
     if (salvage->core->messages.message_number == number - 1)
         salvage->core->messages.message_number++;
 }
 
-/* What an event that does not fit still says of messages: that they have ended, or may have. */
+/* What an event that does not fit still shows about messages: that they have ended, or may have. */
 static void doubt_messages(struct core_salvage *salvage, const struct event *event)
 {
     const struct core *core = salvage->core;
@@ -219,14 +219,14 @@ static void doubt_messages(struct core_salvage *salvage, const struct event *eve
     }
 }
 
-/* What an event that does not fit still says. */
+/* What an event that does not fit still shows. */
 static void refuse(struct core_salvage *salvage, const struct event *event, uint64_t position)
 {
     const struct core *core = salvage->core;
     const char *name = event_kind_name(event->kind);
-    salvage->tell(salvage->context, &(struct core_finding){.kind = LOSS_EVENT,
-                                                           .name = bytes_from_string(name == NULL ? "" : name),
-                                                           .position = position});
+    salvage->report(salvage->context, &(struct core_finding){.kind = LOSS_EVENT,
+                                                             .name = bytes_from_string(name == NULL ? "" : name),
+                                                             .position = position});
     doubt_messages(salvage, event);
     if (event->kind == EVENT_CONTENT_MOVED && core_find_message(core, event->content_moved.number) == 0)
         keep_orphan(salvage, &event->content_moved, position);
@@ -242,8 +242,8 @@ void core_salvage_know_queues(struct core_salvage *salvage, uint64_t position, c
     salvage->known = *newest;
 }
 
-/* Does the event say of a queue what a snapshot of a later moment has said already? One that was deleted before that
- * moment is not in the snapshot; if messages that were sent to it have brought it back, it goes now. */
+/* Does the event describe a queue that a later snapshot has already described? A queue deleted before that snapshot is
+ * not in it. If messages sent to it have brought it back, it is deleted now. */
 static bool is_known_better(const struct core_salvage *salvage, const struct event *event, uint64_t position)
 {
     return position < salvage->queues_known_until &&
@@ -253,27 +253,26 @@ static bool is_known_better(const struct core_salvage *salvage, const struct eve
              core_find_queue_by_id(salvage->core, event->queue_deleted.queue) == NULL));
 }
 
-/* The message is about to be ended. If nothing was heard of it since a gap, it may have been elsewhere by then, and is
- * lost here. */
-static void tell_if_unheard(const struct core_salvage *salvage, uint32_t slot)
+/* The message will be ended. If no event named it since a gap, it may have been elsewhere by then, and is lost here. */
+static void report_if_unheard(const struct core_salvage *salvage, uint32_t slot)
 {
     uint32_t heard = slot < salvage->heard_count ? salvage->heard_owned[slot] : 0;
     if (heard < salvage->gap_count)
-        salvage_tell(salvage, LOSS_SENT, core_message(salvage->core, slot)->number, bytes_make(NULL, 0));
+        salvage_report(salvage, LOSS_SENT, core_message(salvage->core, slot)->number, bytes_make(NULL, 0));
 }
 
-static void tell_emptied(const struct core_salvage *salvage, uint32_t id)
+static void report_emptied(const struct core_salvage *salvage, uint32_t id)
 {
     const struct queue *queue = core_find_queue_by_id(salvage->core, id);
     for (uint32_t slot = 1; queue != NULL && slot < salvage->core->messages.items.slot_end; slot++) {
         const struct message *message = core_message(salvage->core, slot);
         if (message_is_used(message) && message->message_list == queue->message_list)
-            tell_if_unheard(salvage, slot);
+            report_if_unheard(salvage, slot);
     }
 }
 
-/* Of the group alone: the others of its queue stay. */
-static void tell_cancelled(const struct core_salvage *salvage, const struct event_group_cancelled *cancelled)
+/* Only the group: the other messages of its queue stay. */
+static void report_cancelled(const struct core_salvage *salvage, const struct event_group_cancelled *cancelled)
 {
     const struct core *core = salvage->core;
     const struct queue *queue = core_find_queue_by_id(core, cancelled->queue);
@@ -282,7 +281,7 @@ static void tell_cancelled(const struct core_salvage *salvage, const struct even
     for (uint32_t slot = group == 0 ? 0 : core_group(core, group)->first; slot != 0;) {
         const struct message_extra *extra = core_extra_of(core, core_message(core, slot));
         if (extra->sequence <= cancelled->sequence)
-            tell_if_unheard(salvage, slot);
+            report_if_unheard(salvage, slot);
         slot = extra->next;
     }
 }
@@ -290,11 +289,11 @@ static void tell_cancelled(const struct core_salvage *salvage, const struct even
 static void expect_emptied(const struct core_salvage *salvage, const struct event *event)
 {
     if (event->kind == EVENT_QUEUE_PURGED)
-        tell_emptied(salvage, event->queue_purged.queue);
+        report_emptied(salvage, event->queue_purged.queue);
     else if (event->kind == EVENT_QUEUE_DELETED)
-        tell_emptied(salvage, event->queue_deleted.queue);
+        report_emptied(salvage, event->queue_deleted.queue);
     else if (event->kind == EVENT_GROUP_CANCELLED)
-        tell_cancelled(salvage, &event->group_cancelled);
+        report_cancelled(salvage, &event->group_cancelled);
 }
 
 static bool take_event(struct core_salvage *salvage, struct event *event, uint64_t position, uint32_t gap_count)
@@ -338,19 +337,19 @@ bool core_salvage_frame(struct core_salvage *salvage, struct bytes payload, uint
 
 /* --- damaged frames ----------------------------------------------------------------------------------------------- */
 
-/* Does the content prove itself: by its checksum, and by the id that only this namespace gives to the message of that
- * number? */
+/* Does the content prove itself? It does by its checksum, and by the id that only this namespace gives to that message
+ * number. */
 static bool is_proven(const struct core *core, struct bytes encoded, uint64_t number)
 {
     struct content content;
     return content_decode(encoded, &content) && identity_message_number(core->digest_owned, content.id) == number;
 }
 
-/* An event of a damaged frame that can be believed. Its other fields have no checksum of their own, so they must be
+/* Is this a credible event of a damaged frame? Its other fields have no checksum of their own, so they must at least be
  * possible. */
 static bool is_believed(const struct core *core, struct event *event, size_t frame_size)
 {
-    /* A frame of that size can hold no more messages. */
+    /* A frame of that size can't hold more messages. */
     const uint64_t newest = core->messages.message_number + frame_size / EVENT_SENT_CONTENT_OFFSET + 1;
     switch (event->kind) {
     case EVENT_SENT:
@@ -371,8 +370,8 @@ static bool is_believed(const struct core *core, struct event *event, size_t fra
     }
 }
 
-/* It looks at every byte, because what stands between two events may be damaged: an event is known by its kind and by
- * sizes that agree. */
+/* Tries every byte, because anything between two events may be damaged. An event is recognised by its kind and by
+ * consistent sizes. */
 unsigned core_salvage_broken_frame(struct core_salvage *salvage, struct bytes payload, uint64_t position,
                                    uint64_t time_ms)
 {
@@ -390,11 +389,11 @@ unsigned core_salvage_broken_frame(struct core_salvage *salvage, struct bytes pa
             at++;
             continue;
         }
-        /* It may have ended in the same frame, so it counts as one that nothing was heard of since. */
+        /* It may have ended in the same frame, so it counts as a message that no event named since. */
         count += take_event(salvage, &event, position + at + EVENT_HEADER_SIZE, salvage->gap_count - 1);
         at = payload.size - rest.size;
     }
-    open_number(salvage); /* what came behind those is as lost as before */
+    open_number(salvage); /* events after those are lost, too */
     return count;
 }
 

@@ -47,8 +47,9 @@ struct core_salvage;
 
 /* `core` is borrowed: fresh, or as a snapshot has it. `tell` hears of each finding; its views are borrowed until it
  * returns. */
-struct core_salvage *
-core_salvage_create(struct core *core, void (*tell)(void *context, const struct core_finding *finding), void *context);
+struct core_salvage *core_salvage_create(struct core *core,
+                                         void (*report)(void *context, const struct core_finding *finding),
+                                         void *context);
 void core_salvage_destroy(struct core_salvage *salvage);
 
 /* Frames are missing here: whatever is alive may have ended since. */

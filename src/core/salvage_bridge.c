@@ -1,6 +1,6 @@
-/* Bridging a gap: what is changed in the state, or in an event, so that the event fits although others before it are
- * lost. What an event proves is taken for true: a number that was given out, a queue that existed, a name that was
- * free. See salvage.h. */
+/* Bridging a gap: changes the state, or an event, so that the event fits although earlier events are lost. What an
+ * event proves is accepted as true: a number that was used, a queue that existed, a name that was free. See
+ * salvage.h. */
 #include "core/salvage_state.h"
 
 #include "core/apply.h"
@@ -16,7 +16,7 @@
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
-/* Numbers before this one were given out, and nothing was read of those behind *newest. */
+/* Numbers before this one were used, and nothing was read of those after *newest. */
 static void skip_to(uint64_t *newest, uint64_t number)
 {
     if (number > 0 && *newest < number - 1)
@@ -32,7 +32,7 @@ static void skip_ids_to(uint32_t *newest, uint32_t id)
 void salvage_skip_messages(struct core_salvage *salvage, uint64_t last)
 {
     struct core *core = salvage->core;
-    /* Behind a gap dead letters may have taken numbers, nobody knows which. */
+    /* In a gap, dead letters may have taken numbers; nobody knows which. */
     const uint64_t before = salvage->is_number_open ? salvage->message_number : core->messages.message_number;
     if (last > IDENTITY_NUMBER_MAX || last < before)
         return;
@@ -51,7 +51,7 @@ struct queue_settings salvage_queue_settings(void)
 {
     struct queue_settings settings = queue_settings_plain();
     settings.message_size_max = MESSAGE_SIZE_MAX;
-    settings.retention_s = RETENTION_MAX_S; /* messages may be old, and must not be over at once */
+    settings.retention_s = RETENTION_MAX_S; /* messages may be old, and must not expire at once */
     settings.visibility_timeout_s = VISIBILITY_TIMEOUT_S;
     return settings;
 }
@@ -73,7 +73,7 @@ struct queue *salvage_need_queue(struct core_salvage *salvage, uint32_t id)
     queue_adopt_settings(queue, &settings);
     queue->created_at_ms = queue->modified_at_ms = core->now_ms;
     core_add_message_list(core, ++core->message_lists.message_list_number, slot);
-    salvage_tell(salvage, LOSS_QUEUE, 0, queue->name_owned);
+    salvage_report(salvage, LOSS_QUEUE, 0, queue->name_owned);
     return queue;
 }
 
@@ -86,8 +86,8 @@ static void bridge_queue_created(struct core *core, const struct event_queue_cre
     skip_ids_to(&core->queues.queue_id, created->queue);
 }
 
-/* Settings say what kind of queue it is, which one that was made here does not know; as long as it holds nothing, and
- * nothing is to be sent to it, it can become that. */
+/* Settings decide the type of a queue, which is not known for a queue made here. While it is empty and nothing is to be
+ * sent to it, its type may change. */
 static void bridge_queue_set(struct core_salvage *salvage, const struct event_queue_set *set)
 {
     struct queue *queue = salvage_need_queue(salvage, set->queue);
@@ -107,7 +107,7 @@ void salvage_doubt_batch(struct core_salvage *salvage, uint64_t number)
         number_map_insert(&salvage->doubtful, number, 1);
 }
 
-/* Can the message be what the event says of its batch? If not, it becomes a message of no batch. */
+/* Is the event's claim about the message's batch possible? If not, it becomes a message of no batch. */
 static void bridge_sent(struct core_salvage *salvage, uint64_t number, uint32_t queue, uint64_t *batch, uint32_t *unit,
                         uint8_t *completes)
 {
@@ -119,7 +119,7 @@ static void bridge_sent(struct core_salvage *salvage, uint64_t number, uint32_t 
     if (*batch == 0 || sent_fits_batch(salvage->core, &sent, core_find_batch_by_number(salvage->core, *batch)))
         return;
     salvage_doubt_batch(salvage, *batch);
-    salvage_tell(salvage, LOSS_UNIT, number, bytes_make(NULL, 0));
+    salvage_report(salvage, LOSS_UNIT, number, bytes_make(NULL, 0));
     *batch = 0;
     *unit = 0;
     *completes = 0;
@@ -134,7 +134,7 @@ static void bridge_ended(const struct core_salvage *salvage, struct event_ended 
         ended->reason = END_CANCELLED;
 }
 
-/* Only a line has places between others. */
+/* Only a line has sequence numbers between others. */
 static void bridge_message_moved(struct core_salvage *salvage, struct event_message_moved *moved)
 {
     salvage_skip_messages(salvage, moved->successor - 1);
@@ -144,8 +144,8 @@ static void bridge_message_moved(struct core_salvage *salvage, struct event_mess
         moved->sequence = 0;
 }
 
-/* A batch under an id that another one has: that one was completed, and forgotten, in the gap. One whose parent is not
- * known, or has no room, stands alone. */
+/* A batch is created under an id that another one has: that one was completed, and forgotten, in the gap. A batch whose
+ * parent is unknown, or has no room, becomes a batch without a parent. */
 static void bridge_batch_created(struct core_salvage *salvage, struct event_batch_created *created)
 {
     struct core *core = salvage->core;
@@ -183,7 +183,7 @@ static void bridge_pool_put(struct core_salvage *salvage, const struct event_poo
     skip_ids_to(&core->pools.pool_id, put->pool);
 }
 
-/* Batches of rows are numbered without gaps, and their owner was let in: the fence is where this one says. */
+/* Batches of rows are numbered without gaps, and their owner was accepted: the fence moves to this one. */
 static void bridge_published(struct core *core, const struct event_published *published)
 {
     uint32_t slot = publisher_find_slot(core, published->publisher);
@@ -195,7 +195,7 @@ static void bridge_published(struct core *core, const struct event_published *pu
         if (!apply_publisher_opened(core, &opened))
             return;
         slot = publisher_find_slot(core, published->publisher);
-        if (is_unknown) /* which queues its rows have named is not known, so a confined credential can't have it */
+        if (is_unknown) /* the queues that its rows have named are unknown, so a confined credential can't have it */
             queue_set_open(&publisher_at(core, slot)->queues);
     }
     struct publisher *publisher = publisher_at(core, slot);
@@ -212,7 +212,7 @@ static void bridge_schedule_put(struct core_salvage *salvage, const struct event
         (void)salvage_need_queue(salvage, spec.queue);
 }
 
-/* Events of messages. False: it is none. */
+/* Events of messages. False: it is not one. */
 static bool bridge_message(struct core_salvage *salvage, struct event *event)
 {
     switch (event->kind) {
@@ -298,7 +298,7 @@ void salvage_bridge(struct core_salvage *salvage, struct event *event)
 
 /* --- what apply relies on ----------------------------------------------------------------------------------------- */
 
-/* Success is told of a batch that has succeeded, or of one that failed and was redeemed. */
+/* A success is reported for a batch that has succeeded, or for a failed one whose units all succeeded later. */
 static bool fired_is_safe(const struct core *core, const struct event_batch_fired *fired)
 {
     uint32_t slot = core_find_batch_by_number(core, fired->batch);
@@ -308,7 +308,7 @@ static bool fired_is_safe(const struct core *core, const struct event_batch_fire
     return status == BATCH_SUCCEEDED || (status == BATCH_FAILED && fired->status == BATCH_SUCCEEDED);
 }
 
-/* Rows that are known are not published again. */
+/* Known rows are not published again. */
 static bool published_is_safe(const struct core *core, const struct event_published *published)
 {
     uint32_t slot = core->digest_owned == NULL ? 0 : publisher_find_slot(core, published->publisher);

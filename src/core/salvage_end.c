@@ -1,4 +1,4 @@
-/* The end of a salvage: what is doubtful is told, and the state made one that can be served. See salvage.h. */
+/* The end of a salvage: reports what is doubtful, and makes the state one that can be served. See salvage.h. */
 #include "core/salvage_state.h"
 
 #include "core/apply.h"
@@ -6,12 +6,12 @@
 
 #include <stdio.h>
 
-/* So far every number jumps: what was given out in a gap, whose size nobody knows if it ends the log, must not be given
- * out again. */
+/* How far every number jumps. Numbers given out in a gap must not be given out again, and nobody knows the size of a
+ * gap at the end of the log. */
 #define NUMBER_MARGIN (UINT64_C(1) << 32)
 #define ID_MARGIN 65536u
 #define EPOCH_MARGIN 1000u
-#define RANGE_TOLD_MAX 1000000u /* ids of one gap that are told one by one */
+#define RANGE_TOLD_MAX 1000000u /* how many ids of one gap are reported one by one */
 
 #define SALVAGE_UNIT_KEY_SIZE 32u
 
@@ -25,50 +25,50 @@ void core_salvage_found(struct core *core, struct bytes name, const uint8_t key[
 
 /* --- what is told ------------------------------------------------------------------------------------------------- */
 
-static void tell_range(const struct core_salvage *salvage, const struct number_range *range)
+static void report_range(const struct core_salvage *salvage, const struct number_range *range)
 {
     uint64_t number = range->first;
     for (; number <= range->last && number - range->first < RANGE_TOLD_MAX; number++)
         if (number_map_find(&salvage->ended, number) == 0 && number_map_find(&salvage->orphan_by_number, number) == 0)
-            salvage_tell(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
+            salvage_report(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
     if (number <= range->last)
-        salvage->tell(salvage->context,
-                      &(struct core_finding){.kind = LOSS_SENT, .number = number, .last = range->last});
+        salvage->report(salvage->context,
+                        &(struct core_finding){.kind = LOSS_SENT, .number = number, .last = range->last});
 }
 
-/* Messages that were sent in gaps, but for those that are known to have ended, and those whose content was found. */
-static void tell_sent(const struct core_salvage *salvage)
+/* Messages that were sent in gaps, except those that are known to have ended and those whose content was found. */
+static void report_sent(const struct core_salvage *salvage)
 {
     for (size_t i = 0; i < salvage->range_count; i++)
-        tell_range(salvage, &salvage->ranges_owned[i]);
+        report_range(salvage, &salvage->ranges_owned[i]);
     if (salvage->is_number_open)
-        salvage_tell(salvage, LOSS_SENT, 0, bytes_make(NULL, 0));
+        salvage_report(salvage, LOSS_SENT, 0, bytes_make(NULL, 0));
 }
 
-/* Messages that nothing was heard of since the last gap. */
-static void tell_ended(const struct core_salvage *salvage)
+/* Messages that no event named since the last gap. */
+static void report_ended(const struct core_salvage *salvage)
 {
     for (uint32_t slot = 1; slot < salvage->core->messages.items.slot_end; slot++) {
         const struct message *message = core_message(salvage->core, slot);
         uint32_t heard = slot < salvage->heard_count ? salvage->heard_owned[slot] : 0;
         if (message_is_used(message) && heard < salvage->gap_count && !core_message_is_dead(salvage->core, message))
-            salvage_tell(salvage, LOSS_ENDED, message->number, bytes_make(NULL, 0));
+            salvage_report(salvage, LOSS_ENDED, message->number, bytes_make(NULL, 0));
     }
 }
 
-static void tell_others(const struct core_salvage *salvage)
+static void report_others(const struct core_salvage *salvage)
 {
     const struct core *core = salvage->core;
     for (uint32_t i = 0; i < ticket_pool_count(core); i++)
-        salvage_tell(salvage, LOSS_POOL, 0, ticket_pool_at(core, i)->name_owned);
+        salvage_report(salvage, LOSS_POOL, 0, ticket_pool_at(core, i)->name_owned);
     for (uint32_t slot = 1; slot < core->publishers.items.slot_end; slot++)
-        salvage_tell(salvage, LOSS_PUBLISHER, 0, bytes_make(publisher_at(core, slot)->id, PUBLISHER_ID_SIZE));
+        salvage_report(salvage, LOSS_PUBLISHER, 0, bytes_make(publisher_at(core, slot)->id, PUBLISHER_ID_SIZE));
 }
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 
-/* The key of a unit that holds the batch: the first one in SALVAGE_UNIT_KEY, SALVAGE_UNIT_KEY "-2" and so on that is
- * free. Empty: one of an earlier salvage holds it still. */
+/* The key of a unit that keeps the batch open: the first free one of SALVAGE_UNIT_KEY, SALVAGE_UNIT_KEY "-2" and so on.
+ * Empty: a unit of an earlier salvage still keeps it open. */
 static struct bytes choose_unit_key(const struct ledger *ledger, char key[SALVAGE_UNIT_KEY_SIZE])
 {
     for (unsigned life = 1;; life++) {
@@ -83,10 +83,10 @@ static struct bytes choose_unit_key(const struct ledger *ledger, char key[SALVAG
     }
 }
 
-/* Gives the batch a unit that does not end by itself, so that it can't complete with fewer units than it had. A total
- * grows with it, for whoever sends all of them still may. One that tracks by xor gets a value that nobody takes out
- * again: that of a batch number which is skipped, another one in each salvage, because the same one would take the
- * first out. */
+/* Gives the batch a unit that does not end by itself, so that it can't complete with fewer units than it had. A Total
+ * grows with it, because the sender may still send all its units. An xor batch gets a value that nobody takes out
+ * again: that of a skipped batch number. Each salvage takes another number, because the same value again would take the
+ * first one out. */
 static void add_unit(const struct core *core, struct batch *batch)
 {
     if (batch->spec.tracking == BATCH_XOR) {
@@ -101,8 +101,8 @@ static void add_unit(const struct core *core, struct batch *batch)
     batch->grown++;
 }
 
-/* Nothing may be due that nobody decided: a batch that would complete at once is open again, and one whose success was
- * not told does not tell it any more. */
+/* Nothing may be due that nobody decided. A batch that would complete at once is open again. One whose success was not
+ * reported no longer reports it. */
 static void settle(struct batch *batch)
 {
     if (batch_due(batch, &(struct batch_after){0}) == 0)
@@ -128,7 +128,7 @@ static void doubt_batches(const struct core_salvage *salvage)
             batch->number <= salvage->batch_number || number_map_find(&salvage->doubtful, batch->number) != 0;
         if (is_doubtful && batch->state != BATCH_COMPLETED) {
             add_unit(core, batch);
-            salvage_tell(salvage, LOSS_BATCH, 0, batch->id_owned);
+            salvage_report(salvage, LOSS_BATCH, 0, batch->id_owned);
         }
         settle(batch);
     }
@@ -136,7 +136,7 @@ static void doubt_batches(const struct core_salvage *salvage)
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
-/* Who follows a pool's feed reads the tickets anew. */
+/* A program that follows a pool's feed reads the tickets again. */
 static void skip_feeds(struct core *core)
 {
     for (uint32_t i = 0; i < ticket_pool_count(core); i++) {
@@ -168,7 +168,7 @@ static void skip_numbers(struct core *core)
     skip_feeds(core);
 }
 
-/* A damaged snapshot has said what was given out by its moment, and the events of that time may be lost. */
+/* A damaged snapshot has recorded the numbers used by its time, and the events of that time may be lost. */
 static void raise_numbers(struct core_salvage *salvage)
 {
     struct core *core = salvage->core;
@@ -189,10 +189,10 @@ void core_salvage_end(struct core_salvage *salvage)
 {
     if (salvage->gap_count > 0) {
         raise_numbers(salvage);
-        tell_sent(salvage);
-        tell_ended(salvage);
+        report_sent(salvage);
+        report_ended(salvage);
         doubt_batches(salvage);
-        tell_others(salvage);
+        report_others(salvage);
         skip_numbers(salvage->core);
     }
     core_check(salvage->core);

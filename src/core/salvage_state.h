@@ -1,17 +1,17 @@
-/* What a salvage remembers beside the core. Private to src/core. */
+/* The data of a salvage beside the core. Private to src/core. */
 #ifndef TALLY_CORE_SALVAGE_STATE_H
 #define TALLY_CORE_SALVAGE_STATE_H
 
 #include "core/salvage.h"
 #include "core/state.h"
 
-/* Message numbers that nothing was read of. */
+/* Message numbers of which nothing was read. */
 struct number_range {
     uint64_t first;
     uint64_t last;
 };
 
-/* A message that was moved goes by another number since; here it goes by the old one, because the move did not fit. */
+/* A moved message has a new number in the log. Here it keeps the old one, because the move did not fit. */
 struct renamed {
     uint64_t successor;
     uint64_t number;
@@ -19,15 +19,15 @@ struct renamed {
 
 struct core_salvage {
     struct core *core;
-    void (*tell)(void *context, const struct core_finding *finding);
+    void (*report)(void *context, const struct core_finding *finding);
     void *context;
     uint64_t queues_known_until; /* position; see core_salvage_know_queues() */
     struct salvage_numbers known;
     uint32_t gap_count;
-    bool is_number_open;     /* since the last gap no event has named a message's number */
+    bool is_number_open;     /* no event has named a message's number since the last gap */
     uint64_t message_number; /* the newest before that gap */
     uint64_t batch_number;   /* the newest at the last gap */
-    uint32_t *heard_owned;   /* by message slot: how many gaps there were when something was last heard of it */
+    uint32_t *heard_owned;   /* by message slot: how many gaps there were when an event last named it */
     uint32_t heard_count;
     struct number_range *ranges_owned;
     size_t range_count;
@@ -41,25 +41,24 @@ struct core_salvage {
     struct number_map doubtful; /* batches that lack something, whatever the gaps say */
 };
 
-/* Makes room for an event behind a gap: may change the state and the event. */
+/* Makes room for an event after a gap: may change the state and the event. */
 void salvage_bridge(struct core_salvage *salvage, struct event *event);
 
-/* Does the event leave the state sound where the state is not the one that it was decided in? For the few whose apply
- * function relies on it. */
+/* The state may differ from the one in which the event was decided. Does the event leave it valid? For the few events
+ * whose apply function relies on that. */
 bool salvage_is_safe(const struct core *core, const struct event *event);
 
-/* The queue of that id; made if none was ever known under it. NULL: there was one, and it is gone. */
+/* The queue with that id, made if no queue ever had it. NULL: it existed, and is deleted. */
 struct queue *salvage_need_queue(struct core_salvage *salvage, uint32_t id);
 
-/* Of a queue whose own settings are not known: what SQS gives to a new one, but for the retention, which is as long as
- * can be. */
+/* For a queue with unknown settings: SQS's defaults, but with the longest retention. */
 struct queue_settings salvage_queue_settings(void);
 
-void salvage_tell(const struct core_salvage *salvage, enum core_loss kind, uint64_t number, struct bytes name);
-/* By which number a message goes here. */
+void salvage_report(const struct core_salvage *salvage, enum core_loss kind, uint64_t number, struct bytes name);
+/* The number that a message has here. */
 uint64_t salvage_number(const struct core_salvage *salvage, uint64_t number);
 
-/* Nothing was read of the messages with numbers up to this one. */
+/* Nothing was read of messages with numbers up to this one. */
 void salvage_skip_messages(struct core_salvage *salvage, uint64_t last);
 
 void salvage_doubt_batch(struct core_salvage *salvage, uint64_t number);

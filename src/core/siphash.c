@@ -38,8 +38,8 @@ static inline void take_word(struct state *state, uint64_t word, struct rounds r
     state->v0 ^= word;
 }
 
-/* The bytes behind the last whole word, and in the highest byte how many there are in all. Read by whole numbers that
- * overlap: most of what is hashed is short, and byte by byte this would be half of the work. */
+/* The bytes after the last whole word, with the total length in the highest byte. Reads overlapping whole numbers: most
+ * inputs are short, and reading byte by byte would be half of the work. */
 static uint64_t last_word(struct bytes data)
 {
     size_t left = data.size % 8;

@@ -1,6 +1,6 @@
 #include "core/size_bound.h"
 
-/* More than the events of a message, a unit or a batch take, but for what a client wrote. */
+/* An upper bound for the events of a message, a unit or a batch, without the clients' texts. */
 #define SEND_SIZE 512u
 #define UNIT_SIZE 128u
 #define REPORT_SIZE 40u
@@ -19,7 +19,7 @@ static bool was_seen(uint32_t slot, struct table *seen)
     return false;
 }
 
-/* All that a batch by this spec and of this id may send. */
+/* Everything that a batch with this spec and id may send. */
 static uint64_t size_bound_of_targets(const struct batch_spec *spec, struct bytes id)
 {
     uint64_t size = 0;
@@ -37,13 +37,13 @@ static uint32_t slot_by_id(const struct core *core, struct bytes id)
     return batch == NULL ? 0 : core_find_batch_by_number(core, batch->number);
 }
 
-/* A batch and its ancestors, each once: all that may be sent when a unit of it ends. */
+/* A batch and its ancestors, each once: everything that may be sent when one of its units ends. */
 static uint64_t size_bound_of_chain(const struct core *core, uint32_t slot, struct table *seen)
 {
     uint64_t size = 0;
     for (; slot != 0; slot = core_batch(core, slot)->parent) {
         if (was_seen(slot, seen))
-            return size; /* and so were all above it */
+            return size; /* and so were all its ancestors */
         const struct batch *batch = core_batch(core, slot);
         size += BATCH_SIZE + size_bound_of_targets(&batch->spec, batch->id_owned);
     }
@@ -54,7 +54,7 @@ uint64_t size_bound_of_send(const struct core *core, const struct send_command *
 {
     const struct content *content = &send->content;
     uint32_t slot = slot_by_id(core, send->batch_id);
-    /* The group, the id and the like stand in more than one event. */
+    /* The group, the id and the like appear in more than one event. */
     return SEND_SIZE + content->body.size + content->attributes.size + content->trace.size + content->sender.size +
            3 * content->group.size + 2 * content->deduplication.size + send->producer.size + send->type.size +
            (uint64_t)send->antecedent_count * WAITED_ENTRY_SIZE + size_bound_of_chain(core, slot, seen);

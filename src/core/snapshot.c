@@ -1,8 +1,8 @@
-/* The whole state as bytes, and back. Canonical: records stand in an order that does not depend on slots, so two cores
- * with the same state give the same bytes; the simulator compares a replayed core with the live one this way.
+/* The whole state as bytes, and back. Canonical: the order of records does not depend on slots, so two cores with the
+ * same state give the same bytes. The simulator uses this to compare a replayed core with the live one.
  *
- * What can be derived is not stored: tables, heaps, counters, pins, the extents of the log. docs/formats/events.md has
- * the layout. */
+ * Derived data is not stored: tables, heaps, counters, pins, the extents of the log. docs/formats/events.md has the
+ * layout. */
 #include "core/snapshot.h"
 
 #include "core/identity.h"
@@ -59,7 +59,7 @@ static void write_queue(const struct core *core, const struct queue *queue, stru
     buffer_append_u64(out, is_deleted ? 0 : core_message_list_at(core, queue->message_list)->number);
 }
 
-/* Slots of all queues in order of id, the deleted ones among them that messages still name as their origin. The caller
+/* Slots of all queues in order of id, including the deleted ones that messages still name as their origin. The caller
  * frees them. */
 static uint32_t *list_queues(const struct core *core)
 {
@@ -112,7 +112,7 @@ static void write_batch(const struct core *core, const struct batch *batch, stru
     bytes_put_u64(out->data_owned + ledger_at, out->size - ledger_at - 8);
 }
 
-/* In order of creation, so a parent stands before its children. */
+/* In order of creation, so a parent comes before its children. */
 static void write_batches(const struct core *core, struct core_writer *writer)
 {
     buffer_append_u32(&writer->piece, core->batches.items.used);
@@ -163,8 +163,8 @@ static void write_message(const struct core *core, const struct message *message
         write_extra(core, core_extra_of(core, message), out);
 }
 
-/* A message list's messages: the arrivals in order, then the moved ones as their heap has them, which pushing in that
- * order makes again; then its rings. */
+/* A message list's messages: the arrivals in order; then the moved ones in heap order, so that pushing them again makes
+ * the same heap; then its rings. */
 static void write_message_list(const struct core *core, const struct message_list *list, struct core_writer *writer)
 {
     buffer_append_u64(&writer->piece, list->number);
@@ -182,7 +182,7 @@ static void write_message_list(const struct core *core, const struct message_lis
         rings_encode(core, list, writer);
 }
 
-/* The numbers of the message lists that are being drained: their groups and messages name them. */
+/* The numbers of the message lists that are being emptied: their groups and messages name them. */
 static void write_drained_message_lists(const struct core *core, struct buffer *out)
 {
     buffer_append_u32(out, core->message_lists.items.used - (uint32_t)core->queues.order_count);
@@ -191,7 +191,7 @@ static void write_drained_message_lists(const struct core *core, struct buffer *
         buffer_append_u64(out, CONTAINER_OF(link, struct message_list, draining_link)->number);
 }
 
-/* Tags of the queues that have some, by id. */
+/* Tags of the queues that have any, by id. */
 static void write_tags(const struct core *core, const uint32_t *slots, struct core_writer *writer)
 {
     uint32_t count = 0;
@@ -208,7 +208,7 @@ static void write_tags(const struct core *core, const uint32_t *slots, struct co
     }
 }
 
-/* Of the batches and publishers in the order in which they stand above. */
+/* For the batches and publishers in the order above. */
 static void write_queue_sets(const struct core *core, struct core_writer *writer)
 {
     for (size_t i = 0; i < core->batches.order_count; i++) {
@@ -224,7 +224,7 @@ static void write_queue_sets(const struct core *core, struct core_writer *writer
     }
 }
 
-/* Of the batches in the same order. */
+/* For the batches in the same order. */
 static void write_growth(const struct core *core, struct core_writer *writer)
 {
     for (size_t i = 0; i < core->batches.order_count; i++) {
@@ -347,7 +347,7 @@ static struct bytes cursor_sized_u64(struct cursor *cursor)
     return cursor_bytes(cursor, size);
 }
 
-/* Do the fields of a batch agree with each other, as batch_check() wants them? */
+/* Are the fields of a batch consistent, as batch_check() requires? */
 static bool batch_is_sound(const struct core *core, const struct batch *batch)
 {
     bool is_completed = batch->state == BATCH_COMPLETED;
@@ -366,7 +366,7 @@ static bool batch_is_sound(const struct core *core, const struct batch *batch)
     return batch_due(batch, &(struct batch_after){0}) == 0;
 }
 
-/* Is the batch's place in its parent one that a child has? */
+/* Can a child have the batch's place in its parent? */
 static bool fits_parent(const struct batch *batch, const struct batch *parent)
 {
     struct bytes key;
@@ -378,7 +378,7 @@ static bool fits_parent(const struct batch *batch, const struct batch *parent)
             ledger_name(&parent->ledger, batch->parent_unit, &key, &number) == UNIT_CHILD);
 }
 
-/* What is read of a batch after its id and spec. */
+/* The part of a batch after its id and spec. */
 static bool read_batch_fields(struct core *core, struct batch *batch, struct cursor *cursor)
 {
     uint8_t state = cursor_u8(cursor);
@@ -440,7 +440,7 @@ static bool read_batch(struct core *core, struct cursor *cursor)
     return true;
 }
 
-/* Do the fields of a message fit each other and its message list? */
+/* Are the fields of a message consistent with each other and its message list? */
 static bool message_is_sound(const struct core *core, const struct message *message, const struct message_list *list)
 {
     const struct message *last = list->last == 0 ? NULL : core_message(core, list->last);
@@ -466,7 +466,7 @@ static bool message_is_sound(const struct core *core, const struct message *mess
     return last == NULL || (last->number < message->number && last->sent_at_ms <= message->sent_at_ms);
 }
 
-/* Everything but the group, whose number is returned. */
+/* Reads everything but the group, whose number is returned. */
 static uint64_t read_extra(struct core *core, uint32_t slot, struct cursor *cursor)
 {
     struct message_extra *extra = core_give_extra(core, slot);
@@ -545,7 +545,7 @@ static bool read_message(struct core *core, uint32_t message_list, struct group_
     return true;
 }
 
-/* The message list of a queue, or the one of that number among those being drained; 0: none is left to be read. */
+/* The message list of a queue, or the one with that number among those being emptied; 0: none is left to read. */
 static uint32_t find_unread_message_list(const struct core *core, uint64_t number, uint32_t queue_id)
 {
     uint32_t found = 0;
@@ -588,7 +588,7 @@ static bool read_drained_message_list(struct core *core, struct cursor *cursor)
     return true;
 }
 
-/* Groups, and the message lists whose messages stand in them. */
+/* Groups, and the message lists of their messages. */
 static bool read_message_lists(struct core *core, struct cursor *cursor)
 {
     struct group_reader groups;
@@ -643,8 +643,8 @@ static bool read_queue_sets(struct core *core, struct cursor *cursor)
     return !cursor->is_failed;
 }
 
-/* An older version did not note which queues units were sent to: wherever there were any, it may have been any queue.
- * A batch that has children has units. */
+/* An older version did not record to which queues units were sent: if there were any units, it may have been any queue.
+ * A batch with children has units. */
 static void guess_queue_sets(struct core *core)
 {
     for (size_t i = 0; i < core->batches.order_count; i++) {
@@ -660,7 +660,7 @@ static void guess_queue_sets(struct core *core)
             queue_set_open(&publisher_at(core, slot)->queues);
 }
 
-/* How many units joined each batch from inside: none, in an older version. No batch has more units than that allows. */
+/* How many units joined each batch from inside: none in an older version. No batch has more units than that allows. */
 static bool read_growth(struct core *core, struct cursor *cursor, uint32_t version)
 {
     for (size_t i = 0; i < core->batches.order_count; i++) {
@@ -719,7 +719,7 @@ bool core_salvage_decode(struct core *core, struct bytes start, struct salvage_n
                                        .delivery = core->messages.delivery_number,
                                        .batch = core->batches.batch_number,
                                        .now_ms = core->now_ms};
-    /* What follows is replayed from the beginning, from before these were given out. */
+    /* The rest is replayed from the beginning, from before these numbers were given out. */
     core->now_ms = core->messages.message_number = core->messages.delivery_number = core->batches.batch_number =
         core->messages.sent_count = 0;
     return true;

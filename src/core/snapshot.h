@@ -1,4 +1,4 @@
-/* Where the encoded state goes, piece by piece. Private to src/core. */
+/* The output of the encoded state, piece by piece. Private to src/core. */
 #ifndef TALLY_CORE_SNAPSHOT_H
 #define TALLY_CORE_SNAPSHOT_H
 
@@ -15,16 +15,16 @@ struct core_writer {
     void *context;
 };
 
-/* Called between records: hands on what has gathered, once it is much. */
+/* Called between records: passes the collected bytes on, once there are many. */
 void core_writer_pass_on(struct core_writer *writer);
-/* Hands on all that has gathered: at the end. */
+/* Passes on all collected bytes: at the end. */
 void core_writer_hand_on(struct core_writer *writer);
 
-/* Decoders say cursor_release() behind each record, wherever there may be many: what they keep of it is a copy. */
+/* Decoders call cursor_release() after each record wherever there may be many, because they keep only copies. */
 
 /* --- groups (group_snapshot.c) ------------------------------------------------------------------------------------ */
 
-/* What a decode of messages would overwrite in a group. */
+/* The data of a group that reading messages would overwrite. */
 struct group_facts {
     uint64_t entered_at;
     uint64_t entered_at_ms;
@@ -33,7 +33,7 @@ struct group_facts {
     bool is_held;
 };
 
-/* A dead-lettered message of a group, which stands in the snapshot by age, and in its group by sequence number. */
+/* A dead-lettered message of a group: sorted by age in the snapshot, and by sequence number in its group. */
 struct moved_message {
     uint64_t sequence;
     uint32_t group; /* slots */
@@ -47,22 +47,21 @@ struct group_reader {
     struct group_facts *facts_owned;
     uint32_t count;
     struct table message_list_by_number; /* slots */
-    struct buffer moved;                 /* of the message list that is read: struct moved_message */
+    struct buffer moved;                 /* of the message list being read: struct moved_message */
 };
 
 void groups_encode(const struct core *core, struct core_writer *writer);
-/* Of a message list that has a queue: its rings, each a run of group numbers and a 0. */
+/* For a message list that has a queue: its rings, each a run of group numbers and a 0. */
 void rings_encode(const struct core *core, const struct message_list *list, struct core_writer *writer);
 
 void group_reader_init(struct group_reader *reader);
 void group_reader_deinit(struct group_reader *reader);
 
-/* After the message lists were made and before their messages are read. */
+/* Called after the message lists were made and before their messages are read. */
 bool groups_decode(struct core *core, struct group_reader *reader, struct cursor *cursor);
 uint32_t group_reader_find(const struct core *core, const struct group_reader *reader, uint64_t number);
-/* A message that has everything but its state takes its place in its group and enters that state; a dead-lettered one
- * does so with its message list's other ones, in moved_decode(), after all messages of the message list. False: its
- * sequence number is another's. */
+/* Adds a message, complete but for its state, to its group, and gives it that state. For a dead-lettered one
+ * moved_decode() does this, after all messages of the message list. False: another message has its sequence number. */
 bool grouped_decode(struct core *core, struct group_reader *reader, uint32_t group, uint32_t message, uint8_t state);
 bool moved_decode(struct core *core, struct group_reader *reader);
 /* After that. */

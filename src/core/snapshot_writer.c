@@ -1,4 +1,4 @@
-/* Hands the encoded state on, piece by piece. */
+/* Passes the encoded state on, piece by piece. */
 #include "core/snapshot.h"
 
 #define PIECE_SIZE (256u << 10)

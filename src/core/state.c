@@ -1,4 +1,4 @@
-/* What several parts of the core need to walk over what it remembers. */
+/* Functions with which several parts of the core walk over its state. */
 #include "core/state.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What the core remembers. Private to src/core. */
+/* The state of the core. Private to src/core. */
 #ifndef TALLY_CORE_STATE_H
 #define TALLY_CORE_STATE_H
 
@@ -23,28 +23,28 @@
 #include "core/schedules/schedule.h"
 
 struct messages {
-    uint64_t message_number; /* the newest given out; so is delivery_number */
+    uint64_t message_number; /* the newest number given out; the same holds for delivery_number */
     uint64_t delivery_number;
-    uint64_t sent_count; /* accepted; message_number also counts new places of moved ones */
+    uint64_t sent_count; /* accepted messages; message_number also counts moved ones */
     uint64_t in_flight_count;
     uint64_t delayed_count;
     struct slab items;
     struct number_map by_number;
-    struct heap timers; /* those delayed or in flight, by visible_at_ms */
+    struct heap timers; /* delayed ones and those in flight, by visible_at_ms */
 };
 
 struct groups {
     uint64_t group_number; /* the newest given out */
     struct slab items;
     struct table by_id;   /* of its message list */
-    struct heap timers;   /* those whose rate bucket is not full, by when it lets one through or is full */
-    struct list draining; /* with cancelled messages to be ended */
+    struct heap timers;   /* those whose rate bucket is not full, by when it lets a message through or is full */
+    struct list draining; /* with cancelled messages to end */
 };
 
 struct message_lists {
     uint64_t message_list_number; /* the newest given out */
     struct slab items;
-    struct heap expiries; /* by the earliest time a message of theirs may expire */
+    struct heap expiries; /* by the earliest time at which one of their messages may expire */
     struct list draining;
 };
 
@@ -56,11 +56,11 @@ struct queues {
     uint32_t *order_owned; /* slots of those that are not deleted, by name */
     size_t order_count;
     size_t order_capacity;
-    struct heap timers; /* those whose rate bucket is empty, by when it lets one through */
+    struct heap timers; /* those whose rate bucket is empty, by when it lets a message through */
     struct list ready;
 };
 
-/* Batches in order of creation; a dead entry has slot 0 and goes when half of them are dead. */
+/* Batches in order of creation. A dead entry has slot 0; dead entries are removed when they are half of all. */
 struct batch_order_entry {
     uint64_t number;
     uint32_t slot;
@@ -87,14 +87,14 @@ struct ticket_pools {
     uint32_t count;
     uint32_t capacity;
     uint64_t ticket_count; /* of all pools that are not deleted */
-    uint32_t pool_id;      /* the newest given out; so is delivery_number */
+    uint32_t pool_id;      /* the newest number given out */
     uint64_t ticket_number;
-    uint64_t feed_number; /* above each number that the feed of a deleted pool has told, or would have told next */
-    struct heap timers;   /* pools by what they have due next */
-    uint32_t turn;        /* id of the one that was served last */
-    uint32_t trim_next;   /* no part of the state: whose memory is looked at next */
-    struct list fed;      /* whose feed has grown since it was last asked */
-    struct list leaving;  /* deleted: their memory is given back in portions */
+    uint64_t feed_number; /* above each number that a deleted pool's feed has used, or would have used next */
+    struct heap timers;   /* pools by their next due time */
+    uint32_t turn;        /* id of the pool that was served last */
+    uint32_t trim_next;   /* no part of the state: the pool whose memory is checked next */
+    struct list fed;      /* whose feed has grown since the last request for it */
+    struct list leaving;  /* deleted: their memory is freed in portions */
 };
 
 /* Matches of tickets. */
@@ -111,7 +111,7 @@ struct made_matches {
 };
 
 struct open_frame {
-    struct buffer *events; /* NULL: none is open, or replaying */
+    struct buffer *events; /* NULL: none is open, or this is a replay */
     uint64_t base;         /* log position of the first byte of `events` */
     size_t ample_size;
 };
@@ -143,7 +143,7 @@ struct core {
     struct extents extents;
 
     struct open_frame frame;
-    bool has_fired;       /* time did something that no logged frame says yet */
+    bool has_fired;       /* time changed something that no logged frame shows yet */
     uint64_t applying_at; /* log position of the fields of the event being applied */
     struct buffer scratch;
     struct arena received_texts; /* of the results of the newest receive */
@@ -204,34 +204,34 @@ static inline struct batch *core_batch(const struct core *core, uint32_t slot)
 
 /* --- frames, events and time (frame.c, replay.c, advance.c) ------------------------------------------------------- */
 
-/* Encodes the event into the open frame and applies it: the only way a decision changes anything. */
+/* Encodes the event into the open frame and applies it. A decision changes the state only through this. */
 void core_emit(struct core *core, const struct event *event);
 
-/* Emits that a message was accepted, in the form that fits: one of a FIFO queue, with a group or with a priority of its
- * own stands in a group; of the others the log says less. */
+/* Emits that a message was accepted, in the right form. A message of a FIFO queue, with a group or with its own
+ * priority is in a group; for others the log has fewer fields. */
 void core_emit_sent(struct core *core, const struct queue *queue, const struct event_sent_in_group *sent);
 
-/* Sends a message of the server's own, under the id that `content` has, and with the queue's delay; the digest of its
- * body is filled in. `batch` and `completes` as in the event. Returns its number. The body is not in core->scratch. */
+/* Sends a message of the server's own, with the id in `content` and the queue's delay; computes the digest of its body.
+ * `batch` and `completes` as in the event. Returns its number. The body must not be in core->scratch. */
 uint64_t core_send_own(struct core *core, const struct queue *queue, struct content *content, uint64_t batch,
                        uint8_t completes);
 
-/* Applies an event whose fields lie at `position` in the log. False, with nothing changed, if it does not fit the
+/* Applies an event whose fields are at `position` in the log. False, with nothing changed, if it does not fit the
  * state. */
 bool core_apply(struct core *core, const struct event *event, uint64_t position);
 
-/* Lets time pass to now_ms (advance.c). */
+/* Advances the time to now_ms (advance.c). */
 void core_advance(struct core *core, uint64_t now_ms);
 
 /* --- messages (message_index.c, message_state.c) ------------------------------------------------------------------ */
 
 uint32_t core_find_message(const struct core *core, uint64_t number);
 
-/* For apply and decode: makes a message; and gives one to a message list. */
+/* For apply and decode: makes a message; and adds one to a message list. */
 uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size);
 void core_list_message(struct core *core, uint32_t slot, uint32_t message_list);
 
-/* Is the message out of reach: purged with its queue, or of a cancelled batch? It then only waits to be ended. */
+/* Is the message out of reach: purged with its queue, or in a cancelled batch? It then only waits to be ended. */
 bool core_message_is_dead(const struct core *core, const struct message *message);
 
 void core_enter_state(struct core *core, uint32_t slot, enum message_state state);
@@ -245,54 +245,53 @@ struct message_extra *core_give_extra(struct core *core, uint32_t message);
 /* Deliveries that count as attempts. */
 uint32_t core_attempt_count(const struct core *core, const struct message *message);
 
-/* One more thing that the message waits for; and one less, which makes it deliverable when it was the last. */
+/* Adds one thing for which the message waits; and removes one. After the last one the message becomes deliverable. */
 void core_wait(struct core *core, uint32_t message);
 void core_stop_waiting(struct core *core, uint32_t message);
 
-/* Does every message wait for just as much as it says, and is it held if something holds it? O(extras, edges).
+/* Is each message's count of awaited things right, and is it held exactly if something holds it? O(extras, edges).
  * (dependency_snapshot.c) */
 bool core_waits_add_up(const struct core *core);
 
-/* The attempt that holds the message is over: it is visible at visible_at_ms, or now. A strict queue fences those
- * behind it. */
+/* The attempt of the message is over: it is visible at visible_at_ms, or now. A strict queue fences those after it. */
 void core_give_back(struct core *core, uint32_t message, uint64_t visible_at_ms);
 
 /* --- queues and message lists (queue_index.c) --------------------------------------------------------------------- */
 
 uint32_t core_find_queue_slot(const struct core *core, uint32_t id);
 
-/* For apply and decode: links records into the tables, and takes them out. */
+/* For apply and decode: links records into the tables, and removes them. */
 uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name);
 void core_remove_queue_name(struct core *core, uint32_t slot);
 void core_release_queue(struct core *core, uint32_t slot);
 uint32_t core_add_message_list(struct core *core, uint64_t number, uint32_t queue);
 
-/* A timer says when the oldest message of the message list may expire. */
+/* Sets a timer for the time when the oldest message of the message list may expire. */
 void core_expect_expiry(struct core *core, uint32_t message_list);
 
-/* While the queue's bucket is empty, a timer says when that ends. */
+/* While the queue's bucket is empty, a timer runs until it lets a message through. */
 void core_set_queue_timer(struct core *core, struct queue *queue);
 
-/* Can the queue deliver anything: it is not paused and has tokens? */
+/* Can the queue deliver: is it not paused, and does it have tokens? */
 bool core_queue_is_open(const struct core *core, const struct queue *queue);
 
 /* --- batches (batch_index.c) -------------------------------------------------------------------------------------- */
 
 uint32_t core_find_batch_by_number(const struct core *core, uint64_t number);
 uint32_t core_add_batch(struct core *core, uint64_t number, struct bytes id, struct bytes spec);
-/* Do the queues exist that the batch will send to? */
+/* Do the target queues of the batch exist? */
 bool core_has_targets(const struct core *core, const struct batch_spec *spec);
-/* The queues that the batch will send to are its targets from now on, or are no more. */
+/* Adds the batch to the users of its target queues, or removes it. */
 void core_count_targets(struct core *core, struct batch *batch, bool is_added);
 void core_set_deadline(struct core *core, uint32_t batch);
-/* What is pinned stays, though it was deleted; the last unpin frees it then. */
+/* A pinned record stays although it was deleted; the last unpin frees it. */
 void core_pin_batch(struct core *core, uint32_t batch);
 void core_unpin_batch(struct core *core, uint32_t batch);
 
 /* --- walking (state.c) -------------------------------------------------------------------------------------------- */
 
-/* The slots of a heap, in the scratch buffer: for whoever moves entries while he walks over all of them, which reorders
- * the heap. */
+/* The slots of a heap, in the scratch buffer. For callers that move entries during a walk, because that reorders the
+ * heap. */
 struct cursor core_heap_slots(struct core *core, const struct heap *heap);
 
 /* Sorts ids, rising. */

@@ -19,8 +19,8 @@
  * does. The slowest calls that return (a path that fails over, a file server that restarts, a gigabyte synced to a slow
  * disk) take some minutes. */
 #define CHILD_STILL_MAX_MS UINT64_C(600000)
-#define CHILD_LOOK_MS UINT64_C(1000)          /* how often it is looked at */
-#define CHILD_LOOK_COUNTED_MS UINT64_C(10000) /* if two checks are further apart, the owner stood still, too */
+#define CHILD_CHECK_MS UINT64_C(1000)          /* how often it is looked at */
+#define CHILD_CHECK_COUNTED_MS UINT64_C(10000) /* if two checks are further apart, the owner stood still, too */
 
 void checkpoint_claim(struct checkpoint *checkpoint, struct disk *disk)
 {
@@ -268,8 +268,8 @@ static enum error start_child(struct checkpoint *checkpoint, struct failure *fai
         return give_up(checkpoint, end, failure, "fork for a snapshot failed");
     }
     checkpoint->child = child;
-    checkpoint->used_ns = checkpoint->looked_ms = checkpoint->still_ms = 0;
-    checkpoint->is_hung = checkpoint->is_hang_told = false;
+    checkpoint->used_ns = checkpoint->checked_ms = checkpoint->still_ms = 0;
+    checkpoint->is_hung = checkpoint->is_hang_reported = false;
     checkpoint->word = ends[1];
     return OK;
 }
@@ -294,18 +294,18 @@ static bool child_waits(const struct checkpoint *checkpoint)
 void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms)
 {
     if (checkpoint->child == 0 || checkpoint->is_hung || child_waits(checkpoint) ||
-        now_ms < checkpoint->looked_ms + CHILD_LOOK_MS)
+        now_ms < checkpoint->checked_ms + CHILD_CHECK_MS)
         return;
-    const uint64_t passed_ms = now_ms - checkpoint->looked_ms;
+    const uint64_t passed_ms = now_ms - checkpoint->checked_ms;
     uint64_t used_ns = 0;
     const bool is_told = child_used(checkpoint->child, &used_ns);
     /* Any progress takes processor time, even asking the disk and waking up. */
     if (!is_told || used_ns != checkpoint->used_ns)
         checkpoint->still_ms = 0;
     else
-        checkpoint->still_ms += passed_ms < CHILD_LOOK_COUNTED_MS ? passed_ms : CHILD_LOOK_COUNTED_MS;
+        checkpoint->still_ms += passed_ms < CHILD_CHECK_COUNTED_MS ? passed_ms : CHILD_CHECK_COUNTED_MS;
     checkpoint->used_ns = used_ns;
-    checkpoint->looked_ms = now_ms;
+    checkpoint->checked_ms = now_ms;
     checkpoint->is_hung = checkpoint->still_ms >= CHILD_STILL_MAX_MS;
     if (checkpoint->is_hung)
         (void)kill(checkpoint->child, SIGKILL);
@@ -468,11 +468,11 @@ enum error checkpoint_step(struct checkpoint *checkpoint, const struct checkpoin
     send_go_ahead(checkpoint, progress->durable);
     if (!checkpoint->is_hung)
         return reap_child(checkpoint, progress->end, failure);
-    if (checkpoint->is_hang_told) {
+    if (checkpoint->is_hang_reported) {
         (void)reap_child(checkpoint, progress->end, NULL);
         return OK;
     }
-    checkpoint->is_hang_told = true;
+    checkpoint->is_hang_reported = true;
     return failure_set(
         failure, ERROR_DISK_FAILED,
         "no snapshot was taken, the log goes on: %s: the process that writes one, %ld, has not moved for "

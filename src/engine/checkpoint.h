@@ -49,12 +49,12 @@ struct checkpoint {
     bool is_settled; /* it has been written, and it is known which segments may go */
     /* they may be removed when this frame is durable: the frames up to it say what ended in them */
     uint64_t settled_sequence;
-    bool is_releasing;  /* segments that the child will remove may still be mapped here */
-    uint64_t used_ns;   /* processor time that the child had used when it was last looked at */
-    uint64_t looked_ms; /* when that was; 0: not yet */
-    uint64_t still_ms;  /* for how long it has used none */
-    bool is_hung;       /* it stood still for too long and was killed; it ends when the system lets it */
-    bool is_hang_told;  /* checkpoint_step() has said so */
+    bool is_releasing;     /* segments that the child will remove may still be mapped here */
+    uint64_t used_ns;      /* processor time that the child had used when it was last looked at */
+    uint64_t checked_ms;   /* when that was; 0: not yet */
+    uint64_t still_ms;     /* for how long it has used none */
+    bool is_hung;          /* it stood still for too long and was killed; it ends when the system lets it */
+    bool is_hang_reported; /* checkpoint_step() has said so */
     struct snapshot_point point;
     uint64_t place_entries;
     uint64_t failed_end;                    /* end of the log when the last attempt failed; 0: it did not */

@@ -4,7 +4,7 @@
 #include "log/log.h"
 
 /* The limits of one piece: slots of the index visited, contents and bytes moved. A few tenths of a millisecond. */
-#define PIECE_LOOKS 8192u
+#define PIECE_VISITS 8192u
 #define PIECE_CONTENTS 256u
 #define PIECE_BYTES (128 * 1024)
 
@@ -192,14 +192,14 @@ static enum error move_content(struct cleaner *cleaner, struct namespace *ns, ui
 enum error cleaner_step(struct cleaner *cleaner, struct namespace *ns, uint64_t now_ms, struct failure *failure)
 {
     ASSERT(cleaner_is_active(cleaner));
-    unsigned looks = PIECE_LOOKS;
+    unsigned visits = PIECE_VISITS;
     uint64_t bytes_before = cleaner->moved_bytes, count_before = cleaner->moved_count;
     enum error error = OK;
     struct live_content found;
-    while (
-        error == OK && cleaner->credit > 0 && cleaner->moved_bytes - bytes_before < PIECE_BYTES &&
-        cleaner->moved_count - count_before < PIECE_CONTENTS && !namespace_is_ample(ns) &&
-        core_find_content(namespace_core(ns), cleaner->chosen, cleaner->chosen_count, &cleaner->slot, &looks, &found)) {
+    while (error == OK && cleaner->credit > 0 && cleaner->moved_bytes - bytes_before < PIECE_BYTES &&
+           cleaner->moved_count - count_before < PIECE_CONTENTS && !namespace_is_ample(ns) &&
+           core_find_content(namespace_core(ns), cleaner->chosen, cleaner->chosen_count, &cleaner->slot, &visits,
+                             &found)) {
         if (must_wait(cleaner, ns, &found))
             break;
         error = move_content(cleaner, ns, now_ms, &found, failure);

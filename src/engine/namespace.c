@@ -316,7 +316,7 @@ bool namespace_is_resident(struct namespace *ns, uint64_t position, size_t size)
 
 /* --- recovery ----------------------------------------------------------------------------------------------------- */
 
-static void tell_progress(const struct namespace *ns, const struct namespace_recovery *recovery)
+static void report_progress(const struct namespace *ns, const struct namespace_recovery *recovery)
 {
     if (ns->options.progress != NULL)
         ns->options.progress(ns->options.progress_context, recovery);
@@ -326,7 +326,7 @@ static void tell_progress(const struct namespace *ns, const struct namespace_rec
 static enum error replay(struct namespace *ns, struct failure *failure)
 {
     struct namespace_recovery told = {.snapshot_size = ns->checkpoint.size, .log_size = log_replay_size(ns->log)};
-    tell_progress(ns, &told);
+    report_progress(ns, &told);
     for (;;) {
         struct frame_view frame;
         bool is_end = false;
@@ -337,7 +337,7 @@ static enum error replay(struct namespace *ns, struct failure *failure)
             return OK;
         if (frame.position - ns->checkpoint.position >= told.replayed + RECOVERY_TOLD_EACH) {
             told.replayed = frame.position - ns->checkpoint.position;
-            tell_progress(ns, &told);
+            report_progress(ns, &told);
         }
         struct failure found;
         failure_init(&found);
@@ -465,7 +465,7 @@ enum error namespace_recover(struct disk *disk, const struct namespace_options *
 /* --- room --------------------------------------------------------------------------------------------------------- */
 
 /* Asks the disk now and then, and at once if a segment was taken from the reserve. */
-static void look_at_disk(struct namespace *ns, uint64_t now_ms)
+static void check_disk(struct namespace *ns, uint64_t now_ms)
 {
     struct disk_guard *guard = &ns->guard;
     const bool is_recent =
@@ -525,7 +525,7 @@ enum error namespace_take_over(struct namespace *ns, uint64_t now_ms, const uint
 {
     ASSERT(ns->flusher == NULL && ns->closed_sequence == 0);
     const uint64_t last_ms = core_now_ms(ns->core);
-    look_at_disk(ns, now_ms);
+    check_disk(ns, now_ms);
     open_frame(ns, ns->is_new ? now_ms : last_ms);
     if (ns->is_new)
         decide_found(ns->core, bytes_from_string(ns->options.name), key, log_segment_size(ns->log));
@@ -693,7 +693,7 @@ enum error namespace_disk_step(struct namespace *ns, uint64_t now_ms, struct fai
     ns->stepped_ms = now_ms;
     checkpoint_release(&ns->checkpoint);
     checkpoint_watch(&ns->checkpoint, now_ms);
-    look_at_disk(ns, now_ms);
+    check_disk(ns, now_ms);
     const struct disk_sizes sizes = measure(ns);
     checkpoint_hurry(&ns->checkpoint, &sizes);
     return clean(ns, &sizes, now_ms, failure);

@@ -34,7 +34,7 @@ void salvage_note(struct salvage *salvage, const struct salvage_note *note)
 {
     salvage->facts.notes[note->kind]++;
     salvage->facts.has_loss = salvage->facts.has_loss || salvage_note_is_loss(note->kind);
-    salvage->options.tell(salvage->options.context, note);
+    salvage->options.report(salvage->options.context, note);
 }
 
 /* --- notes of messages -------------------------------------------------------------------------------------------- */

@@ -56,7 +56,7 @@ struct salvage_options {
     uint8_t key[CORE_KEY_SIZE]; /* random, for the same */
     uint64_t segment_size;      /* for the same, where no segment is left either */
     /* Told each note; its views are borrowed until it returns. */
-    void (*tell)(void *context, const struct salvage_note *note);
+    void (*report)(void *context, const struct salvage_note *note);
     void *context;
 };
 

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define LOOK_EVERY_MS 1000u   /* at the folders of logs that nobody writes to */
+#define CHECK_EVERY_MS 1000u  /* at the folders of logs that nobody writes to */
 #define THREAD_REST_MS 10000u /* a thread that had nothing to do for so long ends, if it is not the last one */
 
 struct flusher {
@@ -47,7 +47,7 @@ struct flushers {
     size_t queued_count;
     size_t thread_count;
     size_t free_count; /* threads that have no log, or are just being started */
-    uint64_t look_ms;  /* when folders are looked at next */
+    uint64_t check_ms; /* when folders are looked at next */
     bool is_ending;
 };
 
@@ -93,7 +93,7 @@ static void write_frame(struct flusher *flusher)
 }
 
 /* Is the folder still there? */
-static void look_at_folder(struct flusher *flusher)
+static void check_folder(struct flusher *flusher)
 {
     struct failure failure;
     failure_init(&failure);
@@ -135,9 +135,9 @@ static void serve(struct flushers *flushers, struct flusher *flusher)
 }
 
 /* Looks at the folders of all logs that no thread has. With the lock, which is open meanwhile. */
-static void look_at_folders(struct flushers *flushers)
+static void check_folders(struct flushers *flushers)
 {
-    flushers->look_ms = now_ms() + LOOK_EVERY_MS;
+    flushers->check_ms = now_ms() + CHECK_EVERY_MS;
     /* One that is taken stays in its place. */
     for (struct list_link *link = list_first(&flushers->all); link != NULL; link = list_next(&flushers->all, link)) {
         struct flusher *flusher = CONTAINER_OF(link, struct flusher, link);
@@ -145,7 +145,7 @@ static void look_at_folders(struct flushers *flushers)
             continue;
         flusher->is_taken = true;
         unlock(flushers);
-        look_at_folder(flusher);
+        check_folder(flusher);
         lock(flushers);
         if (flusher_is_idle(flusher)) {
             flusher->is_taken = false;
@@ -172,8 +172,8 @@ static struct flusher *take_queued(struct flushers *flushers)
 /* Until something is queued or the folders are to be looked at. */
 static void wait_for_work(struct flushers *flushers)
 {
-    struct timespec end = {.tv_sec = (time_t)(flushers->look_ms / 1000),
-                           .tv_nsec = (long)(flushers->look_ms % 1000) * 1000000};
+    struct timespec end = {.tv_sec = (time_t)(flushers->check_ms / 1000),
+                           .tv_nsec = (long)(flushers->check_ms % 1000) * 1000000};
     const int result = pthread_cond_timedwait(&flushers->work, &flushers->lock, &end);
     ASSERT(result == 0 || result == ETIMEDOUT);
 }
@@ -184,8 +184,8 @@ static void work(struct flushers *flushers)
     uint64_t worked_ms = now_ms();
     while (!flushers->is_ending && (flushers->thread_count == 1 || now_ms() < worked_ms + THREAD_REST_MS)) {
         struct flusher *flusher = take_queued(flushers);
-        const bool must_look = now_ms() >= flushers->look_ms;
-        if (flusher == NULL && !must_look) {
+        const bool must_check = now_ms() >= flushers->check_ms;
+        if (flusher == NULL && !must_check) {
             wait_for_work(flushers);
             continue;
         }
@@ -194,8 +194,8 @@ static void work(struct flushers *flushers)
             serve(flushers, flusher);
             worked_ms = now_ms();
         }
-        if (must_look)
-            look_at_folders(flushers);
+        if (must_check)
+            check_folders(flushers);
         flushers->free_count++;
     }
 }
@@ -245,7 +245,7 @@ struct flushers *flushers_create(void)
     (void)pthread_condattr_destroy(&attributes);
     list_init(&flushers->all);
     list_init(&flushers->queued);
-    flushers->look_ms = now_ms() + LOOK_EVERY_MS;
+    flushers->check_ms = now_ms() + CHECK_EVERY_MS;
     lock(flushers);
     const bool is_started = start_thread(flushers);
     ASSERT(is_started);

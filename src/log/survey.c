@@ -58,7 +58,7 @@ static int start_compare(const void *a, const void *b)
 }
 
 /* Reads size and header of a file; what can't be read stays 0. */
-static void segment_look(struct disk *disk, struct found_segment *found)
+static void inspect_segment(struct disk *disk, struct found_segment *found)
 {
     char name[SEGMENT_NAME_SIZE];
     segment_name(found->start, name);
@@ -167,10 +167,10 @@ static struct bytes bytes_read(struct surveyor *surveyor, uint64_t offset, uint6
     return bytes_make(window->data_owned + (offset - surveyor->window_offset), (size_t)size);
 }
 
-static void tell(const struct surveyor *surveyor, struct survey_damage damage, const char *format, ...)
+static void report_damage(const struct surveyor *surveyor, struct survey_damage damage, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void tell(const struct surveyor *surveyor, struct survey_damage damage, const char *format, ...)
+static void report_damage(const struct surveyor *surveyor, struct survey_damage damage, const char *format, ...)
 {
     char text[256];
     va_list arguments;
@@ -282,13 +282,13 @@ static uint64_t broken_frame_meet(struct surveyor *surveyor, uint64_t offset, co
         return surveyor->size; /* the end of the log, where a crash cut the last frame off: no damage */
     const struct bytes frame = bytes_read(surveyor, offset, header->size);
     point_take(surveyor, header);
-    tell(surveyor,
-         (struct survey_damage){.offset = offset,
-                                .size = header->size,
-                                .payload = bytes_make(frame.ptr + FRAME_HEADER_SIZE, header->payload_size),
-                                .sequence = header->kind == FRAME_SEGMENT_END ? 0 : header->sequence,
-                                .time_ms = header->time_ms},
-         "frame %" PRIu64 " of %" PRIu64 " bytes has a wrong checksum", header->sequence, header->size);
+    report_damage(surveyor,
+                  (struct survey_damage){.offset = offset,
+                                         .size = header->size,
+                                         .payload = bytes_make(frame.ptr + FRAME_HEADER_SIZE, header->payload_size),
+                                         .sequence = header->kind == FRAME_SEGMENT_END ? 0 : header->sequence,
+                                         .time_ms = header->time_ms},
+                  "frame %" PRIu64 " of %" PRIu64 " bytes has a wrong checksum", header->sequence, header->size);
     return end;
 }
 
@@ -306,16 +306,17 @@ static uint64_t hole_meet(struct surveyor *surveyor, uint64_t offset, bool is_ne
     const char *expected = next == surveyor->size && !is_newest ? "a frame, or that which ends the segment" : "a frame";
     const char *found = is_first_zero ? "zeros" : "bytes that are none";
     if (next < surveyor->size)
-        tell(surveyor, (struct survey_damage){.offset = offset, .size = next - offset},
-             "expected %s, found %s; the next frame stands at offset %" PRIu64, expected, found, next);
+        report_damage(surveyor, (struct survey_damage){.offset = offset, .size = next - offset},
+                      "expected %s, found %s; the next frame stands at offset %" PRIu64, expected, found, next);
     else /* to the end of the segment: of a truncated one the rest is as lost as this */
-        tell(surveyor, (struct survey_damage){.offset = offset, .size = surveyor->survey->segment_size - offset},
-             "expected %s, found %s, and no frame behind it", expected, found);
+        report_damage(surveyor,
+                      (struct survey_damage){.offset = offset, .size = surveyor->survey->segment_size - offset},
+                      "expected %s, found %s, and no frame behind it", expected, found);
     return next;
 }
 
 /* Reports that a segment has lost its end: nobody knows what stood behind its last frame. */
-static void lost_end_tell(struct surveyor *surveyor, const struct found_segment *found, uint64_t frames_before)
+static void report_lost_end(struct surveyor *surveyor, const struct found_segment *found, uint64_t frames_before)
 {
     const uint64_t segment_size = surveyor->survey->segment_size;
     const bool has_frame = surveyor->survey->frame_count > frames_before;
@@ -323,13 +324,13 @@ static void lost_end_tell(struct surveyor *surveyor, const struct found_segment 
     if (surveyor->has_ended)
         return;
     if (offset + FRAME_SECTOR_SIZE > surveyor->size && surveyor->size < segment_size)
-        tell(surveyor, (struct survey_damage){.offset = surveyor->size, .size = segment_size - surveyor->size},
-             "the file ends here, behind the last frame that could be read");
+        report_damage(surveyor, (struct survey_damage){.offset = surveyor->size, .size = segment_size - surveyor->size},
+                      "the file ends here, behind the last frame that could be read");
     else if (!found->has_header && !has_frame)
-        tell(surveyor,
-             (struct survey_damage){.offset = SEGMENT_HEADER_SIZE, .size = segment_size - SEGMENT_HEADER_SIZE},
-             "%s, but no frame stands here",
-             surveyor->end > 0 ? "the segment before this one has ended" : "the log has begun");
+        report_damage(surveyor,
+                      (struct survey_damage){.offset = SEGMENT_HEADER_SIZE, .size = segment_size - SEGMENT_HEADER_SIZE},
+                      "%s, but no frame stands here",
+                      surveyor->end > 0 ? "the segment before this one has ended" : "the log has begun");
 }
 
 static void frames_read(struct surveyor *surveyor, bool is_newest)
@@ -376,20 +377,22 @@ static void header_check(const struct surveyor *surveyor, const struct found_seg
     const struct survey *survey = surveyor->survey;
     const struct survey_damage damage = {.offset = 0};
     if (found->size != survey->segment_size)
-        tell(surveyor,
-             (struct survey_damage){.offset = found->size < survey->segment_size ? found->size : survey->segment_size},
-             "the segment is %s: expected %" PRIu64 " bytes, found %" PRIu64,
-             found->size < survey->segment_size ? "truncated" : "too long", survey->segment_size, found->size);
+        report_damage(
+            surveyor,
+            (struct survey_damage){.offset = found->size < survey->segment_size ? found->size : survey->segment_size},
+            "the segment is %s: expected %" PRIu64 " bytes, found %" PRIu64,
+            found->size < survey->segment_size ? "truncated" : "too long", survey->segment_size, found->size);
     if (!found->has_header)
-        tell(surveyor, damage, "the segment's header has a wrong checksum");
+        report_damage(surveyor, damage, "the segment's header has a wrong checksum");
     else if (found->header.segment_size != survey->segment_size ||
              found->header.ordinal != found->start / survey->segment_size)
-        tell(surveyor, damage, "the header is that of segment %" PRIu64 " with %" PRIu64 " bytes: another folder's?",
-             found->header.ordinal, found->header.segment_size);
+        report_damage(surveyor, damage,
+                      "the header is that of segment %" PRIu64 " with %" PRIu64 " bytes: another folder's?",
+                      found->header.ordinal, found->header.segment_size);
     else if (surveyor->link != 0 && found->header.link != surveyor->link)
-        tell(surveyor, (struct survey_damage){.is_other_log = true},
-             "it does not continue the segment before it: expected link %08" PRIx32 ", found %08" PRIx32,
-             surveyor->link, found->header.link);
+        report_damage(surveyor, (struct survey_damage){.is_other_log = true},
+                      "it does not continue the segment before it: expected link %08" PRIx32 ", found %08" PRIx32,
+                      surveyor->link, found->header.link);
 }
 
 /* The header says which frame comes first, so all earlier ones have been passed. */
@@ -420,12 +423,12 @@ static void segment_close(struct surveyor *surveyor)
 }
 
 /* Reports that a segment is missing, between two others or behind the last one. */
-static void missing_tell(struct surveyor *surveyor, uint64_t start)
+static void report_missing(struct surveyor *surveyor, uint64_t start)
 {
     surveyor->start = start;
     surveyor->link = 0;
     segment_name(start, surveyor->name);
-    tell(surveyor, (struct survey_damage){.size = surveyor->survey->segment_size}, "this segment is missing");
+    report_damage(surveyor, (struct survey_damage){.size = surveyor->survey->segment_size}, "this segment is missing");
 }
 
 /* Is it the newest segment in use? One that was made ahead of time may follow it. */
@@ -450,7 +453,7 @@ static bool segment_survey(struct surveyor *surveyor, size_t index)
     const uint64_t expected =
         index > 0 ? found[-1].start + segment_size : surveyor->begin - surveyor->begin % segment_size;
     if (found->start > expected)
-        missing_tell(surveyor, expected);
+        report_missing(surveyor, expected);
     segment_open(surveyor, found);
     /* Segment 0 is unused, too, where a crash came before the first frame: it is the only file then. */
     const bool is_unused =
@@ -461,12 +464,12 @@ static bool segment_survey(struct surveyor *surveyor, size_t index)
         sequence_take(surveyor, found);
         frames_read(surveyor, is_last_used);
         if (is_last_used)
-            lost_end_tell(surveyor, found, frames_before);
+            report_lost_end(surveyor, found, frames_before);
     }
     segment_close(surveyor);
     surveyor->link = surveyor->has_ended ? surveyor->link : 0;
     if (is_last_used && surveyor->has_ended && index + 1 == surveyor->count)
-        missing_tell(surveyor, found->start + segment_size);
+        report_missing(surveyor, found->start + segment_size);
     return !is_last_used || surveyor->has_ended;
 }
 
@@ -481,7 +484,7 @@ enum error survey_run(struct disk *disk, uint64_t begin, const struct survey_vis
     if (error == OK && surveyor.count > 1)
         qsort(surveyor.segments_owned, surveyor.count, sizeof(*surveyor.segments_owned), start_compare);
     for (size_t i = 0; error == OK && i < surveyor.count; i++) {
-        segment_look(disk, &surveyor.segments_owned[i]);
+        inspect_segment(disk, &surveyor.segments_owned[i]);
         survey->bytes += surveyor.segments_owned[i].size;
     }
     if (error == OK)

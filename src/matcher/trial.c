@@ -29,7 +29,7 @@ static const char *key_of(const struct trial *trial, uint64_t number)
     return ((char *const *)(const void *)trial->keys.data_owned)[number - 1];
 }
 
-static void tell_match(const struct trial *trial, const struct matcher_group *group)
+static void report_match(const struct trial *trial, const struct matcher_group *group)
 {
     const struct simulation *simulation = &trial->simulation;
     yyjson_mut_doc *doc = json_document();
@@ -69,7 +69,7 @@ static void on_match(void *context, const struct simulation *simulation, const s
             buffer_append(&trial->distances[i].values, &distance, sizeof distance);
     }
     if (trial->matches != NULL)
-        tell_match(trial, group);
+        report_match(trial, group);
 }
 
 static void on_end(void *context, const struct simulation *simulation, uint32_t slot, enum simulation_end end)

@@ -19,7 +19,7 @@
     (WAKE_DESCRIPTORS + CONNECTING_DESCRIPTORS * WEBHOOK_CONNECTING_MAX + WEBHOOK_REQUESTS_MAX - WEBHOOK_CONNECTING_MAX)
 
 /* Each has a set of requests of its own. */
-#define SQS_DESCRIPTORS (SINK_SQS_LANES_MAX * (WAKE_DESCRIPTORS + CONNECTING_DESCRIPTORS))
+#define SQS_DESCRIPTORS (SINK_SQS_SENDERS_MAX * (WAKE_DESCRIPTORS + CONNECTING_DESCRIPTORS))
 
 /* A connection that reads and one that holds the lease; a third while a pooler is looked for. With certificates they
  * may all be connecting. */

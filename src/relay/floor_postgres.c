@@ -216,7 +216,7 @@ size_t floor_note_deleted(struct source_postgres *self, const PGresult *result)
     return count;
 }
 
-void floor_look_at_all(struct floor *floor)
+void floor_scan_all(struct floor *floor)
 {
     floor->whole_ms = 0;
 }

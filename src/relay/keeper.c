@@ -414,7 +414,7 @@ void keeper_join(struct keeper *keeper)
 
 /* --- for the worker and others ------------------------------------------------------------------------------------ */
 
-void keeper_look(struct keeper *keeper, struct keeper_view *view)
+void keeper_read(struct keeper *keeper, struct keeper_view *view)
 {
     lock(keeper);
     *view = keeper->view;

@@ -41,7 +41,7 @@ struct keeper_options {
     struct lease *lease; /* the keeper's from now on: it alone calls it, and closes it at the end */
     unsigned lease_ms;
     /* Unless NULL: called from the keeper's thread after each change of role, and of `fault` while it has failed.
-     * May call keeper_look(), but nothing that waits for the keeper. */
+     * May call keeper_read(), but nothing that waits for the keeper. */
     void (*wake)(void *context);
     void *context;
 };
@@ -56,7 +56,7 @@ void keeper_join(struct keeper *keeper);
 
 /* All functions below: any thread, and they never wait for the lease. */
 
-void keeper_look(struct keeper *keeper, struct keeper_view *view);
+void keeper_read(struct keeper *keeper, struct keeper_view *view);
 
 /* Is `term` still the keeper's, and its lease not over by the monotonic clock? Asked right before each request that
  * leaves. */

@@ -18,7 +18,7 @@
  * change of the owner. */
 #define LOOK_PATIENCE_MS 100u
 #define WRITE_PATIENCE_MS 1000u
-#define LOOK_MS 10u   /* between two looks at the owner's lock */
+#define CHECK_MS 10u  /* between two looks at the owner's lock */
 #define BEAT_SIZE 21u /* bytes of a beat in the file: digits and a line's end */
 
 enum statement { PEEK, READ_PLACE, TAKE_OVER, GIVE_UP, STATEMENT_COUNT };
@@ -221,7 +221,7 @@ static enum step wait_for_owner(struct lease *lease, unsigned wait_ms, bool *is_
         step = look(self, &seen, fault);
         if (step != STEP_OK || self->is_free || now_ms() >= end_ms)
             break;
-        const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+        const struct timespec pause = {.tv_nsec = CHECK_MS * 1000000};
         (void)nanosleep(&pause, NULL);
     }
     if (step == STEP_OK)

@@ -91,13 +91,13 @@ static bool find_term(struct relay *relay, struct term *term)
         return true;
     }
     struct keeper_view view;
-    keeper_look(relay->keeper, &view);
+    keeper_read(relay->keeper, &view);
     *term = view.term;
     return view.role == ROLE_OWNER && keeper_is_valid(relay->keeper, term);
 }
 
 /* The keeper learns of a pause from the worker, when nothing is in flight any more. */
-static void tell_keeper_of_pause(struct relay *relay)
+static void pass_pause_to_keeper(struct relay *relay)
 {
     relay_lock(relay);
     bool is_paused = relay->is_paused;
@@ -125,7 +125,7 @@ static bool reaches_source(struct relay *relay)
 {
     struct keeper_view view = {.role = ROLE_STANDBY};
     if (relay->keeper != NULL)
-        keeper_look(relay->keeper, &view);
+        keeper_read(relay->keeper, &view);
     return view.role == ROLE_STANDBY;
 }
 
@@ -137,7 +137,7 @@ static void stand_by(struct relay *relay, bool can_work)
     if (relay->source != NULL)
         relay_run_requests(relay);
     if (can_work && (relay->is_keeper_paused || !find_term(relay, &term)) && reaches_source(relay))
-        relay_look_seldom(relay, keeper_now_ms());
+        relay_check_seldom(relay, keeper_now_ms());
     relay_lock(relay);
     bool has_news = relay->is_stopping || relay->is_paused != relay->is_keeper_paused ||
                     (can_work && !relay->is_paused && find_term(relay, &term));
@@ -152,7 +152,7 @@ static void *work(void *context)
     struct term term;
     while (!is_stopping(relay)) {
         bool can_work = relay->source != NULL && relay->sink != NULL;
-        tell_keeper_of_pause(relay);
+        pass_pause_to_keeper(relay);
         if (can_work && !relay->is_keeper_paused && find_term(relay, &term))
             run_term(relay, &term);
         else

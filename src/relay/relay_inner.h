@@ -76,11 +76,11 @@ void relay_note_error(struct relay *relay, const char *text);
 void relay_run_requests(struct relay *relay);
 
 /* The source's health, if it is time. The same. */
-void relay_look_at_health(struct relay *relay, uint64_t now_ms);
+void relay_check_health(struct relay *relay, uint64_t now_ms);
 
 /* The same of a relay that stands by or can't go on, so that whoever watches it hears of rows that nobody fetches.
  * Seldom, since many may stand by for one source, and since the source itself may be what does not answer. A stand-by
  * has its connection ready by that. */
-void relay_look_seldom(struct relay *relay, uint64_t now_ms);
+void relay_check_seldom(struct relay *relay, uint64_t now_ms);
 
 #endif

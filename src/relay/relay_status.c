@@ -96,12 +96,12 @@ static enum relay_state find_state(const struct relay *relay, const struct keepe
     return view->role == ROLE_OWNER && works_in(relay, &view->term) ? RELAY_ACTIVE : RELAY_STANDBY;
 }
 
-static void look_at_keeper(struct relay *relay, struct keeper_view *view)
+static void read_keeper(struct relay *relay, struct keeper_view *view)
 {
     *view = (struct keeper_view){.role = ROLE_OWNER};
     if (relay->keeper == NULL)
         return;
-    keeper_look(relay->keeper, view);
+    keeper_read(relay->keeper, view);
     if (view->fault.text[0] != '\0' && strcmp(view->fault.text, relay->keeper_fault.text) != 0)
         relay_note_error(relay, view->fault.text);
     relay->keeper_fault = view->fault;
@@ -113,7 +113,7 @@ static bool refresh(struct relay *relay)
     struct relay_status *status = &relay->status;
     struct keeper_view view;
     const char *reason;
-    look_at_keeper(relay, &view);
+    read_keeper(relay, &view);
     enum relay_state state = find_state(relay, &view, &reason);
     uint64_t epoch = view.role == ROLE_OWNER ? view.term.epoch : 0;
     bool is_news =
@@ -209,15 +209,15 @@ static bool warn_of_age(struct relay *relay, struct source_health *health, uint6
     return true;
 }
 
-void relay_look_seldom(struct relay *relay, uint64_t now_ms)
+void relay_check_seldom(struct relay *relay, uint64_t now_ms)
 {
     if (now_ms < relay->health_seldom_ms)
         return;
     relay->health_due_ms = 0;
-    relay_look_at_health(relay, now_ms);
+    relay_check_health(relay, now_ms);
 }
 
-void relay_look_at_health(struct relay *relay, uint64_t now_ms)
+void relay_check_health(struct relay *relay, uint64_t now_ms)
 {
     struct source_health health = {0};
     struct fault fault;

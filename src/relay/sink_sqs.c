@@ -55,7 +55,7 @@ static enum step open(struct sink *sink, const struct term *term, uint64_t *epoc
 static void close_sink(struct sink *sink)
 {
     struct sink_sqs *sqs = sink_sqs_of(sink);
-    for (size_t i = 0; i < SINK_SQS_LANES_MAX; i++)
+    for (size_t i = 0; i < SINK_SQS_SENDERS_MAX; i++)
         transport_destroy(sqs->transports_owned[i]);
     sqs_queues_deinit(&sqs->queues);
     free(sqs->endpoint_owned);
@@ -120,7 +120,7 @@ struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault)
     struct bytes endpoint = bytes_make(url, sqs_endpoint_size(url));
     sqs->endpoint_owned = memory_allocate(endpoint.size + 2);
     snprintf(sqs->endpoint_owned, endpoint.size + 2, "%.*s/", BYTES_FORMAT(endpoint));
-    for (size_t i = 0; i < SINK_SQS_LANES_MAX; i++)
+    for (size_t i = 0; i < SINK_SQS_SENDERS_MAX; i++)
         sqs->transports_owned[i] = make_transport(spec, sqs->endpoint_owned);
     sqs->endpoint_owned[endpoint.size] = '\0'; /* drops the last slash */
     sqs->own_owned = strcpy(memory_allocate(strlen(url) + 1), url);

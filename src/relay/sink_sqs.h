@@ -11,7 +11,7 @@
 #include "relay/spec.h"
 
 /* Requests that are under way at once, each on a connection and a thread of its own. */
-#define SINK_SQS_LANES_MAX 8u
+#define SINK_SQS_SENDERS_MAX 8u
 
 /* The URL is a queue's, or an endpoint's where each row names its queue. Region and credentials that the spec lacks
  * come from the environment (AWS_REGION or AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,

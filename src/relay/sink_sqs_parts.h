@@ -1,4 +1,4 @@
-/* What the files of the SQS sink share: sink_sqs.c (made, and what it remembers), sink_sqs_lanes.c (one call: its
+/* What the files of the SQS sink share: sink_sqs.c (made, and what it remembers), sink_sqs_call.c (one call: its
  * requests), sink_sqs_answers.c (what they mean for the rows). */
 #ifndef TALLY_RELAY_SINK_SQS_PARTS_H
 #define TALLY_RELAY_SINK_SQS_PARTS_H
@@ -17,7 +17,7 @@
 
 struct sink_sqs {
     struct sink base;
-    struct transport *transports_owned[SINK_SQS_LANES_MAX];
+    struct transport *transports_owned[SINK_SQS_SENDERS_MAX];
     char *endpoint_owned;
     struct bytes own_name; /* of the sink's own queue, part of the spec's URL in `own_owned`; empty: there is none */
     char *own_owned;

@@ -248,7 +248,7 @@ static enum step source_end_scan(struct source *source, struct rows *rows, struc
     /* If an expected row was missing, a failover may have given its id to another row, which the scan has skipped. */
     rows->is_cut_short = self->is_settling && self->passed_count > 0 && self->deleted_count < self->done_count;
     if (step == STEP_OK && rows->is_cut_short)
-        floor_look_at_all(&self->floor);
+        floor_scan_all(&self->floor);
     if (step == STEP_OK && !rows->is_cut_short) {
         append_rows(rows, result);
         floor_note_found(&self->floor, rows);

@@ -96,7 +96,7 @@ struct pieces floor_pieces(struct floor *floor);
 /* The answer of a statement that deleted rows, with their ids in column 1; it is committed. */
 size_t floor_note_deleted(struct source_postgres *self, const PGresult *result);
 /* The next scan goes without the floor. */
-void floor_look_at_all(struct floor *floor);
+void floor_scan_all(struct floor *floor);
 /* With a connection: what was known over another one is forgotten. */
 void floor_forget_others(struct source_postgres *self);
 /* What the scan found, in the order of ids. */

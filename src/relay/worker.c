@@ -6,9 +6,9 @@
 #define BACKOFF_MAX_MS 30000u
 
 /* How often to check that rows are on the replicas. Healthy replicas need a few milliseconds. */
-#define LOOK_MIN_MS 1u
-#define LOOK_MAX_MS 25u
-#define LOOKS 20u
+#define PAUSE_MIN_MS 1u
+#define PAUSE_MAX_MS 25u
+#define CHECKS 20u
 #define UNDURABLE_TOLD_MS 1000u
 
 static bool is_term_valid(const struct worker *worker)
@@ -18,15 +18,15 @@ static bool is_term_valid(const struct worker *worker)
 }
 
 /* Is the worker to begin nothing more? Under the mutex. */
-static bool is_told(const struct relay *relay)
+static bool must_pause(const struct relay *relay)
 {
     return relay->is_stopping || relay->is_paused;
 }
 
-static bool is_told_now(struct worker *worker)
+static bool must_pause_now(struct worker *worker)
 {
     relay_lock(worker->relay);
-    bool is_it = is_told(worker->relay);
+    bool is_it = must_pause(worker->relay);
     relay_unlock(worker->relay);
     if ((is_it || !is_term_valid(worker)) && worker->end == WORKER_RUNS)
         worker->end = WORKER_TOLD;
@@ -42,7 +42,7 @@ bool worker_has_request(struct worker *worker)
 {
     struct relay *relay = worker->relay;
     relay_lock(relay);
-    bool has = is_told(relay) || relay->resolve_request_count > 0;
+    bool has = must_pause(relay) || relay->resolve_request_count > 0;
     relay_unlock(relay);
     return has || keeper_now_ms() >= relay->health_due_ms || !is_term_valid(worker);
 }
@@ -50,10 +50,10 @@ bool worker_has_request(struct worker *worker)
 bool worker_may_begin(struct worker *worker)
 {
     struct relay *relay = worker->relay;
-    if (is_told_now(worker))
+    if (must_pause_now(worker))
         return false;
     relay_run_requests(relay);
-    relay_look_at_health(relay, keeper_now_ms());
+    relay_check_health(relay, keeper_now_ms());
     return true;
 }
 
@@ -62,13 +62,13 @@ bool worker_wait(struct worker *worker, unsigned wait_ms)
     struct relay *relay = worker->relay;
     uint64_t now_ms = keeper_now_ms(), end_ms = now_ms + wait_ms;
     relay_lock(relay);
-    for (; now_ms < end_ms && !is_told(relay); now_ms = keeper_now_ms()) {
+    for (; now_ms < end_ms && !must_pause(relay); now_ms = keeper_now_ms()) {
         relay_sleep(relay, (unsigned)(end_ms - now_ms));
         if (!is_term_valid(worker))
             break;
     }
     relay_unlock(relay);
-    return !is_told_now(worker);
+    return !must_pause_now(worker);
 }
 
 unsigned worker_backoff_ms(struct worker *worker, unsigned failures)
@@ -104,7 +104,7 @@ bool worker_handle_failure(struct worker *worker, enum step step, const struct f
     }
     report_to_keeper(worker, false);
     worker->failures++;
-    relay_look_seldom(relay, keeper_now_ms());
+    relay_check_seldom(relay, keeper_now_ms());
     return worker_wait(worker, worker_backoff_ms(worker, worker->failures));
 }
 
@@ -168,16 +168,16 @@ static enum durability check_durable(struct worker *worker, const struct rows *r
 enum durability worker_await_durable(struct worker *worker, const struct rows *rows)
 {
     enum durability durability = DURABLE;
-    unsigned pause_ms = LOOK_MIN_MS;
+    unsigned pause_ms = PAUSE_MIN_MS;
     if (rows->count == 0 || worker->source->ops->check_durable == NULL)
         return DURABLE;
-    for (unsigned i = 0; i < LOOKS; i++) {
+    for (unsigned i = 0; i < CHECKS; i++) {
         durability = check_durable(worker, rows);
         if (durability != NOT_YET_DURABLE)
             break;
         if (!worker_may_begin(worker) || !worker_wait(worker, pause_ms))
             return DURABILITY_UNKNOWN;
-        pause_ms = pause_ms * 2 < LOOK_MAX_MS ? pause_ms * 2 : LOOK_MAX_MS;
+        pause_ms = pause_ms * 2 < PAUSE_MAX_MS ? pause_ms * 2 : PAUSE_MAX_MS;
     }
     return durability;
 }

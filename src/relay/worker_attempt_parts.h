@@ -33,7 +33,7 @@ struct round {
     uint64_t scanned_ms;
     unsigned idle_ms;
     bool is_sink_down;
-    bool is_blocked_told;
+    bool is_blocked_reported;
     struct worker_progress progress;
 };
 

@@ -59,7 +59,7 @@ static bool settle_refused(struct round *round, size_t index)
     if (round->worker->spec->blocks_group) {
         hold_back(round, index, false, REFUSED_PAUSE_MS)->is_blocked = true;
         worker_report_blocked(round->worker, attempt->reason);
-        round->is_blocked_told = true;
+        round->is_blocked_reported = true;
         return true;
     }
     if (!round_park(round, attempt->row, attempt->reason, false))
@@ -105,7 +105,7 @@ static bool settle_attempt(struct round *round, size_t index)
         round->progress.retries++;
         hold_back(round, index, true, attempt->retry_ms);
         worker_report_blocked(round->worker, attempt->reason);
-        round->is_blocked_told = true;
+        round->is_blocked_reported = true;
         return true;
     }
     return true;
@@ -144,9 +144,9 @@ bool round_settle(struct round *round)
     for (size_t i = 0; i < round->count; i++)
         if (!settle_attempt(round, i))
             return false;
-    if (round->is_blocked_told && !blocked_keys_have_blocked(&round->blocked_keys)) {
+    if (round->is_blocked_reported && !blocked_keys_have_blocked(&round->blocked_keys)) {
         worker_report_blocked(round->worker, NULL);
-        round->is_blocked_told = false;
+        round->is_blocked_reported = false;
     }
     worker_report(round->worker, &round->progress);
     round->progress = (struct worker_progress){0};

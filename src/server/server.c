@@ -42,7 +42,7 @@ static struct served *server_next_busy(const struct server *server, const struct
     return link == NULL ? NULL : CONTAINER_OF(link, struct served, busy_link);
 }
 
-static void server_tell_trouble(struct server *server, struct api *api)
+static void server_report_warning(struct server *server, struct api *api)
 {
     struct failure failure;
     if (api_take_warning(api, &failure))
@@ -80,7 +80,7 @@ static void on_due(uv_timer_t *handle)
     struct served *served = NULL;
     while (!frame_backlog_is_exhausted(&server->hub.frames) && (served = server_next_busy(server, served)) != NULL) {
         api_tick(&served->api, clock_now_ms(server->hub.clock));
-        server_tell_trouble(server, &served->api);
+        server_report_warning(server, &served->api);
     }
 }
 

@@ -90,7 +90,7 @@ static void remark(const char *text)
         complain_plainly(text);
 }
 
-static void tell_lost(void)
+static void report_lost(void)
 {
     char text[128];
     uint64_t lost = standard_error_await(0) ? standard_error_take_lost() : 0;
@@ -109,7 +109,7 @@ void complain(const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (is_brief)
-        tell_lost();
+        report_lost();
     remark(text);
 }
 

@@ -107,7 +107,7 @@ static struct rules *read_rules(const char *path)
 }
 
 /* Tells the user why it ended, unless all is done; returns the exit status. */
-static int tell_end(const struct invocation *invocation, const struct matching *matching)
+static int report_end(const struct invocation *invocation, const struct matching *matching)
 {
     switch (matching->end) {
     case MATCHING_DONE:
@@ -144,10 +144,10 @@ static int match(const struct invocation *invocation, const struct matching_opti
 {
     struct matching matching;
     int status = matching_init(&matching, options) ? use_rules(invocation->settings, &matching)
-                                                   : tell_end(invocation, &matching);
+                                                   : report_end(invocation, &matching);
     if (status == EXIT_DONE) {
         matching_run(&matching);
-        status = tell_end(invocation, &matching);
+        status = report_end(invocation, &matching);
         if (matching.end != MATCHING_NO_CLIENT && invocation->is_json)
             print_json(&matching);
         else if (matching.end != MATCHING_NO_CLIENT)

@@ -39,7 +39,7 @@ static const char *const told[] = {"RulesVersion", "Plan",     "Warnings",  "Seq
 
 /* --- The file ----------------------------------------------------------------------------------------------------- */
 
-static bool is_told(const char *name)
+static bool is_only_described(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(told); i++)
         if (strcmp(told[i], name) == 0)
@@ -59,7 +59,7 @@ static bool check_names(const char *path, yyjson_val *file)
         for (index = 0; index < ARRAY_LENGTH(known); index++)
             if (strcmp(known[index].name, name) == 0 || strcmp(known[index].member, name) == 0)
                 break;
-        if (index == ARRAY_LENGTH(known) && !is_told(name)) {
+        if (index == ARRAY_LENGTH(known) && !is_only_described(name)) {
             complain("%s: a pool has no \"%s\"; it has attrs, rules, size or teams, pick, result, window, ttl, on_ttl, "
                      "confirm, verify, matcher, results_max and retention",
                      path, name);

@@ -26,7 +26,7 @@ static const struct setting settings_table[] = {
 
 /* ---- Waiting for the completion ---------------------------------------------------------------------------------- */
 
-static void tell_mended(uint64_t count)
+static void report_mended(uint64_t count)
 {
     complain("%llu units had lost their messages; they were sent again", (unsigned long long)count);
 }
@@ -46,7 +46,7 @@ static void *wait_for_completion(void *context)
         if (status == TALLY_OK && !is_complete)
             status = run_batch_mend(client, &run->plan, &run->map, &run->mutex, &mended);
         if (status == TALLY_OK && mended > 0)
-            tell_mended(mended);
+            report_mended(mended);
         if (status == TALLY_REFUSED && tally_client_error(client)->http_status < 500) {
             worker_pool_fail(run->pool, tally_client_error(client));
             break;
@@ -154,7 +154,7 @@ static int conclude(struct run *run)
     return strcmp(completion->status, "succeeded") == 0 ? EXIT_DONE : EXIT_UNSUCCESSFUL;
 }
 
-static void tell_beginning(const struct run *run, enum run_stage stage, uint64_t left_out)
+static void report_beginning(const struct run *run, enum run_stage stage, uint64_t left_out)
 {
     if (left_out > 0)
         complain("%llu units are new since %s was sealed and are left out; --again takes all",
@@ -196,7 +196,7 @@ static enum tally_status prepare(struct run *run, enum run_stage *stage)
         return status;
     status = load_and_fill(run, &left_out);
     if (status == TALLY_OK)
-        tell_beginning(run, *stage, left_out);
+        report_beginning(run, *stage, left_out);
     return status;
 }
 

@@ -137,7 +137,7 @@ static bool show_outputs(struct run *run, const struct outputs *outputs, bool wi
     return is_good;
 }
 
-static void tell_failure(struct run *run, const struct unit *unit, const char *detail)
+static void report_failure(struct run *run, const struct unit *unit, const char *detail)
 {
     pthread_mutex_lock(&run->mutex);
     complain("%s failed: %s", unit->text_owned, detail);
@@ -201,7 +201,7 @@ static enum worker_verdict decide(struct run *run, struct worker_slot *slot, str
             set_state(run, unit, UNIT_OUTSTANDING, false);
             return WORKER_RETRY;
         }
-        tell_failure(run, unit, detail);
+        report_failure(run, unit, detail);
     }
     /* Its output comes before its end is recorded. So a crash in between repeats the output, and never loses it. */
     if (is_good && !show_outputs(run, outputs, true)) {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 /* Tells on standard error why a message was not sent, or not a second time. */
-static void tell_duplicate(const struct tally_sent *sent, const struct tally_outgoing *message)
+static void report_duplicate(const struct tally_sent *sent, const struct tally_outgoing *message)
 {
     if (*sent->id != '\0')
         complain("a duplicate of message %s: nothing was sent", sent->id);
@@ -45,5 +45,5 @@ void sent_print(const struct invocation *invocation, const struct tally_sent *se
     }
     puts(sent->id);
     if (sent->is_duplicate)
-        tell_duplicate(sent, message);
+        report_duplicate(sent, message);
 }

@@ -138,7 +138,7 @@ static enum error read_target(const struct target *target, struct disk *disk, st
                               struct salvage **salvage, struct failure *failure)
 {
     struct salvage_options options = {
-        .name = name_of(target), .segment_size = SEGMENT_SIZE_ANY, .tell = inspect_report_note, .context = report};
+        .name = name_of(target), .segment_size = SEGMENT_SIZE_ANY, .report = inspect_report_note, .context = report};
     if (getrandom(options.key, sizeof(options.key), 0) != (ssize_t)sizeof(options.key))
         return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
     return salvage_read(disk, &options, salvage, failure);

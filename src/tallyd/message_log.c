@@ -29,8 +29,8 @@ struct message_log {
     size_t begin;
     size_t size;
     uint64_t dropped;
-    uint64_t dropped_told; /* in the last line about it */
-    bool is_resting;       /* the thread has nothing to write */
+    uint64_t dropped_reported; /* in the last line about it */
+    bool is_resting;           /* the thread has nothing to write */
     bool is_ending;
 };
 
@@ -96,7 +96,7 @@ static void write_next(struct message_log *log)
         log->dropped++;
 }
 
-static void tell_dropped(struct message_log *log)
+static void report_dropped(struct message_log *log)
 {
     char line[MESSAGE_LOG_LINE_SIZE];
     const uint64_t dropped = log->dropped;
@@ -104,9 +104,9 @@ static void tell_dropped(struct message_log *log)
         snprintf(line, sizeof(line),
                  "tallyd: %llu lines are missing here: %s was not read, or refused them. All lines that it "
                  "missed since the start: %llu.\n",
-                 (unsigned long long)(dropped - log->dropped_told), log->name, (unsigned long long)dropped);
+                 (unsigned long long)(dropped - log->dropped_reported), log->name, (unsigned long long)dropped);
     if (write_unlocked(log, line, (size_t)size))
-        log->dropped_told = dropped;
+        log->dropped_reported = dropped;
 }
 
 /* Returns when everything is written. */
@@ -116,8 +116,8 @@ static void write_waiting(struct message_log *log)
         const uint64_t dropped = log->dropped;
         write_next(log);
         /* Not after a refused line: the next line shows whether lines are taken again. */
-        if (log->size == 0 && log->dropped == dropped && log->dropped != log->dropped_told)
-            tell_dropped(log);
+        if (log->size == 0 && log->dropped == dropped && log->dropped != log->dropped_reported)
+            report_dropped(log);
     }
 }
 

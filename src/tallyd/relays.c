@@ -14,7 +14,7 @@
 
 static_assert(RELAY_NAME_SIZE_MAX == RELAY_RECORD_NAME_SIZE_MAX, "one limit");
 
-#define WAITING_LOOK_MS 1000u  /* how often relays that wait for descriptors are tried */
+#define WAITING_CHECK_MS 1000u /* how often relays that wait for descriptors are tried */
 #define REPORT_PAUSE_MS 10000u /* a relay whose state flickers is not reported each time */
 
 /* A relay that a record names. */
@@ -241,7 +241,7 @@ static bool read_spec(struct relays *relays, const struct namespace_relays *grou
 }
 
 /* Says once that it waits. */
-static void tell_waiting(struct relays *relays, const struct namespace_relays *group, struct running *running)
+static void report_waiting(struct relays *relays, const struct namespace_relays *group, struct running *running)
 {
     char text[FAULT_TEXT_SIZE + 200];
     (void)snprintf(text, sizeof(text), "relay %s (namespace %s): %s.", running->name_owned, group->opened->name_owned,
@@ -304,7 +304,7 @@ static void namespace_relays_add(struct relays *relays, struct namespace_relays 
     memmove(running + 1, running, (group->count - index) * sizeof(*running));
     start(relays, group, record, running);
     if (running->is_waiting)
-        tell_waiting(relays, group, running);
+        report_waiting(relays, group, running);
     group->count++;
 }
 
@@ -359,7 +359,7 @@ static void on_check(uv_check_t *handle)
         follow_all(relays);
     if (relays->waiting_count == 0 || uv_now(relays->loop) < relays->waiting_due_ms)
         return;
-    relays->waiting_due_ms = uv_now(relays->loop) + WAITING_LOOK_MS;
+    relays->waiting_due_ms = uv_now(relays->loop) + WAITING_CHECK_MS;
     struct namespace_relays *group;
     for (size_t index = 0; (group = namespace_relays_next(relays, &index)) != NULL;)
         start_waiting(relays, group);
@@ -368,8 +368,8 @@ static void on_check(uv_check_t *handle)
 /* --- telling ------------------------------------------------------------------------------------------------------ */
 
 /* Rows of a relay that wait too long, whatever its state; the relay says how often. */
-static void tell_alarm(struct relays *relays, const struct namespace_relays *group, struct running *running,
-                       const struct relay_status *status)
+static void report_alarm(struct relays *relays, const struct namespace_relays *group, struct running *running,
+                         const struct relay_status *status)
 {
     char text[FAULT_TEXT_SIZE + 200];
     if (status->alarms == running->alarms)
@@ -381,11 +381,11 @@ static void tell_alarm(struct relays *relays, const struct namespace_relays *gro
 }
 
 /* Reports to operators: trouble that begins, and its end. */
-static void tell(struct relays *relays, const struct namespace_relays *group, struct running *running)
+static void report_status(struct relays *relays, const struct namespace_relays *group, struct running *running)
 {
     struct relay_status status;
     relay_get_status(running->relay, &status);
-    tell_alarm(relays, group, running, &status);
+    report_alarm(relays, group, running, &status);
     bool is_in_trouble = status.state == RELAY_BLOCKED || status.state == RELAY_FAILED;
     uint64_t now_ms = relay_facts_now_ms();
     if (is_in_trouble == running->is_in_trouble || status.state == RELAY_STARTING ||
@@ -407,7 +407,7 @@ static void on_woken(uv_async_t *handle)
     for (size_t index = 0; (group = namespace_relays_next(relays, &index)) != NULL;)
         for (size_t i = 0; i < group->count; i++)
             if (group->items_owned[i].relay != NULL)
-                tell(relays, group, &group->items_owned[i]);
+                report_status(relays, group, &group->items_owned[i]);
 }
 
 /* --- control ------------------------------------------------------------------------------------------------------ */

@@ -14,7 +14,7 @@
 #define KILL_AFTER_MS 3000 /* from SIGTERM to SIGKILL */
 #define TELL_MS 5000       /* when all programs have ended: how long the server may take to hear of it */
 
-void worker_pool_tell(struct worker_pool *pool, const char *format, ...)
+void worker_pool_report(struct worker_pool *pool, const char *format, ...)
 {
     va_list arguments;
     char text[TOLD_SIZE];
@@ -150,7 +150,7 @@ bool worker_pool_pause(struct worker_pool *pool, const struct tally_error *error
     pool->is_complaining = pool->is_complaining || is_new;
     pthread_mutex_unlock(&pool->mutex);
     if (is_new)
-        worker_pool_tell(pool, "%s; trying again until it works", error->message);
+        worker_pool_report(pool, "%s; trying again until it works", error->message);
 
     pthread_mutex_lock(&pool->mutex);
     while (!pool->is_stopping && pthread_cond_timedwait(&pool->stopping, &pool->mutex, &until) == 0)
@@ -168,7 +168,7 @@ void worker_pool_reached(struct worker_pool *pool)
     pool->is_complaining = false;
     pthread_mutex_unlock(&pool->mutex);
     if (was_away)
-        worker_pool_tell(pool, "the server answers again");
+        worker_pool_report(pool, "the server answers again");
 }
 
 /* ---- Watching: signals and children ------------------------------------------------------------------------------ */
@@ -250,9 +250,10 @@ static void tell_stop(struct worker_pool *pool)
 {
     unsigned count = pool->options->is_quiet || pool->options->grace_s == 0 ? 0 : count_children(pool);
     if (count > 0)
-        worker_pool_tell(pool, "stopping: %u %s still %s and may finish within %u s (--grace); a second signal ends %s",
-                         count, count == 1 ? "command" : "commands", count == 1 ? "runs" : "run",
-                         pool->options->grace_s, count == 1 ? "it" : "them");
+        worker_pool_report(pool,
+                           "stopping: %u %s still %s and may finish within %u s (--grace); a second signal ends %s",
+                           count, count == 1 ? "command" : "commands", count == 1 ? "runs" : "run",
+                           pool->options->grace_s, count == 1 ? "it" : "them");
 }
 
 int worker_pool_watch(struct worker_pool *pool, void (*tick)(void *context), void *context)

@@ -220,8 +220,8 @@ static void beat(struct worker_slot *slot, const struct tally_message *message, 
         why = why_failed(slot);
     }
     if (!*has_complained)
-        worker_pool_tell(slot->pool, "message %s: its heartbeat failed, so another worker may get it too: %s",
-                         message->id, why);
+        worker_pool_report(slot->pool, "message %s: its heartbeat failed, so another worker may get it too: %s",
+                           message->id, why);
     *has_complained = true;
 }
 
@@ -414,14 +414,14 @@ static void tell_settled(const struct worker_slot *slot, const struct tally_mess
 {
     const char *reason = job->reason == NULL ? "" : job->reason, *comma = job->reason == NULL ? "" : "; ";
     if (job->settle_error != NULL)
-        worker_pool_tell(slot->pool, "message %s: %s%sit could not be %s, so it comes back in at most %u s: %s",
-                         message->id, reason, comma, verdict == WORKER_DELETE ? "deleted" : "given back",
-                         slot->pool->options->visibility_s, job->settle_error);
+        worker_pool_report(slot->pool, "message %s: %s%sit could not be %s, so it comes back in at most %u s: %s",
+                           message->id, reason, comma, verdict == WORKER_DELETE ? "deleted" : "given back",
+                           slot->pool->options->visibility_s, job->settle_error);
     else if (verdict == WORKER_GIVE_BACK && job->reason != NULL)
-        worker_pool_tell(slot->pool, "message %s: %s; %s", message->id, job->reason,
-                         job->is_left
-                             ? "the message is left alone, because our lease was over and another worker may have it"
-                             : "the message is given back");
+        worker_pool_report(slot->pool, "message %s: %s; %s", message->id, job->reason,
+                           job->is_left
+                               ? "the message is left alone, because our lease was over and another worker may have it"
+                               : "the message is given back");
 }
 
 /* Does what the verdict says. A failure is told in one line, also if the server did not take it. */

@@ -52,7 +52,7 @@ struct worker_pool {
 };
 
 /* Tells the user; at most 4,095 characters. */
-void worker_pool_tell(struct worker_pool *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void worker_pool_report(struct worker_pool *pool, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The thread of a worker; its argument is the slot. */
 void *worker_slot_main(void *argument);

@@ -76,7 +76,7 @@ static void clients_connect(struct run *run, uint64_t now)
     }
 }
 
-static void tell(struct run *run, uint64_t now)
+static void print_progress(struct run *run, uint64_t now)
 {
     const struct record *record = &run->campaign.record;
     if (now - run->told_at_ms < TELL_EACH_MS || !isatty(STDERR_FILENO))
@@ -99,7 +99,7 @@ static void turn(struct run *run)
     int count = epoll_wait(run->epoll_fd, events, CONNECTIONS_MAX, run->daemon.is_back ? TURN_MS : RETRY_MS);
     for (int at = 0; at < count; at++)
         client_read(&run->clients_owned[events[at].data.u32]);
-    tell(run, now);
+    print_progress(run, now);
 }
 
 /* Is nothing going on any more, though the daemon serves? */

@@ -147,7 +147,7 @@ static void clients_connect(struct run *run, uint64_t now)
     }
 }
 
-static void tell(struct run *run, uint64_t now)
+static void print_progress(struct run *run, uint64_t now)
 {
     const struct pool_campaign *campaign = &run->campaign;
     if (now - run->told_at_ms < TELL_EACH_MS || !isatty(STDERR_FILENO))
@@ -197,7 +197,7 @@ static void turn(struct run *run)
     for (unsigned at = 0; at < run->clients; at++)
         pool_client_wake(&run->clients_owned[at]);
     progress_note(run, now);
-    tell(run, now);
+    print_progress(run, now);
 }
 
 /* All are matched and over. Where it is not certain of all that they were deleted (a lease may have ended meanwhile),

@@ -100,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)disk->operations->list(disk, name_visit, &names, NULL);
     for (struct cursor cursor = cursor_make(bytes_make(data, size)); cursor.rest.size > 0 && !cursor.is_failed;)
         patch(disk, &names, &cursor);
-    const struct salvage_options options = {.name = "000000000000", .segment_size = 16384, .tell = on_note};
+    const struct salvage_options options = {.name = "000000000000", .segment_size = 16384, .report = on_note};
     struct salvage *salvage;
     struct failure failure = {.error = OK};
     if (salvage_read(disk, &options, &salvage, &failure) == OK) {

@@ -26,7 +26,7 @@ struct findings {
     bool has_fired; /* the same event */
 };
 
-static struct findings look_back(struct bytes payload, const uint8_t *end, const struct event_batch_fired *fired)
+static struct findings scan_back(struct bytes payload, const uint8_t *end, const struct event_batch_fired *fired)
 {
     struct findings findings = {false, false};
     struct event event;
@@ -51,7 +51,7 @@ void audit_frame(uint64_t sequence, struct bytes payload)
                  event.sent.batch);
         if (event.kind != EVENT_BATCH_FIRED)
             continue;
-        struct findings findings = look_back(payload, rest.ptr, &event.batch_fired);
+        struct findings findings = scan_back(payload, rest.ptr, &event.batch_fired);
         bool is_by_units = event.batch_fired.event == BATCH_EVENT_COMPLETE &&
                            (event.batch_fired.status == BATCH_SUCCEEDED || event.batch_fired.status == BATCH_FAILED);
         if (findings.has_fired)

@@ -55,11 +55,11 @@ static void name_successor(struct witness *witness, struct sight *sight, const s
     name_number(sight, sight->successor, core);
 }
 
-void oracle_look(struct oracle *oracle, const struct core *core)
+void oracle_observe(struct oracle *oracle, const struct core *core)
 {
     struct witness *witness = &oracle->witness;
     unsigned i = witness->count;
-    witness_look(witness, core);
+    witness_observe(witness, core);
     for (; i < witness->count; i++) {
         struct sight *sight = &witness->sights[i];
         if (sight->kind == SIGHT_REDRIVEN)

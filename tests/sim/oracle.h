@@ -105,7 +105,7 @@ void oracle_judge_wait(struct oracle *oracle, const struct operation *operation,
 void oracle_judge_waiting(struct oracle *oracle, const struct operation *operation);
 
 /* Notes what a call has done (witness.h). */
-void oracle_look(struct oracle *oracle, const struct core *core);
+void oracle_observe(struct oracle *oracle, const struct core *core);
 
 /* A call is over: whatever the server did in it has been accounted for. */
 void oracle_settle(struct oracle *oracle);

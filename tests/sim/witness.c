@@ -92,7 +92,7 @@ void witness_turn(struct witness *witness, const struct core *core)
     witness->frame_size = FRAME_HEADER_SIZE;
 }
 
-void witness_look(struct witness *witness, const struct core *core)
+void witness_observe(struct witness *witness, const struct core *core)
 {
     if (core->frame.events == NULL)
         return;

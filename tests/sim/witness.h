@@ -52,7 +52,7 @@ struct witness {
 void witness_begin(struct witness *witness, const struct core *core);
 
 /* Notes what the call has done since then, or since the last look. */
-void witness_look(struct witness *witness, const struct core *core);
+void witness_observe(struct witness *witness, const struct core *core);
 
 /* The frame was closed on purpose in the middle of a call, all of it having been looked at. */
 void witness_turn(struct witness *witness, const struct core *core);

@@ -78,10 +78,10 @@ void world_submit(struct world *world, struct connection *connection)
     witness_begin(&world->oracle->witness, namespace_core(world->ns));
     front_submit(world->front, exchange, world->now_ms);
     world_notice_failed_read(world);
-    oracle_look(world->oracle, namespace_core(world->ns));
+    oracle_observe(world->oracle, namespace_core(world->ns));
     plant_after_request(world->ns);
     witness_turn(&world->oracle->witness, namespace_core(world->ns));
-    oracle_look(world->oracle, namespace_core(world->ns));
+    oracle_observe(world->oracle, namespace_core(world->ns));
     struct connection *first = world_take_finished(world);
     if (exchange->state == EXCHANGE_WAITING || (first != connection && operation->kind == OPERATION_RECEIVE)) {
         /* It waits, or did so for a moment behind others that were answered first. */

@@ -30,7 +30,7 @@ void world_follow_renewals(struct world *world, uint64_t time_ms)
     struct witness *witness = &world->oracle->witness;
     const struct lesson *held[CLIENTS];
     unsigned count = 0;
-    oracle_look(world->oracle, namespace_core(world->ns));
+    oracle_observe(world->oracle, namespace_core(world->ns));
     if (witness->count == 0)
         return;
     for (unsigned i = 0; i < CLIENTS; i++)
@@ -129,7 +129,7 @@ static void tick(struct world *world)
         uint64_t sequence = namespace_hold_sequence(world->ns);
         witness_begin(&world->oracle->witness, namespace_core(world->ns));
         api_tick(world->api, world->now_ms);
-        oracle_look(world->oracle, namespace_core(world->ns));
+        oracle_observe(world->oracle, namespace_core(world->ns));
         world_notice_failed_read(world);
         bool is_changed = namespace_hold_sequence(world->ns) > sequence;
         world_begin_oracle(world, time_ms, sequence + (is_changed ? 1 : 0));

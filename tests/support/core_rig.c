@@ -94,11 +94,11 @@ unsigned core_rig_clean(struct core_rig *rig, unsigned count)
     if (ordinal == UINT64_MAX)
         return 0;
     uint32_t slot = 1;
-    unsigned looks = UINT32_MAX, moved_count = 0;
+    unsigned visits = UINT32_MAX, moved_count = 0;
     struct live_content found;
     struct buffer content; /* the frame grows while the event is encoded into it */
     buffer_init(&content);
-    while (moved_count < count && core_find_content(rig->core, &ordinal, 1, &slot, &looks, &found)) {
+    while (moved_count < count && core_find_content(rig->core, &ordinal, 1, &slot, &visits, &found)) {
         struct bytes bytes = core_rig_read(rig, found.position, found.size);
         if (bytes.size == 0)
             break;

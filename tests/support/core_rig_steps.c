@@ -660,8 +660,8 @@ static struct live_content find_oldest_content(const struct core_rig *rig, uint6
 {
     struct live_content found, oldest = {.number = UINT64_MAX};
     uint32_t slot = 1;
-    unsigned looks = UINT32_MAX;
-    while (slot != 0 && core_find_content(rig->core, &ordinal, 1, &slot, &looks, &found))
+    unsigned visits = UINT32_MAX;
+    while (slot != 0 && core_find_content(rig->core, &ordinal, 1, &slot, &visits, &found))
         if (found.number < oldest.number)
             oldest = found;
     return oldest;

@@ -368,7 +368,7 @@ static void on_second_note(void *context, const struct salvage_note *note)
 
 static bool judge_new(struct trial *trial, struct disk *to)
 {
-    const struct salvage_options options = {.name = "000000000000", .tell = on_second_note, .context = trial};
+    const struct salvage_options options = {.name = "000000000000", .report = on_second_note, .context = trial};
     struct salvage *salvage;
     struct failure failure;
     trial->wrong[0] = '\0';
@@ -425,7 +425,7 @@ static bool judge_refusal(struct trial *trial, struct namespace *truth, bool is_
 static bool salvage_and_judge(struct trial *trial, struct namespace *truth)
 {
     const struct salvage_options options = {
-        .name = "000000000000", .key = "rig", .segment_size = 64 << 10, .tell = on_note, .context = trial};
+        .name = "000000000000", .key = "rig", .segment_size = 64 << 10, .report = on_note, .context = trial};
     const uint64_t hash = hash_files(trial->damaged);
     struct failure failure = {.error = OK};
     struct salvage *salvage;

@@ -173,13 +173,13 @@ static void the_walk_goes_in_portions_and_passes_over_freed_slots(void **state)
     uint32_t slot = 1;
     unsigned found_count = 0, portions = 0;
     while (slot != 0) {
-        unsigned looks = 7;
+        unsigned visits = 7;
         struct live_content found;
-        while (core_find_content(rig.core, &ordinal, 1, &slot, &looks, &found)) {
+        while (core_find_content(rig.core, &ordinal, 1, &slot, &visits, &found)) {
             assert_true(core_has_content(rig.core, &found));
             found_count++;
         }
-        assert_true(looks == 0 || slot == 0);
+        assert_true(visits == 0 || slot == 0);
         portions++;
     }
     assert_int_equal(found_count, 90);

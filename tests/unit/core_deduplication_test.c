@@ -208,7 +208,7 @@ static void no_entry_is_left_when_all_windows_have_passed(void **state)
     assert_true(due_ms <= rig.now_ms);
     sweep_all(&rig);
     assert_int_equal(entry_count(&rig), 0);
-    assert_int_equal(rig.core->deduplication.lanes.used, 0);
+    assert_int_equal(rig.core->deduplication.windows.used, 0);
     assert_int_equal(deduplication_due_ms(rig.core), UINT64_MAX);
     expect_one_state(&rig);
     core_rig_deinit(&rig);

@@ -17,7 +17,7 @@ struct story {
     size_t size;
 };
 
-static void tell(struct story *story, const char *what, uint64_t at_ms, uint64_t first, uint64_t second)
+static void record(struct story *story, const char *what, uint64_t at_ms, uint64_t first, uint64_t second)
 {
     story->size +=
         (size_t)snprintf(story->text + story->size, sizeof(story->text) - story->size, "%s@%llu:%llu,%llu ", what,
@@ -31,14 +31,14 @@ static uint64_t number_of(const struct simulation *simulation, uint32_t slot)
 
 static void on_match(void *context, const struct simulation *simulation, const struct matcher_group *group)
 {
-    tell(context, "match", simulation->now_ms, number_of(simulation, group->slots[0]),
-         number_of(simulation, group->slots[1]));
+    record(context, "match", simulation->now_ms, number_of(simulation, group->slots[0]),
+           number_of(simulation, group->slots[1]));
 }
 
 static void on_end(void *context, const struct simulation *simulation, uint32_t slot, enum simulation_end end)
 {
-    tell(context, end == SIMULATION_EXPIRED ? "expired" : "cancelled", simulation->now_ms, number_of(simulation, slot),
-         0);
+    record(context, end == SIMULATION_EXPIRED ? "expired" : "cancelled", simulation->now_ms,
+           number_of(simulation, slot), 0);
 }
 
 /* Offers the lines to a pool with these rules; the story to its end. */

@@ -449,7 +449,7 @@ static void what_ended_after_the_fork_goes_and_what_is_left_stays(void **state)
 }
 
 #define STILL_MS 600000 /* a child that has not moved for so long is ended */
-#define LOOK_MS 10000
+#define CHECK_MS 10000
 
 static void stop_self(void)
 {
@@ -470,9 +470,9 @@ static void a_child_that_hangs_is_ended_and_the_next_snapshot_works(void **state
     struct failure failure = {0};
     uint64_t now_ms = 1700000001000, begun_ms = now_ms;
     while (namespace_snapshot_step(fixture->ns, false, &failure) == OK)
-        assert_int_equal(namespace_disk_step(fixture->ns, now_ms += LOOK_MS, NULL), OK);
+        assert_int_equal(namespace_disk_step(fixture->ns, now_ms += CHECK_MS, NULL), OK);
     assert_non_null(strstr(failure.text, "has not moved for 10 minutes"));
-    assert_in_range(now_ms - begun_ms, STILL_MS, STILL_MS + 3 * LOOK_MS);
+    assert_in_range(now_ms - begun_ms, STILL_MS, STILL_MS + 3 * CHECK_MS);
     assert_int_equal(waitid(P_ALL, 0, &stopped, WEXITED | WNOWAIT), 0);
     assert_int_equal(namespace_snapshot_step(fixture->ns, false, &failure), OK); /* said once */
     (void)alarm(0);
@@ -510,7 +510,7 @@ static void a_child_that_moves_now_and_then_is_let_alone(void **state)
         assert_int_equal(write(asked[1], &byte, 1), 1);
         assert_int_equal(read(answered[0], &byte, 1), 1);
         for (unsigned look = 0; look < 6; look++) {
-            assert_int_equal(namespace_disk_step(fixture->ns, now_ms += LOOK_MS, NULL), OK);
+            assert_int_equal(namespace_disk_step(fixture->ns, now_ms += CHECK_MS, NULL), OK);
             assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
         }
     }

@@ -72,7 +72,7 @@ static struct notes salvage_world(struct world *world)
 {
     struct notes notes = {{0}, {{0}}};
     const struct salvage_options options = {
-        .name = "000000000000", .segment_size = SEGMENT_SIZE, .tell = on_note, .context = &notes};
+        .name = "000000000000", .segment_size = SEGMENT_SIZE, .report = on_note, .context = &notes};
     struct salvage *salvage;
     struct failure failure = {.error = OK};
     if (salvage_read(world->disk, &options, &salvage, &failure) != OK)

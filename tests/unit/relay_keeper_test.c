@@ -162,7 +162,7 @@ static void on_news(void *context)
     struct watched *watched = context;
     struct keeper_view view;
     pthread_mutex_lock(&watched->source->mutex);
-    keeper_look(watched->keeper, &view);
+    keeper_read(watched->keeper, &view);
     watched->views[view.role] = view;
     watched->counts[view.role]++;
     pthread_cond_broadcast(&watched->source->changed);

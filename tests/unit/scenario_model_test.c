@@ -93,7 +93,7 @@ static void complete(struct model *model, int which, enum batch_status status)
         finish_child(model, which, true);
 }
 
-static void look_whether_done(struct model *model, int which)
+static void check_whether_done(struct model *model, int which)
 {
     struct model_batch *batch = batch_at(model, which);
     if (batch->state == BATCH_OPEN && batch->total >= 0 && batch->count >= (uint64_t)batch->total)
@@ -113,7 +113,7 @@ static bool end_unit(struct model *model, int which, uint32_t unit, enum unit_st
     for (int up = which; outcome == UNIT_FAILED && up >= 0; up = batch_at(model, up)->parent)
         if (batch_at(model, up)->state != BATCH_COMPLETED && !batch_at(model, up)->has_fired[FIRST_FAILURE])
             fire(batch_at(model, up), FIRST_FAILURE);
-    look_whether_done(model, which);
+    check_whether_done(model, which);
     return true;
 }
 
@@ -218,9 +218,9 @@ static void ask_create(struct model *model)
     *batch = made;
     if (parent >= 0) {
         batch->parent_unit = add_unit(batch_at(model, parent), "");
-        look_whether_done(model, parent);
+        check_whether_done(model, parent);
     }
-    look_whether_done(model, which);
+    check_whether_done(model, which);
 }
 
 static void ask_add(struct model *model)
@@ -245,7 +245,7 @@ static void ask_add(struct model *model)
     for (unsigned i = 0; i < 2; i++)
         if (find_key(batch, keys[i]) < 0)
             add_unit(batch, keys[i]);
-    look_whether_done(model, which);
+    check_whether_done(model, which);
 }
 
 static void ask_send(struct model *model)
@@ -265,7 +265,7 @@ static void ask_send(struct model *model)
     if (which < 0)
         return;
     message->unit = add_unit(batch_at(model, which), "");
-    look_whether_done(model, which);
+    check_whether_done(model, which);
 }
 
 static void ask_complete(struct model *model)
@@ -304,7 +304,7 @@ static void ask_seal(struct model *model)
     bool was_completed = batch->state == BATCH_COMPLETED;
     if (batch->state == BATCH_OPEN)
         batch->state = BATCH_IS_SEALED;
-    look_whether_done(model, which);
+    check_whether_done(model, which);
     bool is_completed = !was_completed && batch->state == BATCH_COMPLETED;
     EXPECT(model->world, answer.is_repeat || answer_is_true(answer, "Completed") == is_completed);
     batch->completed_replies += answer_is_true(answer, "Completed");

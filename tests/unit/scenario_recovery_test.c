@@ -439,7 +439,7 @@ static void expect_shown(struct world *world, const struct shown *shown)
     EXPECT(world, answer_number(answer, "Succeeded") == shown->completed);
 }
 
-static void work_and_look(struct world *world)
+static void work_and_observe(struct world *world)
 {
     struct shown shown = {0};
     make_queues(world);
@@ -472,7 +472,7 @@ static void work_and_look(struct world *world)
  * the world itself asserts (world_flush, invariants R9 and R10). */
 static void play_with_fault(enum memory_disk_fault fault)
 {
-    const struct scenario scenario = {work_and_look};
+    const struct scenario scenario = {work_and_observe};
     uint64_t operations = scenario_play(&scenario, &(struct world_options){.seed = 62});
     uint64_t step = operations / scaled(operations);
     for (uint64_t stop_at = 0; stop_at < operations; stop_at += step)

@@ -4,10 +4,10 @@
 #include "core/apply.h"
 #include <stdlib.h>
 
-/* Old records that make way with each new one: a replay, which sweeps nothing, keeps no more than there ever were. */
+/* How many old records each new one removes: a replay does not sweep, and so keeps no more than ever existed. */
 #define SWEEP_WITH_EACH 2u
 
-/* What is over is swept up to this much later: one turn for many. */
+/* Expired records are swept up to this much later, many in one turn. */
 #define SWEEP_DELAY_MS 1000u
 
 #define PRODUCER_CAPACITY_MIN 4u
@@ -21,10 +21,10 @@ static struct id_entry *entry_at(const struct core *core, uint32_t slot)
     return slab_at(&core->deduplication.entries, slot);
 }
 
-static struct lane *lane_at(const struct core *core, uint32_t slot)
+static struct window *window_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
-    return slab_at(&core->deduplication.lanes, slot);
+    return slab_at(&core->deduplication.windows, slot);
 }
 
 static struct producer *producer_of(const struct core *core, uint32_t slot)
@@ -42,20 +42,20 @@ static struct attempt *attempt_at(const struct core *core, uint32_t slot)
 void deduplication_init(struct deduplication *deduplication)
 {
     slab_init(&deduplication->entries, sizeof(struct id_entry));
-    slab_init(&deduplication->lanes, sizeof(struct lane));
+    slab_init(&deduplication->windows, sizeof(struct window));
     slab_init(&deduplication->producers, sizeof(struct producer));
     slab_init(&deduplication->attempts, sizeof(struct attempt));
     table_init(&deduplication->entry_by_key);
     table_init(&deduplication->producer_by_key);
     table_init(&deduplication->attempt_by_key);
-    heap_init(&deduplication->lane_expiries, &deduplication->lanes, offsetof(struct lane, index),
-              offsetof(struct lane, order));
+    heap_init(&deduplication->window_expiries, &deduplication->windows, offsetof(struct window, index),
+              offsetof(struct window, order));
     heap_init(&deduplication->attempt_expiries, &deduplication->attempts, offsetof(struct attempt, index),
               offsetof(struct attempt, order));
     list_init(&deduplication->attempt_order);
 }
 
-/* Has it pairs to be freed? May be asked of a freed record. */
+/* Has the record pairs to free? May be asked of a freed record. */
 POISON_MAY_LOOK static bool producer_has_pairs(const struct producer *producer)
 {
     return producer->pairs_owned != NULL;
@@ -68,18 +68,18 @@ void deduplication_deinit(struct deduplication *deduplication)
         if (producer_has_pairs(producer))
             accounted_free(producer->pairs_owned);
     }
-    heap_deinit(&deduplication->lane_expiries);
+    heap_deinit(&deduplication->window_expiries);
     heap_deinit(&deduplication->attempt_expiries);
     table_deinit(&deduplication->entry_by_key);
     table_deinit(&deduplication->producer_by_key);
     table_deinit(&deduplication->attempt_by_key);
     slab_deinit(&deduplication->entries);
-    slab_deinit(&deduplication->lanes);
+    slab_deinit(&deduplication->windows);
     slab_deinit(&deduplication->producers);
     slab_deinit(&deduplication->attempts);
 }
 
-/* Kind, queue and the group's size go in too, so that no two things are one text. */
+/* The hash includes kind, queue and the group's size, so that no two things have the same text. */
 static struct digest_tag key_of(const struct core *core, enum remembered kind, const struct queue *queue,
                                 struct bytes group, struct bytes id)
 {
@@ -93,84 +93,84 @@ static struct digest_tag key_of(const struct core *core, enum remembered kind, c
 
 static const struct bytes no_group = {NULL, 0};
 
-/* The queue of an event, if there is one and a key to hash its ids with. */
+/* The queue of an event, if it exists and has a key for hashing its ids. */
 static struct queue *find_queue(const struct core *core, uint32_t id)
 {
     return core->digest_owned == NULL ? NULL : core_find_queue_by_id(core, id);
 }
 
-/* --- lanes -------------------------------------------------------------------------------------------------------- */
+/* --- windows ------------------------------------------------------------------------------------------------------ */
 
-/* The queue's lane for windows of this length, made if there is none. They stand in order of length. */
-static uint32_t open_lane(struct core *core, uint32_t queue_slot, uint64_t window_ms)
+/* The queue's window of this length, made if there is none. The windows are in order of length. */
+static uint32_t open_window(struct core *core, uint32_t queue_slot, uint64_t window_ms)
 {
     uint32_t *link = &core_queue(core, queue_slot)->first_lane;
-    while (*link != 0 && lane_at(core, *link)->window_ms < window_ms)
-        link = &lane_at(core, *link)->next;
-    if (*link != 0 && lane_at(core, *link)->window_ms == window_ms)
+    while (*link != 0 && window_at(core, *link)->window_ms < window_ms)
+        link = &window_at(core, *link)->next;
+    if (*link != 0 && window_at(core, *link)->window_ms == window_ms)
         return *link;
-    uint32_t slot = slab_allocate(&core->deduplication.lanes);
-    *lane_at(core, slot) =
-        (struct lane){.window_ms = window_ms, .order = ++core->deduplication.order, .queue = queue_slot, .next = *link};
+    uint32_t slot = slab_allocate(&core->deduplication.windows);
+    *window_at(core, slot) = (struct window){
+        .window_ms = window_ms, .order = ++core->deduplication.order, .queue = queue_slot, .next = *link};
     *link = slot;
     return slot;
 }
 
-/* An empty lane goes, out of its queue or from the front of the forgotten ones. */
-static void free_lane(struct core *core, uint32_t slot)
+/* Frees an empty window, from its queue or from the front of the forgotten ones. */
+static void free_window(struct core *core, uint32_t slot)
 {
-    const struct lane *lane = lane_at(core, slot);
-    ASSERT(lane->count == 0 && lane->index == 0);
+    const struct window *window = window_at(core, slot);
+    ASSERT(window->count == 0 && window->index == 0);
     uint32_t *link =
-        lane->queue == 0 ? &core->deduplication.forgotten_lane : &core_queue(core, lane->queue)->first_lane;
-    ASSERT(lane->queue != 0 || *link == slot);
+        window->queue == 0 ? &core->deduplication.forgotten_window : &core_queue(core, window->queue)->first_lane;
+    ASSERT(window->queue != 0 || *link == slot);
     while (*link != slot)
-        link = &lane_at(core, *link)->next;
-    *link = lane->next;
-    slab_free(&core->deduplication.lanes, slot);
+        link = &window_at(core, *link)->next;
+    *link = window->next;
+    slab_free(&core->deduplication.windows, slot);
 }
 
-/* Takes the oldest entry out of its lane, and the lane with its last one. */
-static void drop_oldest(struct core *core, uint32_t lane_slot)
+/* Takes the oldest entry out of its window, and frees the window with its last entry. */
+static void drop_oldest(struct core *core, uint32_t window_slot)
 {
     struct deduplication *deduplication = &core->deduplication;
-    struct lane *lane = lane_at(core, lane_slot);
-    ASSERT(lane->count > 0);
-    uint32_t slot = lane->first;
+    struct window *window = window_at(core, window_slot);
+    ASSERT(window->count > 0);
+    uint32_t slot = window->first;
     const struct id_entry *entry = entry_at(core, slot);
-    lane->first = entry->next;
-    lane->count--;
+    window->first = entry->next;
+    window->count--;
     table_remove(&deduplication->entry_by_key, entry->key.low, slot);
     slab_free(&deduplication->entries, slot);
-    if (lane->count > 0) {
-        if (lane->index != 0)
-            heap_update(&deduplication->lane_expiries, entry_at(core, lane->first)->expires_at_ms, lane_slot);
+    if (window->count > 0) {
+        if (window->index != 0)
+            heap_update(&deduplication->window_expiries, entry_at(core, window->first)->expires_at_ms, window_slot);
         return;
     }
-    if (lane->index != 0)
-        heap_remove(&deduplication->lane_expiries, lane_slot);
-    free_lane(core, lane_slot);
+    if (window->index != 0)
+        heap_remove(&deduplication->window_expiries, window_slot);
+    free_window(core, window_slot);
 }
 
 void deduplication_add(struct core *core, uint32_t queue_slot, uint64_t window_ms, const struct id_entry *added)
 {
     struct deduplication *deduplication = &core->deduplication;
     ASSERT((window_ms == WINDOW_EVER_MS) == (added->expires_at_ms == WINDOW_EVER_MS));
-    uint32_t lane_slot = open_lane(core, queue_slot, window_ms);
-    struct lane *lane = lane_at(core, lane_slot);
+    uint32_t window_slot = open_window(core, queue_slot, window_ms);
+    struct window *window = window_at(core, window_slot);
     uint32_t slot = slab_allocate(&deduplication->entries);
     struct id_entry *entry = entry_at(core, slot);
     *entry = *added;
-    entry->lane = lane_slot;
+    entry->window = window_slot;
     entry->next = 0;
-    if (lane->count++ == 0)
-        lane->first = slot;
+    if (window->count++ == 0)
+        window->first = slot;
     else
-        entry_at(core, lane->last)->next = slot;
-    lane->last = slot;
+        entry_at(core, window->last)->next = slot;
+    window->last = slot;
     table_insert(&deduplication->entry_by_key, entry->key.low, slot);
-    if (lane->index == 0 && window_ms != WINDOW_EVER_MS)
-        heap_push(&deduplication->lane_expiries, entry->expires_at_ms, lane_slot);
+    if (window->index == 0 && window_ms != WINDOW_EVER_MS)
+        heap_push(&deduplication->window_expiries, entry->expires_at_ms, window_slot);
 }
 
 uint32_t deduplication_find_key(const struct core *core, struct digest_tag key)
@@ -178,9 +178,9 @@ uint32_t deduplication_find_key(const struct core *core, struct digest_tag key)
     const struct table *table = &core->deduplication.entry_by_key;
     for (struct table_probe probe = table_probe_start(table, key.low); table_probe_next(table, &probe);) {
         const struct id_entry *entry = entry_at(core, probe.slot);
-        /* One that is over may stand beside the living one until it is swept. */
+        /* An expired entry may exist beside the living one until it is swept. */
         if (digest_tag_equal(entry->key, key) && entry->expires_at_ms > core->now_ms &&
-            lane_at(core, entry->lane)->queue != 0)
+            window_at(core, entry->window)->queue != 0)
             return probe.slot;
     }
     return 0;
@@ -260,7 +260,7 @@ uint32_t deduplication_add_producer(struct core *core, struct queue *queue, stru
     return slot;
 }
 
-/* The first of the forgotten ones goes. */
+/* Frees the first of the forgotten ones. */
 static void free_producer(struct core *core)
 {
     struct deduplication *deduplication = &core->deduplication;
@@ -376,7 +376,7 @@ struct bytes deduplication_find_attempt(const struct core *core, const struct qu
     return bytes_make(attempt->deliveries, attempt->count * ATTEMPT_DELIVERY_SIZE);
 }
 
-/* The deliveries are as the receive left them, whatever was done to the leases before: the attempt repeats them. */
+/* The deliveries stay as the receive left them, whatever happened to the leases since: the attempt repeats them. */
 static void settle_leases(struct core *core, struct bytes deliveries)
 {
     struct cursor cursor = cursor_make(deliveries);
@@ -415,18 +415,18 @@ bool apply_attempted(struct core *core, const struct event_attempted *attempted)
 
 /* --- forgetting --------------------------------------------------------------------------------------------------- */
 
-static void forget_lanes(struct core *core, struct queue *queue)
+static void forget_windows(struct core *core, struct queue *queue)
 {
     struct deduplication *deduplication = &core->deduplication;
     while (queue->first_lane != 0) {
         uint32_t slot = queue->first_lane;
-        struct lane *lane = lane_at(core, slot);
-        if (lane->index != 0)
-            heap_remove(&deduplication->lane_expiries, slot);
-        queue->first_lane = lane->next;
-        lane->queue = 0;
-        lane->next = deduplication->forgotten_lane;
-        deduplication->forgotten_lane = slot;
+        struct window *window = window_at(core, slot);
+        if (window->index != 0)
+            heap_remove(&deduplication->window_expiries, slot);
+        queue->first_lane = window->next;
+        window->queue = 0;
+        window->next = deduplication->forgotten_window;
+        deduplication->forgotten_window = slot;
     }
 }
 
@@ -434,9 +434,9 @@ void deduplication_forget_queue(struct core *core, struct queue *queue, bool is_
 {
     struct deduplication *deduplication = &core->deduplication;
     if (is_deleted || !queue->settings.has_window)
-        forget_lanes(core, queue);
-    /* Nobody asks for producers and attempts of a queue that is gone: ids of queues are never reused. The attempts go
-     * when they are over, in minutes. */
+        forget_windows(core, queue);
+    /* Nobody asks for producers and attempts of a deleted queue, because ids of queues are never reused. The attempts
+     * expire within minutes. */
     if (!is_deleted || queue->first_producer == 0)
         return;
     producer_of(core, queue->last_producer)->next = deduplication->forgotten_producer;
@@ -450,16 +450,16 @@ static bool has_expired(const struct core *core, const struct heap *heap)
     return heap->count > 0 && heap_top(heap).key <= core->now_ms;
 }
 
-/* Gives back one record, if one is over. */
+/* Frees one record, if one has expired. */
 static bool sweep_one(struct core *core)
 {
     struct deduplication *deduplication = &core->deduplication;
-    if (has_expired(core, &deduplication->lane_expiries))
-        drop_oldest(core, heap_top(&deduplication->lane_expiries).slot);
+    if (has_expired(core, &deduplication->window_expiries))
+        drop_oldest(core, heap_top(&deduplication->window_expiries).slot);
     else if (has_expired(core, &deduplication->attempt_expiries))
         drop_attempt(core, heap_top(&deduplication->attempt_expiries).slot);
-    else if (deduplication->forgotten_lane != 0)
-        drop_oldest(core, deduplication->forgotten_lane);
+    else if (deduplication->forgotten_window != 0)
+        drop_oldest(core, deduplication->forgotten_window);
     else if (deduplication->forgotten_producer != 0)
         free_producer(core);
     else
@@ -477,9 +477,9 @@ bool deduplication_sweep(struct core *core, unsigned portion)
 uint64_t deduplication_due_ms(const struct core *core)
 {
     const struct deduplication *deduplication = &core->deduplication;
-    if (deduplication->forgotten_lane != 0 || deduplication->forgotten_producer != 0)
+    if (deduplication->forgotten_window != 0 || deduplication->forgotten_producer != 0)
         return 0;
-    const struct heap *heaps[] = {&deduplication->lane_expiries, &deduplication->attempt_expiries};
+    const struct heap *heaps[] = {&deduplication->window_expiries, &deduplication->attempt_expiries};
     uint64_t due_ms = UINT64_MAX;
     for (size_t i = 0; i < ARRAY_LENGTH(heaps); i++)
         if (heaps[i]->count > 0 && heap_top(heaps[i]).key < due_ms)
@@ -489,40 +489,40 @@ uint64_t deduplication_due_ms(const struct core *core)
 
 /* --- checking ----------------------------------------------------------------------------------------------------- */
 
-static void check_lane(const struct core *core, uint32_t slot)
+static void check_window(const struct core *core, uint32_t slot)
 {
-    const struct lane *lane = lane_at(core, slot);
-    ASSERT(lane->count > 0 && (lane->index != 0) == (lane->queue != 0 && lane->window_ms != WINDOW_EVER_MS));
+    const struct window *window = window_at(core, slot);
+    ASSERT(window->count > 0 && (window->index != 0) == (window->queue != 0 && window->window_ms != WINDOW_EVER_MS));
     uint64_t count = 0, number = 0, expires_at_ms = 0;
     uint32_t last = 0;
-    for (uint32_t at = lane->first; at != 0; at = entry_at(core, at)->next) {
+    for (uint32_t at = window->first; at != 0; at = entry_at(core, at)->next) {
         const struct id_entry *entry = entry_at(core, at);
-        ASSERT(entry->lane == slot && entry->number >= number && entry->number <= core->messages.message_number);
+        ASSERT(entry->window == slot && entry->number >= number && entry->number <= core->messages.message_number);
         ASSERT(entry->expires_at_ms >= expires_at_ms);
-        ASSERT((entry->expires_at_ms == WINDOW_EVER_MS) == (lane->window_ms == WINDOW_EVER_MS));
-        bool is_living = lane->queue != 0 && entry->expires_at_ms > core->now_ms;
+        ASSERT((entry->expires_at_ms == WINDOW_EVER_MS) == (window->window_ms == WINDOW_EVER_MS));
+        bool is_living = window->queue != 0 && entry->expires_at_ms > core->now_ms;
         ASSERT(!is_living || deduplication_find_key(core, entry->key) == at); /* and no second one */
         number = entry->number;
         expires_at_ms = entry->expires_at_ms;
         last = at;
         count++;
     }
-    ASSERT(last == lane->last && count == lane->count);
-    if (lane->index != 0)
-        ASSERT(core->deduplication.lane_expiries.entries_owned[lane->index - 1].key ==
-               entry_at(core, lane->first)->expires_at_ms);
+    ASSERT(last == window->last && count == window->count);
+    if (window->index != 0)
+        ASSERT(core->deduplication.window_expiries.entries_owned[window->index - 1].key ==
+               entry_at(core, window->first)->expires_at_ms);
 }
 
-static uint64_t check_lanes(const struct core *core, uint32_t first, uint32_t queue, uint64_t *lane_count)
+static uint64_t check_windows(const struct core *core, uint32_t first, uint32_t queue, uint64_t *window_count)
 {
     uint64_t entry_count = 0, window_ms = 0;
-    for (uint32_t slot = first; slot != 0; slot = lane_at(core, slot)->next) {
-        const struct lane *lane = lane_at(core, slot);
-        ASSERT(lane->queue == queue && (queue == 0 || lane->window_ms > window_ms));
-        window_ms = lane->window_ms;
-        check_lane(core, slot);
-        entry_count += lane->count;
-        ++*lane_count;
+    for (uint32_t slot = first; slot != 0; slot = window_at(core, slot)->next) {
+        const struct window *window = window_at(core, slot);
+        ASSERT(window->queue == queue && (queue == 0 || window->window_ms > window_ms));
+        window_ms = window->window_ms;
+        check_window(core, slot);
+        entry_count += window->count;
+        ++*window_count;
     }
     return entry_count;
 }
@@ -546,20 +546,20 @@ static uint64_t check_producers(const struct core *core, uint32_t first, bool is
 void deduplication_check(const struct core *core)
 {
     const struct deduplication *deduplication = &core->deduplication;
-    uint64_t lane_count = 0;
-    uint64_t entry_count = check_lanes(core, deduplication->forgotten_lane, 0, &lane_count);
+    uint64_t window_count = 0;
+    uint64_t entry_count = check_windows(core, deduplication->forgotten_window, 0, &window_count);
     uint64_t producer_count = check_producers(core, deduplication->forgotten_producer, true);
     for (size_t i = 0; i < core->queues.order_count; i++) {
         uint32_t slot = core->queues.order_owned[i];
-        entry_count += check_lanes(core, core_queue(core, slot)->first_lane, slot, &lane_count);
+        entry_count += check_windows(core, core_queue(core, slot)->first_lane, slot, &window_count);
         producer_count += check_producers(core, core_queue(core, slot)->first_producer, false);
     }
-    ASSERT(entry_count == deduplication->entries.used && lane_count == deduplication->lanes.used);
+    ASSERT(entry_count == deduplication->entries.used && window_count == deduplication->windows.used);
     ASSERT(entry_count == table_count(&deduplication->entry_by_key));
     ASSERT(producer_count == deduplication->producers.used);
     ASSERT(producer_count == table_count(&deduplication->producer_by_key));
     ASSERT(deduplication->attempts.used == table_count(&deduplication->attempt_by_key));
     ASSERT(deduplication->attempts.used == deduplication->attempt_expiries.count);
-    heap_check(&deduplication->lane_expiries);
+    heap_check(&deduplication->window_expiries);
     heap_check(&deduplication->attempt_expiries);
 }

@@ -1,6 +1,6 @@
-/* What is remembered against repeats, in the core's snapshot: for each queue, in order of name, its ids by length of
- * window and age and its producers by age; then the receive attempts by age. What is over is left out, so that it does
- * not matter how far the sweep has come. */
+/* The records against repeats in the core's snapshot: for each queue, in order of name, its ids by length of window and
+ * age, and its producers by age; then the receive attempts by age. Expired records are left out, so the progress of the
+ * sweep does not matter. */
 #include "core/snapshot.h"
 #include "core/state.h"
 
@@ -12,12 +12,12 @@ static void write_tag(struct buffer *out, struct digest_tag tag)
     buffer_append_u64(out, tag.high);
 }
 
-/* u64 count (0: the lane is over, and nothing is written), window, then the entries. */
-static void write_lane(const struct core *core, const struct lane *lane, struct core_writer *writer)
+/* u64 count (0: the window has expired, and nothing is written), length, then the entries. */
+static void write_window(const struct core *core, const struct window *window, struct core_writer *writer)
 {
     const struct slab *entries = &core->deduplication.entries;
-    uint32_t slot = lane->first;
-    uint64_t count = lane->count;
+    uint32_t slot = window->first;
+    uint64_t count = window->count;
     for (; slot != 0; slot = ((const struct id_entry *)slab_at(entries, slot))->next) {
         if (((const struct id_entry *)slab_at(entries, slot))->expires_at_ms > core->now_ms)
             break;
@@ -26,7 +26,7 @@ static void write_lane(const struct core *core, const struct lane *lane, struct 
     if (count == 0)
         return;
     buffer_append_u64(&writer->piece, count);
-    buffer_append_u64(&writer->piece, lane->window_ms);
+    buffer_append_u64(&writer->piece, window->window_ms);
     while (slot != 0) {
         const struct id_entry *entry = slab_at(entries, slot);
         write_tag(&writer->piece, entry->key);
@@ -51,9 +51,9 @@ static void write_producer(const struct producer *producer, struct core_writer *
 static void write_queue(const struct core *core, const struct queue *queue, struct core_writer *writer)
 {
     for (uint32_t slot = queue->first_lane; slot != 0;) {
-        const struct lane *lane = slab_at(&core->deduplication.lanes, slot);
-        write_lane(core, lane, writer);
-        slot = lane->next;
+        const struct window *window = slab_at(&core->deduplication.windows, slot);
+        write_window(core, window, writer);
+        slot = window->next;
     }
     buffer_append_u64(&writer->piece, 0);
     for (uint32_t slot = queue->first_producer; slot != 0;) {
@@ -97,7 +97,7 @@ static struct digest_tag read_tag(struct cursor *cursor)
     return tag;
 }
 
-/* Is that when something accepted in a window of this length ends, which is not over? */
+/* Can that be the end of something accepted in a window of this length that has not expired? */
 static bool end_fits_window(const struct core *core, uint64_t expires_at_ms, uint64_t window_ms)
 {
     if (window_ms == WINDOW_EVER_MS || expires_at_ms == WINDOW_EVER_MS)
@@ -105,7 +105,7 @@ static bool end_fits_window(const struct core *core, uint64_t expires_at_ms, uin
     return expires_at_ms > core->now_ms && expires_at_ms - core->now_ms <= window_ms;
 }
 
-static bool read_lane(struct core *core, uint32_t queue, uint64_t count, uint64_t window_ms, struct cursor *cursor)
+static bool read_window(struct core *core, uint32_t queue, uint64_t count, uint64_t window_ms, struct cursor *cursor)
 {
     uint64_t number = 1, expires_at_ms = 0;
     for (uint64_t i = 0; i < count; i++) {
@@ -124,12 +124,12 @@ static bool read_lane(struct core *core, uint32_t queue, uint64_t count, uint64_
     return true;
 }
 
-static bool read_lanes(struct core *core, uint32_t queue, struct cursor *cursor)
+static bool read_windows(struct core *core, uint32_t queue, struct cursor *cursor)
 {
     uint64_t newest_window_ms = 0;
     for (uint64_t count = cursor_u64(cursor); count != 0; count = cursor_u64(cursor)) {
         uint64_t window_ms = cursor_u64(cursor);
-        if (window_ms <= newest_window_ms || !read_lane(core, queue, count, window_ms, cursor))
+        if (window_ms <= newest_window_ms || !read_window(core, queue, count, window_ms, cursor))
             return false;
         newest_window_ms = window_ms;
     }
@@ -177,7 +177,7 @@ bool deduplication_decode(struct core *core, struct cursor *cursor)
 {
     for (size_t i = 0; i < core->queues.order_count; i++) {
         uint32_t queue = core->queues.order_owned[i];
-        if (!read_lanes(core, queue, cursor))
+        if (!read_windows(core, queue, cursor))
             return false;
         for (uint32_t count = cursor_u32(cursor); count != 0; count = cursor_u32(cursor)) {
             if (!read_producer(core, core_queue(core, queue), count, cursor))

@@ -16,19 +16,19 @@ struct attribute {
     bool is_binary;
 };
 
-/* A text, as Tally's own are. */
+/* A text, like Tally's own attributes. */
 struct attribute attribute_text(struct bytes name, struct bytes value);
 
 /* `items` are sorted by name, here and below. */
 void attribute_encode_all(const struct attribute *items, uint32_t count, struct buffer *out);
 
-/* The next one, behind the count. The cursor fails where there is none. */
+/* Reads the next one, after the count. The cursor fails if there is none. */
 struct attribute attribute_decode(struct cursor *cursor);
 
 /* Appends what SQS hashes of one attribute. */
 void attribute_append_hashed(const struct attribute *attribute, struct buffer *out);
 
-/* MD5OfMessageAttributes; zeros where there are none. `scratch` is overwritten. */
+/* MD5OfMessageAttributes; zeros if there are none. `scratch` is overwritten. */
 void attribute_md5(const struct attribute *items, uint32_t count, struct digest *digest, struct buffer *scratch,
                    uint8_t md5[DIGEST_MD5_SIZE]);
 

@@ -1,9 +1,9 @@
-/* What a message says: everything its receiver gets that never changes. It lies in the log, inside the `sent` event;
- * the index keeps its position and size.
+/* The content of a message: everything for its receiver that never changes. It lies in the log, inside the `sent`
+ * event; the index keeps its position and size.
  *
  * Encoded: u32 CRC-32C of the rest, id, MD5 of the body, MD5 of the attributes, then six texts (u32 size + bytes; the
- * sixth is absent in what the first version wrote). The checksum is its own because a receive reads the content long
- * after the frame around it was checked. */
+ * sixth is absent in what the first version wrote). It has a checksum of its own because a receive reads the content
+ * long after the frame around it was checked. */
 #ifndef TALLY_CORE_MESSAGES_CONTENT_H
 #define TALLY_CORE_MESSAGES_CONTENT_H
 
@@ -14,7 +14,7 @@
 struct content {
     uint8_t id[MESSAGE_ID_SIZE];             /* the MessageId, a UUID */
     uint8_t body_md5[DIGEST_MD5_SIZE];       /* as SQS shows it */
-    uint8_t attributes_md5[DIGEST_MD5_SIZE]; /* of all attributes; zeros where there are none */
+    uint8_t attributes_md5[DIGEST_MD5_SIZE]; /* of all attributes; zeros if there are none */
     struct bytes body;
     struct bytes attributes;    /* encoded by the api; the core never looks inside */
     struct bytes group;         /* MessageGroupId, or empty */

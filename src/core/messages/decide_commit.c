@@ -1,6 +1,6 @@
-/* The decision to send, count and consume in one step. Nothing can be taken back once it is emitted, so everything is
- * checked before, as it will be when its turn comes: units that earlier sends take, duplicates of earlier sends,
- * failures that are forgotten for those of earlier sends, and how much the frame must hold in the end. */
+/* The decision to send, count and consume in one step. An emitted event can't be taken back, so everything is checked
+ * first, in the state that it will have in its turn. This includes units taken by earlier sends, duplicates of earlier
+ * sends, failures that are forgotten because of earlier sends, and the final size of the frame. */
 #include "core/messages/decide_commit.h"
 #include "core/finish.h"
 
@@ -8,8 +8,7 @@
 #include "core/order/type_lane.h"
 #include "core/size_bound.h"
 
-/* What the checks found out: the messages that are deleted, then those that are held, and the batches that may grow.
- * Slots. */
+/* The results of the checks: the messages to delete, then those to hold, and the batches that may grow. Slots. */
 struct commit_plan {
     uint32_t messages[COMMIT_DELETES_MAX + COMMIT_HOLDS_MAX];
     uint32_t message_count;
@@ -56,8 +55,8 @@ static enum error check_deletes_and_holds(const struct core *core, const struct 
 
 /* --- who may grow ------------------------------------------------------------------------------------------------- */
 
-/* The batch of which the message is an outstanding unit, or 0: its own, or, of a completion message that a parent
- * waits for, the parent. */
+/* The batch of which the message is an outstanding unit, or 0. For a completion message for which a parent waits, it is
+ * the parent. */
 static uint32_t batch_of_unit(const struct core *core, const struct message *message)
 {
     if (message->batch == 0 || message->is_moved)
@@ -79,8 +78,8 @@ static bool may_grow(const struct core *core, const struct commit_plan *plan, st
     return false;
 }
 
-/* Whatever names an outstanding unit stands behind all that joins its batch: the frame adds before it ends, and what
- * it adds is left. */
+/* Additions come before ends in the frame. So a member that names an outstanding unit may rely on it, and added units
+ * are outstanding. */
 static void find_growing(const struct core *core, struct commit_command *command, struct commit_plan *plan)
 {
     for (uint32_t i = 0; i < plan->message_count; i++) {
@@ -123,7 +122,7 @@ static uint32_t count_children(const struct commit_command *command, uint32_t co
     return children;
 }
 
-/* The line in which a child's parent will wait for its completion message: of a FIFO queue; or NULL. */
+/* The group in which a child's parent will wait for its completion message, if that goes to a FIFO queue; or NULL. */
 static const struct batch_target *line_of_child(const struct core *core, const struct create_batch_command *child,
                                                 const struct queue **queue)
 {
@@ -132,7 +131,7 @@ static const struct batch_target *line_of_child(const struct core *core, const s
     return *queue != NULL && (*queue)->settings.is_fifo ? target : NULL;
 }
 
-/* Does something wait in that line already? */
+/* Does a message of that group wait already? */
 static bool might_wait_in_line(const struct core *core, const struct create_batch_command *child)
 {
     const struct queue *queue;
@@ -158,7 +157,7 @@ static enum error check_children(struct core *core, struct commit_command *comma
         if (error != OK)
             return error;
         child->is_new = known == NULL;
-        /* Each might wait for the other, by way of those in front of its completion message. */
+        /* Each might wait for the other, through the messages in front of its completion message. */
         waiting_count += child->is_new && might_wait_in_line(core, &child->command);
         if (waiting_count > 1)
             return ERROR_UNSUPPORTED_OPERATION;
@@ -236,7 +235,7 @@ static bool may_end_at_once(const struct send_command *send)
     return send->antecedent_count > 0 && send->after_failure == AFTER_FAILURE_CANCEL;
 }
 
-/* Might the message have to wait: for what it names, in a line in which something waits, or by its type? */
+/* Might the message have to wait: for an antecedent, in a group with a waiting message, or because of its type? */
 static bool may_wait(const struct core *core, const struct send_command *send)
 {
     if (send->antecedent_count > 0 || waits_by_type(core, send))
@@ -246,15 +245,16 @@ static bool may_wait(const struct core *core, const struct send_command *send)
     return group != 0 && core_group(core, group)->waiting_count > 0;
 }
 
-/* Might it wait for the earlier one, in its line or by its type, or for one of this commit that does? */
+/* Might it wait for the earlier one, in its group or because of its type, or for one of this commit that does? */
 static bool may_stand_behind(const struct send_command *earlier, const struct send_command *later)
 {
     return (later->queue->settings.is_fifo || later->type.size > 0) && later->content.group.size > 0 &&
            bytes_equal(earlier->content.group, later->content.group);
 }
 
-/* Might the later one wait for itself by way of the earlier one, which the search for a cycle does not see yet? Only if
- * both wait, and if something can wait for the later one: its batch, or a batch whose message will stand behind it. */
+/* Might the later one wait for itself through the earlier one? The search for a cycle does not see the earlier one yet.
+ * Only if both wait, and something can wait for the later one: its batch, or a batch whose message will come after
+ * it. */
 static bool might_close_cycle(const struct core *core, const struct send_command *earlier,
                               const struct send_command *later)
 {
@@ -262,8 +262,8 @@ static bool might_close_cycle(const struct core *core, const struct send_command
     return is_awaited && may_wait(core, earlier) && (may_wait(core, later) || may_stand_behind(earlier, later));
 }
 
-/* Might the parent of a batch that the commit makes wait for the send, which waits as well, by way of a line? The
- * searches see neither. */
+/* A batch that the commit makes has a parent. Might that parent wait for the send, while the send waits through a
+ * group? The searches see neither of the two. */
 static bool might_hold_up_parent(const struct core *core, const struct commit_command *command,
                                  const struct send_command *send)
 {
@@ -382,15 +382,14 @@ static enum error check_all(struct core *core, struct commit_command *command, s
     return fault->size <= command->size_max ? OK : ERROR_OVER_LIMIT;
 }
 
-/* What was checked stands: each was looked at as it is when its turn comes. Only the search for a cycle has more to
- * walk through once earlier sends are accepted, and might give up; might_close_cycle() has seen to it that there is
- * none. */
+/* The checks stay valid, because each was made in the state of its turn. Only the search for a cycle would have more to
+ * walk through after earlier sends, and might give up; might_close_cycle() has excluded cycles. */
 static void expect_good(enum error error)
 {
     ASSERT(error == OK);
 }
 
-/* What joins batches: before anything ends, so that none can complete in between. */
+/* Joins batches before anything ends, so that no batch can complete in between. */
 static void add_all(struct core *core, struct commit_command *command)
 {
     for (uint32_t i = 0; i < command->child_count; i++)

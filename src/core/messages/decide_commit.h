@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Several things at once. */
+/* Decisions (docs/architecture.md, "Decide and apply"). Several changes at once. */
 #ifndef TALLY_CORE_MESSAGES_DECIDE_COMMIT_H
 #define TALLY_CORE_MESSAGES_DECIDE_COMMIT_H
 
@@ -25,21 +25,21 @@ struct commit_unit {
     bool is_completed; /* result: this commit completed the batch */
 };
 
-/* A message that is deleted, or held: its lease stays. */
+/* A message to delete, or to hold: then its lease stays. */
 struct commit_message {
     struct queue *queue;
     struct bytes handle;
-    struct receipt_use use; /* result; also of the entry that stood in the way */
+    struct receipt_use use; /* result; also for the entry that failed */
 };
 
-/* A batch to be made, with the id that it is given. */
+/* A batch to make, with its id. */
 struct commit_child {
     struct create_batch_command command;
-    bool is_new; /* result: it was not there before */
+    bool is_new; /* result: it did not exist before */
 };
 
 struct commit_addition {
-    struct bytes batch_id; /* of a batch that is there, or that this commit makes */
+    struct bytes batch_id; /* of an existing batch, or of one that this commit makes */
     struct add_units_command command;
     uint32_t added; /* result */
 };
@@ -57,7 +57,7 @@ struct commit_command {
     uint32_t hold_count;
     uint32_t child_count;
     uint32_t addition_count;
-    uint64_t size_max; /* bytes of events that the frame has room for */
+    uint64_t size_max; /* how many bytes of events the frame has room for */
 };
 
 enum commit_part {
@@ -70,7 +70,7 @@ enum commit_part {
     COMMIT_ADDITIONS,
 };
 
-/* What stood in the way: an entry, or the whole. */
+/* What failed: an entry, or the whole commit. */
 struct commit_fault {
     enum commit_part part;
     uint32_t index;
@@ -78,8 +78,8 @@ struct commit_fault {
 };
 
 /* Makes batches, adds units, sends, counts and consumes, in this order, in one frame: all of it or, on an error,
- * nothing. A duplicate among the sends is none the worse. Where a delete, a hold or a report of a unit names an
- * outstanding unit of a batch, others may join that batch though it is sealed, and they come on top of its Total.
+ * nothing. A duplicate send is no error. If a delete, a hold or a report names an outstanding unit of a batch, other
+ * units may join that batch although it is sealed, and they are added to its Total.
  *
  * Errors, in order: ERROR_RECEIPT_HANDLE_IS_INVALID: not the newest handle of a live message, or, of a hold, one whose
  * lease is over; ERROR_INVALID_PARAMETER_VALUE: two deletes or holds of one message; of the batches those of

@@ -1,9 +1,9 @@
-/* Contents that go to another place in the log, so that the segment they stood in can be removed. The message stays
- * what it is: its number, its lease, its place in every order. Who does this, and when: engine/cleaner.h. */
+/* Moves contents to another position in the log, so that their old segment can be removed. The message itself does not
+ * change: its number, its lease, its position in every order. engine/cleaner.h says who does this, and when. */
 #include "core/messages/decide_content.h"
 #include "core/state.h"
 
-/* The segments in which contents are looked for, as positions of the log. Most contents lie outside of all. */
+/* The segments that are searched for contents, as positions of the log. Most contents are outside of all of them. */
 struct search {
     const uint64_t *ordinals; /* rising */
     size_t count;
@@ -20,8 +20,8 @@ static bool search_meets(const struct search *search, uint64_t position)
     return extent_is_among(search->ordinals, search->count, ordinal);
 }
 
-bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t count, uint32_t *slot, unsigned *looks,
-                       struct live_content *found)
+bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t count, uint32_t *slot,
+                       unsigned *visits, struct live_content *found)
 {
     ASSERT(count > 0 && *slot > 0);
     const struct search search = {.ordinals = ordinals,
@@ -29,10 +29,10 @@ bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t
                                   .segment_size = core->segment_size,
                                   .start = ordinals[0] * core->segment_size,
                                   .end = (ordinals[count - 1] + 1) * core->segment_size};
-    while (*looks > 0 && *slot < core->messages.items.slot_end) {
+    while (*visits > 0 && *slot < core->messages.items.slot_end) {
         const struct message *message = core_message(core, *slot);
         ++*slot;
-        --*looks;
+        --*visits;
         if (!message_is_used(message) || !search_meets(&search, message->position))
             continue;
         *found = (struct live_content){

@@ -4,19 +4,19 @@
 
 #include "core/identity.h"
 
-/* From the receive that leased a message on. Source: SQS API reference, ChangeMessageVisibility. */
+/* Counted from the receive that leased a message. Source: SQS API reference, ChangeMessageVisibility. */
 #define LEASE_MS_MAX (12u * 3600u * 1000u)
 
-/* What a receipt handle stands for now. */
+/* What a receipt handle means now. */
 struct holding {
-    uint32_t slot;  /* its message, which is there; 0: that has ended, or is in another queue */
+    uint32_t slot;  /* its message, which exists; 0: it has ended, or is in another queue */
     bool is_older;  /* the message was delivered again since */
-    bool is_newest; /* it was not, nor was the handle taken away */
-    bool is_held;   /* the newest, and its lease runs */
+    bool is_newest; /* it was not delivered again, and the handle was not taken away */
+    bool is_held;   /* it is the newest, and its lease has not ended */
 };
 
-/* When the lease of a handle ended; UINT64_MAX: time did not end it. If the message was delivered again since, nobody
- * knows when it was, but it was before the newest delivery: then that. */
+/* When the lease of a handle ended; UINT64_MAX: time did not end it. If the message was delivered again since, the
+ * exact time is unknown, but it was before the newest delivery: then that time. */
 static uint64_t lease_ended_at_ms(const struct message *message, const struct holding *holding)
 {
     if (holding->is_older)
@@ -41,7 +41,7 @@ static enum error find_held(const struct core *core, const struct queue *queue, 
         message == NULL || message->message_list != queue->message_list || core_message_is_dead(core, message);
     if (use->is_gone)
         return OK;
-    /* Of a log that was cut since: the number may have been another message's then. */
+    /* From a log that was cut since: the number may have belonged to another message then. */
     if (handle.delivery > message->delivery)
         return ERROR_RECEIPT_HANDLE_IS_INVALID;
     const struct message_extra *extra = core_extra_of(core, message);
@@ -58,7 +58,7 @@ static enum error find_held(const struct core *core, const struct queue *queue, 
     return OK;
 }
 
-/* May whoever comes with this handle do anything to its message? A FIFO queue wants a lease that runs. */
+/* May a caller with this handle change its message? A FIFO queue requires a lease that has not ended. */
 static enum error check_held(const struct queue *queue, const struct holding *holding)
 {
     if (holding->slot == 0 || holding->is_held)
@@ -110,12 +110,12 @@ enum error decide_change_visibility(struct core *core, struct queue *queue, stru
     if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
         return error;
     const struct message *message = holding.slot == 0 ? NULL : core_message(core, holding.slot);
-    /* While a failed attempt backs off, nobody holds the message, and how long that lasts is the queue's. */
+    /* While a failed attempt backs off, nobody holds the message, and only the queue decides how long that lasts. */
     use->is_gone = error != OK || message == NULL || message->state == MESSAGE_DELAYED;
     if (use->is_gone)
         return ERROR_INVALID_PARAMETER_VALUE;
     uint64_t received_at_ms = message->sent_at_ms + message->received_after_ms;
-    /* The receive was earlier, though it be the same millisecond. */
+    /* The receive came first, even in the same millisecond. */
     if (timeout_ms >= LEASE_MS_MAX || (timeout_ms > 0 && core->now_ms + timeout_ms > received_at_ms + LEASE_MS_MAX))
         return ERROR_INVALID_PARAMETER_VALUE;
     core_emit(core, &(struct event){
@@ -146,7 +146,8 @@ bool decide_renew_lease(struct core *core, struct granted_lease *lease, uint64_t
 /* --- failure ------------------------------------------------------------------------------------------------------ */
 
 /* How long attempt `attempt` (from 1) of this message waits before the next: min * factor^(attempt-1), at most max,
- * jittered, and inside [min, max] (invariant R13). The jitter is a keyed hash: the core has no other chance. */
+ * jittered, and inside [min, max] (invariant R13). The jitter is a keyed hash, because the core has no source of random
+ * numbers. */
 static uint64_t backoff_ms(const struct core *core, const struct backoff *backoff, uint64_t number, uint32_t attempt)
 {
     double wait = backoff->min_ms;
@@ -174,8 +175,8 @@ static void emit_failed(struct core *core, uint64_t number, uint64_t wait_ms, bo
                     });
 }
 
-/* The attempts that the request allows, 0: any number. A policy that leads nowhere gives nothing up: as in a receive,
- * the message stays until there is a queue for it, unless the request names one. */
+/* How many attempts the request allows, 0: any number. A policy without a usable target gives no message up. As in a
+ * receive, the message stays until there is a queue for it, unless the request names one. */
 static uint32_t asked_attempts_max(const struct core *core, const struct queue *queue,
                                    const struct failed_attempt *attempt)
 {
@@ -203,7 +204,7 @@ static enum error check_attempt(const struct core *core, const struct queue *que
     const struct message *message = core_message(core, holding->slot);
     const uint32_t most = asked_attempts_max(core, queue, attempt);
     bool gives_up = attempt->is_final || (most != 0 && core_attempt_count(core, message) >= most);
-    /* Asked for once more, maybe because the answer was lost: it was done. */
+    /* The request was repeated, perhaps because the answer was lost: it was done. */
     use->is_gone = !queue->settings.is_fifo && !holding->is_older && core_extra_of(core, message)->is_final == gives_up;
     return use->is_gone ? OK : ERROR_RECEIPT_HANDLE_IS_INVALID;
 }
@@ -218,7 +219,7 @@ static uint64_t wait_ms_of(const struct core *core, const struct queue *queue, c
     return backoff->is_set ? backoff_ms(core, backoff, number, count) : 0;
 }
 
-/* Says what has become of a message that was given up. */
+/* Reports what happened to a message that was given up. */
 static void note_end(const struct core *core, const struct queue *queue, uint64_t number, struct failure_result *result)
 {
     uint32_t slot = core_find_message(core, number);
@@ -233,7 +234,7 @@ static void note_end(const struct core *core, const struct queue *queue, uint64_
     }
 }
 
-/* Says what became of a message whose attempt was failed before, and that nobody has received since. */
+/* Reports a message whose attempt failed before, and that nobody has received since. */
 static void note_return(const struct core *core, const struct queue *queue, const struct message *message,
                         const struct failed_attempt *attempt, struct failure_result *result)
 {
@@ -269,10 +270,10 @@ enum error decide_fail(struct core *core, struct queue *queue, struct bytes hand
         return OK;
     }
     uint32_t group = core_group_of(core, message);
-    /* What stands before it in its line is still held by somebody: it is dealt with when it is the head. */
+    /* A message before it in its group is still held: this one is dealt with when it becomes the head. */
     bool is_head = group == 0 || !core_group(core, group)->is_line || core_group(core, group)->first == holding.slot;
     enum group_failure policy = queue->settings.group_failure;
-    /* Then nobody would know any more which queue was named, and without one the message would be dropped. */
+    /* Then the named queue would be forgotten, and without a queue the message would be dropped. */
     if (!is_head && policy == GROUP_FAILURE_CANCEL_REST && attempt->dead_letters != NULL)
         return ERROR_UNSUPPORTED_OPERATION;
     emit_failed(core, number, 0, true, attempt->reason);

@@ -1,24 +1,25 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). What a consumer says of a message: done, longer, failed. */
+/* Decisions (docs/architecture.md, "Decide and apply"). What a consumer reports about a message: it is done, needs more
+ * time, or has failed. */
 #ifndef TALLY_CORE_MESSAGES_DECIDE_MESSAGE_H
 #define TALLY_CORE_MESSAGES_DECIDE_MESSAGE_H
 
 #include "core/core.h"
 
-/* What a receipt handle was when somebody came with it, whatever that led to. */
+/* What a receipt handle was when it was used, whatever the result. */
 struct receipt_use {
     bool is_gone;     /* there was nothing to do: its message has ended, or as each function says */
-    bool is_stale;    /* the message is there, and the handle is not its newest, or was taken away by a failure */
-    bool is_late;     /* the message is there, and the handle's visibility timeout is over */
-    uint64_t late_ms; /* by so much; if the message was delivered again since, by that much at least */
+    bool is_stale;    /* the message exists, and the handle is not its newest, or a failure took it away */
+    bool is_late;     /* the message exists, and the handle's visibility timeout is over */
+    uint64_t late_ms; /* for how long; if the message was delivered again since, at least for this long */
 };
 
-/* Ends the message, its unit as succeeded. One that has ended is no error. A handle that is not the newest ends it on a
- * queue that accepts such handles. Errors: ERROR_RECEIPT_HANDLE_IS_INVALID: not a handle of this queue, or, where *use
- * is_stale, one that is not the newest; ERROR_INVALID_PARAMETER_VALUE: on a FIFO queue, its visibility timeout is over.
- * use may be NULL. */
+/* Ends the message and its unit, as succeeded. A message that has already ended is no error. An older handle ends it
+ * too, if the queue accepts such handles. Errors: ERROR_RECEIPT_HANDLE_IS_INVALID: not a handle of this queue, or,
+ * where *use is_stale, one that is not the newest; ERROR_INVALID_PARAMETER_VALUE: on a FIFO queue, its visibility
+ * timeout is over. use may be NULL. */
 enum error decide_delete(struct core *core, struct queue *queue, struct bytes handle, struct receipt_use *use);
 
-/* The number of the live message of this queue of which it is the newest handle, or 0. For Commit. use may be NULL. */
+/* The number of the live message of this queue whose newest handle it is, or 0. For Commit. use may be NULL. */
 uint64_t decide_held_message(const struct core *core, const struct queue *queue, struct bytes handle,
                              struct receipt_use *use);
 
@@ -26,28 +27,28 @@ uint64_t decide_held_message(const struct core *core, const struct queue *queue,
 uint64_t decide_deletable_message(const struct core *core, const struct queue *queue, struct bytes handle,
                                   struct receipt_use *use);
 
-/* The message is visible at now + timeout_ms (0: at once), whoever has it: on a queue that accepts handles that are not
- * the newest, they change the lease of the newest. Errors, in order: ERROR_RECEIPT_HANDLE_IS_INVALID as
- * decide_delete(); ERROR_INVALID_PARAMETER_VALUE with *use is_gone: the message has ended, waits for its back-off or,
- * on a FIFO queue, is not held any more; the same without: in total more than 12 hours since the receive. *given is
- * the lease as it is now; message 0: it is none. Source: SQS API reference, ChangeMessageVisibility. */
+/* Makes the message visible at now + timeout_ms (0: at once). If the queue accepts older handles, they change the
+ * newest lease. Errors, in order: ERROR_RECEIPT_HANDLE_IS_INVALID as decide_delete(); ERROR_INVALID_PARAMETER_VALUE
+ * with *use is_gone: the message has ended, waits for its back-off or, on a FIFO queue, is not held any more; the same
+ * without: in total more than 12 hours since the receive. *given is the lease as it is now; message 0: it is none.
+ * Source: SQS API reference, ChangeMessageVisibility. */
 enum error decide_change_visibility(struct core *core, struct queue *queue, struct bytes handle, uint32_t timeout_ms,
                                     struct granted_lease *given, struct receipt_use *use);
 
-/* The lease lasts until visible_at_ms at least, and `lease` says until when. What was asked for stays
- * the message's timeout. False, with nothing changed: it is over, or somebody has shortened it since it
- * was given. O(log messages). */
+/* The lease lasts until visible_at_ms at least, and `lease` says until when. The message's timeout stays the one that
+ * was asked for. False, with nothing changed: the lease is over, or somebody has shortened it since it was given. O(log
+ * messages). */
 bool decide_renew_lease(struct core *core, struct granted_lease *lease, uint64_t visible_at_ms);
 
-/* What is said of an attempt that failed; zeroed: what follows is as the queue says. */
+/* The report of a failed attempt; zeroed: the queue's settings decide what follows. */
 struct failed_attempt {
     struct bytes reason; /* may be empty */
     bool is_final;
-    bool has_wait; /* it waits wait_ms before the next one, whatever the queue's back-off */
+    bool has_wait; /* it waits wait_ms before the next attempt, whatever the queue's back-off is */
     uint32_t wait_ms;
-    struct backoff backoff; /* where the queue has none and has_wait is false */
-    uint32_t attempts_max;  /* this many attempts are all, or fewer where the queue says so; 0: as the queue says */
-    const struct queue *dead_letters; /* of the queue's type, not itself: instead of the queue's own target */
+    struct backoff backoff;           /* if the queue has none and has_wait is false */
+    uint32_t attempts_max;            /* the number of attempts, or fewer if the queue says so; 0: as the queue says */
+    const struct queue *dead_letters; /* of the queue's type, but another queue: replaces the queue's own target */
 };
 
 enum failure_outcome {

@@ -1,4 +1,4 @@
-/* Decisions about move tasks, and the moves that they make. */
+/* Decisions about move tasks, and the moves of a task. */
 #include "core/messages/decide_move.h"
 #include "core/finish.h"
 
@@ -38,9 +38,8 @@ void decide_cancel_move(struct core *core, const struct move_task *task)
 
 /* --- moving ------------------------------------------------------------------------------------------------------- */
 
-/* The oldest of the messages without a group that can be delivered, and of the groups' heads the one whose group has
- * waited longest: whichever of the two is older; or 0. A pause or a rate limit of the queue keeps nothing back: this is
- * no delivery. */
+/* The older of two messages, or 0: the oldest deliverable message without a group, and the head of the group that has
+ * waited longest. A pause or a rate limit of the queue does not matter, because this is no delivery. */
 static uint32_t choose(struct core *core, const struct queue *source)
 {
     uint32_t alone =
@@ -53,8 +52,8 @@ static uint32_t choose(struct core *core, const struct queue *source)
     return alone != 0 && core_message(core, alone)->number < core_message(core, head)->number ? alone : head;
 }
 
-/* Where the message goes; NULL with the reason why that is nowhere. A queue that was deleted and made again under its
- * name is the same to whoever names it by its ARN. */
+/* Where the message goes; NULL, with the reason, if there is no such queue. A queue that was deleted and made again
+ * under its name counts as the same, because it is named by its ARN. */
 static const struct queue *find_target(const struct core *core, const struct move_task *task,
                                        const struct message *message, enum move_failure *failure)
 {
@@ -67,7 +66,7 @@ static const struct queue *find_target(const struct core *core, const struct mov
     return target == core_queue(core, task->source) ? NULL : target;
 }
 
-/* The group of a FIFO queue in which the message will stand, or 0: it is not there yet. */
+/* The group of a FIFO queue to which the message will go, or 0: it does not exist yet. */
 static uint32_t find_line(const struct core *core, const struct message *message, const struct queue *target)
 {
     uint32_t group = core_group_of(core, message);
@@ -76,8 +75,8 @@ static uint32_t find_line(const struct core *core, const struct message *message
     return group_find(core, target->message_list, core_group(core, group)->id_owned);
 }
 
-/* Must something else happen first: those who wait for the message be told that it failed, or what was cancelled in the
- * group that it goes to be ended? decide_due() is about to. */
+/* Must something else happen first? Dependents of the message may have to be told that it failed, or cancelled messages
+ * of its new group may have to be ended. decide_due() will do that soon. */
 static bool is_early(const struct core *core, const struct message *message, const struct queue *target)
 {
     uint32_t line = find_line(core, message, target);

@@ -1,26 +1,26 @@
-/* The decision what a receive takes. */
+/* Decides which messages a receive takes. */
 #include "core/messages/decide_receive.h"
 #include "core/finish.h"
 
 #include "base/cursor.h"
 #include "core/identity.h"
 
-/* Messages that one receive may end or move aside before it answers with what it has. */
+/* How many messages one receive may end or move aside before it answers with what it has. */
 #define RECEIVE_ASIDE_MAX 256u
 
-/* Every sixteenth choice goes to what has waited longest, if that is long, so that no priority starves. */
+/* Every sixteenth choice goes to the message that has waited longest, if that is long, so that no priority starves. */
 #define LONGEST_WAITING_EACH 16u
 #define PATIENCE_MS 1000u
 
 /* --- choosing ----------------------------------------------------------------------------------------------------- */
 
-/* Of a message without a group and a group: has the message waited longer? */
+/* Given a message without a group and a group: has the message waited longer? */
 static bool is_older(const struct core *core, uint32_t alone, uint32_t group)
 {
     return core_message(core, alone)->number <= core_group(core, group)->entered_at;
 }
 
-/* The message that has waited longest and lost its patience, or 0. */
+/* The message that has waited longest, if it has waited too long; or 0. */
 static uint32_t choose_longest_waiting(struct core *core, const struct queue *queue, uint32_t alone)
 {
     uint32_t group = group_choose(core, queue->message_list, true);
@@ -50,7 +50,7 @@ static uint32_t choose(struct core *core, const struct queue *queue)
     return is_alone_first ? alone : group_next_deliverable(core, group);
 }
 
-/* Is it out of attempts, or failed for good? */
+/* Has it no attempts left, or has it failed for good? */
 static bool is_spent(const struct core *core, const struct queue *queue, const struct queue *dead_letters,
                      uint32_t slot)
 {
@@ -60,7 +60,7 @@ static bool is_spent(const struct core *core, const struct queue *queue, const s
     return dead_letters != NULL && core_attempt_count(core, message) >= queue->settings.receive_count_max;
 }
 
-/* The message behind the one just taken, if both belong to one run of a FIFO group; else 0. */
+/* The message after the one just taken, if both belong to one run of a FIFO group; else 0. */
 static uint32_t next_of_run(const struct core *core, const struct queue *queue, const struct queue *dead_letters,
                             uint32_t taken)
 {
@@ -73,7 +73,7 @@ static uint32_t next_of_run(const struct core *core, const struct queue *queue, 
     return is_good ? next : 0;
 }
 
-/* The next message to deliver, or 0; puts out of the way what is cancelled or out of attempts, up to *aside_left of
+/* The next message to deliver, or 0. Removes messages that are cancelled or have no attempts left, up to *aside_left of
  * them. */
 static uint32_t next_to_deliver(struct core *core, const struct queue *queue, const struct queue *dead_letters,
                                 uint32_t taken, unsigned *aside_left)
@@ -102,7 +102,7 @@ static uint32_t next_to_deliver(struct core *core, const struct queue *queue, co
 
 /* --- taking ------------------------------------------------------------------------------------------------------- */
 
-/* A copy that stays when what it is of is freed. */
+/* A copy that stays valid when the original is freed. */
 static struct bytes keep_text(struct core *core, struct bytes text)
 {
     return text.size == 0 ? bytes_make(NULL, 0) : arena_copy(&core->received_texts, text);
@@ -145,8 +145,9 @@ static void change_lease(struct core *core, uint64_t number, uint32_t timeout_ms
                     });
 }
 
-/* After all are chosen, or one receive would take one twice: with a timeout of 0 the messages stay visible, the last
- * first so that a strict queue fences none of them; from an at-most-once queue they are over. */
+/* After all are chosen; otherwise one receive could take a message twice. With a timeout of 0 the messages stay
+ * visible: the last one goes first, so that a strict queue fences none of them. From an at-most-once queue they are
+ * over. */
 static void release(struct core *core, const struct queue *queue, uint32_t timeout_ms,
                     const struct received_message *messages, unsigned count)
 {
@@ -188,7 +189,7 @@ enum error decide_receive(struct core *core, struct queue *queue, unsigned count
 
 /* --- attempt ids -------------------------------------------------------------------------------------------------- */
 
-/* The message, if it is still held under that delivery and its lease was never changed; else 0. */
+/* The message, if that delivery still holds it and its lease was never changed; else 0. */
 static uint32_t find_unchanged(const struct core *core, const struct queue *queue, uint64_t number, uint64_t delivery)
 {
     uint32_t slot = core_find_message(core, number);
@@ -236,7 +237,8 @@ enum error decide_receive_again(struct core *core, struct queue *queue, struct b
     for (unsigned i = *count; i > 0; i--)
         change_lease(core, messages[i - 1].handle.message, timeout_ms);
     if (*count > 0)
-        remember_for(core, queue, attempt, messages, *count, ATTEMPT_WINDOW_MS); /* instead of the former: no more */
+        remember_for(core, queue, attempt, messages, *count, ATTEMPT_WINDOW_MS); /* it replaces the former one: no
+                                                                                  * more */
     return OK;
 }
 
@@ -244,7 +246,7 @@ void decide_remember_attempt(struct core *core, const struct queue *queue, struc
                              const struct received_message *messages, unsigned count)
 {
     if (queue->settings.is_at_most_once)
-        return; /* they are over: a reply that was lost is lost with its messages */
+        return; /* the messages are over: if the reply was lost, they are lost, too */
     uint64_t window_ms = deduplication_attempt_window_ms(core->deduplication.attempts.used);
     if (window_ms > 0)
         remember_for(core, queue, attempt, messages, count, window_ms);

@@ -7,8 +7,8 @@
 
 #define RECEIVE_MAX 10u
 
-/* Texts are copies, for a receive may end its messages, and with them the queue that they come from;
- * borrowed until the next receive. */
+/* Texts are copies, because a receive may end its messages, and with them their queue; borrowed until the next
+ * receive. */
 struct received_message {
     struct handle handle;
     uint64_t position; /* of the content */
@@ -16,27 +16,27 @@ struct received_message {
     uint32_t receive_count;
     uint64_t sent_at_ms;
     uint64_t first_received_at_ms;
-    struct bytes origin; /* name of the queue that it failed in; empty: it was not dead-lettered */
-    bool is_renamed; /* its MessageId is that of its number; its content names the message that it was before a move */
+    struct bytes origin; /* name of the queue in which it failed; empty: it was not dead-lettered */
+    bool is_renamed;     /* its MessageId is made from its number; its content names the message before a move */
     uint64_t sequence;   /* in its group; 0: it has none */
     struct bytes reason; /* of its newest failed attempt, or empty */
 };
 
-/* Takes up to `count_max` deliverable messages and leases them for timeout_ms: those without a group oldest first,
- * groups in the order of their rings, of a FIFO group the run from its head. A message out of attempts goes to the
- * dead-letter queue instead, or what its group's policy says happens. From an at-most-once queue the messages end here.
- * *count may be 0. ERROR_OVER_LIMIT when in_flight_max messages of a standard queue are in flight already; a FIFO queue
- * then gives nothing. */
+/* Takes up to `count_max` deliverable messages and leases them for timeout_ms. Messages without a group come oldest
+ * first, groups in the order of their rings; of a FIFO group it takes the run from its head. A message without attempts
+ * left goes to the dead-letter queue instead, or its group's policy decides. From an at-most-once queue the messages
+ * end here. *count may be 0. ERROR_OVER_LIMIT if a standard queue already has in_flight_max messages in flight; a FIFO
+ * queue then gives nothing. */
 enum error decide_receive(struct core *core, struct queue *queue, unsigned count_max, uint32_t timeout_ms,
                           uint32_t in_flight_max, struct received_message messages[RECEIVE_MAX], unsigned *count);
 
-/* Gives the messages of an earlier receive again, under the same handles, leased anew, if each of them is still held
- * under that attempt's delivery; ERROR_INVALID_PARAMETER_VALUE if one is not; *count 0 if the attempt id is unknown. */
+/* Repeats the messages of an earlier receive, under the same handles, with new leases, if that attempt's deliveries
+ * still hold all of them. ERROR_INVALID_PARAMETER_VALUE if one does not; *count 0 if the attempt id is unknown. */
 enum error decide_receive_again(struct core *core, struct queue *queue, struct bytes attempt, uint32_t timeout_ms,
                                 struct received_message messages[RECEIVE_MAX], unsigned *count);
 
-/* Remembers what a receive gave under an attempt id, for ATTEMPT_WINDOW_MS; where very many are remembered for less, or
- * not at all (deduplication_attempt_window_ms). */
+/* Remembers the deliveries of a receive under an attempt id, for ATTEMPT_WINDOW_MS. If there are very many, it
+ * remembers them for less time, or not at all (deduplication_attempt_window_ms). */
 void decide_remember_attempt(struct core *core, const struct queue *queue, struct bytes attempt,
                              const struct received_message *messages, unsigned count);
 

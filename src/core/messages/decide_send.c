@@ -13,7 +13,7 @@ static struct bytes scope_group(const struct send_command *command)
     return is_of_group ? command->content.group : bytes_make(NULL, 0);
 }
 
-/* Was this accepted before? Then the result names the first one, as far as it is remembered. */
+/* Was this accepted before? Then the result names the first one, if it is still remembered. */
 static bool find_duplicate(const struct core *core, const struct send_command *command, struct send_result *result)
 {
     struct produced_before before;
@@ -62,7 +62,7 @@ static void remember(struct core *core, const struct send_command *command, uint
 
 /* --- accepting ---------------------------------------------------------------------------------------------------- */
 
-/* What binds the message to others: its type, and what it waits for. */
+/* What connects the message with others: its type, and its antecedents. */
 static void emit_dependencies(struct core *core, const struct send_command *command, const struct dependency_plan *plan,
                               uint64_t number)
 {
@@ -78,7 +78,8 @@ static void emit_dependencies(struct core *core, const struct send_command *comm
                         });
 }
 
-/* Whoever waits for a batch that is not there yet is its parent: *batch for the search for a cycle. */
+/* If it waits for a batch that does not exist yet, it is like the parent of that batch: *batch for the search for a
+ * cycle. */
 static enum error find_made_batch(const struct core *core, const struct commit_context *context,
                                   const struct batch **batch)
 {
@@ -134,7 +135,7 @@ static void accept(struct core *core, const struct send_command *command, const 
     memcpy(result->id, content.id, sizeof(result->id));
 }
 
-/* Looks at everything, with nothing done. *plan is to be deinited whatever comes of it. */
+/* Checks everything and changes nothing. The caller always calls dependency_plan_deinit() on *plan. */
 static enum error look_up(const struct core *core, const struct send_command *command,
                           const struct commit_context *context, const struct batch **batch,
                           struct dependency_plan *plan, struct send_result *result)

@@ -7,7 +7,7 @@
 #include "core/identity.h"
 #include "core/order/dependency.h"
 
-/* One thing that a message is to wait for, as its sender names it. */
+/* An antecedent of a message, as its sender names it. */
 struct antecedent_name {
     enum antecedent_name_kind { NAMED_MESSAGE, NAMED_BATCH, NAMED_DEDUPLICATION } kind;
     struct bytes text;  /* MessageId, BatchId, MessageDeduplicationId */
@@ -32,32 +32,33 @@ struct send_command {
 struct send_result {
     uint64_t number; /* 0: a duplicate whose first message is no longer remembered */
     uint8_t id[MESSAGE_ID_SIZE];
-    bool is_duplicate;      /* nothing happened: number and id are the first one's */
-    bool is_produced;       /* … because of its producer's numbers, and nothing else */
+    bool is_duplicate;      /* nothing was done: number and id are those of the first one */
+    bool is_produced;       /* … only because of its producer's numbers */
     bool was_passed_over;   /* is_produced: no message ever had that number */
-    uint64_t sequence_last; /* is_produced: the highest that the producer has used */
+    uint64_t sequence_last; /* is_produced: the highest number that the producer has used */
     uint32_t failed;        /* on an error of a dependency: which antecedent */
-    bool is_forgotten; /* ERROR_DEPENDENCY_DOES_NOT_EXIST: it was a message, but its outcome is no longer remembered */
-    uint32_t visits;   /* what the search for a cycle took, if there was one */
+    bool is_forgotten;      /* ERROR_DEPENDENCY_DOES_NOT_EXIST: the message existed, but its outcome is no longer
+                        * remembered */
+    uint32_t visits;        /* the work of the search for a cycle, if there was one */
     char path[DEPENDENCY_PATH_SIZE]; /* ERROR_DEPENDENCY_CYCLE: in words, NUL-terminated */
 };
 
 /* Accepts a message and, in the same record, makes it a unit of its batch (B19), which seals at its Total.
- * `content.group` and `content.deduplication` say its group and its deduplication id. A duplicate is recognised before
- * anything else. Errors, in order: ERROR_BATCH_DOES_NOT_EXIST, ERROR_BATCH_SEALED, ERROR_BATCH_TOTAL_EXCEEDED;
+ * `content.group` and `content.deduplication` have its group and its deduplication id. Duplicates are recognised before
+ * any other check. Errors, in order: ERROR_BATCH_DOES_NOT_EXIST, ERROR_BATCH_SEALED, ERROR_BATCH_TOTAL_EXCEEDED;
  * ERROR_DEPENDENCY_DOES_NOT_EXIST, ERROR_DEPENDENCY_CYCLE, ERROR_DEPENDENCY_TOO_DEEP. */
 enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result);
 
-/* What a send must know of the others in its Commit. */
+/* What a send must know about the other sends in its Commit. */
 struct commit_context {
-    uint64_t units;    /* that its batch must have room for: its own, and those of earlier ones */
-    uint32_t failures; /* of earlier ones that may end at once: for each the oldest failure may be forgotten */
+    uint64_t units;    /* how many units its batch must have room for: its own, and those of earlier sends */
+    uint32_t failures; /* how many earlier sends may end at once: each may push out the oldest remembered failure */
     bool is_checked;   /* no cycle is searched for */
-    const struct create_batch_command *made; /* its batch is not there yet: the same Commit makes it; else NULL */
+    const struct create_batch_command *made; /* the same Commit makes its batch, which does not exist yet; else NULL */
 };
 
-/* For Commit: the same checks, with nothing done, as they will be when its turn comes. And the send of what was
- * checked, once others have been accepted since, or can close no cycle: none is searched for. */
+/* For Commit: makes the same checks in the state that will hold in its turn, and changes nothing. The other function
+ * sends what was checked, after other sends were accepted. It searches for no cycle, because none is possible. */
 enum error decide_check_send(const struct core *core, const struct send_command *command,
                              const struct commit_context *context, struct send_result *result);
 enum error decide_send_checked(struct core *core, const struct send_command *command, struct send_result *result);

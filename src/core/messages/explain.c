@@ -15,7 +15,7 @@ void explain_message_id(const struct core *core, uint64_t number, uint8_t id[MES
     identity_completion(core->digest_owned, core->name_owned, batch->id_owned, batch->number, message->completes, id);
 }
 
-/* What does not fit is left out: a message may wait for thousands. */
+/* Reasons beyond this number are left out: a message may wait for thousands. */
 static void add(struct explanation *explanation, const struct why *why)
 {
     ASSERT(explanation->count <= WHYS_MAX);
@@ -35,7 +35,7 @@ static struct why of_lease(const struct message *message, enum why_code code)
                         .delivery = message->delivery};
 }
 
-/* When what the message is held for did not succeed; 0: nobody remembers. */
+/* When the failed antecedent that holds the message ended; 0: not remembered. */
 static uint64_t failed_at_ms(const struct core *core, const struct antecedent_view *view, uint32_t batch)
 {
     if (view->kind == ANTECEDENT_BATCH)
@@ -45,7 +45,7 @@ static uint64_t failed_at_ms(const struct core *core, const struct antecedent_vi
     return failure == NULL ? 0 : failure->ended_at_ms;
 }
 
-/* One that has ended is named until its edge is resolved: its dependents are told in portions. */
+/* An ended antecedent is named until its edge is resolved, because dependents are told in portions. */
 static void add_antecedents(const struct core *core, uint32_t slot, struct explanation *explanation)
 {
     uint32_t edge = 0;
@@ -88,7 +88,7 @@ static void add_types(const struct core *core, uint32_t slot, struct explanation
     }
 }
 
-/* What it has been through: how often it was delivered in vain, and why the newest attempt failed. */
+/* Its past: how many deliveries failed, and why the newest attempt failed. */
 static struct why of_returns(const struct core *core, const struct message *message, enum why_code code)
 {
     const struct message_extra *extra = core_extra_of(core, message);
@@ -171,7 +171,7 @@ static void add_queue(const struct core *core, const struct queue *queue, struct
         add(explanation, &(struct why){.code = WHY_QUEUE_RATE, .until_ms = open_at_ms});
 }
 
-/* Comes last: it explains no wait, unless by a back-off, which has said so. */
+/* Comes last, because it explains no wait, except by a back-off, which was already named. */
 static void add_returns(const struct core *core, const struct message *message, struct explanation *explanation)
 {
     const struct message_extra *extra = core_extra_of(core, message);
@@ -232,14 +232,14 @@ static void explain_end(const struct core *core, uint64_t number, struct explana
     const struct outcome *failure = outcomes_find(failures, (struct digest_tag){.low = number});
     explanation->condition = CONDITION_ENDED;
     if (failure == NULL && number <= failures->forgotten_number)
-        return; /* it may have failed so long ago that nobody remembers */
+        return; /* it may have failed so long ago that this is forgotten */
     add(explanation, &(struct why){.code = WHY_OUTCOME,
                                    .outcome = failure == NULL ? UNIT_SUCCEEDED : (enum unit_state)failure->state,
                                    .since_ms = failure == NULL ? 0 : failure->ended_at_ms});
 }
 
-/* The number of the message of that id, 0: none. A result has the id of its match, which knows it as long as it is
- * there. */
+/* The number of the message with that id, 0: none. A result message has the id of its match, which knows the message as
+ * long as it exists. */
 static uint64_t find_number(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE])
 {
     uint64_t number = identity_message_number(core->digest_owned, id);

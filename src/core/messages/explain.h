@@ -1,5 +1,5 @@
-/* Why a message is not delivered, in fields: what it waits for, since when, who holds it (invariant O13). Only reads;
- * the words are the api's. */
+/* Why a message is not delivered, as fields: what it waits for, since when, who holds it (invariant O13). Only reads;
+ * the api makes the words. */
 #ifndef TALLY_CORE_MESSAGES_EXPLAIN_H
 #define TALLY_CORE_MESSAGES_EXPLAIN_H
 
@@ -20,12 +20,12 @@ enum message_condition {
     CONDITION_UNKNOWN,
 };
 
-/* Each with the members of struct why that it has. */
+/* Each with its members of struct why. */
 enum why_code {
     WHY_IN_FLIGHT,    /* since, until, delivery */
     WHY_DELAYED,      /* since, until: by its send */
-    WHY_BACK_OFF,     /* count: how often it came back; until; reason: of the newest failed attempt */
-    WHY_RETURNED,     /* count, reason: the same, of one that waits for nothing of that kind */
+    WHY_BACK_OFF,     /* count: how many deliveries failed; until; reason: of the newest failed attempt */
+    WHY_RETURNED,     /* count, reason: the same, for a message that waits for nothing of that kind */
     WHY_GROUP_HEAD,   /* number; head_state, and of a head in flight since, until, delivery, of a delayed one until */
     WHY_GROUP_HELD,   /* since; text: the reason */
     WHY_GROUP_PAUSED, /* */
@@ -34,7 +34,7 @@ enum why_code {
     WHY_QUEUE_PAUSED,      /* */
     WHY_QUEUE_RATE,        /* until */
     WHY_MESSAGE,           /* number: an antecedent that has not ended; since: when it was sent */
-    WHY_BATCH,             /* text: its id; count: units outstanding; since */
+    WHY_BATCH,             /* text: its id; count: outstanding units; since */
     WHY_ANTECEDENT_FAILED, /* number of a message, or text: the id of a batch; outcome; since: when that
                             * ended; the message is held because of it */
     WHY_TYPE,              /* text: the type; number: of the message of that type that must end first; since */
@@ -42,8 +42,8 @@ enum why_code {
     WHY_OUT_OF_ATTEMPTS,   /* count: attempts; limit */
     WHY_FAILED_FOR_GOOD,   /* text: the reason */
     WHY_OTHER_QUEUE,       /* text: the queue's name, which it was moved to; count, reason: as WHY_BACK_OFF */
-    WHY_CANCELLED,         /* it was purged or cancelled, and its record goes shortly */
-    WHY_OUTCOME,           /* outcome; since: when, where that is remembered */
+    WHY_CANCELLED,         /* it was purged or cancelled, and its record will soon be gone */
+    WHY_OUTCOME,           /* outcome; since: when, if that is remembered */
 };
 
 struct why {
@@ -64,8 +64,8 @@ struct why {
 
 struct explanation {
     enum message_condition condition;
-    bool is_received; /* it was delivered, as far as anybody knows */
-    bool is_gone;     /* it has ended, and of which queue it was nobody knows any more */
+    bool is_received; /* it was delivered, as far as is known */
+    bool is_gone;     /* it has ended, and its queue is unknown */
     unsigned count;   /* of whys; the nearest cause first */
     struct why whys[WHYS_MAX];
 };

@@ -23,8 +23,8 @@ size_t extents_index(const struct extents *extents, uint64_t ordinal)
     return low;
 }
 
-/* The one of a segment, made if there is none. New content goes to the newest segment, so it is the last one or comes
- * behind it; only a decode finds places in between. */
+/* The extent of a segment, made if there is none. New content goes to the newest segment, so its extent is the last one
+ * or comes after it. Only a decode inserts in the middle. */
 static struct extent *extent_at(struct extents *extents, uint64_t ordinal)
 {
     if (extents->count > 0 && extents->items_owned[extents->count - 1].ordinal == ordinal)

@@ -1,7 +1,7 @@
-/* The index entry of a message: what must be in memory while the message lives. Its content stays in the log.
+/* The index entry of a message: the data that must be in memory while the message lives. Its content stays in the log.
  *
- * 96 bytes, plus 5 to 6 in the map of numbers where most of them live, plus 16 while a timer runs: the bar is 128 a
- * waiting message. Links between entries are slots of a slab, half the size of pointers. */
+ * It has 96 bytes, plus 5 to 6 in the map of numbers where most messages are, plus 16 while a timer runs. The limit is
+ * 128 for a waiting message. Entries are linked by slots of a slab, which have half the size of pointers. */
 #ifndef TALLY_CORE_MESSAGES_MESSAGE_H
 #define TALLY_CORE_MESSAGES_MESSAGE_H
 
@@ -13,48 +13,48 @@
 
 enum message_state {
     MESSAGE_FRESH = 1, /* deliverable, never received: found through the message list's cursor */
-    MESSAGE_RETURNED,  /* deliverable again, or after a delay, or moved here: in the message list's heap `returned` */
-    MESSAGE_DELAYED,   /* by its send or a back-off, until visible_at_ms: in the timers */
+    MESSAGE_RETURNED,  /* deliverable again, after a delay, or moved here: in the message list's heap `returned` */
+    MESSAGE_DELAYED,   /* after its send or during a back-off, until visible_at_ms: in the timers */
     MESSAGE_IN_FLIGHT, /* held by a receiver until visible_at_ms: in the timers */
-    MESSAGE_WAITING,   /* for antecedents or by a type order (message_extra.h): in nothing */
+    MESSAGE_WAITING,   /* for antecedents or by a type order (message_extra.h): in no list */
 };
 
-/* Why a message ended. The numbers stand in the log. */
+/* Why a message ended. The numbers are stored in the log. */
 enum end_reason {
     END_DELETED = 1,   /* by its holder: its unit succeeded */
     END_EXPIRED = 2,   /* retention is over: failed */
     END_PURGED = 3,    /* with its queue's content or its queue: failed */
     END_CANCELLED = 4, /* with its batch, or with the rest of its group */
-    END_FAILED = 5,    /* out of attempts or failed for good, and there is no dead-letter queue: failed */
+    END_FAILED = 5,    /* no attempts left or failed for good, and there is no dead-letter queue: failed */
     END_TAKEN = 6,     /* by the receive that delivered it, at most once: succeeded */
-    END_UNMET = 7,     /* something it waited for did not succeed: failed */
+    END_UNMET = 7,     /* an antecedent did not succeed: failed */
     END_PUT_BACK = 8,  /* the result message of a match that was put back */
 };
 
 struct message {
-    uint64_t number;        /* in the namespace, from 1, rising in order of acceptance */
+    uint64_t number;        /* in the namespace, from 1, ascending in order of acceptance */
     uint64_t position;      /* of its content in the log */
-    uint64_t visible_at_ms; /* while delayed or in flight; once a lease has ended by itself, when that was */
+    uint64_t visible_at_ms; /* while delayed or in flight; after a lease has timed out, the time of that */
     uint64_t sent_at_ms;
     uint64_t delivery;     /* number of its newest delivery: the fencing token; 0 before the first */
     uint32_t content_size; /* bytes */
     uint32_t message_list;
-    uint32_t prev; /* in the message list's list of arrivals; for a moved message its index in the heap `moved` */
+    uint32_t prev; /* in the message list's list of arrivals; for a moved message, its index in the heap `moved` */
     uint32_t next;
     uint32_t heap_index; /* in the timers or in the message list's heap `returned` */
     uint32_t batch;      /* slot; 0: none */
     uint32_t unit;       /* its number in the batch */
-    uint32_t origin;     /* slot of the queue it was dead-lettered from; 0: none */
+    uint32_t origin;     /* slot of the queue from which it was dead-lettered; 0: none */
     uint32_t receive_count;
     uint32_t timeout_ms;              /* length of the newest lease, for the grace after a restart */
     uint32_t first_received_after_ms; /* after sent_at_ms, plus 1; 0: never received */
     uint32_t received_after_ms;       /* newest receive, after sent_at_ms: the 12-hour rule counts from it */
     uint8_t state;                    /* enum message_state; 0: a free slot */
     uint8_t completes;                /* 0, or the batch event (enum batch_event) whose message it is */
-    bool is_moved : 1;    /* came by dead-lettering: ordered by age in `moved`, not in the list of arrivals */
+    bool is_moved : 1;    /* dead-lettered to this queue: ordered by age in `moved`, not in the list of arrivals */
     bool is_result : 1;   /* the result message of a match (made_match.h) */
-    bool is_redriven : 1; /* a move task made it of an older one: its content names that one's MessageId */
-    bool is_grouped;      /* its extra names a group: it is found through that, not through the message list */
+    bool is_redriven : 1; /* a move task made it from an older one: its content has that one's MessageId */
+    bool is_grouped;      /* its extra names a group: it is found through the group, not through the message list */
     uint32_t extra;       /* slot (message_extra.h); 0: none, a plain message */
 };
 
@@ -66,13 +66,13 @@ static inline struct message *message_at(const struct slab *messages, uint32_t s
     return slab_at(messages, slot);
 }
 
-/* Is it one, and no free slot? May be asked of a freed record. */
+/* Is it a message, and not a free slot? May be asked of a freed record. */
 POISON_MAY_LOOK static inline bool message_is_used(const struct message *message)
 {
     return message->state != 0;
 }
 
-/* How a message's end counts, for its unit and for whoever waits for it. */
+/* What the end of a message means for its unit and its dependents. */
 static inline enum unit_state end_outcome(enum end_reason reason)
 {
     switch (reason) {
@@ -91,7 +91,7 @@ static inline enum unit_state end_outcome(enum end_reason reason)
     return UNIT_FAILED;
 }
 
-/* Is a message in that state counted as delayed: not yet deliverable, and held by nobody? */
+/* Does a message in that state count as delayed: not yet deliverable, and held by nobody? */
 static inline bool message_state_is_delayed(unsigned state)
 {
     return state == MESSAGE_DELAYED || state == MESSAGE_WAITING;

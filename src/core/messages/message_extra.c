@@ -1,4 +1,4 @@
-/* Message extras, and what they make of a message's state: attempts, waiting, giving back. */
+/* Message extras and their part in a message's state: attempts, waiting, freeing. */
 #include "core/messages/message_extra.h"
 
 #include "core/state.h"

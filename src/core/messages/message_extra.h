@@ -1,5 +1,4 @@
-/* A message extra: what a message has besides its index entry when something orders it, makes it wait, or has failed
- * it. Plain messages have none. */
+/* A message extra: additional data of a message that is ordered, waits, or has failed. Plain messages have none. */
 #ifndef TALLY_CORE_MESSAGES_MESSAGE_EXTRA_H
 #define TALLY_CORE_MESSAGES_MESSAGE_EXTRA_H
 
@@ -13,7 +12,7 @@
 #define PRIORITY_DEFAULT 4u
 #define FAILURE_REASON_SIZE_MAX 1024u /* bytes */
 
-/* What becomes of a message when something it waits for does not succeed. The numbers stand in the log. */
+/* What happens to a message when an antecedent does not succeed. The numbers are stored in the log. */
 enum after_failure {
     AFTER_FAILURE_CANCEL = 0, /* it ends as failed */
     AFTER_FAILURE_RUN = 1,
@@ -22,16 +21,17 @@ enum after_failure {
 
 struct message_extra {
     uint64_t sequence;         /* in its group: the SequenceNumber */
-    uint64_t counted_from_ms;  /* retention counts from here, for what was moved into a FIFO queue; 0: from the send */
+    uint64_t counted_from_ms;  /* retention counts from here, for a message that was moved into a FIFO queue; 0: from
+                                * the send */
     struct bytes reason_owned; /* of the newest failed attempt, or empty */
     uint32_t message;          /* slot; 0: a free record */
     uint32_t group;            /* slot; 0: none */
     uint32_t prev;             /* in the group's line: message slots */
     uint32_t next;
-    uint32_t spared_count; /* deliveries that were not charged as attempts */
-    uint32_t wait_count;   /* what it waits for: its edges, plus 1 while a type order holds it back */
+    uint32_t spared_count; /* deliveries that do not count as attempts */
+    uint32_t wait_count;   /* how many things it waits for: its edges, plus 1 while a type order holds it back */
     uint32_t first_edge;   /* to its antecedents (dependency.h); 0: none */
-    uint32_t antecedent;   /* record of those that wait for it (dependency.h); 0: none */
+    uint32_t antecedent;   /* record of its dependents (dependency.h); 0: none */
     uint32_t typed;        /* its record among type orders (type_order.h); 0: none */
     uint8_t priority;
     uint8_t after_failure; /* enum after_failure */

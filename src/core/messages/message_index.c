@@ -1,4 +1,4 @@
-/* Messages by number: finding and adding them, and giving them to their message list. */
+/* Messages by number: finds and adds them, and puts them on their message list. */
 #include "core/core.h"
 
 #include "core/state.h"

@@ -63,7 +63,7 @@ void message_list_enter_state(struct message_list *list, struct heap *timers, st
     message->state = (uint8_t)state;
     switch (state) {
     case MESSAGE_FRESH:
-        /* Only what has just arrived is fresh, so it stands last: the cursor needs a place only if it had none. */
+        /* Only new arrivals are fresh, so a fresh message is the last: the cursor changes only if it had no message. */
         ASSERT(!message->is_moved && list->last == slot);
         if (list->cursor == 0 && !message->is_grouped)
             list->cursor = slot;
@@ -141,7 +141,7 @@ uint32_t message_list_oldest(const struct message_list *list, const struct slab 
     return list->first;
 }
 
-/* What a walk along the arrivals has counted so far. */
+/* The counts of a walk along the arrivals. */
 struct message_list_census {
     uint64_t count;
     uint64_t in_flight_count;

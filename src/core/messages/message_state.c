@@ -1,5 +1,5 @@
-/* The state that a message is in. Here are the only ways in and out; they keep its message list, its group, the timers
- * and the counts in step. */
+/* The state of a message. These functions are the only ways into and out of a state. They keep its message list, its
+ * group, the timers and the counts in step. */
 #include "core/state.h"
 
 /* Tells the api that this message list's queue has something to deliver. */

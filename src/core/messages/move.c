@@ -34,7 +34,7 @@ const struct move_task *move_at(const struct core *core, const struct queue *sou
     return task_of(core, source->moves[source->move_count - 1 - index]);
 }
 
-/* The slot of the running task, or 0: only the newest can be running. */
+/* The slot of the running task, or 0: only the newest task can be running. */
 static uint32_t running_slot(const struct core *core, const struct queue *source)
 {
     uint32_t newest = source->move_count == 0 ? 0 : source->moves[source->move_count - 1];
@@ -64,7 +64,7 @@ uint64_t move_due_ms(const struct core *core)
 
 /* --- changing ----------------------------------------------------------------------------------------------------- */
 
-/* A tenth of a second's worth may be made up for, so that frames which come late don't slow a task down. */
+/* A task may catch up a tenth of a second's moves, so that late frames don't slow it down. */
 static struct rate rate_of(const struct move_task *task)
 {
     return task->rate == 0
@@ -72,7 +72,7 @@ static struct rate rate_of(const struct move_task *task)
                : (struct rate){.interval_us = (1000000 + task->rate - 1) / task->rate, .burst = task->rate / 10 + 1};
 }
 
-/* A running task stands in the heap by when it may move next. */
+/* A running task is in the heap by the time of its next move. */
 static void set_due(struct core *core, uint32_t slot)
 {
     const struct move_task *task = task_of(core, slot);
@@ -94,7 +94,7 @@ void move_forget_queue(struct core *core, struct queue *source)
         forget_task(core, source->moves[--source->move_count]);
 }
 
-/* Adds a task behind the others of its source; the oldest makes way. */
+/* Adds a task after the others of its source, and removes the oldest if there are too many. */
 static struct move_task *add_task(struct core *core, uint64_t number, uint32_t source_slot, uint32_t *slot)
 {
     struct queue *source = core_queue(core, source_slot);
@@ -179,7 +179,7 @@ static void write_task(const struct move_task *task, struct buffer *out)
     buffer_append_u64(out, task->rate_tat_us);
 }
 
-/* By queue, in order of name; of each the oldest task first. */
+/* By queue, in order of name; each queue's oldest task first. */
 void move_encode(const struct core *core, struct core_writer *writer)
 {
     buffer_append_u64(&writer->piece, core->moves.number);

@@ -1,9 +1,10 @@
-/* Move tasks: what takes the messages of a dead-letter queue to other queues, the oldest first, each in an event of its
- * own. A task moves at most as many messages as could be delivered when it began, so one that fails again and comes
- * back does not keep it running. It ends when it has, when nothing deliverable is left, when it is cancelled, or when
- * it does not know where to put the next message.
+/* Move tasks: a task takes the messages of a dead-letter queue to other queues, the oldest first, each with an event of
+ * its own. A task moves at most as many messages as were deliverable when it began. So a message that fails again and
+ * comes back does not keep it running. It ends when it has moved that many, when no deliverable message is left, when
+ * it is cancelled, or when it has no queue for the next message.
  *
- * A queue has at most one running task; of those that have ended it remembers the newest. They go with the queue. */
+ * A queue has at most one running task, and remembers the newest ones that have ended. Tasks are deleted with their
+ * queue. */
 #ifndef TALLY_CORE_MESSAGES_MOVE_H
 #define TALLY_CORE_MESSAGES_MOVE_H
 
@@ -17,33 +18,33 @@ struct queue;
 
 #define MOVE_RATE_MAX 500u /* messages a second */
 
-/* The numbers stand in the log. */
+/* The numbers are stored in the log. */
 enum move_status { MOVE_RUNNING = 1, MOVE_COMPLETED = 2, MOVE_CANCELLED = 3, MOVE_FAILED = 4 };
 enum move_failure {
     MOVE_NO_FAILURE = 0,
-    MOVE_NO_QUEUE = 1,  /* where the next message is to go there is no queue */
-    MOVE_NO_ORIGIN = 2, /* the next message is to go where it came from, and came from nowhere */
+    MOVE_NO_QUEUE = 1,  /* the next message's destination does not exist */
+    MOVE_NO_ORIGIN = 2, /* the next message should go back to its source, and has none */
 };
 
 struct move_task {
     uint64_t number;                /* rising */
     uint32_t source;                /* slot of the queue */
-    uint32_t destination;           /* id; 0: where each message came from */
-    struct bytes destination_owned; /* its name, which may outlive it */
+    uint32_t destination;           /* id; 0: each message returns to its source */
+    struct bytes destination_owned; /* its name, which may outlive the queue */
     uint32_t rate;                  /* messages a second; 0: no limit */
     enum move_status status;
     enum move_failure failure;
-    uint64_t to_move; /* that could be delivered when it began: it moves no more */
+    uint64_t to_move; /* how many were deliverable when it began: it moves no more */
     uint64_t moved;
     uint64_t started_at_ms;
-    uint64_t moved_at_ms; /* the newest move, or when it began */
+    uint64_t moved_at_ms; /* when the newest move was, or when it began */
     uint64_t rate_tat_us; /* of the rate (queue.h) */
     uint32_t due_index;   /* in `due`, while it runs */
 };
 
 struct moves {
     struct slab tasks;
-    struct heap due; /* running ones, by when they may move next */
+    struct heap due; /* running tasks, by the time of their next move */
     uint64_t number; /* the newest given out */
 };
 
@@ -59,14 +60,14 @@ const struct move_task *move_running(const struct core *core, const struct queue
 /* Does the redrive policy of some queue name this one, or does it hold messages that were dead-lettered? O(queues). */
 bool move_is_dead_letter_queue(const struct core *core, const struct queue *queue);
 
-/* When a task may next move something, or UINT64_MAX. */
+/* When a task may next make a move, or UINT64_MAX. */
 uint64_t move_due_ms(const struct core *core);
 
-/* Moves up to `portion` messages that are due. For decide_due(). */
+/* Makes up to `portion` moves that are due. For decide_due(). */
 void move_due(struct core *core, unsigned portion);
 
-/* For apply: the queue's running task has moved one more message; false if that task is not the one. All its tasks
- * go. */
+/* For apply: counts one more message that the queue's running task moved; false if that task is not running. The other
+ * function removes all its tasks. */
 bool move_count(struct core *core, const struct queue *source, uint64_t task);
 void move_forget_queue(struct core *core, struct queue *source);
 

@@ -1,10 +1,11 @@
-/* What the end of a message or batch means for those that wait for it, decided a portion at a time. */
+/* Resolves the end of a message or batch for its dependents, a portion at a time. */
 #include "core/order/dependency.h"
 
 #include "core/finish.h"
 #include "core/state.h"
 
-/* The dependent ends because of its antecedent; one that was out of reach already ends as what took it there says. */
+/* The dependent ends because of its antecedent. If it was already out of reach, it ends for the reason that put it
+ * there. */
 static void end_dependent(struct core *core, uint32_t slot)
 {
     const struct message *message = core_message(core, slot);
@@ -14,8 +15,8 @@ static void end_dependent(struct core *core, uint32_t slot)
     finish_message(core, slot, reason);
 }
 
-/* Ends of dependents put their own antecedent records at the end of the list, so a long chain takes many turns of this
- * loop, not a deep stack. */
+/* When dependents end, their own antecedent records go to the end of the list. So a long chain takes many rounds of
+ * this loop, not a deep stack. */
 bool dependency_resolve(struct core *core, unsigned portion)
 {
     const struct antecedent *antecedent;

@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Groups: paused, and let go on. */
+/* Decisions (docs/architecture.md, "Decide and apply"). Groups: paused, resumed, released. */
 #ifndef TALLY_CORE_ORDER_DECIDE_GROUP_H
 #define TALLY_CORE_ORDER_DECIDE_GROUP_H
 
@@ -9,7 +9,7 @@ void decide_pause_group(struct core *core, struct queue *queue, struct bytes gro
 
 enum group_release { RELEASE_RETRY, RELEASE_SKIP, RELEASE_CANCEL_REST };
 
-/* Lets a held group go on. ERROR_GROUP_NOT_HELD. */
+/* Releases a held group. ERROR_GROUP_NOT_HELD. */
 enum error decide_release_group(struct core *core, struct queue *queue, struct bytes group, enum group_release action);
 
 #endif

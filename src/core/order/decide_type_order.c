@@ -2,7 +2,7 @@
 #include "core/order/decide_type_order.h"
 #include "core/state.h"
 
-/* Does the order say just this already? */
+/* Does the order already say exactly this? */
 static bool is_same_order(const struct core *core, const struct type_order *order,
                           const struct type_order_command *command)
 {

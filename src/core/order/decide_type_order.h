@@ -11,9 +11,9 @@ struct type_order_command {
     uint32_t retention_s; /* of Require; 0: the order does not require anything */
 };
 
-/* Puts an order under its name, in place of the one that had it; with the same list nothing happens. Errors, in order:
- * ERROR_OVER_LIMIT: more than TYPES_MAX types or TYPE_ORDERS_MAX orders; ERROR_TYPE_ORDER_CONFLICT, with what it
- * contradicts appended to `conflict`, in words. */
+/* Puts an order under its name, replacing a former one; with the same list nothing happens. Errors, in order:
+ * ERROR_OVER_LIMIT: more than TYPES_MAX types or TYPE_ORDERS_MAX orders; ERROR_TYPE_ORDER_CONFLICT: `conflict` then
+ * says in words which order it contradicts. */
 enum error decide_put_type_order(struct core *core, const struct type_order_command *command, struct buffer *conflict);
 
 /* ERROR_TYPE_ORDER_DOES_NOT_EXIST. */

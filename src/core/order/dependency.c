@@ -52,7 +52,7 @@ uint32_t antecedent_find(const struct dependencies *dependencies, enum anteceden
     return 0;
 }
 
-/* The extra of a message that has not ended; only one that something waits for needs it. */
+/* The extra of a message that has not ended; it is needed only if something waits for the message. */
 static struct message_extra *extra_of_outstanding(struct core *core, const struct antecedent *antecedent)
 {
     uint32_t message = core_find_message(core, antecedent->number);
@@ -78,7 +78,7 @@ static uint32_t antecedent_open(struct core *core, const struct antecedent_found
     return slot;
 }
 
-/* An antecedent with nothing to tell leaves the list; one without edges goes, and false is returned. */
+/* An antecedent with no dependents to tell leaves the list. One without edges is freed, and false is returned. */
 static bool antecedent_settle(struct core *core, uint32_t slot)
 {
     struct dependencies *dependencies = of(core);
@@ -139,7 +139,7 @@ static void told_remove(struct dependencies *dependencies, struct antecedent *an
     antecedent->told_count--;
 }
 
-/* Puts an edge behind `prev` among those of its dependent, or first; and takes it out. */
+/* Inserts an edge after `prev` among those of its dependent, or first; and removes it. */
 static void dependent_insert(struct core *core, uint32_t slot, uint32_t prev)
 {
     struct dependencies *dependencies = of(core);
@@ -181,7 +181,7 @@ uint32_t edge_link(struct core *core, const struct antecedent_found *name, uint3
     return slot;
 }
 
-/* Takes an edge away at both ends. False: it was the antecedent's last one, which is freed. */
+/* Removes an edge at both ends. False: it was the last edge of its antecedent, which is freed. */
 static bool edge_unlink(struct core *core, uint32_t slot)
 {
     struct dependencies *dependencies = of(core);
@@ -231,7 +231,7 @@ bool antecedent_is_behind(const struct antecedent_found *last, const struct ante
     return last->kind < next->kind || (last->kind == next->kind && last->number < next->number);
 }
 
-/* Each once, each of them there, and one that has ended only where that holds the message. */
+/* Each antecedent once, each exists, and an ended one only if it holds the message. */
 static bool antecedents_fit(const struct core *core, const struct event_waited *waited)
 {
     if (waited->count == 0 || waited->antecedents.size != (size_t)waited->count * WAITED_ENTRY_SIZE)
@@ -306,7 +306,7 @@ void dependency_message_dead_lettered(struct core *core, uint32_t message)
     tell_dependents(core, message, UNIT_FAILED);
 }
 
-/* Ids of batches are the clients' texts; what is kept of them is a keyed hash. */
+/* Ids of batches are the clients' texts; only a keyed hash of them is stored. */
 static struct digest_tag batch_key(const struct core *core, struct bytes id)
 {
     const struct bytes parts[] = {BYTES("batch outcome"), id};
@@ -372,7 +372,7 @@ static int compare_moved_edges(const void *a, const void *b)
     return one->number < other->number ? -1 : one->number > other->number;
 }
 
-/* Takes all edges off the antecedent's lists, into an array by dependent; the caller frees it. */
+/* Takes all edges off the antecedent's lists, into an array by dependent, which the caller frees. */
 static struct moved_edge *take_edges(struct core *core, struct antecedent *antecedent, uint32_t *count)
 {
     struct dependencies *dependencies = of(core);
@@ -393,7 +393,7 @@ static struct moved_edge *take_edges(struct core *core, struct antecedent *antec
     return edges;
 }
 
-/* The antecedent has another number, the newest of all, so it stands behind the dependent's other messages. */
+/* The antecedent has a new number, the highest of all, so its edge comes after the dependent's others. */
 static void move_back(struct core *core, uint32_t slot)
 {
     struct dependencies *dependencies = of(core);
@@ -408,8 +408,8 @@ static void move_back(struct core *core, uint32_t slot)
     dependent_insert(core, slot, prev);
 }
 
-/* Its dependents have not been told how it ended; nobody is held because of it. They are to be told in the order of
- * their numbers. */
+/* Its dependents have not been told how it ended, and it holds nobody. They must be told in the order of their
+ * numbers. */
 static void forget_telling(struct core *core, struct antecedent *antecedent)
 {
     uint32_t count;
@@ -471,7 +471,7 @@ struct antecedent *dependency_first_resolving(const struct core *core)
     return link == NULL ? NULL : CONTAINER_OF(link, struct antecedent, resolving_link);
 }
 
-/* What the policy of the edge's dependent makes of this end of its antecedent. */
+/* What the policy of the edge's dependent does at this end of its antecedent. */
 static enum after_failure consequence(const struct core *core, const struct antecedent *antecedent,
                                       const struct edge *edge)
 {

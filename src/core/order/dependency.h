@@ -1,15 +1,15 @@
-/* Dependencies: "this message after those". A message or a batch that something waits for has an antecedent record; an
- * edge joins it to each message that waits (a dependent). When the antecedent ends, its record takes the outcome and
- * stands in the list of those to be resolved; its edges are then told in portions by logged `resolved` events, so that
- * one end never holds up the server however many wait (invariants D2, D7, D8).
+/* Dependencies: "this message after those". A message or a batch for which something waits has an antecedent record. An
+ * edge joins it to each message that waits (a dependent). When the antecedent ends, its record keeps the outcome and
+ * joins the list of those to be resolved. Logged `resolved` events then tell its dependents in portions. So one end
+ * never holds up the server, however many wait (invariants D2, D7, D8).
  *
- * A dependent says what it waits for when it is sent, never later, so the edges of an antecedent rise by the
- * dependent's number. An edge goes when its dependent is told, or ends. One stays: that from an antecedent that did not
- * succeed to a dependent whose policy is to hold; it is marked as told and says why the message is held (D3).
+ * A dependent names its antecedents when it is sent, never later, so the edges of an antecedent are in the order of the
+ * dependents' numbers. An edge is removed when its dependent is told, or ends. One kind stays: the antecedent did not
+ * succeed, and the dependent's policy is to hold. The edge is marked as told and says why the message is held (D3).
  *
  * The outcome of a message that has ended is derived, not stored: ids contain the message's number, and a number that
- * is neither alive nor among the remembered failures succeeded (D5). What is older than the newest failure forgotten is
- * unknown (D4). A batch whose record goes leaves an outcome. */
+ * is neither alive nor among the remembered failures succeeded (D5). An outcome older than the newest forgotten failure
+ * is unknown (D4). A batch whose record is deleted leaves an outcome. */
 #ifndef TALLY_CORE_ORDER_DEPENDENCY_H
 #define TALLY_CORE_ORDER_DEPENDENCY_H
 
@@ -24,9 +24,9 @@ struct message;
 
 #define DEPENDENCY_PATH_SIZE 512u /* bytes, with a NUL */
 #define DEPENDENCY_VISITS_MAX                                                                                          \
-    100000u /* messages and batches that a search for a cycle looks at; as many steps may lead to none */
+    100000u /* how many messages and batches a search for a cycle visits; it may take as many steps to no new one */
 
-/* The numbers stand in the log. */
+/* The numbers are stored in the log. */
 enum antecedent_kind { ANTECEDENT_MESSAGE = 1, ANTECEDENT_BATCH = 2 };
 
 struct antecedent {
@@ -34,7 +34,7 @@ struct antecedent {
     uint32_t first_edge; /* not told yet, in the order in which they came */
     uint32_t last_edge;
     uint32_t untold_count;
-    uint32_t first_told; /* edges to messages that are held because of it, in no order */
+    uint32_t first_told; /* edges to messages that this antecedent holds, in no order */
     uint32_t told_count;
     uint8_t kind;    /* enum antecedent_kind */
     uint8_t outcome; /* enum unit_state; outstanding: it has not ended */
@@ -47,7 +47,7 @@ struct edge {
     uint32_t dependent; /* message slot */
     uint32_t prev;      /* of the antecedent: among those not told, or among those told */
     uint32_t next;
-    uint32_t dependent_prev; /* of the dependent, rising by kind and number of the antecedent */
+    uint32_t dependent_prev; /* of the dependent, ascending by kind and number of the antecedent */
     uint32_t dependent_next;
     bool is_told;
 };
@@ -56,9 +56,9 @@ struct dependencies {
     struct slab antecedents;
     struct table by_number; /* (kind, number) -> antecedent */
     struct slab edges;
-    struct list resolving;          /* antecedents that have ended and still have edges to be told, oldest first */
+    struct list resolving;          /* antecedents that have ended and still have dependents to tell, oldest first */
     struct outcomes failures;       /* of messages, by number */
-    struct outcomes batch_outcomes; /* of batches whose records are gone, by id */
+    struct outcomes batch_outcomes; /* of batches whose records are deleted, by id */
 };
 
 void dependency_init(struct dependencies *dependencies);
@@ -82,29 +82,29 @@ static inline struct edge *edge_at(const struct dependencies *dependencies, uint
     return slab_at(&dependencies->edges, slot);
 }
 
-/* How a batch ended whose record is gone, or NULL. */
+/* How a batch with a deleted record ended, or NULL. */
 const struct outcome *dependency_batch_outcome(const struct core *core, struct bytes id);
 
-/* What a completed batch is to those that wait for it. */
+/* What the completion of a batch means for its dependents. */
 struct batch;
 enum unit_state dependency_outcome_of_batch(const struct batch *batch);
 
-/* The record of what something waits for, or 0. */
+/* The antecedent record of a message or batch, or 0. */
 uint32_t antecedent_find(const struct dependencies *dependencies, enum antecedent_kind kind, uint64_t number);
 
 /* --- declaring (dependency_plan.c) -------------------------------------------------------------------------------- */
 
-/* What a message waits for, as the `waited` event has it: each once, rising by kind and number. */
+/* An antecedent of a message, as the `waited` event has it: each once, ascending by kind and number. */
 struct antecedent_found {
     enum antecedent_kind kind;
     uint64_t number;
-    enum unit_state outcome; /* outstanding: to be waited for; else it did not succeed and the message is held */
+    enum unit_state outcome; /* outstanding: the message waits for it; else it did not succeed and holds the message */
 };
 
 /* Bytes of one of them in the event: u8 kind, u64 number, u8 outcome. */
 #define WAITED_ENTRY_SIZE 10u
 
-/* What a new message is to wait for, looked up. */
+/* The antecedents of a new message, looked up. */
 struct dependency_plan {
     struct buffer waits; /* for EVENT_WAITED; deinit it */
     uint32_t count;
@@ -115,33 +115,33 @@ struct send_command;
 struct send_result;
 struct commit_context;
 
-/* Looks up the antecedents of a message, and, unless its context says that this was checked, whether it would wait for
- * itself; `batch` is the one that it joins, or NULL. Errors: ERROR_DEPENDENCY_DOES_NOT_EXIST, ERROR_DEPENDENCY_CYCLE,
- * ERROR_DEPENDENCY_TOO_DEEP, with result->failed, result->is_forgotten and result->path. Fills *plan in any case. O(n
- * log n) in the antecedents, and the search. */
+/* Looks up the antecedents of a message. Unless its context says that this was checked, also searches whether it would
+ * wait for itself. `batch` is the one that it joins, or NULL. Errors: ERROR_DEPENDENCY_DOES_NOT_EXIST,
+ * ERROR_DEPENDENCY_CYCLE, ERROR_DEPENDENCY_TOO_DEEP, with result->failed, result->is_forgotten and result->path. Fills
+ * *plan in any case. O(n log n) in the antecedents, and the search. */
 enum error dependency_plan(const struct core *core, const struct send_command *command, const struct batch *batch,
                            const struct commit_context *context, struct dependency_plan *plan,
                            struct send_result *result);
 
 /* --- cycles (dependency_cycle.c) ---------------------------------------------------------------------------------- */
 
-/* Something new: a message, or a batch whose completion message its parent will wait for. */
+/* A new thing: a message, or a batch whose completion message its parent will wait for. */
 struct newcomer {
     bool is_batch;
-    const struct batch *batch; /* it becomes a unit of this one, which has not completed; NULL: of none */
-    uint32_t queue;            /* slot; with `group`, the line at whose end the message will stand */
-    uint32_t group;            /* slot; 0: it stands in no line, or alone */
+    const struct batch *batch; /* the batch that it joins, which has not completed; NULL: none */
+    uint32_t queue;            /* slot; with `group`, the line at whose end the message will be */
+    uint32_t group;            /* slot; 0: it is in no line, or alone */
     struct bytes group_id;
-    uint32_t type_group;   /* slot (type_lane.h) */
-    uint64_t types_before; /* in that group it will wait for messages of these types; 0: for none */
-    const struct antecedent_found *antecedents; /* that it will wait for, rising by kind and number */
+    uint32_t type_group;                        /* slot (type_lane.h) */
+    uint64_t types_before;                      /* types of messages in that group for which it will wait; 0: none */
+    const struct antecedent_found *antecedents; /* its antecedents, ascending by kind and number */
     uint32_t antecedent_count;
-    uint32_t *visits; /* here the search says how many messages, batches and vain steps it took; NULL: nobody asks */
+    uint32_t *visits; /* counts the messages, batches and useless steps of the search; NULL: not counted */
 };
 
-/* Would the newcomer wait for itself, over dependencies, batches and the order of FIFO groups (invariant D9)? Walks
- * from what would wait for it to what it would wait for; nearly always nothing waits for it and nothing is walked.
- * ERROR_DEPENDENCY_CYCLE, with the way in words in `path`; ERROR_DEPENDENCY_TOO_DEEP after DEPENDENCY_VISITS_MAX. */
+/* Would the new thing wait for itself, through dependencies, batches and the order of FIFO groups (invariant D9)? Walks
+ * from its dependents to its antecedents. Nearly always it has no dependents, and nothing is walked.
+ * ERROR_DEPENDENCY_CYCLE: `path` then describes the cycle; ERROR_DEPENDENCY_TOO_DEEP after DEPENDENCY_VISITS_MAX. */
 enum error dependency_find_cycle(const struct core *core, const struct newcomer *newcomer,
                                  char path[DEPENDENCY_PATH_SIZE]);
 
@@ -151,73 +151,73 @@ enum error dependency_check_child(const struct core *core, const struct batch *p
                                   char path[DEPENDENCY_PATH_SIZE]);
 
 /* A dead letter comes back to a line. Slot of the message nearest to the line's head that waits for it or for a batch
- * that it is in, or is held because one of them failed, on whatever way; 0: none. After DEPENDENCY_VISITS_MAX the first
- * of the line that waits for anything, behind a held head. */
+ * of it, or is held because one of them failed, directly or indirectly; 0: none. After DEPENDENCY_VISITS_MAX: the first
+ * message of the line that waits for anything, after a held head. */
 uint32_t dependency_first_in_line(const struct core *core, const struct message *message, uint32_t line);
 
 /* --- ends --------------------------------------------------------------------------------------------------------- */
 
-/* For apply: a message ended, or was dead-lettered and has failed though it lives on (both while its record still
- * stands); a batch completed; a completed batch lost its id. O(1). */
+/* For apply: a message ended, or was dead-lettered and so failed although it lives on (both before its record is
+ * freed); a batch completed; a completed batch lost its id. O(1). */
 void dependency_message_ended(struct core *core, uint32_t message, enum unit_state outcome);
 void dependency_message_dead_lettered(struct core *core, uint32_t message);
 void dependency_batch_completed(struct core *core, uint32_t batch);
 void dependency_batch_forgotten(struct core *core, uint32_t batch);
 
-/* A move made message `number` a new one, that in slot `message`. Whoever waits for it or is held because it failed
- * waits for the new one; the old number is remembered as that of a message that failed. O(k log k) in those. */
+/* A move gave the message in slot `message` the new number `number`. Its dependents, waiting or held, now depend on the
+ * new number. The old number is remembered as a failed message. O(k log k) in the number of dependents. */
 void dependency_message_moved(struct core *core, uint64_t number, uint32_t message);
 
-/* Are there dependents of an ended message that have not been told so? */
+/* Does an ended message have dependents that have not been told? */
 bool dependency_is_untold(const struct core *core, uint64_t number);
 
-/* A batch that had completed as failed has succeeded after all: whoever is held because of it goes on. */
+/* A batch that had completed as failed has succeeded after all: messages that it held go on. */
 void dependency_batch_redeemed(struct core *core, uint32_t batch);
 
-/* A message that waits ends: its edges go. O(edges of the message). */
+/* A waiting message ends: its edges are removed. O(edges of the message). */
 void dependency_forget_dependent(struct core *core, uint32_t message);
 
-/* For core_advance(): outcomes older than the window go. */
+/* For core_advance(): forgets outcomes older than the window. */
 void dependency_advance(struct core *core);
 
-/* The antecedent whose dependents are told next, or NULL; and how many of its next edges belong to dependents that go
- * on or are held: at most `count_max`. */
+/* The antecedent whose dependents are told next, or NULL; and how many of its next edges have dependents that go on or
+ * are held, at most `count_max`. */
 struct antecedent *dependency_first_resolving(const struct core *core);
 uint32_t dependency_count_tellable(const struct core *core, const struct antecedent *antecedent, uint32_t count_max);
 bool dependency_is_resolving(const struct core *core);
 
-/* Tells up to `portion` dependents, in events; true if more are to be told. For decide_due() (decide_dependency.c). */
+/* Tells up to `portion` dependents, in events; true if more must be told. For decide_due() (decide_dependency.c). */
 bool dependency_resolve(struct core *core, unsigned portion);
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* Something that a message waits for, or is held for. */
+/* An antecedent for which a message waits, or that holds it. */
 struct antecedent_view {
     enum antecedent_kind kind;
     uint64_t number; /* of the message or batch */
-    /* outstanding: it has not ended; else it has and the message is about to be told, or is held */
+    /* outstanding: it has not ended; else the message will soon be told, or is held */
     enum unit_state outcome;
-    bool is_holding;       /* it did not succeed, and the message is held because of that */
-    struct bytes batch_id; /* of a batch whose record still stands, until the next decision; else empty */
+    bool is_holding;       /* it did not succeed, and so it holds the message */
+    struct bytes batch_id; /* of a batch whose record still exists, until the next decision; else empty */
 };
 
 /* The message's antecedents one by one: *edge is 0 at first. False at the end. */
 bool dependency_next(const struct core *core, uint32_t message, uint32_t *edge, struct antecedent_view *view);
 
-/* How many antecedents the message waits for or is held for, and whether one holds it. O(them). */
+/* How many antecedents the message waits for or is held by, and whether one holds it. O(them). */
 uint32_t dependency_count(const struct core *core, uint32_t message, bool *is_held);
 
 /* --- snapshots (dependency_snapshot.c) ---------------------------------------------------------------------------- */
 
-/* For apply and decode: joins the two behind the dependent's edge `prev`, 0 if it has none; makes the antecedent's
+/* For apply and decode: joins the two after the dependent's edge `prev`, 0 if it has none. Makes the antecedent's
  * record if there is none. */
 uint32_t edge_link(struct core *core, const struct antecedent_found *antecedent, uint32_t dependent, uint32_t prev,
                    bool is_told);
 
-/* Does `next` stand behind `last` in a list that has each once, by kind and number? */
+/* Does `next` come after `last` in a list that has each once, by kind and number? */
 bool antecedent_is_behind(const struct antecedent_found *last, const struct antecedent_found *next);
 
-/* Can something be waited for (outstanding), or have ended like that, by what the state knows? */
+/* As far as the state knows: can somebody wait for it (outstanding), or can it have ended like that? */
 bool antecedent_is_possible(const struct core *core, const struct antecedent_found *antecedent);
 
 struct core_writer;

@@ -1,13 +1,13 @@
 /* The search for cycles (invariant D9). "X waits for Y" comes from an edge (dependency.h), from a batch to its
  * outstanding units and child batches, from a parent to the completion message of a child, from a message of a FIFO
- * group to the one before it, and from a message with a type to the earlier ones whose types stand before its own.
- * (That a type order requires a success of a type is no such step: any message of it will do, and one may be sent
+ * group to the one before it, and from a message with a type to the earlier ones whose types stand before its own. (A
+ * type order that requires a success of a type is no such step: any message of the type will do, and one may be sent
  * later.)
  *
- * A message that is new has nothing waiting for it but the batch that it joins and, in a FIFO group into which a child
- * batch will put its completion message, that child's parent. So the search begins there and goes from each thing to
- * those that wait for it, breadth first, until it meets something that the newcomer would wait for. It need not look at
- * the units of a batch, which may be millions, nor at what stands in front in a line. */
+ * Only two things can wait for a new message: its batch, and, in a FIFO group into which a child batch will send its
+ * completion message, that child's parent. So the search begins there. It goes from each thing to its dependents,
+ * breadth first, until it meets something for which the new message would wait. It need not visit the units of a batch,
+ * which may be millions, nor the messages before one in a line. */
 #include "core/order/dependency.h"
 
 #include "core/batches/batch.h"
@@ -17,12 +17,12 @@
 
 #include <stdio.h>
 
-/* How a node waits for the one that it was found from. */
+/* How a node waits for the node from which it was found. */
 enum via { VIA_EDGE, VIA_LINE, VIA_UNIT, VIA_CHILD, VIA_EVENT, VIA_TAIL, VIA_TYPE };
 
 struct node {
     uint32_t slot; /* of a message or a batch */
-    uint32_t from; /* index of the node that this one waits for; NODE_NEWCOMER */
+    uint32_t from; /* index of the node for which this one waits; NODE_NEWCOMER */
     bool is_batch;
     uint8_t via; /* enum via */
 };
@@ -42,7 +42,7 @@ struct search {
     struct buffer nodes; /* in the order of finding; those before `next` have been walked from */
     uint32_t count;
     uint32_t next;
-    uint32_t scanned;  /* steps that led to nothing new, and batches that were asked which line they will send to */
+    uint32_t scanned;  /* steps that found nothing new, and batches that were asked for their target's line */
     struct table seen; /* (is_batch, slot) -> index of the node, plus 1 */
     struct buffer type_walks;
     struct table type_walk_by_lanes; /* (lane, later) -> index of the walk, plus 1 */
@@ -54,17 +54,17 @@ static struct node *node_at(const struct search *search, uint32_t index)
     return (struct node *)(void *)search->nodes.data_owned + index;
 }
 
-/* Purged, or cancelled with its batch or its group: about to end, whatever it waits for. */
+/* Purged, or cancelled with its batch or its group: it will soon end, whatever it waits for. */
 static bool is_dying(const struct core *core, uint32_t message)
 {
     return core_message_is_dead(core, core_message(core, message));
 }
 
-/* True: it is a new one. */
+/* True: the node is new. */
 static bool add(struct search *search, bool is_batch, uint32_t slot, uint32_t from, enum via via)
 {
     if (!is_batch && via != VIA_LINE && is_dying(search->core, slot))
-        return false; /* in a line it leads to those behind it */
+        return false; /* in a line it leads to those after it */
     uint64_t hash = table_hash_u64((uint64_t)slot * 2 + is_batch);
     for (struct table_probe probe = table_probe_start(&search->seen, hash); table_probe_next(&search->seen, &probe);) {
         const struct node *node = node_at(search, probe.slot - 1);
@@ -77,13 +77,13 @@ static bool add(struct search *search, bool is_batch, uint32_t slot, uint32_t fr
     return true;
 }
 
-/* Is a list to be left that may be longer than all that the search will look at? */
+/* Is a list skipped because it may be longer than the whole search may visit? */
 static bool is_exhausted(const struct search *search)
 {
     return search->count > DEPENDENCY_VISITS_MAX || search->scanned > DEPENDENCY_VISITS_MAX;
 }
 
-/* A batch that has completed waits for nothing. */
+/* A completed batch waits for nothing. */
 static void add_batch(struct search *search, uint32_t slot, uint32_t from, enum via via)
 {
     if (slot != 0 && core_batch(search->core, slot)->state != BATCH_COMPLETED)
@@ -101,7 +101,7 @@ static void add_dependents(struct search *search, enum antecedent_kind kind, uin
         search->scanned += !add(search, false, edge_at(dependencies, edge)->dependent, from, VIA_EDGE);
 }
 
-/* Also those that are held because it failed. */
+/* Includes those that are held because it failed. */
 static void add_all_dependents(struct search *search, enum antecedent_kind kind, uint64_t number)
 {
     const struct dependencies *dependencies = &search->core->dependencies;
@@ -112,8 +112,8 @@ static void add_all_dependents(struct search *search, enum antecedent_kind kind,
     add_dependents(search, kind, number, NODE_NEWCOMER);
 }
 
-/* Parents that wait for completion messages which will stand at the end of this line. O(batches that have the queue as
- * target); they count as visits. */
+/* Parents that wait for completion messages at the end of this line. O(batches with the queue as target); they count as
+ * visits. */
 static void add_parents_at_tail(struct search *search, uint32_t queue_slot, struct bytes group, uint32_t from)
 {
     const struct core *core = search->core;
@@ -127,7 +127,7 @@ static void add_parents_at_tail(struct search *search, uint32_t queue_slot, stru
     }
 }
 
-/* Those behind a message in its line: the next one, which leads to the rest. */
+/* Those after a message in its line: only the next one, which leads to the rest. */
 static void add_behind(struct search *search, const struct message *message, uint32_t from)
 {
     const struct core *core = search->core;
@@ -136,7 +136,7 @@ static void add_behind(struct search *search, const struct message *message, uin
         return;
     const struct group *group = core_group(core, slot);
     if (core_message_list_at(core, group->message_list)->queue == 0)
-        return; /* all of the line is about to end */
+        return; /* the whole line will soon end */
     uint32_t behind = core_extra_of(core, message)->next;
     if (behind != 0)
         add(search, false, behind, from, VIA_LINE);
@@ -150,8 +150,8 @@ static struct type_walk *type_walk_at(const struct search *search, uint32_t inde
     return (struct type_walk *)(void *)search->type_walks.data_owned + index;
 }
 
-/* The walk along a lane for messages of another one, begun at its end if there is none. Borrowed until the next one is
- * begun. */
+/* The walk along a lane for messages of another one; begins a walk at the lane's end if there is none. Borrowed until
+ * the next one is begun. */
 static struct type_walk *open_type_walk(struct search *search, uint32_t lane, uint32_t later)
 {
     uint64_t hash = table_hash_u64((uint64_t)lane << 32 | later);
@@ -168,8 +168,8 @@ static struct type_walk *open_type_walk(struct search *search, uint32_t lane, ui
     return type_walk_at(search, count - 1);
 }
 
-/* Those of later types that were sent after it. What a message of its type has led to already is not walked along
- * again, or a group with thousands of two types would take millions of steps. */
+/* Messages of later types that were sent after it. Messages that another one of its type already led to are not walked
+ * again; otherwise a group with thousands of two types would take millions of steps. */
 static void add_later_types(struct search *search, const struct typed *typed, uint32_t from)
 {
     const struct core *core = search->core;
@@ -193,7 +193,7 @@ static void add_later_types(struct search *search, const struct typed *typed, ui
 static void add_who_waits_for_message(struct search *search, uint32_t slot, uint32_t from)
 {
     const struct message *message = core_message(search->core, slot);
-    /* What has failed or is about to end is waited for by nobody, but it stands in a line before others. */
+    /* Nobody waits for a message that has failed or will soon end, but it is before others in its line. */
     if (message->is_moved || is_dying(search->core, slot)) {
         add_behind(search, message, from);
         return;
@@ -219,8 +219,7 @@ static void add_who_waits_for_batch(struct search *search, uint32_t slot, uint32
     add_batch(search, batch->parent, from, VIA_CHILD);
 }
 
-/* One that was dead-lettered and comes back: whoever waits for it, or is held because it failed; and the same of each
- * batch that it is in. */
+/* A dead-lettered message comes back: its dependents, waiting or held; and those of each batch that contains it. */
 static void add_who_waits_for_moved(struct search *search, const struct message *message)
 {
     add_all_dependents(search, ANTECEDENT_MESSAGE, message->number);
@@ -242,7 +241,7 @@ static void add_who_waits_for_newcomer(struct search *search)
 
 /* --- what the newcomer waits for ---------------------------------------------------------------------------------- */
 
-/* Has it anything to wait for that lasts? A line in which nothing waits goes by itself. */
+/* Does it wait for anything that lasts? A line without a waiting message moves on by itself. */
 static bool waits_for_something(const struct core *core, const struct newcomer *newcomer)
 {
     for (uint32_t i = 0; i < newcomer->antecedent_count; i++)
@@ -253,7 +252,7 @@ static bool waits_for_something(const struct core *core, const struct newcomer *
     return newcomer->group != 0 && core_group(core, newcomer->group)->waiting_count > 0;
 }
 
-/* One that has ended badly is among them where it holds the newcomer; that is no wait for what becomes of it. */
+/* An antecedent that ended badly is in the list if it holds the new message, but nobody waits for it. */
 static bool is_antecedent(const struct newcomer *newcomer, enum antecedent_kind kind, uint64_t number)
 {
     uint32_t low = 0, high = newcomer->antecedent_count;
@@ -269,7 +268,7 @@ static bool is_antecedent(const struct newcomer *newcomer, enum antecedent_kind 
            newcomer->antecedents[low].number == number && newcomer->antecedents[low].outcome == UNIT_OUTSTANDING;
 }
 
-/* Is it of a type that comes before the newcomer's, in its group? */
+/* Is it in the new message's group, with a type that comes before? */
 static bool is_of_type_before(const struct search *search, const struct message *message)
 {
     const struct message_extra *extra = core_extra_of(search->core, message);
@@ -279,7 +278,7 @@ static bool is_of_type_before(const struct search *search, const struct message 
     return lane->group == search->newcomer->type_group && (search->newcomer->types_before & type_bit(lane->type)) != 0;
 }
 
-/* Would the newcomer wait for this node? Then says how. */
+/* Would the new message wait for this node? Then says how. */
 static bool is_hit(const struct search *search, const struct node *node, enum via *via)
 {
     *via = VIA_EDGE;
@@ -309,7 +308,7 @@ static const char *const words_of[] = {
     [VIA_TAIL] = "waits for a completion message that will stand behind",
 };
 
-/* The longest a node's name gets: the id of a batch. */
+/* The longest name of a node: the id of a batch. */
 #define NODE_NAME_SIZE (sizeof("message ") + BATCH_ID_SIZE_MAX)
 
 static void name_node(const struct core *core, const struct node *node, char name[NODE_NAME_SIZE])
@@ -327,7 +326,7 @@ static void name_node(const struct core *core, const struct node *node, char nam
 }
 
 /* "this message stands behind message X, which waits for batch B, which waits for its unit, this message". A way that
- * is too long for `path` ends in dots. */
+ * is too long for `path` ends with dots. */
 static void describe(const struct search *search, uint32_t index, enum via via, char path[DEPENDENCY_PATH_SIZE])
 {
     const char *subject = search->newcomer->is_batch ? "this batch" : "this message";
@@ -414,7 +413,7 @@ enum error dependency_find_cycle(const struct core *core, const struct newcomer 
     return error;
 }
 
-/* The first of a line that waits for anything, or one before it after many steps: what stands before it waits for
+/* The first message of a line that waits for anything, or an earlier one after many steps: all before it wait for
  * nothing. */
 static uint32_t first_waiting(const struct core *core, uint32_t line)
 {
@@ -428,7 +427,7 @@ static uint32_t first_waiting(const struct core *core, uint32_t line)
     return slot;
 }
 
-/* What stands in the line is not walked from: it leads to those behind it. */
+/* The search does not walk from messages in the line, because each leads to those after it. */
 static uint32_t walk_to_line(struct search *search, uint32_t line)
 {
     const struct core *core = search->core;

@@ -1,4 +1,4 @@
-/* What a new message is to wait for: the names that its sender gives, looked up. */
+/* The antecedents of a new message: looks up the names that its sender gives. */
 #include "core/order/dependency.h"
 
 #include "core/messages/decide_send.h"
@@ -42,7 +42,7 @@ static bool find_batch(const struct core *core, struct bytes id, struct antecede
     return true;
 }
 
-/* The number in a MessageId that this namespace gave out, or 0. */
+/* The number in a MessageId that this namespace made, or 0. */
 static uint64_t number_of_id(const struct core *core, struct bytes text)
 {
     uint8_t id[MESSAGE_ID_SIZE];
@@ -50,8 +50,8 @@ static uint64_t number_of_id(const struct core *core, struct bytes text)
     return number <= core->messages.message_number ? number : 0;
 }
 
-/* The message that a queue remembers under a deduplication id, or 0. Where ids belong to groups, one of them says
- * nothing. */
+/* The message that a queue remembers under a deduplication id, or 0. If ids belong to groups, an id alone does not
+ * identify a message. */
 static uint64_t number_of_deduplication(const struct core *core, struct bytes queue_name, struct bytes id)
 {
     const struct queue *queue = core_find_queue(core, queue_name);
@@ -87,7 +87,7 @@ static int compare(const void *a, const void *b)
     return one->number < other->number ? -1 : one->number > other->number;
 }
 
-/* Sorts them and leaves each once (invariant D6: named twice, waited for once). Returns how many are left. */
+/* Sorts them and removes repeats (invariant D6: named twice, waited for once). Returns how many are left. */
 static uint32_t make_distinct(struct antecedent_found *found, uint32_t count)
 {
     if (count > 1)
@@ -99,7 +99,7 @@ static uint32_t make_distinct(struct antecedent_found *found, uint32_t count)
     return kept;
 }
 
-/* Looks up all names and keeps those that the message must wait for or be held for. */
+/* Looks up all names and keeps those that the message must wait for, or that hold it. */
 static enum error find_all(const struct core *core, const struct send_command *command, uint32_t failures_before,
                            struct antecedent_found *found, struct dependency_plan *plan, struct send_result *result)
 {
@@ -128,7 +128,7 @@ static void write_waits(const struct antecedent_found *found, struct dependency_
     ASSERT(plan->waits.size == (size_t)plan->count * WAITED_ENTRY_SIZE);
 }
 
-/* Says in which line the message will stand, and after which types of its group it will come. */
+/* Sets the line of the message, and the types of its group that come before it. */
 static void find_order(const struct core *core, const struct send_command *command, struct newcomer *newcomer)
 {
     struct bytes group = command->content.group;
@@ -149,7 +149,7 @@ static enum error check_cycle(const struct core *core, const struct send_command
 {
     bool is_in_line = command->queue->settings.is_fifo;
     if (batch == NULL && !(is_in_line && !list_is_empty(&command->queue->awaited)))
-        return OK; /* nothing can wait for a message that is new */
+        return OK; /* nothing can wait for a new message */
     struct newcomer newcomer = {
         .batch = batch, .antecedents = found, .antecedent_count = count, .visits = &result->visits};
     find_order(core, command, &newcomer);

@@ -1,7 +1,7 @@
-/* Dependencies in the core's snapshot, and the check of what they promise.
+/* Dependencies in the core's snapshot, and the check of their invariants.
  *
- * Edges stand with their dependents, which come by number; the order of an antecedent's edges follows from that.
- * Antecedent records follow from the edges, all but the order in which those that ended are resolved. */
+ * Edges are written with their dependents, in order of number; this also gives the order of an antecedent's edges.
+ * Antecedent records are rebuilt from the edges. Only the order in which ended ones are resolved is stored. */
 #include "core/order/dependency.h"
 #include "core/snapshot.h"
 #include "core/state.h"
@@ -145,7 +145,7 @@ static bool read_dependent(struct core *core, uint64_t *newest, struct cursor *c
     return true;
 }
 
-/* Those that have ended and have edges to be told, each once, no other one. */
+/* Ended antecedents with dependents to tell, each once, and no others. */
 static bool read_resolving(struct core *core, struct cursor *cursor)
 {
     struct dependencies *dependencies = &core->dependencies;
@@ -243,8 +243,8 @@ static uint32_t check_dependent(const struct core *core, const struct message_ex
     return count;
 }
 
-/* A batch that has not completed and will send what is awaited into a FIFO queue stands in that queue's list, no other
- * one. */
+/* An uncompleted batch that will send an awaited message into a FIFO queue is in that queue's list, and no other batch
+ * is. */
 static void check_awaited(const struct core *core)
 {
     size_t linked_count = 0, batch_count = 0;

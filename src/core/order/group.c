@@ -8,7 +8,7 @@
 
 /* Source: Amazon SQS developer guide, "Amazon SQS fair queues". */
 #define NOISY_IN_FLIGHT_MIN 30u
-#define NOISY_SHARE 10u /* more than a tenth of what the queue has in flight */
+#define NOISY_SHARE 10u /* more than a tenth of the queue's messages in flight */
 
 static struct message *message_in(const struct core *core, uint32_t slot)
 {
@@ -194,7 +194,7 @@ static unsigned ring_of(struct core *core, uint32_t slot)
     const struct group *group = core_group(core, slot);
     const struct queue_settings *settings = settings_of(core, group);
     if (settings == NULL)
-        return RING_NONE; /* the message list is being drained */
+        return RING_NONE; /* the message list is being emptied */
     if (group->is_held)
         return RING_HELD;
     if (group->is_paused)
@@ -263,7 +263,7 @@ void group_settle_all(struct core *core, uint32_t message_list)
 
 void group_move_pauses(struct core *core, uint32_t from, uint32_t to)
 {
-    static const unsigned stopped[] = {RING_HELD, RING_PAUSED}; /* what is held may be paused as well */
+    static const unsigned stopped[] = {RING_HELD, RING_PAUSED}; /* a held group may be paused as well */
     for (unsigned i = 0; i < ARRAY_LENGTH(stopped); i++) {
         for (uint32_t slot = core_message_list_at(core, from)->rings[stopped[i]].first, next; slot != 0; slot = next) {
             next = core_group(core, slot)->ring_next;
@@ -289,8 +289,8 @@ void group_drop_all(struct core *core, uint32_t message_list)
             group_settle(core, slot, false);
         }
     }
-    /* Empty groups with a bucket stand in no ring, but in the timers, among those of all queues; settling reorders
-     * those, so slots are copied first. Most queues have none left here. */
+    /* Empty groups with a bucket are in no ring, but in the timers, which are shared by all queues. Settling reorders
+     * the timers, so the slots are copied first. Most queues have no such group here. */
     uint32_t left = core_message_list_at(core, message_list)->group_count;
     buffer_truncate(&core->scratch, 0);
     for (uint32_t i = 0; left > 0 && i < core->groups.timers.count; i++)
@@ -324,8 +324,8 @@ bool group_stands_before(const struct core *core, uint32_t one, uint32_t other)
     return message_in(core, one)->number < message_in(core, other)->number;
 }
 
-/* The one that a message will stand right behind; 0: it will be the first. What is put in the midst of a line comes, as
- * a rule, right behind what was put there last, however many stand before and behind. */
+/* The message directly after which a message will be; 0: it will be the first. A message inserted into a line usually
+ * goes directly after the last inserted one, however many are before and after. */
 static uint32_t find_before(const struct core *core, const struct group *group, uint32_t message, uint32_t start)
 {
     if (group->first == 0 || group_stands_before(core, message, group->first))
@@ -340,7 +340,7 @@ static uint32_t find_before(const struct core *core, const struct group *group, 
     return before;
 }
 
-/* May the second stand right behind the first? Only one that was redriven has the sequence number of another. */
+/* May the second be directly after the first? Only a redriven message has the sequence number of another. */
 static bool can_follow(const struct core *core, uint32_t one, uint32_t other)
 {
     return one == 0 || other == 0 || extra_in(core, one)->sequence != extra_in(core, other)->sequence ||
@@ -461,7 +461,7 @@ void group_fence_behind(struct core *core, uint32_t message_slot)
 
 /* --- events ------------------------------------------------------------------------------------------------------- */
 
-/* The group that an event names, or 0. */
+/* The group of an event, or 0. */
 static uint32_t find_named(const struct core *core, uint32_t queue_id, struct bytes id)
 {
     const struct queue *queue = core_find_queue_by_id(core, queue_id);
@@ -534,11 +534,11 @@ bool group_is_sound(const struct core *core, uint32_t slot)
     if (group->count == 0 && !group->is_paused && bucket_is_full(core, group))
         return false;
     if (settings_of(core, group) == NULL)
-        return true; /* nobody looks at the rings of a message list that is being drained */
-    /* Deciding to block and deciding to wake agree: a group stands where it belongs (invariant O9). */
-    unsigned ring = ring_of((struct core *)(uintptr_t)core, slot); /* it only moves a cursor over what it passed */
+        return true; /* nobody uses the rings of a message list that is being emptied */
+    /* Deciding to block and deciding to wake agree: a group is where it belongs (invariant O9). */
+    unsigned ring = ring_of((struct core *)(uintptr_t)core, slot); /* it only moves a cursor over passed messages */
     bool differs_in_noise =
-        ring < RING_READY_COUNT && (ring ^ 1) == group->ring; /* noise is looked at when it settles */
+        ring < RING_READY_COUNT && (ring ^ 1) == group->ring; /* whether a group is noisy is checked when it settles */
     return ring == group->ring || (differs_in_noise && !group->is_line);
 }
 

@@ -29,7 +29,7 @@ static struct group_view view_of(const struct core *core, uint32_t slot)
     };
 }
 
-/* Has it a name, and anything to be listed for? A bucket that fills up is nothing. */
+/* Does the group have a name, and a reason to be listed? A bucket that fills up is no reason. */
 static bool is_listed(const struct group *group)
 {
     return group->id_owned.size > 0 && (group->count > 0 || group->is_paused);
@@ -37,7 +37,7 @@ static bool is_listed(const struct group *group)
 
 /* --- by rings ----------------------------------------------------------------------------------------------------- */
 
-/* A place in a ring, so that it is known again when the group has left it: u32 slot, u8 ring, and 24 bits of its
+/* A position in a ring, recognised even after the group has left the ring: u32 slot, u8 ring, and 24 bits of its
  * number. */
 static uint64_t position_of(const struct core *core, uint32_t slot)
 {
@@ -56,11 +56,11 @@ static bool is_there(const struct core *core, uint32_t message_list, uint64_t po
 static unsigned list_rings(const struct core *core, const struct message_list *list, unsigned ring, unsigned ring_end,
                            uint32_t slot, uint64_t *position, struct group_view *views, unsigned views_max)
 {
-    unsigned count = 0, looks = 0;
+    unsigned count = 0, visits = 0;
     *position = 0;
     for (; ring < ring_end; ring++, slot = 0) {
         for (slot = slot == 0 ? list->rings[ring].first : slot; slot != 0; slot = core_group(core, slot)->ring_next) {
-            if (count == views_max || ++looks > GROUP_LIST_LOOKS_MAX) {
+            if (count == views_max || ++visits > GROUP_LIST_VISITS_MAX) {
                 *position = position_of(core, slot);
                 return count;
             }
@@ -76,10 +76,10 @@ static unsigned list_rings(const struct core *core, const struct message_list *l
 static unsigned list_slots(const struct core *core, uint32_t message_list, enum group_condition filter,
                            uint64_t *position, struct group_view *views, unsigned views_max)
 {
-    unsigned count = 0, looks = 0;
+    unsigned count = 0, visits = 0;
     uint64_t slot = *position == 0 ? 1 : *position;
     for (*position = 0; slot < core->groups.items.slot_end; slot++) {
-        if (count == views_max || ++looks > GROUP_LIST_LOOKS_MAX) {
+        if (count == views_max || ++visits > GROUP_LIST_VISITS_MAX) {
             *position = slot;
             return count;
         }
@@ -102,9 +102,8 @@ unsigned group_list(const struct core *core, const struct queue *queue, enum gro
     unsigned ring = first;
     uint32_t slot = 0;
     if (*position != 0) {
-        /* The group that was to come next may have gone: then a ring of stopped ones is read again from its start,
-         * where those released since are no longer, and of the ready ones, which never stand still, the rest of the
-         * ring is passed over. */
+        /* The group of the position may be gone. Then a ring of stopped groups is read again from its start, because
+         * released groups have left it. Of the ready ones, which move all the time, the rest of the ring is skipped. */
         bool is_same = is_there(core, queue->message_list, *position);
         unsigned then = (unsigned)(*position >> 32 & 0xff);
         slot = is_same ? (uint32_t)*position : 0;

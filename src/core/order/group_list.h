@@ -1,4 +1,4 @@
-/* Lists the groups of a queue, for people. Only reads; knows nothing of words. */
+/* Lists the groups of a queue, for operators. Only reads; the api makes the words. */
 #ifndef TALLY_CORE_ORDER_GROUP_LIST_H
 #define TALLY_CORE_ORDER_GROUP_LIST_H
 
@@ -12,9 +12,9 @@ struct queue;
 enum group_condition {
     GROUP_ANY,    /* as a filter */
     GROUP_HELD,   /* waits for a person */
-    GROUP_PAUSED, /* by a person, and not held */
+    GROUP_PAUSED, /* by an operator, and not held */
     GROUP_READY,  /* its next message can be received */
-    GROUP_BUSY,   /* it has messages, none of which can be received now */
+    GROUP_BUSY,   /* it has messages, but none can be received now */
 };
 
 struct group_view {
@@ -29,12 +29,12 @@ struct group_view {
     uint64_t head_number; /* of that message */
 };
 
-/* Groups that one call looks at, at most. */
-#define GROUP_LIST_LOOKS_MAX 10000u
+/* How many groups one call visits at most. */
+#define GROUP_LIST_VISITS_MAX 10000u
 
-/* The next groups of that condition, up to views_max of them, from *position on (0: the start); 0 in *position: there
- * are no more. Held, paused and ready ones come in the order of their rings, the others in no order. A group that
- * changes meanwhile may be missed or come twice; a page may be short. Tenants of one message, which have no id, are
+/* The next groups in that condition, up to views_max of them, from *position on (0: the start); *position is then 0 if
+ * there are no more. Held, paused and ready ones come in the order of their rings, the others in no order. A group that
+ * changes meanwhile may be missed or appear twice; a page may be short. Tenants of one message, which have no id, are
  * left out. */
 unsigned group_list(const struct core *core, const struct queue *queue, enum group_condition filter, uint64_t *position,
                     struct group_view *views, unsigned views_max);

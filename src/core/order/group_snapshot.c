@@ -1,4 +1,4 @@
-/* Groups in the core's snapshot: their records, and the order in which they stand in their message lists' rings. */
+/* Groups in the core's snapshot: their records, and their order in their message lists' rings. */
 #include "core/order/group.h"
 #include "core/snapshot.h"
 #include "core/state.h"
@@ -97,7 +97,7 @@ uint32_t group_reader_find(const struct core *core, const struct group_reader *r
     return is_there ? reader->slots_owned[low] : 0;
 }
 
-/* What the messages would overwrite is kept apart until they are in. */
+/* Data that reading the messages would overwrite is kept apart until they are read. */
 static bool read_group(struct core *core, struct group_reader *reader, struct cursor *cursor)
 {
     struct group_facts *facts = &reader->facts_owned[reader->count];
@@ -178,7 +178,7 @@ static int compare_moved(const void *left, const void *right)
     return a->sequence > b->sequence ? -1 : a->sequence < b->sequence;
 }
 
-/* From the end of each group to its start, so that each search goes on where the one before it stopped. */
+/* From the end of each group to its start, so that each search continues where the one before it stopped. */
 bool moved_decode(struct core *core, struct group_reader *reader)
 {
     size_t count = reader->moved.size / sizeof(struct moved_message);

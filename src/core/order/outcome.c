@@ -54,9 +54,9 @@ static uint32_t find_slot(const struct outcomes *outcomes, struct digest_tag key
     return 0;
 }
 
-/* Only the newest of a key stands in the table: an id may be used a million times in the window, and all of them would
- * be one run of one hash. The others wait in the list until it is their turn to be forgotten; older than the newest,
- * they go first. */
+/* Only the newest outcome of a key is in the table. An id may be used a million times in the window, and all its
+ * outcomes would have the same hash. The others are only in the list until they are forgotten; being older than the
+ * newest, they are forgotten first. */
 static void enter_table(struct outcomes *outcomes, uint32_t slot)
 {
     struct outcome *outcome = outcome_at(outcomes, slot);

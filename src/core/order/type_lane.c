@@ -45,7 +45,7 @@ void type_group_settle(struct core *core, uint32_t slot)
 
 /* --- lanes -------------------------------------------------------------------------------------------------------- */
 
-/* How many lanes stand before that of the type. */
+/* How many lanes are before that of the type. */
 static size_t lane_index(const struct type_group *group, unsigned type)
 {
     return (size_t)__builtin_popcountll(group->mask & (type_bit(type) - 1));
@@ -132,7 +132,7 @@ static bool lane_lacks_success(const struct type_lane *lane, const struct typed 
     return lane->success_mark < typed->number;
 }
 
-/* The lane of the lowest type that blocks the message, earlier messages before missing successes; 0: none does. */
+/* The lane of the lowest type that blocks the message; earlier messages count before missing successes; 0: none. */
 static uint32_t find_blocker(const struct core *core, const struct typed *typed, bool *is_wanting)
 {
     const struct type_group *group = type_group_at(core, type_lane_at(core, typed->lane)->group);
@@ -173,7 +173,7 @@ bool typed_block(struct core *core, struct typed *typed)
     return true;
 }
 
-/* The first message of a heap stands with another lane from now on, or goes. */
+/* Moves the first message of a heap to another lane's heap, or releases it. */
 static void release_first(struct core *core, struct heap *heap)
 {
     uint32_t slot = heap_top(heap).slot;
@@ -183,7 +183,7 @@ static void release_first(struct core *core, struct heap *heap)
         core_stop_waiting(core, typed->message);
 }
 
-/* Looks again at those that stand with the lane, after its first message or its success is another one. */
+/* Checks the messages that the lane blocks again, after its first message or its success has changed. */
 static void release_lane(struct core *core, struct type_lane *lane)
 {
     while (lane->waiting.count > 0 && !lane_blocks(core, lane, typed_at(core, heap_top(&lane->waiting).slot)))
@@ -225,7 +225,7 @@ struct typed *typed_add(struct core *core, uint32_t lane_slot, uint32_t message,
     return typed;
 }
 
-/* The types that must have succeeded before a message of this one, and have not. */
+/* The types that must succeed before a message of this one, and have not. */
 static uint64_t find_missing(const struct core *core, const struct type_group *group, unsigned type)
 {
     uint64_t missing = 0;
@@ -240,8 +240,8 @@ static uint64_t find_missing(const struct core *core, const struct type_group *g
     return missing;
 }
 
-/* Makes the lanes whose success the message wants. A mark that nobody needed is older than the message and may have
- * been forgotten elsewhere, so it goes. */
+/* Makes the lanes whose success the message needs. A success that no message needed is older than the message, and may
+ * be forgotten elsewhere, so it is removed. */
 static void open_wanted(struct core *core, uint32_t group, uint64_t wants)
 {
     for (uint64_t rest = wants; rest != 0; rest &= rest - 1) {
@@ -270,7 +270,7 @@ bool apply_typed(struct core *core, const struct event_typed *event)
     return true;
 }
 
-/* Takes the message out of its lane and of whatever heap it stands in. */
+/* Takes the message out of its lane and out of its heap, if it is in one. */
 static void unlink_typed(struct core *core, struct typed *typed)
 {
     uint32_t slot = slot_of(core, typed);

@@ -1,7 +1,6 @@
-/* Type orders and typed messages as bytes, and back (docs/formats/events.md); and the check that all of it agrees.
+/* Type orders and typed messages as bytes, and back (docs/formats/events.md); and the check that they are consistent.
  *
- * Types stand by index, orders by name, groups by id, lanes by type, messages by number. What waits where is
- * derived. */
+ * Types are sorted by index, orders by name, groups by id, lanes by type, messages by number. The heaps are derived. */
 #include "core/order/type_lane.h"
 
 #include "core/snapshot.h"
@@ -32,7 +31,7 @@ static void write_order(const struct type_order *order, struct buffer *out)
     buffer_append(out, order->types, order->count);
 }
 
-/* Is there anything in the lane but what has been forgotten? */
+/* Does the lane have anything that is not forgotten? */
 static bool lane_counts(const struct core *core, const struct type_lane *lane)
 {
     return lane->first != 0 || lane->wanted_count > 0 || type_lane_remembers(core, lane);
@@ -79,7 +78,7 @@ static int compare_groups(const void *left, const void *right)
     return bytes_compare((*a)->id_owned, (*b)->id_owned);
 }
 
-/* By id, and only those with something in them: a group that is remembered for what is over looks like none. */
+/* By id, and only groups with contents: a group that only remembers expired things is treated as absent. */
 static void write_groups(const struct core *core, struct core_writer *writer)
 {
     const struct slab *slab = &core->type_orders.groups;
@@ -166,7 +165,7 @@ static bool fits_group(const struct core *core, uint32_t message, struct bytes i
            core_extra_of(core, core_message(core, message))->typed == 0;
 }
 
-/* A number, what the message waits for and what it wants; the number 0 ends the lane. */
+/* A number, the types for which the message waits, and those whose success it needs; the number 0 ends the lane. */
 static bool read_typed(struct core *core, uint32_t lane, uint64_t alive, struct cursor *cursor)
 {
     unsigned type = type_lane_at(core, lane)->type;
@@ -209,7 +208,7 @@ static bool read_lane(struct core *core, uint32_t group, uint64_t alive, int *la
     return read_typed(core, slot, alive, cursor);
 }
 
-/* Once all lanes are there: does each hold something, and who waits for whom? */
+/* When all lanes are read: is each needed, and who waits for whom? */
 static bool finish_group(struct core *core, uint32_t slot)
 {
     const struct type_group *group = type_group_at(core, slot);
@@ -281,7 +280,7 @@ bool type_order_decode(struct core *core, struct cursor *cursor)
 
 /* --- checking ----------------------------------------------------------------------------------------------------- */
 
-/* What the groups say about the types. */
+/* What the groups record about the types. */
 struct census {
     uint64_t message_counts[TYPES_MAX];
     uint64_t wanted_counts[TYPES_MAX];
@@ -290,7 +289,7 @@ struct census {
     uint64_t typed_count;
 };
 
-/* The message stands in a heap exactly if something blocks it, by the rule itself. */
+/* The message is in a heap exactly if something blocks it, checked by the rule itself. */
 static void check_typed(const struct core *core, const struct typed *typed, struct census *census)
 {
     struct type_blocker blockers[TYPES_MAX];

@@ -1,6 +1,5 @@
-/* Decisions about matches: proposals, what the built-in matcher found, confirmations, put backs. That no ticket is
- * matched twice rests on check_members() alone: nothing is leased, hidden or locked before. Nobody else makes
- * matches. */
+/* Decisions about matches: proposals, results of the built-in matcher, confirmations, put backs. Only check_members()
+ * makes sure that no ticket is matched twice: nothing is leased, hidden or locked before. Nobody else makes matches. */
 #include "core/pools/decide_match.h"
 
 #include "base/budget.h"
@@ -9,7 +8,7 @@
 
 /* --- making ------------------------------------------------------------------------------------------------------- */
 
-/* A match that is about to be made. */
+/* A match that will be made. */
 struct making {
     const struct match_seat *seats;
     uint32_t count;
@@ -45,7 +44,7 @@ static void append_members(const struct ticket_pool *pool, const struct making *
     }
 }
 
-/* Makes the match, or, in a pool that confirms, holds its tickets. Returns its number. */
+/* Makes the match, or holds its tickets if the pool confirms. Returns its number. */
 static uint64_t make_match(struct core *core, struct ticket_pool *pool, const struct making *making)
 {
     bool is_held = pool->spec.confirm_ms > 0;
@@ -84,7 +83,7 @@ static uint64_t make_match(struct core *core, struct ticket_pool *pool, const st
 
 /* --- proposals: the commit check, in its order -------------------------------------------------------------------- */
 
-/* What a repeat must have in common with the proposal that was matched: members, versions, body. */
+/* What a repeat must have in common with the matched proposal: members, versions, body. */
 static struct digest_tag digest_of(struct core *core, const struct proposal_command *command)
 {
     buffer_truncate(&core->scratch, 0);
@@ -98,8 +97,7 @@ static struct digest_tag digest_of(struct core *core, const struct proposal_comm
     return digest_keyed_wide(core->digest_owned, parts, ARRAY_LENGTH(parts));
 }
 
-/* Was a proposal of that id matched before? This comes before all else, because then its own match has retired its
- * members. */
+/* Was a proposal with that id already matched? This is checked first, because the match has retired its members. */
 static bool is_repeat(const struct core *core, const struct ticket_pool *pool, const struct proposal_command *command,
                       struct digest_tag digest, struct proposal_result *result)
 {
@@ -149,7 +147,7 @@ static uint32_t gather_entries(const struct ticket_pool *pool, const struct prop
     return weight;
 }
 
-/* Can parties of these weights fill the teams, whatever else the rules say? */
+/* Can parties with these weights fill the teams, whatever the other rules say? */
 static bool divide_by_weight(const struct rules *rules, const struct entry *const *entries, uint32_t count,
                              uint8_t *teams)
 {
@@ -159,8 +157,8 @@ static bool divide_by_weight(const struct rules *rules, const struct entry *cons
     return group_divide(&bare, entries, count, teams, &budget);
 }
 
-/* Could the members be a match by what they weigh and how much they say? What one that is over for good weighed and
- * said is forgotten; then that it is over is what counts. */
+/* Could the members be a match, judged by their weights and their sizes as text? Of a member that is over for good
+ * these are forgotten; then it only counts that it is over. */
 static bool check_shape(const struct ticket_pool *pool, uint32_t count, struct proposal_result *result)
 {
     const struct rules *rules = pool->rules_owned;
@@ -210,8 +208,8 @@ static bool has_rival(const struct ticket_pool *pool, const struct proposal_resu
     return false;
 }
 
-/* Do all members wait, at the versions that the proposer knows? If not, each one that doesn't is named, the stale ones
- * too. */
+/* Do all members wait, at the versions that the proposer knows? If not, each one that doesn't is named, and so are
+ * those with old versions. */
 static enum proposal_status check_members(const struct ticket_pool *pool, const struct proposal_command *command,
                                           struct proposal_result *result)
 {
@@ -228,8 +226,8 @@ static enum proposal_status check_members(const struct ticket_pool *pool, const 
     return conflict_count > 0 ? PROPOSAL_CONFLICT : stale_count > 0 ? PROPOSAL_STALE : PROPOSAL_MATCHED;
 }
 
-/* Gives each member its team. In a pool that verifies, the members must fit each other by the rules of today; that also
- * settles it for a proposal which was made under older ones. */
+/* Gives each member its team. If the pool verifies, the members must fit each other by the present rules. That also
+ * decides a proposal made under older rules. */
 static enum proposal_status check_rules(const struct ticket_pool *pool, const struct proposal_command *command,
                                         struct proposal_result *result, uint8_t teams[RULES_WEIGHT_MAX])
 {
@@ -304,8 +302,8 @@ void decide_propose(struct core *core, struct ticket_pool *pool, const struct pr
 
 /* --- the built-in matcher ----------------------------------------------------------------------------------------- */
 
-/* Do the members say no more together than a result may hold? A size that was raised over waiting tickets can bring too
- * much together. */
+/* Are the members' texts together no larger than a result may be? If the pool's size was raised while tickets waited,
+ * they may together be too large. */
 static bool fits_a_result(const struct ticket_pool *pool, const struct matcher_group *group)
 {
     uint64_t size = 0;
@@ -327,18 +325,18 @@ static void make_found(struct core *core, struct ticket_pool *pool, const struct
 
 void decide_match(struct core *core, struct ticket_pool *pool, uint32_t steps)
 {
-    /* While the matcher is filled, tickets that come before those that are in it may still be missing. decide_due()
-     * fills it, then looks. */
+    /* While the matcher is being filled, earlier tickets may still be missing. decide_due() fills it and then lets it
+     * search. */
     if (!pool->is_awake || pool->index_next != 0 || pool->spec.matcher == MATCHER_EXTERNAL)
         return;
     struct matcher_group group;
-    /* Where the result queue is full, the tickets wait: nothing is looked for that could not be made. */
+    /* If the result queue is full, the tickets wait: no search, because no match could be made. */
     while (match_result_has_room(core, pool) && !core_frame_is_ample(core) &&
            matcher_look(&pool->matcher, core->now_ms, &steps, &group) == MATCHER_FOUND)
         if (fits_a_result(pool, &group))
             make_found(core, pool, &group);
         else
-            pool->tally.other_refusals++; /* its seed looks again when it is changed or takes a step */
+            pool->tally.other_refusals++; /* its seed searches again when it is changed or takes a step */
     ticket_pool_set_timer(core, pool);
 }
 
@@ -363,18 +361,17 @@ static void end_hold(struct core *core, const struct made_match *match)
     buffer_deinit(&leavers);
 }
 
-/* Where more than this share of it was over before anybody could hear of a match, its time
- * to be confirmed begins anew. */
+/* If more than this fraction of its time was over before anybody could know of the match, its time begins anew. */
 #define HOLD_LATE_SHARE 10u
 
-/* How long it waits for its confirmations; as it says itself where its pool asks for none any more. */
+/* How long it waits for its confirmations; its own value if its pool no longer asks for any. */
 static uint64_t hold_ms(const struct core *core, const struct made_match *match)
 {
     uint64_t confirm_ms = ticket_pool_find_by_id(core, match->pool)->spec.confirm_ms;
     return confirm_ms > 0 ? confirm_ms : match->confirm_by_ms - match->made_at_ms;
 }
 
-/* It waits for them as long again. */
+/* It waits for them once more as long. */
 static void renew_hold(struct core *core, const struct made_match *match, uint64_t now_ms)
 {
     uint64_t confirm_ms = hold_ms(core, match);
@@ -423,8 +420,8 @@ void decide_end_holds(struct core *core, unsigned portion)
     }
 }
 
-/* Do the seats stand for teams that the rules have, each with the weight that it wants? They were given when the match
- * was held, and the rules may be others now. */
+/* Do the seats belong to teams in the rules, each with the right weight? They were given when the match was held, and
+ * the rules may have changed since. */
 static bool seats_fill_teams(const struct ticket_pool *pool, const struct match_seat *seats, uint32_t count)
 {
     const struct rules *rules = pool->rules_owned;
@@ -440,7 +437,7 @@ static bool seats_fill_teams(const struct ticket_pool *pool, const struct match_
     return true;
 }
 
-/* Everybody said yes. False, with the match undone and nobody cancelled: under new rules it would be none. */
+/* Every member confirmed. False: under new rules it is no match. It is undone, and nobody is cancelled. */
 static bool make_held(struct core *core, const struct ticket_pool *pool, const struct made_match *match)
 {
     struct match_seat seats[RULES_WEIGHT_MAX];
@@ -464,7 +461,7 @@ static bool make_held(struct core *core, const struct ticket_pool *pool, const s
     return true;
 }
 
-/* The member that the ticket of that key is, or UINT32_MAX. */
+/* The index of the member whose ticket has that key, or UINT32_MAX. */
 static uint32_t find_member(const struct ticket_pool *pool, const struct made_match *match, struct bytes key)
 {
     uint32_t slot = ticket_find(pool, key);
@@ -494,12 +491,12 @@ enum match_outcome decide_confirm(struct core *core, struct ticket_pool *pool, u
     if (match == NULL || match->pool != pool->id)
         return MATCH_IS_UNKNOWN;
     if (match->state > MATCH_MADE)
-        return MATCH_DONE; /* who was in it is forgotten */
+        return MATCH_DONE; /* its members are forgotten */
     uint32_t member = find_member(pool, match, key);
     if (member == UINT32_MAX)
         return MATCH_IS_UNKNOWN;
     if (match->state == MATCH_HELD && match->confirm_by_ms <= core->now_ms && !match->is_unseen)
-        end_hold(core, match); /* its time is over, though nobody has come to say so yet */
+        end_hold(core, match); /* its time is over, although that is not decided yet */
     if (match->state != MATCH_HELD)
         return MATCH_DONE;
     if (accepts)
@@ -522,12 +519,12 @@ enum match_outcome decide_put_back(struct core *core, struct ticket_pool *pool, 
     case MATCH_ACKED:
         return MATCH_IS_ACKED;
     case MATCH_PUT_BACK:
-    case MATCH_REFUSED: /* its tickets wait again, or were cancelled: there is nothing left to undo */
+    case MATCH_REFUSED: /* its tickets wait again, or were cancelled: nothing is left to undo */
         return MATCH_DONE;
     case MATCH_MADE: {
         uint32_t message = core_find_message(core, match->message);
         if (core_message_is_dead(core, core_message(core, message)))
-            return MATCH_IS_ACKED; /* purged, though its end is not in the log yet */
+            return MATCH_IS_ACKED; /* purged, although its end is not in the log yet */
         finish_message(core, message, END_PUT_BACK);
         break;
     }

@@ -5,9 +5,9 @@
 #include "core/core.h"
 #include "core/pools/ticket_pool.h"
 
-/* Lets the built-in matcher look, for at most that many steps (match/matcher.h), and makes the matches it finds; stops
- * where the frame is ample. Nothing is done before the matcher knows all tickets that wait, after a start or a change
- * of the rules: decide_due() looks then. */
+/* Lets the built-in matcher search, for at most that many steps (match/matcher.h), and makes the matches that it finds.
+ * Stops when the frame is ample. After a start or a change of the rules, it does nothing until the matcher knows all
+ * waiting tickets; then decide_due() lets it search. */
 void decide_match(struct core *core, struct ticket_pool *pool, uint32_t steps);
 
 struct proposed_member {
@@ -30,7 +30,7 @@ enum proposal_status {
     PROPOSAL_INVALID,
     PROPOSAL_CONFLICT,
     PROPOSAL_STALE,
-    PROPOSAL_BY_RULES, /* Verify: invalid, too, but the rule is known */
+    PROPOSAL_BY_RULES, /* Verify: also invalid, but the broken rule is known */
     PROPOSAL_RESULT_FULL,
 };
 
@@ -46,8 +46,8 @@ enum member_fault {
     MEMBER_TWICE
 };
 
-/* Of the check that Verify asks for, in steps (match/matcher.h): some 50 ms. 19,900 pairs, as 200 members have, may
- * take 50 each. */
+/* For the check of Verify, in steps (match/matcher.h): some 50 ms. 19,900 pairs, as 200 members have, may take 50 steps
+ * each. */
 #define PROPOSAL_STEPS_MAX 1000000u
 
 struct proposal_result {
@@ -55,8 +55,9 @@ struct proposal_result {
     uint64_t match;       /* PROPOSAL_MATCHED: its number */
     bool is_stale_rules;  /* PROPOSAL_STALE: the rules are newer, not a member */
     bool is_wrong_weight; /* PROPOSAL_INVALID: the sum, or no division into teams */
-    bool is_too_large;    /* PROPOSAL_INVALID: the members say more than TICKET_GROUP_SIZE_MAX together */
-    /* PROPOSAL_BY_RULES; PROPOSAL_INVALID with PAIR_DEAR, which is beyond PROPOSAL_STEPS_MAX; the work of any */
+    bool is_too_large;    /* PROPOSAL_INVALID: the members' texts are together larger than TICKET_GROUP_SIZE_MAX */
+    /* PROPOSAL_BY_RULES; PROPOSAL_INVALID with PAIR_DEAR, if the check needs more than PROPOSAL_STEPS_MAX; the cost in
+     * all cases */
     struct pair_check check;
     uint8_t faults[RULES_WEIGHT_MAX];   /* enum member_fault, by member */
     uint32_t tickets[RULES_WEIGHT_MAX]; /* slots, by member; 0: unknown */
@@ -72,17 +73,17 @@ enum match_outcome { MATCH_DONE, MATCH_WAITS, MATCH_WAS_MADE, MATCH_IS_UNDONE, M
 /* Puts the match back: MATCH_DONE (also if it was before), MATCH_IS_ACKED, MATCH_IS_UNKNOWN. `match` is its number. */
 enum match_outcome decide_put_back(struct core *core, struct ticket_pool *pool, uint64_t match);
 
-/* A member of a held match says yes or no. MATCH_WAITS: for others; MATCH_WAS_MADE: by this yes; MATCH_IS_UNDONE: by
- * this no; MATCH_DONE: it had been decided before (too late); MATCH_IS_UNKNOWN: no such match, or no such member. A
- * repeated yes waits. */
+/* A member of a held match confirms or refuses it. MATCH_WAITS: for others; MATCH_WAS_MADE: by this yes;
+ * MATCH_IS_UNDONE: by this no; MATCH_DONE: it had been decided before (too late); MATCH_IS_UNKNOWN: no such match, or
+ * no such member. A repeated confirmation gets MATCH_WAITS. */
 enum match_outcome decide_confirm(struct core *core, struct ticket_pool *pool, uint64_t match, struct bytes key,
                                   bool accepts);
 
-/* Undoes held matches whose time is over, at most `portion` of them: those who did not answer are cancelled. */
+/* Undoes held matches whose time is over, at most `portion` of them: members that did not answer are cancelled. */
 void decide_end_holds(struct core *core, unsigned portion);
 
-/* The record that holds the match is durable, so those who are to confirm it may hear of it. If more than a tenth of
- * their time is over, it begins anew at now_ms. */
+/* The record that holds the match is durable, so its members may learn of it. If more than a tenth of their time is
+ * over, it begins anew at now_ms. */
 void decide_show_hold(struct core *core, uint64_t match, uint64_t now_ms);
 
 #endif

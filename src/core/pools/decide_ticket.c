@@ -30,7 +30,7 @@ void decide_delete_pool(struct core *core, struct ticket_pool *pool)
     core_emit(core, &(struct event){.kind = EVENT_POOL_DELETED, .pool_deleted = {.pool = pool->id}});
 }
 
-/* Of all that the offer says but the key; the facts say what Attributes and Need mean, whatever their order was. */
+/* A digest of the whole offer except the key; the facts stand for Attributes and Need, in any order. */
 static struct digest_tag digest_of(const struct core *core, const struct offer_command *command)
 {
     uint8_t numbers[4 + 4 + 1 + 1 + 4 + 4];
@@ -94,7 +94,7 @@ enum error decide_offer(struct core *core, struct ticket_pool *pool, const struc
     return OK;
 }
 
-/* What a ticket is, for who wants to change it. */
+/* The state of a ticket, for a caller that wants to change it. */
 static enum ticket_outcome outcome_of(const struct ticket *ticket)
 {
     switch ((enum ticket_state)ticket->state) {

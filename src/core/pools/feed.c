@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include <stdlib.h>
 
-/* Places of a ring that nothing has happened to yet. */
+/* Marks places of a ring that have had no event yet. */
 #define FEED_CAPACITY_MIN 64u
 
 void feed_init(struct feed *feed)
@@ -35,7 +35,7 @@ void feed_begin(struct feed *feed)
     feed->first = feed->last + 1;
 }
 
-/* Twice the places; each event goes to the one that its number now has. Amortised O(1). */
+/* Doubles the places; each event moves to the place of its number. Amortised O(1). */
 static void grow(struct feed *feed)
 {
     uint32_t capacity = feed->capacity * 2 < FEED_EVENTS_MAX ? feed->capacity * 2 : FEED_EVENTS_MAX;

@@ -1,6 +1,6 @@
-/* The feed of a pool: everything that happens to its tickets, numbered without gaps, from 1 or from behind the numbers
- * of pools that are gone. The numbers are part of the state; the newest events are kept in a ring, in memory only. Who
- * asks for an older one is told to read the tickets anew (RESYNC). */
+/* The feed of a pool: everything that happens to its tickets, numbered without gaps, from 1 or after the numbers of
+ * deleted pools. The numbers are part of the state. The newest events are kept in a ring, in memory only. A caller that
+ * asks for an older event is told to read the tickets again (RESYNC). */
 #ifndef TALLY_CORE_POOLS_FEED_H
 #define TALLY_CORE_POOLS_FEED_H
 
@@ -14,7 +14,7 @@ enum feed_reason { FEED_BY_MATCH = 1, FEED_BY_CANCEL, FEED_BY_TTL, FEED_BY_HOLD 
 
 struct feed_event {
     uint64_t ticket;  /* number */
-    uint64_t match;   /* number, of a retirement by match or hold */
+    uint64_t match;   /* the match's number, if the ticket was retired by a match or a hold */
     uint32_t version; /* of the ticket, or of the rules */
     uint8_t kind;
     uint8_t reason; /* of a retirement */
@@ -32,11 +32,11 @@ struct feed {
 void feed_init(struct feed *feed);
 void feed_deinit(struct feed *feed);
 
-/* The next event is the one behind that number. `is_new`: the pool has told nothing yet; else all of it is
+/* The next event is the one after that number. `is_new`: the pool has had no events yet; otherwise all are
  * forgotten. */
 void feed_go_to(struct feed *feed, uint64_t last, bool is_new);
 
-/* From now on events are kept, if they are not yet. The ring grows with them, to 3.2 MB. */
+/* Keeps events from now on. The ring grows with them, to 3.2 MB. */
 void feed_begin(struct feed *feed);
 
 /* O(1). */

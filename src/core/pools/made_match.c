@@ -85,7 +85,7 @@ uint32_t made_match_find_proposal(const struct core *core, const struct ticket_p
     return 0;
 }
 
-/* Of a pool that was deleted too. */
+/* Includes matches of a deleted pool. */
 static uint32_t find_by_message(const struct core *core, uint64_t message)
 {
     for (struct table_probe probe = table_probe_start(&core->matches.by_message, table_hash_u64(message));
@@ -172,7 +172,7 @@ static void unlink_message(struct core *core, uint32_t slot)
     match->message = 0;
 }
 
-/* The match is over for good: only what answers a repeat is kept, for a while. */
+/* The match is over for good: only the data for answering a repeat is kept, for a while. */
 static void settle(struct core *core, struct ticket_pool *pool, uint32_t slot, enum match_state state)
 {
     struct made_match *match = made_match_at(core, slot);
@@ -184,12 +184,12 @@ static void settle(struct core *core, struct ticket_pool *pool, uint32_t slot, e
     match->ended_at_ms = core->now_ms;
     free_content(match);
     made_match_link_settled(core, pool, slot);
-    ticket_pool_set_timer(core, pool); /* there is room for a result, and something to forget some day */
+    ticket_pool_set_timer(core, pool); /* there is room for a result, and something to forget one day */
 }
 
 /* --- matched ------------------------------------------------------------------------------------------------------ */
 
-/* Is that the newest message, in the pool's result queue and no other match's? Its slot, or 0. */
+/* Is that the newest message, in the pool's result queue and not of another match? Its slot, or 0. */
 static uint32_t find_result(const struct core *core, const struct ticket_pool *pool, uint64_t message)
 {
     uint32_t slot = message == core->messages.message_number ? core_find_message(core, message) : 0;
@@ -239,8 +239,8 @@ static bool matched_fits(const struct core *core, const struct ticket_pool *pool
                    : matched->has_body == 0 && find_result(core, pool, matched->message) != 0;
 }
 
-/* Cancels the siblings of tickets that are matched now. False, with the state spoiled, if they are not just those;
- * whoever replays gives up the core then. */
+/* Cancels the siblings of newly matched tickets. False, with the state spoiled, if they are not exactly those; a replay
+ * then gives up the core. */
 static bool cancel_siblings(struct core *core, struct ticket_pool *pool, const uint32_t *tickets, uint32_t count,
                             struct bytes siblings)
 {
@@ -299,7 +299,7 @@ static uint32_t find_held(const struct core *core, uint64_t number)
     return slot != 0 && made_match_at(core, slot)->state == MATCH_HELD ? slot : 0;
 }
 
-/* The slots of its members' tickets, which are there as long as it is not settled. */
+/* The slots of its members' tickets, which exist until it is settled. */
 static void find_tickets(const struct ticket_pool *pool, const struct made_match *match,
                          uint32_t tickets[RULES_WEIGHT_MAX])
 {
@@ -365,7 +365,7 @@ bool apply_hold_renewed(struct core *core, const struct event_hold_renewed *rene
 
 /* --- ends --------------------------------------------------------------------------------------------------------- */
 
-/* Is the next of the leavers, who stand in the order of the members, this one? */
+/* Is this one the next of the leavers, who are in the order of the members? */
 static bool is_next_leaver(struct cursor *leavers, const struct match_member *member)
 {
     struct cursor ahead = *leavers;
@@ -425,7 +425,7 @@ void made_match_restarted(struct core *core, uint64_t resumed_at_ms, uint32_t gr
     }
 }
 
-/* Cancels those who came into the set of a ticket since it was matched, and waited for it to be put back (M21). */
+/* Cancels tickets that joined the set of a ticket since it was matched, and waited for it to be put back (M21). */
 static void cancel_latecomers(struct core *core, struct ticket_pool *pool, uint32_t ticket)
 {
     uint32_t set = ticket_at(&pool->tickets, ticket)->set;
@@ -439,7 +439,7 @@ static void cancel_latecomers(struct core *core, struct ticket_pool *pool, uint3
 void made_match_message_ended(struct core *core, uint64_t message, enum end_reason reason)
 {
     uint32_t slot = find_by_message(core, message);
-    if (slot == 0) /* its pool was deleted and has gone */
+    if (slot == 0) /* its pool was deleted and is gone */
         return;
     unlink_message(core, slot);
     const struct made_match *match = made_match_at(core, slot);

@@ -1,6 +1,6 @@
-/* Matches that were made, or are being confirmed: who is in them, and the message that tells of them. A match can be
- * put back until its message has gone; then it is settled, and remembered for a while so that a repeated proposal or
- * put back gets its answer. */
+/* Matches that were made, or are being confirmed: their members, and their result message. A match can be put back
+ * until its message has ended. Then it is settled, and remembered for a while, so that a repeated proposal or put back
+ * gets its answer. */
 #ifndef TALLY_CORE_POOLS_MADE_MATCH_H
 #define TALLY_CORE_POOLS_MADE_MATCH_H
 
@@ -18,15 +18,15 @@ struct ticket_pool;
 
 #define MATCH_BODY_SIZE_MAX 65536u /* the proposal's */
 
-/* The result as large as can be: what the tickets say, as JSON; their keys and teams, escaped, and what stands around
- * them; the proposal's body, escaped. */
+/* The largest possible result: the tickets' contents, as JSON; their keys and teams, escaped, and the text around them;
+ * the proposal's body, escaped. */
 #define MATCH_RESULT_SIZE_MAX                                                                                          \
     (TICKET_GROUP_SIZE_MAX + RULES_WEIGHT_MAX * (2 * TICKET_KEY_SIZE_MAX + 6 * RULES_NAME_SIZE_MAX + 128) +            \
      2 * MATCH_BODY_SIZE_MAX + 1024)
 static_assert(MATCH_RESULT_SIZE_MAX <= 1048576, "a result is a message");
 
-/* The events of one decision that makes a match, as large as can be: the result, and the numbers of members and
- * siblings. A frame has room for them. */
+/* The largest possible events of a decision that makes a match: the result, and the numbers of members and siblings. A
+ * frame has room for them. */
 #define MATCH_EVENTS_SIZE_MAX                                                                                          \
     (MATCH_RESULT_SIZE_MAX + RULES_WEIGHT_MAX * (sizeof(uint64_t) * EXCLUSIVE_SET_TICKETS_MAX + 16) + 4096)
 
@@ -64,32 +64,32 @@ struct made_match {
     uint32_t hold_index; /* in core->matches.holds */
     uint8_t state;       /* enum match_state */
     bool has_body;
-    bool is_unseen; /* no part of the state: the record that holds it is not durable, so nobody can have heard of it */
+    bool is_unseen; /* no part of the state: the record that holds it is not durable, so nobody can know of it */
 };
 
 struct made_match *made_match_at(const struct core *core, uint32_t slot);
-/* Slots, 0: none. Those of a pool that was deleted are not found. */
+/* Slots, 0: none. Matches of a deleted pool are not found. */
 uint32_t made_match_find(const struct core *core, uint64_t number);
 uint32_t made_match_find_proposal(const struct core *core, const struct ticket_pool *pool, struct bytes proposal);
 
-/* A new owner took over at resumed_at_ms: whoever is to confirm has at least his own time or grace_ms, the shorter,
- * from then on; nobody could say yes while nobody served. */
+/* A new owner took over at resumed_at_ms. From then on, members have at least their own time or grace_ms, whichever is
+ * shorter, because nobody could confirm while nobody served. */
 void made_match_restarted(struct core *core, uint64_t resumed_at_ms, uint32_t grace_ms);
 
-/* A result message has ended, or got another number by a move. For apply.c; the message says that it is one. By an end
- * the tickets are settled with their match and those who waited in their exclusive sets are cancelled, but for
- * END_PUT_BACK, behind which comes `match_undone`. O(tickets of those sets). */
+/* A result message has ended, or got another number by a move. For apply.c; the message is marked as a result. When it
+ * ends, the tickets are settled with their match, and tickets that waited in their exclusive sets are cancelled. Not
+ * with END_PUT_BACK, which is followed by `match_undone`. O(tickets of those sets). */
 void made_match_message_ended(struct core *core, uint64_t message, enum end_reason reason);
 void made_match_message_moved(struct core *core, uint64_t from, uint64_t to);
 
 /* Forgets the oldest settled match of the pool. For apply_tickets_forgotten(). */
 void made_match_forget(struct core *core, struct ticket_pool *pool);
-/* Takes all matches of a pool that is deleted out of reach: O(1) if no ticket is held, else O(matches). Their memory is
- * given back in portions, of `*left` matches at most; true when none is left. */
+/* Makes all matches of a deleted pool unreachable: O(1) if no ticket is held, else O(matches). Their memory is freed in
+ * portions, of `*left` matches at most; true when none is left. */
 void made_match_forget_all(struct core *core, struct ticket_pool *pool);
 bool made_match_give_back(struct core *core, struct ticket_pool *pool, unsigned *left);
 
-/* When a hold is over next; UINT64_MAX: never. decide_end_holds() then ends it. O(1). */
+/* When the time of a hold is next over; UINT64_MAX: never. decide_end_holds() then ends it. O(1). */
 uint64_t made_match_due_ms(const struct core *core);
 
 /* Have all members said yes? */
@@ -105,8 +105,8 @@ void made_match_encode(const struct core *core, struct core_writer *writer);
 bool made_match_decode(struct core *core, struct cursor *cursor);
 void made_match_check(const struct core *core);
 
-/* How it is made again: a match of that number, which is in no list yet; it takes its place behind those that are not
- * settled, or are; that is its result (slots). */
+/* How a snapshot makes it again: a match with that number, which is in no list yet; puts it after the unsettled or the
+ * settled ones; marks its result (slots). */
 uint32_t made_match_add(struct core *core, struct ticket_pool *pool, uint64_t number, struct bytes proposal);
 void made_match_link_unsettled(struct core *core, struct ticket_pool *pool, uint32_t match);
 void made_match_link_settled(struct core *core, struct ticket_pool *pool, uint32_t match);

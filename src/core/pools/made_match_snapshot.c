@@ -1,6 +1,6 @@
-/* Matches in a snapshot, pool by pool in order of name: those that are not settled, by number, and those that are, in
- * the order in which they were. docs/formats/events.md has the layout. Those of a deleted pool are out of reach and
- * stay behind. */
+/* Matches in a snapshot, pool by pool in order of name: unsettled ones by number, then settled ones in the order in
+ * which they were settled. docs/formats/events.md has the layout. Matches of a deleted pool are unreachable and left
+ * out. */
 #include "core/pools/made_match.h"
 
 #include "core/identity.h"
@@ -61,7 +61,7 @@ void made_match_encode(const struct core *core, struct core_writer *writer)
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* Reads what both kinds have; 0 if it is none that there can be. */
+/* Reads what both kinds have; 0 if it is not valid. */
 static uint32_t read_head(struct core *core, struct ticket_pool *pool, struct cursor *cursor)
 {
     uint64_t number = cursor_u64(cursor);
@@ -83,7 +83,7 @@ static uint32_t read_head(struct core *core, struct ticket_pool *pool, struct cu
     return slot;
 }
 
-/* Is that a ticket which the match holds or has, and no member read before? */
+/* Is that a ticket which the match holds or has, and which was not read before as a member? */
 static bool member_fits(const struct ticket_pool *pool, const struct made_match *match,
                         const struct match_member *member)
 {

@@ -1,4 +1,4 @@
-/* The messages that a pool of tickets sends: their bodies, and sending them. */
+/* The messages that a pool sends: makes their bodies, and sends them. */
 #include "core/pools/match_result.h"
 
 #include "core/identity.h"
@@ -8,7 +8,7 @@
 
 /* --- bodies ------------------------------------------------------------------------------------------------------- */
 
-/* What the consumer is told of a ticket; `name` is that of the member that holds its id. */
+/* The part of a ticket that the consumer sees; `name` is the member for its id. */
 static void append_ticket(struct buffer *out, struct bytes name, const struct ticket *ticket)
 {
     const struct ticket_content *content = &ticket->content;
@@ -48,7 +48,7 @@ static void append_members(const struct core *core, const struct ticket_pool *po
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
 
-/* Sends a message with one attribute, whose digest is filled in. */
+/* Sends a message with one attribute, and computes that attribute's digest. */
 static uint64_t send_with(struct core *core, const struct queue *queue, struct content *content, struct bytes name,
                           struct bytes value)
 {

@@ -1,5 +1,5 @@
-/* What changes a ticket. set_state() is the only way from one state to another; counts, expiries, exclusive sets and
- * the matcher follow there. */
+/* The changes of a ticket. set_state() is the only way from one state to another; it updates counts, expiries,
+ * exclusive sets and the matcher. */
 #include "core/pools/ticket.h"
 
 #include "core/apply.h"
@@ -37,7 +37,7 @@ uint32_t ticket_level(const struct ticket_pool *pool, const struct ticket *ticke
     return ticket->level_version == pool->rules_version ? ticket->entry.level : 0;
 }
 
-/* Says its level under the present rules. Nothing that anybody can see changes by that. */
+/* Writes its level under the present rules. Nothing visible changes by that. */
 static void renew_level(const struct ticket_pool *pool, struct ticket *ticket)
 {
     ticket->entry.level = (uint8_t)ticket_level(pool, ticket);
@@ -116,13 +116,14 @@ static void enter_state(struct core *core, struct ticket_pool *pool, uint32_t sl
     ticket_join_matcher(core, pool, slot);
 }
 
-/* Is it matched, or about to be? Then no other one of its exclusive set may be. */
+/* Is it matched, or will it be? Then no other one of its exclusive set may be matched. */
 static bool state_holds(unsigned state)
 {
     return state == TICKET_HELD || state == TICKET_MATCHED;
 }
 
-/* While one of a set is held, the others are out of the matcher. O(tickets of the set) when that begins or ends. */
+/* While one ticket of a set is held, the others are not in the matcher. O(tickets of the set) when that begins or
+ * ends. */
 static void hold_set(struct core *core, struct ticket_pool *pool, uint32_t slot, bool is_held)
 {
     const struct ticket *ticket = ticket_at(&pool->tickets, slot);
@@ -156,7 +157,7 @@ static void set_state(struct core *core, struct ticket_pool *pool, uint32_t slot
     enter_state(core, pool, slot, state);
 }
 
-static void tell_offer(struct core *core, struct ticket_pool *pool, uint32_t slot)
+static void feed_offer(struct core *core, struct ticket_pool *pool, uint32_t slot)
 {
     const struct ticket *ticket = ticket_at(&pool->tickets, slot);
     ticket_pool_tell(
@@ -164,7 +165,7 @@ static void tell_offer(struct core *core, struct ticket_pool *pool, uint32_t slo
         &(struct feed_event){.kind = FEED_OFFER, .ticket = ticket->entry.number, .version = ticket->version});
 }
 
-/* Only live: what a replay repeats was counted before, by a process that is gone. */
+/* Only live: a replayed event was counted before, by a former process. */
 static void count_wait(struct core *core, struct ticket_pool *pool, const struct ticket *ticket)
 {
     if (core->frame.events == NULL)
@@ -202,7 +203,7 @@ void ticket_return(struct core *core, struct ticket_pool *pool, uint32_t slot)
     ticket->version++;
     ticket->match = 0;
     set_state(core, pool, slot, TICKET_WAITING);
-    tell_offer(core, pool, slot);
+    feed_offer(core, pool, slot);
     ticket_pool_set_timer(core, pool);
 }
 
@@ -332,7 +333,7 @@ void ticket_adopt_content(struct ticket *ticket, const struct ticket_content *co
     ticket->entry.facts = facts;
 }
 
-/* Can there be a ticket like this, besides those that are there? */
+/* Can such a ticket exist besides the present ones? */
 static bool offer_fits(const struct core *core, const struct ticket_pool *pool,
                        const struct event_ticket_offered *offered)
 {
@@ -373,7 +374,7 @@ bool apply_ticket_offered(struct core *core, const struct event_ticket_offered *
                          facts);
     pool->counts.offered++;
     ticket_restore(core, pool, slot, offered->set);
-    tell_offer(core, pool, slot);
+    feed_offer(core, pool, slot);
     ticket_pool_set_timer(core, pool);
     return true;
 }
@@ -400,12 +401,12 @@ bool apply_ticket_updated(struct core *core, const struct event_ticket_updated *
     ticket_adopt_content(ticket, &content, facts);
     ticket->version++;
     ticket_join_matcher(core, pool, slot);
-    tell_offer(core, pool, slot);
+    feed_offer(core, pool, slot);
     ticket_pool_set_timer(core, pool);
     return true;
 }
 
-/* Reads the next step of a run. False if it is none that a waiting ticket can take. */
+/* Reads the next step of a run. False if no waiting ticket can take it. */
 static bool next_step(const struct ticket_pool *pool, struct cursor *cursor, uint32_t *slot, uint8_t *level)
 {
     *slot = find_waiting(pool, cursor_u64(cursor));

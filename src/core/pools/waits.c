@@ -1,6 +1,6 @@
 #include "core/pools/waits.h"
 
-/* Waits below 8 ms have a bucket each; from there on each doubling has eight of the same width. */
+/* Waits below 8 ms have a bucket each. From there on, each doubling has eight buckets of equal width. */
 #define EXACT_MS 8u
 #define PARTS_SHIFT 3
 

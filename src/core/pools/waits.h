@@ -1,5 +1,5 @@
-/* How long matched tickets had waited, by the level they had reached: a histogram with an error of an eighth. In memory
- * only. */
+/* How long matched tickets had waited, by the level that they had reached: a histogram with an error of an eighth. In
+ * memory only. */
 #ifndef TALLY_CORE_POOLS_WAITS_H
 #define TALLY_CORE_POOLS_WAITS_H
 
@@ -15,8 +15,8 @@ struct waits {
 
 void waits_add(struct waits *waits, uint32_t level, uint64_t waited_ms);
 
-/* Of one level, or of all (level RULES_LEVELS_MAX): how many, and the wait that `part` (0 to 1) of them did not exceed;
- * 0 where there are none. */
+/* Of one level, or of all (level RULES_LEVELS_MAX): how many, and the wait that the fraction `part` (0 to 1) of them
+ * did not exceed; 0 if there are none. */
 uint64_t waits_count(const struct waits *waits, uint32_t level);
 uint64_t waits_quantile_ms(const struct waits *waits, uint32_t level, double part);
 uint64_t waits_max_ms(const struct waits *waits, uint32_t level);

@@ -1,5 +1,5 @@
-/* One call of the SQS sink: which rows go together, where their queues are, and the requests, in several lanes, each
- * with a connection and a thread of its own. */
+/* One call of the SQS sink: which rows go together, where their queues are, and the requests. Several senders make the
+ * requests, each with a connection and a thread of its own. */
 #include "base/assert.h"
 #include "base/memory.h"
 #include "client/json.h"
@@ -10,7 +10,7 @@
 /* No request of a call begins later: rows in doubt were chosen by their age when the call began. */
 #define CALL_MS 5000u
 
-struct lane {
+struct sender {
     struct call *call;
     struct transport *transport;
     pthread_t thread;
@@ -33,9 +33,9 @@ static void exchange_deinit(struct exchange *exchange)
 
 /* Posts, unless nothing may leave any more. False: it was not answered, and the call is over; the sink is down if it
  * was tried. */
-static bool post(const struct lane *lane, struct exchange *exchange, bool lets_others)
+static bool post(const struct sender *sender, struct exchange *exchange, bool lets_others)
 {
-    struct call *call = lane->call;
+    struct call *call = sender->call;
     if (keeper_now_ms() - call->begun_ms > CALL_MS || !call->permit->is_valid(call->permit->context)) {
         call->is_over = true;
         return false;
@@ -43,8 +43,8 @@ static bool post(const struct lane *lane, struct exchange *exchange, bool lets_o
     if (lets_others)
         pthread_mutex_unlock(&call->mutex);
     enum transport_result result =
-        transport_post(lane->transport, exchange->target, (const char *)exchange->body.data_owned, exchange->body.size,
-                       true, &exchange->text, &exchange->answer);
+        transport_post(sender->transport, exchange->target, (const char *)exchange->body.data_owned,
+                       exchange->body.size, true, &exchange->text, &exchange->answer);
     if (lets_others)
         pthread_mutex_lock(&call->mutex);
     if (result == TRANSPORT_ANSWERED)
@@ -59,9 +59,9 @@ static bool post(const struct lane *lane, struct exchange *exchange, bool lets_o
 
 /* Asks the endpoint where the queue is; everything else waits. NULL: the row, or all that goes there, is settled, or
  * the call is over. */
-static struct sqs_queue *ask_for_queue(const struct lane *lane, size_t index, struct bytes name)
+static struct sqs_queue *ask_for_queue(const struct sender *sender, size_t index, struct bytes name)
 {
-    struct call *call = lane->call;
+    struct call *call = sender->call;
     struct sqs_queue *queue = NULL;
     struct exchange exchange;
     struct bytes url_owned;
@@ -72,7 +72,7 @@ static struct sqs_queue *ask_for_queue(const struct lane *lane, size_t index, st
     yyjson_mut_obj_add_strn(doc, root, "QueueName", (const char *)name.ptr, name.size);
     char *json = json_write(doc, YYJSON_WRITE_NOFLAG, NULL);
     buffer_append(&exchange.body, json == NULL ? "{}" : json, json == NULL ? 2 : strlen(json)); /* NULL: not UTF-8 */
-    if (!post(lane, &exchange, false)) {
+    if (!post(sender, &exchange, false)) {
         sink_sqs_settle(call, index, VERDICT_UNTRIED, sink_sqs_reason_of(&exchange));
     } else if (exchange.answer.status == 200 && sqs_read_queue_url(buffer_bytes(&exchange.text), &url_owned)) {
         queue = sqs_queues_add(&call->sqs->queues, name, (const char *)url_owned.ptr);
@@ -87,9 +87,9 @@ static struct sqs_queue *ask_for_queue(const struct lane *lane, size_t index, st
 }
 
 /* NULL as above. */
-static struct sqs_queue *find_queue(const struct lane *lane, size_t index)
+static struct sqs_queue *find_queue(const struct sender *sender, size_t index)
 {
-    struct call *call = lane->call;
+    struct call *call = sender->call;
     struct sink_sqs *sqs = call->sqs;
     struct bytes name = sink_sqs_name_of(sqs, call->attempts[index].row);
     struct sqs_queue *queue = sqs_queues_find(&sqs->queues, name);
@@ -103,7 +103,7 @@ static struct sqs_queue *find_queue(const struct lane *lane, size_t index)
     if (sqs->own_name.size > 0 && bytes_equal(name, sqs->own_name))
         return sqs_queues_add(&sqs->queues, name, sqs->own_owned);
     if (!sink_sqs_is_url(name))
-        return ask_for_queue(lane, index, name);
+        return ask_for_queue(sender, index, name);
     struct bytes url = memory_duplicate(name);
     char *text = memory_resize((void *)url.ptr, name.size + 1);
     text[name.size] = '\0';
@@ -187,9 +187,9 @@ static void set_underway(struct call *call, const struct batch_rows *rows, bool 
         call->underway_count--;
 }
 
-static void send_batch(const struct lane *lane, const struct batch_rows *rows, const struct sqs_batch *batch)
+static void send_batch(const struct sender *sender, const struct batch_rows *rows, const struct sqs_batch *batch)
 {
-    struct call *call = lane->call;
+    struct call *call = sender->call;
     struct exchange exchange;
     exchange_init(&exchange, "AmazonSQS.SendMessageBatch");
     if (!sqs_batch_write(batch, &exchange.body)) {
@@ -202,7 +202,7 @@ static void send_batch(const struct lane *lane, const struct batch_rows *rows, c
         return;
     }
     set_underway(call, rows, true);
-    bool is_answered = post(lane, &exchange, true);
+    bool is_answered = post(sender, &exchange, true);
     set_underway(call, rows, false);
     if (!is_answered)
         sink_sqs_read_silence(call, rows, &exchange);
@@ -215,16 +215,16 @@ static void send_batch(const struct lane *lane, const struct batch_rows *rows, c
 }
 
 /* Makes and sends one batch, or finds out that a row can be in none. False: there is nothing that can be sent now. */
-static bool deliver_batch(const struct lane *lane)
+static bool deliver_batch(const struct sender *sender)
 {
-    struct call *call = lane->call;
+    struct call *call = sender->call;
     size_t first = 0;
     call->walk++;
     while (first < call->count && !is_next_of_line(call, first))
         first++;
     if (first == call->count)
         return false;
-    const struct sqs_queue *queue = find_queue(lane, first);
+    const struct sqs_queue *queue = find_queue(sender, first);
     if (queue == NULL)
         return true;
     struct sqs_batch batch;
@@ -232,19 +232,19 @@ static bool deliver_batch(const struct lane *lane)
     sqs_batch_init(&batch, queue->url_owned);
     fill(call, &rows, &batch, first);
     if (rows.member_count > 0)
-        send_batch(lane, &rows, &batch);
+        send_batch(sender, &rows, &batch);
     sqs_batch_deinit(&batch);
     return true;
 }
 
 /* Until nothing is left: what is under way elsewhere may free the next of its lines. */
-static void *run_lane(void *context)
+static void *run_sender(void *context)
 {
-    const struct lane *lane = context;
-    struct call *call = lane->call;
+    const struct sender *sender = context;
+    struct call *call = sender->call;
     pthread_mutex_lock(&call->mutex);
     while (!call->is_over) {
-        if (deliver_batch(lane))
+        if (deliver_batch(sender))
             continue;
         if (call->underway_count == 0)
             break;
@@ -255,19 +255,19 @@ static void *run_lane(void *context)
     return NULL;
 }
 
-/* The calling thread is the first lane; another one for every batch that the rows could fill besides. */
-static void run_lanes(struct call *call)
+/* The calling thread is the first sender; another one for every batch that the rows could fill besides. */
+static void run_senders(struct call *call)
 {
-    struct lane lanes[SINK_SQS_LANES_MAX];
+    struct sender senders[SINK_SQS_SENDERS_MAX];
     size_t wanted = (call->count + SQS_BATCH_MAX - 1) / SQS_BATCH_MAX, count = 1;
-    for (size_t i = 0; i < SINK_SQS_LANES_MAX; i++)
-        lanes[i] = (struct lane){.call = call, .transport = call->sqs->transports_owned[i]};
-    while (count < wanted && count < SINK_SQS_LANES_MAX &&
-           pthread_create(&lanes[count].thread, NULL, run_lane, &lanes[count]) == 0)
+    for (size_t i = 0; i < SINK_SQS_SENDERS_MAX; i++)
+        senders[i] = (struct sender){.call = call, .transport = call->sqs->transports_owned[i]};
+    while (count < wanted && count < SINK_SQS_SENDERS_MAX &&
+           pthread_create(&senders[count].thread, NULL, run_sender, &senders[count]) == 0)
         count++;
-    run_lane(&lanes[0]);
+    run_sender(&senders[0]);
     for (size_t i = 1; i < count; i++)
-        pthread_join(lanes[i].thread, NULL);
+        pthread_join(senders[i].thread, NULL);
 }
 
 enum step sink_sqs_deliver(struct sink *sink, const struct term *term, struct attempt *attempts, size_t count,
@@ -283,7 +283,7 @@ enum step sink_sqs_deliver(struct sink *sink, const struct term *term, struct at
     find_lines(&call);
     pthread_mutex_init(&call.mutex, NULL);
     pthread_cond_init(&call.changed, NULL);
-    run_lanes(&call);
+    run_senders(&call);
     pthread_cond_destroy(&call.changed);
     pthread_mutex_destroy(&call.mutex);
     return STEP_OK;
