@@ -11,7 +11,7 @@ they are left out.
 The sources are never touched: the changed file is compiled in build/mutants. The objects of build/release are linked to
 one shared library for each mutant, which the test programs load.
 
-Left out: assertions, functions that do nothing but assert (*_check, check_*), what the preprocessor reads, and the
+Left out: assertions, functions that do nothing but assert (*_check, *_check_all, check_*), what the preprocessor reads, and the
 numbers that a capacity is set to: an array that grows by a little more than it did holds the same.
 """
 
@@ -114,7 +114,7 @@ def mark_functions(tokens):
             close = find_close(tokens, at)
             body = tokens[at : close + 1]
             name = next((tokens[i - 1].text for i in range(head + 1, at) if tokens[i].text == "("), "")
-            is_checker = re.match(r"check_|.*_check$", name) and any(token.text == "ASSERT" for token in body)
+            is_checker = re.match(r"check_|.*_check(_all)?$", name) and any(token.text == "ASSERT" for token in body)
             for token in body:
                 token.is_inside = True
                 token.is_skipped = bool(is_checker)
