@@ -11,8 +11,8 @@ they are left out.
 The sources are never touched: the changed file is compiled in build/mutants. The objects of build/release are linked to
 one shared library for each mutant, which the test programs load.
 
-Left out: assertions, functions that do nothing but assert (*_check, *_check_all, check_*), what the preprocessor reads, and the
-numbers that a capacity is set to: an array that grows by a little more than it did holds the same.
+Left out: assertions, functions that do nothing but assert (*_check, *_check_all, check_*), what the preprocessor reads,
+and the numbers that a capacity is set to: an array that grows by a little more than it did holds the same.
 """
 
 import argparse
@@ -177,8 +177,8 @@ def is_room(tokens, start, at):
 
 
 def raise_constant(tokens, at):
-    """One more; nothing if it is an array's size or the room it gets, the size of no bytes, or has a sign: -1 and -2 are
-    one sign."""
+    """One more; nothing if it is an array's size or the room it gets, the size of no bytes, or has a sign: -1 and -2
+    are one sign."""
     match = re.fullmatch(r"(0[xX][0-9a-fA-F]+|\d+)([uUlL]*)", tokens[at].text)
     before, behind = tokens[at - 1].text, tokens[at + 1].text
     if match is None or (match.group(1) == "0" and behind == "}"):
