@@ -1,6 +1,7 @@
 /* What a snapshot may say, field by field: the last value that is read, and the first one that is refused. Each case
  * changes one field of a live state and writes that down. */
 #include "core/batches/decide_batch.h"
+#include "core/decide_namespace.h"
 #include "core/messages/decide_receive.h"
 #include "core/messages/decide_send.h"
 #include "core/queues/decide_queue.h"
@@ -449,6 +450,34 @@ static void what_orders_a_message_is_possible(void **state)
     core_rig_deinit(&rig);
 }
 
+/* What a cancelled batch holds is ended in portions: those that are left when the snapshot is written, too. */
+static void a_cancelled_batch_ends_its_messages_after_a_restart(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct queue *queue = make_queue(&rig, BYTES("q"));
+    struct batch *batch = make_batch(&rig, BYTES("a"), &(struct create_batch_command){0});
+    send(&rig, queue, BYTES("a"), BYTES(""));
+    send(&rig, queue, BYTES(""), BYTES(""));
+    decide_cancel_batch(core_rig_begin(&rig), batch);
+    core_rig_end(&rig);
+    assert_int_equal(rig.core->messages.items.used, 2);
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    struct core *decoded = core_create();
+    assert_true(core_bytes_decode(decoded, buffer_bytes(&encoded)));
+    core_destroy(rig.core);
+    rig.core = decoded;
+    (void)decide_due(core_rig_begin(&rig));
+    core_rig_end(&rig);
+    assert_int_equal(rig.core->messages.items.used, 1);
+    assert_int_equal(core_find_message(rig.core, 1), 0);
+    buffer_deinit(&encoded);
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +492,7 @@ int main(void)
         cmocka_unit_test(a_message_in_flight_was_delivered),
         cmocka_unit_test(a_unit_is_in_the_ledger_of_its_batch),
         cmocka_unit_test(what_orders_a_message_is_possible),
+        cmocka_unit_test(a_cancelled_batch_ends_its_messages_after_a_restart),
     };
     return cmocka_run_group_tests_name("core snapshot bounds", tests, NULL, NULL);
 }
