@@ -478,6 +478,37 @@ static void a_cancelled_batch_ends_its_messages_after_a_restart(void **state)
     core_rig_deinit(&rig);
 }
 
+static void a_token_is_known_after_a_restart_and_stands_there_once(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct batch *batch = make_batch(&rig, BYTES("a"), &(struct create_batch_command){.spec.tracking = BATCH_XOR});
+    struct xor_command command = {.value = 1, .registered = 1, .token = BYTES("t")};
+    bool is_zero, is_completed;
+    assert_int_equal(decide_xor_units(core_rig_begin(&rig), batch, &command, &is_zero, &is_completed), OK);
+    command.token = BYTES("u");
+    assert_int_equal(decide_xor_units(rig.core, batch, &command, &is_zero, &is_completed), OK);
+    core_rig_end(&rig);
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    struct core *decoded = core_create();
+    assert_true(core_bytes_decode(decoded, buffer_bytes(&encoded)));
+    const struct batch *read = core_find_batch(decoded, BYTES("a"));
+    assert_int_equal(read->token_count, 2);
+    assert_int_equal(read->tokens_owned[1].check, batch->tokens_owned[1].check);
+    assert_int_equal(batch_find_token(read, BYTES("t")), 0);
+    assert_int_equal(batch_find_token(read, BYTES("u")), 1);
+    core_destroy(decoded);
+    const struct bytes token = batch->tokens_owned[1].token_owned;
+    batch->tokens_owned[1].token_owned = batch->tokens_owned[0].token_owned;
+    expect_refused(&rig, "a token twice");
+    batch->tokens_owned[1].token_owned = token;
+    buffer_deinit(&encoded);
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -492,6 +523,7 @@ int main(void)
         cmocka_unit_test(a_message_in_flight_was_delivered),
         cmocka_unit_test(a_unit_is_in_the_ledger_of_its_batch),
         cmocka_unit_test(what_orders_a_message_is_possible),
+        cmocka_unit_test(a_token_is_known_after_a_restart_and_stands_there_once),
         cmocka_unit_test(a_cancelled_batch_ends_its_messages_after_a_restart),
     };
     return cmocka_run_group_tests_name("core snapshot bounds", tests, NULL, NULL);
