@@ -250,6 +250,22 @@ static void the_targets_of_a_batch_exist(void **state)
     batch->queues = (struct queue_set){0};
     expect_refused(&rig, "the target is not among the queues of the batch");
     batch->queues = queues;
+    const struct bytes spec = batch->spec_encoded_owned;
+    struct batch_spec other = batch->spec;
+    other.targets[0].queue = queue->id + 1;
+    struct buffer encoded;
+    buffer_init(&encoded);
+    batch_spec_encode(&other, &encoded);
+    batch->spec_encoded_owned = buffer_bytes(&encoded);
+    expect_refused(&rig, "the target does not exist");
+    batch->spec_encoded_owned = spec;
+    buffer_deinit(&encoded);
+    bool is_completed;
+    decide_seal_batch(core_rig_begin(&rig), batch, &is_completed);
+    assert_true(is_completed);
+    assert_int_equal(decide_delete_queue(rig.core, queue), OK);
+    core_rig_end(&rig);
+    expect_read(&rig, "the target of a batch that has completed was deleted");
     core_rig_deinit(&rig);
 }
 
