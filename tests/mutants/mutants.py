@@ -11,7 +11,8 @@ they are left out.
 The sources are never touched: the changed file is compiled in build/mutants. The objects of build/release are linked to
 one shared library for each mutant, which the test programs load.
 
-Left out: assertions, functions that do nothing but assert (*_check, check_*), and what the preprocessor reads.
+Left out: assertions, functions that do nothing but assert (*_check, *_check_all, check_*), what the preprocessor reads,
+and the numbers that a capacity is set to: an array that grows by a little more than it did holds the same.
 """
 
 import argparse
@@ -113,7 +114,7 @@ def mark_functions(tokens):
             close = find_close(tokens, at)
             body = tokens[at : close + 1]
             name = next((tokens[i - 1].text for i in range(head + 1, at) if tokens[i].text == "("), "")
-            is_checker = re.match(r"check_|.*_check$", name) and any(token.text == "ASSERT" for token in body)
+            is_checker = re.match(r"check_|.*_check(_all)?$", name) and any(token.text == "ASSERT" for token in body)
             for token in body:
                 token.is_inside = True
                 token.is_skipped = bool(is_checker)
@@ -166,8 +167,18 @@ def can_be_left_out(tokens, at):
     return end if tokens[at].text not in ("else", "do") else None
 
 
+def is_room(tokens, start, at):
+    """Is the number at `at` part of what an array's capacity is set to? How much room there is in advance costs memory,
+    but nobody is told. The 0 that an empty array is known by is another thing, and so is a limit."""
+    end = end_of_statement(tokens, start) or at
+    words = [token.text for token in tokens[start:end]]
+    is_set = "=" in words[1 : at - start] and words[words.index("=", 1) - 1].endswith("capacity")
+    return is_set and words[at - start] != "0" and "<" not in words
+
+
 def raise_constant(tokens, at):
-    """One more; nothing if it is an array's size, the size of no bytes, or has a sign: -1 and -2 are one sign."""
+    """One more; nothing if it is an array's size or the room it gets, the size of no bytes, or has a sign: -1 and -2
+    are one sign."""
     match = re.fullmatch(r"(0[xX][0-9a-fA-F]+|\d+)([uUlL]*)", tokens[at].text)
     before, behind = tokens[at - 1].text, tokens[at + 1].text
     if match is None or (match.group(1) == "0" and behind == "}"):
@@ -178,6 +189,8 @@ def raise_constant(tokens, at):
     while start > 0 and not tokens[start].begins and tokens[start].text not in ";{}":
         start -= 1
     if (before, behind) == ("[", "]") and tokens[at + 2].text in ";=,[" and is_declaration(tokens, start):
+        return []
+    if is_room(tokens, start, at):
         return []
     value = match.group(1)
     raised = hex(int(value, 16) + 1) if value[:2] in ("0x", "0X") else str(int(value) + 1)

@@ -1,6 +1,7 @@
 /* The ledger against a naive model: an array of units with names and states. */
 #include "core/batches/ledger.h"
 
+#include "base/assert.h"
 #include "core/digest.h"
 #include "random.h"
 
@@ -217,6 +218,245 @@ static void a_truncated_or_flipped_ledger_is_refused_or_sound(void **state)
     ledger_deinit(&ledger);
 }
 
+/* A ledger as bytes: what a snapshot may say of it. */
+struct form {
+    const char *what;
+    bool is_read;
+    uint32_t counted_end;
+    uint32_t span_count;
+    uint32_t spans[2][3]; /* first key, count, references before it */
+    uint32_t reference_count;
+    struct {
+        uint8_t kind;
+        const char *key; /* NULL: the number */
+        uint64_t number;
+    } references[2];
+    uint32_t unit_count;
+    const char *detail; /* NULL: none */
+    uint32_t detail_unit;
+};
+
+static void append_form(const struct form *form, struct buffer *out)
+{
+    buffer_append_u32(out, form->counted_end);
+    buffer_append_u32(out, form->span_count);
+    for (uint32_t i = 0; i < form->span_count; i++)
+        for (unsigned k = 0; k < 3; k++)
+            buffer_append_u32(out, form->spans[i][k]);
+    buffer_append_u32(out, form->reference_count);
+    for (unsigned i = 0; i < 2 && form->references[i].kind != 0; i++) {
+        buffer_append_u8(out, form->references[i].kind - 1); /* 0 ends them here */
+        if (form->references[i].key == NULL)
+            buffer_append_u64(out, form->references[i].number);
+        else
+            buffer_append_sized(out, bytes_from_string(form->references[i].key));
+    }
+    for (uint32_t i = 0; i < (form->unit_count + 3) / 4; i++)
+        buffer_append_u8(out, 0);
+    buffer_append_u32(out, form->detail != NULL);
+    if (form->detail == NULL)
+        return;
+    buffer_append_u32(out, form->detail_unit);
+    buffer_append_sized(out, bytes_from_string(form->detail));
+}
+
+#define KEYED (UNIT_KEYED + 1)
+#define MESSAGE (UNIT_MESSAGE + 1)
+#define CHILD (UNIT_CHILD + 1)
+
+static void a_ledger_names_each_unit_once(void **state)
+{
+    static const struct form forms[] = {
+        {.what = "empty", .is_read = true},
+        {.what = "a span", .is_read = true, .counted_end = 5, .span_count = 1, .spans = {{0, 5, 0}}, .unit_count = 5},
+        {.what = "a key behind the counted ones",
+         .is_read = false,
+         .counted_end = 4,
+         .span_count = 1,
+         .spans = {{0, 5, 0}},
+         .unit_count = 5},
+        {.what = "as many as there can be",
+         .is_read = true,
+         .counted_end = LEDGER_UNITS_MAX,
+         .span_count = 1,
+         .spans = {{LEDGER_UNITS_MAX - 1, 1, 0}},
+         .unit_count = 1},
+        {.what = "counted further than there can be", .is_read = false, .counted_end = LEDGER_UNITS_MAX + 1},
+        {.what = "a key that there can't be",
+         .is_read = false,
+         .counted_end = LEDGER_UNITS_MAX,
+         .span_count = 1,
+         .spans = {{LEDGER_UNITS_MAX, 1, 0}},
+         .unit_count = 1},
+        {.what = "an empty span", .is_read = false, .counted_end = 5, .span_count = 1, .spans = {{0, 0, 0}}},
+        {.what = "two spans",
+         .is_read = true,
+         .counted_end = 5,
+         .span_count = 2,
+         .spans = {{0, 2, 0}, {2, 3, 0}},
+         .unit_count = 5},
+        {.what = "two spans that overlap",
+         .is_read = false,
+         .counted_end = 5,
+         .span_count = 2,
+         .spans = {{0, 3, 0}, {2, 3, 0}},
+         .unit_count = 6},
+        {.what = "two spans the other way round",
+         .is_read = false,
+         .counted_end = 5,
+         .span_count = 2,
+         .spans = {{2, 3, 0}, {0, 2, 0}},
+         .unit_count = 5},
+        {.what = "a key",
+         .is_read = true,
+         .reference_count = 1,
+         .references = {{.kind = KEYED, .key = "x"}},
+         .unit_count = 1},
+        {.what = "a key before a span",
+         .is_read = true,
+         .counted_end = 2,
+         .span_count = 1,
+         .spans = {{0, 2, 1}},
+         .reference_count = 1,
+         .references = {{.kind = KEYED, .key = "x"}},
+         .unit_count = 3},
+        {.what = "a key too many before a span",
+         .is_read = false,
+         .counted_end = 2,
+         .span_count = 1,
+         .spans = {{0, 2, 1}},
+         .reference_count = 0,
+         .references = {{.kind = KEYED, .key = "x"}},
+         .unit_count = 3},
+        {.what = "a key that does not come",
+         .is_read = false,
+         .counted_end = 2,
+         .span_count = 1,
+         .spans = {{0, 2, 0}},
+         .reference_count = 1,
+         .unit_count = 2},
+        {.what = "an empty key",
+         .is_read = false,
+         .reference_count = 1,
+         .references = {{.kind = KEYED, .key = ""}},
+         .unit_count = 1},
+        {.what = "a counted key among the others",
+         .is_read = false,
+         .reference_count = 1,
+         .references = {{.kind = 1, .key = "x"}},
+         .unit_count = 1},
+        {.what = "a kind that there is not",
+         .is_read = false,
+         .reference_count = 1,
+         .references = {{.kind = CHILD + 1, .key = "x"}},
+         .unit_count = 1},
+        {.what = "a key twice",
+         .is_read = false,
+         .reference_count = 2,
+         .references = {{.kind = KEYED, .key = "x"}, {.kind = KEYED, .key = "x"}},
+         .unit_count = 2},
+        {.what = "two keys",
+         .is_read = true,
+         .reference_count = 2,
+         .references = {{.kind = KEYED, .key = "x"}, {.kind = KEYED, .key = "y"}},
+         .unit_count = 2},
+        {.what = "a child and a key",
+         .is_read = true,
+         .reference_count = 2,
+         .references = {{.kind = CHILD, .key = "x"}, {.kind = KEYED, .key = "x"}},
+         .unit_count = 2},
+        {.what = "a child of no id",
+         .is_read = false,
+         .reference_count = 1,
+         .references = {{.kind = CHILD, .key = ""}},
+         .unit_count = 1},
+        {.what = "a message",
+         .is_read = true,
+         .reference_count = 1,
+         .references = {{.kind = MESSAGE, .number = 1}},
+         .unit_count = 1},
+        {.what = "a message of no number",
+         .is_read = false,
+         .reference_count = 1,
+         .references = {{.kind = MESSAGE, .number = 0}},
+         .unit_count = 1},
+        {.what = "a key that is counted too",
+         .is_read = false,
+         .counted_end = 2,
+         .span_count = 1,
+         .spans = {{0, 2, 1}},
+         .reference_count = 1,
+         .references = {{.kind = KEYED, .key = "1"}},
+         .unit_count = 3},
+        {.what = "a key that is counted between",
+         .is_read = true,
+         .counted_end = 2,
+         .span_count = 1,
+         .spans = {{0, 1, 1}},
+         .reference_count = 1,
+         .references = {{.kind = KEYED, .key = "1"}},
+         .unit_count = 2},
+        {.what = "a key that is not counted yet",
+         .is_read = true,
+         .counted_end = 2,
+         .span_count = 1,
+         .spans = {{0, 2, 1}},
+         .reference_count = 1,
+         .references = {{.kind = KEYED, .key = "2"}},
+         .unit_count = 3},
+        {.what = "a child whose id is a number",
+         .is_read = true,
+         .counted_end = 2,
+         .span_count = 1,
+         .spans = {{0, 2, 1}},
+         .reference_count = 1,
+         .references = {{.kind = CHILD, .key = "1"}},
+         .unit_count = 3},
+        {.what = "a detail",
+         .is_read = true,
+         .counted_end = 2,
+         .span_count = 1,
+         .spans = {{0, 2, 0}},
+         .unit_count = 2,
+         .detail = "d",
+         .detail_unit = 1},
+        {.what = "a detail of no unit",
+         .is_read = false,
+         .counted_end = 2,
+         .span_count = 1,
+         .spans = {{0, 2, 0}},
+         .unit_count = 2,
+         .detail = "d",
+         .detail_unit = 2},
+        {.what = "an empty detail",
+         .is_read = false,
+         .counted_end = 2,
+         .span_count = 1,
+         .spans = {{0, 2, 0}},
+         .unit_count = 2,
+         .detail = "",
+         .detail_unit = 1},
+    };
+    for (unsigned i = 0; i < ARRAY_LENGTH(forms); i++) {
+        struct buffer encoded, again;
+        buffer_init(&encoded);
+        buffer_init(&again);
+        append_form(&forms[i], &encoded);
+        struct ledger ledger;
+        const bool is_read = ledger_decode(buffer_bytes(&encoded), *state, &ledger);
+        if (is_read != forms[i].is_read)
+            fail_msg("%s: %s", is_read ? "read" : "refused", forms[i].what);
+        if (is_read) {
+            ledger_check(&ledger);
+            ledger_encode(&ledger, &again);
+            assert_true(bytes_equal(buffer_bytes(&encoded), buffer_bytes(&again)));
+            ledger_deinit(&ledger);
+        }
+        buffer_deinit(&again);
+        buffer_deinit(&encoded);
+    }
+}
+
 static void a_million_counted_units_take_a_quarter_of_a_megabyte(void **state)
 {
     struct ledger ledger;
@@ -275,6 +515,7 @@ int main(void)
         cmocka_unit_test(random_registrations_and_ends_agree_with_a_model),
         cmocka_unit_test(a_truncated_or_flipped_ledger_is_refused_or_sound),
         cmocka_unit_test(a_few_numeric_keys_do_not_make_a_large_count_slow),
+        cmocka_unit_test(a_ledger_names_each_unit_once),
         cmocka_unit_test(a_million_counted_units_take_a_quarter_of_a_megabyte),
     };
     return cmocka_run_group_tests_name("core ledger", tests, make_digest, destroy_digest);

@@ -142,6 +142,65 @@ static void settings_of_older_versions_have_the_defaults_for_what_they_lack(void
     buffer_deinit(&encoded);
 }
 
+/* A setting that has values is read up to the last of them, and not beyond; and comes back as it was. */
+static void settings_have_the_values_that_there_are(void **state)
+{
+    (void)state;
+    struct queue_settings settings = full_settings(), decoded;
+    struct buffer encoded, again;
+    buffer_init(&encoded);
+    buffer_init(&again);
+    for (unsigned scope = 0; scope <= SCOPE_GROUP + 1u; scope++)
+        for (unsigned failure = 0; failure <= GROUP_FAILURE_CANCEL_REST + 1u; failure++) {
+            settings.deduplication_scope = (uint8_t)scope;
+            settings.group_failure = (uint8_t)failure;
+            buffer_truncate(&encoded, 0);
+            queue_settings_encode(&settings, &encoded);
+            const bool is_good = scope <= SCOPE_GROUP && failure <= GROUP_FAILURE_CANCEL_REST;
+            assert_int_equal(queue_settings_decode(buffer_bytes(&encoded), &decoded), is_good);
+            if (!is_good)
+                continue;
+            buffer_truncate(&again, 0);
+            queue_settings_encode(&decoded, &again);
+            assert_true(bytes_equal(buffer_bytes(&encoded), buffer_bytes(&again)));
+        }
+    buffer_deinit(&encoded);
+    buffer_deinit(&again);
+}
+
+/* Two deliveries at once, then one every 500 microseconds. */
+static void a_rate_lets_a_burst_through_and_then_one_at_a_time(void **state)
+{
+    (void)state;
+    const struct rate rate = {.interval_us = 500, .burst = 2}, none = {0}, no_burst = {.interval_us = 500};
+    const uint64_t now_ms = 10;
+    uint64_t tat_us = rate_after_delivery(&rate, 0, now_ms);
+    assert_int_equal(tat_us, 10500);
+    assert_int_equal(rate_allows_at_ms(&rate, tat_us), 10); /* the second of the burst */
+    tat_us = rate_after_delivery(&rate, tat_us, now_ms);
+    assert_int_equal(tat_us, 11000);
+    assert_int_equal(rate_allows_at_ms(&rate, tat_us), 11);
+    assert_int_equal(rate_allows_at_ms(&rate, 11001), 11);
+    assert_int_equal(rate_allows_at_ms(&rate, 11500), 11);
+    assert_int_equal(rate_allows_at_ms(&rate, 11501), 12);
+    assert_int_equal(rate_allows_at_ms(&rate, 500), 0);
+    assert_int_equal(rate_allows_at_ms(&rate, 501), 1);
+    assert_int_equal(rate_allows_at_ms(&no_burst, 1000), 1);
+    assert_int_equal(rate_allows_at_ms(&none, tat_us), 0);
+    assert_int_equal(rate_after_delivery(&none, tat_us, now_ms), 0);
+    assert_int_equal(rate_after_change(&rate, 99000, now_ms), 11000); /* no longer empty than from now on */
+    assert_int_equal(rate_after_change(&rate, 10999, now_ms), 10999);
+}
+
+static void an_arn_ends_with_the_name_of_its_queue(void **state)
+{
+    (void)state;
+    assert_true(bytes_equal(queue_name_of_arn(BYTES("arn:aws:sqs:us-east-1:000000000000:q")), BYTES("q")));
+    assert_true(bytes_equal(queue_name_of_arn(BYTES("q")), BYTES("q")));
+    assert_int_equal(queue_name_of_arn(BYTES("arn:")).size, 0);
+    assert_int_equal(queue_name_of_arn(BYTES("")).size, 0);
+}
+
 static void set_settings(struct core_rig *rig, const struct queue_settings *settings)
 {
     struct core *core = core_rig_begin(rig);
@@ -178,6 +237,9 @@ int main(void)
         cmocka_unit_test(an_origin_lives_as_long_as_its_messages_and_gives_its_name_away),
         cmocka_unit_test(settings_come_back_and_no_part_of_them_does),
         cmocka_unit_test(settings_of_older_versions_have_the_defaults_for_what_they_lack),
+        cmocka_unit_test(settings_have_the_values_that_there_are),
+        cmocka_unit_test(a_rate_lets_a_burst_through_and_then_one_at_a_time),
+        cmocka_unit_test(an_arn_ends_with_the_name_of_its_queue),
         cmocka_unit_test(a_queue_owns_the_texts_of_its_settings),
     };
     return cmocka_run_group_tests_name("core queue", tests, NULL, NULL);

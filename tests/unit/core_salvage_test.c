@@ -657,6 +657,38 @@ static void a_message_of_a_damaged_frame_is_believed_if_it_is_possible(void **st
     }
 }
 
+static void a_publisher_that_was_there_in_a_gap_is_told(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_init(&rig);
+    event_encode(&(struct event){.kind = EVENT_PUBLISHER_OPENED,
+                                 .publisher_opened = {.publisher = {1}, .owner = {2}, .epoch = 1}},
+                 &rig.frame);
+    replay(&rig);
+    core_salvage_gap(rig.salvage);
+    core_salvage_end(rig.salvage);
+    assert_int_equal(rig.counts[LOSS_EVENT], 0);
+    assert_int_equal(rig.counts[LOSS_PUBLISHER], 1);
+    rig_deinit(&rig);
+}
+
+/* That it completes is not said any more, so nobody has decided it. */
+static void a_batch_that_would_complete_at_once_is_open_again(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_init_with_gap(&rig, 0);
+    create_batch(&rig, 1, BYTES("b"), 0);
+    event_encode(&(struct event){.kind = EVENT_BATCH_SEALED, .batch_sealed = {.batch = 1}}, &rig.frame);
+    replay(&rig);
+    core_salvage_end(rig.salvage);
+    const struct batch *batch = core_find_batch(rig.core, BYTES("b"));
+    assert_int_equal(batch->state, BATCH_OPEN);
+    assert_int_equal(batch->sealed_at_ms, 0);
+    rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -679,6 +711,8 @@ int main(void)
         cmocka_unit_test(a_unit_of_a_batch_that_is_not_known_is_a_plain_message),
         cmocka_unit_test(a_batch_that_may_lack_something_is_held_by_a_unit),
         cmocka_unit_test(a_batch_under_an_id_that_is_taken_takes_it),
+        cmocka_unit_test(a_publisher_that_was_there_in_a_gap_is_told),
+        cmocka_unit_test(a_batch_that_would_complete_at_once_is_open_again),
         cmocka_unit_test(a_message_of_a_damaged_frame_is_believed_if_it_is_possible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* What a snapshot may say, field by field: the last value that is read, and the first one that is refused. Each case
  * changes one field of a live state and writes that down. */
 #include "core/batches/decide_batch.h"
+#include "core/decide_namespace.h"
 #include "core/messages/decide_receive.h"
 #include "core/messages/decide_send.h"
 #include "core/queues/decide_queue.h"
@@ -249,6 +250,22 @@ static void the_targets_of_a_batch_exist(void **state)
     batch->queues = (struct queue_set){0};
     expect_refused(&rig, "the target is not among the queues of the batch");
     batch->queues = queues;
+    const struct bytes spec = batch->spec_encoded_owned;
+    struct batch_spec other = batch->spec;
+    other.targets[0].queue = queue->id + 1;
+    struct buffer encoded;
+    buffer_init(&encoded);
+    batch_spec_encode(&other, &encoded);
+    batch->spec_encoded_owned = buffer_bytes(&encoded);
+    expect_refused(&rig, "the target does not exist");
+    batch->spec_encoded_owned = spec;
+    buffer_deinit(&encoded);
+    bool is_completed;
+    decide_seal_batch(core_rig_begin(&rig), batch, &is_completed);
+    assert_true(is_completed);
+    assert_int_equal(decide_delete_queue(rig.core, queue), OK);
+    core_rig_end(&rig);
+    expect_read(&rig, "the target of a batch that has completed was deleted");
     core_rig_deinit(&rig);
 }
 
@@ -449,6 +466,65 @@ static void what_orders_a_message_is_possible(void **state)
     core_rig_deinit(&rig);
 }
 
+/* What a cancelled batch holds is ended in portions: those that are left when the snapshot is written, too. */
+static void a_cancelled_batch_ends_its_messages_after_a_restart(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct queue *queue = make_queue(&rig, BYTES("q"));
+    struct batch *batch = make_batch(&rig, BYTES("a"), &(struct create_batch_command){0});
+    send(&rig, queue, BYTES("a"), BYTES(""));
+    send(&rig, queue, BYTES(""), BYTES(""));
+    decide_cancel_batch(core_rig_begin(&rig), batch);
+    core_rig_end(&rig);
+    assert_int_equal(rig.core->messages.items.used, 2);
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    struct core *decoded = core_create();
+    assert_true(core_bytes_decode(decoded, buffer_bytes(&encoded)));
+    core_destroy(rig.core);
+    rig.core = decoded;
+    (void)decide_due(core_rig_begin(&rig));
+    core_rig_end(&rig);
+    assert_int_equal(rig.core->messages.items.used, 1);
+    assert_int_equal(core_find_message(rig.core, 1), 0);
+    buffer_deinit(&encoded);
+    core_rig_deinit(&rig);
+}
+
+static void a_token_is_known_after_a_restart_and_stands_there_once(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct batch *batch = make_batch(&rig, BYTES("a"), &(struct create_batch_command){.spec.tracking = BATCH_XOR});
+    struct xor_command command = {.value = 1, .registered = 1, .token = BYTES("t")};
+    bool is_zero, is_completed;
+    assert_int_equal(decide_xor_units(core_rig_begin(&rig), batch, &command, &is_zero, &is_completed), OK);
+    command.token = BYTES("u");
+    assert_int_equal(decide_xor_units(rig.core, batch, &command, &is_zero, &is_completed), OK);
+    core_rig_end(&rig);
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    struct core *decoded = core_create();
+    assert_true(core_bytes_decode(decoded, buffer_bytes(&encoded)));
+    const struct batch *read = core_find_batch(decoded, BYTES("a"));
+    assert_int_equal(read->token_count, 2);
+    assert_int_equal(read->tokens_owned[1].check, batch->tokens_owned[1].check);
+    assert_int_equal(batch_find_token(read, BYTES("t")), 0);
+    assert_int_equal(batch_find_token(read, BYTES("u")), 1);
+    core_destroy(decoded);
+    const struct bytes token = batch->tokens_owned[1].token_owned;
+    batch->tokens_owned[1].token_owned = batch->tokens_owned[0].token_owned;
+    expect_refused(&rig, "a token twice");
+    batch->tokens_owned[1].token_owned = token;
+    buffer_deinit(&encoded);
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +539,8 @@ int main(void)
         cmocka_unit_test(a_message_in_flight_was_delivered),
         cmocka_unit_test(a_unit_is_in_the_ledger_of_its_batch),
         cmocka_unit_test(what_orders_a_message_is_possible),
+        cmocka_unit_test(a_token_is_known_after_a_restart_and_stands_there_once),
+        cmocka_unit_test(a_cancelled_batch_ends_its_messages_after_a_restart),
     };
     return cmocka_run_group_tests_name("core snapshot bounds", tests, NULL, NULL);
 }

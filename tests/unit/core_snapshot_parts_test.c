@@ -508,6 +508,111 @@ static void a_type_is_of_use_and_has_a_name(void **state)
     core_rig_deinit(&rig);
 }
 
+/* --- moves, schedules and relays ---------------------------------------------------------------------------------- */
+
+static void *find_move(struct core *core)
+{
+    for (size_t i = 0; i < core->queues.order_count; i++) {
+        const struct queue *queue = core_queue(core, core->queues.order_owned[i]);
+        if (queue->move_count == 0)
+            continue;
+        struct move_task *task = slab_at(&core->moves.tasks, queue->moves[queue->move_count - 1]);
+        if (task->status == MOVE_RUNNING && task->destination != 0 && task->moved < task->to_move)
+            return task;
+    }
+    return NULL;
+}
+
+static void the_fields_of_a_move_agree(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct move_task *task = lead_to(&rig, find_move);
+    struct core *core = rig.core;
+    expect_refused_u64(&rig, &task->number, 0, "a task without a number");
+    expect_end_u64(&rig, &task->number, core->moves.number, "the number of a task");
+    expect_end_u32(&rig, &task->rate, MOVE_RATE_MAX, "the rate of a task");
+    expect_end_u64(&rig, &task->moved, task->to_move, "how many were moved");
+    expect_end_u32(&rig, &task->destination, core->queues.queue_id, "where to");
+    expect_refused_u32(&rig, &task->destination, 0, "nowhere, by name");
+    expect_end_u64(&rig, &task->moved_at_ms, core->now_ms, "when the newest was moved");
+    expect_refused_u64(&rig, &task->started_at_ms, task->moved_at_ms + 1, "moved before it began");
+    expect_text(&rig, &task->destination_owned, QUEUE_NAME_SIZE_MAX, "the name of where to");
+    task->failure = MOVE_NO_ORIGIN;
+    expect_refused(&rig, "running, with a failure");
+    task->status = MOVE_FAILED;
+    expect_read(&rig, "failed");
+    task->failure = MOVE_NO_ORIGIN + 1;
+    expect_refused(&rig, "a failure that there is not");
+    task->failure = MOVE_NO_FAILURE;
+    expect_refused(&rig, "failed, without a failure");
+    task->status = MOVE_FAILED + 1;
+    expect_refused(&rig, "a status that there is not");
+    task->status = 0;
+    expect_refused(&rig, "no status");
+    task->status = MOVE_RUNNING;
+    core_rig_deinit(&rig);
+}
+
+static void *find_schedule(struct core *core)
+{
+    if (core->schedules.count < 2)
+        return NULL;
+    struct schedule *schedule = slab_at(&core->schedules.schedules, core->schedules.order_owned[1]);
+    return schedule->last_message != 0 ? schedule : NULL;
+}
+
+static void the_fields_of_a_schedule_agree(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct schedule *schedule = lead_to(&rig, find_schedule);
+    struct core *core = rig.core;
+    struct schedule *first = slab_at(&core->schedules.schedules, core->schedules.order_owned[0]);
+    expect_refused_u64(&rig, &schedule->number, 0, "a schedule without a number");
+    expect_refused_u64(&rig, &schedule->number, core->schedules.number + 1, "a number that was not given out");
+    expect_refused_u64(&rig, &schedule->number, first->number, "two schedules of one number");
+    expect_end_u64(&rig, &schedule->last_message, core->messages.message_number, "its newest message");
+    expect_refused_u64(&rig, &schedule->last_message, 0, "it fired without a message");
+    expect_refused_u64(&rig, &schedule->last_at_ms, 0, "a message, though it never fired");
+    const struct bytes name = first->name_owned;
+    first->name_owned = schedule->name_owned;
+    expect_refused(&rig, "two schedules of one name");
+    first->name_owned = BYTES("");
+    expect_refused(&rig, "a schedule without a name");
+    first->name_owned = BYTES("~");
+    expect_refused(&rig, "names out of order");
+    first->name_owned = name;
+    core_rig_deinit(&rig);
+}
+
+static void *find_relay(struct core *core)
+{
+    return core->relays.count > 1 ? &core->relays.items_owned[0] : NULL;
+}
+
+static void the_fields_of_a_relay_are_possible(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct relay_record *relay = lead_to(&rig, find_relay);
+    struct core *core = rig.core;
+    expect_refused_u64(&rig, &relay->number, 0, "a relay without a number");
+    expect_refused_u64(&rig, &relay->number, core->relays.number + 1, "a number that was not given out");
+    expect_refused_u64(&rig, &relay->number, relay[1].number, "two relays of one number");
+    struct relay_record *last = &core->relays.items_owned[core->relays.count - 1];
+    const struct bytes name = last->name_owned;
+    static const char high[RELAY_RECORD_NAME_SIZE_MAX + 1] = "~, a name that ends in NULs";
+    last->name_owned = bytes_make(high, RELAY_RECORD_NAME_SIZE_MAX);
+    expect_read(&rig, "the longest name");
+    last->name_owned.size++;
+    expect_refused(&rig, "a name that is too long");
+    last->name_owned = relay->name_owned;
+    expect_refused(&rig, "two relays of one name");
+    last->name_owned = name;
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -524,6 +629,9 @@ int main(void)
         cmocka_unit_test(a_group_stands_where_it_belongs),
         cmocka_unit_test(an_order_names_types_that_there_are),
         cmocka_unit_test(a_type_is_of_use_and_has_a_name),
+        cmocka_unit_test(the_fields_of_a_move_agree),
+        cmocka_unit_test(the_fields_of_a_schedule_agree),
+        cmocka_unit_test(the_fields_of_a_relay_are_possible),
     };
     return cmocka_run_group_tests_name("core snapshot parts", tests, NULL, NULL);
 }
