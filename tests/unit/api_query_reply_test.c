@@ -1,5 +1,5 @@
-/* Replies to AWS Query, in XML and, for who asks for that, in JSON: members that AWS has always, maps as lists of pairs,
- * and errors. Source: reference, SQS, 4.2. */
+/* Replies to AWS Query, in XML and, for who asks for that, in JSON: members that AWS has always, maps as lists of
+ * pairs, and errors. Source: reference, SQS, 4.2. */
 #include "sqs.h"
 
 #define ID "00000000-1111-2222-3333-444444444444"
