@@ -1,4 +1,5 @@
-/* Every metric of a namespace says what it stands for. Metrics of relays and pools: api_relay_test.c, api_pool_test.c. */
+/* Every metric of a namespace says what it stands for. For those of relays and pools: api_relay_test.c and
+ * api_pool_test.c. */
 #include "sqs.h"
 
 #include "base/accounted.h"
