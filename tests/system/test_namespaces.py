@@ -483,6 +483,20 @@ def test_a_namespace_at_rest_has_no_thread(daemon_factory, credentials, many):
     assert one.stop() == 0
 
 
+def test_many_namespaces_leave_at_once_and_come_back(many, credentials):
+    for i in 1, 69:
+        ok(many, f"KEY{i}", "CreateQueue", {"QueueName": "jobs"})
+    write_many(credentials, 2)
+    hang_up(many, "credentials in force: 2.")
+    wait_until(lambda: len(set(re.findall(rb'namespace="(\d+)"', many.request("GET", "/metrics")[2]))) == 2,
+               what="the end")
+    wait_until(lambda: descriptors(many) < 50, what="the end of their files")
+    write_many(credentials, 70)
+    hang_up(many, "credentials in force: 70.")
+    counts = [len(ok(many, f"KEY{i}", "ListQueues").get("QueueUrls", [])) for i in (0, 1, 68, 69)]
+    assert counts == [0, 1, 0, 1]
+
+
 def test_what_falls_due_in_a_namespace_at_rest_happens_in_time(many):
     ok(many, "KEY33", "CreateQueue", {"QueueName": "jobs"})
     target = f"http://any.host/{33:012}/jobs"
