@@ -497,6 +497,12 @@ def test_many_namespaces_leave_at_once_and_come_back(many, credentials):
     assert counts == [0, 1, 0, 1]
 
 
+def test_a_namespace_that_nobody_uses_reserves_little_for_a_snapshot(many):
+    text = many.request("GET", "/metrics")[2].decode()
+    reserved = [int(size) for size in re.findall(r"^tally_disk_reserve_bytes\{.*\} (\d+)$", text, re.M)]
+    assert len(reserved) == 70 and max(reserved) < 10 << 20
+
+
 def test_what_falls_due_in_a_namespace_at_rest_happens_in_time(many):
     ok(many, "KEY33", "CreateQueue", {"QueueName": "jobs"})
     target = f"http://any.host/{33:012}/jobs"
