@@ -436,7 +436,8 @@ def test_namespaces_that_come_and_go_leave_nothing_behind(daemon_factory, creden
         come(daemon, credentials)
     first, last = seen[9], seen[-1]
     assert last[1] <= first[1] and last[2] == first[2], seen
-    assert last[0] < first[0] + 1024, seen
+    # The allocator goes to and fro by a megabyte.
+    assert max(size for size, *_ in seen[-10:]) < max(size for size, *_ in seen[5:15]) + 1024, seen
     assert int(ok(daemon, "THREE", "GetQueueAttributes", {"QueueUrl": url(THIRD), "AttributeNames": ["All"]})[
         "Attributes"]["ApproximateNumberOfMessages"]) == 2000
     assert daemon.stop() == 0
