@@ -11,10 +11,12 @@
 #define HYSTERESIS_SHARE 16u /* this much more must be free before the room counts as enough again */
 
 /* Room for a snapshot: what the next one takes and a quarter more; or what the state takes in memory, which is no
- * less, but counts all namespaces, so not more than twice the one and some. And this share of a segment, for what is
- * done while the disk is full. */
+ * less, but counts all namespaces, so not more than twice the one and some. Of a small state it is known better: twice
+ * its bound and some, up to the next power of two, so that it grows in few steps. And this share of a segment, for what
+ * is done while the disk is full. */
 #define SNAPSHOT_MARGIN 4u
 #define SNAPSHOT_GUESS (UINT64_C(32) << 20)
+#define SNAPSHOT_SMALL (UINT64_C(256) << 10)
 #define SNAPSHOT_FLOOR_SHARE 16u
 
 #define RETRY_MS UINT64_C(1000) /* after a snapshot that failed */
@@ -72,11 +74,26 @@ static void make_segments(struct disk_guard *guard, const struct guard_view *vie
     guard->missing_bytes += count < wanted ? (wanted - count) * segment_bytes(guard) : 0;
 }
 
+static uint64_t room_of_bound(uint64_t bound)
+{
+    uint64_t room = 2 * SNAPSHOT_SMALL;
+    while (room < 2 * bound + SNAPSHOT_SMALL)
+        room *= 2;
+    return room;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 static uint64_t snapshot_room_wanted(const struct disk_guard *guard, const struct guard_view *view)
 {
     const uint64_t least = view->snapshot_next + view->snapshot_next / SNAPSHOT_MARGIN;
     const uint64_t most = 2 * view->snapshot_next + SNAPSHOT_GUESS;
-    const uint64_t in_memory = accounted_in_use() < most ? accounted_in_use() : most;
+    uint64_t in_memory = smaller(accounted_in_use(), most);
+    if (view->snapshot_bound < most)
+        in_memory = smaller(in_memory, room_of_bound(view->snapshot_bound));
     return (least > in_memory ? least : in_memory) + segment_bytes(guard) / SNAPSHOT_FLOOR_SHARE;
 }
 
@@ -173,6 +190,12 @@ bool disk_guard_news(struct disk_guard *guard, struct failure *failure)
     else
         failure_say(failure, guard, "has room again", "");
     return true;
+}
+
+bool disk_guard_is_outgrown(const struct disk_guard *guard, uint64_t snapshot_bound)
+{
+    return snapshot_bound != UINT64_MAX && guard->missing_bytes == 0 && guard->snapshot_room != 0 &&
+           snapshot_bound > guard->snapshot_room;
 }
 
 bool disk_guard_has_given(const struct disk_guard *guard)

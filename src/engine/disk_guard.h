@@ -38,6 +38,7 @@ struct disk_guard {
 struct guard_view {
     uint64_t snapshot_position; /* of the newest published one; 0: there is none */
     uint64_t snapshot_next;     /* about what the next one takes */
+    uint64_t snapshot_bound;    /* what it takes at most (snapshot_measure.h); UINT64_MAX: not known */
     uint64_t segments;          /* in the table */
     bool is_busy;               /* a snapshot is being taken: do not touch its files */
 };
@@ -58,6 +59,9 @@ void disk_guard_look(struct disk_guard *guard, const struct guard_view *view, ui
 /* Has `is_short` changed since this was last asked? Then `failure` says what the disk has, for whoever runs the
  * daemon. */
 bool disk_guard_news(struct disk_guard *guard, struct failure *failure);
+
+/* Could a snapshot of that size, which is a bound of it, need more room than is kept, where there was enough? */
+bool disk_guard_is_outgrown(const struct disk_guard *guard, uint64_t snapshot_bound);
 
 /* Was a segment taken from the reserve since then? */
 bool disk_guard_has_given(const struct disk_guard *guard);

@@ -7,6 +7,7 @@
 #include "engine/cleaner.h"
 #include "engine/disk_guard.h"
 #include "engine/grant.h"
+#include "engine/snapshot_measure.h"
 #include "log/flusher.h"
 #include "log/log.h"
 #include "log/segment.h"
@@ -45,6 +46,7 @@ struct namespace
     struct checkpoint checkpoint;
     struct cleaner cleaner;
     struct disk_guard guard;
+    struct snapshot_measure measure;
     uint64_t stepped_ms; /* when namespace_disk_step() last did something */
 };
 
@@ -419,6 +421,7 @@ static enum error recover(struct namespace *ns, struct failure *failure)
     ns->guard.log = ns->log;
     if (error == OK)
         checkpoint_init(&ns->checkpoint, ns->log, ns->core, &ns->options, snapshot.size);
+    snapshot_measure_note(&ns->measure, snapshot.size, ns->checkpoint.position);
     buffer_deinit(&snapshot);
     if (error == OK)
         error = replay(ns, failure);
@@ -464,16 +467,36 @@ enum error namespace_recover(struct disk *disk, const struct namespace_options *
 
 /* --- room --------------------------------------------------------------------------------------------------------- */
 
-/* Asks the disk now and then, and at once if a segment was taken from the reserve. */
+/* How many bytes have been written between two positions, without the unused ends of segments. */
+static uint64_t written_between(const struct namespace *ns, uint64_t from, uint64_t to)
+{
+    uint64_t size = log_segment_size(ns->log);
+    uint64_t unused = (to / size - from / size) * (size - log_usage(ns->log).segment_bytes);
+    return to - from > unused ? to - from - unused : 0; /* the last frame may reach into the end of its segment */
+}
+
+/* Since the state was last measured; 0 before the log is taken over. */
+static uint64_t grown_since_measure(const struct namespace *ns)
+{
+    return namespace_end(ns) <= ns->measure.end ? 0 : written_between(ns, ns->measure.end, namespace_end(ns));
+}
+
+/* Asks the disk now and then, and at once if a segment was taken from the reserve, or if the state outgrows it. */
 static void check_disk(struct namespace *ns, uint64_t now_ms)
 {
     struct disk_guard *guard = &ns->guard;
     const bool is_recent =
         guard->looked_ms != 0 && now_ms >= guard->looked_ms && now_ms < guard->looked_ms + GUARD_LOOK_MS;
-    if (!ns->options.keeps_reserve || (is_recent && !disk_guard_has_given(guard)))
+    if (!ns->options.keeps_reserve)
         return;
+    const uint64_t grown = grown_since_measure(ns), next = checkpoint_next_size(&ns->checkpoint);
+    const uint64_t bound = snapshot_measure_bound(&ns->measure, grown);
+    if (is_recent && !disk_guard_has_given(guard) && !disk_guard_is_outgrown(guard, bound))
+        return;
+    snapshot_measure_renew(&ns->measure, ns->core, next, grown, namespace_end(ns), now_ms);
     const struct guard_view view = {.snapshot_position = ns->checkpoint.size == 0 ? 0 : ns->checkpoint.position,
-                                    .snapshot_next = checkpoint_next_size(&ns->checkpoint),
+                                    .snapshot_next = next,
+                                    .snapshot_bound = snapshot_measure_bound(&ns->measure, grown_since_measure(ns)),
                                     .segments = log_usage(ns->log).segment_count,
                                     .is_busy = checkpoint_is_active(&ns->checkpoint)};
     const bool was_short = guard->is_short;
@@ -583,14 +606,6 @@ void namespace_close(struct namespace *ns)
 }
 
 /* --- the disk ----------------------------------------------------------------------------------------------------- */
-
-/* How many bytes have been written between two positions, without the unused ends of segments. */
-static uint64_t written_between(const struct namespace *ns, uint64_t from, uint64_t to)
-{
-    uint64_t size = log_segment_size(ns->log);
-    uint64_t unused = (to / size - from / size) * (size - log_usage(ns->log).segment_bytes);
-    return to - from > unused ? to - from - unused : 0; /* the last frame may reach into the end of its segment */
-}
 
 static struct disk_sizes measure(const struct namespace *ns)
 {
@@ -723,8 +738,11 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
         const struct checkpoint_progress progress = {
             .durable = namespace_durable(ns), .newest = namespace_hold_sequence(ns), .end = ns->closed_end};
         const enum error error = checkpoint_step(&ns->checkpoint, &progress, failure);
-        if (!checkpoint_is_active(&ns->checkpoint))
-            disk_guard_note_snapshot(&ns->guard, error == OK);
+        if (checkpoint_is_active(&ns->checkpoint))
+            return error;
+        disk_guard_note_snapshot(&ns->guard, error == OK);
+        if (ns->checkpoint.position > ns->measure.end || ns->measure.size > SNAPSHOT_MEASURE_MAX)
+            snapshot_measure_note(&ns->measure, ns->checkpoint.size, ns->checkpoint.position);
         return error;
     }
     const struct disk_sizes sizes = measure(ns);

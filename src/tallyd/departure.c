@@ -7,6 +7,9 @@
 
 #define LOOK_MS 10u
 
+/* To take one out of the front takes longer the more there are behind it. */
+#define STEPS_AT_ONCE 64u
+
 /* --- the last step ------------------------------------------------------------------------------------------------ */
 
 static void close_all(struct departure *departure)
@@ -63,16 +66,19 @@ static void begin_closing(struct departure *departure)
 
 /* --- the steps before it ------------------------------------------------------------------------------------------ */
 
-/* True: its replies have left, and it is with those that are to be closed. */
-static bool take_step(struct departure *departure, struct opened_namespace *opened)
+/* True: its relays have ended, and the front has it no more. */
+static bool withdraw(struct opened_namespace *opened)
 {
-    if (!api_is_withdrawn(&opened->served.api)) {
-        if (relays_have_left_namespace(opened)) {
-            relays_forget_namespace(opened);
-            served_withdraw(&opened->served);
-        }
+    if (api_is_withdrawn(&opened->served.api) || !relays_have_left_namespace(opened))
         return false;
-    }
+    relays_forget_namespace(opened);
+    served_withdraw(&opened->served);
+    return true;
+}
+
+/* True: its replies have left, and it is with those that are to be closed. */
+static bool let_go(struct departure *departure, struct opened_namespace *opened)
+{
     if (departure->is_closing || !served_is_over(&opened->served))
         return false;
     served_deinit(&opened->served);
@@ -85,10 +91,14 @@ static bool take_step(struct departure *departure, struct opened_namespace *open
 static void on_look(uv_timer_t *handle)
 {
     struct departure *departure = handle->data;
-    size_t kept = 0;
-    for (size_t i = 0; i < departure->leaving_count; i++)
-        if (!take_step(departure, departure->leaving_owned[i]))
-            departure->leaving_owned[kept++] = departure->leaving_owned[i];
+    size_t kept = 0, steps = 0;
+    for (size_t i = 0; i < departure->leaving_count; i++) {
+        struct opened_namespace *opened = departure->leaving_owned[i];
+        if (let_go(departure, opened))
+            continue;
+        departure->leaving_owned[kept++] = opened;
+        steps += steps < STEPS_AT_ONCE && withdraw(opened);
+    }
     departure->leaving_count = kept;
     if (kept == 0)
         uv_timer_stop(&departure->look);
@@ -98,7 +108,8 @@ static void on_look(uv_timer_t *handle)
 
 void departure_begin(struct departure *departure, struct opened_namespace *opened)
 {
-    ASSERT(!departure_has(departure, bytes_from_string(opened->name_owned)));
+    ASSERT(!opened->is_leaving);
+    opened->is_leaving = true;
     ARRAY_GROW(departure->leaving_owned, departure->leaving_count, departure->leaving_capacity);
     departure->leaving_owned[departure->leaving_count++] = opened;
     relays_leave_namespace(departure->relays, opened);

@@ -279,7 +279,7 @@ static void begin_departures(struct daemon *daemon)
     for (size_t i = 1; i < front_count(daemon->front); i++) {
         struct opened_namespace *opened = namespaces_at(&daemon->namespaces, i);
         const struct bytes name = bytes_from_string(opened->name_owned);
-        if (!is_named(name, names, count, &next) && !departure_has(&daemon->departure, name))
+        if (!is_named(name, names, count, &next) && !opened->is_leaving)
             departure_begin(&daemon->departure, opened);
     }
     free(names);

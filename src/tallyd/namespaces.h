@@ -22,6 +22,7 @@ struct opened_namespace {
     struct disk *disk; /* NULL: it was not opened */
     struct namespace *ns;
     struct namespace_relays *namespace_relays_owned; /* its relays (relays.h), or NULL */
+    bool is_leaving;                                 /* departure.h */
 };
 
 /* Where namespaces are opened, and how. All is borrowed. */

@@ -3,6 +3,7 @@
 #include "sqs.h"
 
 #include "api/action.h"
+#include "base/accounted.h"
 #include "engine/disk_guard.h"
 #include "log/log.h"
 #include "log/segment.h"
@@ -285,6 +286,42 @@ static void a_server_starts_on_a_full_disk_and_serves_what_frees_room(void **sta
     sqs_close(world);
 }
 
+/* Whatever the others have in memory, a small namespace keeps room for what it holds itself. */
+static void a_small_namespace_keeps_little_however_much_memory_the_others_take(void **state)
+{
+    enum { OTHERS = 1 << 30, SNAPSHOTS_ROOM = 2 << 20 };
+    struct world *world = small_world(state);
+    accounted_count_more(OTHERS);
+    world_care_for_disk(world, 1);
+    send_many(world, "q", 3);
+    world_care_for_disk(world, 1000);
+    const struct namespace_usage usage = namespace_usage(world->ns);
+    if (usage.reserve_bytes >= GUARD_SEGMENTS * 2 * (uint64_t)SEGMENT + SNAPSHOTS_ROOM)
+        fail_msg("the reserve is %llu", (unsigned long long)usage.reserve_bytes);
+    accounted_count_less(OTHERS);
+    world_destroy(world);
+}
+
+/* One small event makes the state 5 MB larger. */
+static void count_units(struct world *world)
+{
+    EXPECT(world, world_call(world, "Tally.CreateBatch", "{'BatchId':'b'}").error == NULL);
+    EXPECT(world, world_call(world, "Tally.AddUnits", "{'BatchId':'b','Count':20000000}").error == NULL);
+}
+
+static void the_reserve_grows_at_once_when_a_batch_counts_many_units(void **state)
+{
+    struct world *world = small_world(state);
+    world_care_for_disk(world, 1);
+    count_units(world);
+    /* long before the disk is asked again */
+    EXPECT(world, namespace_disk_step(world->ns, ++world->now_ms, &world->failure) == OK);
+    const uint64_t room = namespace_usage(world->ns).reserve_bytes;
+    if (room < GUARD_SNAPSHOTS * (uint64_t)5000000)
+        fail_msg("the reserve is %llu", (unsigned long long)room);
+    world_destroy(world);
+}
+
 /* A folder of a version that kept none, on a disk that is full already. */
 static void a_server_without_a_reserve_starts_and_says_what_is_missing(void **state)
 {
@@ -358,7 +395,7 @@ static void a_reserve_that_cannot_be_had_counts_after_a_while(void **state)
     world->disk->operations = &operations;
     send_many(world, "q", 10);
     is_over_quota = true;
-    world_snapshot(world);
+    count_units(world);
     for (unsigned i = 1; i < GUARD_TRIES; i++) {
         world_care_for_disk(world, 1);
         EXPECT(world, namespace_usage(world->ns).missing_bytes > 0 && level(world) == DISK_AMPLE);
@@ -463,6 +500,8 @@ int main(void)
         cmocka_unit_test(a_commit_that_completes_many_batches_on_a_full_disk_is_refused_and_not_half_written),
         cmocka_unit_test(a_schedule_waits_for_room),
         cmocka_unit_test(a_server_starts_on_a_full_disk_and_serves_what_frees_room),
+        cmocka_unit_test(a_small_namespace_keeps_little_however_much_memory_the_others_take),
+        cmocka_unit_test(the_reserve_grows_at_once_when_a_batch_counts_many_units),
         cmocka_unit_test(a_server_without_a_reserve_starts_and_says_what_is_missing),
         cmocka_unit_test(a_start_finds_the_room_of_a_snapshot_at_a_segments_end),
         cmocka_unit_test(a_reserve_that_cannot_be_had_counts_after_a_while),
