@@ -18,6 +18,16 @@ void *accounted_allocate_zeroed(size_t size) __attribute__((malloc, returns_nonn
 void *accounted_resize(void *ptr, size_t size) __attribute__((returns_nonnull, warn_unused_result));
 struct bytes accounted_duplicate(struct bytes view);
 
+/* ARRAY_GROW() for kept memory: room for one more item in an array of `count` items. The first room is for `first`
+ * items; a full array doubles. `items` and `capacity` are lvalues, and change; the array of capacity 0 is NULL. */
+#define ACCOUNTED_GROW(items, count, capacity, first)                                                                  \
+    do {                                                                                                               \
+        if ((count) >= (capacity)) {                                                                                   \
+            (capacity) = (capacity) == 0 ? (first) : (capacity)*2;                                                     \
+            (items) = accounted_resize((items), (capacity) * sizeof(*(items)));                                        \
+        }                                                                                                              \
+    } while (0)
+
 /* Replaces *owned by a copy of `view`, which may be a part of *owned. An empty view frees the memory. */
 void accounted_replace(struct bytes *owned, struct bytes view);
 

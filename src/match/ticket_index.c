@@ -147,10 +147,7 @@ static void streams_add(struct streams *streams, uint64_t bucket, struct range r
 {
     if (range.low > range.high)
         return;
-    if (streams->count == streams->capacity) {
-        streams->capacity = streams->capacity == 0 ? 8 : streams->capacity * 2;
-        streams->items_owned = accounted_resize(streams->items_owned, streams->capacity * sizeof(struct stream));
-    }
+    ACCOUNTED_GROW(streams->items_owned, streams->count, streams->capacity, 8);
     streams->items_owned[streams->count++] = (struct stream){bucket & ~PLAN_CLASS_BITS, range.low, range.high};
 }
 

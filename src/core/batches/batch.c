@@ -202,11 +202,7 @@ uint32_t batch_find_token(const struct batch *batch, struct bytes token)
 void batch_add_token(struct batch *batch, struct bytes token, uint64_t check)
 {
     ASSERT(batch_find_token(batch, token) == UINT32_MAX);
-    if (batch->token_count == batch->token_capacity) {
-        batch->token_capacity = batch->token_capacity == 0 ? 8 : batch->token_capacity * 2;
-        batch->tokens_owned =
-            accounted_resize(batch->tokens_owned, batch->token_capacity * sizeof(*batch->tokens_owned));
-    }
+    ACCOUNTED_GROW(batch->tokens_owned, batch->token_count, batch->token_capacity, 8);
     batch->tokens_owned[batch->token_count++] =
         (struct batch_token){.token_owned = accounted_duplicate(token), .check = check};
     table_insert(&batch->by_token, digest_name(batch->ledger.digest, token), batch->token_count);

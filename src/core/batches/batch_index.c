@@ -55,12 +55,7 @@ uint32_t core_add_batch(struct core *core, uint64_t number, struct bytes id, str
     uint32_t slot = slab_allocate(&core->batches.items);
     batch_init(core_batch(core, slot), core->digest_owned, number, id, spec);
     table_insert(&core->batches.by_number, table_hash_u64(number), slot);
-    if (core->batches.order_count == core->batches.order_capacity) {
-        core->batches.order_capacity =
-            core->batches.order_capacity == 0 ? BATCH_ORDER_MIN : core->batches.order_capacity * 2;
-        core->batches.order_owned = accounted_resize(core->batches.order_owned,
-                                                     core->batches.order_capacity * sizeof(*core->batches.order_owned));
-    }
+    ACCOUNTED_GROW(core->batches.order_owned, core->batches.order_count, core->batches.order_capacity, BATCH_ORDER_MIN);
     core->batches.order_owned[core->batches.order_count++] = (struct batch_order_entry){.number = number, .slot = slot};
     return slot;
 }

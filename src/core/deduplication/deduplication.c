@@ -226,9 +226,7 @@ void producer_add(struct producer *producer, struct produced pair)
     ASSERT(producer->count == 0 || producer_at(producer, producer->count - 1)->sequence < pair.sequence);
     if (producer->count == producer->capacity && producer->capacity < PRODUCER_PAIRS) {
         ASSERT(producer->start == 0);
-        producer->capacity = producer->capacity == 0 ? PRODUCER_CAPACITY_MIN : producer->capacity * 2;
-        producer->pairs_owned =
-            accounted_resize(producer->pairs_owned, producer->capacity * sizeof(*producer->pairs_owned));
+        ACCOUNTED_GROW(producer->pairs_owned, producer->count, producer->capacity, PRODUCER_CAPACITY_MIN);
     }
     producer->pairs_owned[(producer->start + producer->count) % producer->capacity] = pair;
     if (producer->count < producer->capacity)

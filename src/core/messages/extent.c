@@ -32,11 +32,7 @@ static struct extent *extent_at(struct extents *extents, uint64_t ordinal)
     size_t index = extents_index(extents, ordinal);
     if (index < extents->count && extents->items_owned[index].ordinal == ordinal)
         return &extents->items_owned[index];
-    if (extents->count == extents->capacity) {
-        extents->capacity = extents->capacity == 0 ? 16 : extents->capacity * 2;
-        extents->items_owned =
-            accounted_resize(extents->items_owned, extents->capacity * sizeof(*extents->items_owned));
-    }
+    ACCOUNTED_GROW(extents->items_owned, extents->count, extents->capacity, 16);
     struct extent *extent = &extents->items_owned[index];
     memmove(extent + 1, extent, (extents->count - index) * sizeof(*extent));
     extents->count++;

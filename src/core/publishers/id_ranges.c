@@ -41,13 +41,12 @@ bool id_ranges_contain(const struct id_ranges *ranges, uint64_t id)
 /* Room for one more at the end; what was freed at the front is used again once it is as much as what is in use. */
 static void make_room(struct id_ranges *ranges)
 {
-    if (ranges->start + ranges->count < ranges->capacity)
-        return;
     if (ranges->start == 0 || ranges->start < ranges->count) {
-        ranges->capacity = ranges->capacity == 0 ? CAPACITY_MIN : ranges->capacity * 2;
-        ranges->items_owned = accounted_resize(ranges->items_owned, ranges->capacity * sizeof(struct id_range));
+        ACCOUNTED_GROW(ranges->items_owned, ranges->start + ranges->count, ranges->capacity, CAPACITY_MIN);
         return;
     }
+    if (ranges->start + ranges->count < ranges->capacity)
+        return;
     memmove(ranges->items_owned, items(ranges), ranges->count * sizeof(struct id_range));
     ranges->start = 0;
 }
