@@ -85,11 +85,12 @@ static void check_message_lists(const struct core *core)
 {
     uint64_t count = 0;
     uint32_t message_lists = 0;
-    for (size_t i = 0; i < core->queues.order_count; i++) {
-        const struct queue *queue = core_queue(core, core->queues.order_owned[i]);
+    name_index_check(&core->queues.order);
+    for (uint32_t i = 0; i < core->queues.order.count; i++) {
+        const struct queue *queue = core_queue(core, name_index_at(&core->queues.order, i));
         const struct message_list *list = core_message_list_at(core, queue->message_list);
         ASSERT(core_find_queue(core, queue->name_owned) == queue);
-        ASSERT(list->queue == core->queues.order_owned[i]);
+        ASSERT(list->queue == name_index_at(&core->queues.order, i));
         message_list_check(list, &core->messages.items, queue->message_list);
         ASSERT(list->count == 0 || list->expiry_index != 0);
         ASSERT(tags_are_sound(queue->tags_owned));

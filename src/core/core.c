@@ -18,6 +18,7 @@ struct core *core_create(void)
     table_init(&core->groups.by_id);
     table_init(&core->queues.by_id);
     table_init(&core->queues.by_name);
+    name_index_init(&core->queues.order, &core->queues.items, offsetof(struct queue, name_owned));
     table_init(&core->batches.by_id);
     table_init(&core->batches.by_number);
     heap_init(&core->messages.timers, &core->messages.items, offsetof(struct message, heap_index),
@@ -57,14 +58,12 @@ static void unlink_if_linked(struct list_link *link)
 
 static void destroy_message_lists_and_queues(struct core *core)
 {
-    while (core->queues.order_count > 0) {
-        uint32_t slot = core->queues.order_owned[core->queues.order_count - 1];
-        struct queue *queue = core_queue(core, slot);
+    for (uint32_t i = 0; i < core->queues.order.count; i++) {
+        struct queue *queue = core_queue(core, name_index_at(&core->queues.order, i));
         struct message_list *list = core_message_list_at(core, queue->message_list);
         unlink_if_linked(&queue->ready_link);
         message_list_deinit(list);
         queue_deinit(queue);
-        core->queues.order_count--;
     }
     while (!list_is_empty(&core->message_lists.draining)) {
         struct message_list *list =
@@ -142,7 +141,7 @@ void core_destroy(struct core *core)
     buffer_deinit(&core->matches.new_holds);
     buffer_deinit(&core->scratch);
     arena_deinit(&core->received_texts);
-    accounted_free(core->queues.order_owned);
+    name_index_deinit(&core->queues.order);
     accounted_free(core->batches.order_owned);
     extents_deinit(&core->extents);
     accounted_free((void *)core->name_owned.ptr);

@@ -24,8 +24,8 @@ static void trim_pools(struct core *core)
                             &core->matches.items};
     for (size_t i = 0; i < ARRAY_LENGTH(slabs); i++)
         slab_trim(slabs[i]);
-    if (core->pools.count > 0) /* of up to a thousand one at a time */
-        slab_trim(&ticket_pool_at(core, core->pools.trim_next++ % core->pools.count)->tickets);
+    if (core->pools.order.count > 0) /* of up to a thousand one at a time */
+        slab_trim(&ticket_pool_at(core, core->pools.trim_next++ % core->pools.order.count)->tickets);
 }
 
 void core_frame_open(struct core *core, struct buffer *frame, uint64_t position, uint64_t now_ms, size_t ample_size)

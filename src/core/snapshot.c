@@ -185,7 +185,7 @@ static void write_message_list(const struct core *core, const struct message_lis
 /* The numbers of the message lists that are being emptied: their groups and messages name them. */
 static void write_drained_message_lists(const struct core *core, struct buffer *out)
 {
-    buffer_append_u32(out, core->message_lists.items.used - (uint32_t)core->queues.order_count);
+    buffer_append_u32(out, core->message_lists.items.used - core->queues.order.count);
     for (struct list_link *link = list_first(&core->message_lists.draining); link != NULL;
          link = list_next(&core->message_lists.draining, link))
         buffer_append_u64(out, CONTAINER_OF(link, struct message_list, draining_link)->number);
@@ -195,7 +195,7 @@ static void write_drained_message_lists(const struct core *core, struct buffer *
 static void write_tags(const struct core *core, const uint32_t *slots, struct core_writer *writer)
 {
     uint32_t count = 0;
-    for (size_t i = 0; i < core->queues.order_count; i++)
+    for (uint32_t i = 0; i < core->queues.order.count; i++)
         count += core_queue_by_name(core, i)->tags_owned.size > 0;
     buffer_append_u32(&writer->piece, count);
     for (uint32_t i = 0; i < core->queues.items.used; i++) {

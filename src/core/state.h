@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
+#include "base/name_index.h"
 #include "base/number_map.h"
 #include "core/batches/batch.h"
 #include "core/core.h"
@@ -53,10 +54,8 @@ struct queues {
     struct slab items;
     struct table by_id;
     struct table by_name;
-    uint32_t *order_owned; /* slots of those that are not deleted, by name */
-    size_t order_count;
-    size_t order_capacity;
-    struct heap timers; /* those whose rate bucket is empty, by when it lets a message through */
+    struct name_index order; /* of those that are not deleted */
+    struct heap timers;      /* those whose rate bucket is empty, by when it lets a message through */
     struct list ready;
 };
 
@@ -83,9 +82,7 @@ struct batches {
 struct ticket_pools {
     struct slab items;
     struct table by_id;
-    uint32_t *order_owned; /* slots, by name */
-    uint32_t count;
-    uint32_t capacity;
+    struct name_index order;
     uint64_t ticket_count; /* of all pools that are not deleted */
     uint32_t pool_id;      /* the newest number given out */
     uint64_t ticket_number;

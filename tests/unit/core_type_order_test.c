@@ -158,7 +158,7 @@ static void T65_a_contradicting_order_is_refused_and_the_way_round_is_said(void 
     assert_int_equal(put_with(&rig, "back", "d b", 0, &conflict), ERROR_TYPE_ORDER_CONFLICT);
     assert_true(bytes_equal(buffer_bytes(&conflict),
                             BYTES("\"b\" before \"c\" (order \"one\"), \"c\" before \"d\" (order \"two\")")));
-    assert_int_equal(rig.core->type_orders.order_count, 3);
+    assert_int_equal(rig.core->type_orders.order.count, 3);
     /* What an order said before does not stand against what it says now. */
     assert_int_equal(put(&rig, "one", "c b a"), OK);
     assert_int_equal(put(&rig, "one", "d c"), ERROR_TYPE_ORDER_CONFLICT);

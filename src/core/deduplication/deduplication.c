@@ -547,9 +547,9 @@ void deduplication_check(const struct core *core)
     uint64_t window_count = 0;
     uint64_t entry_count = check_windows(core, deduplication->forgotten_window, 0, &window_count);
     uint64_t producer_count = check_producers(core, deduplication->forgotten_producer, true);
-    for (size_t i = 0; i < core->queues.order_count; i++) {
-        uint32_t slot = core->queues.order_owned[i];
-        entry_count += check_windows(core, core_queue(core, slot)->first_lane, slot, &window_count);
+    for (uint32_t i = 0; i < core->queues.order.count; i++) {
+        uint32_t slot = name_index_at(&core->queues.order, i);
+        entry_count += check_windows(core, core_queue(core, slot)->first_window, slot, &window_count);
         producer_count += check_producers(core, core_queue(core, slot)->first_producer, false);
     }
     ASSERT(entry_count == deduplication->entries.used && window_count == deduplication->windows.used);

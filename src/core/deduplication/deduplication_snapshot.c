@@ -77,8 +77,8 @@ static void write_attempt(const struct attempt *attempt, struct core_writer *wri
 void deduplication_encode(const struct core *core, struct core_writer *writer)
 {
     const struct list *attempts = &core->deduplication.attempt_order;
-    for (size_t i = 0; i < core->queues.order_count; i++)
-        write_queue(core, core_queue(core, core->queues.order_owned[i]), writer);
+    for (uint32_t i = 0; i < core->queues.order.count; i++)
+        write_queue(core, core_queue(core, name_index_at(&core->queues.order, i)), writer);
     for (struct list_link *link = list_first(attempts); link != NULL; link = list_next(attempts, link)) {
         const struct attempt *attempt = CONTAINER_OF(link, struct attempt, link);
         if (attempt->expires_at_ms > core->now_ms && core_find_queue_by_id(core, attempt->queue) != NULL)
@@ -175,8 +175,8 @@ static bool read_attempt(struct core *core, uint32_t count, struct cursor *curso
 
 bool deduplication_decode(struct core *core, struct cursor *cursor)
 {
-    for (size_t i = 0; i < core->queues.order_count; i++) {
-        uint32_t queue = core->queues.order_owned[i];
+    for (uint32_t i = 0; i < core->queues.order.count; i++) {
+        uint32_t queue = name_index_at(&core->queues.order, i);
         if (!read_windows(core, queue, cursor))
             return false;
         for (uint32_t count = cursor_u32(cursor); count != 0; count = cursor_u32(cursor)) {

@@ -51,8 +51,8 @@ bool move_is_dead_letter_queue(const struct core *core, const struct queue *queu
 {
     if (core_message_list_at(core, queue->message_list)->moved.count > 0)
         return true;
-    for (size_t i = 0; i < core->queues.order_count; i++)
-        if (queue_is_source_of(core_queue(core, core->queues.order_owned[i]), queue))
+    for (uint32_t i = 0; i < core->queues.order.count; i++)
+        if (queue_is_source_of(core_queue(core, name_index_at(&core->queues.order, i)), queue))
             return true;
     return false;
 }
@@ -184,8 +184,8 @@ void move_encode(const struct core *core, struct core_writer *writer)
 {
     buffer_append_u64(&writer->piece, core->moves.number);
     buffer_append_u32(&writer->piece, core->moves.tasks.used);
-    for (size_t i = 0; i < core->queues.order_count; i++) {
-        const struct queue *queue = core_queue(core, core->queues.order_owned[i]);
+    for (uint32_t i = 0; i < core->queues.order.count; i++) {
+        const struct queue *queue = core_queue(core, name_index_at(&core->queues.order, i));
         for (uint32_t at = 0; at < queue->move_count; at++) {
             buffer_append_u32(&writer->piece, queue->id);
             write_task(task_of(core, queue->moves[at]), &writer->piece);
@@ -245,12 +245,12 @@ bool move_decode(struct core *core, struct cursor *cursor)
 void move_check(const struct core *core)
 {
     uint32_t count = 0, running_count = 0;
-    for (size_t i = 0; i < core->queues.order_count; i++) {
-        const struct queue *queue = core_queue(core, core->queues.order_owned[i]);
+    for (uint32_t i = 0; i < core->queues.order.count; i++) {
+        const struct queue *queue = core_queue(core, name_index_at(&core->queues.order, i));
         for (uint32_t at = 0; at < queue->move_count; at++) {
             const struct move_task *task = task_of(core, queue->moves[at]);
             bool is_running = task->status == MOVE_RUNNING;
-            ASSERT(task->source == core->queues.order_owned[i] && task_is_sound(core, task));
+            ASSERT(task->source == name_index_at(&core->queues.order, i) && task_is_sound(core, task));
             ASSERT(at == 0 || task_of(core, queue->moves[at - 1])->number < task->number);
             ASSERT(is_running == (task->due_index != 0) && (!is_running || at == queue->move_count - 1));
             running_count += is_running;

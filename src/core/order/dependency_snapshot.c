@@ -248,8 +248,8 @@ static uint32_t check_dependent(const struct core *core, const struct message_ex
 static void check_awaited(const struct core *core)
 {
     size_t linked_count = 0, batch_count = 0;
-    for (size_t i = 0; i < core->queues.order_count; i++) {
-        const struct queue *queue = core_queue(core, core->queues.order_owned[i]);
+    for (uint32_t i = 0; i < core->queues.order.count; i++) {
+        const struct queue *queue = core_queue(core, name_index_at(&core->queues.order, i));
         for (struct list_link *link = list_first(&queue->awaited); link != NULL;
              link = list_next(&queue->awaited, link)) {
             const struct batch *batch = CONTAINER_OF(link, struct batch, awaited_link);

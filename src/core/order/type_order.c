@@ -8,12 +8,20 @@
 
 void type_order_init(struct type_orders *type_orders)
 {
+    slab_init(&type_orders->items, sizeof(struct type_order));
+    name_index_init(&type_orders->order, &type_orders->items, offsetof(struct type_order, name_owned));
     slab_init(&type_orders->groups, sizeof(struct type_group));
     slab_init(&type_orders->lanes, sizeof(struct type_lane));
     slab_init(&type_orders->typed, sizeof(struct typed));
     table_init(&type_orders->group_by_id);
     heap_init(&type_orders->memories, &type_orders->lanes, offsetof(struct type_lane, memory_index),
               offsetof(struct type_lane, number));
+}
+
+/* The i-th by name. */
+static struct type_order *order_at(const struct type_orders *type_orders, uint32_t index)
+{
+    return slab_at(&type_orders->items, name_index_at(&type_orders->order, index));
 }
 
 static void destroy_groups(struct type_orders *type_orders)
@@ -37,9 +45,10 @@ void type_order_deinit(struct type_orders *type_orders)
     destroy_groups(type_orders);
     for (unsigned i = 0; i < TYPES_MAX; i++)
         accounted_free((void *)type_orders->types[i].name_owned.ptr);
-    for (uint32_t i = 0; i < type_orders->order_count; i++)
-        accounted_free((void *)type_orders->orders_owned[i].name_owned.ptr);
-    accounted_free(type_orders->orders_owned);
+    for (uint32_t i = 0; i < type_orders->order.count; i++)
+        accounted_free((void *)order_at(type_orders, i)->name_owned.ptr);
+    name_index_deinit(&type_orders->order);
+    slab_deinit(&type_orders->items);
     heap_deinit(&type_orders->memories);
     table_deinit(&type_orders->group_by_id);
     slab_deinit(&type_orders->groups);
@@ -167,42 +176,31 @@ void type_order_rebuild(struct type_orders *type_orders)
         type_orders->types[i].before = type_orders->types[i].required = 0;
         type_orders->types[i].remembered_s = 0;
     }
-    for (uint32_t i = 0; i < type_orders->order_count; i++)
-        add_masks(type_orders, &type_orders->orders_owned[i]);
+    for (uint32_t i = 0; i < type_orders->order.count; i++)
+        add_masks(type_orders, order_at(type_orders, i));
 }
 
 /* --- orders ------------------------------------------------------------------------------------------------------- */
 
 uint32_t type_order_index(const struct core *core, struct bytes name)
 {
-    uint32_t low = 0, high = core->type_orders.order_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (bytes_compare(core->type_orders.orders_owned[middle].name_owned, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return name_index_place(&core->type_orders.order, name);
 }
 
 const struct type_order *type_order_find(const struct core *core, struct bytes name)
 {
-    uint32_t index = type_order_index(core, name);
-    bool is_found =
-        index < core->type_orders.order_count && bytes_equal(core->type_orders.orders_owned[index].name_owned, name);
-    return is_found ? &core->type_orders.orders_owned[index] : NULL;
+    uint32_t slot = name_index_find(&core->type_orders.order, name);
+    return slot == 0 ? NULL : slab_at(&core->type_orders.items, slot);
 }
 
 uint32_t type_order_count(const struct core *core)
 {
-    return core->type_orders.order_count;
+    return core->type_orders.order.count;
 }
 
 const struct type_order *type_order_at(const struct core *core, uint32_t index)
 {
-    ASSERT(index < core->type_orders.order_count);
-    return &core->type_orders.orders_owned[index];
+    return order_at(&core->type_orders, index);
 }
 
 struct bytes type_order_type(const struct core *core, const struct type_order *order, uint32_t index)
@@ -215,7 +213,7 @@ bool type_order_has_room(const struct core *core, struct bytes name, const struc
 {
     const struct type_orders *type_orders = &core->type_orders;
     const struct type_order *replaced = type_order_find(core, name);
-    if (replaced == NULL && type_orders->order_count >= TYPE_ORDERS_MAX)
+    if (replaced == NULL && type_orders->order.count >= TYPE_ORDERS_MAX)
         return false;
     uint32_t count = 0;
     for (unsigned i = 0; i < TYPES_MAX; i++)
@@ -230,27 +228,20 @@ bool type_order_has_room(const struct core *core, struct bytes name, const struc
     return count <= TYPES_MAX;
 }
 
-void type_order_insert(struct type_orders *type_orders, uint32_t index, const struct type_order *order)
+void type_order_insert(struct type_orders *type_orders, const struct type_order *order)
 {
-    ASSERT(index <= type_orders->order_count && order->count >= 2);
-    if (type_orders->order_count == type_orders->order_capacity) {
-        type_orders->order_capacity = type_orders->order_capacity == 0 ? 8 : type_orders->order_capacity * 2;
-        type_orders->orders_owned = accounted_resize(type_orders->orders_owned,
-                                                     type_orders->order_capacity * sizeof(*type_orders->orders_owned));
-    }
-    struct type_order *at = type_orders->orders_owned + index;
-    memmove(at + 1, at, (type_orders->order_count - index) * sizeof(*at));
-    *at = *order;
-    type_orders->order_count++;
+    ASSERT(order->count >= 2);
+    uint32_t slot = slab_allocate(&type_orders->items);
+    *(struct type_order *)slab_at(&type_orders->items, slot) = *order;
+    name_index_insert(&type_orders->order, slot);
 }
 
 /* Takes an order away. Types that `kept` names are named again at once, so they stay, with whatever they remember. */
-static void remove_order(struct type_orders *type_orders, uint32_t index, const struct type_list *kept)
+static void remove_order(struct type_orders *type_orders, uint32_t slot, const struct type_list *kept)
 {
-    struct type_order order = type_orders->orders_owned[index];
-    type_orders->order_count--;
-    memmove(type_orders->orders_owned + index, type_orders->orders_owned + index + 1,
-            (type_orders->order_count - index) * sizeof(order));
+    struct type_order order = *(struct type_order *)slab_at(&type_orders->items, slot);
+    name_index_remove(&type_orders->order, slot);
+    slab_free(&type_orders->items, slot);
     for (uint32_t i = 0; i < order.count; i++) {
         struct type *type = &type_orders->types[order.types[i]];
         ASSERT(type->order_count > 0);
@@ -273,23 +264,24 @@ bool apply_type_order_put(struct core *core, const struct event_type_order_put *
         !type_list_decode(put->types, &list) || !type_order_has_room(core, put->name, &list) ||
         type_order_is_conflict(core, put->name, &list, NULL))
         return false;
-    uint32_t index = type_order_index(core, put->name);
-    if (type_order_find(core, put->name) != NULL)
-        remove_order(type_orders, index, &list);
+    uint32_t replaced = name_index_find(&type_orders->order, put->name);
+    if (replaced != 0)
+        remove_order(type_orders, replaced, &list);
     struct type_order order = {
         .name_owned = accounted_duplicate(put->name), .count = list.count, .retention_s = put->retention_s};
     for (uint32_t i = 0; i < list.count; i++)
         order.types[i] = (uint8_t)name_type(type_orders, list.names[i]);
-    type_order_insert(type_orders, index, &order);
+    type_order_insert(type_orders, &order);
     type_order_rebuild(type_orders);
     return true;
 }
 
 bool apply_type_order_deleted(struct core *core, const struct event_type_order_deleted *deleted)
 {
-    if (type_order_find(core, deleted->name) == NULL)
+    uint32_t slot = name_index_find(&core->type_orders.order, deleted->name);
+    if (slot == 0)
         return false;
-    remove_order(&core->type_orders, type_order_index(core, deleted->name), &(struct type_list){.count = 0});
+    remove_order(&core->type_orders, slot, &(struct type_list){.count = 0});
     type_order_rebuild(&core->type_orders);
     return true;
 }
@@ -307,8 +299,8 @@ struct search {
 static void search_init(struct search *search, const struct core *core, struct bytes left_out)
 {
     *search = (struct search){.type_orders = &core->type_orders, .left_out = type_order_find(core, left_out)};
-    for (uint32_t i = 0; i < core->type_orders.order_count; i++) {
-        const struct type_order *order = &core->type_orders.orders_owned[i];
+    for (uint32_t i = 0; i < core->type_orders.order.count; i++) {
+        const struct type_order *order = type_order_at(core, i);
         uint64_t behind = 0;
         for (uint32_t k = order->count; order != search->left_out && k-- > 0;) {
             search->after[order->types[k]] |= behind;
@@ -338,8 +330,8 @@ static unsigned search_from(struct search *search, unsigned start, uint64_t want
 /* The first order, by name, that puts one type before another. */
 static const struct type_order *order_that_puts(const struct search *search, unsigned earlier, unsigned later)
 {
-    for (uint32_t i = 0; i < search->type_orders->order_count; i++) {
-        const struct type_order *order = &search->type_orders->orders_owned[i];
+    for (uint32_t i = 0; i < search->type_orders->order.count; i++) {
+        const struct type_order *order = order_at(search->type_orders, i);
         bool has_earlier = false;
         for (uint32_t k = 0; order != search->left_out && k < order->count; k++) {
             if (order->types[k] == later && has_earlier)

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/heap.h"
+#include "base/name_index.h"
 #include "base/slab.h"
 #include "base/table.h"
 #include "core/batches/ledger.h"
@@ -47,9 +48,8 @@ struct type_orders {
     struct type types[TYPES_MAX];
     uint32_t retention_s[TYPES_MAX][TYPES_MAX]; /* [later][earlier]: how old a success may be; 0: none is required */
     uint64_t epoch;                             /* the newest given to a type */
-    struct type_order *orders_owned;            /* by name */
-    uint32_t order_count;
-    uint32_t order_capacity;
+    struct slab items;                          /* orders */
+    struct name_index order;
 
     struct slab groups; /* type_lane.h */
     struct slab lanes;
@@ -104,7 +104,7 @@ bool type_order_is_conflict(const struct core *core, struct bytes name, const st
                             struct buffer *path);
 
 /* For apply and decode: links an order whose types are in use, puts up the masks anew. */
-void type_order_insert(struct type_orders *type_orders, uint32_t index, const struct type_order *order);
+void type_order_insert(struct type_orders *type_orders, const struct type_order *order);
 void type_order_rebuild(struct type_orders *type_orders);
 
 void type_order_encode(const struct core *core, struct core_writer *writer);

@@ -99,9 +99,9 @@ static void write_groups(const struct core *core, struct core_writer *writer)
 void type_order_encode(const struct core *core, struct core_writer *writer)
 {
     write_types(&core->type_orders, &writer->piece);
-    buffer_append_u32(&writer->piece, core->type_orders.order_count);
-    for (uint32_t i = 0; i < core->type_orders.order_count; i++) {
-        write_order(&core->type_orders.orders_owned[i], &writer->piece);
+    buffer_append_u32(&writer->piece, core->type_orders.order.count);
+    for (uint32_t i = 0; i < core->type_orders.order.count; i++) {
+        write_order(type_order_at(core, i), &writer->piece);
         core_writer_pass_on(writer);
     }
     write_groups(core, writer);
@@ -133,7 +133,7 @@ static bool read_order(struct core *core, struct cursor *cursor)
     order.count = cursor_u8(cursor);
     if (cursor->is_failed || name.size == 0 || name.size > TYPE_NAME_SIZE_MAX || order.count < 2 ||
         order.count > TYPES_MAX || order.retention_s > TYPE_RETENTION_S_MAX ||
-        type_orders->order_count == TYPE_ORDERS_MAX || type_order_index(core, name) != type_orders->order_count ||
+        type_orders->order.count == TYPE_ORDERS_MAX || type_order_index(core, name) != type_orders->order.count ||
         type_order_find(core, name) != NULL)
         return false;
     cursor_copy(cursor, order.types, order.count);
@@ -153,7 +153,7 @@ static bool read_order(struct core *core, struct cursor *cursor)
         type_orders->types[order.types[i]].epoch = type_orders->epoch = 1;
     }
     order.name_owned = accounted_duplicate(name);
-    type_order_insert(type_orders, type_orders->order_count, &order);
+    type_order_insert(type_orders, &order);
     return true;
 }
 
@@ -339,12 +339,13 @@ static void check_group(const struct core *core, uint32_t slot, struct census *c
     census->typed_count += own.typed_count;
 }
 
-static void check_types(const struct type_orders *type_orders, const struct census *census)
+static void check_types(const struct core *core, const struct census *census)
 {
+    const struct type_orders *type_orders = &core->type_orders;
     uint32_t order_counts[TYPES_MAX] = {0};
-    for (uint32_t i = 0; i < type_orders->order_count; i++)
-        for (uint32_t k = 0; k < type_orders->orders_owned[i].count; k++)
-            order_counts[type_orders->orders_owned[i].types[k]]++;
+    for (uint32_t i = 0; i < type_order_count(core); i++)
+        for (uint32_t k = 0; k < type_order_at(core, i)->count; k++)
+            order_counts[type_order_at(core, i)->types[k]]++;
     for (unsigned i = 0; i < TYPES_MAX; i++) {
         const struct type *type = &type_orders->types[i];
         ASSERT(type->order_count == order_counts[i] && (type->epoch != 0) == (order_counts[i] > 0));
@@ -366,7 +367,9 @@ void type_order_check(const struct core *core)
         check_group(core, slot, &census);
         group_count++;
     }
-    check_types(type_orders, &census);
+    check_types(core, &census);
+    ASSERT(type_order_count(core) == type_orders->items.used);
+    name_index_check(&type_orders->order);
     ASSERT(group_count == type_orders->groups.used && census.lane_count == type_orders->lanes.used);
     ASSERT(census.typed_count == type_orders->typed.used && census.memory_count == type_orders->memories.count);
     heap_check(&type_orders->memories);

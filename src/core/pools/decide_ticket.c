@@ -8,7 +8,7 @@ enum error decide_put_pool(struct core *core, struct bytes name, const struct po
     ASSERT(name.size > 0 && name.size <= TICKET_POOL_NAME_SIZE_MAX);
     ASSERT(ticket_pool_has_queues(core, spec));
     struct ticket_pool *found = ticket_pool_find(core, name);
-    if (found == NULL && core->pools.count == TICKET_POOLS_MAX)
+    if (found == NULL && core->pools.order.count == TICKET_POOLS_MAX)
         return ERROR_OVER_LIMIT;
     struct buffer encoded;
     buffer_init(&encoded);

@@ -19,6 +19,7 @@ void ticket_pool_init_all(struct core *core)
 {
     slab_init(&core->pools.items, sizeof(struct ticket_pool));
     table_init(&core->pools.by_id);
+    name_index_init(&core->pools.order, &core->pools.items, offsetof(struct ticket_pool, name_owned));
     heap_init(&core->pools.timers, &core->pools.items, offsetof(struct ticket_pool, due_index),
               offsetof(struct ticket_pool, order));
     list_init(&core->pools.fed);
@@ -79,33 +80,23 @@ bool ticket_pool_has_queues(const struct core *core, const struct pool_spec *spe
 
 uint32_t ticket_pool_count(const struct core *core)
 {
-    return core->pools.count;
+    return core->pools.order.count;
 }
 
 struct ticket_pool *ticket_pool_at(const struct core *core, uint32_t index)
 {
-    ASSERT(index < core->pools.count);
-    return pool_of(core, core->pools.order_owned[index]);
+    return pool_of(core, name_index_at(&core->pools.order, index));
 }
 
 uint32_t ticket_pool_index(const struct core *core, struct bytes name)
 {
-    uint32_t low = 0, high = core->pools.count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (bytes_compare(ticket_pool_at(core, middle)->name_owned, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return name_index_place(&core->pools.order, name);
 }
 
 struct ticket_pool *ticket_pool_find(const struct core *core, struct bytes name)
 {
-    uint32_t index = ticket_pool_index(core, name);
-    bool is_there = index < core->pools.count && bytes_equal(ticket_pool_at(core, index)->name_owned, name);
-    return is_there ? ticket_pool_at(core, index) : NULL;
+    uint32_t slot = name_index_find(&core->pools.order, name);
+    return slot == 0 ? NULL : pool_of(core, slot);
 }
 
 static uint32_t find_slot(const struct core *core, uint32_t id)
@@ -202,29 +193,6 @@ struct ticket_pool *ticket_pool_take_fed(struct core *core)
 
 /* --- putting ------------------------------------------------------------------------------------------------------ */
 
-static void add_name(struct core *core, uint32_t slot)
-{
-    uint32_t index = ticket_pool_index(core, pool_of(core, slot)->name_owned);
-    if (core->pools.count == core->pools.capacity) {
-        core->pools.capacity = core->pools.capacity == 0 ? 16 : core->pools.capacity * 2;
-        core->pools.order_owned =
-            accounted_resize(core->pools.order_owned, core->pools.capacity * sizeof(*core->pools.order_owned));
-    }
-    memmove(core->pools.order_owned + index + 1, core->pools.order_owned + index,
-            (core->pools.count - index) * sizeof(*core->pools.order_owned));
-    core->pools.order_owned[index] = slot;
-    core->pools.count++;
-}
-
-static void remove_name(struct core *core, const struct ticket_pool *pool)
-{
-    uint32_t index = ticket_pool_index(core, pool->name_owned);
-    ASSERT(ticket_pool_at(core, index) == pool);
-    core->pools.count--;
-    memmove(core->pools.order_owned + index, core->pools.order_owned + index + 1,
-            (core->pools.count - index) * sizeof(*core->pools.order_owned));
-}
-
 static void count_target(struct core *core, uint32_t queue_id, bool is_added)
 {
     if (queue_id == 0)
@@ -273,7 +241,7 @@ struct ticket_pool *ticket_pool_add(struct core *core, uint32_t id, struct bytes
     adopt_spec(core, pool, spec);
     matcher_init(&pool->matcher, rules, &pool->tickets, offsetof(struct ticket, entry), pool->spec.window_ms);
     table_insert(&core->pools.by_id, table_hash_u64(id), slot);
-    add_name(core, slot);
+    name_index_insert(&core->pools.order, slot);
     return pool;
 }
 
@@ -315,7 +283,7 @@ static bool put_fits(const struct core *core, const struct event_pool_put *put, 
     if (pool != NULL)
         return bytes_equal(pool->name_owned, put->name);
     return put->pool == core->pools.pool_id + 1 && put->name.size > 0 && put->name.size <= TICKET_POOL_NAME_SIZE_MAX &&
-           core->pools.count < TICKET_POOLS_MAX && ticket_pool_find(core, put->name) == NULL;
+           core->pools.order.count < TICKET_POOLS_MAX && ticket_pool_find(core, put->name) == NULL;
 }
 
 bool apply_pool_put(struct core *core, const struct event_pool_put *put)
@@ -371,7 +339,7 @@ static void leave(struct core *core, struct ticket_pool *pool)
     core->pools.ticket_count -= pool->tickets.used;
     made_match_forget_all(core, pool);
     heap_set(&core->pools.timers, HEAP_NEVER, slot);
-    remove_name(core, pool);
+    name_index_remove(&core->pools.order, slot);
     table_remove(&core->pools.by_id, table_hash_u64(pool->id), slot);
     count_targets(core, &pool->spec, false);
     matcher_deinit(&pool->matcher);
@@ -421,11 +389,11 @@ bool apply_tickets_forgotten(struct core *core, const struct event_tickets_forgo
 
 void ticket_pool_deinit_all(struct core *core)
 {
-    while (core->pools.count > 0)
-        leave(core, ticket_pool_at(core, core->pools.count - 1));
+    while (core->pools.order.count > 0)
+        leave(core, ticket_pool_at(core, core->pools.order.count - 1));
     while (ticket_pool_drain(core))
         ;
-    accounted_free(core->pools.order_owned);
+    name_index_deinit(&core->pools.order);
     heap_deinit(&core->pools.timers);
     table_deinit(&core->pools.by_id);
     slab_deinit(&core->pools.items);

@@ -66,12 +66,12 @@ void ticket_pool_encode_all(const struct core *core, struct core_writer *writer)
 {
     buffer_append_u32(&writer->piece, core->pools.pool_id);
     buffer_append_u64(&writer->piece, core->pools.ticket_number);
-    buffer_append_u32(&writer->piece, core->pools.count);
+    buffer_append_u32(&writer->piece, core->pools.order.count);
     uint32_t ids[TICKET_POOLS_MAX];
-    for (uint32_t i = 0; i < core->pools.count; i++)
+    for (uint32_t i = 0; i < core->pools.order.count; i++)
         ids[i] = ticket_pool_at(core, i)->id;
-    core_sort_ids(ids, core->pools.count);
-    for (uint32_t i = 0; i < core->pools.count; i++)
+    core_sort_ids(ids, core->pools.order.count);
+    for (uint32_t i = 0; i < core->pools.order.count; i++)
         write_pool(ticket_pool_find_by_id(core, ids[i]), writer);
 }
 
@@ -307,15 +307,15 @@ static void check_pool(const struct core *core, const struct ticket_pool *pool)
 void ticket_pool_check_all(const struct core *core)
 {
     uint64_t ticket_count = 0;
-    ASSERT(core->pools.count <= TICKET_POOLS_MAX);
-    for (uint32_t i = 0; i < core->pools.count; i++) {
+    ASSERT(core->pools.order.count <= TICKET_POOLS_MAX);
+    for (uint32_t i = 0; i < core->pools.order.count; i++) {
         const struct ticket_pool *pool = ticket_pool_at(core, i);
-        ASSERT(i == 0 || bytes_compare(ticket_pool_at(core, i - 1)->name_owned, pool->name_owned) < 0);
         ASSERT(ticket_pool_find_by_id(core, pool->id) == pool && pool->id <= core->pools.pool_id);
         ASSERT(ticket_pool_has_queues(core, &pool->spec));
         check_pool(core, pool);
         ticket_count += pool->tickets.used;
     }
     ASSERT(ticket_count == core->pools.ticket_count);
+    name_index_check(&core->pools.order);
     heap_check(&core->pools.timers);
 }

@@ -9,6 +9,8 @@
 void relay_record_init(struct relay_records *records)
 {
     *records = (struct relay_records){0};
+    slab_init(&records->items, sizeof(struct relay_record));
+    name_index_init(&records->order, &records->items, offsetof(struct relay_record, name_owned));
 }
 
 static void free_texts(const struct relay_record *record)
@@ -19,42 +21,39 @@ static void free_texts(const struct relay_record *record)
 
 void relay_record_deinit(struct relay_records *records)
 {
-    for (uint32_t i = 0; i < records->count; i++)
-        free_texts(&records->items_owned[i]);
-    accounted_free(records->items_owned);
+    for (uint32_t i = 0; i < records->order.count; i++)
+        free_texts(slab_at(&records->items, name_index_at(&records->order, i)));
+    name_index_deinit(&records->order);
+    slab_deinit(&records->items);
 }
 
 /* --- finding ------------------------------------------------------------------------------------------------------ */
 
+static struct relay_record *record_of(const struct core *core, uint32_t slot)
+{
+    ASSERT(slot != 0);
+    return slab_at(&core->relays.items, slot);
+}
+
 uint32_t relay_record_count(const struct core *core)
 {
-    return core->relays.count;
+    return core->relays.order.count;
 }
 
 const struct relay_record *relay_record_at(const struct core *core, uint32_t index)
 {
-    ASSERT(index < core->relays.count);
-    return &core->relays.items_owned[index];
+    return record_of(core, name_index_at(&core->relays.order, index));
 }
 
 uint32_t relay_record_index(const struct core *core, struct bytes name)
 {
-    uint32_t low = 0, high = core->relays.count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (bytes_compare(relay_record_at(core, middle)->name_owned, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return name_index_place(&core->relays.order, name);
 }
 
 static struct relay_record *find(const struct core *core, struct bytes name)
 {
-    uint32_t index = relay_record_index(core, name);
-    bool is_there = index < core->relays.count && bytes_equal(relay_record_at(core, index)->name_owned, name);
-    return is_there ? &core->relays.items_owned[index] : NULL;
+    uint32_t slot = name_index_find(&core->relays.order, name);
+    return slot == 0 ? NULL : record_of(core, slot);
 }
 
 const struct relay_record *relay_record_find(const struct core *core, struct bytes name)
@@ -73,24 +72,18 @@ uint64_t relay_record_change_count(const struct core *core)
 static bool fits(const struct core *core, struct bytes name, struct bytes spec)
 {
     return name.size > 0 && name.size <= RELAY_RECORD_NAME_SIZE_MAX && spec.size > 0 &&
-           spec.size <= RELAY_RECORD_SPEC_SIZE_MAX && core->relays.count < RELAY_RECORDS_MAX &&
+           spec.size <= RELAY_RECORD_SPEC_SIZE_MAX && core->relays.order.count < RELAY_RECORDS_MAX &&
            find(core, name) == NULL;
 }
 
 static struct relay_record *add(struct core *core, struct bytes name, struct bytes spec, uint64_t number)
 {
     struct relay_records *records = &core->relays;
-    uint32_t index = relay_record_index(core, name);
-    if (records->count == records->capacity) {
-        records->capacity = records->capacity == 0 ? 16 : records->capacity * 2;
-        records->items_owned =
-            accounted_resize(records->items_owned, records->capacity * sizeof(*records->items_owned));
-    }
-    struct relay_record *record = &records->items_owned[index];
-    memmove(record + 1, record, (records->count - index) * sizeof(*record));
+    uint32_t slot = slab_allocate(&records->items);
+    struct relay_record *record = record_of(core, slot);
     *record = (struct relay_record){
         .number = number, .name_owned = accounted_duplicate(name), .spec_owned = accounted_duplicate(spec)};
-    records->count++;
+    name_index_insert(&records->order, slot);
     records->change_count++;
     return record;
 }
@@ -116,13 +109,12 @@ bool apply_relay_paused(struct core *core, const struct event_relay_paused *paus
 bool apply_relay_deleted(struct core *core, const struct event_relay_deleted *deleted)
 {
     struct relay_records *records = &core->relays;
-    struct relay_record *record = find(core, deleted->name);
-    if (record == NULL)
+    uint32_t slot = name_index_find(&records->order, deleted->name);
+    if (slot == 0)
         return false;
-    free_texts(record);
-    records->count--;
-    size_t left = records->count - (size_t)(record - records->items_owned);
-    memmove(record, record + 1, left * sizeof(*record));
+    name_index_remove(&records->order, slot);
+    free_texts(record_of(core, slot));
+    slab_free(&records->items, slot);
     records->change_count++;
     return true;
 }
@@ -132,8 +124,8 @@ bool apply_relay_deleted(struct core *core, const struct event_relay_deleted *de
 void relay_record_encode(const struct core *core, struct core_writer *writer)
 {
     buffer_append_u64(&writer->piece, core->relays.number);
-    buffer_append_u32(&writer->piece, core->relays.count);
-    for (uint32_t i = 0; i < core->relays.count; i++) {
+    buffer_append_u32(&writer->piece, core->relays.order.count);
+    for (uint32_t i = 0; i < core->relays.order.count; i++) {
         const struct relay_record *record = relay_record_at(core, i);
         buffer_append_u64(&writer->piece, record->number);
         buffer_append_sized(&writer->piece, record->name_owned);
@@ -145,8 +137,8 @@ void relay_record_encode(const struct core *core, struct core_writer *writer)
 
 static bool has_number(const struct core *core, uint64_t number)
 {
-    for (uint32_t i = 0; i < core->relays.count; i++)
-        if (core->relays.items_owned[i].number == number)
+    for (uint32_t i = 0; i < core->relays.order.count; i++)
+        if (relay_record_at(core, i)->number == number)
             return true;
     return false;
 }
@@ -159,7 +151,7 @@ static bool decode_one(struct core *core, struct cursor *cursor)
     struct bytes spec = cursor_sized(cursor);
     uint8_t is_paused = cursor_u8(cursor);
     if (cursor->is_failed || number == 0 || number > core->relays.number || has_number(core, number) ||
-        !fits(core, name, spec) || relay_record_index(core, name) != core->relays.count || is_paused > 1)
+        !fits(core, name, spec) || relay_record_index(core, name) != core->relays.order.count || is_paused > 1)
         return false;
     add(core, name, spec, number)->is_paused = is_paused != 0;
     return true;
@@ -177,10 +169,10 @@ bool relay_record_decode(struct core *core, struct cursor *cursor)
 
 void relay_record_check(const struct core *core)
 {
-    ASSERT(core->relays.count <= RELAY_RECORDS_MAX && core->relays.count <= core->relays.capacity);
-    for (uint32_t i = 0; i < core->relays.count; i++) {
+    ASSERT(core->relays.order.count <= RELAY_RECORDS_MAX && core->relays.order.count == core->relays.items.used);
+    name_index_check(&core->relays.order);
+    for (uint32_t i = 0; i < core->relays.order.count; i++) {
         const struct relay_record *record = relay_record_at(core, i);
-        ASSERT(i == 0 || bytes_compare(relay_record_at(core, i - 1)->name_owned, record->name_owned) < 0);
         ASSERT(record->name_owned.size > 0 && record->name_owned.size <= RELAY_RECORD_NAME_SIZE_MAX);
         ASSERT(record->spec_owned.size > 0 && record->spec_owned.size <= RELAY_RECORD_SPEC_SIZE_MAX);
         ASSERT(record->number > 0 && record->number <= core->relays.number);

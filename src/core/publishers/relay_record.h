@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/cursor.h"
+#include "base/name_index.h"
 
 struct core;
 struct core_writer;
@@ -22,9 +23,8 @@ struct relay_record {
 };
 
 struct relay_records {
-    struct relay_record *items_owned; /* rising by name */
-    uint32_t count;
-    uint32_t capacity;
+    struct slab items;
+    struct name_index order;
     uint64_t number;       /* the newest given out */
     uint64_t change_count; /* since the core was made; no part of the state */
 };

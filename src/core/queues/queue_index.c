@@ -4,8 +4,6 @@
 
 #include "core/state.h"
 
-#include "base/accounted.h"
-
 uint32_t core_find_queue_slot(const struct core *core, uint32_t id)
 {
     for (struct table_probe probe = table_probe_start(&core->queues.by_id, table_hash_u64(id));
@@ -32,26 +30,18 @@ struct queue *core_find_queue(const struct core *core, struct bytes name)
 
 size_t core_queue_count(const struct core *core)
 {
-    return core->queues.order_count;
+    return core->queues.order.count;
 }
 
 struct queue *core_queue_by_name(const struct core *core, size_t index)
 {
-    ASSERT(index < core->queues.order_count);
-    return core_queue(core, core->queues.order_owned[index]);
+    ASSERT(index < core->queues.order.count);
+    return core_queue(core, name_index_at(&core->queues.order, (uint32_t)index));
 }
 
 size_t core_queue_index(const struct core *core, struct bytes name)
 {
-    size_t low = 0, high = core->queues.order_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (bytes_compare(core_queue(core, core->queues.order_owned[middle])->name_owned, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return name_index_place(&core->queues.order, name);
 }
 
 uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name)
@@ -65,29 +55,14 @@ uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name)
 /* Gives the queue its place among the names; core_remove_queue_name() takes it away. */
 static void add_queue_name(struct core *core, uint32_t slot)
 {
-    struct bytes name = core_queue(core, slot)->name_owned;
-    table_insert(&core->queues.by_name, digest_name(core->digest_owned, name), slot);
-    if (core->queues.order_count == core->queues.order_capacity) {
-        core->queues.order_capacity = core->queues.order_capacity == 0 ? 16 : core->queues.order_capacity * 2;
-        core->queues.order_owned =
-            accounted_resize(core->queues.order_owned, core->queues.order_capacity * sizeof(*core->queues.order_owned));
-    }
-    size_t index = core_queue_index(core, name);
-    memmove(core->queues.order_owned + index + 1, core->queues.order_owned + index,
-            (core->queues.order_count - index) * sizeof(*core->queues.order_owned));
-    core->queues.order_owned[index] = slot;
-    core->queues.order_count++;
+    table_insert(&core->queues.by_name, digest_name(core->digest_owned, core_queue(core, slot)->name_owned), slot);
+    name_index_insert(&core->queues.order, slot);
 }
 
 void core_remove_queue_name(struct core *core, uint32_t slot)
 {
-    struct bytes name = core_queue(core, slot)->name_owned;
-    table_remove(&core->queues.by_name, digest_name(core->digest_owned, name), slot);
-    size_t index = core_queue_index(core, name);
-    ASSERT(core->queues.order_owned[index] == slot);
-    core->queues.order_count--;
-    memmove(core->queues.order_owned + index, core->queues.order_owned + index + 1,
-            (core->queues.order_count - index) * sizeof(*core->queues.order_owned));
+    table_remove(&core->queues.by_name, digest_name(core->digest_owned, core_queue(core, slot)->name_owned), slot);
+    name_index_remove(&core->queues.order, slot);
 }
 
 void core_release_queue(struct core *core, uint32_t slot)

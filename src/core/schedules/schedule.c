@@ -19,16 +19,17 @@ void schedule_init(struct schedules *schedules)
     slab_init(&schedules->schedules, sizeof(struct schedule));
     heap_init(&schedules->due, &schedules->schedules, offsetof(struct schedule, due_index),
               offsetof(struct schedule, number));
+    name_index_init(&schedules->order, &schedules->schedules, offsetof(struct schedule, name_owned));
 }
 
 void schedule_deinit(struct schedules *schedules)
 {
-    for (uint32_t i = 0; i < schedules->count; i++) {
-        struct schedule *schedule = slab_at(&schedules->schedules, schedules->order_owned[i]);
+    for (uint32_t i = 0; i < schedules->order.count; i++) {
+        struct schedule *schedule = slab_at(&schedules->schedules, name_index_at(&schedules->order, i));
         accounted_free((void *)schedule->name_owned.ptr);
         accounted_free((void *)schedule->spec_encoded_owned.ptr);
     }
-    accounted_free(schedules->order_owned);
+    name_index_deinit(&schedules->order);
     heap_deinit(&schedules->due);
     slab_deinit(&schedules->schedules);
 }
@@ -82,34 +83,23 @@ static bool spec_fits(const struct core *core, const struct schedule_spec *spec,
 
 uint32_t schedule_count(const struct core *core)
 {
-    return core->schedules.count;
+    return core->schedules.order.count;
 }
 
 const struct schedule *schedule_at(const struct core *core, uint32_t index)
 {
-    ASSERT(index < core->schedules.count);
-    return schedule_of(core, core->schedules.order_owned[index]);
+    return schedule_of(core, name_index_at(&core->schedules.order, index));
 }
 
 uint32_t schedule_index(const struct core *core, struct bytes name)
 {
-    uint32_t low = 0, high = core->schedules.count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (bytes_compare(schedule_at(core, middle)->name_owned, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return name_index_place(&core->schedules.order, name);
 }
 
 /* Its slot, or 0. */
 static uint32_t find_slot(const struct core *core, struct bytes name)
 {
-    uint32_t index = schedule_index(core, name);
-    bool is_there = index < core->schedules.count && bytes_equal(schedule_at(core, index)->name_owned, name);
-    return is_there ? core->schedules.order_owned[index] : 0;
+    return name_index_find(&core->schedules.order, name);
 }
 
 const struct schedule *schedule_find(const struct core *core, struct bytes name)
@@ -151,19 +141,10 @@ const struct schedule *schedule_next_due(const struct core *core, uint64_t *afte
 static uint32_t add_schedule(struct core *core, struct bytes name, uint64_t number)
 {
     struct schedules *schedules = &core->schedules;
-    uint32_t index = schedule_index(core, name);
     uint32_t slot = slab_allocate(&schedules->schedules);
     *schedule_of(core, slot) =
         (struct schedule){.number = number, .name_owned = accounted_duplicate(name), .next_at_ms = SCHEDULE_NEVER};
-    if (schedules->count == schedules->capacity) {
-        schedules->capacity = schedules->capacity == 0 ? 16 : schedules->capacity * 2;
-        schedules->order_owned =
-            accounted_resize(schedules->order_owned, schedules->capacity * sizeof(*schedules->order_owned));
-    }
-    memmove(schedules->order_owned + index + 1, schedules->order_owned + index,
-            (schedules->count - index) * sizeof(*schedules->order_owned));
-    schedules->order_owned[index] = slot;
-    schedules->count++;
+    name_index_insert(&schedules->order, slot);
     return slot;
 }
 
@@ -205,7 +186,7 @@ bool apply_schedule_put(struct core *core, const struct event_schedule_put *put)
     struct schedule_spec spec;
     uint32_t slot = find_slot(core, put->name);
     if (put->name.size == 0 || put->name.size > SCHEDULE_NAME_SIZE_MAX || !schedule_spec_decode(put->spec, &spec) ||
-        !spec_fits(core, &spec, put->next_at_ms) || (slot == 0 && core->schedules.count == SCHEDULES_MAX))
+        !spec_fits(core, &spec, put->next_at_ms) || (slot == 0 && core->schedules.order.count == SCHEDULES_MAX))
         return false;
     if (slot == 0)
         slot = add_schedule(core, put->name, ++core->schedules.number);
@@ -247,13 +228,10 @@ bool apply_schedule_deleted(struct core *core, const struct event_schedule_delet
     uint32_t slot = find_slot(core, deleted->name);
     if (slot == 0)
         return false;
-    uint32_t index = schedule_index(core, deleted->name);
     struct schedule *schedule = schedule_of(core, slot);
     set_next(core, slot, SCHEDULE_NEVER);
     count_target(core, &schedule->spec, false);
-    schedules->count--;
-    memmove(schedules->order_owned + index, schedules->order_owned + index + 1,
-            (schedules->count - index) * sizeof(*schedules->order_owned));
+    name_index_remove(&schedules->order, slot);
     accounted_free((void *)schedule->name_owned.ptr);
     accounted_free((void *)schedule->spec_encoded_owned.ptr);
     slab_free(&schedules->schedules, slot);
@@ -265,8 +243,8 @@ bool apply_schedule_deleted(struct core *core, const struct event_schedule_delet
 void schedule_encode(const struct core *core, struct core_writer *writer)
 {
     buffer_append_u64(&writer->piece, core->schedules.number);
-    buffer_append_u32(&writer->piece, core->schedules.count);
-    for (uint32_t i = 0; i < core->schedules.count; i++) {
+    buffer_append_u32(&writer->piece, core->schedules.order.count);
+    for (uint32_t i = 0; i < core->schedules.order.count; i++) {
         const struct schedule *schedule = schedule_at(core, i);
         buffer_append_u64(&writer->piece, schedule->number);
         buffer_append_sized(&writer->piece, schedule->name_owned);
@@ -301,9 +279,10 @@ static bool decode_one(struct core *core, struct table *by_number, struct cursor
     uint32_t late_count = cursor_u32(cursor);
     struct schedule_spec spec;
     if (cursor->is_failed || number == 0 || number > core->schedules.number || has_number(core, by_number, number) ||
-        name.size == 0 || name.size > SCHEDULE_NAME_SIZE_MAX || schedule_index(core, name) != core->schedules.count ||
-        !schedule_spec_decode(encoded, &spec) || !spec_fits(core, &spec, next_at_ms) ||
-        last_message > core->messages.message_number || (last_at_ms == 0) != (last_message == 0))
+        name.size == 0 || name.size > SCHEDULE_NAME_SIZE_MAX ||
+        schedule_index(core, name) != core->schedules.order.count || !schedule_spec_decode(encoded, &spec) ||
+        !spec_fits(core, &spec, next_at_ms) || last_message > core->messages.message_number ||
+        (last_at_ms == 0) != (last_message == 0))
         return false;
     uint32_t slot = add_schedule(core, name, number);
     table_insert(by_number, table_hash_u64(number), slot);
@@ -337,10 +316,9 @@ void schedule_check(const struct core *core)
 {
     const struct schedules *schedules = &core->schedules;
     uint32_t due_count = 0;
-    ASSERT(schedules->count == schedules->schedules.used && schedules->count <= SCHEDULES_MAX);
-    for (uint32_t i = 0; i < schedules->count; i++) {
+    ASSERT(schedules->order.count == schedules->schedules.used && schedules->order.count <= SCHEDULES_MAX);
+    for (uint32_t i = 0; i < schedules->order.count; i++) {
         const struct schedule *schedule = schedule_at(core, i);
-        ASSERT(i == 0 || bytes_compare(schedule_at(core, i - 1)->name_owned, schedule->name_owned) < 0);
         ASSERT(spec_fits(core, &schedule->spec, schedule->next_at_ms));
         ASSERT(core_find_queue_by_id(core, schedule->spec.queue)->target_count > 0);
         ASSERT((schedule->due_index != 0) == (schedule->next_at_ms != SCHEDULE_NEVER));
@@ -349,5 +327,6 @@ void schedule_check(const struct core *core)
         due_count += schedule->due_index != 0;
     }
     ASSERT(due_count == schedules->due.count);
+    name_index_check(&schedules->order);
     heap_check(&schedules->due);
 }

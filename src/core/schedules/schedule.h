@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/heap.h"
+#include "base/name_index.h"
 #include "base/slab.h"
 #include "core/digest.h"
 
@@ -64,10 +65,8 @@ struct schedule {
 
 struct schedules {
     struct slab schedules;
-    struct heap due;       /* by next_at_ms, or what they were put off to */
-    uint32_t *order_owned; /* slots by name */
-    uint32_t count;
-    uint32_t capacity;
+    struct heap due; /* by next_at_ms, or what they were put off to */
+    struct name_index order;
     uint64_t number; /* the newest given out */
 };
 
