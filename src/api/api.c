@@ -23,6 +23,8 @@ void api_init(struct api *api, struct front *front, struct namespace *ns)
         .call_counts_owned = memory_allocate_zeroed(action_count * 2 * sizeof(*api->call_counts_owned)),
     };
     wait_init(api);
+    wait_receive_init(api);
+    wait_pool_init(api);
     front_add(front, api);
 }
 
@@ -39,6 +41,8 @@ void api_deinit(struct api *api)
     if (!api->is_withdrawn)
         front_remove(api->front, api);
     wait_pool_deinit(api);
+    wait_pool_deinit(api);
+    wait_receive_deinit(api);
     wait_deinit(api);
     free(api->call_counts_owned);
     free(api->deleted_owned);

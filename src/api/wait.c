@@ -27,15 +27,11 @@ void wait_init(struct api *api)
     slab_init(&api->waiters, sizeof(struct waiter));
     heap_init(&api->deadlines, &api->waiters, offsetof(struct waiter, deadline_index), offsetof(struct waiter, number));
     list_init(&api->in_portions);
-    wait_receive_init(api);
-    wait_pool_init(api);
 }
 
 void wait_deinit(struct api *api)
 {
     ASSERT(api->waiters.used == 0);
-    wait_pool_deinit(api);
-    wait_receive_deinit(api);
     heap_deinit(&api->deadlines);
     slab_deinit(&api->waiters);
 }

@@ -65,8 +65,8 @@ bool wait_receive_is_awaited(const struct api *api, const struct queue *queue)
     return api->receives_waiting > 0 && waiters_find(api, queue) != NULL;
 }
 
-/* Would another look find anything? A FIFO queue at its limit of messages in flight gives nothing, and no error. */
-static bool is_worth_a_look(const struct api *api, struct core *core, const struct queue *queue)
+/* Would another receive find anything? A FIFO queue at its limit of messages in flight gives nothing, and no error. */
+static bool may_find_more(const struct api *api, struct core *core, const struct queue *queue)
 {
     bool is_full = core_message_list(core, queue)->in_flight_count >= namespace_in_flight_max(api->ns);
     return !is_full && core_has_deliverable(core, queue);
@@ -124,7 +124,7 @@ void wait_receive(struct call *call, struct queue *queue, const struct receive_c
     list_append(&waiters->receives, &waiter->link);
     wait_set_deadline(api, waiter, deadline_ms);
     /* A receive that met many spent messages may have stopped before it saw a good one. */
-    if (is_worth_a_look(api, call->core, queue))
+    if (may_find_more(api, call->core, queue))
         core_notice_queue(call->core, queue);
 }
 
@@ -194,12 +194,12 @@ static bool serve_first(struct api *api, struct queue *queue, uint64_t now_ms)
 void wait_receive_serve(struct api *api, uint64_t now_ms)
 {
     if (api->receives_waiting == 0)
-        return; /* the core's list of ready queues keeps: a later waiter looks for itself first */
+        return; /* the core's list of ready queues keeps: a later waiter tries by itself first */
     struct core *core = namespace_begin(api->ns, now_ms);
-    struct queue *looked_at_first = NULL;
+    struct queue *first_noticed = NULL;
     while (core_has_ready_queue(core)) {
         struct queue *queue = core_take_ready_queue(core);
-        if (queue == looked_at_first) {
+        if (queue == first_noticed) {
             core_notice_queue(core, queue);
             return;
         }
@@ -207,9 +207,9 @@ void wait_receive_serve(struct api *api, uint64_t now_ms)
             ;
         /* A receive that met many spent messages stops before it has seen them all: it goes on at the next turn. So
          * does one that waits for memory. */
-        if (wait_receive_is_awaited(api, queue) && is_worth_a_look(api, core, queue)) {
+        if (wait_receive_is_awaited(api, queue) && may_find_more(api, core, queue)) {
             core_notice_queue(core, queue);
-            looked_at_first = looked_at_first == NULL ? queue : looked_at_first;
+            first_noticed = first_noticed == NULL ? queue : first_noticed;
         }
     }
 }

@@ -132,7 +132,7 @@ static void make_snapshots(struct disk_guard *guard, const struct guard_view *vi
         guard->missing_bytes += room;
 }
 
-/* --- looking ------------------------------------------------------------------------------------------------------ */
+/* --- checking ----------------------------------------------------------------------------------------------------- */
 
 /* If the disk says that it has room for the missing spares, several attempts are made before they count as missing. */
 static bool is_reserve_there(const struct disk_guard *guard)
@@ -149,9 +149,9 @@ static bool has_enough(const struct disk_guard *guard)
     return is_reserve_there(guard) && guard->room.free >= least;
 }
 
-void disk_guard_look(struct disk_guard *guard, const struct guard_view *view, uint64_t now_ms)
+void disk_guard_check(struct disk_guard *guard, const struct guard_view *view, uint64_t now_ms)
 {
-    guard->looked_ms = now_ms;
+    guard->checked_ms = now_ms;
     if (!guard->options->keeps_reserve)
         return;
     const bool is_complete = guard->missing_bytes == 0 && !guard->is_short && !guard->is_stale &&
@@ -182,9 +182,9 @@ static void failure_say(struct failure *failure, const struct disk_guard *guard,
 
 bool disk_guard_news(struct disk_guard *guard, struct failure *failure)
 {
-    if (guard->is_told == guard->is_short)
+    if (guard->is_reported == guard->is_short)
         return false;
-    guard->is_told = guard->is_short;
+    guard->is_reported = guard->is_short;
     if (guard->is_short)
         failure_say(failure, guard, "is short of room, requests that need more are refused", guard->missing.text);
     else
@@ -205,15 +205,15 @@ bool disk_guard_has_given(const struct disk_guard *guard)
 
 void disk_guard_note_snapshot(struct disk_guard *guard, bool is_published)
 {
-    guard->failed_ms = is_published ? 0 : guard->looked_ms;
+    guard->failed_ms = is_published ? 0 : guard->checked_ms;
     guard->is_stale = true;
     guard->snapshot_room = 0;
-    guard->looked_ms = 0;
+    guard->checked_ms = 0;
 }
 
 bool disk_guard_may_try(const struct disk_guard *guard)
 {
-    return guard->failed_ms == 0 || guard->looked_ms >= guard->failed_ms + RETRY_MS;
+    return guard->failed_ms == 0 || guard->checked_ms >= guard->failed_ms + RETRY_MS;
 }
 
 /* --- what is left ------------------------------------------------------------------------------------------------- */

@@ -19,16 +19,16 @@ struct disk_guard {
     struct log *log;
     const struct namespace_options *options;
     bool is_short;
-    bool is_told;       /* that it is short (disk_guard_news()) */
-    bool is_stale;      /* files may have changed their names: they are to be counted anew */
-    bool is_checked;    /* each spare segment of an earlier owner has all of its room, or was removed */
-    uint64_t looked_ms; /* when the disk was last asked; 0: never */
-    uint64_t failed_ms; /* when it was last asked before a snapshot failed; 0: none has since one was published */
+    bool is_reported;    /* that it is short (disk_guard_news()) */
+    bool is_stale;       /* files may have changed their names: they are to be counted anew */
+    bool is_checked;     /* each spare segment of an earlier owner has all of its room, or was removed */
+    uint64_t checked_ms; /* when the disk was last asked; 0: never */
+    uint64_t failed_ms;  /* when it was last asked before a snapshot failed; 0: none has since one was published */
     struct disk_room room;
     uint64_t min_free;
     uint64_t snapshot_room;   /* that each file for a snapshot has, as far as is known */
     unsigned spare_snapshots; /* there are */
-    unsigned segments_seen;   /* in the reserve, at the last look */
+    unsigned segments_seen;   /* in the reserve, at the last check */
     uint64_t missing_bytes;   /* of the reserve: bytes that could not be reserved */
     unsigned failed_tries;    /* to get that, in a row */
     struct failure missing;   /* why */
@@ -44,7 +44,7 @@ struct guard_view {
 };
 
 /* For how long an answer of the disk is used. */
-#define GUARD_LOOK_MS UINT64_C(250)
+#define GUARD_CHECK_MS UINT64_C(250)
 
 /* If the reserve is incomplete although the disk says it has room, this many attempts in a row may fail by chance, each
  * with a new answer of the disk. More mean a quota, or a folder that has become read-only. */
@@ -54,7 +54,7 @@ struct guard_view {
 void disk_guard_init(struct disk_guard *guard, struct disk *disk, const struct namespace_options *options);
 
 /* Asks the disk, and makes what the reserve lacks. `is_short` may change, so no frame may be open. */
-void disk_guard_look(struct disk_guard *guard, const struct guard_view *view, uint64_t now_ms);
+void disk_guard_check(struct disk_guard *guard, const struct guard_view *view, uint64_t now_ms);
 
 /* Has `is_short` changed since this was last asked? Then `failure` says what the disk has, for whoever runs the
  * daemon. */

@@ -486,7 +486,7 @@ static void check_disk(struct namespace *ns, uint64_t now_ms)
 {
     struct disk_guard *guard = &ns->guard;
     const bool is_recent =
-        guard->looked_ms != 0 && now_ms >= guard->looked_ms && now_ms < guard->looked_ms + GUARD_LOOK_MS;
+        guard->checked_ms != 0 && now_ms >= guard->checked_ms && now_ms < guard->checked_ms + GUARD_CHECK_MS;
     if (!ns->options.keeps_reserve)
         return;
     const uint64_t grown = grown_since_measure(ns), next = checkpoint_next_size(&ns->checkpoint);
@@ -500,7 +500,7 @@ static void check_disk(struct namespace *ns, uint64_t now_ms)
                                     .segments = log_usage(ns->log).segment_count,
                                     .is_busy = checkpoint_is_active(&ns->checkpoint)};
     const bool was_short = guard->is_short;
-    disk_guard_look(guard, &view, now_ms);
+    disk_guard_check(guard, &view, now_ms);
     if (guard->is_short == was_short)
         return;
     if (ns->frame != NULL)

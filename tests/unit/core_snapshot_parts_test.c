@@ -1,5 +1,5 @@
-/* What a snapshot may say of what stands behind the messages: pools, matches, publishers, what is remembered, groups and
- * types. As core_snapshot_bounds_test.c, on states that random decisions have led to. */
+/* What a snapshot may say of what stands behind the messages: pools, matches, publishers, what is remembered, groups
+ * and types. As core_snapshot_bounds_test.c, on states that random decisions have led to. */
 #include "core/state.h"
 #include "support/core_rig.h"
 
@@ -324,17 +324,17 @@ static void a_publisher_that_published_nothing_has_no_rows(void **state)
 
 /* --- what is remembered against repeats --------------------------------------------------------------------------- */
 
-static void *find_lane(struct core *core)
+static void *find_window(struct core *core)
 {
-    const struct slab *slab = &core->deduplication.lanes;
+    const struct slab *slab = &core->deduplication.windows;
     for (uint32_t slot = 1; slot < slab->slot_end; slot++) {
-        struct lane *lane = slab_at(slab, slot);
-        if (lane->queue == 0 || lane->count < 2 || lane->window_ms == WINDOW_EVER_MS ||
-            core_queue(core, lane->queue)->message_list == 0)
+        struct window *window = slab_at(slab, slot);
+        if (window->queue == 0 || window->count < 2 || window->window_ms == WINDOW_EVER_MS ||
+            core_queue(core, window->queue)->message_list == 0)
             continue;
-        const struct id_entry *first = slab_at(&core->deduplication.entries, lane->first);
+        const struct id_entry *first = slab_at(&core->deduplication.entries, window->first);
         if (first->expires_at_ms > core->now_ms)
-            return lane;
+            return window;
     }
     return NULL;
 }
@@ -343,14 +343,14 @@ static void what_is_remembered_is_not_over(void **state)
 {
     (void)state;
     struct core_rig rig;
-    struct lane *lane = lead_to(&rig, find_lane);
+    struct window *window = lead_to(&rig, find_window);
     struct core *core = rig.core;
-    struct id_entry *first = slab_at(&core->deduplication.entries, lane->first);
-    struct id_entry *last = slab_at(&core->deduplication.entries, lane->last);
+    struct id_entry *first = slab_at(&core->deduplication.entries, window->first);
+    struct id_entry *last = slab_at(&core->deduplication.entries, window->last);
     expect_end_u64(&rig, &last->number, core->messages.message_number, "the number of a message");
     expect_refused_u64(&rig, &first->number, 0, "no number");
     expect_refused_u64(&rig, &first->number, last->number + 1, "a later message in front");
-    expect_end_u64(&rig, &last->expires_at_ms, core->now_ms + lane->window_ms, "the end of a window");
+    expect_end_u64(&rig, &last->expires_at_ms, core->now_ms + window->window_ms, "the end of a window");
     expect_refused_u64(&rig, &first->expires_at_ms, last->expires_at_ms + 1, "a later end in front");
     expect_refused_u64(&rig, &last->expires_at_ms, WINDOW_EVER_MS, "for ever, in a window that ends");
     const struct digest_tag key = first->key;
@@ -362,8 +362,8 @@ static void what_is_remembered_is_not_over(void **state)
 
 static void *find_producer(struct core *core)
 {
-    for (size_t i = 0; i < core->queues.order_count; i++) {
-        const struct queue *queue = core_queue(core, core->queues.order_owned[i]);
+    for (uint32_t i = 0; i < core->queues.order.count; i++) {
+        const struct queue *queue = core_queue(core, name_index_at(&core->queues.order, i));
         if (queue->first_producer == 0)
             continue;
         struct producer *producer = slab_at(&core->deduplication.producers, queue->first_producer);
@@ -456,11 +456,15 @@ static void a_group_stands_where_it_belongs(void **state)
     core_rig_deinit(&rig);
 }
 
+/* The type order at a place in their order by name. */
+static struct type_order *order_at(const struct core *core, uint32_t place)
+{
+    return slab_at(&core->type_orders.items, name_index_at(&core->type_orders.order, place));
+}
+
 static void *find_order(struct core *core)
 {
-    return core->type_orders.order_count > 1 && core->type_orders.orders_owned[0].count == 2
-               ? &core->type_orders.orders_owned[0]
-               : NULL;
+    return core->type_orders.order.count > 1 && order_at(core, 0)->count == 2 ? order_at(core, 0) : NULL;
 }
 
 static void an_order_names_types_that_there_are(void **state)
@@ -474,13 +478,13 @@ static void an_order_names_types_that_there_are(void **state)
     expect_refused_u8(&rig, &order->types[0], order->types[1], "a type twice");
     expect_refused_u8(&rig, &order->types[0], TYPES_MAX, "a type that there can't be");
     const struct bytes name = order->name_owned;
-    order->name_owned = order[1].name_owned;
+    order->name_owned = order_at(rig.core, 1)->name_owned;
     expect_refused(&rig, "two orders of one name");
     order->name_owned = BYTES("");
     expect_refused(&rig, "an order without a name");
     order->name_owned = name;
     static const char letters[TYPE_NAME_SIZE_MAX + 1] = "z, a name that ends in NULs";
-    struct type_order *last = &rig.core->type_orders.orders_owned[rig.core->type_orders.order_count - 1];
+    struct type_order *last = order_at(rig.core, rig.core->type_orders.order.count - 1);
     const struct bytes last_name = last->name_owned;
     last->name_owned = bytes_make(letters, TYPE_NAME_SIZE_MAX);
     expect_read(&rig, "the longest name");
@@ -512,8 +516,8 @@ static void a_type_is_of_use_and_has_a_name(void **state)
 
 static void *find_move(struct core *core)
 {
-    for (size_t i = 0; i < core->queues.order_count; i++) {
-        const struct queue *queue = core_queue(core, core->queues.order_owned[i]);
+    for (uint32_t i = 0; i < core->queues.order.count; i++) {
+        const struct queue *queue = core_queue(core, name_index_at(&core->queues.order, i));
         if (queue->move_count == 0)
             continue;
         struct move_task *task = slab_at(&core->moves.tasks, queue->moves[queue->move_count - 1]);
@@ -556,9 +560,9 @@ static void the_fields_of_a_move_agree(void **state)
 
 static void *find_schedule(struct core *core)
 {
-    if (core->schedules.count < 2)
+    if (core->schedules.order.count < 2)
         return NULL;
-    struct schedule *schedule = slab_at(&core->schedules.schedules, core->schedules.order_owned[1]);
+    struct schedule *schedule = slab_at(&core->schedules.schedules, name_index_at(&core->schedules.order, 1));
     return schedule->last_message != 0 ? schedule : NULL;
 }
 
@@ -568,7 +572,7 @@ static void the_fields_of_a_schedule_agree(void **state)
     struct core_rig rig;
     struct schedule *schedule = lead_to(&rig, find_schedule);
     struct core *core = rig.core;
-    struct schedule *first = slab_at(&core->schedules.schedules, core->schedules.order_owned[0]);
+    struct schedule *first = slab_at(&core->schedules.schedules, name_index_at(&core->schedules.order, 0));
     expect_refused_u64(&rig, &schedule->number, 0, "a schedule without a number");
     expect_refused_u64(&rig, &schedule->number, core->schedules.number + 1, "a number that was not given out");
     expect_refused_u64(&rig, &schedule->number, first->number, "two schedules of one number");
@@ -586,9 +590,15 @@ static void the_fields_of_a_schedule_agree(void **state)
     core_rig_deinit(&rig);
 }
 
+/* The relay at a place in their order by name. */
+static struct relay_record *relay_at(const struct core *core, uint32_t place)
+{
+    return slab_at(&core->relays.items, name_index_at(&core->relays.order, place));
+}
+
 static void *find_relay(struct core *core)
 {
-    return core->relays.count > 1 ? &core->relays.items_owned[0] : NULL;
+    return core->relays.order.count > 1 ? relay_at(core, 0) : NULL;
 }
 
 static void the_fields_of_a_relay_are_possible(void **state)
@@ -599,8 +609,8 @@ static void the_fields_of_a_relay_are_possible(void **state)
     struct core *core = rig.core;
     expect_refused_u64(&rig, &relay->number, 0, "a relay without a number");
     expect_refused_u64(&rig, &relay->number, core->relays.number + 1, "a number that was not given out");
-    expect_refused_u64(&rig, &relay->number, relay[1].number, "two relays of one number");
-    struct relay_record *last = &core->relays.items_owned[core->relays.count - 1];
+    expect_refused_u64(&rig, &relay->number, relay_at(core, 1)->number, "two relays of one number");
+    struct relay_record *last = relay_at(core, core->relays.order.count - 1);
     const struct bytes name = last->name_owned;
     static const char high[RELAY_RECORD_NAME_SIZE_MAX + 1] = "~, a name that ends in NULs";
     last->name_owned = bytes_make(high, RELAY_RECORD_NAME_SIZE_MAX);

@@ -24,8 +24,8 @@ static void the_disk_is_told_what_to_keep(void **state)
         disk_guard_init(&guard, disk, &options);
         assert_int_equal(disk->spare_segments, keeps == 1 ? GUARD_SEGMENTS : 0);
         assert_int_equal(disk->spare_snapshots, keeps == 1 ? GUARD_SNAPSHOTS : 0);
-        assert_true(guard.is_stale && !guard.is_short && !guard.is_told && !guard.is_checked);
-        assert_true(guard.disk == disk && guard.options == &options && guard.looked_ms == 0);
+        assert_true(guard.is_stale && !guard.is_short && !guard.is_reported && !guard.is_checked);
+        assert_true(guard.disk == disk && guard.options == &options && guard.checked_ms == 0);
     }
     memory_disk_destroy(disk);
 }
@@ -38,8 +38,8 @@ static void a_guard_without_a_reserve_only_notes_when_it_looked(void **state)
     const struct guard_view view = {.segments = 5};
     struct disk_guard guard;
     disk_guard_init(&guard, disk, &options);
-    disk_guard_look(&guard, &view, 77);
-    assert_true(guard.looked_ms == 77 && !guard.is_short && guard.missing_bytes == 0);
+    disk_guard_check(&guard, &view, 77);
+    assert_true(guard.checked_ms == 77 && !guard.is_short && guard.missing_bytes == 0);
     guard.snapshot_room = 1000;
     assert_int_equal(disk_guard_bytes(&guard), 0);
     memory_disk_destroy(disk);
@@ -93,21 +93,21 @@ static void a_snapshot_that_failed_is_tried_again_after_a_second(void **state)
     assert_true(disk_guard_may_try(&guard));
     guard.is_stale = false;
     guard.snapshot_room = 5;
-    guard.looked_ms = 7000;
+    guard.checked_ms = 7000;
     disk_guard_note_snapshot(&guard, false);
-    assert_true(guard.is_stale && guard.snapshot_room == 0 && guard.looked_ms == 0);
+    assert_true(guard.is_stale && guard.snapshot_room == 0 && guard.checked_ms == 0);
     static const struct {
-        uint64_t looked_ms;
+        uint64_t checked_ms;
         bool may_try;
     } rows[] = {{0, false}, {7000, false}, {7999, false}, {8000, true}, {8001, true}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        guard.looked_ms = rows[i].looked_ms;
+        guard.checked_ms = rows[i].checked_ms;
         assert_int_equal(disk_guard_may_try(&guard), rows[i].may_try);
     }
     guard.is_stale = false;
-    guard.looked_ms = 7000;
+    guard.checked_ms = 7000;
     disk_guard_note_snapshot(&guard, true);
-    assert_true(disk_guard_may_try(&guard) && guard.is_stale && guard.looked_ms == 0);
+    assert_true(disk_guard_may_try(&guard) && guard.is_stale && guard.checked_ms == 0);
     memory_disk_destroy(disk);
 }
 

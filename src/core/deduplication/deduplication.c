@@ -104,7 +104,7 @@ static struct queue *find_queue(const struct core *core, uint32_t id)
 /* The queue's window of this length, made if there is none. The windows are in order of length. */
 static uint32_t open_window(struct core *core, uint32_t queue_slot, uint64_t window_ms)
 {
-    uint32_t *link = &core_queue(core, queue_slot)->first_lane;
+    uint32_t *link = &core_queue(core, queue_slot)->first_window;
     while (*link != 0 && window_at(core, *link)->window_ms < window_ms)
         link = &window_at(core, *link)->next;
     if (*link != 0 && window_at(core, *link)->window_ms == window_ms)
@@ -122,7 +122,7 @@ static void free_window(struct core *core, uint32_t slot)
     const struct window *window = window_at(core, slot);
     ASSERT(window->count == 0 && window->index == 0);
     uint32_t *link =
-        window->queue == 0 ? &core->deduplication.forgotten_window : &core_queue(core, window->queue)->first_lane;
+        window->queue == 0 ? &core->deduplication.forgotten_window : &core_queue(core, window->queue)->first_window;
     ASSERT(window->queue != 0 || *link == slot);
     while (*link != slot)
         link = &window_at(core, *link)->next;
@@ -416,12 +416,12 @@ bool apply_attempted(struct core *core, const struct event_attempted *attempted)
 static void forget_windows(struct core *core, struct queue *queue)
 {
     struct deduplication *deduplication = &core->deduplication;
-    while (queue->first_lane != 0) {
-        uint32_t slot = queue->first_lane;
+    while (queue->first_window != 0) {
+        uint32_t slot = queue->first_window;
         struct window *window = window_at(core, slot);
         if (window->index != 0)
             heap_remove(&deduplication->window_expiries, slot);
-        queue->first_lane = window->next;
+        queue->first_window = window->next;
         window->queue = 0;
         window->next = deduplication->forgotten_window;
         deduplication->forgotten_window = slot;

@@ -50,7 +50,7 @@ static void write_producer(const struct producer *producer, struct core_writer *
 
 static void write_queue(const struct core *core, const struct queue *queue, struct core_writer *writer)
 {
-    for (uint32_t slot = queue->first_lane; slot != 0;) {
+    for (uint32_t slot = queue->first_window; slot != 0;) {
         const struct window *window = slab_at(&core->deduplication.windows, slot);
         write_window(core, window, writer);
         slot = window->next;

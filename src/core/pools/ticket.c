@@ -160,7 +160,7 @@ static void set_state(struct core *core, struct ticket_pool *pool, uint32_t slot
 static void feed_offer(struct core *core, struct ticket_pool *pool, uint32_t slot)
 {
     const struct ticket *ticket = ticket_at(&pool->tickets, slot);
-    ticket_pool_tell(
+    ticket_pool_feed(
         core, pool,
         &(struct feed_event){.kind = FEED_OFFER, .ticket = ticket->entry.number, .version = ticket->version});
 }
@@ -185,7 +185,7 @@ void ticket_retire(struct core *core, struct ticket_pool *pool, uint32_t slot, e
     ticket->match = match;
     if (state == TICKET_MATCHED)
         count_wait(core, pool, ticket);
-    ticket_pool_tell(core, pool,
+    ticket_pool_feed(core, pool,
                      &(struct feed_event){.kind = FEED_RETIRE,
                                           .ticket = ticket->entry.number,
                                           .version = ticket->version,
@@ -425,7 +425,7 @@ static void widen(struct core *core, struct ticket_pool *pool, uint32_t slot, ui
         matcher_widen(&pool->matcher, slot, level, core->now_ms);
     else
         ticket->entry.level = level;
-    ticket_pool_tell(
+    ticket_pool_feed(
         core, pool,
         &(struct feed_event){
             .kind = FEED_WIDEN, .ticket = ticket->entry.number, .version = ticket->version, .level = level});

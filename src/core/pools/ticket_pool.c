@@ -170,7 +170,7 @@ uint64_t ticket_pool_due_ms(const struct core *core)
     return list_is_empty(&core->pools.leaving) ? heap_top_key(&core->pools.timers) : 0;
 }
 
-void ticket_pool_tell(struct core *core, struct ticket_pool *pool, const struct feed_event *event)
+void ticket_pool_feed(struct core *core, struct ticket_pool *pool, const struct feed_event *event)
 {
     feed_add(&pool->feed, event);
     if (!list_is_linked(&pool->feed_link))
@@ -266,7 +266,7 @@ static bool change(struct core *core, struct ticket_pool *pool, struct bytes spe
     if (!has_other_rules)
         return true;
     pool->rules_version++;
-    ticket_pool_tell(core, pool, &(struct feed_event){.kind = FEED_RULES, .version = pool->rules_version});
+    ticket_pool_feed(core, pool, &(struct feed_event){.kind = FEED_RULES, .version = pool->rules_version});
     return true;
 }
 

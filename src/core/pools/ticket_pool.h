@@ -146,8 +146,8 @@ bool ticket_pool_drain(struct core *core);
 /* From now on its feed keeps events, if it is a pool for matchers outside; a feed that does goes on. */
 void ticket_pool_begin_feed(struct ticket_pool *pool);
 
-/* Says to the feed what happened to a ticket. */
-void ticket_pool_tell(struct core *core, struct ticket_pool *pool, const struct feed_event *event);
+/* Adds to the feed what happened to a ticket. */
+void ticket_pool_feed(struct core *core, struct ticket_pool *pool, const struct feed_event *event);
 
 /* Tells the core's timers when the pool next has something to do. After whatever changes that. */
 void ticket_pool_set_timer(struct core *core, struct ticket_pool *pool);

@@ -88,10 +88,10 @@ struct queue {
     struct queue_set origins;
     uint32_t target_count; /* targets of batches not completed, and schedules, that name this queue */
     bool is_paused;
-    uint64_t rate_tat_us; /* theoretical arrival time of the next delivery (GCRA) */
-    uint64_t order;       /* the id again, for the heap of timers */
-    uint32_t timer_index; /* in the core's heap of queue timers: its bucket lets one through again */
-    uint32_t first_lane;  /* what is remembered of its deduplication ids and producers (deduplication.h): slots */
+    uint64_t rate_tat_us;  /* theoretical arrival time of the next delivery (GCRA) */
+    uint64_t order;        /* the id again, for the heap of timers */
+    uint32_t timer_index;  /* in the core's heap of queue timers: its bucket lets one through again */
+    uint32_t first_window; /* what is remembered of its deduplication ids and producers (deduplication.h): slots */
     uint32_t first_producer;
     uint32_t last_producer;
     /* batches not completed whose awaited message (batch_awaited_event) will come into this FIFO queue */
