@@ -9,7 +9,9 @@ WERROR ?= $(if $(CI),true,false)
 MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
-.PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk campaign-pool campaign-relay campaign-takeover campaign-asan match-agree mutants bench bench-large soak fresh count asan tsan valgrind format format-check install clean
+.PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk \
+	campaign-pool campaign-relay campaign-takeover campaign-asan match-agree mutants bench bench-large soak fresh count \
+	asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -22,18 +24,18 @@ help:
 	@echo 'make campaign-salvage SEEDS=N   every folder of the simulator damaged, salvaged and judged'
 	@echo 'make fuzz SECONDS=N   each fuzz target for N seconds ($(SECONDS)); needs clang'
 	@echo 'make campaign      a million groups under kills: order, nothing lost, nothing twice (CAMPAIGN=options)'
-	@echo 'make campaign-pool   a million tickets, 64 matchers that race for them, the daemon killed every 3 s (CAMPAIGN=options)'
+	@echo 'make campaign-pool   a million tickets, 64 matchers, the daemon killed every 3 s (CAMPAIGN=options)'
 	@echo 'make campaign-relay   an outbox of 200,000 rows, everything killed 500 times (CAMPAIGN=options)'
-	@echo 'make campaign-full-disk   20 times a disk that becomes full is drained, then a million messages (ROUNDS=20, CAMPAIGN=options)'
+	@echo 'make campaign-full-disk   20 times a full disk is drained, then a million messages (ROUNDS=20)'
 	@echo 'make campaign-takeover   ten relays stand by, the one that works is killed 1,000 times (CAMPAIGN=options)'
-	@echo 'make campaign-asan SECONDS=N   random requests of every action to a daemon with sanitizers ($(SECONDS)), killed every few seconds'
+	@echo 'make campaign-asan SECONDS=N   random requests of every action to a daemon with sanitizers, killed now and then'
 	@echo 'make match-agree   the matcher held against a slow evaluator, on POOLS random pools ($(POOLS))'
 	@echo 'make mutants N=N SEED=S   N small bugs ($(N)) at random places of core, log and api: do the tests see them?'
 	@echo 'make bench         the numbers, each beside its reference'
 	@echo 'make bench-large   50 million messages: sent, half deleted at random, kill -9, the rest drained (LARGE=options)'
 	@echo 'make soak          30 minutes at 70 % of the peak while workers are killed: is all flat? (SOAK=options)'
 	@echo 'make fresh         the first hour on minimal Debian 12, 13 and Ubuntu 24.04, as root (FRESH=names)'
-	@echo 'make count         instructions of each action, beside bench/instructions.json (COUNT=--update writes them there)'
+	@echo 'make count         instructions of each action, beside bench/instructions.json (COUNT=--update)'
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'
 	@echo 'make format        clang-format over src, include, tests, bench; format-check only looks'
@@ -179,4 +181,4 @@ install: build
 	echo "tallyd and tally are in $$destination$${prefix%/}/bin, libtally beside them"
 
 clean:
-	rm -rf $(BUILD)/bin $(BUILD)/release $(BUILD)/asan $(BUILD)/tsan $(BUILD)/fuzz $(BUILD)/corpus $(BUILD)/test-logs $(BUILD)/fresh
+	rm -rf $(addprefix $(BUILD)/,bin release asan tsan fuzz corpus mutants test-logs fresh)

@@ -2,8 +2,8 @@
  *
  * bullmq.mjs --port PORT --children N --warm-up N --concurrency N
  *
- * The flow is there before the workers start. The clock starts when the warm-up flow's parent has run; a child counts when
- * Redis has confirmed its completion ("completed"), the flow when its parent has run. Prints JSON. */
+ * The flow is there before the workers start. The clock starts when the warm-up flow's parent has run; a child counts
+ * when Redis has confirmed its completion ("completed"), the flow when its parent has run. Prints JSON. */
 import { createRequire } from "node:module";
 import { options, print, now } from "./common.mjs";
 

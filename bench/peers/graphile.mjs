@@ -2,8 +2,9 @@
  *
  * graphile.mjs --connection URI --jobs N --keys K --warm-up N --batched yes|no
  *
- * All jobs are there before the first runs. The clock starts when the warm-up's jobs have gone from the table of jobs and
- * stops when the last has: a job counts when the database has forgotten it, not when its handler ran. Prints JSON. */
+ * All jobs are there before the first runs. The clock starts when the warm-up's jobs have gone from the table of jobs
+ * and stops when the last has: a job counts when the database has forgotten it, not when its handler ran. Prints
+ * JSON. */
 import { createRequire } from "node:module";
 import { options, print, sleep, now } from "./common.mjs";
 

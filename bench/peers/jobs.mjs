@@ -1,10 +1,12 @@
-/* Jobs without order: added in hundreds, worked off 64 at once, gone. One of three libraries, each tuned as its documentation says.
+/* Jobs without order: added in hundreds, worked off 64 at once, gone. One of three libraries, each tuned as its
+ * documentation says.
  *
  * jobs.mjs --library graphile-worker|pg-boss|bullmq --connection URI --port PORT --seconds N --warm-up SECONDS
  *
- * The warm-up's jobs go the whole way first, more and more of them until its time is over; their rate says how many the measured part needs. Then
- * the clock runs while all jobs are added, and again while they are worked off, until the server has confirmed the end of the last; a job's
- * life is both. If that was over too soon it is done again with more. Prints "begin" and "end" around each, then JSON. */
+ * The warm-up's jobs go the whole way first, more and more of them until its time is over; their rate says how many
+ * the measured part needs. Then the clock runs while all jobs are added, and again while they are worked off, until
+ * the server has confirmed the end of the last; a job's life is both. If that was over too soon it is done again with
+ * more. Prints "begin" and "end" around each, then JSON. */
 import { createRequire } from "node:module";
 import { options, print, sleep, now } from "./common.mjs";
 
@@ -68,7 +70,8 @@ async function graphile() {
   };
 }
 
-/* pg-boss: eight loops of fetch and complete, in hundreds, on one pool: more only wait for each other. Without its own maintenance. */
+/* pg-boss: eight loops of fetch and complete, in hundreds, on one pool: more only wait for each other. Without its
+ * own maintenance. */
 async function boss() {
   const PgBoss = require("pg-boss");
   const boss = new PgBoss({ connectionString: given.connection, max: 24, supervise: false, schedule: false });
@@ -85,7 +88,11 @@ async function boss() {
         while (left > 0) {
           const jobs = await boss.fetch("jobs", { batchSize: HUNDRED });
           if (jobs.length === 0) await sleep(1);
-          else await boss.complete("jobs", jobs.map((job) => job.id));
+          else
+            await boss.complete(
+              "jobs",
+              jobs.map((job) => job.id),
+            );
           left -= jobs.length;
         }
       };

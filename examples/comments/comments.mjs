@@ -49,6 +49,8 @@ for (let post = 1; post <= POSTS; post++) {
 }
 console.log(`\n${workers.counts.killed} workers were killed, ${workers.counts.failed ?? 0} attempts failed.`);
 if (twice > 0)
-  console.log(`Published twice: ${twice}. A worker died between publishing and deleting; examples/exactly-once closes that gap.`);
+  console.log(
+    `Published twice: ${twice}. A worker died between publishing and deleting; examples/exactly-once closes that gap.`,
+  );
 console.log(wrong === 0 ? `All ${POSTS} posts are in order.` : `${wrong} posts are NOT in order.`);
 process.exit(wrong === 0 ? 0 : 1);

@@ -22,8 +22,7 @@ export class Relays {
     relay.state = "starting";
     createInterface({ input: relay.stdout }).on("line", (line) => (relay.state = line.replace(/^relay \S+: /, "")));
     relay.on("exit", () => {
-      if (this.running[index] === relay)
-        this.running[index] = this.start(index);
+      if (this.running[index] === relay) this.running[index] = this.start(index);
     });
     return relay;
   }
@@ -44,9 +43,7 @@ export class Relays {
   async stop() {
     const relays = this.running;
     this.running = [];
-    for (const relay of relays)
-      relay.kill("SIGTERM");
-    while (relays.some(({ exitCode, signalCode }) => exitCode === null && signalCode === null))
-      await sleep(20);
+    for (const relay of relays) relay.kill("SIGTERM");
+    while (relays.some(({ exitCode, signalCode }) => exitCode === null && signalCode === null)) await sleep(20);
   }
 }

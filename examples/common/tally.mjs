@@ -29,13 +29,14 @@ export async function tally(action, request) {
   return answer;
 }
 
-// Makes a queue and returns its URL. FIFO queues are those whose name ends with .fifo. On a server that was there before (see
-// start.sh) each run has queues of its own.
+// Makes a queue and returns its URL. FIFO queues are those whose name ends with .fifo. On a server that was there
+// before (see start.sh) each run has queues of its own.
 export async function createQueue(name, attributes = {}) {
   name = name.replace(/(\.fifo)?$/, `${process.env.TALLY_EXAMPLE_SUFFIX}$1`);
   const fifo = name.endsWith(".fifo") ? { FifoQueue: "true" } : {};
   const { QueueUrl } = await sqs.send(
-    new CreateQueueCommand({ QueueName: name, Attributes: { ...fifo, ...attributes } }));
+    new CreateQueueCommand({ QueueName: name, Attributes: { ...fifo, ...attributes } }),
+  );
   return QueueUrl;
 }
 
@@ -45,8 +46,7 @@ export async function sendAll(QueueUrl, messages) {
   for (let start = 0; start < messages.length; start += 10) {
     const Entries = messages.slice(start, start + 10).map((message, index) => ({ Id: String(index), ...message }));
     const { Successful = [], Failed = [] } = await sqs.send(new SendMessageBatchCommand({ QueueUrl, Entries }));
-    if (Failed.length > 0)
-      throw new Error(`${Failed[0].Code}: ${Failed[0].Message}`);
+    if (Failed.length > 0) throw new Error(`${Failed[0].Code}: ${Failed[0].Message}`);
     sent.push(...Successful.sort((a, b) => a.Id - b.Id));
   }
   return sent;
@@ -66,8 +66,7 @@ export async function countMessages(QueueUrl) {
 export async function waitUntil(claim, what, seconds = 90) {
   const deadline = Date.now() + seconds * 1000;
   while (!(await claim())) {
-    if (Date.now() > deadline)
-      throw new Error(`${what} did not happen within ${seconds} s`);
+    if (Date.now() > deadline) throw new Error(`${what} did not happen within ${seconds} s`);
     await sleep(100);
   }
 }
@@ -87,19 +86,17 @@ export class Workers {
     worker.on("message", ({ count }) => (this.counts[count] = (this.counts[count] ?? 0) + 1));
     worker.on("exit", (code) => {
       const index = this.running.indexOf(worker);
-      if (index < 0)
-        return;
-      if (code !== null && code !== 0) // a fault of its own: say so, once, instead of starting it for ever
+      if (index < 0) return;
+      if (code !== null && code !== 0)
+        // a fault of its own: say so, once, instead of starting it for ever
         this.failure ??= new Error(`a worker ended with status ${code}`);
-      else
-        this.running[index] = this.start();
+      else this.running[index] = this.start();
     });
     return worker;
   }
 
   any() {
-    if (this.failure)
-      throw this.failure;
+    if (this.failure) throw this.failure;
     return this.running[Math.floor(Math.random() * this.running.length)];
   }
 

@@ -26,17 +26,21 @@ async function book(messageId, token, { payment, account, amount }) {
 }
 
 for (;;) {
-  const { Messages = [] } = await sqs.send(new ReceiveMessageCommand({
-    QueueUrl, MaxNumberOfMessages: 1, WaitTimeSeconds: 5, VisibilityTimeout: 2,
-    MessageAttributeNames: ["Tally.FencingToken"],
-  }));
+  const { Messages = [] } = await sqs.send(
+    new ReceiveMessageCommand({
+      QueueUrl,
+      MaxNumberOfMessages: 1,
+      WaitTimeSeconds: 5,
+      VisibilityTimeout: 2,
+      MessageAttributeNames: ["Tally.FencingToken"],
+    }),
+  );
   for (const { MessageId, Body, ReceiptHandle, MessageAttributes } of Messages) {
     await sleep(20 + Math.random() * 60); // the work, during which this process may be frozen
     const token = MessageAttributes["Tally.FencingToken"].StringValue;
     const outcome = await book(MessageId, token, JSON.parse(Body));
     process.send({ count: outcome });
-    if (outcome === "fenced")
-      continue; // it is not ours any more: neither to delete nor to fail
+    if (outcome === "fenced") continue; // it is not ours any more: neither to delete nor to fail
     if (outcome === "booked" && Math.random() < 0.03) {
       process.send({ count: "died" }, () => process.kill(process.pid, "SIGKILL")); // the gap that no queue can close
       await sleep(10_000);

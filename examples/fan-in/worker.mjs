@@ -5,7 +5,8 @@ import { sleep, sqs } from "../common/tally.mjs";
 const [QueueUrl] = process.argv.slice(2);
 for (;;) {
   const { Messages = [] } = await sqs.send(
-    new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 5, VisibilityTimeout: 2 }));
+    new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 5, VisibilityTimeout: 2 }),
+  );
   for (const { ReceiptHandle } of Messages) {
     await sleep(5 + Math.random() * 10);
     await sqs.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));

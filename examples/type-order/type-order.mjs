@@ -1,5 +1,5 @@
-// Sends posts to one queue and their comments to another, lets workers of both run side by side while some are killed, and
-// checks that no comment was created before its post.
+// Sends posts to one queue and their comments to another, lets workers of both run side by side while some are
+// killed, and checks that no comment was created before its post.
 import { readFileSync, writeFileSync } from "node:fs";
 import { GetQueueAttributesCommand } from "@aws-sdk/client-sqs";
 import { countMessages, createQueue, sendAll, sleep, sqs, tally, waitUntil, Workers } from "../common/tally.mjs";
@@ -29,7 +29,10 @@ const authors = new Workers(script, 2, [posts, done]);
 const readers = new Workers(script, 4, [comments, done]); // more of them, so comments would overtake posts everywhere
 for (let post = 1; post <= POSTS; post++) {
   await sendAll(posts, [job("create-post", post)]);
-  await sendAll(comments, Array.from({ length: COMMENTS }, (_, index) => job("create-comment", post, index + 1)));
+  await sendAll(
+    comments,
+    Array.from({ length: COMMENTS }, (_, index) => job("create-comment", post, index + 1)),
+  );
 }
 console.log(`${POSTS} posts and ${POSTS * COMMENTS} comments are in two queues; workers of both run side by side.`);
 
@@ -62,10 +65,11 @@ for (const line of lines) {
   created.add(line);
 }
 const count = (name) => (authors.counts[name] ?? 0) + (readers.counts[name] ?? 0);
-console.log(`${count("killed")} workers were killed, ${count("failed")} attempts failed. Up to ${waiting} comments waited.`);
+console.log(
+  `${count("killed")} workers were killed, ${count("failed")} attempts failed. Up to ${waiting} comments waited.`,
+);
 const isComplete = created.size === POSTS * (COMMENTS + 1);
-if (!isComplete)
-  console.log(`Only ${created.size} of ${POSTS * (COMMENTS + 1)} were created   <-- WRONG`);
+if (!isComplete) console.log(`Only ${created.size} of ${POSTS * (COMMENTS + 1)} were created   <-- WRONG`);
 console.log(early === 0 ? "No comment was created before its post." : `${early} comments were created too early.`);
 await tally("DeleteTypeOrder", { Name: "blog" });
 process.exit(early === 0 && isComplete ? 0 : 1);

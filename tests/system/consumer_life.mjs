@@ -1,5 +1,5 @@
-// Programs that use sqs-consumer and sqs-producer as they come from npm.
-// Run by test_clients_sqs_consumer.py: node consumer_life.mjs ENDPOINT SCENARIO; ends with status 0 if everything was as it must be.
+// Programs that use sqs-consumer and sqs-producer as they come from npm. Run by test_clients_sqs_consumer.py: node
+// consumer_life.mjs ENDPOINT SCENARIO; ends with status 0 if everything was as it must be.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as aws from "@aws-sdk/client-sqs";
@@ -8,7 +8,11 @@ import { Producer } from "sqs-producer";
 
 const [endpoint, wanted] = process.argv.slice(2);
 const COUNT = Number(process.env.COUNT ?? 1000);
-const sqs = new aws.SQSClient({ endpoint, region: "eu-west-1", credentials: { accessKeyId: "any", secretAccessKey: "thing" } });
+const sqs = new aws.SQSClient({
+  endpoint,
+  region: "eu-west-1",
+  credentials: { accessKeyId: "any", secretAccessKey: "thing" },
+});
 
 async function makeQueue(name, attributes) {
   return (await sqs.send(new aws.CreateQueueCommand({ QueueName: name, Attributes: attributes }))).QueueUrl;
@@ -16,7 +20,9 @@ async function makeQueue(name, attributes) {
 
 /** [visible, in flight, delayed] */
 async function counts(queueUrl) {
-  const { Attributes } = await sqs.send(new aws.GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ["All"] }));
+  const { Attributes } = await sqs.send(
+    new aws.GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ["All"] }),
+  );
   return ["", "NotVisible", "Delayed"].map((kind) => Number(Attributes[`ApproximateNumberOfMessages${kind}`]));
 }
 
@@ -28,7 +34,8 @@ async function until(claim, seconds, what) {
   }
 }
 
-/** Starts a consumer. What it complains about ends the program, but for what the scenario expects and for its own aborts. */
+/** Starts a consumer. What it complains about ends the program, but for what the scenario expects and for its own
+ *  aborts. */
 function consume(options, expected = /^$/) {
   const consumer = Consumer.create({ sqs, waitTimeSeconds: 20, ...options });
   for (const event of ["error", "processing_error", "timeout_error"])
@@ -41,20 +48,34 @@ function consume(options, expected = /^$/) {
 }
 
 const scenarios = {
-  /** Four consumers, batches and single messages. Every twentieth fails at first and comes back; some take longer than the
-   *  visibility timeout, which the heartbeat prolongs; one consumer is aborted in the middle. */
+  /** Four consumers, batches and single messages. Every twentieth fails at first and comes back; some take longer
+   *  than the visibility timeout, which the heartbeat prolongs; one consumer is aborted in the middle. */
   async nothing_is_lost() {
     const queueUrl = await makeQueue("jobs", { VisibilityTimeout: "3" });
     const producer = Producer.create({ queueUrl, sqs });
     const ids = [...Array(COUNT).keys()].map(String);
-    const sent = await producer.send(ids.map((id) => ({ id, body: JSON.stringify({ job: id }), messageAttributes: { job: { DataType: "Number", StringValue: id } } })));
+    const sent = await producer.send(
+      ids.map((id) => ({
+        id,
+        body: JSON.stringify({ job: id }),
+        messageAttributes: { job: { DataType: "Number", StringValue: id } },
+      })),
+    );
     assert.equal(sent.length, COUNT);
     assert.equal(await producer.queueSize(), COUNT);
 
     const done = new Map(); // how often each job was done
     const failed = new Set();
     let isAborted = false;
-    const shared = { queueUrl, batchSize: 10, visibilityTimeout: 3, heartbeatInterval: 1, terminateVisibilityTimeout: true, messageAttributeNames: ["job"], messageSystemAttributeNames: ["ApproximateReceiveCount"] };
+    const shared = {
+      queueUrl,
+      batchSize: 10,
+      visibilityTimeout: 3,
+      heartbeatInterval: 1,
+      terminateVisibilityTimeout: true,
+      messageAttributeNames: ["job"],
+      messageSystemAttributeNames: ["ApproximateReceiveCount"],
+    };
     const work = async (message) => {
       const { job } = JSON.parse(message.Body);
       assert.equal(message.MessageAttributes.job.StringValue, job);
@@ -91,11 +112,17 @@ const scenarios = {
     assert.ok(twice <= 10, "more than the aborted consumer had"); // its deletes were aborted with it
   },
 
-  /** Without a client of its own, the consumer sends to where its queue's URL points. A consumer that gave up while it waited
-   *  takes nothing along: the next one gets the message at once, and it was received once. */
+  /** Without a client of its own, the consumer sends to where its queue's URL points. A consumer that gave up while
+   *  it waited takes nothing along: the next one gets the message at once, and it was received once. */
   async q54_an_aborted_long_poll_takes_nothing() {
     const queueUrl = await makeQueue("quiet.fifo", { FifoQueue: "true", ContentBasedDeduplication: "true" });
-    const options = { sqs: undefined, queueUrl, region: "eu-west-1", suppressFifoWarning: true, messageSystemAttributeNames: ["All"] };
+    const options = {
+      sqs: undefined,
+      queueUrl,
+      region: "eu-west-1",
+      suppressFifoWarning: true,
+      messageSystemAttributeNames: ["All"],
+    };
     const taken = [];
     const impatient = consume({ ...options, handleMessage: async (message) => void taken.push(message) });
     await sleep(300);

@@ -36,12 +36,14 @@ async function tally(action, body) {
   });
   const reply = await answer.text();
   const json = reply === "" ? {} : JSON.parse(reply);
-  if (!answer.ok) throw Object.assign(new Error(json.message), { name: json.__type.split("#")[1], status: answer.status });
+  if (!answer.ok)
+    throw Object.assign(new Error(json.message), { name: json.__type.split("#")[1], status: answer.status });
   return json;
 }
 
-/** A Tally action through the SDK's own client: its connections, its signature, its errors. A command of the SDK lends its
- *  form; one middleware names the action and the parameters, another takes the reply before the SDK looks for its own fields. */
+/** A Tally action through the SDK's own client: its connections, its signature, its errors. A command of the SDK
+ *  lends its form; one middleware names the action and the parameters, another takes the reply before the SDK looks
+ *  for its own fields. */
 async function tallyBySdk(action, body) {
   const command = new sqs.ListQueuesCommand({});
   let reply;
@@ -84,8 +86,12 @@ const scenarios = {
 
     for (let i = 0; i < 25; i++) await makeQueue(`many-${String(i).padStart(2, "0")}`);
     const pages = [];
-    for await (const page of sqs.paginateListQueues({ client, pageSize: 10 }, { QueueNamePrefix: "many-" })) pages.push(page.QueueUrls);
-    assert.deepEqual(pages.map((page) => page.length), [10, 10, 5]);
+    for await (const page of sqs.paginateListQueues({ client, pageSize: 10 }, { QueueNamePrefix: "many-" }))
+      pages.push(page.QueueUrls);
+    assert.deepEqual(
+      pages.map((page) => page.length),
+      [10, 10, 5],
+    );
     assert.equal(new Set(pages.flat()).size, 25);
     assert.equal((await call("ListQueues")).QueueUrls.length, 26);
     assert.equal((await call("ListQueues", { QueueNamePrefix: "fir" })).QueueUrls.length, 1);
@@ -97,8 +103,14 @@ const scenarios = {
     assert.equal(all.MessageRetentionPeriod, "345600");
     assert.equal(all.ReceiveMessageWaitTimeSeconds, "0");
     assert.match(all.CreatedTimestamp, /^\d{10}$/);
-    await call("SetQueueAttributes", { QueueUrl: url, Attributes: { VisibilityTimeout: "77", MaximumMessageSize: "2048" } });
-    const some = await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["VisibilityTimeout", "MaximumMessageSize"] });
+    await call("SetQueueAttributes", {
+      QueueUrl: url,
+      Attributes: { VisibilityTimeout: "77", MaximumMessageSize: "2048" },
+    });
+    const some = await call("GetQueueAttributes", {
+      QueueUrl: url,
+      AttributeNames: ["VisibilityTimeout", "MaximumMessageSize"],
+    });
     assert.deepEqual(some.Attributes, { VisibilityTimeout: "77", MaximumMessageSize: "2048" });
     assert.equal((await call("GetQueueAttributes", { QueueUrl: url })).Attributes, undefined);
 
@@ -109,7 +121,7 @@ const scenarios = {
 
   async messages() {
     const url = await makeQueue("messages");
-    const body = "Grüße\r\n\t\"&quot;\" <tag> 🎉";
+    const body = 'Grüße\r\n\t"&quot;" <tag> 🎉';
     const attributes = {
       color: text("blue"),
       count: { DataType: "Number.int", StringValue: "3" },
@@ -119,7 +131,9 @@ const scenarios = {
       QueueUrl: url,
       MessageBody: body,
       MessageAttributes: attributes,
-      MessageSystemAttributes: { AWSTraceHeader: text("Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1") },
+      MessageSystemAttributes: {
+        AWSTraceHeader: text("Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"),
+      },
       MessageGroupId: "tenant-1",
     });
     assert.equal(sent.MD5OfMessageBody, md5(body));
@@ -127,7 +141,11 @@ const scenarios = {
     assert.match(sent.MessageId, /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
 
     // The SDK checks MD5OfBody itself.
-    const [first] = await receive(url, { MessageAttributeNames: ["blob", "co.*"], MessageSystemAttributeNames: ["All"], VisibilityTimeout: 0 });
+    const [first] = await receive(url, {
+      MessageAttributeNames: ["blob", "co.*"],
+      MessageSystemAttributeNames: ["All"],
+      VisibilityTimeout: 0,
+    });
     assert.equal(first.Body, body);
     assert.equal(first.MessageId, sent.MessageId);
     assert.equal(first.MD5OfMessageAttributes, sent.MD5OfMessageAttributes);
@@ -139,7 +157,10 @@ const scenarios = {
     assert.ok(Math.abs(Number(first.Attributes.SentTimestamp) - Date.now()) < 600_000);
     assert.match(first.Attributes.AWSTraceHeader, /^Root=1-5759e988/);
 
-    const filtered = async (names) => Object.keys((await receive(url, { MessageAttributeNames: names, VisibilityTimeout: 0 }))[0].MessageAttributes ?? {}).sort();
+    const filtered = async (names) =>
+      Object.keys(
+        (await receive(url, { MessageAttributeNames: names, VisibilityTimeout: 0 }))[0].MessageAttributes ?? {},
+      ).sort();
     assert.deepEqual(await filtered(["color"]), ["color"]);
     assert.deepEqual(await filtered(["co.*"]), ["color", "count"]);
     assert.deepEqual(await filtered([".*"]), ["blob", "color", "count"]);
@@ -157,7 +178,10 @@ const scenarios = {
     await call("DeleteMessage", { QueueUrl: url, ReceiptHandle: again.ReceiptHandle });
     await call("DeleteMessage", { QueueUrl: url, ReceiptHandle: again.ReceiptHandle });
     assert.deepEqual(await receive(url), []);
-    await assert.rejects(call("DeleteMessage", { QueueUrl: url, ReceiptHandle: "garbage" }), sqs.ReceiptHandleIsInvalid);
+    await assert.rejects(
+      call("DeleteMessage", { QueueUrl: url, ReceiptHandle: "garbage" }),
+      sqs.ReceiptHandleIsInvalid,
+    );
 
     // A long poll is answered by the first message that comes.
     const polled = receive(url, { WaitTimeSeconds: 20 });
@@ -181,9 +205,16 @@ const scenarios = {
     const ten = { blob: { DataType: "Binary", BinaryValue: new Uint8Array([0, 255]) } };
     for (let n = 0; n < 9; n++) ten[`a${n}`] = text(String(n));
     const sent = await call("SendMessage", { QueueUrl: here, MessageBody: "a", MessageAttributes: ten });
-    const [message] = await receive(here, { MessageAttributeNames: ["All"], MessageSystemAttributeNames: ["Tally.FencingToken"] });
+    const [message] = await receive(here, {
+      MessageAttributeNames: ["All"],
+      MessageSystemAttributeNames: ["Tally.FencingToken"],
+    });
     assert.ok(Number(message.Attributes["Tally.FencingToken"]) > 0);
-    const on = await call("SendMessage", { QueueUrl: there, MessageBody: message.Body, MessageAttributes: message.MessageAttributes });
+    const on = await call("SendMessage", {
+      QueueUrl: there,
+      MessageBody: message.Body,
+      MessageAttributes: message.MessageAttributes,
+    });
     const [came] = await receive(there, { MessageAttributeNames: ["All"] });
     assert.deepEqual(Object.keys(came.MessageAttributes).sort(), Object.keys(ten).sort());
     assert.equal(on.MD5OfMessageAttributes, sent.MD5OfMessageAttributes);
@@ -198,17 +229,27 @@ const scenarios = {
       Entries: ids.map((Id) => ({
         Id,
         MessageBody: Id === "3" ? "x".repeat(1025) : Id === "4" ? "bad \u0001" : `body ${Id}`,
-        MessageAttributes: Id === "5" ? { n: { DataType: "Number", StringValue: "abc" } } : Id === "6" ? { a: text("b") } : undefined,
+        MessageAttributes:
+          Id === "5" ? { n: { DataType: "Number", StringValue: "abc" } } : Id === "6" ? { a: text("b") } : undefined,
       })),
     });
-    assert.deepEqual(sent.Successful.map((entry) => entry.Id), ["0", "1", "2", "6", "7", "8", "9"]);
-    assert.deepEqual(sent.Failed.map((entry) => [entry.Id, entry.Code, entry.SenderFault]), [
-      ["3", "InvalidParameterValue", true],
-      ["4", "InvalidMessageContents", true],
-      ["5", "InvalidParameterValue", true],
-    ]);
+    assert.deepEqual(
+      sent.Successful.map((entry) => entry.Id),
+      ["0", "1", "2", "6", "7", "8", "9"],
+    );
+    assert.deepEqual(
+      sent.Failed.map((entry) => [entry.Id, entry.Code, entry.SenderFault]),
+      [
+        ["3", "InvalidParameterValue", true],
+        ["4", "InvalidMessageContents", true],
+        ["5", "InvalidParameterValue", true],
+      ],
+    );
     const held = await receive(url, { MessageAttributeNames: ["All"] });
-    assert.deepEqual(held.map((message) => message.Body), ["0", "1", "2", "6", "7", "8", "9"].map((id) => `body ${id}`));
+    assert.deepEqual(
+      held.map((message) => message.Body),
+      ["0", "1", "2", "6", "7", "8", "9"].map((id) => `body ${id}`),
+    );
     assert.equal(held[3].MessageAttributes.a.StringValue, "b");
 
     const changed = await call("ChangeMessageVisibilityBatch", {
@@ -219,8 +260,14 @@ const scenarios = {
         { Id: "bad", ReceiptHandle: "garbage", VisibilityTimeout: 600 },
       ],
     });
-    assert.deepEqual(changed.Successful.map((entry) => entry.Id), ["now", "long"]);
-    assert.deepEqual(changed.Failed.map((entry) => [entry.Id, entry.Code]), [["bad", "ReceiptHandleIsInvalid"]]);
+    assert.deepEqual(
+      changed.Successful.map((entry) => entry.Id),
+      ["now", "long"],
+    );
+    assert.deepEqual(
+      changed.Failed.map((entry) => [entry.Id, entry.Code]),
+      [["bad", "ReceiptHandleIsInvalid"]],
+    );
     const [back] = await receive(url);
     assert.equal(back.MessageId, held[0].MessageId);
 
@@ -233,7 +280,8 @@ const scenarios = {
     const { Attributes: counts } = await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["All"] });
     assert.deepEqual([counts.ApproximateNumberOfMessages, counts.ApproximateNumberOfMessagesNotVisible], ["0", "0"]);
 
-    const entries = (count, id = (i) => `e${i}`) => [...Array(count).keys()].map((i) => ({ Id: id(i), MessageBody: "a" }));
+    const entries = (count, id = (i) => `e${i}`) =>
+      [...Array(count).keys()].map((i) => ({ Id: id(i), MessageBody: "a" }));
     const send = (Entries) => call("SendMessageBatch", { QueueUrl: url, Entries });
     await assert.rejects(send([]), sqs.EmptyBatchRequest);
     await assert.rejects(send(entries(11)), sqs.TooManyEntriesInBatchRequest);
@@ -241,7 +289,10 @@ const scenarios = {
     await assert.rejects(send(entries(1, () => "a b")), sqs.InvalidBatchEntryId);
     const huge = await makeQueue("huge");
     await assert.rejects(
-      call("SendMessageBatch", { QueueUrl: huge, Entries: [0, 1].map((i) => ({ Id: `e${i}`, MessageBody: "x".repeat(600_000) })) }),
+      call("SendMessageBatch", {
+        QueueUrl: huge,
+        Entries: [0, 1].map((i) => ({ Id: `e${i}`, MessageBody: "x".repeat(600_000) })),
+      }),
       sqs.BatchRequestTooLong,
     );
   },
@@ -253,8 +304,15 @@ const scenarios = {
     const url = await makeQueue("poison", { VisibilityTimeout: "0" });
     await call("SetQueueAttributes", { QueueUrl: url, Attributes: { RedrivePolicy: policy } });
     const shown = await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["RedrivePolicy"] });
-    assert.equal(shown.Attributes.RedrivePolicy, `{"deadLetterTargetArn":"${Attributes.QueueArn}","maxReceiveCount":2}`);
-    const sent = await call("SendMessage", { QueueUrl: url, MessageBody: "poison", MessageAttributes: { a: text("b") } });
+    assert.equal(
+      shown.Attributes.RedrivePolicy,
+      `{"deadLetterTargetArn":"${Attributes.QueueArn}","maxReceiveCount":2}`,
+    );
+    const sent = await call("SendMessage", {
+      QueueUrl: url,
+      MessageBody: "poison",
+      MessageAttributes: { a: text("b") },
+    });
     for (let i = 0; i < 2; i++) assert.equal((await receive(url)).length, 1);
     assert.deepEqual(await receive(url), []);
     const [message] = await receive(dead, { MessageSystemAttributeNames: ["All"], MessageAttributeNames: ["All"] });
@@ -266,43 +324,66 @@ const scenarios = {
     for (let i = 0; i < 5; i++) await call("SendMessage", { QueueUrl: dead, MessageBody: `more ${i}` });
     await call("PurgeQueue", { QueueUrl: dead });
     assert.deepEqual(await receive(dead), []);
-    const { Attributes: counts } = await call("GetQueueAttributes", { QueueUrl: dead, AttributeNames: ["ApproximateNumberOfMessagesNotVisible"] });
+    const { Attributes: counts } = await call("GetQueueAttributes", {
+      QueueUrl: dead,
+      AttributeNames: ["ApproximateNumberOfMessagesNotVisible"],
+    });
     assert.equal(counts.ApproximateNumberOfMessagesNotVisible, "0");
     await call("SetQueueAttributes", { QueueUrl: url, Attributes: { RedrivePolicy: "" } });
-    assert.equal((await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["RedrivePolicy"] })).Attributes, undefined);
+    assert.equal(
+      (await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["RedrivePolicy"] })).Attributes,
+      undefined,
+    );
   },
 
   async what_queues_have_besides_messages() {
-    const url = (await call("CreateQueue", { QueueName: "tagged", tags: { team: "billing", "Größe:x": "" } })).QueueUrl;
+    const tags = { team: "billing", "Größe:x": "" };
+    const url = (await call("CreateQueue", { QueueName: "tagged", tags })).QueueUrl;
     await call("TagQueue", { QueueUrl: url, Tags: { team: "mail", cost: "1" } });
     await call("UntagQueue", { QueueUrl: url, TagKeys: ["cost", "unknown"] });
     assert.deepEqual((await call("ListQueueTags", { QueueUrl: url })).Tags, { team: "mail", "Größe:x": "" });
     assert.equal((await call("ListQueueTags", { QueueUrl: await makeQueue("plain") })).Tags, undefined);
 
-    const get = async (...names) => (await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: names })).Attributes;
+    const get = async (...names) =>
+      (await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: names })).Attributes;
     const { QueueArn: arn } = await get("QueueArn");
     const permission = { QueueUrl: url, Label: "them", AWSAccountIds: ["111122223333"], Actions: ["SendMessage"] };
     await call("AddPermission", permission);
     await assert.rejects(call("AddPermission", permission), { name: "InvalidParameterValue" });
     assert.deepEqual(JSON.parse((await get("Policy")).Policy).Statement, [
-      { Sid: "them", Effect: "Allow", Principal: { AWS: "arn:aws:iam::111122223333:root" }, Action: "SQS:SendMessage", Resource: arn },
+      {
+        Sid: "them",
+        Effect: "Allow",
+        Principal: { AWS: "arn:aws:iam::111122223333:root" },
+        Action: "SQS:SendMessage",
+        Resource: arn,
+      },
     ]);
     await call("RemovePermission", { QueueUrl: url, Label: "them" });
     assert.equal(await get("Policy"), undefined);
 
-    await call("SetQueueAttributes", { QueueUrl: url, Attributes: { KmsMasterKeyId: "alias/aws/sqs", KmsDataKeyReusePeriodSeconds: "600" } });
+    await call("SetQueueAttributes", {
+      QueueUrl: url,
+      Attributes: { KmsMasterKeyId: "alias/aws/sqs", KmsDataKeyReusePeriodSeconds: "600" },
+    });
     assert.deepEqual(await get("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds", "SqsManagedSseEnabled"), {
-      KmsMasterKeyId: "alias/aws/sqs", KmsDataKeyReusePeriodSeconds: "600", SqsManagedSseEnabled: "false",
+      KmsMasterKeyId: "alias/aws/sqs",
+      KmsDataKeyReusePeriodSeconds: "600",
+      SqsManagedSseEnabled: "false",
     });
 
     const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: arn, maxReceiveCount: 3 });
     const sources = [];
     for (let i = 0; i < 5; i++) sources.push(await makeQueue(`source-${i}`, { RedrivePolicy }));
     const pages = [];
-    for await (const page of sqs.paginateListDeadLetterSourceQueues({ client, pageSize: 2 }, { QueueUrl: url })) pages.push(page.queueUrls);
+    for await (const page of sqs.paginateListDeadLetterSourceQueues({ client, pageSize: 2 }, { QueueUrl: url }))
+      pages.push(page.queueUrls);
     assert.deepEqual(pages, [sources.slice(0, 2), sources.slice(2, 4), sources.slice(4)]);
     assert.equal((await call("ListDeadLetterSourceQueues", { QueueUrl: sources[0] })).queueUrls, undefined);
-    await call("SetQueueAttributes", { QueueUrl: url, Attributes: { RedriveAllowPolicy: JSON.stringify({ redrivePermission: "denyAll" }) } });
+    await call("SetQueueAttributes", {
+      QueueUrl: url,
+      Attributes: { RedriveAllowPolicy: JSON.stringify({ redrivePermission: "denyAll" }) },
+    });
     await assert.rejects(makeQueue("late", { RedrivePolicy }), { name: "InvalidParameterValue" });
   },
 
@@ -338,7 +419,10 @@ const scenarios = {
     assert.ok(Math.abs(done.StartedTimestamp - Date.now()) < 600_000);
     for (const [i, name] of ["one", "two"].entries()) {
       const moved = await receive(sources[i], { MessageSystemAttributeNames: ["All"] });
-      assert.deepEqual(moved.map((message) => message.Body).sort(), [0, 1, 2].map((n) => `${name} ${n}`));
+      assert.deepEqual(
+        moved.map((message) => message.Body).sort(),
+        [0, 1, 2].map((n) => `${name} ${n}`),
+      );
       assert.equal(moved[0].Attributes.ApproximateReceiveCount, "1");
     }
 
@@ -357,11 +441,14 @@ const scenarios = {
     assert.equal(cancelled.DestinationArn, arnOf("other"));
     assert.equal((await call("ListMessageMoveTasks", { SourceArn: arnOf("dead"), MaxResults: 10 })).Results.length, 2);
     await assert.rejects(call("StartMessageMoveTask", { SourceArn: arnOf("nowhere") }), sqs.ResourceNotFoundException);
-    await assert.rejects(call("CancelMessageMoveTask", { TaskHandle: handle }), (error) => error instanceof sqs.SQSServiceException);
+    await assert.rejects(
+      call("CancelMessageMoveTask", { TaskHandle: handle }),
+      (error) => error instanceof sqs.SQSServiceException,
+    );
   },
 
-  /** Without an endpoint of its own the SDK sends to the host of the queue's URL, without its path; with one it passes the URL's
-   *  host over. Also run through a proxy. */
+  /** Without an endpoint of its own the SDK sends to the host of the queue's URL, without its path; with one it
+   *  passes the URL's host over. Also run through a proxy. */
   async q11_queue_urls_as_endpoints() {
     const url = await makeQueue("q");
     assert.ok(url.startsWith(`${endpoint}/`));
@@ -370,7 +457,10 @@ const scenarios = {
     const ways = [
       ...(new URL(endpoint).pathname === "/" ? [[new sqs.SQSClient({ ...keys, ...quiet }), url]] : []),
       [new sqs.SQSClient({ ...keys, endpoint, useQueueUrlAsEndpoint: true }), "http://nowhere.invalid/000000000000/q"],
-      [new sqs.SQSClient({ ...keys, endpoint, useQueueUrlAsEndpoint: false }), "https://sqs.us-east-1.amazonaws.com/000000000000/q"],
+      [
+        new sqs.SQSClient({ ...keys, endpoint, useQueueUrlAsEndpoint: false }),
+        "https://sqs.us-east-1.amazonaws.com/000000000000/q",
+      ],
       [new sqs.SQSClient({ ...keys, endpoint, md5: false }), "q"],
     ];
     for (const [one, QueueUrl] of ways) {
@@ -396,13 +486,24 @@ const scenarios = {
   /** A pool of one connection, on which every second request fails. */
   async q14_errors_keep_the_connection() {
     const url = await makeQueue("q");
-    const accepted = async () => Number((await (await fetch(`${endpoint}/metrics`)).text()).match(/^tally_http_connections_accepted_total (\d+)$/m)[1]);
+    const accepted = async () =>
+      Number(
+        (await (await fetch(`${endpoint}/metrics`)).text()).match(/^tally_http_connections_accepted_total (\d+)$/m)[1],
+      );
     await accepted(); // fetch keeps its own connection
     const before = await accepted();
-    const narrow = new sqs.SQSClient({ endpoint, region: "us-east-1", credentials: { accessKeyId: "a", secretAccessKey: "b" }, requestHandler: { httpAgent: { keepAlive: true, maxSockets: 1 } } });
+    const narrow = new sqs.SQSClient({
+      endpoint,
+      region: "us-east-1",
+      credentials: { accessKeyId: "a", secretAccessKey: "b" },
+      requestHandler: { httpAgent: { keepAlive: true, maxSockets: 1 } },
+    });
     for (let i = 0; i < 100; i++) {
       await narrow.send(new sqs.SendMessageCommand({ QueueUrl: url, MessageBody: "a" }));
-      await assert.rejects(narrow.send(new sqs.SendMessageCommand({ QueueUrl: `${url}-gone`, MessageBody: "a" })), sqs.QueueDoesNotExist);
+      await assert.rejects(
+        narrow.send(new sqs.SendMessageCommand({ QueueUrl: `${url}-gone`, MessageBody: "a" })),
+        sqs.QueueDoesNotExist,
+      );
     }
     narrow.destroy();
     assert.equal((await accepted()) - before, 1);
@@ -423,11 +524,22 @@ const scenarios = {
       call("SendMessage", { QueueUrl: jobs, MessageBody: "x", MessageAttributes: { "Tally.Batch": text("no-such") } }),
       { name: "BatchDoesNotExist" },
     );
-    assert.deepEqual(await tally("SealBatch", { BatchId: "import-7" }), { State: "sealed", Remaining: 5, Completed: false });
-    await assert.rejects(call("SendMessage", { QueueUrl: jobs, MessageBody: "x", MessageAttributes: unit }), { name: "BatchSealed" });
+    assert.deepEqual(await tally("SealBatch", { BatchId: "import-7" }), {
+      State: "sealed",
+      Remaining: 5,
+      Completed: false,
+    });
+    await assert.rejects(call("SendMessage", { QueueUrl: jobs, MessageBody: "x", MessageAttributes: unit }), {
+      name: "BatchSealed",
+    });
     const held = await receive(jobs, { MessageAttributeNames: ["Tally.*"] });
-    assert.deepEqual(held.map((message) => message.MessageAttributes["Tally.Batch"].StringValue), Array(5).fill("import-7"));
-    await Promise.all(held.map((message) => call("DeleteMessage", { QueueUrl: jobs, ReceiptHandle: message.ReceiptHandle })));
+    assert.deepEqual(
+      held.map((message) => message.MessageAttributes["Tally.Batch"].StringValue),
+      Array(5).fill("import-7"),
+    );
+    await Promise.all(
+      held.map((message) => call("DeleteMessage", { QueueUrl: jobs, ReceiptHandle: message.ReceiptHandle })),
+    );
     const completed = await receive(results, { WaitTimeSeconds: 5, MessageAttributeNames: ["All"] });
     assert.equal(completed.length, 1);
     assert.equal(completed[0].MessageAttributes["Tally.Batch.Completed"].StringValue, "import-7");
@@ -441,7 +553,10 @@ const scenarios = {
   // Every action of docs/protocol.md's Batches, once as plain requests and once through the SDK's client.
   async batch_actions() {
     const results = await makeQueue("results");
-    for (const [name, act] of [["plain", tally], ["sdk", tallyBySdk]]) {
+    for (const [name, act] of [
+      ["plain", tally],
+      ["sdk", tallyBySdk],
+    ]) {
       const batch = `${name}-1`;
       const settings = { BatchId: batch, OnComplete: { QueueUrl: results, MessageBody: `${name} done` } };
       assert.deepEqual(await act("CreateBatch", settings), { BatchId: batch, State: "open" });
@@ -450,18 +565,29 @@ const scenarios = {
       assert.deepEqual(await act("AddUnits", { BatchId: batch, Count: 2 }), { Added: 2, Total: 2 });
       assert.deepEqual(await act("AddUnits", { BatchId: batch, Units: ["a", "b", "a"] }), { Added: 2, Total: 4 });
       assert.deepEqual(await act("CompleteUnits", { BatchId: batch, Units: [{ Unit: "a" }, { Unit: "0" }] }), {
-        Results: [{ Unit: "a", Recorded: true }, { Unit: "0", Recorded: true }],
+        Results: [
+          { Unit: "a", Recorded: true },
+          { Unit: "0", Recorded: true },
+        ],
         Remaining: 2,
         Completed: false,
       });
-      await assert.rejects(act("CompleteUnits", { BatchId: batch, Units: [{ Unit: "z" }] }), { name: "UnitDoesNotExist" });
+      await assert.rejects(act("CompleteUnits", { BatchId: batch, Units: [{ Unit: "z" }] }), {
+        name: "UnitDoesNotExist",
+      });
       assert.deepEqual(await act("SealBatch", { BatchId: batch }), { State: "sealed", Remaining: 2, Completed: false });
       const { Units } = await act("ListUnits", { BatchId: batch, State: "outstanding" });
       assert.deepEqual(Units.map((unit) => unit.Unit).sort(), ["1", "b"]);
-      const last = await act("CompleteUnits", { BatchId: batch, Units: [{ Unit: "1", Status: "failed", Detail: "no" }, { Unit: "b" }] });
+      const last = await act("CompleteUnits", {
+        BatchId: batch,
+        Units: [{ Unit: "1", Status: "failed", Detail: "no" }, { Unit: "b" }],
+      });
       assert.equal(last.Completed, true);
       const described = await act("DescribeBatch", { BatchId: batch });
-      assert.deepEqual([described.State, described.Status, described.Succeeded, described.Failed], ["completed", "failed", 3, 1]);
+      assert.deepEqual(
+        [described.State, described.Status, described.Succeeded, described.Failed],
+        ["completed", "failed", 3, 1],
+      );
       const [done] = await receive(results, { MessageAttributeNames: ["All"] });
       assert.equal(done.Body, `${name} done`);
       assert.equal(done.MessageId, described.CompletionMessageId);
@@ -478,7 +604,10 @@ const scenarios = {
       assert.deepEqual(await act("XorUnits", { ...toggle, RequestToken: "t2" }), { Zero: true, Completed: false });
       assert.equal((await act("SealBatch", { BatchId: `${name}-3` })).Completed, true);
       const listed = await act("ListBatches", { Prefix: `${name}-` });
-      assert.deepEqual(listed.Batches.map((one) => [one.BatchId, one.State]), [1, 2, 3].map((i) => [`${name}-${i}`, "completed"]));
+      assert.deepEqual(
+        listed.Batches.map((one) => [one.BatchId, one.State]),
+        [1, 2, 3].map((i) => [`${name}-${i}`, "completed"]),
+      );
       assert.deepEqual(await act("DeleteBatch", { BatchId: batch }), {});
       await assert.rejects(act("DescribeBatch", { BatchId: batch }), { name: "BatchDoesNotExist" });
     }
@@ -487,31 +616,55 @@ const scenarios = {
   // A FIFO queue from its creation on: ids, order, duplicates, repeated receives, expired handles.
   async fifo_queues() {
     await assert.rejects(makeQueue("orders", { FifoQueue: "true" }), { name: "InvalidParameterValue" });
-    const url = await makeQueue("orders.fifo", { FifoQueue: "true", ContentBasedDeduplication: "true", VisibilityTimeout: "60" });
+    const url = await makeQueue("orders.fifo", {
+      FifoQueue: "true",
+      ContentBasedDeduplication: "true",
+      VisibilityTimeout: "60",
+    });
     const { Attributes: all } = await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["All"] });
-    assert.deepEqual([all.FifoQueue, all.ContentBasedDeduplication, all.DeduplicationScope, all.FifoThroughputLimit], ["true", "true", "queue", "perQueue"]);
-    const send = (MessageBody, MessageGroupId, more = {}) => call("SendMessage", { QueueUrl: url, MessageBody, MessageGroupId, ...more });
+    assert.deepEqual(
+      [all.FifoQueue, all.ContentBasedDeduplication, all.DeduplicationScope, all.FifoThroughputLimit],
+      ["true", "true", "queue", "perQueue"],
+    );
+    const send = (MessageBody, MessageGroupId, more = {}) =>
+      call("SendMessage", { QueueUrl: url, MessageBody, MessageGroupId, ...more });
     await assert.rejects(call("SendMessage", { QueueUrl: url, MessageBody: "x" }), { name: "MissingParameter" });
     await assert.rejects(send("x", "a", { DelaySeconds: 1 }), { name: "InvalidParameterValue" });
 
     const first = await send("a1", "a");
     assert.match(first.SequenceNumber, /^\d{20}$/);
-    for (const again of [await send("a1", "a"), await send("a1", "b"), await send("other", "a", { MessageDeduplicationId: createHash("sha256").update("a1").digest("hex") })]) {
+    for (const again of [
+      await send("a1", "a"),
+      await send("a1", "b"),
+      await send("other", "a", { MessageDeduplicationId: createHash("sha256").update("a1").digest("hex") }),
+    ]) {
       assert.deepEqual([again.MessageId, again.SequenceNumber], [first.MessageId, first.SequenceNumber]);
     }
     const sent = await call("SendMessageBatch", {
       QueueUrl: url,
       Entries: ["b1", "a2", "a1", "b2"].map((body, i) => ({ Id: `e${i}`, MessageBody: body, MessageGroupId: body[0] })),
     });
-    assert.deepEqual(sent.Successful.map((entry) => entry.Id), ["e0", "e1", "e2", "e3"]);
+    assert.deepEqual(
+      sent.Successful.map((entry) => entry.Id),
+      ["e0", "e1", "e2", "e3"],
+    );
     assert.equal(sent.Successful[2].MessageId, first.MessageId);
-    const numbers = [first, sent.Successful[0], sent.Successful[1], sent.Successful[3]].map((entry) => entry.SequenceNumber);
+    const numbers = [first, sent.Successful[0], sent.Successful[1], sent.Successful[3]].map(
+      (entry) => entry.SequenceNumber,
+    );
     assert.deepEqual([...numbers].sort(), numbers);
 
     // The reply is lost: the same attempt id gives the same messages under the same handles.
-    const attempt = { ReceiveRequestAttemptId: "attempt-1", MessageSystemAttributeNames: ["All"], MaxNumberOfMessages: 3 };
+    const attempt = {
+      ReceiveRequestAttemptId: "attempt-1",
+      MessageSystemAttributeNames: ["All"],
+      MaxNumberOfMessages: 3,
+    };
     const taken = await receive(url, attempt);
-    assert.deepEqual(taken.map((message) => message.Body), ["a1", "a2", "b1"]);
+    assert.deepEqual(
+      taken.map((message) => message.Body),
+      ["a1", "a2", "b1"],
+    );
     assert.deepEqual(await receive(url, attempt), taken);
     assert.deepEqual(await receive(url), []);
     assert.equal(taken[0].Attributes.MessageGroupId, "a");
@@ -529,13 +682,25 @@ const scenarios = {
     await call("ChangeMessageVisibility", { ...handle(taken[2]), VisibilityTimeout: 0 });
     await assert.rejects(call("DeleteMessage", handle(taken[2])), { name: "InvalidParameterValue" });
     const again = await receive(url);
-    assert.deepEqual(again.map((message) => message.Body), ["b1", "b2"]);
+    assert.deepEqual(
+      again.map((message) => message.Body),
+      ["b1", "b2"],
+    );
     const deleted = await call("DeleteMessageBatch", {
       QueueUrl: url,
-      Entries: [taken[1], taken[2], ...again].map((message, i) => ({ Id: `e${i}`, ReceiptHandle: message.ReceiptHandle })),
+      Entries: [taken[1], taken[2], ...again].map((message, i) => ({
+        Id: `e${i}`,
+        ReceiptHandle: message.ReceiptHandle,
+      })),
     });
-    assert.deepEqual(deleted.Successful.map((entry) => entry.Id), ["e0", "e2", "e3"]);
-    assert.deepEqual(deleted.Failed.map((entry) => [entry.Id, entry.Code]), [["e1", "ReceiptHandleIsInvalid"]]);
+    assert.deepEqual(
+      deleted.Successful.map((entry) => entry.Id),
+      ["e0", "e2", "e3"],
+    );
+    assert.deepEqual(
+      deleted.Failed.map((entry) => [entry.Id, entry.Code]),
+      [["e1", "ReceiptHandleIsInvalid"]],
+    );
     // What was sent is remembered longer than it lives.
     assert.equal((await send("a1", "a")).MessageId, first.MessageId);
     assert.deepEqual(await receive(url), []);
@@ -543,16 +708,27 @@ const scenarios = {
 
   // Tally's side of groups: attributes through the SDK, own actions as plain requests and through the SDK's client.
   async groups() {
-    for (const [name, act] of [["plain", tally], ["sdk", tallyBySdk]]) {
-      const url = await makeQueue(`${name}.fifo`, { FifoQueue: "true", "Tally.OnGroupFailure": "hold", "Tally.DeduplicationWindow": "0" });
+    for (const [name, act] of [
+      ["plain", tally],
+      ["sdk", tallyBySdk],
+    ]) {
+      const url = await makeQueue(`${name}.fifo`, {
+        FifoQueue: "true",
+        "Tally.OnGroupFailure": "hold",
+        "Tally.DeduplicationWindow": "0",
+      });
       const group = { QueueUrl: url, MessageGroupId: "g" };
       const sent = [];
-      for (const body of ["1", "2"]) sent.push(await call("SendMessage", { ...group, MessageBody: body, MessageDeduplicationId: "same" }));
+      for (const body of ["1", "2"])
+        sent.push(await call("SendMessage", { ...group, MessageBody: body, MessageDeduplicationId: "same" }));
       assert.notEqual(sent[0].MessageId, sent[1].MessageId);
       const [head] = await receive(url, { MaxNumberOfMessages: 1, MessageAttributeNames: ["Tally.FencingToken"] });
       assert.ok(Number(head.MessageAttributes["Tally.FencingToken"].StringValue) > 0);
       const explained = await act("ExplainMessage", { QueueUrl: url, MessageId: sent[1].MessageId });
-      assert.deepEqual([explained.State, explained.Why[0].Code, explained.Why[0].MessageId], ["blocked", "GroupHead", sent[0].MessageId]);
+      assert.deepEqual(
+        [explained.State, explained.Why[0].Code, explained.Why[0].MessageId],
+        ["blocked", "GroupHead", sent[0].MessageId],
+      );
       await act("FailMessage", { QueueUrl: url, ReceiptHandle: head.ReceiptHandle, Reason: "no", Final: true });
       const { Groups } = await act("ListGroups", { QueueUrl: url, State: "held" });
       assert.deepEqual([Groups[0].MessageGroupId, Groups[0].Reason, Groups[0].Messages], ["g", "no", 2]);
@@ -563,35 +739,76 @@ const scenarios = {
       await act("ResumeGroup", group);
       assert.deepEqual(await receive(url), []);
       await act("ResumeQueue", { QueueUrl: url });
-      assert.deepEqual((await receive(url)).map((message) => message.Body), ["2"]);
+      assert.deepEqual(
+        (await receive(url)).map((message) => message.Body),
+        ["2"],
+      );
     }
   },
 
-  // Dependencies, types, numbered producers and Commit: attributes through the SDK, own actions as plain requests and through its client.
+  // Dependencies, types, numbered producers and Commit: attributes through the SDK, own actions as plain requests and
+  // through its client.
   async order_and_once() {
-    for (const [name, act] of [["plain", tally], ["sdk", tallyBySdk]]) {
+    for (const [name, act] of [
+      ["plain", tally],
+      ["sdk", tallyBySdk],
+    ]) {
       const first = await makeQueue(`${name}-first.fifo`, { FifoQueue: "true", "Tally.DeduplicationWindow": "0" });
       const then = await makeQueue(`${name}-then`, { "Tally.Backoff": '{"min": 1}' });
       const group = { MessageGroupId: "g" };
-      const numbered = { "Tally.Producer": text("p"), "Tally.Sequence": { DataType: "Number", StringValue: "1" }, "Tally.Type": text(`${name}-a`) };
+      const numbered = {
+        "Tally.Producer": text("p"),
+        "Tally.Sequence": { DataType: "Number", StringValue: "1" },
+        "Tally.Type": text(`${name}-a`),
+      };
       await act("PutTypeOrder", { Name: name, Types: [`${name}-a`, `${name}-b`] });
-      const head = await call("SendMessage", { QueueUrl: first, MessageBody: "head", MessageAttributes: numbered, ...group });
-      const again = await call("SendMessage", { QueueUrl: first, MessageBody: "head", MessageAttributes: numbered, ...group });
+      const head = await call("SendMessage", {
+        QueueUrl: first,
+        MessageBody: "head",
+        MessageAttributes: numbered,
+        ...group,
+      });
+      const again = await call("SendMessage", {
+        QueueUrl: first,
+        MessageBody: "head",
+        MessageAttributes: numbered,
+        ...group,
+      });
       assert.deepEqual([again.MessageId, again.SequenceNumber], [head.MessageId, head.SequenceNumber]);
-      const typed = await call("SendMessage", { QueueUrl: then, MessageBody: "typed", MessageAttributes: { "Tally.Type": text(`${name}-b`) }, ...group });
-      await call("SendMessage", { QueueUrl: then, MessageBody: "after", MessageAttributes: { "Tally.After": text(`message:${head.MessageId}`) } });
+      const typed = await call("SendMessage", {
+        QueueUrl: then,
+        MessageBody: "typed",
+        MessageAttributes: { "Tally.Type": text(`${name}-b`) },
+        ...group,
+      });
+      await call("SendMessage", {
+        QueueUrl: then,
+        MessageBody: "after",
+        MessageAttributes: { "Tally.After": text(`message:${head.MessageId}`) },
+      });
       assert.deepEqual(await receive(then), []);
       const { State, Why } = await act("ExplainMessage", { QueueUrl: then, MessageId: typed.MessageId });
-      assert.deepEqual([State, Why[0].Code, Why[0].Type, typeof Why[0].Since], ["blocked", "TypeOrder", `${name}-a`, "number"]);
-      const refused = { QueueUrl: then, MessageBody: "never", MessageAttributes: { "Tally.After": text("batch:none") } };
+      assert.deepEqual(
+        [State, Why[0].Code, Why[0].Type, typeof Why[0].Since],
+        ["blocked", "TypeOrder", `${name}-a`, "number"],
+      );
+      const refused = {
+        QueueUrl: then,
+        MessageBody: "never",
+        MessageAttributes: { "Tally.After": text("batch:none") },
+      };
       await assert.rejects(call("SendMessage", refused), { name: "DependencyDoesNotExist" });
       const [held] = await receive(first, { MessageAttributeNames: ["All"] });
-      const commit = { Deletes: [{ QueueUrl: first, ReceiptHandle: held.ReceiptHandle }], Sends: [{ QueueUrl: then, MessageBody: "made" }] };
+      const commit = {
+        Deletes: [{ QueueUrl: first, ReceiptHandle: held.ReceiptHandle }],
+        Sends: [{ QueueUrl: then, MessageBody: "made" }],
+      };
       const done = await act("Commit", commit);
       assert.equal(done.Sends[0].MD5OfMessageBody, md5("made"));
       await assert.rejects(act("Commit", commit), { name: "ReceiptHandleIsInvalid" });
       const bodies = [];
-      while (bodies.length < 3) bodies.push(...(await receive(then, { WaitTimeSeconds: 5 })).map((message) => message.Body));
+      while (bodies.length < 3)
+        bodies.push(...(await receive(then, { WaitTimeSeconds: 5 })).map((message) => message.Body));
       assert.deepEqual(bodies.sort(), ["after", "made", "typed"]);
     }
   },
@@ -605,11 +822,19 @@ const scenarios = {
       assert.equal(error.message, "The specified queue does not exist. Namespace 000000000000 has no queue 'qx'.");
       return true;
     });
-    await assert.rejects(call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["Nonsense"] }), sqs.InvalidAttributeName);
-    await assert.rejects(call("SetQueueAttributes", { QueueUrl: url, Attributes: { DelaySeconds: "901" } }), sqs.InvalidAttributeValue);
+    await assert.rejects(
+      call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["Nonsense"] }),
+      sqs.InvalidAttributeName,
+    );
+    await assert.rejects(
+      call("SetQueueAttributes", { QueueUrl: url, Attributes: { DelaySeconds: "901" } }),
+      sqs.InvalidAttributeValue,
+    );
     await assert.rejects(call("SendMessage", { QueueUrl: url, MessageBody: "\u0001" }), sqs.InvalidMessageContents);
     // Oversized: above the queue's limit, and above what the server reads at all.
-    await assert.rejects(call("SendMessage", { QueueUrl: url, MessageBody: "x".repeat(1025) }), { name: "InvalidParameterValue" });
+    await assert.rejects(call("SendMessage", { QueueUrl: url, MessageBody: "x".repeat(1025) }), {
+      name: "InvalidParameterValue",
+    });
     await assert.rejects(call("SendMessage", { QueueUrl: url, MessageBody: "x".repeat(9 << 20) }), (error) => {
       assert.equal(error.$metadata.httpStatusCode, 413);
       assert.equal(error.name, "RequestTooLarge");
