@@ -35,7 +35,8 @@ struct publish_command {
 
 static_assert(PUBLICATION_CELLS >= 2 * PUBLISHER_ROWS_MAX, "a place is found soon, and one is always free");
 
-/* A batch between its beginning and its end. */
+/* A batch between its beginning and its end. Its caller holds it and reads `rows` and `results`; all else is of
+ * decide_publish.c alone. */
 struct publication {
     const struct publish_command *command;
     struct digest_tag digest;
