@@ -41,7 +41,6 @@ void api_deinit(struct api *api)
     if (!api->is_withdrawn)
         front_remove(api->front, api);
     wait_pool_deinit(api);
-    wait_pool_deinit(api);
     wait_receive_deinit(api);
     wait_deinit(api);
     free(api->call_counts_owned);

@@ -78,6 +78,7 @@ void exchange_reset(struct exchange *exchange)
         buffer_deinit(&exchange->reply.body);
     exchange->request = (struct request){0};
     exchange->form = WIRE_JSON;
+    exchange->api = NULL;
     exchange->row = NULL;
     exchange->caller = NULL;
     exchange->action = NULL;

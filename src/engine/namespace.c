@@ -475,10 +475,14 @@ static uint64_t written_between(const struct namespace *ns, uint64_t from, uint6
     return to - from > unused ? to - from - unused : 0; /* the last frame may reach into the end of its segment */
 }
 
-/* Since the state was last measured; 0 before the log is taken over. */
+/* Since the state was last measured, at least 1 if anything was written; 0 before the log is taken over. */
 static uint64_t grown_since_measure(const struct namespace *ns)
 {
-    return namespace_end(ns) <= ns->measure.end ? 0 : written_between(ns, ns->measure.end, namespace_end(ns));
+    const uint64_t end = namespace_end(ns);
+    if (end <= ns->measure.end)
+        return 0;
+    const uint64_t grown = written_between(ns, ns->measure.end, end);
+    return grown > 0 ? grown : 1;
 }
 
 /* Asks the disk now and then, and at once if a segment was taken from the reserve, or if the state outgrows it. */
@@ -741,7 +745,7 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
         if (checkpoint_is_active(&ns->checkpoint))
             return error;
         disk_guard_note_snapshot(&ns->guard, error == OK);
-        if (ns->checkpoint.position > ns->measure.end || ns->measure.size > SNAPSHOT_MEASURE_MAX)
+        if (error == OK && (ns->checkpoint.position > ns->measure.end || ns->measure.size > SNAPSHOT_MEASURE_MAX))
             snapshot_measure_note(&ns->measure, ns->checkpoint.size, ns->checkpoint.position);
         return error;
     }

@@ -376,7 +376,7 @@ enum error server_open_private(struct server *server, const char *path, struct f
     struct listener *listener = &server->listeners[LISTENER_PRIVATE];
     const struct listener_options options = {.address = path};
     ASSERT(!listener->is_open);
-    if (server->hub.is_stopping)
+    if (server->hub.is_stopping || server->failure.error != OK)
         return failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "the server is stopping.");
     enum error error =
         listener_open(listener, server->loop, LISTENER_PRIVATE, &options, on_connection, server, failure);

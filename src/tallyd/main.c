@@ -388,6 +388,9 @@ static void reload_credentials(struct daemon *daemon)
         return;
     }
     if (must_wait_for_departure(daemon)) {
+        message_log_say(daemon->errors,
+                        "tallyd: the new credentials name a namespace that is being closed. They wait for it; "
+                        "until then the present ones are in force.");
         credentials_destroy(daemon->new_credentials);
         daemon->new_credentials = NULL;
         daemon->wants_reload = true;
@@ -544,6 +547,7 @@ static enum error serve(struct daemon *daemon, struct failure *failure)
         departure_init(&daemon->departure, daemon->relays, &daemon->loop, on_departure, daemon);
         say_ready(daemon);
         error = server_run(daemon->server, failure);
+        daemon->is_asked_to_stop = true; /* also if its log has failed: no namespace comes any more */
         arrival_deinit(&daemon->arrival);
     }
     close_signals(daemon);

@@ -561,7 +561,7 @@ static void make_groups(struct relays *relays)
 {
     for (size_t i = 0; i < front_count(relays->namespaces->front); i++) {
         struct opened_namespace *opened = namespaces_at(relays->namespaces, i);
-        if (opened->namespace_relays_owned != NULL)
+        if (opened->namespace_relays_owned != NULL || opened->is_leaving)
             continue;
         opened->namespace_relays_owned = memory_allocate_zeroed(sizeof(struct namespace_relays));
         opened->namespace_relays_owned->opened = opened;

@@ -38,7 +38,7 @@ try {
     struct event event;
 };
 
-static const char letters[256] = "a text that ends in NULs";
+static const char letters[FAILURE_REASON_SIZE_MAX + 1] = "a text that ends in NULs";
 #define TEXT(size)                                                                                                     \
     {                                                                                                                  \
         (const uint8_t *)letters, size                                                                                 \

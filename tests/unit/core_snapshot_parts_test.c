@@ -280,7 +280,8 @@ static void a_settled_match_has_ended(void **state)
 
 /* --- publishers --------------------------------------------------------------------------------------------------- */
 
-static void *find_publisher(struct core *core)
+/* Meets freed records, which are zero. */
+POISON_MAY_LOOK static void *find_publisher(struct core *core)
 {
     for (uint32_t slot = 1; slot < core->publishers.items.slot_end; slot++) {
         struct publisher *publisher = publisher_at(core, slot);
@@ -324,7 +325,8 @@ static void a_publisher_that_published_nothing_has_no_rows(void **state)
 
 /* --- what is remembered against repeats --------------------------------------------------------------------------- */
 
-static void *find_window(struct core *core)
+/* Meets freed records, which are zero. */
+POISON_MAY_LOOK static void *find_window(struct core *core)
 {
     const struct slab *slab = &core->deduplication.windows;
     for (uint32_t slot = 1; slot < slab->slot_end; slot++) {
@@ -420,7 +422,8 @@ static void outcomes_have_happened_and_are_not_over(void **state)
 
 /* --- groups and types --------------------------------------------------------------------------------------------- */
 
-static void *find_group(struct core *core)
+/* Meets freed records, which are zero. */
+POISON_MAY_LOOK static void *find_group(struct core *core)
 {
     struct group *newest = NULL;
     for (uint32_t slot = 1; slot < core->groups.items.slot_end; slot++) {
