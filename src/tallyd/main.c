@@ -389,8 +389,8 @@ static void reload_credentials(struct daemon *daemon)
     }
     if (must_wait_for_departure(daemon)) {
         message_log_say(daemon->errors,
-                        "tallyd: the new credentials name a namespace that is being closed. They wait for it; "
-                        "until then the present ones are in force.");
+                        "tallyd: the new credentials name a namespace that is still leaving. They come into "
+                        "force when it has left.");
         credentials_destroy(daemon->new_credentials);
         daemon->new_credentials = NULL;
         daemon->wants_reload = true;

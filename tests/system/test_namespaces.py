@@ -356,9 +356,8 @@ def test_a_namespace_that_is_named_again_while_it_leaves_comes_when_it_has_gone(
         put(credentials, CREDENTIALS)
         hang_up(daemon, "credentials in force: 2.")
         put(credentials, WITH_THIRD)
-        os.kill(daemon.pid, signal.SIGHUP)
-        wait_until(lambda: bodies(daemon, "ONE", FIRST) == ["of ONE"], what="an answer")
-        time.sleep(0.3)
+        hang_up(daemon, "force when it has left")
+        assert bodies(daemon, "ONE", FIRST) == ["of ONE"]
         assert call(daemon, "THREE", "ListQueues")[0] == 403
         assert "closed" not in daemon.error_text()
         with request:
