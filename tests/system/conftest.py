@@ -25,6 +25,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("TALLY_BIN", ROOT / "build" / "bin")).resolve()
 WRAPPER = shlex.split(os.environ.get("TALLY_WRAPPER", ""))
 
+# Whether the programs run by themselves: sanitizers and valgrind are slow, and have memory of their own.
+IS_BARE = not WRAPPER and not {"asan", "tsan"} & set(BIN.parts)
+
 # How much longer than on bare metal things may take.
 PATIENCE = 10 if WRAPPER else 1
 # ThreadSanitizer puts signals off and, one in some hundreds on a busy machine, never hands them on: there they are

@@ -7,11 +7,11 @@ model with the protocol "query"."""
 import urllib.parse
 import xml.etree.ElementTree as tree
 
-from conftest import BIN, PATIENCE
+from conftest import IS_BARE
 from wire import Connection
 
 # How much longer than on bare metal an answer may take, where a test is about that.
-SLOWNESS = 10 if PATIENCE > 1 or {"asan", "tsan"} & set(BIN.parts) else 1
+SLOWNESS = 1 if IS_BARE else 10
 
 ACTIONS = """AddPermission CancelMessageMoveTask ChangeMessageVisibility ChangeMessageVisibilityBatch CreateQueue
     DeleteMessage DeleteMessageBatch DeleteQueue GetQueueAttributes GetQueueUrl ListDeadLetterSourceQueues

@@ -10,7 +10,7 @@ import time
 
 import pytest
 from botocore.config import Config
-from conftest import BIN, PATIENCE, WRAPPER, status_bytes, wait_until
+from conftest import IS_BARE, PATIENCE, status_bytes, wait_until
 from disk import BrokenDisk
 from outbox_sqlite import SqliteOutbox
 from pools import Pool, ticket
@@ -22,9 +22,7 @@ from wire import Connection, request_bytes
 
 LIMIT = 1 << 20
 
-# Sanitizers and valgrind have memory of their own.
-HAS_TOOL = bool(WRAPPER or {"asan", "tsan"} & set(BIN.parts))
-own_memory_only = pytest.mark.skipif(HAS_TOOL, reason="a tool's memory is among it")
+own_memory_only = pytest.mark.skipif(not IS_BARE, reason="a tool's memory is among it")
 
 
 @pytest.fixture
@@ -268,7 +266,7 @@ def test_a_disk_that_stands_still_makes_requests_wait_and_not_the_memory_grow(da
     wait_until(lambda: metric(daemon, "tally_log_waiting_bytes") >= 64 * mebibyte, what="as many frames as may wait")
     time.sleep(1)
     assert metric(daemon, "tally_log_waiting_bytes") < 72 * mebibyte  # and a frame
-    if not HAS_TOOL:
+    if IS_BARE:
         assert anonymous_bytes(daemon) - before < 160 * mebibyte  # with what has been read of the next requests
     assert daemon.request("GET", "/health")[0] == 200 and not statuses
     disk.mends()

@@ -15,11 +15,10 @@ import time
 
 import pytest
 from certificates import Certificate, TrustingContext
-from conftest import BIN, PATIENCE, free_port, status_bytes, wait_until
+from conftest import IS_BARE, PATIENCE, free_port, status_bytes, wait_until
 from test_http import Line, get, make_queue, metric, post, send, timeouts
 from wire import SCALE, scaled
 
-IS_BARE = PATIENCE == 1 and not {"asan", "tsan"} & set(BIN.parts)
 MIB = 1 << 20
 
 # The slowest of a hundred answers while a crowd is there. Disks of shared machines take tens of milliseconds at times.

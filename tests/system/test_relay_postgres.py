@@ -18,16 +18,12 @@ import time
 import psycopg2.errors
 import pytest
 
-from conftest import BIN, PATIENCE, WRAPPER, Daemon, clean_environment, free_port, status_bytes, wait_until
+from conftest import BIN, IS_BARE, PATIENCE, Daemon, clean_environment, free_port, status_bytes, wait_until
 from outbox import Outbox
 from proxy import Proxy
 from queues import count_visible, make_queue
 from relay import Relay, check_once, check_order, drain
 from wire import scaled
-
-
-# A sanitizer keeps what was freed for a while, and a wrapper has memory of its own.
-COUNTS_MEMORY = not WRAPPER and not {"asan", "tsan"} & set(BIN.parts)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -163,7 +159,7 @@ def test_R04_a_transaction_that_stays_open_holds_up_neither_rows_nor_memory(daem
         # hundred.
         assert last < 2 * max(alone, first) + 10, (
             f"{alone} entries for a row, beside an open transaction {first} and then {last}")
-        assert memory() < size + 16 * 1024 * 1024 or not COUNTS_MEMORY
+        assert memory() < size + 16 * 1024 * 1024 or not IS_BARE
         late.commit()
     outbox.send(fifo, "key-1", "key")
     assert [message.body for message in drain(daemon, fifo, 2)] == ["key-0", "key-1"]
@@ -530,7 +526,7 @@ def test_a_few_large_rows_are_not_read_all_at_once(daemon, relays, outbox, fifo)
     relay.thaw()
     outbox.wait_until_empty(60)
     peak = status_bytes(relay, "VmHWM") // 1024
-    assert peak < 100_000 or not COUNTS_MEMORY, f"{peak} KiB for rows of 1 MB"
+    assert peak < 100_000 or not IS_BARE, f"{peak} KiB for rows of 1 MB"
     assert [message.body[1_000_000:] for message in drain(daemon, fifo, 150, 60)] == [f"-{n}" for n in range(1, 151)]
 
 

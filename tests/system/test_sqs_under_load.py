@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import BIN, PATIENCE, SMALL_SEGMENTS, WRAPPER, clean_environment, free_port, wait_until
+from conftest import BIN, IS_BARE, PATIENCE, SMALL_SEGMENTS, WRAPPER, clean_environment, free_port, wait_until
 from sqs import SLOWNESS, Sqs, arn, form, string
 from wire import Crowd, request_bytes, scaled
 
@@ -21,7 +21,7 @@ def waiting(daemon, count):
     return f"\ntally_receives_waiting {count}\n".encode() in daemon.request("GET", "/metrics")[2]
 
 
-@pytest.mark.skipif(bool(WRAPPER) or {"asan", "tsan"} & set(BIN.parts), reason="it measures the daemon itself")
+@pytest.mark.skipif(not IS_BARE, reason="it measures the daemon itself")
 def test_Q53_idle_polls_cost_nothing(daemon):
     """500 of them on 12 queues for some seconds: under 1 % of a core."""
     polls, seconds = 500, 4
