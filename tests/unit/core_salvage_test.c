@@ -581,6 +581,27 @@ static void a_batch_that_may_lack_something_is_held_by_a_unit(void **state)
     rig_deinit(&rig);
 }
 
+/* Until that unit ends, there is no need of a second. */
+static void the_unit_of_an_earlier_salvage_holds_a_batch_too(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_init(&rig);
+    create_batch(&rig, 1, BYTES("b"), 0);
+    replay(&rig);
+    for (unsigned life = 1; life <= 2; life++) {
+        core_salvage_gap(rig.salvage);
+        core_salvage_end(rig.salvage);
+        const struct batch *batch = core_find_batch(rig.core, BYTES("b"));
+        assert_int_equal(rig.counts[LOSS_BATCH], life);
+        assert_int_equal(batch->ledger.count, 1);
+        assert_int_equal(batch->grown, 1);
+        core_salvage_destroy(rig.salvage);
+        rig.salvage = core_salvage_create(rig.core, on_finding, &rig);
+    }
+    rig_deinit(&rig);
+}
+
 static void a_batch_under_an_id_that_is_taken_takes_it(void **state)
 {
     (void)state;
@@ -673,6 +694,29 @@ static void a_publisher_that_was_there_in_a_gap_is_told(void **state)
     rig_deinit(&rig);
 }
 
+static void a_pool_that_was_there_in_a_gap_is_told(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_init(&rig);
+    struct buffer spec;
+    buffer_init(&spec);
+    pool_spec_encode(&(struct pool_spec){.result_queue = QUEUE,
+                                         .rules = BYTES("{\"attrs\":{},\"size\":2}"),
+                                         .matcher = MATCHER_BUILT_IN},
+                     &spec);
+    event_encode(&(struct event){.kind = EVENT_POOL_PUT,
+                                 .pool_put = {.pool = 1, .name = BYTES("duel"), .spec = buffer_bytes(&spec)}},
+                 &rig.frame);
+    buffer_deinit(&spec);
+    replay(&rig);
+    core_salvage_gap(rig.salvage);
+    core_salvage_end(rig.salvage);
+    assert_int_equal(rig.counts[LOSS_EVENT], 0);
+    assert_int_equal(rig.counts[LOSS_POOL], 1);
+    rig_deinit(&rig);
+}
+
 /* That it completes is not said any more, so nobody has decided it. */
 static void a_batch_that_would_complete_at_once_is_open_again(void **state)
 {
@@ -710,8 +754,10 @@ int main(void)
         cmocka_unit_test(messages_of_a_gap_that_ended_or_left_their_content_are_not_lost),
         cmocka_unit_test(a_unit_of_a_batch_that_is_not_known_is_a_plain_message),
         cmocka_unit_test(a_batch_that_may_lack_something_is_held_by_a_unit),
+        cmocka_unit_test(the_unit_of_an_earlier_salvage_holds_a_batch_too),
         cmocka_unit_test(a_batch_under_an_id_that_is_taken_takes_it),
         cmocka_unit_test(a_publisher_that_was_there_in_a_gap_is_told),
+        cmocka_unit_test(a_pool_that_was_there_in_a_gap_is_told),
         cmocka_unit_test(a_batch_that_would_complete_at_once_is_open_again),
         cmocka_unit_test(a_message_of_a_damaged_frame_is_believed_if_it_is_possible),
     };

@@ -132,6 +132,45 @@ static void queues_have_ids_names_and_lists_of_their_own(void **state)
     core_rig_deinit(&rig);
 }
 
+/* The record of a queue's tags is read under the id of another queue. */
+static void tags_belong_to_one_queue_that_there_is(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct queue *tagged[] = {make_queue(&rig, BYTES("a")), make_queue(&rig, BYTES("b"))};
+    for (unsigned i = 0; i < 2; i++) {
+        struct buffer tags;
+        buffer_init(&tags);
+        buffer_append_sized(&tags, BYTES("key"));
+        buffer_append_sized(&tags, i == 0 ? BYTES("one") : BYTES("other"));
+        assert_int_equal(decide_tag_queue(core_rig_begin(&rig), tagged[i], buffer_bytes(&tags)), OK);
+        core_rig_end(&rig);
+        buffer_deinit(&tags);
+    }
+    expect_read(&rig, "as it is");
+    struct buffer encoded, record;
+    buffer_init(&encoded);
+    buffer_init(&record);
+    core_rig_encode(rig.core, &encoded);
+    buffer_append_u32(&record, tagged[1]->id);
+    buffer_append_sized(&record, tagged[1]->tags_owned);
+    uint8_t *found = memmem(encoded.data_owned, encoded.size, record.data_owned, record.size);
+    assert_non_null(found);
+    const uint32_t ids[] = {tagged[1]->id, tagged[0]->id, tagged[1]->id + 1};
+    for (unsigned i = 0; i < ARRAY_LENGTH(ids); i++) {
+        buffer_truncate(&record, 0);
+        buffer_append_u32(&record, ids[i]);
+        memcpy(found, record.data_owned, record.size);
+        struct core *core = core_create();
+        assert_int_equal(core_bytes_decode(core, buffer_bytes(&encoded)), i == 0);
+        core_destroy(core);
+    }
+    buffer_deinit(&record);
+    buffer_deinit(&encoded);
+    core_rig_deinit(&rig);
+}
+
 static void a_batch_has_a_number_and_an_id(void **state)
 {
     (void)state;
@@ -530,6 +569,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_namespace_has_a_name_segments_and_possible_numbers),
         cmocka_unit_test(queues_have_ids_names_and_lists_of_their_own),
+        cmocka_unit_test(tags_belong_to_one_queue_that_there_is),
         cmocka_unit_test(a_batch_has_a_number_and_an_id),
         cmocka_unit_test(the_fields_of_a_batch_agree),
         cmocka_unit_test(the_targets_of_a_batch_exist),
