@@ -43,8 +43,9 @@ def resident(daemon):
 
 
 def stand_by(port, url, has_ended, results):
-    """What the bystander does: how long each of its requests took, or what went wrong."""
-    latencies = []
+    """What the bystander does: how long each of its requests took, and how much too long each of its sleeps, or what
+    went wrong."""
+    latencies, delays = [], []
     try:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30 * PATIENCE)
         send_headers = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.SendMessage"}
@@ -57,8 +58,10 @@ def stand_by(port, url, has_ended, results):
                 answer.read()
                 assert answer.status == 200
                 latencies.append(time.monotonic() - begun)
+            begun = time.monotonic()
             time.sleep(0.002)
-        results.put(sorted(latencies))
+            delays.append(time.monotonic() - begun - 0.002)
+        results.put((sorted(latencies), sorted(delays)))
     except Exception as error:
         results.put(repr(error))
 
@@ -82,11 +85,14 @@ class Bystander:
         latencies = self.results.get(timeout=60 * PATIENCE)
         self.process.join()
         if kind is None:
-            assert isinstance(latencies, list), latencies
+            assert isinstance(latencies, tuple), latencies
+            latencies, delays = latencies
             p99 = latencies[len(latencies) * 99 // 100]
+            # A sleep shows how long a process waits for a core. A request makes several processes wait in turn.
+            allowed = P99_S + 8 * delays[len(delays) * 99 // 100]
             print(f"bystander: {len(latencies)} requests, p50 {latencies[len(latencies) // 2] * 1000:.1f} ms, "
                   f"p99 {p99 * 1000:.1f} ms")
-            assert p99 < P99_S, f"p99 {p99:.3f} s of {len(latencies)} requests"
+            assert p99 < allowed, f"p99 {p99:.3f} s of {len(latencies)} requests, allowed {allowed:.3f} s"
 
 
 def connect(port, count):

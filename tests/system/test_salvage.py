@@ -12,7 +12,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import BIN, PATIENCE, WRAPPER, clean_environment
+from conftest import BIN, PATIENCE, WRAPPER, clean_environment, wait_until
 # noqa: F401
 from test_damage import SEGMENT, World, flipped, frames_of, make_world, refusal, rolled_world, snapshot_world
 
@@ -305,7 +305,7 @@ def test_a_damaged_snapshot_costs_nothing_while_the_log_tells_it_all(make_world)
     world = make_world("--snapshot-bytes", "1MiB")
     url = world.queue("q")
     world.fill(url, 40)
-    assert world.files(".snapshot") or world.fill(url, 20) is None
+    wait_until(lambda: world.files(".snapshot"), what="a snapshot")
     world.stop()
     for snapshot in world.files(".snapshot"):
         overwrite(snapshot, 100, os.urandom(64))
