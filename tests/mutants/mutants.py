@@ -9,7 +9,8 @@ survivor: a test is missing, or the change makes no difference. same.txt lists t
 they are left out.
 
 The sources are never touched: the changed file is compiled in build/mutants. The objects of build/release are linked to
-one shared library for each mutant, which the test programs load.
+one shared library for each mutant, which the test programs load. For a large run each judge is traced once on the
+unchanged program, so that a mutant is shown only to the judges that call the changed function.
 
 Left out: assertions, functions that do nothing but assert (*_check, *_check_all, check_*), what the preprocessor reads,
 and the numbers that a capacity is set to: an array that grows by a little more than it did holds the same.
@@ -17,6 +18,7 @@ and the numbers that a capacity is set to: an array that grows by a little more 
 
 import argparse
 import collections
+import concurrent.futures
 import fcntl
 import hashlib
 import json
@@ -39,6 +41,7 @@ MUTATED = ["core", "log", "api", "engine"]
 LIBRARIES = ["base", "match", "core", "log", "auth", "api", "engine"]  # what the shared library of a mutant is made of
 WANTED = 0.95
 SEEDS = 300
+TRACED_FROM = 100  # with so many mutants it pays to find out first which judge calls which function
 MEMORY_MAX = 8 << 30
 FILE_MAX = 1 << 30
 
@@ -69,7 +72,7 @@ TYPES = set("struct union enum const static unsigned signed int char bool void d
 CONTROL = set("if for while switch do return goto case default else break continue".split())
 ASSERTIONS = {"ASSERT", "static_assert"}
 
-Mutation = collections.namedtuple("Mutation", "path line start end replacement before after")
+Mutation = collections.namedtuple("Mutation", "path line start end replacement before after is_inside")
 
 
 class Token:
@@ -217,22 +220,22 @@ def list_mutations(path):
     text = (ROOT / path).read_text()
     tokens = read_tokens(text)
 
-    def mutation(start, end, replacement):
+    def mutation(start, end, replacement, is_inside):
         first = text.rfind("\n", 0, start) + 1
         last = text.find("\n", end)
         after = text[first:start] + replacement + text[end:last]
         line = text.count("\n", 0, start) + 1
-        return Mutation(path, line, start, end, replacement, squeeze(text[first:last]), squeeze(after))
+        return Mutation(path, line, start, end, replacement, squeeze(text[first:last]), squeeze(after), is_inside)
 
     for at, token in enumerate(tokens):
         if token.is_skipped:
             continue
         for replacement in replacements(tokens, at):
-            yield mutation(token.start, token.end, replacement)
+            yield mutation(token.start, token.end, replacement, token.is_inside)
         end = can_be_left_out(tokens, at) if token.begins else None
         if end is not None:
             end = tokens[end].end
-            yield mutation(token.start, end, ";" + "\n" * text.count("\n", token.start, end))
+            yield mutation(token.start, end, ";" + "\n" * text.count("\n", token.start, end), True)
 
 
 def read_same():
@@ -293,7 +296,7 @@ class Build:
         words = self.link_command(target)
         return [word for word in words if re.match(r"-l|/.*\.so", word) or word == "-pthread"]
 
-    def compile(self, path, text, folder):
+    def compile(self, path, text, folder, *options):
         """The object of `path` with this text, without what debuggers read; None if it doesn't compile."""
         folder.mkdir(parents=True, exist_ok=True)
         words, _ = self.commands[path]
@@ -308,7 +311,7 @@ class Build:
             elif word not in ("-g", "-MD"):
                 kept.append(word)
         # The same name in what __FILE__ says, wherever the folder is.
-        kept += ["-g0", "-w", f"-ffile-prefix-map={source.parent}=.", "-o", str(output), "-c", str(source)]
+        kept += ["-g0", "-w", f"-ffile-prefix-map={source.parent}=.", "-o", str(output), "-c", str(source), *options]
         done = subprocess.run(kept, cwd=self.release, capture_output=True, text=True, check=False)
         return output.read_bytes() if done.returncode == 0 else None
 
@@ -360,6 +363,81 @@ class Build:
         return not self.symbols[target].isdisjoint(self.symbols[path])
 
 
+# --- tracing ----------------------------------------------------------------------------------------------------------
+
+
+class Trace:
+    """Which functions each judge calls, so that a mutant is shown only to those that run it. Every object is compiled
+    once more, with a call of trace.c at the beginning of each function."""
+
+    def __init__(self, build):
+        self.build = build
+        self.folder = build.folder / "trace"
+        self.library = self.folder / "libmutant.so"
+
+    def make(self, jobs):
+        """The library, and self.functions: {offset in it: (path, line where the function begins)}."""
+        sources = list(self.build.commands)
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            objects = list(pool.map(self.compile, sources))
+        hooks = self.folder / "hooks.o"
+        run(["cc", "-O2", "-fPIC", "-c", str(ROOT / "tests/mutants/trace.c"), "-o", str(hooks)])
+        run(["cc", "-shared", "-o", str(self.library), *objects, str(hooks), *self.build.outside_libraries],
+            cwd=self.build.release)
+
+    def compile(self, path):
+        folder = self.folder / path.replace("/", "_")
+        options = ["-finstrument-functions", "-g1", f"-ffile-prefix-map={folder}/source=."]
+        if self.build.compile(path, (ROOT / path).read_text(), folder, *options) is None:
+            sys.exit(f"{path} does not compile as it is")
+        return str(folder / "object.o")
+
+    def read_functions(self):
+        rows = [row.split() for row in run(["nm", "--defined-only", str(self.library)]).splitlines()]
+        offsets = [row[0] for row in rows if len(row) == 3 and row[1] in "tT"]
+        places = subprocess.run(["addr2line", "-e", str(self.library)], input="\n".join(offsets), capture_output=True,
+                                text=True, check=True).stdout.splitlines()
+        self.functions = {}
+        for offset, place in zip(offsets, places):
+            file, _, line = place.partition(":")
+            line = line.split()[0] if line else ""
+            index = file.find("src/")
+            if index >= 0 and line.isdigit():
+                self.functions[int(offset, 16)] = (file[index:], int(line))
+
+    def calls_of(self, judge):
+        """The (path, line) of the functions that the judge calls; None if it does not run traced."""
+        file = self.folder / "calls"
+        with open(file, "wb") as calls:
+            calls.truncate(self.library.stat().st_size + (1 << 20))
+        os.chmod(file, 0o666)  # some tests look from inside as somebody with fewer rights
+        os.environ["MUTANTS_TRACE"] = str(file)
+        fault = ask(judge, self.build, self.folder, 1800)
+        del os.environ["MUTANTS_TRACE"]
+        seen = file.read_bytes()
+        return None if fault else sorted({place for offset, place in self.functions.items() if seen[offset]})
+
+
+def trace(build, judges, jobs, key):
+    """judge.calls for each judge that loads the library. What was found is written down."""
+    known_file = build.folder / "calls.json"
+    known = json.loads(known_file.read_text()) if known_file.exists() else {}
+    if known.get("library") != key:
+        known = {"library": key}
+    made = Trace(build)
+    for judge in judges:
+        if judge.program is None:
+            continue
+        name = f"{judge.name} {judge.scale}"
+        if name not in known:
+            if not made.library.exists() or not hasattr(made, "functions"):
+                made.make(jobs)
+                made.read_functions()
+            known[name] = made.calls_of(judge)
+            known_file.write_text(json.dumps(known))
+        judge.calls = None if known[name] is None else {tuple(place) for place in known[name]}
+
+
 # --- judging ----------------------------------------------------------------------------------------------------------
 
 
@@ -370,6 +448,7 @@ class Judge:
         self.target, self.arguments, self.scale = target, list(arguments), scale
         self.program = None  # None: to be linked for each mutant (Build.link_program)
         self.seconds = None  # what it takes on the unchanged program
+        self.calls = None  # (path, line) of the functions that it calls; None: not known
         self.name = os.path.basename(target) + ("" if scale in (None, 1) else " in short")
 
 
@@ -424,7 +503,7 @@ def list_judges(build, pattern, seeds):
     return [judge for judge in judges if re.search(pattern, judge.name)]
 
 
-def prepare(build, judges):
+def prepare(build, judges, jobs, traces):
     """Links the judges and measures each on the unchanged program; those that don't accept it are left out. What was
     measured is written down, so that this takes its time once for each build."""
     folder = build.folder / "unchanged"
@@ -450,7 +529,10 @@ def prepare(build, judges):
             times[key] = time.monotonic() - started
             times_file.write_text(json.dumps(times))
         judge.seconds = times[key]
-    return sorted((judge for judge in judges if judge.seconds is not None), key=lambda judge: judge.seconds)
+    judges = sorted((judge for judge in judges if judge.seconds is not None), key=lambda judge: judge.seconds)
+    if traces:
+        trace(build, judges, jobs, library)
+    return judges
 
 
 class Trial:
@@ -461,17 +543,31 @@ class Trial:
         self.lock = threading.Lock()
         self.busy = self.judged = self.seen = self.broken = self.same_object = 0
         self.survivors = []
+        self.begins = {}
 
-    def judges_of(self, path):
-        stem = pathlib.Path(path).stem
-        found = [judge for judge in self.judges if self.build.contains(judge.target, path)]
+    def function_of(self, mutation):
+        """The (path, line) of the function that it stands in: of those that begin before it, the last."""
+        begins = self.begins.setdefault(mutation.path, sorted(
+            {line for judge in self.judges for path, line in judge.calls or () if path == mutation.path}))
+        return mutation.path, max((line for line in begins if line <= mutation.line), default=0)
+
+    def runs(self, judge, mutation):
+        """Does the judge call the function? One that nobody calls has no place: whoever calls the function before it
+        is asked in vain."""
+        if judge.calls is None or not mutation.is_inside:
+            return self.build.contains(judge.target, mutation.path)
+        return self.function_of(mutation) in judge.calls
+
+    def judges_of(self, mutation):
+        stem = pathlib.Path(mutation.path).stem
+        found = [judge for judge in self.judges if self.runs(judge, mutation)]
         return sorted(found, key=lambda judge: stem not in judge.name)  # its own tests first
 
     def judge(self, mutation, folder):
         """Who saw it; None: nobody. The object is there."""
         self.build.link_library(folder, mutation.path)
-        for judge in self.judges_of(mutation.path):
-            fault = ask(judge, self.build, folder, 10 * judge.seconds + 10, mutation.path)
+        for judge in self.judges_of(mutation):
+            fault = ask(judge, self.build, folder, 10 * judge.seconds + 5, mutation.path)
             if fault:
                 return f"{judge.name}: {fault}"
         return None
@@ -564,9 +660,13 @@ def main():
             print(f"{mutation.path}:{mutation.line}\n    - {mutation.before}\n    + {mutation.after}")
         return 0
     random.Random(seed).shuffle(mutations)
+    traces = arguments.count >= TRACED_FROM
     build = Build((ROOT / arguments.build).resolve(), (ROOT / arguments.folder).resolve())
     trial = Trial(
-        build, prepare(build, list_judges(build, arguments.judges, arguments.seeds)), mutations, arguments.count
+        build,
+        prepare(build, list_judges(build, arguments.judges, arguments.seeds), arguments.jobs, traces),
+        mutations,
+        arguments.count,
     )
     print(f"seed {seed}: {arguments.count} of {len(mutations)} mutants, {len(trial.judges)} judges", flush=True)
     trial.run(arguments.jobs)
