@@ -458,6 +458,7 @@ static void metrics_show_a_hundred_pools_and_sum_the_others(void **state)
     EXPECT(world, has_line(all, "tally_pool_tickets{pool=\"*\",state=\"waiting\"} 11\n"));
     EXPECT(world, has_line(all, "tally_pool_waited_seconds_bucket{pool=\"duel\",level=\"0\",le=\"0.01\"} 2\n"));
     EXPECT(world, has_line(all, "tally_pool_waited_seconds_count{pool=\"duel\",level=\"0\"} 2\n"));
+    EXPECT(world, !has_line(all, "pool=\"duel\",level=\"1\"")); /* from which nobody was matched */
     buffer_deinit(&text);
     arena_deinit(&arena);
     sqs_close(world);
