@@ -21,10 +21,17 @@ struct disk_room {
 };
 
 struct disk_operations {
+    void (*destroy)(struct disk *disk); /* frees it, and drops its lock */
+
     /* Takes the folder for this process alone. Creates it and its parents when they are missing, and makes it durable
      * in its parent. ERROR_LOG_LOCKED when another process has it. OK when this disk has it already. Must be called
      * first. */
     enum error (*lock)(struct disk *disk, struct failure *failure);
+
+    /* NULL, or: another process may own the folder, and lock() then made this one follow it. Returns when the owner has
+     * written more, or when this process has become the owner, *is_owner: nobody else writes from then on, and the
+     * files are as the last one left them. As long as this process follows, changes are left out without an error. */
+    enum error (*await)(struct disk *disk, bool *is_owner, struct failure *failure);
 
     /* Calls `visit` with the name of each regular file, in no order. */
     enum error (*list)(struct disk *disk, void (*visit)(void *context, const char *name), void *context,

@@ -843,6 +843,7 @@ static bool posix_is_readable(struct disk *disk, const uint8_t *memory, uint64_t
 }
 
 static const struct disk_operations posix_operations = {
+    .destroy = disk_posix_destroy,
     .lock = posix_lock,
     .list = posix_list,
     .open = posix_open,

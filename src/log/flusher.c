@@ -48,6 +48,7 @@ struct flushers {
     size_t thread_count;
     size_t free_count; /* threads that have no log, or are just being started */
     uint64_t check_ms; /* when folders are looked at next */
+    unsigned check_every_ms;
     bool is_ending;
 };
 
@@ -137,7 +138,7 @@ static void serve(struct flushers *flushers, struct flusher *flusher)
 /* Looks at the folders of all logs that no thread has. With the lock, which is open meanwhile. */
 static void check_folders(struct flushers *flushers)
 {
-    flushers->check_ms = now_ms() + CHECK_EVERY_MS;
+    flushers->check_ms = now_ms() + flushers->check_every_ms;
     /* One that is taken stays in its place. */
     for (struct list_link *link = list_first(&flushers->all); link != NULL; link = list_next(&flushers->all, link)) {
         struct flusher *flusher = CONTAINER_OF(link, struct flusher, link);
@@ -245,12 +246,22 @@ struct flushers *flushers_create(void)
     (void)pthread_condattr_destroy(&attributes);
     list_init(&flushers->all);
     list_init(&flushers->queued);
-    flushers->check_ms = now_ms() + CHECK_EVERY_MS;
+    flushers->check_every_ms = CHECK_EVERY_MS;
+    flushers->check_ms = now_ms() + flushers->check_every_ms;
     lock(flushers);
     const bool is_started = start_thread(flushers);
     ASSERT(is_started);
     unlock(flushers);
     return flushers;
+}
+
+void flushers_check_often(struct flushers *flushers, unsigned every_ms)
+{
+    lock(flushers);
+    flushers->check_every_ms = every_ms < CHECK_EVERY_MS ? every_ms : CHECK_EVERY_MS;
+    flushers->check_ms = now_ms() + flushers->check_every_ms;
+    pthread_cond_broadcast(&flushers->work); /* who waits for the next look already, waits for too long */
+    unlock(flushers);
 }
 
 void flushers_destroy(struct flushers *flushers)

@@ -20,6 +20,10 @@ struct flusher;
 struct flushers *flushers_create(void);
 void flushers_destroy(struct flushers *flushers);
 
+/* While no frame comes, a log is asked every so many milliseconds whether it can still be written (log_confirm()), at
+ * least once a second. */
+void flushers_check_often(struct flushers *flushers, unsigned every_ms);
+
 /* How many threads there are now. Any thread. */
 size_t flushers_thread_count(struct flushers *flushers);
 

@@ -188,6 +188,7 @@ enum error recovery_init(struct recovery *recovery, struct disk *disk, struct se
         .epoch = point->epoch,
         .sequence = point->sequence,
         .time_ms = point->time_ms,
+        .is_following = disk->operations->await != NULL,
     };
     buffer_init(&recovery->window);
     struct start_list list = {0};
@@ -421,6 +422,44 @@ static enum error broken_body_meet(struct recovery *recovery, const struct frame
     return end_reach(recovery, frame_end, failure);
 }
 
+/* --- Following ---------------------------------------------------------------------------------------------------- */
+
+/* What the last owner has removed leaves the table, and what it made and never used comes in. */
+static enum error table_renew(struct recovery *recovery, struct failure *failure)
+{
+    struct start_list list = {0};
+    const enum error error = recovery->disk->operations->list(recovery->disk, start_visit, &list, failure);
+    if (list.count > 1)
+        qsort(list.starts_owned, list.count, sizeof(*list.starts_owned), start_compare);
+    struct segment_table *table = recovery->table;
+    for (size_t i = 0; error == OK && i < table->count; i++) {
+        const uint64_t start = table->entries_owned[i].ordinal * recovery->segment_size;
+        if (bsearch(&start, list.starts_owned, list.count, sizeof(start), start_compare) == NULL)
+            segment_table_drop(table, i);
+    }
+    segment_table_pack(table);
+    for (size_t i = 0; error == OK && i < list.count; i++) {
+        const uint64_t ordinal = list.starts_owned[i] / recovery->segment_size;
+        if (ordinal > recovery->ordinal && !segment_table_has(table, ordinal))
+            segment_table_add(table, ordinal);
+    }
+    free(list.starts_owned);
+    return error;
+}
+
+/* Waits for the owner at the end of what it has written. What was read of the segment may have changed. */
+static enum error owner_await(struct recovery *recovery, struct failure *failure)
+{
+    bool is_owner = false;
+    enum error error = recovery->disk->operations->await(recovery->disk, &is_owner, failure);
+    buffer_truncate(&recovery->window, 0);
+    if (error == OK && is_owner) {
+        recovery->is_following = false;
+        error = table_renew(recovery, failure);
+    }
+    return error;
+}
+
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
 
 /* Compares a valid header with its position and with the frame before it. */
@@ -449,15 +488,31 @@ static enum error header_check(const struct recovery *recovery, const struct fra
     return OK;
 }
 
+/* Has the owner that is followed made this segment since the folder was listed? */
+static bool segment_appeared(struct recovery *recovery, uint64_t ordinal)
+{
+    char name[SEGMENT_NAME_SIZE];
+    segment_name(ordinal * recovery->segment_size, name);
+    struct disk_file *file;
+    if (!recovery->is_following || recovery->disk->operations->open(recovery->disk, name, &file, NULL) != OK)
+        return false;
+    recovery->disk->operations->close(file);
+    segment_table_add(recovery->table, ordinal);
+    return true;
+}
+
 /* Goes over to the segment behind a frame that ended the present one. */
 static enum error successor_enter(struct recovery *recovery, const struct frame_header *end, struct failure *failure)
 {
     ASSERT(end->kind == FRAME_SEGMENT_END);
     const uint64_t ordinal = recovery->ordinal + 1;
-    if (!segment_table_has(recovery->table, ordinal))
-        return segment_missing(recovery, ordinal, failure);
+    if (!segment_table_has(recovery->table, ordinal) && !segment_appeared(recovery, ordinal))
+        return recovery->is_following ? owner_await(recovery, failure) : segment_missing(recovery, ordinal, failure);
     struct segment_header header;
     enum error error = segment_check(recovery, ordinal, &header, failure);
+    /* What was read of it may be older than what was read of the one before it. */
+    if (error == ERROR_LOG_DAMAGED && recovery->is_following)
+        return owner_await(recovery, failure);
     if (error != OK)
         return error;
     if (header.link != end->checksum || header.sequence != end->sequence + 1)
@@ -487,7 +542,7 @@ static enum error step(struct recovery *recovery, struct frame_view *view, bool 
     if (error != OK)
         return error;
     if (frame_bytes_are_zero(frame))
-        return zero_sector_meet(recovery, failure);
+        return recovery->is_following ? owner_await(recovery, failure) : zero_sector_meet(recovery, failure);
     struct frame_header header;
     if (!frame_header_decode(frame, &header))
         return damaged(recovery, recovery->ordinal, recovery->offset, failure,
@@ -518,8 +573,8 @@ static enum error step(struct recovery *recovery, struct frame_view *view, bool 
     return OK;
 }
 
-/* Opens the segment where the replay begins. Where the log is new, a crash may have left the first segment
- * unfinished. */
+/* Opens the segment where the replay begins, or waits for it. Where the log is new, a crash may have left the first
+ * segment unfinished. */
 static enum error first_enter(struct recovery *recovery, struct failure *failure)
 {
     ASSERT(recovery->file == NULL);
@@ -535,6 +590,8 @@ static enum error first_enter(struct recovery *recovery, struct failure *failure
         error == ERROR_LOG_DAMAGED && recovery->sequence == 0 && recovery->ordinal == 0 && recovery->table->count == 1;
     if (!may_be_unfinished || unused_check(recovery, 0, NULL) != OK)
         return error;
+    if (recovery->is_following)
+        return owner_await(recovery, failure);
     error = unused_remove(recovery, 0, failure);
     if (error != OK)
         return error;
@@ -545,7 +602,7 @@ static enum error first_enter(struct recovery *recovery, struct failure *failure
 enum error recovery_next(struct recovery *recovery, struct frame_view *frame, bool *is_end, struct failure *failure)
 {
     ASSERT(frame != NULL && is_end != NULL);
-    if (recovery->file == NULL && !recovery->is_done) {
+    while (recovery->file == NULL && !recovery->is_done) {
         const enum error error = first_enter(recovery, failure);
         if (error != OK)
             return error;

@@ -23,6 +23,7 @@ struct recovery {
     uint64_t epoch;         /* of the newest frame or snapshot; likewise the next two */
     uint64_t sequence;
     uint64_t time_ms;
+    bool is_following; /* another process may write behind what was read */
     bool is_done;
     struct buffer window; /* bytes of the segment from window_offset on */
     uint64_t window_offset;
