@@ -100,6 +100,15 @@ static struct api *find_owner(const struct call *call)
     return found != NULL ? found : front_at(front, 0);
 }
 
+/* Another node serves, or none: SDKs try again. */
+static void refuse_absent(struct front *front, struct exchange *exchange)
+{
+    char text[256] = "";
+    ASSERT(front->options.explain_absence != NULL);
+    front->options.explain_absence(front->options.absence_context, text, sizeof(text));
+    front_refuse(front, exchange, ERROR_SERVICE_UNAVAILABLE, text);
+}
+
 void front_submit(struct front *front, struct exchange *exchange, uint64_t now_ms)
 {
     struct failure failure;
@@ -119,6 +128,8 @@ void front_submit(struct front *front, struct exchange *exchange, uint64_t now_m
         error = decode_request(&call);
     if (call.action == NULL)
         front_refuse(front, exchange, error, failure.text);
+    else if (front->served_count == 0)
+        refuse_absent(front, exchange);
     else
         api_run(find_owner(&call), &call, error);
 }

@@ -28,7 +28,10 @@ struct front_options {
     bool enforce_delete_interval;
     uint64_t memory_max; /* how many bytes the state of all namespaces may take (memory_limit.h); 0: no limit */
     const struct relay_control *relays; /* who runs them; NULL: nobody, they are only kept; borrowed */
-    const char *zones_folder;           /* of the time-zone data; NULL: the system's; borrowed */
+    /* What to say while no namespace is served: who serves them. NULL: that is never so. */
+    void (*explain_absence)(void *context, char *text, size_t size);
+    void *absence_context;
+    const char *zones_folder; /* of the time-zone data; NULL: the system's; borrowed */
 };
 
 struct front *front_create(const struct front_options *options);
@@ -62,7 +65,7 @@ void front_set_budgets(struct front *front, struct reply_budget *replies, struct
  * if Action is the first field, as SDKs write it; otherwise the answer is no. */
 bool front_reply_is_short(const struct front *front, const struct request *request);
 
-/* Takes a whole request. At least one namespace is served. It comes back through front_take_finished(), at once or, for
+/* Takes a whole request. It comes back through front_take_finished(), at once or, for
  * a long poll, later. Then exchange->api is the namespace that has answered it. NULL: it was refused before its
  * namespace was known, and there is nothing to wait for. `now_ms` is log time (clock.h of the server): it never goes
  * back. */

@@ -22,6 +22,11 @@ void clock_raise(struct clock *clock, uint64_t floor_ms)
         clock->base_ms += floor_ms - now_ms;
 }
 
+void clock_set(struct clock *clock, uint64_t now_ms)
+{
+    clock->base_ms += now_ms - clock_now_ms(clock);
+}
+
 uint64_t clock_now_ms(const struct clock *clock)
 {
     return clock->base_ms + (clock_read_ms(CLOCK_MONOTONIC) - clock->started_at_ms);

@@ -19,6 +19,10 @@ void clock_init(struct clock *clock);
  * wall clock was set back while the daemon was down. */
 void clock_raise(struct clock *clock, uint64_t floor_ms);
 
+/* The same, but it shows just this from now on: the time of a log that other machines write to as well, whose clocks
+ * this one's has nothing to do with. */
+void clock_set(struct clock *clock, uint64_t now_ms);
+
 /* Log time now. About 25 ns. */
 uint64_t clock_now_ms(const struct clock *clock);
 

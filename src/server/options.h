@@ -3,6 +3,7 @@
 #define TALLY_SERVER_OPTIONS_H
 
 #include "base/buffer.h"
+#include "base/error.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,6 +56,11 @@ struct server_options {
 
     void (*report)(void *context, const char *text); /* reports something that an operator should read; not NULL */
     void *report_context;
+
+    /* NULL, or asked before anything is answered: false ends the server, with `failure` and without an answer, because
+     * this process may not own its logs any more. */
+    bool (*may_answer)(void *context, struct failure *failure);
+    void *may_answer_context;
 
     void (*write_metrics)(void *context, struct buffer *text); /* more metrics, about the whole process; NULL: none */
     void *metrics_context;

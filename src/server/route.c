@@ -1,8 +1,8 @@
 #include "server/route.h"
 
-static void route_finish(struct hub *hub, struct pending_request *pending, const char *content_type)
+static void route_finish(struct hub *hub, struct pending_request *pending, uint16_t status, const char *content_type)
 {
-    pending->exchange.reply.status = 200;
+    pending->exchange.reply.status = status;
     pending->exchange.reply.content_type = content_type;
     pending->exchange.state = EXCHANGE_FINISHED;
     pending->state = PENDING_READY;
@@ -10,11 +10,25 @@ static void route_finish(struct hub *hub, struct pending_request *pending, const
     exchange_count_reply(&pending->exchange, &hub->replies);
 }
 
+/* Another node owns the logs. */
+static bool is_standing_by(const struct hub *hub)
+{
+    return front_count(hub->front) == 0;
+}
+
 static void route_health(struct hub *hub, struct pending_request *pending)
 {
-    buffer_append_format(&pending->exchange.reply.body, "{\"status\":\"ok\",\"version\":\"%s\",\"connections\":%zu}\n",
-                         TALLY_VERSION, hub->connection_count);
-    route_finish(hub, pending, "application/json");
+    buffer_append_format(&pending->exchange.reply.body, "{\"status\":\"%s\",\"version\":\"%s\",\"connections\":%zu}\n",
+                         is_standing_by(hub) ? "standby" : "ok", TALLY_VERSION, hub->connection_count);
+    route_finish(hub, pending, 200, "application/json");
+}
+
+/* For load balancers: does this node serve? */
+static void route_ready(struct hub *hub, struct pending_request *pending)
+{
+    buffer_append_format(&pending->exchange.reply.body, "{\"status\":\"%s\"}\n",
+                         is_standing_by(hub) ? "standby" : "ready");
+    route_finish(hub, pending, is_standing_by(hub) ? 503 : 200, "application/json");
 }
 
 static void route_metrics(struct hub *hub, struct pending_request *pending)
@@ -24,7 +38,7 @@ static void route_metrics(struct hub *hub, struct pending_request *pending)
     hub_metrics_write(hub, text);
     if (hub->options.write_metrics != NULL)
         hub->options.write_metrics(hub->options.metrics_context, text);
-    route_finish(hub, pending, "text/plain; version=0.0.4; charset=utf-8");
+    route_finish(hub, pending, 200, "text/plain; version=0.0.4; charset=utf-8");
 }
 
 static bool asks_for(const struct request *request, const struct http *http, struct bytes path)
@@ -61,6 +75,10 @@ void route_request(struct hub *hub, struct pending_request *pending, const struc
         route_health(hub, pending);
         return;
     }
+    if (asks_for(request, http, BYTES("/ready"))) {
+        route_ready(hub, pending);
+        return;
+    }
     if (asks_for(request, http, BYTES("/metrics"))) {
         route_metrics(hub, pending);
         return;
@@ -74,7 +92,8 @@ void route_request(struct hub *hub, struct pending_request *pending, const struc
 
 enum admission_line route_line(const struct hub *hub, const struct request *request, const struct http *http)
 {
-    if (asks_for(request, http, BYTES("/health")) || asks_for(request, http, BYTES("/metrics")))
+    if (asks_for(request, http, BYTES("/health")) || asks_for(request, http, BYTES("/ready")) ||
+        asks_for(request, http, BYTES("/metrics")))
         return ADMISSION_PROBE;
     return front_reply_is_short(hub->front, request) ? ADMISSION_SHORT : ADMISSION_LONG;
 }

@@ -196,6 +196,10 @@ static bool server_is_short(const struct server *server)
 static void server_turn(struct server *server)
 {
     struct hub *hub = &server->hub;
+    const struct server_options *options = &hub->options;
+    if (server->failure.error == OK && options->may_answer != NULL &&
+        !options->may_answer(options->may_answer_context, &server->failure))
+        uv_stop(server->loop);
     if (server->failure.error != OK)
         return; /* nobody knows whether the held replies are true, so they are never shown */
     pace_note(&server->pace, uv_hrtime(), uv_metrics_idle_time(server->loop), hub->counters.requests);
