@@ -151,6 +151,8 @@ static bool config_take_word(struct config *config, const char *name)
         config->wants_version = true;
     else if (strcmp(name, "print-config") == 0)
         config->wants_print = true;
+    else if (strcmp(name, "init") == 0)
+        config->wants_init = true;
     else
         return false;
     return true;
@@ -397,6 +399,7 @@ void config_help_print(FILE *stream)
         stream,
         "\n"
         "  --config FILE       Read keys from FILE (TALLY_CONFIG).\n"
+        "  --init              Make the tables of a log in PostgreSQL, and end: tallyd --log postgres://... --init\n"
         "  --print-config      Print the configuration in force, in the form of the file, and end.\n"
         "  --verify DIR        Read all of a data folder, or of one namespace's folder, check every checksum, change\n"
         "                      nothing, and end: status 0 it is clean, 1 damaged, 2 could not be read. No tallyd may\n"

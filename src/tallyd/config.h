@@ -19,7 +19,13 @@
     X(CREDENTIALS, "credentials", TEXT, "", 0, 0,                                                                      \
       "File of access keys, secrets and rights; empty: open to all, on loopback only. Read again on SIGHUP.")          \
     X(DATA, "data", TEXT, "tally-data", 0, 0, "Folder of everything that is kept; made when it is missing.")           \
-    X(LOG, "log", TEXT, "file", 0, 0, "Where the log is kept: file (in the data folder).")                             \
+    X(LOG, "log", TEXT, "file", 0, 0,                                                                                  \
+      "Where the log is kept: file (in the data folder), or postgres://... (the data folder is a cache).")             \
+    X(LOG_REPLICAS, "log-replicas", COUNT, "0", 0, 100,                                                                \
+      "With 1 or more, a PostgreSQL without synchronous_standby_names is refused.")                                    \
+    X(LEASE, "lease", TIME, "3s", 500, MINUTE,                                                                         \
+      "With the log in PostgreSQL: who can't write to it for so long gives it up, and another node takes over.")       \
+    X(NODE, "node", TEXT, "", 0, 0, "What this node is called among those with the same log; empty: as its host.")     \
     X(REGION, "region", TEXT, "us-east-1", 0, 0, "Region shown in ARNs.")                                              \
     X(PUBLIC_URL, "public-url", TEXT, "", 0, 0,                                                                        \
       "What queue URLs begin with, behind a proxy; empty: the request's scheme and Host.")                             \
@@ -76,6 +82,7 @@ struct config {
     char *salvage_owned; /* the damaged folder whose readable contents go into the next */
     char *to_owned;
     bool wants_help;
+    bool wants_init; /* to make the tables of a log in PostgreSQL, instead of serving */
     bool wants_version;
     bool wants_print;
 };

@@ -8,6 +8,7 @@
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
 #define SECOND UINT64_C(1000)
+#define MINUTE (60 * SECOND)
 #define HOUR (3600 * SECOND)
 #define DAY (24 * HOUR)
 

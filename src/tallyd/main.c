@@ -22,6 +22,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The namespace that is served if no credentials name any. */
@@ -29,6 +30,10 @@
 
 /* How long the last lines may wait for a reader when the daemon begins or ends. */
 #define LAST_WORDS_MS 1000u
+
+/* How long a node that could not keep its logs waits before it wants them again: at first, and at most. */
+#define STAND_BY_PAUSE_MS 100u
+#define STAND_BY_PAUSE_MAX_MS 60000u
 
 #define STATUS_FAILED 1
 #define STATUS_MISUSED 2
@@ -52,6 +57,8 @@ struct daemon {
     struct flushers *flushers;
     struct server *server;
     struct relays *relays;
+    struct failure failure; /* of the first arrival */
+    bool is_serving;        /* its namespaces; before, it waits for another node that has their logs */
     bool is_asked_to_stop;
     bool is_stopping; /* the server is; before, the relays are */
 };
@@ -99,16 +106,33 @@ static enum error check_log(const struct daemon *daemon, struct failure *failure
     if (strcmp(log, "file") == 0)
         return OK;
     char described[256];
+    if (namespaces_are_in_postgres(&daemon->config))
+        return OK;
     config_describe(&daemon->config, CONFIG_LOG, described, sizeof(described));
-    struct bytes text = bytes_from_string(log);
-    if (bytes_starts_with(text, BYTES("postgres://")) || bytes_starts_with(text, BYTES("postgresql://"))) {
-        return failure_set(
-            failure, ERROR_INVALID_PARAMETER_VALUE,
-            "%s asks for PostgreSQL, which is not available in this version: leave the key out to keep the "
-            "log in files under the data folder.",
-            described);
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be file or postgres://....",
+                       described, log);
+}
+
+/* --init: the tables of a log in PostgreSQL. */
+static int init_log(struct daemon *daemon)
+{
+    struct failure failure;
+    failure_init(&failure);
+    bool is_there = false;
+    const struct pg_options options = namespaces_postgres(&daemon->config, "");
+    enum error error = OK;
+    if (!namespaces_are_in_postgres(&daemon->config))
+        error = failure_set(&failure, ERROR_INVALID_PARAMETER_VALUE,
+                            "--init makes the tables of a log in PostgreSQL: say which with --log postgres://....");
+    else
+        error = disk_postgres_init_schema(&options, &is_there, &failure);
+    if (error != OK) {
+        complain_failure(daemon, &failure);
+        return STATUS_FAILED;
     }
-    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be file.", described, log);
+    message_log_say(daemon->output, is_there ? "tallyd: the tables of the log are there already."
+                                             : "tallyd: the tables of the log are made.");
+    return 0;
 }
 
 static enum error check_region(const struct daemon *daemon, struct failure *failure)
@@ -203,6 +227,19 @@ static enum error count_descriptors(struct daemon *daemon, struct failure *failu
     return error;
 }
 
+static bool may_answer(void *context, struct failure *failure)
+{
+    const struct daemon *daemon = context;
+    return namespaces_may_answer(&daemon->namespaces, failure);
+}
+
+static void explain_absence(void *context, char *text, size_t size)
+{
+    const struct daemon *daemon = context;
+    if (arrival_is_under_way(&daemon->arrival))
+        arrival_explain(&daemon->arrival, text, size);
+}
+
 static void server_options_fill(struct daemon *daemon, struct server_options *options)
 {
     const struct config *config = &daemon->config;
@@ -219,6 +256,10 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     options->stop_timeout_ms = config_number(config, CONFIG_STOP_TIMEOUT);
     options->report = complain;
     options->report_context = daemon;
+    if (namespaces_are_in_postgres(config)) {
+        options->may_answer = may_answer;
+        options->may_answer_context = daemon;
+    }
     options->write_metrics = write_metrics;
     options->metrics_context = daemon;
 }
@@ -230,7 +271,7 @@ static const char *zones_folder(void)
     return folder == NULL || folder[0] == '\0' ? NULL : folder;
 }
 
-static void front_options_fill(const struct daemon *daemon, struct front_options *options)
+static void front_options_fill(struct daemon *daemon, struct front_options *options)
 {
     const struct config *config = &daemon->config;
     const char *public_url = config_text(config, CONFIG_PUBLIC_URL);
@@ -241,6 +282,8 @@ static void front_options_fill(const struct daemon *daemon, struct front_options
         .enforce_delete_interval = config_number(config, CONFIG_DELETE_INTERVAL) != 0,
         .memory_max = config_number(config, CONFIG_MEMORY_MAX),
         .relays = relays_control(daemon->relays),
+        .explain_absence = explain_absence,
+        .absence_context = daemon,
         .zones_folder = zones_folder(),
     };
 }
@@ -322,10 +365,29 @@ static struct bytes *list_new_namespaces(const struct daemon *daemon, size_t *co
     return names;
 }
 
+static enum error begin_serving(struct daemon *daemon, struct failure *failure);
+
+/* Those that the daemon began with. */
+static void on_first_arrival(struct daemon *daemon)
+{
+    failure_init(&daemon->failure);
+    enum error error = arrival_end(&daemon->arrival, daemon->is_asked_to_stop, &daemon->failure);
+    if (error == OK)
+        error = begin_serving(daemon, &daemon->failure);
+    if (error != OK)
+        server_stop(daemon->server);
+    else if (daemon->wants_reload)
+        reload_credentials(daemon);
+}
+
 /* The logs of new namespaces have been read. */
 static void on_arrival(void *context)
 {
     struct daemon *daemon = context;
+    if (!daemon->is_serving) {
+        on_first_arrival(daemon);
+        return;
+    }
     struct failure failure;
     failure_init(&failure);
     size_t count;
@@ -380,7 +442,7 @@ static void reload_credentials(struct daemon *daemon)
 {
     struct failure failure;
     failure_init(&failure);
-    daemon->wants_reload = arrival_is_under_way(&daemon->arrival);
+    daemon->wants_reload = arrival_is_under_way(&daemon->arrival) || !daemon->is_serving;
     if (daemon->wants_reload)
         return;
     if (read_credentials(daemon, &daemon->new_credentials, &failure) != OK) {
@@ -452,6 +514,8 @@ static void stop(struct daemon *daemon)
         stop_server(daemon);
     else
         relays_stop(daemon->relays, stop_server, daemon);
+    if (!daemon->is_asked_to_stop && !daemon->is_serving && arrival_is_under_way(&daemon->arrival))
+        arrival_stop(&daemon->arrival);
     daemon->is_asked_to_stop = true;
 }
 
@@ -479,14 +543,20 @@ static void watch_signals(struct daemon *daemon)
     }
 }
 
-/* From here on the process ends by itself. Another signal must not end it early with the signal's status. */
-static void close_signals(struct daemon *daemon)
+static sigset_t our_signals(void)
 {
     sigset_t ours;
     sigemptyset(&ours);
     sigaddset(&ours, SIGTERM);
     sigaddset(&ours, SIGINT);
     sigaddset(&ours, SIGHUP);
+    return ours;
+}
+
+/* From here on the process ends by itself. Another signal must not end it early with the signal's status. */
+static void close_signals(struct daemon *daemon)
+{
+    const sigset_t ours = our_signals();
     pthread_sigmask(SIG_BLOCK, &ours, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(daemon->signals); i++)
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
@@ -533,26 +603,63 @@ static void warn_of_memory(const struct daemon *daemon)
         (unsigned long long)in_use, described, (unsigned long long)max);
 }
 
+/* The namespaces are there. */
+static enum error begin_serving(struct daemon *daemon, struct failure *failure)
+{
+    const enum error error = relays_begin(daemon->relays, &daemon->loop, &daemon->namespaces,
+                                          config_text(&daemon->config, CONFIG_DATA), failure);
+    if (error != OK)
+        return error;
+    warn_of_memory(daemon);
+    departure_init(&daemon->departure, daemon->relays, &daemon->loop, on_departure, daemon);
+    daemon->is_serving = true;
+    say_ready(daemon);
+    return OK;
+}
+
+static void say_standing_by(struct daemon *daemon)
+{
+    struct buffer where;
+    buffer_init(&where);
+    listeners_write(&daemon->listeners, daemon->server, &where);
+    message_log_say(daemon->output, "tallyd standing by on%.*s", BYTES_FORMAT(buffer_bytes(&where)));
+    buffer_deinit(&where);
+}
+
+/* Logs that other nodes want as well are opened while the server runs already: it says who has them. */
+static enum error begin_standing_by(struct daemon *daemon, struct failure *failure)
+{
+    size_t count;
+    struct bytes *names = list_namespaces(daemon->credentials, &count);
+    if (daemon->credentials == NULL)
+        names[count++] = BYTES(NAMESPACE_DEFAULT);
+    const enum error error = arrival_begin(&daemon->arrival, names, count, failure);
+    free(names);
+    if (error == OK)
+        say_standing_by(daemon);
+    return error;
+}
+
 static enum error serve(struct daemon *daemon, struct failure *failure)
 {
     front_set_credentials(daemon->front, daemon->credentials);
     watch_signals(daemon); /* first: everybody who can connect may also stop it, cleanly */
+    arrival_init(&daemon->arrival, &daemon->namespaces, &daemon->loop, on_arrival, daemon);
     enum error error = server_listen(daemon->server, failure);
     if (error == OK)
-        error = relays_begin(daemon->relays, &daemon->loop, &daemon->namespaces,
-                             config_text(&daemon->config, CONFIG_DATA), failure);
-    const bool is_begun = error == OK;
-    if (is_begun) {
-        arrival_init(&daemon->arrival, &daemon->namespaces, &daemon->loop, on_arrival, daemon);
-        departure_init(&daemon->departure, daemon->relays, &daemon->loop, on_departure, daemon);
-        say_ready(daemon);
+        error = front_count(daemon->front) > 0 ? begin_serving(daemon, failure) : begin_standing_by(daemon, failure);
+    if (error == OK) {
         error = server_run(daemon->server, failure);
-        daemon->is_asked_to_stop = true; /* also if its log has failed: no namespace comes any more */
-        arrival_deinit(&daemon->arrival);
+        daemon->is_asked_to_stop = daemon->is_asked_to_stop || !namespaces_are_in_postgres(&daemon->config);
     }
+    if (error == OK && daemon->failure.error != OK && !daemon->is_asked_to_stop) {
+        *failure = daemon->failure;
+        error = failure->error;
+    }
+    arrival_deinit(&daemon->arrival);
     close_signals(daemon);
     relays_close(daemon->relays);
-    if (is_begun)
+    if (daemon->is_serving)
         departure_deinit(&daemon->departure);
     return error;
 }
@@ -568,6 +675,8 @@ static void make_server(struct daemon *daemon)
     front_options_fill(daemon, &front_options);
     daemon->front = front_create(&front_options);
     daemon->flushers = flushers_create();
+    if (namespaces_are_in_postgres(&daemon->config)) /* so that an idle owner proves itself within its lease */
+        flushers_check_often(daemon->flushers, (unsigned)config_number(&daemon->config, CONFIG_LEASE) / 4);
     daemon->server = server_create(&daemon->loop, &server_options, daemon->front, &daemon->clock);
     daemon->namespaces = (struct namespaces){.config = &daemon->config,
                                              .front = daemon->front,
@@ -583,9 +692,9 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     if (error != OK)
         return error;
     make_server(daemon);
-    error = open_namespaces(daemon, failure);
+    if (!namespaces_are_in_postgres(&daemon->config))
+        error = open_namespaces(daemon, failure);
     if (error == OK) {
-        warn_of_memory(daemon);
         error = serve(daemon, failure);
         namespaces_close(&daemon->namespaces);
     }
@@ -597,7 +706,7 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     return error;
 }
 
-static int start(struct daemon *daemon)
+static int run_once(struct daemon *daemon, enum error *error)
 {
     struct failure failure;
     failure_init(&failure);
@@ -606,12 +715,45 @@ static int start(struct daemon *daemon)
         message_log_say(daemon->errors, "tallyd: can't make an event loop: %s.", uv_strerror(status));
         return STATUS_FAILED;
     }
-    enum error error = run(daemon, &failure);
-    if (error != OK)
+    *error = run(daemon, &failure);
+    if (*error != OK)
         complain_failure(daemon, &failure);
     status = uv_loop_close(&daemon->loop);
     ASSERT(status == 0); /* every handle was closed */
-    return error == OK ? 0 : STATUS_FAILED;
+    return *error == OK ? 0 : STATUS_FAILED;
+}
+
+/* False: a signal came that ends the daemon. */
+static bool pause_between(unsigned pause_ms)
+{
+    const sigset_t ours = our_signals();
+    const struct timespec pause = {.tv_sec = pause_ms / 1000, .tv_nsec = (long)(pause_ms % 1000) * 1000000};
+    const int number = sigtimedwait(&ours, NULL, &pause);
+    (void)pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
+    return number != SIGTERM && number != SIGINT;
+}
+
+/* A node that has lost its logs in PostgreSQL, or can't reach them, begins again, and stands by. It waits a little
+ * longer each time, so that one that can't keep them does not take them from one that can. */
+static int start(struct daemon *daemon)
+{
+    const bool is_shared = namespaces_are_in_postgres(&daemon->config);
+    bool has_served = false;
+    for (unsigned pause_ms = STAND_BY_PAUSE_MS;;) {
+        enum error error = OK;
+        const int status = run_once(daemon, &error);
+        has_served = has_served || daemon->is_serving;
+        const bool is_wrong = error == ERROR_INVALID_PARAMETER_VALUE || error == ERROR_LOG_DAMAGED;
+        if (error == OK || !is_shared || daemon->is_asked_to_stop || (is_wrong && !has_served))
+            return status;
+        pause_ms = daemon->is_serving                     ? STAND_BY_PAUSE_MS
+                   : pause_ms < STAND_BY_PAUSE_MAX_MS / 2 ? 2 * pause_ms
+                                                          : STAND_BY_PAUSE_MAX_MS;
+        daemon->is_serving = daemon->is_stopping = daemon->wants_reload = false;
+        failure_init(&daemon->failure);
+        if (!pause_between(pause_ms))
+            return 0;
+    }
 }
 
 /* If a standard stream is closed, the next file or socket that we open would take its place and receive what we print.
@@ -650,6 +792,8 @@ int main(int argc, char **argv)
         status = STATUS_MISUSED;
     } else if (daemon.config.wants_print) {
         config_print(&daemon.config, stdout);
+    } else if (daemon.config.wants_init) {
+        status = init_log(&daemon);
     } else {
         status = start(&daemon);
     }

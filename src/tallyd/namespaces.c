@@ -6,8 +6,10 @@
 #include "tallyd/config_value.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <unistd.h>
 #include <uv.h>
 
 /* A frame has room for what a busy moment gathers, and then for the events of one decision as large as can be: a
@@ -114,6 +116,41 @@ static void name_folder(struct opened_namespace *opened, const struct config *co
     (void)snprintf(opened->folder_owned, size, "%s/%s", data, opened->name_owned);
 }
 
+bool namespaces_are_in_postgres(const struct config *config)
+{
+    const struct bytes log = bytes_from_string(config_text(config, CONFIG_LOG));
+    return bytes_starts_with(log, BYTES("postgres://")) || bytes_starts_with(log, BYTES("postgresql://"));
+}
+
+/* The host's name, where none is configured. */
+static const char *node_name(const struct config *config)
+{
+    static char host[HOST_NAME_MAX + 1];
+    const char *configured = config_text(config, CONFIG_NODE);
+    if (configured[0] != '\0')
+        return configured;
+    if (host[0] == '\0' && gethostname(host, HOST_NAME_MAX) != 0)
+        (void)snprintf(host, sizeof(host), "?");
+    return host;
+}
+
+struct pg_options namespaces_postgres(const struct config *config, const char *log)
+{
+    return (struct pg_options){.conninfo = config_text(config, CONFIG_LOG),
+                               .log = log,
+                               .node = node_name(config),
+                               .lease_ms = (uint32_t)config_number(config, CONFIG_LEASE),
+                               .wants_replicas = config_number(config, CONFIG_LOG_REPLICAS) > 0};
+}
+
+static struct disk *make_disk(struct opened_namespace *opened, const struct config *config)
+{
+    if (!namespaces_are_in_postgres(config))
+        return disk_posix_create(opened->folder_owned);
+    opened->postgres = namespaces_postgres(config, opened->name_owned);
+    return disk_postgres_create(&opened->postgres, opened->folder_owned);
+}
+
 static enum error recover_one(const struct namespaces *namespaces, struct opened_namespace *opened,
                               struct failure *failure)
 {
@@ -125,7 +162,7 @@ static enum error recover_one(const struct namespaces *namespaces, struct opened
         .frame_size_max = frame_size_max(config),
         .snapshot_bytes = config_number(config, CONFIG_SNAPSHOT_BYTES),
         .snapshot_worth = (uint32_t)config_number(config, CONFIG_SNAPSHOT_GROWTH),
-        .keeps_reserve = true,
+        .keeps_reserve = !namespaces_are_in_postgres(config),
         .disk_min_free = config_number(config, CONFIG_DISK_MIN_FREE),
         .in_flight_max = (uint32_t)config_number(config, CONFIG_IN_FLIGHT_MAX),
         .backlog = server_backlog(namespaces->server),
@@ -135,17 +172,16 @@ static enum error recover_one(const struct namespaces *namespaces, struct opened
         .progress = on_progress,
         .progress_context = &progress,
     };
-    opened->disk = disk_posix_create(opened->folder_owned);
     enum error error = namespace_recover(opened->disk, &options, &opened->ns, failure);
     return error == OK ? check_folder(opened, config, failure) : error;
 }
 
-static enum error take_over_one(struct opened_namespace *opened, const struct clock *clock, struct failure *failure)
+static enum error take_over_one(struct opened_namespace *opened, uint64_t now_ms, struct failure *failure)
 {
     uint8_t key[CORE_KEY_SIZE];
     if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
         return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
-    return namespace_take_over(opened->ns, clock_now_ms(clock), key, failure);
+    return namespace_take_over(opened->ns, now_ms, key, failure);
 }
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
@@ -168,14 +204,37 @@ struct opening *opening_create(const struct namespaces *namespaces, const struct
     for (size_t i = 0; i < count; i++) {
         opening->opened_owned[i] = memory_allocate_zeroed(sizeof(struct opened_namespace));
         name_folder(opening->opened_owned[i], namespaces->config, names[i]);
+        opening->opened_owned[i]->disk = make_disk(opening->opened_owned[i], namespaces->config);
     }
     return opening;
 }
 
+/* A log that other nodes want as well is taken over at once; its time is that of PostgreSQL's clock. */
 void opening_recover(struct opening *opening)
 {
-    for (size_t i = 0; i < opening->count && opening->error == OK; i++)
-        opening->error = recover_one(opening->namespaces, opening->opened_owned[i], &opening->failure);
+    const bool is_shared = namespaces_are_in_postgres(opening->namespaces->config);
+    for (size_t i = 0; i < opening->count && opening->error == OK; i++) {
+        struct opened_namespace *opened = opening->opened_owned[i];
+        opening->error = recover_one(opening->namespaces, opened, &opening->failure);
+        if (opening->error == OK && is_shared)
+            opening->error = take_over_one(opened, disk_postgres_now_ms(opened->disk), &opening->failure);
+    }
+}
+
+void opening_stop(const struct opening *opening)
+{
+    for (size_t i = 0; i < opening->count && namespaces_are_in_postgres(opening->namespaces->config); i++)
+        disk_postgres_stop(opening->opened_owned[i]->disk);
+}
+
+void opening_explain(const struct opening *opening, char *text, size_t size)
+{
+    char owner[64];
+    disk_postgres_owner(opening->opened_owned[0]->disk, owner, sizeof(owner));
+    if (owner[0] == '\0')
+        (void)snprintf(text, size, "This node stands by: nobody serves yet. Try again.");
+    else
+        (void)snprintf(text, size, "This node stands by: node %s serves. Try again, or ask that one.", owner);
 }
 
 /* All are recovered before the first is taken over: leases get their grace from then on, and it must not run out, nor
@@ -187,8 +246,19 @@ static enum error take_over_all(const struct opening *opening, struct failure *f
     for (size_t i = 0; i < opening->count; i++)
         clock_raise(clock, namespace_time(opening->opened_owned[i]->ns));
     for (size_t i = 0; i < opening->count && error == OK; i++)
-        error = take_over_one(opening->opened_owned[i], clock, failure);
+        error = take_over_one(opening->opened_owned[i], clock_now_ms(clock), failure);
     return error;
+}
+
+/* They have been taken over. Where this node serves nothing else, its clock goes on from theirs, whatever the wall
+ * clock of this machine shows. */
+static void follow_clock(const struct opening *opening)
+{
+    struct clock *clock = opening->namespaces->clock;
+    if (front_count(opening->namespaces->front) == 0)
+        clock_set(clock, disk_postgres_now_ms(opening->opened_owned[0]->disk));
+    for (size_t i = 0; i < opening->count; i++)
+        clock_raise(clock, namespace_time(opening->opened_owned[i]->ns));
 }
 
 void opened_namespace_close(struct opened_namespace *opened)
@@ -196,7 +266,7 @@ void opened_namespace_close(struct opened_namespace *opened)
     if (opened->ns != NULL)
         namespace_close(opened->ns);
     if (opened->disk != NULL)
-        disk_posix_destroy(opened->disk);
+        opened->disk->operations->destroy(opened->disk);
     opened->ns = NULL;
     opened->disk = NULL;
 }
@@ -227,6 +297,8 @@ enum error opening_finish(struct opening *opening, struct failure *failure)
     enum error error = opening->error;
     if (error != OK)
         *failure = opening->failure;
+    else if (namespaces_are_in_postgres(opening->namespaces->config))
+        follow_clock(opening);
     else
         error = take_over_all(opening, failure);
     if (error != OK) {
@@ -257,6 +329,24 @@ void namespaces_close(const struct namespaces *namespaces)
         served_deinit(&opened->served);
         opened_namespace_destroy(opened);
     }
+}
+
+bool namespaces_may_answer(const struct namespaces *namespaces, struct failure *failure)
+{
+    const uint64_t lease_ms = config_number(namespaces->config, CONFIG_LEASE), now_ms = pg_now_ms();
+    for (size_t i = 0; i < front_count(namespaces->front); i++) {
+        const struct opened_namespace *opened = namespaces_at(namespaces, i);
+        const uint64_t proved_ms = disk_postgres_proved_ms(opened->disk);
+        if (now_ms < proved_ms + lease_ms)
+            continue;
+        (void)failure_set(
+            failure, ERROR_SERVICE_UNAVAILABLE,
+            "namespace %s: its log in PostgreSQL took nothing for %llu ms, longer than the lease: another "
+            "node may serve it by now.",
+            opened->name_owned, (unsigned long long)(now_ms - proved_ms));
+        return false;
+    }
+    return true;
 }
 
 struct opened_namespace *namespaces_at(const struct namespaces *namespaces, size_t index)

@@ -6,6 +6,7 @@
 #ifndef TALLY_TALLYD_NAMESPACES_H
 #define TALLY_TALLYD_NAMESPACES_H
 
+#include "postgres/disk_postgres.h"
 #include "server/server.h"
 #include "tallyd/config.h"
 #include "tallyd/message_log.h"
@@ -19,11 +20,18 @@ struct opened_namespace {
     struct served served; /* finds the rest of it, in the front */
     char *name_owned;
     char *folder_owned;
-    struct disk *disk; /* NULL: it was not opened */
+    struct pg_options postgres; /* where the log is in PostgreSQL */
+    struct disk *disk;          /* NULL: it was not opened */
     struct namespace *ns;
     struct namespace_relays *namespace_relays_owned; /* its relays (relays.h), or NULL */
     bool is_leaving;                                 /* departure.h */
 };
+
+/* Is the log in PostgreSQL? */
+bool namespaces_are_in_postgres(const struct config *config);
+
+/* How the log of that name is found in PostgreSQL, and how this node calls itself there; borrowed from both. */
+struct pg_options namespaces_postgres(const struct config *config, const char *log);
 
 /* Where namespaces are opened, and how. All is borrowed. */
 struct namespaces {
@@ -47,11 +55,21 @@ enum error namespaces_open(const struct namespaces *namespaces, const struct byt
                            struct failure *failure);
 
 /* The same in two steps, the first of which may be done on any thread: that recovers them, and takes as long as there
- * is to read. Each opening ends with one of the last two. */
+ * is to read; of logs in PostgreSQL it waits until their owner has gone, and takes them over. Each opening ends with
+ * one of the last two. */
 struct opening *opening_create(const struct namespaces *namespaces, const struct bytes *names, size_t count);
 void opening_recover(struct opening *opening);
+
+/* Ends a recovery that waits for another node to give its logs up. Any thread. */
+void opening_stop(const struct opening *opening);
+
+/* Says for a client who has the logs that it waits for. */
+void opening_explain(const struct opening *opening, char *text, size_t size);
 enum error opening_finish(struct opening *opening, struct failure *failure);
 void opening_abandon(struct opening *opening);
+
+/* Does this process still own its logs? False: `failure` says which it may have lost. */
+bool namespaces_may_answer(const struct namespaces *namespaces, struct failure *failure);
 
 /* Closes one that is not served: its log and its folder, and then the rest. The first may be done on any thread if
  * namespace_retire() went before. */

@@ -1,0 +1,41 @@
+/* A disk whose files are rows: the log's code runs on it as on a folder, and what it makes durable is a committed
+ * transaction in PostgreSQL (docs/decisions/0021).
+ *
+ * A local folder has a copy of each file, the cache: reads and maps come from it. lock() makes this node the owner:
+ * every other node's writes are refused from then on (session.h). A write whose outcome nobody knows is settled before
+ * the call returns: the log is sealed again, and read. If that does not succeed within the lease, the write fails, and
+ * with it the log; whoever uses it then opens it anew.
+ *
+ * Differences to the real disk: a write is durable when it returns, unless it is one of write_aside(), which a sync
+ * makes durable; a file can't be written twice at one place; no spare files are kept; a forked child gets a connection
+ * of its own when it first uses the disk. Threads: as for the real disk; calls wait for each other. */
+#ifndef TALLY_POSTGRES_DISK_POSTGRES_H
+#define TALLY_POSTGRES_DISK_POSTGRES_H
+
+#include "log/disk.h"
+#include "postgres/session.h"
+
+/* `options` and `folder` are borrowed for the disk's life. Freed by disk_postgres_destroy(), which gives the log's
+ * advisory lock back. */
+struct disk *disk_postgres_create(const struct pg_options *options, const char *folder);
+void disk_postgres_destroy(struct disk *disk);
+
+/* The time of PostgreSQL's clock, milliseconds since the epoch, as it was when the log was taken, and gone on with this
+ * machine's monotonic clock. By the owner. */
+uint64_t disk_postgres_now_ms(struct disk *disk);
+
+/* The name of the node that owned the log when this one last looked, "" if that is not known. Any thread. */
+void disk_postgres_owner(struct disk *disk, char *name, size_t size);
+
+/* Ends a wait for the log's owner (disk.h, await), with ERROR_SERVICE_UNAVAILABLE. Any thread. */
+void disk_postgres_stop(struct disk *disk);
+
+/* When the newest statement that was acknowledged began, in milliseconds of pg_now_ms(): until a lease later no other
+ * node believes that this one is gone. Any thread. */
+uint64_t disk_postgres_proved_ms(struct disk *disk);
+
+/* Makes the tables; ERROR_INVALID_PARAMETER_VALUE if they can't be made, as where they are there already, with
+ * *is_there true if they are and have this version. */
+enum error disk_postgres_init_schema(const struct pg_options *options, bool *is_there, struct failure *failure);
+
+#endif

@@ -1,0 +1,383 @@
+#include "postgres/link.h"
+
+#include "base/assert.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define STATE_UNREPLICATED "01000" /* a warning: a cancelled wait for the replica, among others */
+
+uint64_t pg_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void pg_link_init(struct pg_link *link, const char *conninfo, const char *role)
+{
+    *link = (struct pg_link){.conninfo = conninfo};
+    (void)snprintf(link->application, sizeof(link->application), "tallyd, %s", role);
+}
+
+void pg_link_close(struct pg_link *link)
+{
+    PQfinish(link->connection_owned);
+    link->connection_owned = NULL;
+    link->prepared = 0;
+    link->is_relaxed = false;
+}
+
+bool pg_link_is_open(const struct pg_link *link)
+{
+    return link->connection_owned != NULL;
+}
+
+/* --- waiting ------------------------------------------------------------------------------------------------------ */
+
+static bool wait_for(PGconn *connection, short events, uint64_t until_ms)
+{
+    for (;;) {
+        const uint64_t now_ms = pg_now_ms();
+        if (now_ms >= until_ms)
+            return false;
+        const uint64_t left_ms = until_ms - now_ms;
+        struct pollfd socket = {.fd = PQsocket(connection), .events = events};
+        const int ready = poll(&socket, 1, left_ms > 60000 ? 60000 : (int)left_ms);
+        if (ready > 0)
+            return true;
+        if (ready < 0 && errno != EINTR)
+            return false;
+    }
+}
+
+/* "what: reason", with the reason on one line. */
+static void explain(struct failure *failure, const char *what, const char *reason)
+{
+    char line[400];
+    size_t size = 0;
+    for (; reason[0] != '\0' && size < sizeof(line) - 1; reason++)
+        line[size++] = *reason == '\n' ? ' ' : *reason;
+    while (size > 0 && line[size - 1] == ' ')
+        size--;
+    (void)failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "%s: %.*s.", what, (int)size, line);
+}
+
+static enum pg_outcome lose(struct pg_link *link, const char *reason, struct failure *failure)
+{
+    explain(failure, "The connection to PostgreSQL broke", reason);
+    pg_link_close(link);
+    return PG_UNKNOWN;
+}
+
+static enum pg_outcome flush(struct pg_link *link, uint64_t until_ms, struct failure *failure)
+{
+    int left;
+    while ((left = PQflush(link->connection_owned)) == 1) {
+        /* Reads as well: a server that can't send its answers takes no more statements. */
+        if (!wait_for(link->connection_owned, POLLIN | POLLOUT, until_ms))
+            return lose(link, "it did not take the statement in time", failure);
+        if (PQconsumeInput(link->connection_owned) != 1)
+            return lose(link, PQerrorMessage(link->connection_owned), failure);
+    }
+    return left == 0 ? PG_DONE : lose(link, PQerrorMessage(link->connection_owned), failure);
+}
+
+/* The last result of what was sent. */
+static enum pg_outcome collect(struct pg_link *link, uint64_t until_ms, PGresult **last, struct failure *failure)
+{
+    *last = NULL;
+    for (;;) {
+        while (PQisBusy(link->connection_owned) != 0) {
+            const bool is_there = wait_for(link->connection_owned, POLLIN, until_ms);
+            if (is_there && PQconsumeInput(link->connection_owned) == 1)
+                continue;
+            PQclear(*last);
+            *last = NULL;
+            return lose(link, is_there ? PQerrorMessage(link->connection_owned) : "no answer came in time", failure);
+        }
+        PGresult *next = PQgetResult(link->connection_owned);
+        if (next == NULL)
+            return PG_DONE;
+        PQclear(*last);
+        *last = next;
+    }
+}
+
+/* A connection that ended while the server was answering (57P01: an administrator ended it; 57P02, 57P03: the server
+ * stops or starts) leaves the outcome open. */
+static bool is_end_of_server(const char *state)
+{
+    return strncmp(state, "57P", 3) == 0 || strncmp(state, "08", 2) == 0;
+}
+
+static enum pg_outcome judge(struct pg_link *link, PGresult *last, struct failure *failure)
+{
+    const ExecStatusType status = last == NULL ? PGRES_FATAL_ERROR : PQresultStatus(last);
+    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) {
+        if (!link->is_unreplicated)
+            return PG_DONE;
+        return lose(link, "PostgreSQL says that a commit is not replicated", failure);
+    }
+    const char *state = last == NULL ? NULL : PQresultErrorField(last, PG_DIAG_SQLSTATE);
+    if (state == NULL || is_end_of_server(state) || PQstatus(link->connection_owned) != CONNECTION_OK)
+        return lose(link, last == NULL ? PQerrorMessage(link->connection_owned) : PQresultErrorMessage(last), failure);
+    (void)snprintf(link->state, sizeof(link->state), "%s", state);
+    explain(failure, "PostgreSQL refuses a statement", PQresultErrorMessage(last));
+    return PG_REFUSED;
+}
+
+static enum pg_outcome finish(struct pg_link *link, int is_sent, uint64_t until_ms, PGresult **result,
+                              struct failure *failure)
+{
+    if (result != NULL)
+        *result = NULL;
+    if (is_sent != 1)
+        return lose(link, PQerrorMessage(link->connection_owned), failure);
+    PGresult *last = NULL;
+    enum pg_outcome outcome = flush(link, until_ms, failure);
+    if (outcome == PG_DONE)
+        outcome = collect(link, until_ms, &last, failure);
+    if (outcome == PG_DONE)
+        outcome = judge(link, last, failure);
+    if (outcome == PG_DONE && result != NULL)
+        *result = last;
+    else
+        PQclear(last);
+    return outcome;
+}
+
+enum pg_outcome pg_link_exec(struct pg_link *link, const char *text, uint64_t until_ms, PGresult **result,
+                             struct failure *failure)
+{
+    ASSERT(pg_link_is_open(link));
+    link->is_unreplicated = false;
+    return finish(link, PQsendQuery(link->connection_owned, text), until_ms, result, failure);
+}
+
+/* --- connecting --------------------------------------------------------------------------------------------------- */
+
+/* By default libpq prints what the server notices on standard error. */
+static void on_notice(void *context, const PGresult *notice)
+{
+    struct pg_link *link = context;
+    const char *state = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
+    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    if (state != NULL && severity != NULL && strcmp(state, STATE_UNREPLICATED) == 0 && strcmp(severity, "WARNING") == 0)
+        link->is_unreplicated = true;
+}
+
+/* Whatever the role's defaults are (F20, F21). In repeatable read a lost fence would be an error instead of no row. A
+ * generic plan goes through the primary key, however the statistics of a table look whose rows come and go. */
+static const char settings[] =
+    "SET search_path = pg_catalog, pg_temp; SET synchronous_commit = on; "
+    "SET default_transaction_isolation = 'read committed'; SET client_min_messages = warning; "
+    "SET statement_timeout = 0; SET lock_timeout = 0; SET plan_cache_mode = force_generic_plan; "
+    "SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off; SET bytea_output = hex";
+
+/* Each may be refused: by an older server, by a hosted one, on a Unix socket. They let the server notice within about
+ * three seconds that this machine is gone. */
+static const char *const wishes[] = {
+    "SET tcp_keepalives_idle = 1",
+    "SET tcp_keepalives_interval = 1",
+    "SET tcp_keepalives_count = 2",
+    "SET tcp_user_timeout = 3000",
+    "SET client_connection_check_interval = 500",
+    "SET idle_session_timeout = 0",
+    "SET idle_in_transaction_session_timeout = 0",
+};
+
+static enum error set_all(struct pg_link *link, uint64_t until_ms, struct failure *failure)
+{
+    enum pg_outcome outcome = pg_link_exec(link, settings, until_ms, NULL, failure);
+    for (size_t i = 0; i < ARRAY_LENGTH(wishes) && outcome == PG_DONE; i++) {
+        struct failure ignored;
+        if (pg_link_exec(link, wishes[i], until_ms, NULL, &ignored) == PG_UNKNOWN) {
+            *failure = ignored;
+            outcome = PG_UNKNOWN;
+        }
+    }
+    return outcome == PG_DONE ? OK : failure->error;
+}
+
+/* A server with several hosts is asked for the one that takes writes. The connection string may say otherwise. */
+static PGconn *begin(const struct pg_link *link)
+{
+    static const char *const keywords[] = {"keepalives_idle",
+                                           "keepalives_interval",
+                                           "keepalives_count",
+                                           "tcp_user_timeout",
+                                           "fallback_application_name",
+                                           "target_session_attrs",
+                                           "client_encoding",
+                                           "dbname",
+                                           NULL};
+    const char *values[] = {"1", "1", "2", "3000", link->application, "read-write", "UTF8", link->conninfo, NULL};
+    return PQconnectStartParams(keywords, values, 1);
+}
+
+static enum error await_connection(struct pg_link *link, uint64_t until_ms, struct failure *failure)
+{
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+    while (PQstatus(link->connection_owned) != CONNECTION_BAD && state != PGRES_POLLING_OK &&
+           state != PGRES_POLLING_FAILED) {
+        if (!wait_for(link->connection_owned, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, until_ms)) {
+            explain(failure, "PostgreSQL can't be reached", "it did not answer in time");
+            return failure->error;
+        }
+        state = PQconnectPoll(link->connection_owned);
+    }
+    if (PQstatus(link->connection_owned) == CONNECTION_OK)
+        return OK;
+    explain(failure, "PostgreSQL can't be reached", PQerrorMessage(link->connection_owned));
+    return failure->error;
+}
+
+enum error pg_link_open(struct pg_link *link, uint64_t until_ms, struct failure *failure)
+{
+    if (pg_link_is_open(link))
+        return OK;
+    char *wrong = NULL;
+    PQconninfoOption *options = PQconninfoParse(link->conninfo, &wrong);
+    if (options == NULL) {
+        explain(failure, "The connection string of the log can't be read", wrong == NULL ? "no memory" : wrong);
+        PQfreemem(wrong);
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s", failure->text);
+    }
+    PQconninfoFree(options);
+    link->connection_owned = begin(link);
+    ASSERT(link->connection_owned != NULL);
+    (void)PQsetNoticeReceiver(link->connection_owned, on_notice, link);
+    enum error error = await_connection(link, until_ms, failure);
+    if (error == OK && PQsetnonblocking(link->connection_owned, 1) != 0) {
+        explain(failure, "The connection to PostgreSQL can't be used", PQerrorMessage(link->connection_owned));
+        error = failure->error;
+    }
+    if (error == OK)
+        error = set_all(link, until_ms, failure);
+    if (error != OK)
+        pg_link_close(link);
+    return error;
+}
+
+enum pg_outcome pg_link_relax(struct pg_link *link, bool is_relaxed, uint64_t until_ms, struct failure *failure)
+{
+    if (link->is_relaxed == is_relaxed)
+        return PG_DONE;
+    const enum pg_outcome outcome = pg_link_exec(
+        link, is_relaxed ? "SET synchronous_commit = off" : "SET synchronous_commit = on", until_ms, NULL, failure);
+    if (outcome == PG_DONE)
+        link->is_relaxed = is_relaxed;
+    return outcome;
+}
+
+/* --- prepared statements ------------------------------------------------------------------------------------------ */
+
+void pg_add_bytes(struct pg_values *values, struct bytes bytes)
+{
+    ASSERT((unsigned)values->count < PG_VALUES_MAX && bytes.size <= INT32_MAX);
+    values->values[values->count] = bytes.ptr == NULL ? "" : (const char *)bytes.ptr;
+    values->sizes[values->count++] = (int)bytes.size;
+}
+
+static void add_number(struct pg_values *values, uint64_t number, size_t size)
+{
+    ASSERT((unsigned)values->count < PG_VALUES_MAX);
+    uint8_t *encoded = values->numbers[values->count];
+    for (size_t i = 0; i < size; i++)
+        encoded[i] = (uint8_t)(number >> 8 * (size - 1 - i));
+    pg_add_bytes(values, bytes_make(encoded, size));
+}
+
+void pg_add_i32(struct pg_values *values, uint32_t number)
+{
+    add_number(values, number, 4);
+}
+
+void pg_add_i64(struct pg_values *values, uint64_t number)
+{
+    add_number(values, number, 8);
+}
+
+#define NAME_SIZE 16u
+
+enum pg_outcome pg_link_run(struct pg_link *link, unsigned number, const char *text, const struct pg_values *values,
+                            uint64_t until_ms, PGresult **result, struct failure *failure)
+{
+    ASSERT(pg_link_is_open(link) && number < 64);
+    static const int binary[PG_VALUES_MAX] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const uint64_t bit = UINT64_C(1) << number;
+    char name[NAME_SIZE];
+    (void)snprintf(name, sizeof(name), "tally_%u", number);
+    link->is_unreplicated = false;
+    if ((link->prepared & bit) == 0) {
+        const enum pg_outcome outcome =
+            finish(link, PQsendPrepare(link->connection_owned, name, text, 0, NULL), until_ms, NULL, failure);
+        if (outcome != PG_DONE)
+            return outcome;
+        link->prepared |= bit;
+    }
+    return finish(
+        link,
+        PQsendQueryPrepared(link->connection_owned, name, values->count, values->values, values->sizes, binary, 1),
+        until_ms, result, failure);
+}
+
+enum pg_outcome pg_link_send(struct pg_link *link, const char *text, uint64_t until_ms, struct failure *failure)
+{
+    ASSERT(pg_link_is_open(link));
+    link->is_unreplicated = false;
+    if (PQsendQuery(link->connection_owned, text) != 1)
+        return lose(link, PQerrorMessage(link->connection_owned), failure);
+    return flush(link, until_ms, failure);
+}
+
+enum pg_outcome pg_link_await(struct pg_link *link, uint64_t until_ms, bool *is_over, struct failure *failure)
+{
+    ASSERT(pg_link_is_open(link));
+    *is_over = false;
+    while (PQisBusy(link->connection_owned) != 0) {
+        if (!wait_for(link->connection_owned, POLLIN, until_ms))
+            return PG_DONE;
+        if (PQconsumeInput(link->connection_owned) != 1)
+            return lose(link, PQerrorMessage(link->connection_owned), failure);
+    }
+    *is_over = true;
+    return finish(link, 1, until_ms, NULL, failure);
+}
+
+void pg_link_move(struct pg_link *to, struct pg_link *from)
+{
+    ASSERT(!pg_link_is_open(to));
+    to->connection_owned = from->connection_owned;
+    to->prepared = from->prepared;
+    to->is_relaxed = from->is_relaxed;
+    from->connection_owned = NULL;
+    pg_link_close(from);
+    if (to->connection_owned != NULL)
+        (void)PQsetNoticeReceiver(to->connection_owned, on_notice, to);
+}
+
+uint64_t pg_changed(const PGresult *result)
+{
+    return strtoull(PQcmdTuples((PGresult *)(uintptr_t)result), NULL, 10);
+}
+
+struct bytes pg_field(const PGresult *result, int row, int column)
+{
+    if (PQgetisnull(result, row, column) != 0)
+        return bytes_make(NULL, 0);
+    return bytes_make(PQgetvalue(result, row, column), (size_t)PQgetlength(result, row, column));
+}
+
+uint64_t pg_number(const PGresult *result, int row, int column)
+{
+    const struct bytes field = pg_field(result, row, column);
+    uint64_t number = 0;
+    for (size_t i = 0; i < field.size && i < sizeof(number); i++)
+        number = number << 8 | field.ptr[i];
+    return number;
+}

@@ -1,0 +1,247 @@
+/* A node that follows a log which another one owns, until it is the owner itself. */
+#include "postgres/log_state.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include "log/segment.h"
+#include <stdlib.h>
+#include <time.h>
+
+#define POLL_MS 20u
+
+/* --- reading what is new ------------------------------------------------------------------------------------------ */
+
+struct followed {
+    struct pg_file *file;
+    uint64_t start;
+};
+
+static int compare_falling(const void *a, const void *b)
+{
+    const struct followed *one = a, *other = b;
+    return (one->start < other->start) - (one->start > other->start);
+}
+
+/* The segments that may grow, the newest first; for the caller to free. */
+static struct followed *list_growing(const struct pg_log *log, size_t *count)
+{
+    struct followed *found = memory_allocate((log->cache.count + 1) * sizeof(*found));
+    *count = 0;
+    for (size_t i = 0; i < log->cache.count; i++) {
+        struct followed one = {.file = log->cache.files_owned[i]};
+        if (segment_name_decode(one.file->name, &one.start) && (!log->has_newest || one.start >= log->newest))
+            found[(*count)++] = one;
+    }
+    qsort(found, *count, sizeof(*found), compare_falling);
+    return found;
+}
+
+/* Its segment was removed before this node had read all of it. */
+static enum error fail_behind(struct failure *failure)
+{
+    return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
+                       "this node was too slow to follow: what it had not read yet was removed. It begins again, from "
+                       "the newest snapshot.");
+}
+
+/* The newest first: where one has frames, those before it have ended, and are read to their ends after that was
+ * seen. */
+static enum error read_segments(struct pg_log *log, const struct followed *found, size_t count, bool *has_grown,
+                                struct failure *failure)
+{
+    const uint64_t patience_ms = log->options.lease_ms;
+    size_t newest = count;
+    for (size_t i = 0; i < count; i++) {
+        struct pg_file *file = found[i].file;
+        const uint64_t end = file->chain.end;
+        const enum error error = file->is_cached
+                                     ? pg_cache_follow(&log->cache, &log->session, file, patience_ms, failure)
+                                     : pg_cache_complete(&log->cache, &log->session, file, patience_ms, failure);
+        if (error != OK)
+            return error;
+        *has_grown = *has_grown || file->chain.end > end;
+        if (newest == count && file->chain.end > SEGMENT_HEADER_SIZE)
+            newest = i;
+    }
+    if (newest < count)
+        log->newest = found[newest].start;
+    log->has_newest = log->has_newest || newest < count;
+    return OK;
+}
+
+static enum error read_rest(struct pg_log *log, bool *has_grown, struct failure *failure)
+{
+    const enum error error = pg_cache_list(&log->cache, &log->session, pg_log_deadline(log), failure);
+    if (error != OK)
+        return error;
+    size_t count;
+    struct followed *found = list_growing(log, &count);
+    const bool is_behind = log->has_newest && (count == 0 || found[count - 1].start != log->newest);
+    const enum error read = is_behind ? fail_behind(failure) : read_segments(log, found, count, has_grown, failure);
+    free(found);
+    return read;
+}
+
+/* --- taking over -------------------------------------------------------------------------------------------------- */
+
+static enum error begin_beats(struct pg_log *log, uint64_t until_ms, struct failure *failure)
+{
+    struct pg_values values = {0};
+    pg_add_i32(&values, log->session.head.id);
+    return pg_session_run(&log->session, PG_BEGIN_BEAT, &values, until_ms, NULL, failure) == PG_DONE ? OK
+                                                                                                     : failure->error;
+}
+
+/* Is what this node has read still the end of what PostgreSQL has? A failover to an asynchronous replica may have taken
+ * some of it back. */
+static enum error check_tails(struct pg_log *log, uint64_t until_ms, struct failure *failure)
+{
+    enum error error = OK;
+    for (size_t i = 0; error == OK && i < log->cache.count; i++) {
+        const struct pg_file *file = log->cache.files_owned[i];
+        uint64_t start;
+        if (file->is_cached && segment_name_decode(file->name, &start) && start >= log->newest)
+            error = pg_log_check_tail(log, file, until_ms, failure);
+    }
+    return error;
+}
+
+/* Makes this node the owner. ERROR_LOG_LOCKED: another one was faster. */
+static enum error take(struct pg_log *log, struct failure *failure)
+{
+    const uint64_t began_ms = pg_now_ms(), until_ms = pg_log_deadline(log);
+    bool has_grown = false;
+    enum error error = pg_session_seal(&log->session, &log->session.head, until_ms, failure);
+    if (error == OK)
+        error = begin_beats(log, until_ms, failure);
+    if (error == OK)
+        error = read_rest(log, &has_grown, failure);
+    if (error == OK)
+        error = check_tails(log, until_ms, failure);
+    if (error != OK)
+        return error;
+    log->is_owner = true;
+    atomic_store_explicit(&log->proved_ms, began_ms, memory_order_release);
+    error = pg_log_remove_rests(log, failure);
+    log->is_owner = error == OK;
+    return error;
+}
+
+/* The connection that has waited for the lock becomes the one that writes. */
+static void use_waiter(struct pg_log *log)
+{
+    if (!log->standby.has_lock)
+        return;
+    pg_link_close(&log->session.link);
+    pg_link_move(&log->session.link, &log->standby.waiter.link);
+    log->standby.is_waiting = log->standby.has_lock = false;
+}
+
+/* Takes the log from the owner that has shown no life: if it has another one by now, goes on following that. */
+static enum error try_to_take(struct pg_log *log, bool *is_owner, struct failure *failure)
+{
+    use_waiter(log);
+    struct pg_session *session = &log->session;
+    const uint64_t epoch = log->standby.epoch;
+    if (pg_session_read_head(session, &session->head, pg_log_deadline(log), failure) != PG_DONE)
+        return failure->error;
+    const enum error error = session->head.epoch == epoch ? take(log, failure) : ERROR_LOG_LOCKED;
+    *is_owner = error == OK;
+    if (error == OK) {
+        pg_standby_deinit(&log->standby);
+        return OK;
+    }
+    pg_link_close(&session->link); /* with the locks that it has */
+    pg_standby_note_break(&log->standby);
+    return error == ERROR_LOG_LOCKED ? OK : error;
+}
+
+/* --- following ---------------------------------------------------------------------------------------------------- */
+
+/* One round: reads what is new, and takes the log if its owner is gone. */
+static enum error follow(struct pg_log *log, bool *has_grown, bool *is_owner, struct failure *failure)
+{
+    enum error error = pg_session_open(&log->session, pg_log_deadline(log), failure);
+    if (error == OK)
+        error = read_rest(log, has_grown, failure);
+    if (*has_grown)
+        pg_standby_note_life(&log->standby);
+    if (error != OK || *has_grown)
+        return error;
+    bool may_take = false;
+    error = pg_standby_poll(&log->standby, &log->session, pg_now_ms() + POLL_MS, &may_take, failure);
+    return error == OK && may_take ? try_to_take(log, is_owner, failure) : error;
+}
+
+static void pause_a_little(void)
+{
+    const struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
+    (void)nanosleep(&pause, NULL);
+}
+
+/* A round that PostgreSQL did not answer is tried again: nobody else gets an answer, either. */
+static enum error follow_patiently(struct pg_log *log, bool *has_grown, bool *is_owner, struct failure *failure)
+{
+    const enum error error = follow(log, has_grown, is_owner, failure);
+    const bool is_broken = error == ERROR_SERVICE_UNAVAILABLE && !pg_link_is_open(&log->session.link);
+    if (is_broken)
+        pg_standby_note_break(&log->standby);
+    if (is_broken || (log->standby.has_lock && !*is_owner))
+        pause_a_little();
+    return is_broken ? OK : error;
+}
+
+enum error pg_log_await(struct pg_log *log, bool *is_owner, struct failure *failure)
+{
+    struct failure cause;
+    failure_init(&cause);
+    *is_owner = log->is_owner;
+    bool has_grown = false;
+    enum error error = OK;
+    while (error == OK && !*is_owner && !has_grown)
+        if (atomic_load(&log->is_stopped))
+            error = failure_set(&cause, ERROR_SERVICE_UNAVAILABLE, "the daemon is stopping.");
+        else
+            error = follow_patiently(log, &has_grown, is_owner, &cause);
+    return error == OK ? OK : failure_set(failure, error, "log %s in PostgreSQL: %s", log->options.log, cause.text);
+}
+
+/* A log that nobody has written to yet has nothing to follow. */
+static bool is_empty(const struct pg_log *log)
+{
+    uint64_t start;
+    for (size_t i = 0; i < log->cache.count; i++)
+        if (segment_name_decode(log->cache.files_owned[i]->name, &start))
+            return false;
+    return true;
+}
+
+/* ERROR_LOG_LOCKED: somebody has it. */
+static enum error claim(struct pg_log *log, struct failure *failure)
+{
+    bool is_free = false;
+    if (pg_session_try_lock(&log->session, log->session.head.epoch, &is_free, pg_log_deadline(log), failure) != PG_DONE)
+        return failure->error;
+    if (!is_free)
+        return failure_set(failure, ERROR_LOG_LOCKED, "log %s in PostgreSQL: node %s has it; stop that one first.",
+                           log->options.log, log->session.head.node);
+    return take(log, failure);
+}
+
+enum error pg_log_join(struct pg_log *log, struct failure *failure)
+{
+    struct pg_session *session = &log->session;
+    const uint64_t until_ms = pg_log_deadline(log);
+    enum error error = pg_session_open(session, until_ms, failure);
+    if (error == OK && pg_session_read_head(session, &session->head, until_ms, failure) != PG_DONE)
+        error = failure->error;
+    if (error == OK)
+        error = pg_cache_list(&log->cache, session, until_ms, failure);
+    if (error == OK)
+        error = pg_cache_clean(&log->cache, failure);
+    if (error == OK && log->options.claims)
+        return claim(log, failure);
+    for (bool is_owner = false; error == OK && !is_owner && is_empty(log);)
+        error = pg_log_await(log, &is_owner, failure);
+    return error;
+}

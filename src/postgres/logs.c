@@ -1,0 +1,43 @@
+#include "postgres/logs.h"
+
+#include <stdio.h>
+
+#define PATIENCE_MS 10000u
+
+static void text_of(const PGresult *rows, int row, int column, char *text, size_t size)
+{
+    (void)snprintf(text, size, "%.*s", BYTES_FORMAT(pg_field(rows, row, column)));
+}
+
+static struct pg_log_facts decode(const PGresult *rows, int row)
+{
+    struct pg_log_facts facts = {.epoch = pg_number(rows, row, 1),
+                                 .is_owned = pg_number(rows, row, 4) != 0,
+                                 .stand_bys = pg_number(rows, row, 5),
+                                 .files = pg_number(rows, row, 6)};
+    text_of(rows, row, 0, facts.name, sizeof(facts.name));
+    text_of(rows, row, 2, facts.node, sizeof(facts.node));
+    text_of(rows, row, 3, facts.since, sizeof(facts.since));
+    return facts;
+}
+
+enum error pg_logs_visit(const struct pg_options *options,
+                         void (*visit)(void *context, const struct pg_log_facts *facts), void *context,
+                         struct failure *failure)
+{
+    struct pg_session session;
+    pg_session_init(&session, options, "status");
+    const uint64_t until_ms = pg_now_ms() + PATIENCE_MS;
+    enum error error = pg_session_open(&session, until_ms, failure);
+    PGresult *rows = NULL;
+    const struct pg_values none = {0};
+    if (error == OK && pg_session_run(&session, PG_LOGS, &none, until_ms, &rows, failure) != PG_DONE)
+        error = failure->error;
+    for (int i = 0; error == OK && i < PQntuples(rows); i++) {
+        const struct pg_log_facts facts = decode(rows, i);
+        visit(context, &facts);
+    }
+    PQclear(rows);
+    pg_session_deinit(&session);
+    return error;
+}

@@ -1,0 +1,22 @@
+/* What people ask of the logs in a database. */
+#ifndef TALLY_POSTGRES_LOGS_H
+#define TALLY_POSTGRES_LOGS_H
+
+#include "postgres/session.h"
+
+struct pg_log_facts {
+    char name[64];
+    char node[PG_NODE_SIZE]; /* that has, or had, the log; empty: nobody ever had it */
+    char since[32];          /* when it took it, RFC 3339; empty likewise */
+    uint64_t epoch;
+    bool is_owned;      /* its process is connected */
+    uint64_t stand_bys; /* how many nodes wait */
+    uint64_t files;
+};
+
+/* Calls `visit` with each log, by name. Errors as pg_session_open(). */
+enum error pg_logs_visit(const struct pg_options *options,
+                         void (*visit)(void *context, const struct pg_log_facts *facts), void *context,
+                         struct failure *failure);
+
+#endif

@@ -1,0 +1,80 @@
+/* Who may write to a log in PostgreSQL: a connection, and the (epoch, owner) with which this node has sealed the log.
+ *
+ * The row in tally_log.head is the fence (statements.h). Safety rests on it alone; the advisory lock only tells a node
+ * that waits that the owner's process has ended. One thread at a time. */
+#ifndef TALLY_POSTGRES_SESSION_H
+#define TALLY_POSTGRES_SESSION_H
+
+#include "postgres/link.h"
+#include "postgres/statements.h"
+
+#define PG_OWNER_SIZE 16u
+#define PG_NODE_SIZE 64u
+
+struct pg_options {
+    const char *conninfo; /* all borrowed */
+    const char *log;      /* the log's name: that of the namespace */
+    const char *node;     /* this node's name, for people */
+    uint32_t lease_ms;    /* an owner that can't append for so long gives the log up */
+    bool claims;          /* takes a log at once if nobody has it, and refuses otherwise, instead of following */
+    bool wants_replicas;  /* refuses a server without synchronous_standby_names */
+};
+
+/* The row of a log. */
+struct pg_head {
+    uint32_t id;
+    uint64_t epoch;
+    uint8_t owner[PG_OWNER_SIZE];
+    char node[PG_NODE_SIZE];
+    uint64_t system_id; /* of the server where it was sealed; 0: never sealed */
+    char timeline[9];
+    uint64_t now_ms;  /* the server's clock, since the epoch */
+    uint64_t read_ms; /* when that was read, by pg_now_ms() */
+};
+
+struct pg_session {
+    const struct pg_options *options;
+    struct pg_link link;
+    bool has_lock;       /* the advisory lock of its own epoch */
+    struct pg_head head; /* with the epoch and owner of this node, once it is the owner */
+    uint64_t server_id;  /* of the server that the connection goes to */
+    char server_timeline[9];
+};
+
+void pg_session_init(struct pg_session *session, const struct pg_options *options, const char *role);
+void pg_session_deinit(struct pg_session *session);
+
+/* Connects, unless there is a connection, and refuses a server that a log is not safe on, by the setting's name:
+ * ERROR_INVALID_PARAMETER_VALUE. ERROR_SERVICE_UNAVAILABLE: try again. */
+enum error pg_session_open(struct pg_session *session, uint64_t until_ms, struct failure *failure);
+
+/* Reads the row of the log, which is made where there is none. */
+enum pg_outcome pg_session_read_head(struct pg_session *session, struct pg_head *head, uint64_t until_ms,
+                                     struct failure *failure);
+
+/* Takes the advisory lock of that epoch if nobody has it. */
+enum pg_outcome pg_session_try_lock(struct pg_session *session, uint64_t epoch, bool *is_mine, uint64_t until_ms,
+                                    struct failure *failure);
+
+/* Ends the epoch of `last` and begins the next one, with a fresh owner and, unless another node has it and does not use
+ * it, with its lock. ERROR_LOG_LOCKED: another node was faster, or has the log. ERROR_SERVICE_UNAVAILABLE: nobody
+ * knows; pg_session_regain() finds out. */
+enum error pg_session_seal(struct pg_session *session, const struct pg_head *last, uint64_t until_ms,
+                           struct failure *failure);
+
+/* After an unknown outcome: connects again and again until `until_ms`, and seals from this node's own epoch. Behind it
+ * no statement of before can commit any more (L9). ERROR_LOG_LOCKED: the log has another owner.
+ * ERROR_SERVICE_UNAVAILABLE: the time is over. */
+enum error pg_session_regain(struct pg_session *session, uint64_t until_ms, struct failure *failure);
+
+/* The first three parameters of a fenced statement. */
+void pg_session_add_fence(const struct pg_session *session, struct pg_values *values);
+
+enum pg_outcome pg_session_run(struct pg_session *session, enum pg_statement statement, const struct pg_values *values,
+                               uint64_t until_ms, PGresult **result, struct failure *failure);
+
+/* After a fenced statement that changed nothing: ERROR_LOG_LOCKED, naming the owner, if the log is not this node's any
+ * more; OK if it is; ERROR_SERVICE_UNAVAILABLE if that can't be found out. */
+enum error pg_session_check_fence(struct pg_session *session, uint64_t until_ms, struct failure *failure);
+
+#endif
