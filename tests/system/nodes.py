@@ -1,0 +1,220 @@
+"""Nodes of a cluster: daemons whose log is in PostgreSQL, each with a data folder of its own.
+
+    cluster = Cluster(server, tmp_path)       # a database in a Postgres, with the tables of a log
+    node = cluster.node("one", "--lease", "1s").start()
+    node.wait_ready(), node.wait_standing_by()
+    cluster.line()                            # a client of all its nodes, which goes where one answers
+    cluster.head(), cluster.sql(…)            # what PostgreSQL has
+    cluster.stop()
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+from conftest import BIN, PATIENCE, WRAPPER, Daemon, clean_environment, wait_until
+from wire import Connection, Lost
+
+READY = "tallyd ready on "
+STANDING_BY = "tallyd standing by on "
+
+
+class Node(Daemon):
+    """It says of itself when it stands by and when it serves; which of the two was said last is its state."""
+
+    def __init__(self, folder, name, uri, options):
+        super().__init__(folder, options)
+        self.name = name
+        self.options += ["--log", uri, "--node", name]
+        self.lines = []
+        self.environment = {}
+
+    def start(self):
+        assert self.process is None
+        command = [*self.prefix, *WRAPPER, str(BIN / "tallyd"), "--data", str(self.data), *map(str, self.options)]
+        self.lines = []
+        self.errors = open(self.folder / "tallyd.err", "ab")
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors,
+                                        env=clean_environment(**self.environment))
+        self.reader = threading.Thread(target=self._read, args=(self.process.stdout, self.lines), daemon=True)
+        self.reader.start()
+        return self
+
+    @staticmethod
+    def _read(stream, lines):
+        for line in stream:
+            lines.append(line.decode(errors="replace").rstrip("\n"))
+
+    def _reap(self, seconds):
+        status = self.process.wait(seconds)
+        self.reader.join(5)
+        self.process.stdout.close()
+        self.errors.close()
+        self.process = None
+        return status
+
+    @property
+    def state(self):
+        said = [line for line in self.lines if line.startswith((READY, STANDING_BY))]
+        return said[-1] if said else ""
+
+    def is_ready(self):
+        return self.state.startswith(READY)
+
+    def _wait_for(self, beginning, seconds):
+        def has_said():
+            assert self.process.poll() is None, f"node {self.name} has ended: {self.error_text()}"
+            return self.state.startswith(beginning)
+        what = f"{beginning!r} of node {self.name}; {self.lines[-3:]} {self.error_text()[-800:]}"
+        wait_until(has_said, seconds, what)
+        return self
+
+    def wait_ready(self, seconds=20):
+        return self._wait_for(READY, seconds)
+
+    def wait_standing_by(self, seconds=20):
+        """It serves nothing, and goes on doing so for long enough to have found out that nobody else does."""
+        wait_until(lambda: self.process.poll() is None and self.health() == "standby", seconds,
+                   f"that node {self.name} stands by; {self.lines[-3:]} {self.error_text()[-800:]}")
+        return self
+
+    def health(self):
+        """ok, standby, or nothing."""
+        try:
+            body = self.request("GET", "/health", seconds=2)[2]
+        except OSError:
+            return ""
+        found = re.search(rb'"status":"(\w+)"', body)
+        return found.group(1).decode() if found else ""
+
+    def run_to_end(self, seconds=30):
+        """For one that refuses to start: its exit status and what it said."""
+        self.start()
+        status = self._reap(seconds * PATIENCE)
+        return status, self.error_text()
+
+    def pause(self):
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self):
+        os.kill(self.pid, signal.SIGCONT)
+
+
+class AnyNode:
+    """As a wire.Connection, to whichever node serves. Where one does not answer, or says that it does not serve, the
+    caller gets Lost, and the next request goes to the next node."""
+
+    def __init__(self, nodes, seconds=10):
+        self.connections = [Connection(node.port, seconds) for node in nodes]
+        self.at = 0
+
+    def call(self, target, body):
+        connection = self.connections[self.at % len(self.connections)]
+        try:
+            answer = connection.call(target, body)
+        except Lost:
+            self._go_on()
+            raise
+        if answer.status == 503:
+            self._go_on()
+            raise Lost
+        return answer
+
+    def _go_on(self):
+        self.at += 1
+        if self.at % len(self.connections) == 0:
+            time.sleep(0.01)
+
+    def ok(self, target, body):
+        answer = self.call(target, body)
+        assert answer.status == 200, f"{target}: {answer.status} {answer.body!r}"
+        return answer.json()
+
+    def ok_at_last(self, target, body, seconds=20):
+        """For requests that may be repeated."""
+        deadline = time.monotonic() + seconds * PATIENCE
+        while True:
+            try:
+                return self.ok(target, body)
+            except Lost:
+                assert time.monotonic() < deadline, f"{target}: no node answers"
+
+    def close(self):
+        for connection in self.connections:
+            connection.close()
+
+
+class PatientLine(AnyNode):
+    """For those who may repeat everything."""
+
+    def ok(self, target, body):
+        while True:
+            with contextlib.suppress(Lost):
+                return super().ok(target, body)
+
+    ok_at_last = ok
+
+
+class Cluster:
+    number = 0
+
+    def __init__(self, server, folder, uri=None):
+        Cluster.number += 1
+        self.server, self.folder = server, folder
+        self.database = f"log{Cluster.number}"
+        server.sql(f"CREATE DATABASE {self.database}")
+        self.uri = (uri or server.uri).rsplit("/", 1)[0] + "/" + self.database
+        self.nodes = []
+        self.init()
+
+    def init(self):
+        done = subprocess.run([*WRAPPER, str(BIN / "tallyd"), "--log", self.uri, "--init"], capture_output=True,
+                              env=clean_environment(), timeout=60 * PATIENCE, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def node(self, name, *options, uri=None, data=None):
+        folder = self.folder / f"{self.database}-{name}-{len(self.nodes)}"
+        folder.mkdir(parents=True)
+        made = Node(folder, name, uri or self.uri, options)
+        made.data = data or made.data
+        self.nodes.append(made)
+        return made
+
+    def pair(self, *options):
+        """One that serves and one that stands by."""
+        first = self.node("one", *options).start().wait_ready()
+        second = self.node("two", *options).start().wait_standing_by()
+        return first, second
+
+    def line(self, seconds=10):
+        return AnyNode(self.nodes, seconds)
+
+    def sql(self, statement, *values):
+        import psycopg2
+
+        connection = psycopg2.connect(self.server.uri.rsplit("/", 1)[0] + "/" + self.database)
+        connection.autocommit = True
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(statement, values or None)
+                return cursor.fetchall() if cursor.description else None
+        finally:
+            connection.close()
+
+    def head(self):
+        """(epoch, node) of the log."""
+        return self.sql("SELECT epoch, node FROM tally_log.head")[0]
+
+    def stop(self):
+        for node in self.nodes:
+            if node.process is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    node.resume()
+            node.kill9()
+            shutil.rmtree(node.data, ignore_errors=True)

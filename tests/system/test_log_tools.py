@@ -1,0 +1,73 @@
+"""The tools around a log in PostgreSQL: tally log copy, tally cluster status."""
+
+import json
+import subprocess
+
+from conftest import BIN, PATIENCE, WRAPPER, Daemon, clean_environment, wait_until
+from nodes import AnyNode
+from test_log_postgres import SMALL, cluster, create_queue, drain, send, server, texts  # noqa: F401
+
+
+def tally(*words, folder):
+    done = subprocess.run([*WRAPPER, str(BIN / "tally"), *map(str, words)], capture_output=True, text=True, cwd=folder,
+                          env=clean_environment(), timeout=60 * PATIENCE, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_log_moves_into_postgresql_and_back(cluster, tmp_path):  # noqa: F811
+    bodies = texts("m", 300)
+    daemon = Daemon(tmp_path, SMALL).start()
+    line = AnyNode([daemon])
+    send(line, create_queue(line), [body + " " + "x" * 30000 for body in bodies])
+    wait_until(lambda: list((daemon.data / "000000000000").glob("*.snapshot")), what="a snapshot")
+
+    status, _, said = tally("log", "copy", daemon.data, cluster.uri, folder=tmp_path)
+    assert status == 5 and "belongs to another process" in said
+    assert daemon.stop() == 0
+    status, printed, said = tally("log", "copy", daemon.data, cluster.uri, folder=tmp_path)
+    assert status == 0 and printed.startswith("000000000000: "), said
+    status, _, said = tally("log", "copy", daemon.data, cluster.uri, folder=tmp_path)
+    assert status == 5 and "holds a log already" in said
+
+    node = cluster.node("one", *SMALL).start().wait_ready()
+    line = cluster.line()
+    more = texts("n", 5)
+    send(line, create_queue(line), more)
+    status, _, said = tally("log", "copy", cluster.uri, tmp_path / "back", folder=tmp_path)
+    assert status == 5 and "node one has it" in said
+    assert node.stop() == 0
+    status, _, said = tally("log", "copy", cluster.uri, tmp_path / "back", folder=tmp_path)
+    assert status == 0, said
+    done = subprocess.run([*WRAPPER, str(BIN / "tallyd"), "--verify", tmp_path / "back"], capture_output=True,
+                          text=True, timeout=60 * PATIENCE, check=False)
+    assert done.returncode == 0 and "clean" in done.stdout, done.stdout + done.stderr
+
+    cluster.node("two", *SMALL).start().wait_ready()
+    line = cluster.line()
+    line.at = 1
+    assert sorted(drain(line, create_queue(line))) == sorted(bodies + more)
+
+
+def test_one_of_the_two_is_postgresql(tmp_path):
+    status, _, said = tally("log", "copy", "a", "b", folder=tmp_path)
+    assert status == 2 and "one of FROM and TO is a data folder" in said
+    status, _, said = tally("log", "copy", tmp_path, "postgres://nobody@127.0.0.1:1/none", folder=tmp_path)
+    assert status == 5 and "has no logs" in said
+
+
+def test_status_says_who_has_the_log(cluster, tmp_path):  # noqa: F811
+    assert tally("cluster", "status", cluster.uri, folder=tmp_path)[:2] == (0, "")
+    first, second = cluster.pair(*SMALL)
+    wait_until(lambda: "1 stand by" in tally("cluster", "status", cluster.uri, folder=tmp_path)[1],
+               what="the other node")
+    status, printed, said = tally("cluster", "status", cluster.uri, folder=tmp_path)
+    assert status == 0 and printed.startswith("000000000000  owned by one since 20"), said
+    status, printed, said = tally("--json", "cluster", "status", cluster.uri, folder=tmp_path)
+    facts = json.loads(printed)
+    assert (facts["Namespace"], facts["Node"]) == ("000000000000", "one")
+    assert (facts["Connected"], facts["StandBys"]) == (True, 1)
+    assert second.stop() == 0 and first.stop() == 0
+    wait_until(lambda: "last owned by one" in tally("cluster", "status", cluster.uri, folder=tmp_path)[1],
+               what="the end of its connection")
+    status, _, said = tally("cluster", "status", "postgres://nobody@127.0.0.1:1/none", folder=tmp_path)
+    assert status == 3 and "can't be reached" in said
