@@ -120,13 +120,11 @@ static int init_log(struct daemon *daemon)
     failure_init(&failure);
     bool is_there = false;
     const struct pg_options options = namespaces_postgres(&daemon->config, "");
-    enum error error = OK;
-    if (!namespaces_are_in_postgres(&daemon->config))
-        error = failure_set(&failure, ERROR_INVALID_PARAMETER_VALUE,
-                            "--init makes the tables of a log in PostgreSQL: say which with --log postgres://....");
-    else
-        error = disk_postgres_init_schema(&options, &is_there, &failure);
-    if (error != OK) {
+    if (!namespaces_are_in_postgres(&daemon->config)) {
+        complain(daemon, "--init makes the tables of a log in PostgreSQL: say which with --log postgres://....");
+        return STATUS_MISUSED;
+    }
+    if (disk_postgres_init_schema(&options, &is_there, &failure) != OK) {
         complain_failure(daemon, &failure);
         return STATUS_FAILED;
     }

@@ -91,7 +91,7 @@ WRONG = [
     (["--listen", "0.0.0.0:9324"], ["listen", "0.0.0.0:9324", "credentials", "127.0.0.1"]),
     (["--listen", "[::]:9324"], ["credentials", "127.0.0.1"]),
     (["--listen", "192.0.2.1:9324"], ["credentials", "127.0.0.1"]),
-    (["--log", "postgres://localhost/tally"], ["log", "PostgreSQL", "not available in this version"]),
+    (["--init"], ["--init", "--log postgres://"]),
     (["--log", "tape"], ["log", "tape", "file"]),
     (["--public-url", "example.com"], ["public-url", "example.com", "https://"]),
     (["--public-url", "https://example.com/"], ["public-url", "closing slash"]),
