@@ -1,332 +1,521 @@
-/* The log in PostgreSQL, as src/postgres uses it: seal, append, an outcome that nobody knows, and a takeover; with a
- * synchronous replica and one failover to it. Spin checks all of it for two nodes and three frames: tests/model/run.
+/* The log in PostgreSQL as src/postgres uses it: append, seal, an outcome that nobody knows, takeover; with a
+ * synchronous replica and one failover to it. Spin checks every state, for two nodes and three frames: tests/model/run.
+ * README.md says what is left out, and what was found.
  *
- * The database is a fence (epoch, owner) and a log of frames. A statement runs in a backend, which goes on when its
- * client's connection is cut, and may commit long afterwards. While it waits for the replica it holds its lock on the
- * fence and nobody sees what it wrote. A frame holds the number of a command; each command is given to one node.
+ * The database is its WAL: a row of commits. A commit is a seal, which makes another owner, or a frame with one command.
+ * The head (epoch and owner) and the tail (the number of frames) follow from it. The replica has the first `received`
+ * of the primary's `written` commits. A failover cuts the WAL there.
  *
- * Checked, as assertions:
- *   L1  an append that commits had the fence's epoch and owner
- *   L2  a frame number is used once, and frames have no hole
- *   L5  when a seal is acknowledged, no append of the ended epoch commits any more
- *   L6  of two seals from one (epoch, owner) one succeeds
- *   L7  a new owner has a frame of its own epoch acknowledged before it answers
- *   L8, L20  what was answered is in the log for ever, also behind a failover
- *   L9  a command is in the log once
+ * A statement runs in a backend: it is sent, takes its lock on the head, commits, waits for the replica with its lock
+ * held, and ends. Until it ends nobody sees what it wrote. When its connection is cut, the backend goes on. The wait for
+ * the replica may be cancelled: everybody then sees the commit, and the replica gets it later or never. For those that
+ * wait a restart of the primary is the same.
  *
- * Planted bugs, each of which must be found: -DBUG_NO_FENCE, -DBUG_SERVE_EARLY, -DBUG_LOOK_FIRST,
- * -DBUG_ANSWER_UNREPLICATED. */
+ * What is claimed. -DONLY=n leaves out every claim but Ln.
+ *   L1   An append that commits has the epoch and the owner of the head.
+ *   L2   The frame that commits is the one behind the tail: each number is there once, without a hole.
+ *   L5   No append commits in an epoch that was ended by an acknowledged seal.
+ *   L6   Of the seals from one owner at most one is acknowledged. No two nodes take one owner for themselves.
+ *   L7   Before a new owner shows what it has read, a commit of its own was acknowledged that came later in the WAL.
+ *   L8   A command is answered when its frame's commit, or a later one of the same node, was acknowledged.
+ *   L9   A command commits once, and never after its client was told that it did not. After an unknown outcome and a
+ *        seal the log ends with the frame in question or with the one before it.
+ *   L20  A failover keeps every frame that a client was shown.
+ * "Acknowledged" means without a WARNING. Nobody waits for ever: Spin would report an invalid end state.
+ *
+ * A bug is planted with -D: BUG_NO_FENCE, BUG_NO_LOCK, BUG_LOOK_FIRST, BUG_IGNORE_WARNING, BUG_ASYNCHRONOUS,
+ * BUG_SERVE_EARLY, BUG_OWNER_TWICE, BUG_NO_RECONNECT, and BUG_BELIEVE_HEAD, which is what src/postgres did when this was
+ * written. */
 
+#ifndef FRAMES
 #define FRAMES 3
-#define COMMANDS 3
-#define NOBODY 0
+#endif
+#ifndef SEALS
+#define SEALS 4   /* the newest epoch */
+#endif
+#ifndef CANCELS
+#define CANCELS 2 /* waits for the replica that may be cancelled */
+#endif
 
-/* One statement for each node's connection, and one for a statement whose connection was cut. */
-#define SLOTS 3
-#define CUT 2 /* the slot of the one that was cut */
+/* A frame holds one command. Which one does not matter, so one of all is watched; the others are known by their node. */
+#define WATCHED 3
+#define OTHER(n) (n + 1)
 
-mtype = { APPEND, SEAL };                        /* what a statement does */
-mtype = { EMPTY, QUEUED, FLUSHED };              /* how far it is */
-mtype = { NONE, DONE, NOTHING, TAKEN, UNKNOWN }; /* its outcome, as the client sees it */
+#define NODES 2
+#define BACKENDS 3
+#define ORPHAN 2 /* the backend whose connection was cut; 0 and 1 are those of the nodes */
+#define PENDING (FRAMES + SEALS)
 
-typedef statement {
-    mtype what = APPEND;
-    mtype state = EMPTY;
-    byte epoch, owner; /* the fence that it compares */
-    byte frame, command; /* of an append */
-    byte heir;           /* of a seal: the owner to come */
-    bool is_new;         /* the first of its owner */
+#ifdef ONLY
+#define CLAIM(number, claim) assert(ONLY != number || (claim))
+#else
+#define CLAIM(number, claim) assert(claim)
+#endif
+
+/* --- The database ------------------------------------------------------------------------------------------------- */
+
+mtype = { IDLE, SENT, LOCKED, COMMITTED };      /* the state of a backend */
+mtype = { NONE, DONE, NO_ROW, TAKEN, UNKNOWN }; /* an outcome, as its node sees it; TAKEN is SQLSTATE 23505 */
+
+typedef backend_state {
+    mtype state = IDLE;
+    byte epoch, owner; /* the fence: what must stand in the head */
+    byte frame;        /* its number; 0: the statement is a seal */
+    byte value;        /* the frame's command, or the new owner */
+    byte end           /* commits up to its own */
 }
 
-/* The primary: what has been flushed. Nobody else sees it while `busy` holds the fence. */
-byte epoch = 0, owner = NOBODY;
-byte frames[FRAMES + 1]; /* frame n: its command plus 1; 0: there is none */
-byte epochs[FRAMES + 1]; /* by which epoch it was written */
-byte tail = 0;
+backend_state backends[BACKENDS];
+mtype outcomes[NODES] = NONE;
+bool is_broken[NODES]; /* the connection went to the primary that burnt */
 
-/* The replica: what it has received. */
-byte r_epoch = 0, r_owner = NOBODY, r_tail = 0;
-byte r_frames[FRAMES + 1];
-byte r_epochs[FRAMES + 1];
-bool has_failed_over = false;
+/* The primary, with what is committed and not yet visible. Owner 0 is nobody. */
+byte epoch, owner, tail;
+byte frames[FRAMES + 1]; /* the command of each, from 1 on */
 
-statement slots[SLOTS];
-mtype outcomes[2] = NONE;
-bool is_down[2]; /* the connection broke */
+/* The replica, and the commits that it has not received: the new owner of a seal, 0 for a frame. */
+byte replica_epoch, replica_owner, replica_tail;
+byte pending[PENDING];
+byte pending_count;
+bool has_failed_over;
+byte cancels;
 
-/* For the assertions. */
-byte answered[COMMANDS + 1]; /* frame at which a command was answered; 0: it was not */
-byte sealed_epoch = 0;       /* the newest that was acknowledged */
-byte next_owner = 1, next_command = 1;
-byte owners = 0; /* that have been drawn */
+/* A node as owner, or as one that wants to be. */
+typedef node_state {
+    byte epoch, owner; /* that it has, or that it seals from */
+    byte heir;         /* the owner that it wants to be */
+    bool is_owner
+}
+node_state nodes[NODES];
 
-/* The statement goes on without its client. */
-inline cut_off(s) {
-    slots[CUT].what = slots[s].what; slots[CUT].state = slots[s].state;
-    slots[CUT].epoch = slots[s].epoch; slots[CUT].owner = slots[s].owner;
-    slots[CUT].frame = slots[s].frame; slots[CUT].command = slots[s].command;
-    slots[CUT].heir = slots[s].heir;
-    slots[s].state = EMPTY;
-    outcomes[s] = UNKNOWN;
-    is_down[s] = true
+/* What the claims are about. */
+byte ended;        /* acknowledged seals have ended the epochs below this one */
+byte proof[NODES]; /* frames up to the last commit that was acknowledged to this node */
+byte shown;        /* frames that some client was shown */
+bool has_begun;
+bool is_given;     /* the watched command, to a node */
+bool is_refused;   /* its client was told that nothing was done */
+
+hidden byte k; /* counts within one step */
+
+#if defined(BUG_NO_FENCE) || defined(BUG_NO_LOCK)
+#define HOLDS_LOCK(b) (backends[b].frame == 0 && (backends[b].state == LOCKED || backends[b].state == COMMITTED))
+#else
+#define HOLDS_LOCK(b) (backends[b].state == LOCKED || backends[b].state == COMMITTED)
+#endif
+#define IS_SEAL(b) (backends[b].frame == 0)
+#define BLOCKS(other, b) (HOLDS_LOCK(other) && (IS_SEAL(other) || IS_SEAL(b))) /* FOR SHARE, and UPDATE */
+#define IS_BLOCKED(b) (BLOCKS((b + 1) % BACKENDS, b) || BLOCKS((b + 2) % BACKENDS, b))
+
+#ifdef BUG_NO_FENCE
+#define IS_FENCED(b) (IS_SEAL(b) && (backends[b].epoch != epoch || backends[b].owner != owner))
+#else
+#define IS_FENCED(b) (backends[b].epoch != epoch || backends[b].owner != owner)
+#endif
+
+/* The primary key: an insert waits for one of the same number that is under way. */
+#define INSERTS(other, b) (backends[other].state == COMMITTED && !IS_SEAL(b) && backends[other].frame == backends[b].frame)
+#define WAITS_FOR_KEY(b) (INSERTS((b + 1) % BACKENDS, b) || INSERTS((b + 2) % BACKENDS, b))
+
+inline clear(b) {
+    backends[b].state = IDLE; backends[b].epoch = 0; backends[b].owner = 0;
+    backends[b].frame = 0; backends[b].value = 0; backends[b].end = 0
 }
 
-inline copy_to_replica() {
-    r_epoch = epoch; r_owner = owner; r_tail = tail;
-    for (k : 1 .. FRAMES) { r_frames[k] = frames[k]; r_epochs[k] = epochs[k] }
-}
-
-/* The outcome goes to the client, if it still listens. */
-inline answer(s, outcome) {
+/* Ends a statement. The outcome of an orphan interests nobody. */
+inline end_with(b, outcome) {
     if
-    :: s < CUT -> outcomes[s] = outcome
-    :: else -> skip
+    :: b != ORPHAN -> outcomes[b] = outcome; printf("  backend %d ends: %e\n", b, outcome)
+    :: else
     fi;
-    slots[s].state = EMPTY
+    clear(b)
 }
 
-/* Does a statement hold the fence? Appends share it; a seal has it alone. */
-#define FLUSHED_APPEND(s) (slots[s].state == FLUSHED && slots[s].what == APPEND)
-#define FLUSHED_SEAL(s) (slots[s].state == FLUSHED && slots[s].what == SEAL)
-#define SHARED_BY_OTHERS(s) ((s != 0 && FLUSHED_APPEND(0)) || (s != 1 && FLUSHED_APPEND(1)) || (s != CUT && FLUSHED_APPEND(CUT)))
-#define SEALED_BY_OTHERS(s) ((s != 0 && FLUSHED_SEAL(0)) || (s != 1 && FLUSHED_SEAL(1)) || (s != CUT && FLUSHED_SEAL(CUT)))
-
-/* What a statement does once it has its lock. */
-inline execute(s) {
+inline note_commit(b, new_owner) {
+    backends[b].end = epoch + tail;
+    backends[b].state = COMMITTED;
     if
-    :: slots[s].what == APPEND ->
-        if
-#ifndef BUG_NO_FENCE
-        :: slots[s].epoch != epoch || slots[s].owner != owner -> answer(s, NOTHING)
-#endif
-        :: else ->
-            if
-            :: frames[slots[s].frame] != 0 -> answer(s, TAKEN)
-            :: else ->
-#ifndef BUG_NO_FENCE
-                assert(slots[s].epoch == epoch && slots[s].owner == owner); /* L1 */
-#endif
-                assert(slots[s].epoch >= sealed_epoch);  /* L5 */
-                assert(slots[s].frame == tail + 1);      /* L2 */
-                for (k : 1 .. FRAMES) {                  /* L9 */
-                    assert(frames[k] != slots[s].command + 1)
-                }
-                frames[slots[s].frame] = slots[s].command + 1;
-                epochs[slots[s].frame] = slots[s].epoch;
-                tail = slots[s].frame;
-                slots[s].state = FLUSHED
-            fi
-        fi
-    :: else ->
-        if
-        :: slots[s].epoch != epoch || slots[s].owner != owner -> answer(s, NOTHING)
-        :: else -> /* L6: the next one from there finds another epoch */
-            epoch = epoch + 1;
-            owner = slots[s].heir;
-            slots[s].state = FLUSHED
-        fi
+    :: !has_failed_over -> pending[pending_count] = new_owner; pending_count++
+    :: else
     fi
 }
 
-/* A statement whose flush the replica has: it ends, its lock is free, and others see it. */
-inline finish(s) {
-    if
-    :: slots[s].what == SEAL && s < CUT -> sealed_epoch = epoch
-    :: else -> skip
+inline commit_seal(b) {
+    epoch++;
+    owner = backends[b].value;
+    printf("  backend %d commits: epoch %d, owner %d\n", b, epoch, owner);
+#if !defined(BUG_NO_FENCE) && !defined(BUG_NO_LOCK)
+    if /* an orphan that the fence will refuse is as good as gone */
+    :: backends[ORPHAN].state == SENT && IS_FENCED(ORPHAN) -> clear(ORPHAN)
+    :: else
     fi;
-    answer(s, DONE)
+#endif
+    note_commit(b, owner)
 }
 
-#define REPLICA_HAS_ALL (r_epoch == epoch && r_owner == owner && r_tail == tail)
+inline commit_frame(b) {
+    printf("  backend %d commits: frame %d, command %d\n", b, backends[b].frame, backends[b].value);
+    CLAIM(1, backends[b].epoch == epoch && backends[b].owner == owner);
+    CLAIM(2, backends[b].frame == tail + 1);
+    CLAIM(5, backends[b].epoch >= ended);
+    if
+    :: backends[b].value == WATCHED ->
+        CLAIM(9, !is_refused);
+        for (k : 1 .. tail) {
+            CLAIM(9, frames[k] != WATCHED)
+        }
+    :: else
+    fi;
+    tail++;
+    frames[tail] = backends[b].value;
+    note_commit(b, 0)
+}
 
-active proctype database() {
-    byte k, s;
-    do
-    /* a statement gets its lock */
-    :: atomic { slots[0].state == QUEUED && !SEALED_BY_OTHERS(0) && (slots[0].what == APPEND || !SHARED_BY_OTHERS(0)) -> execute(0) }
-    :: atomic { slots[1].state == QUEUED && !SEALED_BY_OTHERS(1) && (slots[1].what == APPEND || !SHARED_BY_OTHERS(1)) -> execute(1) }
-    :: atomic { slots[CUT].state == QUEUED && !SEALED_BY_OTHERS(CUT) && (slots[CUT].what == APPEND || !SHARED_BY_OTHERS(CUT)) -> execute(CUT) }
-    /* the replica gets what was flushed */
-    :: atomic { !has_failed_over && !REPLICA_HAS_ALL -> copy_to_replica() }
-    /* a statement ends */
-    :: atomic { slots[0].state == FLUSHED && (has_failed_over || REPLICA_HAS_ALL) -> finish(0) }
-    :: atomic { slots[1].state == FLUSHED && (has_failed_over || REPLICA_HAS_ALL) -> finish(1) }
-    :: atomic { slots[CUT].state == FLUSHED && (has_failed_over || REPLICA_HAS_ALL) -> finish(CUT) }
-#ifdef BUG_ANSWER_UNREPLICATED
-    /* somebody cancels the wait for the replica, and the client does not see the warning */
-    :: atomic { slots[0].state == FLUSHED && slots[0].what == APPEND -> answer(0, DONE) }
+inline execute(b) {
+    if
+    :: IS_SEAL(b) -> commit_seal(b)
+    :: !IS_SEAL(b) && backends[b].frame > tail -> commit_frame(b)
+    :: else -> end_with(b, TAKEN)
+    fi
+}
+
+inline acknowledge(b) {
+    if
+    :: b != ORPHAN && IS_SEAL(b) ->
+        CLAIM(6, backends[b].epoch >= ended);
+        ended = backends[b].epoch + 1;
+        proof[b] = backends[b].end - ended
+    :: b != ORPHAN && !IS_SEAL(b) -> proof[b] = backends[b].frame
+    :: else
+    fi;
+    end_with(b, DONE)
+}
+
+inline go_on_alone(b) {
+    backends[ORPHAN].state = backends[b].state;
+    backends[ORPHAN].epoch = backends[b].epoch; backends[ORPHAN].owner = backends[b].owner;
+    backends[ORPHAN].frame = backends[b].frame; backends[ORPHAN].value = backends[b].value;
+    backends[ORPHAN].end = backends[b].end;
+    end_with(b, UNKNOWN)
+}
+
+#ifdef BUG_ASYNCHRONOUS
+#define IS_REPLICATED(b) true
+#else
+#define IS_REPLICATED(b) (has_failed_over || replica_epoch + replica_tail >= backends[b].end)
 #endif
-    /* a statement of a client that has gone is rolled back when PostgreSQL notices */
-    :: atomic { slots[CUT].state == QUEUED -> slots[CUT].state = EMPTY }
-    /* a connection is cut while its statement runs; one at a time */
-    :: atomic { slots[CUT].state == EMPTY && slots[0].state != EMPTY && !is_down[0] -> cut_off(0) }
-    :: atomic { slots[CUT].state == EMPTY && slots[1].state != EMPTY && !is_down[1] -> cut_off(1) }
-    /* the primary burns, and the replica takes its place */
-    :: atomic { !has_failed_over ->
-        has_failed_over = true;
-        epoch = r_epoch; owner = r_owner; tail = r_tail;
-        for (k : 1 .. FRAMES) { frames[k] = r_frames[k]; epochs[k] = r_epochs[k] }
-        for (s : 0 .. SLOTS - 1) {
-            if
-            :: s < CUT && slots[s].state != EMPTY -> outcomes[s] = UNKNOWN; is_down[s] = true
-            :: else -> skip
-            fi;
-            slots[s].state = EMPTY
-        }
-        for (k : 1 .. COMMANDS) { /* L20 */
-            assert(answered[k] == 0 || frames[answered[k]] == k + 1)
-        }
-      }
-    :: timeout -> break
+
+#ifdef BUG_IGNORE_WARNING
+#define CANCELLED DONE
+#else
+#define CANCELLED UNKNOWN /* DONE with WARNING 01000, which proves nothing */
+#endif
+
+active [BACKENDS] proctype backend() {
+end:
+    do
+#ifdef BUG_NO_LOCK
+    :: d_step { backends[_pid].state == SENT && !IS_BLOCKED(_pid) ->
+        if
+        :: IS_FENCED(_pid) -> end_with(_pid, NO_ROW)
+        :: else -> backends[_pid].state = LOCKED
+        fi }
+    :: d_step { backends[_pid].state == LOCKED && !WAITS_FOR_KEY(_pid) -> execute(_pid) }
+#else
+    /* Takes the lock, compares, commits: with the lock held, nothing comes in between. */
+    :: d_step { backends[_pid].state == SENT && !IS_BLOCKED(_pid) && !WAITS_FOR_KEY(_pid) ->
+        if
+        :: IS_FENCED(_pid) -> end_with(_pid, NO_ROW)
+        :: else -> execute(_pid)
+        fi }
+#endif
+    :: d_step { backends[_pid].state == COMMITTED && IS_REPLICATED(_pid) -> acknowledge(_pid) }
+    :: d_step { backends[_pid].state == COMMITTED && !has_failed_over && cancels < CANCELS ->
+        printf("  backend %d: its wait for the replica is cancelled\n", _pid);
+        cancels++;
+        end_with(_pid, CANCELLED) }
+    :: d_step { _pid != ORPHAN && backends[_pid].state != IDLE && backends[ORPHAN].state == IDLE ->
+        printf("  backend %d goes on without its client\n", _pid);
+        go_on_alone(_pid) }
+    /* A statement does not arrive. */
+    :: d_step { _pid != ORPHAN && backends[_pid].state == SENT -> end_with(_pid, UNKNOWN) }
+    /* PostgreSQL notices that the client of an orphan has gone. */
+    :: d_step { _pid == ORPHAN && (backends[_pid].state == SENT || backends[_pid].state == LOCKED) -> clear(_pid) }
     od
 }
 
-/* --- a node ------------------------------------------------------------------------------------------------------- */
-
-inline send_seal(n, e, o, h) {
-    atomic {
-        slots[n].what = SEAL; slots[n].epoch = e; slots[n].owner = o; slots[n].heir = h;
-        slots[n].state = QUEUED; outcomes[n] = NONE
+inline receive() {
+    if
+    :: pending[0] == 0 -> replica_tail++
+    :: else -> replica_epoch++; replica_owner = pending[0]
+    fi;
+    for (k : 1 .. pending_count - 1) {
+        pending[k - 1] = pending[k]
     }
+    pending_count--;
+    pending[pending_count] = 0;
+    printf("  the replica has epoch %d, %d frames\n", replica_epoch, replica_tail)
 }
 
-inline send_append(n, e, o, f, c) {
-    atomic {
-        slots[n].what = APPEND; slots[n].epoch = e; slots[n].owner = o; slots[n].frame = f; slots[n].command = c;
-        slots[n].state = QUEUED; outcomes[n] = NONE
+inline fail_over() {
+    printf("  failover: %d commits are lost\n", pending_count);
+    CLAIM(20, replica_tail >= shown);
+    has_failed_over = true;
+    epoch = replica_epoch; owner = replica_owner; tail = replica_tail;
+    for (k : tail + 1 .. FRAMES) {
+        frames[k] = 0
     }
+    for (k : 0 .. BACKENDS - 1) {
+        if
+        :: backends[k].state != IDLE -> end_with(k, UNKNOWN)
+        :: else
+        fi
+    }
+    for (k : 0 .. NODES - 1) {
+        is_broken[k] = true
+    }
+    /* nothing asks for these any more */
+    for (k : 0 .. PENDING - 1) {
+        pending[k] = 0
+    }
+    pending_count = 0; replica_epoch = 0; replica_owner = 0; replica_tail = 0; cancels = 0; shown = 0;
+    k = 0
 }
 
-/* A new connection; a statement of the old one may still be under way. */
-inline reconnect(n) {
-    atomic { is_down[n] = false; outcomes[n] = NONE }
+active proctype replica() {
+end:
+    do
+    :: d_step { pending_count > 0 -> receive() }
+    :: d_step { !has_failed_over -> fail_over() }
+    od
 }
 
-#define FENCE_IS_FREE (!FLUSHED_SEAL(0) && !FLUSHED_SEAL(1) && !FLUSHED_SEAL(CUT))
-#define TAIL_IS_VISIBLE (!FLUSHED_APPEND(0) && !FLUSHED_APPEND(1) && !FLUSHED_APPEND(CUT))
+/* --- A node ------------------------------------------------------------------------------------------------------- */
 
-proctype node(byte n) {
-    byte my_epoch, my_owner, heir, seen_epoch, seen_owner, my_tail, command, k;
-    bool serves = false;
-    mtype got;
+hidden byte seen_epoch, seen_owner, seen_tail;
 
-standby:
-    serves = false;
-    reconnect(n);
-    /* Owners are drawn at random; here they are numbered. A node may give up for good. */
-    atomic {
-        if
-        :: owners < 4 -> owners++; heir = next_owner; next_owner++
-        :: else -> goto end
-        :: goto end
-        fi
-    }
-    atomic { FENCE_IS_FREE -> seen_epoch = epoch; seen_owner = owner }
-    if
-    :: seen_epoch >= 4 -> goto end
-    :: else -> skip
-    fi;
-    send_seal(n, seen_epoch, seen_owner, heir);
-    outcomes[n] != NONE;
-    got = outcomes[n];
-    if
-    :: got == DONE -> my_epoch = seen_epoch + 1; my_owner = heir
-    :: got == UNKNOWN -> goto regain_first
-    :: else -> goto standby
-    fi;
-
-recover:
-    /* reads the tail, in a new statement */
-    atomic { TAIL_IS_VISIBLE -> my_tail = tail };
-    command = 0;
-#ifdef BUG_SERVE_EARLY
-    serves = true;
-#endif
-    goto next;
-
-regain_first:
-    my_epoch = seen_epoch; my_owner = seen_owner; /* sealed without an answer, perhaps */
-    reconnect(n);
-    atomic { FENCE_IS_FREE ->
-        if
-        :: epoch == my_epoch + 1 && owner == heir -> my_epoch = epoch; my_owner = owner; sealed_epoch = epoch; goto recover
-        :: else -> goto standby
-        fi
-    };
-
-next:
-    if
-    :: my_tail >= FRAMES -> goto end
-    :: else -> skip
-    fi;
-    atomic {
-        if
-        :: command != 0 -> skip /* the one whose outcome was not known, and that is not there */
-        :: command == 0 && next_command <= COMMANDS -> command = next_command; next_command++
-        :: command == 0 && next_command > COMMANDS -> goto end
-        fi
-    };
-    send_append(n, my_epoch, my_owner, my_tail + 1, command);
-    outcomes[n] != NONE;
-    got = outcomes[n];
-    if
-    :: got == DONE -> goto acknowledged
-    :: got == NOTHING -> goto standby /* fenced */
-    :: else -> goto regain /* TAKEN, UNKNOWN */
-    fi;
-
-regain:
-    /* L9: first seals from its own epoch, then looks */
-    reconnect(n);
-#ifdef BUG_LOOK_FIRST
-    goto look;
-#endif
-    atomic {
-        if
-        :: owners < 4 -> owners++; heir = next_owner; next_owner++
-        :: else -> goto end
-        fi
-    }
-    send_seal(n, my_epoch, my_owner, heir);
-    outcomes[n] != NONE;
-    got = outcomes[n];
-    if
-    :: got == DONE -> my_epoch = my_epoch + 1; my_owner = heir
-    :: got == UNKNOWN ->
-        reconnect(n);
-        atomic { FENCE_IS_FREE ->
+/* What a SELECT sees: the commits whose statements have ended. */
+inline read_log() {
+    d_step {
+        seen_epoch = epoch; seen_owner = owner; seen_tail = tail;
+        for (k : 0 .. BACKENDS - 1) {
             if
-            :: epoch == my_epoch + 1 && owner == heir -> my_epoch = epoch; my_owner = owner; sealed_epoch = epoch
-            :: else -> goto standby
+            :: backends[k].state == COMMITTED && IS_SEAL(k) ->
+                seen_epoch = backends[k].epoch; seen_owner = backends[k].owner
+            :: backends[k].state == COMMITTED && !IS_SEAL(k) && backends[k].frame <= seen_tail ->
+                seen_tail = backends[k].frame - 1
+            :: else
             fi
         }
-    :: else -> goto standby
-    fi;
-look:
-    atomic { TAIL_IS_VISIBLE ->
-        if
-        :: tail > my_tail && frames[my_tail + 1] == command + 1 -> skip
-        :: tail == my_tail -> goto next /* again, in the new epoch */
-        :: else -> goto standby
-        fi
-    };
-
-acknowledged:
-    atomic {
-        my_tail++;
-        serves = true;
-        assert(answered[command] == 0); /* L9 */
-        answered[command] = my_tail;
-        assert(frames[my_tail] == command + 1); /* L8 */
-        command = 0
-    };
-    goto next;
-
-end:
-    skip
+        k = 0
+    }
 }
 
-/* A client asks a node that serves: it must have everything that was answered (L7, L8). BUG_SERVE_EARLY lets one serve
- * from a tail that it has read, before a frame of its own proves it. */
+#define FENCE_IS(e, o) (seen_epoch == e && seen_owner == o)
 
-init { atomic { run node(0); run node(1) } }
+inline send(in_frame, with_value) {
+    d_step {
+        printf("node %d sends: epoch %d, owner %d, frame %d, value %d\n", n, nodes[n].epoch, nodes[n].owner, in_frame,
+               with_value);
+        if
+#ifndef BUG_NO_RECONNECT
+        :: is_broken[n] -> outcomes[n] = UNKNOWN
+#endif
+        :: else ->
+            backends[n].epoch = nodes[n].epoch; backends[n].owner = nodes[n].owner;
+            backends[n].frame = in_frame; backends[n].value = with_value;
+            backends[n].state = SENT;
+            outcomes[n] = NONE;
+            proof[n] = 0;
+            has_begun = true
+        fi
+    }
+}
+
+hidden byte j;
+#define IN_NODE(m, e, o) (nodes[m].epoch == e && nodes[m].owner == o || nodes[m].epoch + 1 == e && nodes[m].heir == o)
+#define IN_BACKEND(b, e, o)                                                                                            \
+    (backends[b].epoch == e && backends[b].owner == o ||                                                               \
+     IS_SEAL(b) && backends[b].epoch + 1 == e && backends[b].value == o)
+#define IS_KNOWN(e, o)                                                                                                 \
+    (epoch == e && owner == o || replica_epoch == e && replica_owner == o || IN_NODE(0, e, o) || IN_NODE(1, e, o) ||   \
+     IN_BACKEND(0, e, o) || IN_BACKEND(1, e, o) || IN_BACKEND(ORPHAN, e, o))
+
+/* In life a random number, which nobody else has. Here the smallest of this node that nobody knows, so that states are
+ * alike. Owners of one epoch only are ever compared. */
+inline draw_owner() {
+    d_step {
+        nodes[n].heir = 0;
+        j = n + 1;
+#ifndef BUG_OWNER_TWICE
+        do
+        :: IS_KNOWN(nodes[n].epoch + 1, j) -> j = j + NODES
+        :: else ->
+            for (k : 0 .. PENDING - 1) {
+                if
+                :: pending[k] == j -> break
+                :: else
+                fi
+            }
+            if
+            :: k < PENDING -> j = j + NODES
+            :: else -> break
+            fi
+        od;
+#else
+        j = 1;
+#endif
+        nodes[n].heir = j;
+        j = 0; k = 0
+    }
+}
+
+/* The seal succeeded: this node is the owner. */
+inline adopt() {
+    d_step {
+        nodes[n].epoch++; nodes[n].owner = nodes[n].heir; nodes[n].heir = 0;
+        printf("node %d is the owner: epoch %d, owner %d\n", n, nodes[n].epoch, nodes[n].owner);
+        CLAIM(6, nodes[1 - n].owner != nodes[n].owner || !nodes[1 - n].is_owner);
+        nodes[n].is_owner = true
+    }
+}
+
+/* What this node knows goes into answers. */
+inline tell_client() {
+    CLAIM(7, proof[n] >= my_tail);
+    if
+    :: !has_failed_over && my_tail > shown -> shown = my_tail
+    :: else
+    fi
+}
+
+inline forget() {
+    d_step {
+        nodes[n].epoch = 0; nodes[n].owner = 0; nodes[n].heir = 0; nodes[n].is_owner = false;
+        my_tail = 0; command = 0; is_proved = false;
+        proof[n] = 0; outcomes[n] = NONE
+    }
+}
+
+/* A node acts when the outcome of its statement is there: it reads, and sends the next one. It may be as slow as it
+ * likes, so this is one step. */
+proctype node(byte n) {
+    byte my_tail;   /* frames that this node knows */
+    byte command;   /* that it writes behind them; 0: none yet, it is taking over */
+    bool is_proved; /* what it knows, by an answer that it gave */
+
+standby:
+    atomic {
+        forget();
+        is_broken[n] = false;
+        read_log();
+        if
+        :: seen_epoch == SEALS -> goto stop
+        :: else
+        fi;
+        nodes[n].epoch = seen_epoch; nodes[n].owner = seen_owner;
+        draw_owner();
+
+seal:   /* a round of pg_session_seal() or pg_session_regain(): seals, unless it finds that it has */
+        is_broken[n] = false;
+        read_log();
+        if
+        :: FENCE_IS(nodes[n].epoch, nodes[n].owner) -> send(0, nodes[n].heir)
+        :: FENCE_IS(nodes[n].epoch + 1, nodes[n].heir) -> adopt(); goto found
+        :: else -> goto standby /* fenced */
+        fi;
+        outcomes[n] != NONE;
+        if
+        :: outcomes[n] == DONE -> outcomes[n] = NONE; adopt()
+        :: outcomes[n] != DONE -> outcomes[n] = NONE; goto seal
+        :: outcomes[n] == UNKNOWN && command != 0 -> goto standby /* the lease is over */
+        fi;
+        if
+        :: is_broken[n] && command == 0 -> goto standby
+        :: is_broken[n] && command != 0 -> goto regain
+        :: !is_broken[n] && command == 0 -> goto take_over
+        :: !is_broken[n] && command != 0 -> goto look
+        fi;
+
+found:  /* nobody acknowledged the seal */
+        if
+        :: command == 0 /* its first frame will prove what it reads: L7 */
+#ifdef BUG_BELIEVE_HEAD
+        :: else -> goto look
+#else
+        :: else -> goto regain
+#endif
+        fi
+    }
+    true; /* somebody may do something meanwhile */
+    atomic {
+        if
+        :: is_broken[n] -> goto standby
+        :: else
+        fi;
+
+take_over:
+        read_log();
+        my_tail = seen_tail;
+#ifdef BUG_SERVE_EARLY
+        tell_client();
+#endif
+
+append:
+        if
+        :: my_tail == FRAMES -> goto stop
+        :: my_tail < FRAMES && command == 0 && !is_given -> command = WATCHED; is_given = true
+        :: my_tail < FRAMES && command == 0 -> command = OTHER(n)
+        :: my_tail < FRAMES && command != 0 /* once more, in the new epoch */
+        fi;
+        send(my_tail + 1, command);
+        outcomes[n] != NONE;
+        if
+        :: outcomes[n] == DONE -> outcomes[n] = NONE; goto answer
+        :: outcomes[n] == NO_ROW -> goto standby /* fenced */
+        :: outcomes[n] == UNKNOWN || outcomes[n] == TAKEN -> outcomes[n] = NONE
+        fi;
+#ifdef BUG_LOOK_FIRST
+        is_broken[n] = false;
+        goto look;
+#endif
+
+regain: /* L9: the seal comes first */
+        if
+        :: nodes[n].epoch == SEALS -> goto stop
+        :: nodes[n].epoch < SEALS -> draw_owner(); goto seal
+        :: goto standby /* the lease is over */
+        fi;
+
+look:
+        read_log();
+        if
+        :: seen_tail == my_tail + 1 && frames[seen_tail] == command -> goto answer
+        :: seen_tail == my_tail -> goto append
+        :: seen_tail == my_tail -> /* the database refuses it, as when its disk is full */
+            is_refused = is_refused || command == WATCHED;
+            command = 0;
+            goto append
+        :: else -> /* there is a newer owner, or a failover took back what was read and not yet shown */
+            CLAIM(9, seen_owner != nodes[n].owner || !is_proved);
+            goto standby
+        fi;
+
+answer:
+        CLAIM(8, proof[n] > my_tail);
+        my_tail++;
+        tell_client();
+        is_proved = true;
+        command = 0;
+        goto append;
+
+stop:
+        forget()
+    }
+}
+
+init {
+    run node(0);
+    has_begun; /* the nodes are alike: this is the one that begins */
+    run node(1)
+}
