@@ -387,8 +387,10 @@ enum error disk_postgres_init_schema(const struct pg_options *options, bool *is_
     enum error error = OK;
     if (!*is_there)
         error = pg_link_open(&session.link, until_ms, failure);
-    if (!*is_there && error == OK && pg_link_exec(&session.link, PG_SCHEMA, until_ms, NULL, failure) != PG_DONE)
-        error = failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "The tables could not be made: %s", failure->text);
+    struct failure cause;
+    failure_init(&cause);
+    if (!*is_there && error == OK && pg_link_exec(&session.link, PG_SCHEMA, until_ms, NULL, &cause) != PG_DONE)
+        error = failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "The tables could not be made: %s", cause.text);
     pg_session_deinit(&session);
     return error;
 }

@@ -55,7 +55,7 @@ static bool wait_for(PGconn *connection, short events, uint64_t until_ms)
 }
 
 /* "what: reason", with the reason on one line. */
-static void explain(struct failure *failure, const char *what, const char *reason)
+static void explain_as(struct failure *failure, enum error error, const char *what, const char *reason)
 {
     char line[400];
     size_t size = 0;
@@ -63,7 +63,12 @@ static void explain(struct failure *failure, const char *what, const char *reaso
         line[size++] = *reason == '\n' ? ' ' : *reason;
     while (size > 0 && line[size - 1] == ' ')
         size--;
-    (void)failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "%s: %.*s.", what, (int)size, line);
+    (void)failure_set(failure, error, "%s: %.*s.", what, (int)size, line);
+}
+
+static void explain(struct failure *failure, const char *what, const char *reason)
+{
+    explain_as(failure, ERROR_SERVICE_UNAVAILABLE, what, reason);
 }
 
 static enum pg_outcome lose(struct pg_link *link, const char *reason, struct failure *failure)
@@ -243,9 +248,10 @@ enum error pg_link_open(struct pg_link *link, uint64_t until_ms, struct failure 
     char *wrong = NULL;
     PQconninfoOption *options = PQconninfoParse(link->conninfo, &wrong);
     if (options == NULL) {
-        explain(failure, "The connection string of the log can't be read", wrong == NULL ? "no memory" : wrong);
+        explain_as(failure, ERROR_INVALID_PARAMETER_VALUE, "The connection string of the log can't be read",
+                   wrong == NULL ? "no memory" : wrong);
         PQfreemem(wrong);
-        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s", failure->text);
+        return failure->error;
     }
     PQconninfoFree(options);
     link->connection_owned = begin(link);

@@ -225,6 +225,8 @@ static enum error look(struct pg_log *log, const struct pg_mark *pending, uint64
 {
     *is_there = false;
     struct tail tail;
+    struct failure cause;
+    failure_init(&cause);
     enum error error = OK;
     if (pending != NULL) {
         error = read_tail(log, pending->file, until_ms, &tail, failure);
@@ -239,6 +241,8 @@ static enum error look(struct pg_log *log, const struct pg_mark *pending, uint64
     if (error == OK && pending != NULL && pg_cache_find_by_id(&log->cache, pending->file) == NULL)
         error =
             failure_set(failure, ERROR_LOG_DAMAGED, "a failover has lost a whole file (asynchronous replication?).");
+    if (error == ERROR_LOG_DAMAGED && pg_session_check_fence(&log->session, until_ms, &cause) == ERROR_LOG_LOCKED)
+        error = failure_set(failure, ERROR_LOG_LOCKED, "%s", cause.text); /* it is another owner's writes that it saw */
     return error;
 }
 

@@ -279,8 +279,10 @@ static bool may_seal(struct pg_session *session, const struct pg_head *last, uin
     return session->has_lock || (outcome == PG_DONE && pg_now_ms() >= insists_until);
 }
 
-/* One round of finding out who owns the log, and sealing it from `last` on. OK with *is_over false: again. */
-static enum error seal_round(struct pg_session *session, const struct pg_head *last, const uint8_t owner[PG_OWNER_SIZE],
+/* One round of finding out who owns the log, and sealing it from `last` on. OK with *is_over false: again. A seal of an
+ * earlier round that is found may stand on this server alone, if its wait for a replica was cancelled. So the log is
+ * sealed once more, from there: only an acknowledged seal shows that all before it is as durable as it must be (L9). */
+static enum error seal_round(struct pg_session *session, struct pg_head *last, uint8_t owner[PG_OWNER_SIZE],
                              uint64_t insists_until, uint64_t until_ms, bool *is_over, struct failure *failure)
 {
     struct pg_head head;
@@ -293,21 +295,24 @@ static enum error seal_round(struct pg_session *session, const struct pg_head *l
     const enum error system = check_system(session, &head, failure);
     if (system != OK)
         return system;
-    bool is_mine = head.epoch == last->epoch + 1 && memcmp(head.owner, owner, PG_OWNER_SIZE) == 0;
-    if (!is_mine && !is_same_owner(&head, last))
+    const bool is_found = head.epoch == last->epoch + 1 && memcmp(head.owner, owner, PG_OWNER_SIZE) == 0;
+    if (!is_found && !is_same_owner(&head, last))
         return fail_fenced(&head, failure);
-    if (!is_mine && !may_seal(session, last, insists_until, until_ms, failure))
-        return OK;
-    if (!is_mine && seal(session, last, owner, &is_mine, until_ms, failure) == PG_REFUSED)
+    if (is_found && draw_owner(owner, failure) != OK)
         return failure->error;
-    if (is_mine)
+    if (is_found)
+        *last = head;
+    if (!may_seal(session, last, insists_until, until_ms, failure))
+        return OK;
+    if (seal(session, last, owner, is_over, until_ms, failure) == PG_REFUSED)
+        return failure->error;
+    if (*is_over)
         adopt(session, last, owner);
-    *is_over = is_mine;
     return OK;
 }
 
-/* The fresh owner stays the same over all rounds: one that was sealed without an answer is found. */
-static enum error seal_until(struct pg_session *session, const struct pg_head *last, uint64_t until_ms,
+/* The fresh owner stays the same until it is found: one that was sealed without an answer is. */
+static enum error seal_until(struct pg_session *session, struct pg_head last, uint64_t until_ms,
                              struct failure *failure)
 {
     uint8_t owner[PG_OWNER_SIZE];
@@ -315,7 +320,7 @@ static enum error seal_until(struct pg_session *session, const struct pg_head *l
     const uint64_t now_ms = pg_now_ms(), insists_until = now_ms + (until_ms > now_ms ? until_ms - now_ms : 0) / 2;
     bool is_over = false;
     while (error == OK && !is_over) {
-        error = seal_round(session, last, owner, insists_until, until_ms, &is_over, failure);
+        error = seal_round(session, &last, owner, insists_until, until_ms, &is_over, failure);
         if (error != OK || is_over)
             break;
         if (pg_now_ms() + RETRY_PAUSE_MS >= until_ms)
@@ -328,8 +333,7 @@ static enum error seal_until(struct pg_session *session, const struct pg_head *l
 enum error pg_session_seal(struct pg_session *session, const struct pg_head *last, uint64_t until_ms,
                            struct failure *failure)
 {
-    const struct pg_head from = *last;
-    return seal_until(session, &from, until_ms, failure);
+    return seal_until(session, *last, until_ms, failure);
 }
 
 enum error pg_session_regain(struct pg_session *session, uint64_t until_ms, struct failure *failure)
@@ -337,7 +341,7 @@ enum error pg_session_regain(struct pg_session *session, uint64_t until_ms, stru
     const struct pg_head from = session->head;
     pg_link_close(&session->link);
     session->has_lock = false;
-    return seal_until(session, &from, until_ms, failure);
+    return seal_until(session, from, until_ms, failure);
 }
 
 void pg_session_add_fence(const struct pg_session *session, struct pg_values *values)

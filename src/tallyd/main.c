@@ -34,6 +34,7 @@
 /* How long a node that could not keep its logs waits before it wants them again: at first, and at most. */
 #define STAND_BY_PAUSE_MS 100u
 #define STAND_BY_PAUSE_MAX_MS 60000u
+#define UNREACHED_PAUSE_MAX_MS 1000u /* where PostgreSQL did not answer: nobody else has them, either */
 
 #define STATUS_FAILED 1
 #define STATUS_MISUSED 2
@@ -747,6 +748,8 @@ static int start(struct daemon *daemon)
         pause_ms = daemon->is_serving                     ? STAND_BY_PAUSE_MS
                    : pause_ms < STAND_BY_PAUSE_MAX_MS / 2 ? 2 * pause_ms
                                                           : STAND_BY_PAUSE_MAX_MS;
+        if (error == ERROR_SERVICE_UNAVAILABLE && pause_ms > UNREACHED_PAUSE_MAX_MS)
+            pause_ms = UNREACHED_PAUSE_MAX_MS;
         daemon->is_serving = daemon->is_stopping = daemon->wants_reload = false;
         failure_init(&daemon->failure);
         if (!pause_between(pause_ms))

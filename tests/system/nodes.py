@@ -135,7 +135,7 @@ class AnyNode:
         assert answer.status == 200, f"{target}: {answer.status} {answer.body!r}"
         return answer.json()
 
-    def ok_at_last(self, target, body, seconds=20):
+    def ok_at_last(self, target, body, seconds=60):
         """For requests that may be repeated."""
         deadline = time.monotonic() + seconds * PATIENCE
         while True:

@@ -27,7 +27,9 @@ from test_relay_postgres import bouncer  # noqa: F401 (a fixture)
 from wire import Connection, Lost, request_bytes, scaled
 
 SMALL = ("--body-max", "64KiB", "--segment-size", "5MiB", "--snapshot-bytes", "1MiB")
-TAKEOVER = 2  # seconds that a takeover may take at most
+# How many want each core: where other suites run beside this one, everything takes so much longer.
+CROWD = max(1, os.getloadavg()[0] / os.cpu_count())
+TAKEOVER = 2 * CROWD  # seconds that a takeover may take at most
 KILLS = scaled(10, "KILLS", least=2)
 KILL_SEED = int(os.environ.get("KILL_SEED") or random.SystemRandom().randrange(1 << 32))
 
@@ -170,7 +172,7 @@ class FifoCheck:
             self.acknowledged += 1
 
     def _consume(self, line):
-        asked = {"QueueUrl": self.queue, "MaxNumberOfMessages": 10, "VisibilityTimeout": 3,
+        asked = {"QueueUrl": self.queue, "MaxNumberOfMessages": 10, "VisibilityTimeout": 2,
                  "AttributeNames": ["All"], "MessageAttributeNames": ["Tally.FencingToken"]}
         while not self.is_over:
             messages = line.ok_at_last("AmazonSQS.ReceiveMessage", asked).get("Messages", [])
@@ -216,16 +218,18 @@ class FifoCheck:
 
 
 class Traffic:
-    """The load of test_kill9.py, and the check of FIFO queues, on all nodes of a cluster."""
+    """The check of FIFO queues and, where `has_load`, the load of test_kill9.py, on all nodes of a cluster."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster, has_load=True):
         self.line = PatientLine(cluster.nodes)
+        self.has_load = has_load
         self.jobs, self.results = create_queue(self.line), create_queue(self.line, "results")
         self.load = Load(0, self.jobs, self.results)
         for client in self.load.makers + self.load.takers:
             client.line = cluster.line()
         self.fifo = FifoCheck(cluster)
-        self.load.start()
+        if has_load:
+            self.load.start()
 
     def check(self):
         """While it runs."""
@@ -234,13 +238,15 @@ class Traffic:
 
     def finish(self):
         """Everything acknowledged arrives, each batch completes once."""
+        self.fifo.finish()
+        if not self.has_load:
+            return
         load = self.load
         load.finish(lambda: not load.reports and not load.reports_again and
                     counts(self.line, self.jobs) == counts(self.line, self.results) == [0, 0, 0])
         assert not load.record.faults, load.record.faults[:10]
         check_messages(load.record)
         check_batches(self.line, load.record)
-        self.fifo.finish()
 
 
 def test_K1_ten_kills_of_the_owner_lose_nothing_and_the_other_serves_within_two_seconds(cluster, capsys):
@@ -248,7 +254,7 @@ def test_K1_ten_kills_of_the_owner_lose_nothing_and_the_other_serves_within_two_
     traffic = Traffic(cluster)
     chance, times = random.Random(KILL_SEED), []
     for number in range(KILLS):
-        time.sleep(0.3 + 0.4 * chance.random())
+        time.sleep(0.2 + 0.3 * chance.random())
         killed_at = time.monotonic()
         owner.kill9()
         times.append(await_takeover(other, traffic.jobs, killed_at))
@@ -264,7 +270,7 @@ def test_K1_ten_kills_of_the_owner_lose_nothing_and_the_other_serves_within_two_
               f"messages, {len(record.batches)} batches, {traffic.fifo.acknowledged} in groups")
 
 
-LEASE = 1  # seconds, where a test says --lease
+LEASE = 1 if CROWD < 1.5 else 2  # seconds, where a test says --lease
 LEASED = (*SMALL, "--lease", f"{LEASE}s")
 
 
@@ -318,7 +324,7 @@ def test_F17_an_idle_owner_keeps_its_log_for_many_leases(cluster):
     owner, other = cluster.node("one", "--lease", "500ms"), cluster.node("two", "--lease", "500ms")
     owner.start().wait_ready()
     other.start().wait_standing_by()
-    time.sleep(4)
+    time.sleep(2.5)
     assert owner.is_ready() and other.health() == "standby" and cluster.head() == (1, "one"), owner.error_text()
     assert len([text for text in owner.lines if "ready" in text]) == 1
 
@@ -326,7 +332,7 @@ def test_F17_an_idle_owner_keeps_its_log_for_many_leases(cluster):
 def test_K3_an_owner_that_is_cut_off_from_postgresql_is_taken_over_and_stands_by_when_it_is_back(cluster, proxy):
     owner = cluster.node("one", *LEASED, uri=proxy.uri(cluster.uri)).start().wait_ready()
     other = cluster.node("two", *LEASED).start().wait_standing_by()
-    traffic = Traffic(cluster)
+    traffic = Traffic(cluster, has_load=False)
     time.sleep(0.5)
     proxy.freeze()
     cut_at = time.monotonic()
@@ -344,7 +350,7 @@ def test_K3_an_owner_that_is_cut_off_from_postgresql_is_taken_over_and_stands_by
 
 def test_K3_an_owner_alone_that_is_cut_off_serves_again_when_it_is_back(cluster, proxy):
     owner = cluster.node("one", *LEASED, uri=proxy.uri(cluster.uri)).start().wait_ready()
-    traffic = Traffic(cluster)
+    traffic = Traffic(cluster, has_load=False)
     time.sleep(0.3)
     proxy.freeze()
     time.sleep(2 * LEASE)
@@ -361,7 +367,7 @@ def test_K3_an_owner_alone_that_is_cut_off_serves_again_when_it_is_back(cluster,
 def test_K5_a_standby_that_was_cut_off_reads_what_it_missed_before_it_serves(cluster, proxy):
     owner = cluster.node("one", *LEASED).start().wait_ready()
     other = cluster.node("two", *LEASED, uri=proxy.uri(cluster.uri)).start().wait_standing_by()
-    traffic = Traffic(cluster)
+    traffic = Traffic(cluster, has_load=False)
     time.sleep(0.3)
     proxy.freeze()
     time.sleep(3 * LEASE)
@@ -376,31 +382,26 @@ def test_K5_a_standby_that_was_cut_off_reads_what_it_missed_before_it_serves(clu
 # --- what PostgreSQL does to them -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["fast", "immediate", "kill -9"])
-def test_K6_the_nodes_go_on_by_themselves_when_postgresql_restarts(cluster, how):
+def test_K6_the_nodes_go_on_by_themselves_when_postgresql_restarts(cluster):
     cluster.pair(*SMALL)
     traffic = Traffic(cluster)
-    time.sleep(0.5)
-    if how == "kill -9":
-        cluster.server.kill9()
-    else:
-        cluster.server.stop(how)
-    cluster.server.start()
     line = PatientLine(cluster.nodes)
-    began_at = time.monotonic()
-    traffic.load.record.sent["behind"] = "acknowledged"
-    line.ok("AmazonSQS.SendMessage", {"QueueUrl": traffic.jobs, "MessageBody": "behind the restart"})
-    assert time.monotonic() - began_at < 5 * PATIENCE
-    time.sleep(0.3)
-    traffic.check()
+    for how in ("fast", "immediate", "kill -9"):
+        time.sleep(0.3)
+        if how == "kill -9":
+            cluster.server.kill9()
+        else:
+            cluster.server.stop(how)
+        cluster.server.start()
+        began_at = time.monotonic()
+        key = how.replace(" ", "")
+        traffic.load.record.sent[key] = "acknowledged"
+        line.ok("AmazonSQS.SendMessage", {"QueueUrl": traffic.jobs, "MessageBody": f"{key} is over"})
+        assert time.monotonic() - began_at < 5 * PATIENCE, how
+        with traffic.load.record.lock:
+            traffic.load.record.waiting |= {key} - traffic.load.record.delivered
+        traffic.check()
     traffic.finish()
-
-
-def backend_of(cluster, role):
-    """The pid of the server's process for that role of the log."""
-    (found,) = cluster.sql("SELECT pid FROM pg_stat_activity WHERE application_name LIKE %s AND datname = %s "
-                           "ORDER BY backend_start DESC LIMIT 1", f"tallyd, {role} of %", cluster.database)
-    return found[0]
 
 
 def owner_backend(cluster):
@@ -423,7 +424,7 @@ def test_F02_a_commit_that_comes_late_is_found_and_not_repeated(cluster, proxy):
     node = cluster.node("one", uri=proxy.uri(cluster.uri)).start().wait_ready()
     line = cluster.line()
     jobs = create_queue(line)
-    for number in range(5):
+    for number in range(3):
         send(line, jobs, [f"before{number}"])
         pid = owner_backend(cluster)
         asking = Connection(node.port).open()
@@ -434,8 +435,8 @@ def test_F02_a_commit_that_comes_late_is_found_and_not_repeated(cluster, proxy):
             time.sleep(0.5)
         assert asking.answer().status == 200
     line = cluster.line()
-    assert sorted(drain(line, jobs)) == sorted(texts("before", 5) + texts("late", 5))
-    assert cluster.head()[1] == "one" and cluster.head()[0] >= 6
+    assert sorted(drain(line, jobs)) == sorted(texts("before", 3) + texts("late", 3))
+    assert cluster.head()[1] == "one" and cluster.head()[0] >= 4
 
 
 def test_F02_an_answer_that_is_lost_is_found_out(cluster, proxy):
@@ -667,27 +668,26 @@ def test_F16_of_several_standbys_one_takes_over_at_each_kill(cluster):
 def test_F09_K20_a_standby_follows_through_snapshots_and_trimming_and_one_that_slept_begins_again(cluster):
     owner, other = cluster.pair(*SMALL)
     third = cluster.node("three", *SMALL).start().wait_standing_by()
-    traffic = Traffic(cluster)
+    traffic = Traffic(cluster, has_load=False)
     big = create_queue(cluster.line(), "big")
     line = Connection(owner.port)
 
     def churn(count):
         for number in range(count):
             send(line, big, [f"c{number} " + "y" * 60000])
-            if number % 10 == 9:
-                drain(line, big)
+        line.ok("AmazonSQS.PurgeQueue", {"QueueUrl": big})
 
     def first_segment():
         return cluster.sql("SELECT min(name) FROM tally_log.file WHERE name LIKE '%%.segment'")[0][0]
 
-    churn(100)
+    churn(60)
     third.pause()
     before = first_segment()
     for _ in range(20):
         churn(50)
-        if first_segment() > before and len(set(cluster.sql("SELECT 1 FROM tally_log.file"))) >= 1:
+        if first_segment() > before:
             break
-    churn(200)
+    churn(100)
     assert first_segment() > before, "nothing was trimmed"
     third.resume()
     send(line, big, ["last"])
@@ -696,8 +696,7 @@ def test_F09_K20_a_standby_follows_through_snapshots_and_trimming_and_one_that_s
     await_takeover(other, big, killed_at)
     traffic.check()
     owner.start().wait_standing_by()
-    time.sleep(1)
-    killed_at = time.monotonic()
+    time.sleep(0.5)
     other.kill9()
     wait_until(lambda: serves(owner, big) or serves(third, big), TAKEOVER + 2, "the second takeover")
     traffic.check()
@@ -749,7 +748,7 @@ def test_F20_F21_K19_what_a_role_has_set_for_itself_is_overridden(cluster):
     role = f"role_of_{cluster.database}"
     cluster.sql(f"CREATE ROLE {role} LOGIN")
     for setting in ("client_min_messages = error", "default_transaction_isolation = 'repeatable read'",
-                    "synchronous_commit = off", "statement_timeout = 1", "lock_timeout = 1",
+                    "synchronous_commit = off", "statement_timeout = 500", "lock_timeout = 500",
                     "default_transaction_deferrable = on", "search_path = nowhere", "bytea_output = 'escape'"):
         cluster.sql(f"ALTER ROLE {role} SET {setting}")
     cluster.sql("DROP SCHEMA tally_log CASCADE")
@@ -896,15 +895,15 @@ def test_F03_F04_without_the_synchronous_replica_nobody_is_answered_even_if_the_
     thread = threading.Thread(target=lambda: answers.append(answer_of(asking)))
     thread.start()
 
-    def cancel():
-        return safe_cluster.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' "
+    def end_waits(how):
+        return safe_cluster.sql(f"SELECT pg_{how}_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' "
                                 "AND application_name LIKE 'tallyd%%'")
 
-    wait_until(cancel, 10, "an append that waits for the replica")
+    wait_until(lambda: end_waits("cancel"), 10, "an append that waits for the replica")
     ends_at = time.monotonic() + 3
     while time.monotonic() < ends_at:
-        time.sleep(0.1)
-        cancel()
+        time.sleep(0.02)
+        end_waits(random.choice(("cancel", "terminate")))
         assert not serves(other, jobs), "the other node serves from what is not replicated"
         assert 200 not in answers, "a message was acknowledged that is not replicated"
     replicated.replica.start()
@@ -917,14 +916,6 @@ def test_F03_F04_without_the_synchronous_replica_nobody_is_answered_even_if_the_
 
 
 # --- an asynchronous replica that has not got everything ------------------------------------------------------------
-
-
-@pytest.fixture
-def lossy(tmp_path):
-    made = Replicated(tmp_path / "lossy", fsync="on")
-    made.add_replica()
-    yield made
-    made.stop()
 
 
 class Lossy:
@@ -958,25 +949,34 @@ class Lossy:
         return sorted(drain(Connection(node.port), self.jobs))
 
 
-def test_K8_F05_an_owner_that_lives_writes_again_what_a_failover_has_lost(lossy, tmp_path):
-    made = Lossy(lossy, tmp_path)
+@pytest.fixture
+def lossy(tmp_path):
+    replicated = Replicated(tmp_path / "lossy", fsync="on")
+    replicated.add_replica()
+    made = Lossy(replicated, tmp_path)
+    yield made
+    made.cluster.stop()
+    replicated.stop()
+
+
+def test_K8_F05_an_owner_that_lives_writes_again_what_a_failover_has_lost(lossy):
+    made = lossy
     node = made.cluster.node("one", "--lease", "30s").start().wait_ready()
     made.run(node, lambda: None)
     line = PatientLine(made.cluster.nodes)
     line.ok("AmazonSQS.SendMessage", {"QueueUrl": made.jobs, "MessageBody": "after"})
     assert node.is_ready() and len(node.lines) == 2
     assert made.read_anew() == sorted(texts("kept", 10) + texts("tail", 20) + ["after"])
-    made.cluster.stop()
 
 
 @pytest.mark.parametrize("which", ["a stand-by that has read them", "the owner, too late"])
-def test_K8_F06_a_node_that_knows_more_than_a_failover_left_says_so_and_serves_what_is_there(lossy, tmp_path, which):
-    made = Lossy(lossy, tmp_path)
+def test_K8_F06_a_node_that_knows_more_than_a_failover_left_says_so_and_serves_what_is_there(lossy, which):
+    made = lossy
     if which == "the owner, too late":
         owner = other = made.cluster.node("one", "--lease", "500ms").start().wait_ready()
         made.run(owner, lambda: time.sleep(1))
     else:
-        owner, other = made.cluster.pair("--lease", "20s")
+        owner, other = made.cluster.pair("--lease", "3s")
         made.run(owner, owner.kill9)
     line = PatientLine(made.cluster.nodes)
     line.ok("AmazonSQS.SendMessage", {"QueueUrl": made.jobs, "MessageBody": "after"})
@@ -985,4 +985,92 @@ def test_K8_F06_a_node_that_knows_more_than_a_failover_left_says_so_and_serves_w
     assert len(found) == visible, "what the node served is not what PostgreSQL has"
     assert [body for body in found if "tail" not in body] == sorted(texts("kept", 10) + ["after"])
     assert len(found) == 31 or "lost" in other.error_text(), other.error_text()
-    made.cluster.stop()
+
+
+# --- everything at random -------------------------------------------------------------------------------------------
+
+
+class Chaos:
+    """Three nodes, one of them behind a line that can be cut; one fault at a time."""
+
+    def __init__(self, cluster, proxy, chance):
+        self.cluster, self.proxy, self.chance = cluster, proxy, chance
+        self.nodes = [cluster.node("one", *LEASED, uri=proxy.uri(cluster.uri)), cluster.node("two", *LEASED),
+                      cluster.node("three", *LEASED)]
+        for node in self.nodes:
+            node.start()
+        wait_until(lambda: any(node.is_ready() for node in self.nodes), 20, "a node that serves")
+
+    def faults(self):
+        return [self.kill, self.pause, self.cut, self.freeze, self.end_backends, self.restart_server, self.kill_server,
+                self.lose_cache]
+
+    def kill(self):
+        node = self.chance.choice(self.nodes)
+        node.kill9()
+        time.sleep(self.chance.choice((0, 0.3, 1.5 * LEASE)))
+        node.start()
+
+    def lose_cache(self):
+        node = self.chance.choice(self.nodes)
+        node.kill9()
+        spoil(node, self.chance.choice(("flipped", "truncated", "missing")))
+        node.start()
+
+    def pause(self):
+        node = self.chance.choice(self.nodes)
+        node.pause()
+        time.sleep(self.chance.choice((0.2, 0.9, 1.2, 2)) * LEASE)
+        node.resume()
+
+    def cut(self):
+        for _ in range(self.chance.randint(1, 5)):
+            self.proxy.cut()
+            time.sleep(0.05)
+
+    def freeze(self):
+        self.proxy.freeze()
+        time.sleep(self.chance.choice((0.2, 0.9, 1.2, 2)) * LEASE)
+        self.proxy.thaw()
+
+    def end_backends(self):
+        self.cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'tallyd%%'"
+                         " AND random() < 0.5")
+
+    def restart_server(self):
+        self.cluster.server.stop(self.chance.choice(("fast", "immediate")))
+        self.cluster.server.start()
+
+    def kill_server(self):
+        self.cluster.server.kill9()
+        self.cluster.server.start()
+
+
+CHAOS = scaled(5, "CHAOS", least=3)
+
+
+def test_K2_K3_K6_K11_faults_at_random_lose_and_repeat_nothing(cluster, proxy, capsys):
+    chance = random.Random(KILL_SEED)
+    chaos = Chaos(cluster, proxy, chance)
+    traffic = Traffic(cluster)
+    big = create_queue(cluster.line(), "big")
+    ballast = PatientLine(cluster.nodes)
+    told = []
+    for number in range(CHAOS):
+        for piece in range(10):
+            ballast.ok("AmazonSQS.SendMessage", {"QueueUrl": big, "MessageBody": f"{number}-{piece} " + "z" * 60000})
+        fault = chance.choice(chaos.faults())
+        told.append(fault.__name__)
+        fault()
+        time.sleep(chance.choice((0, 0.2, 0.5)))
+        traffic.check()
+    with capsys.disabled():
+        print(f"\nchaos: seed {KILL_SEED}: {' '.join(told)}; epoch {cluster.head()[0]}")
+    traffic.finish()
+    for node in chaos.nodes:
+        assert node.process.poll() is None, node.error_text()
+        node.kill9()
+    fresh = cluster.node("fresh", *LEASED).start().wait_ready()  # from PostgreSQL alone
+    check_batches(Connection(fresh.port), traffic.load.record)
+    kept = set(drain(Connection(fresh.port), big))
+    assert kept == {f"{number}-{piece}" for number in range(CHAOS) for piece in range(10)}
