@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define REMOVED_AT_ONCE (UINT64_C(4) << 20) /* bytes of a file's offsets */
-#define REST ".gone"                        /* behind the name of a file that is being removed */
+#define REMOVED_AT_ONCE 500u /* chunks: 4 MB */
+#define REST ".gone"         /* behind the name of a file that is being removed */
 
 #define STATE_DISK_FULL "53100"
 #define STATE_UNIQUE "23505"
@@ -471,11 +471,14 @@ static enum error delete_rest(struct pg_log *log, struct pg_file *file, struct f
 {
     struct failure cause;
     failure_init(&cause);
-    for (uint64_t end = REMOVED_AT_ONCE; end <= file->size + 2 * REMOVED_AT_ONCE; end += REMOVED_AT_ONCE) {
-        const struct change portion = {
-            .statement = PG_REMOVE_CHUNKS, .id = file->id, .number = end, .has_number = true};
-        if (run_change(log, &portion, pg_log_deadline(log), NULL, &cause) != PG_DONE)
+    const struct change portion = {
+        .statement = PG_REMOVE_CHUNKS, .id = file->id, .number = REMOVED_AT_ONCE, .has_number = true};
+    for (uint64_t removed = REMOVED_AT_ONCE; removed == REMOVED_AT_ONCE;) {
+        PGresult *result = NULL;
+        if (run_change(log, &portion, pg_log_deadline(log), &result, &cause) != PG_DONE)
             return fail(log, ERROR_DISK_FAILED, "remove", &cause, failure);
+        removed = pg_changed(result);
+        PQclear(result);
     }
     const struct change change = {.statement = PG_REMOVE, .id = file->id, .is_done = is_removed};
     const enum error error = make_change(log, &change, NULL, failure);

@@ -91,8 +91,9 @@
     X(RENAME, PG_FENCE "UPDATE tally_log.file SET name = $5::text FROM fence WHERE log = $1 AND name = $4::text")      \
     X(RESIZE, PG_FENCE "UPDATE tally_log.file SET size = $5::bigint FROM fence WHERE log = $1 AND id = $4::bigint")    \
     X(REMOVE, PG_FENCE "DELETE FROM tally_log.file USING fence WHERE log = $1 AND id = $4::bigint")                    \
-    /* A portion of a file that is going: chunks before offset $5. */                                                  \
-    X(REMOVE_CHUNKS, PG_FENCE "DELETE FROM tally_log.chunk USING fence WHERE file = $4::bigint AND at < $5::bigint")   \
+    /* A portion of a file that is going: its first $5 chunks. */                                                      \
+    X(REMOVE_CHUNKS, PG_FENCE "DELETE FROM tally_log.chunk USING fence WHERE file = $4::bigint AND at IN"              \
+                              " (SELECT at FROM tally_log.chunk WHERE file = $4 ORDER BY at LIMIT $5::bigint)")        \
     /* $4 file, $5 offset, $6 hash, $7 the chunks, $8 the epoch that the hash was made with. */                        \
     X(APPEND, PG_FENCE "INSERT INTO tally_log.chunk (file, at, epoch, hash, body) SELECT $4::bigint,"                  \
                        " $5::bigint + (c.n - 1) * 8000, $8::bigint, CASE WHEN c.n = 1 THEN $6::bytea END, c.body"      \
