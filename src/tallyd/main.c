@@ -625,13 +625,20 @@ static void say_standing_by(struct daemon *daemon)
     buffer_deinit(&where);
 }
 
-/* Logs that other nodes want as well are opened while the server runs already: it says who has them. */
+static int compare_names(const void *a, const void *b)
+{
+    return bytes_compare(*(const struct bytes *)a, *(const struct bytes *)b);
+}
+
+/* Logs that other nodes want as well are opened while the server runs already: it says who has them. In one order on
+ * all nodes, since each is waited for before the next: two nodes would wait for each other. */
 static enum error begin_standing_by(struct daemon *daemon, struct failure *failure)
 {
     size_t count;
     struct bytes *names = list_namespaces(daemon->credentials, &count);
     if (daemon->credentials == NULL)
         names[count++] = BYTES(NAMESPACE_DEFAULT);
+    qsort(names, count, sizeof(*names), compare_names);
     const enum error error = arrival_begin(&daemon->arrival, names, count, failure);
     free(names);
     if (error == OK)
@@ -742,7 +749,9 @@ static int start(struct daemon *daemon)
         enum error error = OK;
         const int status = run_once(daemon, &error);
         has_served = has_served || daemon->is_serving;
-        const bool is_wrong = error == ERROR_INVALID_PARAMETER_VALUE || error == ERROR_LOG_DAMAGED;
+        /* Of a log that another node has it is not an error; that is said of the folder. */
+        const bool is_wrong =
+            error == ERROR_INVALID_PARAMETER_VALUE || error == ERROR_LOG_DAMAGED || error == ERROR_LOG_LOCKED;
         if (error == OK || !is_shared || daemon->is_asked_to_stop || (is_wrong && !has_served))
             return status;
         pause_ms = daemon->is_serving                     ? STAND_BY_PAUSE_MS
