@@ -241,7 +241,7 @@ def hang_up_until(daemon, claim, what):
                 raise
 
 
-def wait_until(claim, seconds=20, what="it"):
+def wait_until(claim, seconds=60, what="it"):
     """Waits until claim() is true, and returns what it returned."""
     deadline = time.monotonic() + seconds * PATIENCE
     while True:

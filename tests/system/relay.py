@@ -60,7 +60,7 @@ class Relay:
         epochs = [int(line.split("epoch ")[1]) for line in self.lines if line.startswith("active, epoch ")]
         return epochs[-1] if epochs else 0
 
-    def wait_for(self, state, seconds=20):
+    def wait_for(self, state, seconds=60):
         """Until the newest line begins so."""
 
         def claim():

@@ -7,6 +7,7 @@ sanitizer. """
 import http.client
 import json
 import multiprocessing
+import os
 import re
 import resource
 import select
@@ -42,10 +43,20 @@ def resident(daemon):
     return status_bytes(daemon, "VmRSS")
 
 
-def stand_by(port, url, has_ended, results):
-    """What the bystander does: how long each of its requests took, and how much too long each of its sleeps, or what
-    went wrong."""
+def delay_of_machine(file):
+    """How long the machine makes one wait for a core and for the disk: what a sleep takes too long, and a sync."""
+    begun = time.monotonic()
+    time.sleep(0.002)
+    os.pwrite(file, b"x" * 512, 0)
+    os.fdatasync(file)
+    return time.monotonic() - begun - 0.002
+
+
+def stand_by(port, url, folder, has_ended, results):
+    """What the bystander does: how long each of its requests took, and how long the machine made it wait behind each,
+    or what went wrong."""
     latencies, delays = [], []
+    probe = os.open(folder / "probe", os.O_CREAT | os.O_WRONLY)
     try:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30 * PATIENCE)
         send_headers = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.SendMessage"}
@@ -58,9 +69,7 @@ def stand_by(port, url, has_ended, results):
                 answer.read()
                 assert answer.status == 200
                 latencies.append(time.monotonic() - begun)
-            begun = time.monotonic()
-            time.sleep(0.002)
-            delays.append(time.monotonic() - begun - 0.002)
+            delays.append(delay_of_machine(probe))
         results.put((sorted(latencies), sorted(delays)))
     except Exception as error:
         results.put(repr(error))
@@ -69,12 +78,13 @@ def stand_by(port, url, has_ended, results):
 class Bystander:
     """Asks as long as the block lasts; at its end every answer must have come, and nearly all of them soon."""
 
-    def __init__(self, daemon):
+    def __init__(self, daemon, p99_s=P99_S):
+        self.p99_s = p99_s
         context = multiprocessing.get_context("fork")
         url = make_queue(daemon, "bystander")
         self.has_ended, self.results = context.Event(), context.Queue()
         self.process = context.Process(
-            target=stand_by, args=(daemon.port, url, self.has_ended, self.results), daemon=True)
+            target=stand_by, args=(daemon.port, url, daemon.folder, self.has_ended, self.results), daemon=True)
         self.process.start()
 
     def __enter__(self):
@@ -88,8 +98,9 @@ class Bystander:
             assert isinstance(latencies, tuple), latencies
             latencies, delays = latencies
             p99 = latencies[len(latencies) * 99 // 100]
-            # A sleep shows how long a process waits for a core. A request makes several processes wait in turn.
-            allowed = P99_S + 8 * delays[len(delays) * 99 // 100]
+            # Where more want a core than there are, all takes longer; and a request makes several wait in turn.
+            crowd = max(1, os.getloadavg()[0] / os.cpu_count())
+            allowed = self.p99_s * crowd + 8 * delays[len(delays) * 99 // 100]
             print(f"bystander: {len(latencies)} requests, p50 {latencies[len(latencies) // 2] * 1000:.1f} ms, "
                   f"p99 {p99 * 1000:.1f} ms")
             assert p99 < allowed, f"p99 {p99:.3f} s of {len(latencies)} requests, allowed {allowed:.3f} s"
@@ -515,7 +526,8 @@ def test_replies_that_nobody_takes_have_a_budget_of_memory(daemon_factory):
     request = receive_ten(queue_of_megabytes(daemon))
     before = resident(daemon)
     forget_peak(daemon)
-    with Bystander(daemon):
+    # A gigabyte of fresh memory is written meanwhile. There are machines that take a second for it.
+    with Bystander(daemon, 3 * P99_S):
         lines = []
         for _ in range(100):  # 10 MB each
             line = Line(daemon, receive_buffer=4096)
