@@ -575,13 +575,20 @@ static void say_ready(struct daemon *daemon)
     buffer_deinit(&where);
 }
 
+/* Those to begin with: what the credentials name, or the one that is served without any. For the caller to free. */
+static struct bytes *list_first_namespaces(const struct daemon *daemon, size_t *count)
+{
+    struct bytes *names = list_namespaces(daemon->credentials, count);
+    if (daemon->credentials == NULL)
+        names[(*count)++] = BYTES(NAMESPACE_DEFAULT);
+    return names;
+}
+
 /* Recovers the namespaces that the credentials name. */
 static enum error open_namespaces(struct daemon *daemon, struct failure *failure)
 {
     size_t count;
-    struct bytes *names = list_namespaces(daemon->credentials, &count);
-    if (daemon->credentials == NULL)
-        names[count++] = BYTES(NAMESPACE_DEFAULT);
+    struct bytes *names = list_first_namespaces(daemon, &count);
     const enum error error = namespaces_open(&daemon->namespaces, names, count, failure);
     free(names);
     return error;
@@ -635,9 +642,7 @@ static int compare_names(const void *a, const void *b)
 static enum error begin_standing_by(struct daemon *daemon, struct failure *failure)
 {
     size_t count;
-    struct bytes *names = list_namespaces(daemon->credentials, &count);
-    if (daemon->credentials == NULL)
-        names[count++] = BYTES(NAMESPACE_DEFAULT);
+    struct bytes *names = list_first_namespaces(daemon, &count);
     qsort(names, count, sizeof(*names), compare_names);
     const enum error error = arrival_begin(&daemon->arrival, names, count, failure);
     free(names);
