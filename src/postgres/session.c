@@ -48,7 +48,6 @@ enum check_column {
     CHECK_MESSAGES,
     CHECK_VERSION,
     CHECK_SYSTEM_ID,
-    CHECK_TIMELINE,
     CHECK_BACKEND,
 };
 
@@ -124,7 +123,6 @@ static enum error check_server(struct pg_session *session, uint64_t until_ms, st
     if (error == OK)
         error = check_pooler(session, row, failure);
     session->server_id = pg_number(row, 0, CHECK_SYSTEM_ID);
-    text_of(row, CHECK_TIMELINE, session->server_timeline, sizeof(session->server_timeline));
     PQclear(row);
     return error;
 }
@@ -169,13 +167,12 @@ static void decode_head(const PGresult *row, struct pg_head *head)
     *head = (struct pg_head){.id = (uint32_t)pg_number(row, 0, 0),
                              .epoch = pg_number(row, 0, 1),
                              .system_id = pg_number(row, 0, 4),
-                             .now_ms = pg_number(row, 0, 6),
+                             .now_ms = pg_number(row, 0, 5),
                              .read_ms = pg_now_ms()};
     const struct bytes owner = pg_field(row, 0, 2);
     ASSERT(owner.size == PG_OWNER_SIZE);
     memcpy(head->owner, owner.ptr, PG_OWNER_SIZE);
     text_of(row, 3, head->node, sizeof(head->node));
-    text_of(row, 5, head->timeline, sizeof(head->timeline));
 }
 
 enum pg_outcome pg_session_read_head(struct pg_session *session, struct pg_head *head, uint64_t until_ms,
@@ -257,7 +254,6 @@ static void adopt(struct pg_session *session, const struct pg_head *last, const 
     session->head.epoch = last->epoch + 1;
     memcpy(session->head.owner, owner, PG_OWNER_SIZE);
     session->head.system_id = session->server_id;
-    (void)snprintf(session->head.timeline, sizeof(session->head.timeline), "%s", session->server_timeline);
 }
 
 static void pause_before_retry(void)

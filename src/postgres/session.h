@@ -27,9 +27,8 @@ struct pg_head {
     uint8_t owner[PG_OWNER_SIZE];
     char node[PG_NODE_SIZE];
     uint64_t system_id; /* of the server where it was sealed; 0: never sealed */
-    char timeline[9];
-    uint64_t now_ms;  /* the server's clock, since the epoch */
-    uint64_t read_ms; /* when that was read, by pg_now_ms() */
+    uint64_t now_ms;    /* the server's clock, since the epoch */
+    uint64_t read_ms;   /* when that was read, by pg_now_ms() */
 };
 
 struct pg_session {
@@ -38,7 +37,6 @@ struct pg_session {
     bool has_lock;       /* the advisory lock of its own epoch */
     struct pg_head head; /* with the epoch and owner of this node, once it is the owner */
     uint64_t server_id;  /* of the server that the connection goes to */
-    char server_timeline[9];
 };
 
 void pg_session_init(struct pg_session *session, const struct pg_options *options, const char *role);

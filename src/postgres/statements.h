@@ -70,9 +70,9 @@
       " current_setting('default_transaction_isolation') = 'read committed',"                                          \
       " current_setting('client_min_messages') = 'warning', current_setting('server_version_num')::int,"               \
       " (SELECT system_identifier FROM pg_control_system()),"                                                          \
-      " CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END, pg_backend_pid()")  \
+      " pg_backend_pid()")                                                                                             \
     X(REGISTER, "INSERT INTO tally_log.head (log, owner) VALUES ($1::text, $2::uuid) ON CONFLICT DO NOTHING")          \
-    X(HEAD, "SELECT id, epoch, owner, node, system_id, timeline,"                                                      \
+    X(HEAD, "SELECT id, epoch, owner, node, system_id,"                                                                \
             " (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM tally_log.head WHERE log = $1::text")        \
     /* $2, $3: the epoch and owner that end; $4 the new owner, $5 its name. No row: somebody else was faster. */       \
     X(SEAL,                                                                                                            \
