@@ -43,6 +43,8 @@ WANTED = 0.95
 SEEDS = 300
 TRACED_FROM = 100  # with so many mutants it pays to find out first which judge calls which function
 MEMORY_MAX = 8 << 30
+# What a test frees stays with the process: to get it from the kernel again would be most of the time of many.
+KEEP_FREED_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
 FILE_MAX = 1 << 30
 
 # --- mutations --------------------------------------------------------------------------------------------------------
@@ -464,7 +466,7 @@ def ask(judge, build, folder, timeout, path=None):
     scratch = tempfile.mkdtemp(prefix="mutant-")  # a short name: sockets stand there
     os.chmod(scratch, 0o755)  # some tests look from inside as somebody with fewer rights
     environment = {**os.environ, "LD_LIBRARY_PATH": ":".join([str(folder), *build.library_path])}
-    environment.update(TMPDIR=scratch, TALLY_TEST_SCALE=str(judge.scale or 1))
+    environment.update(TMPDIR=scratch, TALLY_TEST_SCALE=str(judge.scale or 1), **KEEP_FREED_MEMORY)
     child = subprocess.Popen(
         [program, *judge.arguments],
         cwd=scratch,
