@@ -451,7 +451,8 @@ class Judge:
         self.program = None  # None: to be linked for each mutant (Build.link_program)
         self.seconds = None  # what it takes on the unchanged program
         self.calls = None  # (path, line) of the functions that it calls; None: not known
-        self.name = os.path.basename(target) + ("" if scale in (None, 1) else " in short")
+        salvage = " with salvage" if "--salvage" in self.arguments else ""
+        self.name = os.path.basename(target) + ("" if scale in (None, 1) else " in short") + salvage
 
 
 def limit_child():
@@ -501,7 +502,9 @@ def list_judges(build, pattern, seeds):
             judges.append(Judge(target, scale=0.1))
         judges.append(Judge(target, scale=1))
     judges.append(Judge("tests/sim/sim", ["--seeds", str(seeds), "--jobs", "1"]))
+    judges.append(Judge("tests/sim/sim", ["--seeds", str(seeds // 3), "--jobs", "1", "--salvage"]))
     judges.append(Judge("tests/sim/sim_pools", ["--seeds", str(seeds)]))
+    judges.append(Judge("tests/sim/sim_pools", ["--seeds", str(seeds // 10), "--salvage", "on"]))
     return [judge for judge in judges if re.search(pattern, judge.name)]
 
 
