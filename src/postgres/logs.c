@@ -1,5 +1,8 @@
 #include "postgres/logs.h"
 
+#include "postgres/cache.h"
+#include "postgres/log_state.h"
+
 #include <stdio.h>
 
 #define PATIENCE_MS 10000u
@@ -38,6 +41,37 @@ enum error pg_logs_visit(const struct pg_options *options,
         visit(context, &facts);
     }
     PQclear(rows);
+    pg_session_deinit(&session);
+    return error;
+}
+
+static enum error copy_files(struct pg_session *session, struct pg_cache *cache, struct failure *failure)
+{
+    enum error error = pg_cache_list(cache, session, pg_now_ms() + PATIENCE_MS, failure);
+    for (size_t i = 0; i < cache->count && error == OK; i++)
+        if (!pg_log_is_rest(cache->files_owned[i]->name))
+            error = pg_cache_complete(cache, session, cache->files_owned[i], PATIENCE_MS, failure);
+    return error;
+}
+
+enum error pg_logs_copy(const struct pg_options *options, struct disk *folder, struct failure *failure)
+{
+    struct pg_session session;
+    struct pg_cache cache;
+    pg_session_init(&session, options, "verify");
+    pg_cache_init(&cache, folder);
+    const uint64_t until_ms = pg_now_ms() + PATIENCE_MS;
+    enum error error = pg_session_open(&session, until_ms, failure);
+    const struct pg_values none = {0};
+    PGresult *begun = NULL;
+    if (error == OK && pg_session_run(&session, PG_FREEZE, &none, until_ms, &begun, failure) != PG_DONE)
+        error = failure->error;
+    PQclear(begun);
+    if (error == OK && pg_session_read_head(&session, &session.head, until_ms, failure) != PG_DONE)
+        error = failure->error;
+    if (error == OK)
+        error = copy_files(&session, &cache, failure);
+    pg_cache_deinit(&cache);
     pg_session_deinit(&session);
     return error;
 }

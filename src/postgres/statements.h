@@ -63,6 +63,8 @@
             "current_database())),"                                                                                    \
             " (SELECT count(*) FROM tally_log.file f WHERE f.log = h.id)"                                              \
             " FROM tally_log.head h ORDER BY h.log")                                                                   \
+    /* Everything that is read from here on is of one moment; ends with the connection. */                             \
+    X(FREEZE, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")                                                       \
     /* What a connection must be fit for; one row. */                                                                  \
     X(CHECK,                                                                                                           \
       "SELECT pg_is_in_recovery(), current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on',"       \

@@ -200,9 +200,10 @@ static enum error config_take_flag(struct config *config, struct arguments *argu
     char **path = config_path(config, name, name_size);
     if (path != NULL) {
         const char *value = flag_value(arguments, equals, false);
-        if (value == NULL || value[0] == '\0')
+        const bool may_lack = path == &config->verify_owned && value == NULL;
+        if (!may_lack && (value == NULL || value[0] == '\0'))
             return flag_without_value(name, name_size, failure);
-        path_set(path, value);
+        path_set(path, may_lack ? "" : value);
         return OK;
     }
     enum config_key key = config_find(name, name_size);
@@ -379,6 +380,7 @@ void config_help_print(FILE *stream)
             "\n"
             "  tallyd [--config FILE] [--KEY VALUE ...]\n"
             "  tallyd --verify DIR\n"
+            "  tallyd --log postgres://... --verify\n"
             "  tallyd --salvage DIR --to NEW\n"
             "\n"
             "It prints one line on standard output when it serves, and ends cleanly on SIGTERM and SIGINT.\n"
@@ -404,6 +406,9 @@ void config_help_print(FILE *stream)
         "  --verify DIR        Read all of a data folder, or of one namespace's folder, check every checksum, change\n"
         "                      nothing, and end: status 0 it is clean, 1 damaged, 2 could not be read. No tallyd may\n"
         "                      have it.\n"
+        "  --verify            Likewise with every log in the PostgreSQL that --log names; tallyd may serve "
+        "meanwhile.\n"
+        "                      Copies one log at a time to TMPDIR.\n"
         "  --salvage DIR --to NEW\n"
         "                      Write what can be read of a damaged folder into a new one, with a list of what is\n"
         "                      lost; DIR is not changed. Status 0 nothing is lost, 1 something is, 2 it failed.\n"

@@ -78,7 +78,7 @@ struct config_value {
 struct config {
     struct config_value values[CONFIG_KEY_COUNT];
     char *file_owned;    /* NULL: none; likewise the next */
-    char *verify_owned;  /* the folder to inspect, instead of serving */
+    char *verify_owned;  /* the folder to inspect instead of serving; empty: the logs that --log names */
     char *salvage_owned; /* the damaged folder whose readable contents go into the next */
     char *to_owned;
     bool wants_help;

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "engine/namespace.h"
 #include "log/disk_view.h"
+#include "postgres/logs.h"
 #include "tallyd/config_value.h"
 #include "tallyd/inspect_report.h"
 
@@ -158,9 +159,10 @@ static bool would_start(struct disk *disk, struct failure *failure)
     return is_recovered;
 }
 
-static int verify_one(const struct target *target)
+/* `place` is what people call it. */
+static int verify_one(const struct target *target, const char *place)
 {
-    struct inspect_report report = {.folder = target->path};
+    struct inspect_report report = {.folder = place};
     struct salvage *salvage;
     struct failure failure;
     failure_init(&failure);
@@ -168,7 +170,7 @@ static int verify_one(const struct target *target)
     int status = STATUS_CLEAN;
     if (read_target(target, disk, &report, &salvage, &failure) != OK) {
         status = failure.error == ERROR_LOG_DAMAGED ? STATUS_DAMAGED : STATUS_FAILED;
-        printf("%s: can't be read: %s\n", target->path, failure.text);
+        printf("%s: can't be read: %s\n", place, failure.text);
     } else {
         struct salvage_facts facts = salvage_facts(salvage);
         const bool starts = would_start(disk, &failure);
@@ -190,10 +192,82 @@ int inspect_verify(const char *folder)
     struct targets targets = {0};
     int status = list_targets(folder, &targets);
     for (size_t i = 0; i < targets.count && status != STATUS_FAILED; i++)
-        status = worse(status, verify_one(&targets.items_owned[i]));
+        status = worse(status, verify_one(&targets.items_owned[i], targets.items_owned[i].path));
     free(targets.items_owned);
     if (status == STATUS_DAMAGED)
         printf("Next: restore the folder from a backup or a replica, or type: tallyd --salvage %s --to NEW\n", folder);
+    fflush(stdout);
+    return status;
+}
+
+/* --- logs in PostgreSQL ------------------------------------------------------------------------------------------- */
+
+static void on_log(void *context, const struct pg_log_facts *facts)
+{
+    if (is_namespace_name(facts->name))
+        (void)add_target(context, "PostgreSQL", facts->name);
+}
+
+static void remove_file(void *context, const char *name)
+{
+    struct disk *disk = context;
+    struct failure failure;
+    (void)disk->operations->remove(disk, name, &failure);
+}
+
+static int copy_and_verify(const struct pg_options *all, const struct target *log, const char *folder)
+{
+    struct target copy;
+    struct failure failure;
+    failure_init(&failure);
+    (void)snprintf(copy.path, sizeof(copy.path), "%s", folder);
+    memcpy(copy.name, log->name, sizeof(copy.name));
+    struct pg_options options = *all;
+    options.log = log->name;
+    struct disk *disk = disk_posix_create(folder);
+    int status = STATUS_CLEAN;
+    if (disk->operations->lock(disk, &failure) != OK || pg_logs_copy(&options, disk, &failure) != OK) {
+        status = failure.error == ERROR_LOG_DAMAGED ? STATUS_DAMAGED : STATUS_FAILED;
+        printf("%s: can't be read: %s\n", log->path, failure.text);
+    }
+    disk_posix_destroy(disk);
+    return status == STATUS_CLEAN ? verify_one(&copy, log->path) : status;
+}
+
+static int verify_log(const struct pg_options *options, const struct target *log)
+{
+    const char *temporary = getenv("TMPDIR");
+    char folder[PATH_MAX];
+    const int length =
+        snprintf(folder, sizeof(folder), "%s/tallyd-verify-XXXXXX", temporary == NULL ? "/tmp" : temporary);
+    if (length < 0 || (size_t)length >= sizeof(folder) || mkdtemp(folder) == NULL)
+        return complain("no folder could be made in TMPDIR for the copy of %s: %s.", log->path, strerror(errno));
+    const int status = copy_and_verify(options, log, folder);
+    struct disk *disk = disk_posix_create(folder);
+    struct failure failure;
+    if (disk->operations->lock(disk, &failure) == OK)
+        (void)disk->operations->list(disk, remove_file, disk, &failure);
+    disk_posix_destroy(disk);
+    if (rmdir(folder) != 0)
+        (void)complain("%s stays behind: %s.", folder, strerror(errno));
+    return status;
+}
+
+int inspect_verify_postgres(const struct pg_options *options)
+{
+    struct targets targets = {0};
+    struct failure failure;
+    failure_init(&failure);
+    int status = STATUS_CLEAN;
+    if (pg_logs_visit(options, on_log, &targets, &failure) != OK)
+        status = complain("%s", failure.text);
+    else if (targets.count == 0)
+        status = complain("the database has no logs: did a tallyd ever serve with this --log?");
+    for (size_t i = 0; i < targets.count && status != STATUS_FAILED; i++)
+        status = worse(status, verify_log(options, &targets.items_owned[i]));
+    free(targets.items_owned);
+    if (status == STATUS_DAMAGED)
+        printf("Next: restore the database from a backup or a replica; docs/high-availability.md says how.\n");
     fflush(stdout);
     return status;
 }

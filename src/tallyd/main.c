@@ -98,8 +98,7 @@ static void write_metrics(void *context, struct buffer *text)
                          (unsigned long long)message_log_dropped_count(daemon->output));
 }
 
-/* --- The configuration
- * --------------------------------------------------------------------------------------------- */
+/* --- The configuration -------------------------------------------------------------------------------------------- */
 
 static enum error check_log(const struct daemon *daemon, struct failure *failure)
 {
@@ -132,6 +131,19 @@ static int init_log(struct daemon *daemon)
     message_log_say(daemon->output, is_there ? "tallyd: the tables of the log are there already."
                                              : "tallyd: the tables of the log are made.");
     return 0;
+}
+
+/* --verify, with a folder or without. */
+static int verify(struct daemon *daemon)
+{
+    if (daemon->config.verify_owned[0] != '\0')
+        return inspect_verify(daemon->config.verify_owned);
+    if (namespaces_are_in_postgres(&daemon->config)) {
+        const struct pg_options options = namespaces_postgres(&daemon->config, "");
+        return inspect_verify_postgres(&options);
+    }
+    complain(daemon, "--verify needs a folder, or the logs in PostgreSQL that --log postgres://... names.");
+    return STATUS_MISUSED;
 }
 
 static enum error check_region(const struct daemon *daemon, struct failure *failure)
@@ -799,7 +811,7 @@ int main(int argc, char **argv)
     } else if (is_sound && daemon.config.wants_version) {
         printf("tallyd %s\n", TALLY_VERSION);
     } else if (is_sound && daemon.config.verify_owned != NULL) {
-        status = inspect_verify(daemon.config.verify_owned);
+        status = verify(&daemon);
     } else if (is_sound && daemon.config.salvage_owned != NULL) {
         status = inspect_salvage(daemon.config.salvage_owned, daemon.config.to_owned);
     } else if (!is_sound || check_config(&daemon, &failure) != OK) {

@@ -48,6 +48,43 @@ def test_a_log_moves_into_postgresql_and_back(cluster, tmp_path):  # noqa: F811
     assert sorted(drain(line, create_queue(line))) == sorted(bodies + more)
 
 
+def verify(cluster, folder):  # noqa: F811
+    (folder / "room").mkdir(exist_ok=True)
+    done = subprocess.run([*WRAPPER, str(BIN / "tallyd"), "--log", cluster.uri, "--verify"], capture_output=True,
+                          text=True, cwd=folder, env=clean_environment() | {"TMPDIR": str(folder / "room")},
+                          timeout=60 * PATIENCE, check=False)
+    assert not any((folder / "room").iterdir()), "it leaves nothing behind"
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_log_is_verified_while_its_owner_serves(cluster, tmp_path):  # noqa: F811
+    assert verify(cluster, tmp_path)[0] == 2
+    cluster.node("one", *SMALL).start().wait_ready()
+    line = cluster.line()
+    queue = create_queue(line)
+    send(line, queue, texts("v", 50))
+    epoch = cluster.head()[0]
+    status, printed, said = verify(cluster, tmp_path)
+    assert status == 0 and printed.startswith("PostgreSQL/000000000000: clean."), printed + said
+    assert "messages 50 " in printed
+    send(line, queue, texts("w", 5))
+    assert cluster.head()[0] == epoch, "nobody took the log from its owner"
+
+    (file, at), = cluster.sql("SELECT c.file, c.at FROM tally_log.chunk c JOIN tally_log.file f ON f.id = c.file"
+                              " WHERE f.name LIKE '%.segment' ORDER BY c.at DESC LIMIT 1")
+    cluster.sql("UPDATE tally_log.chunk SET body = set_byte(body, 0, get_byte(body, 0) # 8)"
+                " WHERE file = %s AND at = %s", file, at)
+    status, printed, said = verify(cluster, tmp_path)
+    assert status == 1 and f"file {file}" in printed and "was changed" in printed, printed + said
+    assert "restore the database" in printed
+
+
+def test_verify_needs_a_folder_or_postgresql(tmp_path):
+    done = subprocess.run([*WRAPPER, str(BIN / "tallyd"), "--verify"], capture_output=True, text=True, cwd=tmp_path,
+                          env=clean_environment(), timeout=60 * PATIENCE, check=False)
+    assert done.returncode == 2 and "--verify needs a folder" in done.stderr
+
+
 def test_one_of_the_two_is_postgresql(tmp_path):
     status, _, said = tally("log", "copy", "a", "b", folder=tmp_path)
     assert status == 2 and "one of FROM and TO is a data folder" in said
