@@ -508,6 +508,15 @@ def list_judges(build, pattern, seeds):
     return [judge for judge in judges if re.search(pattern, judge.name)]
 
 
+def write_history(build, folder, judge, key):
+    """The file with the history of each seed on the unchanged program (tests/sim/history)."""
+    file = build.folder / f"history-{key[:16]}.txt"
+    if not file.exists():
+        program = judge.program or build.link_whole(judge.target, folder)
+        file.write_text(run([program, *judge.arguments, "--history"], env={**os.environ, **KEEP_FREED_MEMORY}))
+    return file
+
+
 def prepare(build, judges, jobs, traces):
     """Links the judges and measures each on the unchanged program; those that don't accept it are left out. What was
     measured is written down, so that this takes its time once for each build."""
@@ -524,6 +533,8 @@ def prepare(build, judges, jobs, traces):
         judge.program = linked[judge.target]
         program = judge.program or build.link_whole(judge.target, folder)
         program = hashlib.sha256(program.read_bytes()).hexdigest()
+        if judge.target == "tests/sim/sim" and "--salvage" not in judge.arguments:
+            judge.arguments += ["--expect", str(write_history(build, folder, judge, library))]
         key = " ".join([library, program, str(judge.scale), *judge.arguments])
         if times.get(key) is None:
             started = time.monotonic()

@@ -3,6 +3,8 @@
  *
  *     sim --seed N [--trace]                      replays one seed
  *     sim --seeds N [--first F] [--jobs J]        runs N seeds, J at a time
+ *     sim --seeds N --history                     the same; prints a hash of what was seen, for each seed and for all
+ *     sim --seeds N --expect FILE                 the same; FILE has those lines, and it fails where one is different
  *     sim --plant NAME --seeds N                  the same with a bug planted on purpose (plants.h) */
 #include "fail.h"
 #include "world.h"
@@ -30,6 +32,8 @@ struct arguments {
     bool is_traced;
     bool is_one;
     bool wants_salvage;
+    bool wants_history;
+    const char *expected; /* a file of histories, or NULL */
     enum plant plant;
 };
 
@@ -82,6 +86,41 @@ static int run_one(const char *program, const struct arguments *arguments)
     return 1;
 }
 
+/* What the file says of the seed. */
+static uint64_t expected_history(const char *path, uint64_t seed)
+{
+    FILE *file = fopen(path, "r");
+    uint64_t number = 0, history = 0;
+    while (file != NULL && fscanf(file, "history %" SCNu64 " %" SCNx64 "\n", &number, &history) == 2 && number != seed)
+        continue;
+    if (file != NULL)
+        fclose(file);
+    return number == seed ? history : 0;
+}
+
+/* Runs a seed in a process of its own. How much memory the server has in use is rounded by the C library, by what was
+ * freed before; so a seed has the same history only behind the same ones. */
+static void run_apart(const struct arguments *arguments, uint64_t seed, struct world_report *report)
+{
+    const uint64_t before = report->history;
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(LIMIT_S);
+        world_run(seed, false, report);
+        _exit(0);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+        exit(1);
+    const uint64_t history = before ^ report->history;
+    if (arguments->wants_history)
+        printf("history %" PRIu64 " %016" PRIx64 "\n", seed, history);
+    if (arguments->expected != NULL && expected_history(arguments->expected, seed) != history) {
+        fprintf(stderr, "seed %" PRIu64 ": the server did other things than %s says\n", seed, arguments->expected);
+        exit(1);
+    }
+}
+
 /* Runs every jobs-th seed from the job's own on. */
 static void run_job(const struct arguments *arguments, unsigned job, struct shared *shared)
 {
@@ -89,7 +128,10 @@ static void run_job(const struct arguments *arguments, unsigned job, struct shar
         shared->running[job] = seed;
         alarm(arguments->wants_salvage ? 10 * LIMIT_S : LIMIT_S);
         shared->reports[job].wants_salvage = arguments->wants_salvage;
-        world_run(seed, false, &shared->reports[job]);
+        if (arguments->wants_history || arguments->expected != NULL)
+            run_apart(arguments, seed, &shared->reports[job]);
+        else
+            world_run(seed, false, &shared->reports[job]);
         shared->done[job]++;
     }
     exit(0);
@@ -142,6 +184,7 @@ static void print_summary(const struct arguments *arguments, const struct shared
         sum.renewals += shared->reports[i].renewals;
         sum.cleaned_seeds += shared->reports[i].cleaned_seeds;
         add_salvage(&sum.salvage, &shared->reports[i].salvage);
+        sum.history ^= shared->reports[i].history;
     }
     printf("T27, and T28 to T76 under kills: model and server agree: %" PRIu64
            " seeds in %.1f s, %.0f a second with %u jobs; %" PRIu64 " operations, %" PRIu64 " messages, %" PRIu64
@@ -153,6 +196,8 @@ static void print_summary(const struct arguments *arguments, const struct shared
            sum.refused_for_room, sum.full_seeds);
     if (arguments->wants_salvage)
         print_salvage(&sum.salvage);
+    if (arguments->wants_history)
+        printf("history of all %016" PRIx64 "\n", sum.history);
 }
 
 static int run_many(const char *program, struct arguments *arguments)
@@ -160,6 +205,7 @@ static int run_many(const char *program, struct arguments *arguments)
     struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t children[JOBS_MAX];
     double start_s = seconds();
+    setvbuf(stdout, NULL, _IOLBF, 0); /* whole lines, whichever process writes them */
     for (unsigned i = 0; i < arguments->jobs; i++) {
         children[i] = fork();
         if (children[i] == 0)
@@ -196,7 +242,8 @@ static int run_many(const char *program, struct arguments *arguments)
 static int usage(const char *program)
 {
     fprintf(stderr,
-            "usage: %s --seed N [--trace] | --seeds N [--first F] [--jobs J]   [--plant NAME] [--salvage]\nplants:",
+            "usage: %s --seed N [--trace] | --seeds N [--first F] [--jobs J]   [--plant NAME] [--salvage] [--history | "
+            "--expect FILE]\nplants:",
             program);
     for (unsigned plant = 1; plant < PLANT_COUNT; plant++)
         fprintf(stderr, " %s", plant_name((enum plant)plant));
@@ -213,6 +260,10 @@ int main(int count, char **words)
             arguments.is_traced = true;
             continue;
         }
+        if (strcmp(word, "--history") == 0) {
+            arguments.wants_history = true;
+            continue;
+        }
         if (strcmp(word, "--salvage") == 0) {
             arguments.wants_salvage = true;
             continue;
@@ -226,6 +277,8 @@ int main(int count, char **words)
             arguments.first = strtoull(value, NULL, 0);
         } else if (strcmp(word, "--jobs") == 0) {
             arguments.jobs = (unsigned)strtoul(value, NULL, 0);
+        } else if (strcmp(word, "--expect") == 0) {
+            arguments.expected = value;
         } else if (strcmp(word, "--plant") == 0) {
             arguments.plant = plant_find(value);
         } else {

@@ -39,6 +39,12 @@ int world_trace_size(size_t size)
     return (int)(size < TRACE_SIZE_MAX ? size : TRACE_SIZE_MAX);
 }
 
+void world_remember(struct world *world, struct bytes seen)
+{
+    const uint64_t both[2] = {world->history, bytes_hash(seen)};
+    world->history = bytes_hash(bytes_make(both, sizeof(both)));
+}
+
 void world_let_time_pass(struct world *world, uint32_t jump_percent)
 {
     uint32_t ms = random_below(&world->clock, 4000);
@@ -170,5 +176,7 @@ void world_run(uint64_t seed, bool is_traced, struct world_report *report)
     report->cleaned_seeds += world.has_cleaned;
     report->full_seeds += world.stays_full && world.is_covered;
     report->segments += log_next_point(namespace_log(world.ns)).position / world.options.segment_size + 1;
+    world_remember(&world, bytes_make(&seed, sizeof(seed)));
+    report->history ^= world.history; /* whichever process has run it */
     world_deinit(&world);
 }
