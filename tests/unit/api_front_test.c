@@ -2,6 +2,7 @@
 #include "api/api.h"
 #include "base/assert.h"
 #include "core/queues/decide_queue.h"
+#include "signer.h"
 #include "support/memory_disk.h"
 
 #include <setjmp.h>
@@ -215,6 +216,107 @@ static void a_namespace_that_is_withdrawn_answers_those_who_wait_and_comes_to_it
     exchange_deinit(&leased);
 }
 
+/* Both kinds of credentials. */
+static void credentials_that_change_are_asked_for_in_every_namespace(void **state)
+{
+    struct fixture *fixture = *state;
+    struct credentials *credentials = NULL;
+    make_queues(fixture);
+    assert_int_equal(credentials_parse(BYTES("K secret 000000000000 read"), &credentials, NULL), OK);
+    for (unsigned is_inner = 0; is_inner < 2; is_inner++) {
+        struct exchange polls[MEMBERS];
+        submit(fixture, &polls[0], "AmazonSQS.ReceiveMessage",
+               "{\"QueueUrl\":\"http://h/000000000000/q\",\"WaitTimeSeconds\":5}");
+        submit(fixture, &polls[1], "AmazonSQS.ReceiveMessage",
+               "{\"QueueUrl\":\"http://h/111111111111/q\",\"WaitTimeSeconds\":5}");
+        if (is_inner) {
+            front_set_inner_credentials(fixture->front, credentials);
+            assert_true(polls[0].state == EXCHANGE_WAITING && polls[1].state == EXCHANGE_WAITING);
+        }
+        assert_false(front_has_credentials(fixture->front));
+        front_set_credentials(fixture->front, credentials);
+        assert_true(front_has_credentials(fixture->front));
+        for (size_t i = 0; i < MEMBERS; i++) {
+            assert_int_equal(polls[i].state, EXCHANGE_FINISHED);
+            assert_int_equal(polls[i].reply.error, ERROR_ACCESS_DENIED);
+            (void)take(fixture, &polls[i], i);
+        }
+        front_set_credentials(fixture->front, NULL);
+    }
+    front_set_inner_credentials(fixture->front, NULL);
+    credentials_destroy(credentials);
+}
+
+/* What names no namespace, or one that is not served. */
+static void a_signed_request_that_names_no_namespace_goes_to_that_of_its_caller(void **state)
+{
+    static const struct {
+        const char *as;
+        const char *target;
+        const char *body;
+        size_t member;
+        int status;
+    } rows[] = {
+        {"ZERO", "AmazonSQS.ListQueues", "{}", 0, 200},
+        {"ONE", "AmazonSQS.ListQueues", "{}", 1, 200},
+        {"TWO", "AmazonSQS.ListQueues", "{}", 0, 403},
+        {"ONE", "AmazonSQS.SendMessage", "{\"QueueUrl\":\"q\",\"MessageBody\":\"x\"}", 1, 200},
+        {"ONE", "AmazonSQS.SendMessage", "{\"QueueUrl\":\"http://h/000000000000/q\",\"MessageBody\":\"x\"}", 0, 403},
+        {"ZERO", "AmazonSQS.SendMessage", "{\"QueueUrl\":\"http://h/000000000000/q\",\"MessageBody\":\"x\"}", 0, 200},
+        {"ONE", "AmazonSQS.GetQueueUrl", "{\"QueueName\":\"q\",\"QueueOwnerAWSAccountId\":\"000000000000\"}", 0, 403},
+    };
+    struct fixture *fixture = *state;
+    struct credentials *credentials = signer_credentials("ZERO secret-of-ZERO 000000000000 read,write\n"
+                                                         "ONE secret-of-ONE 111111111111 read,write\n"
+                                                         "TWO secret-of-TWO 222222222222 read,write\n");
+    make_queues(fixture);
+    front_set_credentials(fixture->front, credentials);
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        struct exchange exchange;
+        char head[SIGNER_HEAD_SIZE];
+        exchange_init(&exchange);
+        exchange.request = (struct request){.method = BYTES("POST"),
+                                            .path = BYTES("/"),
+                                            .host = BYTES("h"),
+                                            .target = bytes_from_string(rows[i].target),
+                                            .body = bytes_from_string(rows[i].body)};
+        signer_sign(&exchange.request, rows[i].as, NULL, NOW_MS, head);
+        front_submit(fixture->front, &exchange, NOW_MS);
+        if (exchange.reply.status != rows[i].status)
+            fail_msg("%s %s: %d", rows[i].as, rows[i].body, exchange.reply.status);
+        (void)take(fixture, &exchange, rows[i].member);
+    }
+    front_set_credentials(fixture->front, NULL);
+    credentials_destroy(credentials);
+}
+
+static void explain_absence(void *context, char *text, size_t size)
+{
+    snprintf(text, size, "Ask %s.", (const char *)context);
+}
+
+static void where_no_namespace_is_served_each_request_is_told_who_serves_them(void **state)
+{
+    (void)state;
+    static char other[] = "the other node";
+    const struct front_options options = {
+        .region = "eu-west-1", .explain_absence = explain_absence, .absence_context = other};
+    struct fixture fixture = {.front = front_create(&options)};
+    struct exchange exchange;
+    arena_init(&fixture.arena);
+    submit(&fixture, &exchange, "AmazonSQS.ListQueues", "{}");
+    assert_null(exchange.api);
+    assert_int_equal(exchange.reply.status, 503);
+    assert_int_equal(exchange.reply.error, ERROR_SERVICE_UNAVAILABLE);
+    assert_int_equal(exchange.hold_sequence, 0);
+    assert_ptr_equal(front_take_finished(fixture.front), &exchange);
+    assert_null(front_take_finished(fixture.front));
+    assert_non_null(memmem(exchange.reply.body.data_owned, exchange.reply.body.size, "\"Ask the other node.\"", 21));
+    exchange_deinit(&exchange);
+    arena_deinit(&fixture.arena);
+    front_destroy(fixture.front);
+}
+
 /* Nobody knows which namespace it is about, so it waits for none. */
 static void a_request_that_asks_for_nothing_known_has_no_namespace(void **state)
 {
@@ -238,6 +340,10 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_namespace_that_is_withdrawn_answers_those_who_wait_and_comes_to_its_end,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(credentials_that_change_are_asked_for_in_every_namespace, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_signed_request_that_names_no_namespace_goes_to_that_of_its_caller, set_up,
+                                        tear_down),
+        cmocka_unit_test(where_no_namespace_is_served_each_request_is_told_who_serves_them),
         cmocka_unit_test_setup_teardown(a_request_that_asks_for_nothing_known_has_no_namespace, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("a front of namespaces", tests, NULL, NULL);

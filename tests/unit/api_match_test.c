@@ -194,6 +194,29 @@ static void proposals_that_take_long_to_verify_are_judged_in_several_turns(void 
     sqs_close(world);
 }
 
+/* Like a reply: the tree of the request, and what is written of the answer. */
+static void proposals_that_wait_are_counted_with_all_that_they_keep(void **state)
+{
+    struct world *world = open_big_pool(state);
+    struct reply_budget budget = {.max = (size_t)1 << 30};
+    struct poll poll, gone;
+    char *body = proposals_of_many(10);
+    front_set_budgets(world->front, &budget, NULL);
+    begin_proposals(world, &gone, body);
+    EXPECT(world, is_waiting(&gone) && budget.held > strlen(body) / 2);
+    api_abandon(&gone.exchange);
+    exchange_deinit(&gone.exchange);
+    EXPECT(world, budget.held == 0);
+    begin_proposals(world, &poll, body);
+    for (; is_waiting(&poll); api_tick(world->api, world->now_ms))
+        EXPECT(world, budget.held == arena_size(&poll.exchange.arena) + poll.exchange.reply.body.capacity);
+    EXPECT(world, budget.held == exchange_reply_memory(&poll.exchange));
+    yyjson_doc_free(end(world, &poll));
+    front_set_budgets(world->front, NULL, NULL);
+    free(body);
+    sqs_close(world);
+}
+
 static void who_waits_for_proposals_is_told_of_a_stop_and_of_the_end_of_the_pool(void **state)
 {
     struct world *world = open_big_pool(state);
@@ -315,6 +338,7 @@ int main(void)
         cmocka_unit_test(MR35_a_proposal_under_older_rules_is_stale),
         cmocka_unit_test(MR29_a_full_result_queue_is_told),
         cmocka_unit_test(proposals_that_take_long_to_verify_are_judged_in_several_turns),
+        cmocka_unit_test(proposals_that_wait_are_counted_with_all_that_they_keep),
         cmocka_unit_test(who_waits_for_proposals_is_told_of_a_stop_and_of_the_end_of_the_pool),
         cmocka_unit_test(a_proposal_that_takes_too_long_to_verify_is_invalid),
         cmocka_unit_test(MR30_a_match_is_put_back_until_it_is_acknowledged),

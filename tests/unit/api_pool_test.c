@@ -388,6 +388,34 @@ static unsigned seed_parts(struct world *world, unsigned part, unsigned parts)
     return bits;
 }
 
+/* The events stay for the next reading. */
+static void where_memory_for_replies_is_spent_a_feed_waits_and_ends_without_events(void **state)
+{
+    struct world *world = open_pool(state, "external", "");
+    struct reply_budget budget = {.max = 1000};
+    struct poll feed, other;
+    first_reading(world);
+    front_set_budgets(world->front, &budget, NULL);
+    begin(world, &feed, "FeedTickets", ",'From':1,'WaitTimeSeconds':5");
+    begin(world, &other, "FeedTickets", ",'From':1,'WaitTimeSeconds':20");
+    act(world, "OfferTickets", ",'Tickets':[{'TicketId':'a'}]");
+    budget.held = 1001;
+    api_tick(world->api, world->now_ms);
+    EXPECT(world, is_waiting(&feed) && is_waiting(&other));
+    world->now_ms += 5000;
+    api_tick(world->api, world->now_ms);
+    EXPECT(world, !is_waiting(&feed) && is_waiting(&other));
+    yyjson_doc *doc = end(world, &feed);
+    EXPECT(world, yyjson_arr_size(yyjson_obj_get(yyjson_doc_get_root(doc), "Events")) == 0);
+    EXPECT(world, number(yyjson_doc_get_root(doc), "Next") == 1);
+    yyjson_doc_free(doc);
+    budget.held = 1000;
+    api_tick(world->api, world->now_ms);
+    EXPECT(world, end_events(world, &other) == 1);
+    front_set_budgets(world->front, NULL, NULL);
+    sqs_close(world);
+}
+
 static void MR13_each_part_is_looked_after_by_one_who_is_there(void **state)
 {
     struct world *world = open_pool(state, "external", "");
@@ -479,6 +507,7 @@ int main(void)
         cmocka_unit_test(the_feed_is_asked_for_in_order),
         cmocka_unit_test(all_who_wait_are_told_of_an_event_in_order_of_arrival),
         cmocka_unit_test(a_wait_for_the_feed_ends_in_time_at_a_stop_and_with_the_pool),
+        cmocka_unit_test(where_memory_for_replies_is_spent_a_feed_waits_and_ends_without_events),
         cmocka_unit_test(MR13_each_part_is_looked_after_by_one_who_is_there),
         cmocka_unit_test(metrics_show_a_hundred_pools_and_sum_the_others),
     };

@@ -1008,9 +1008,34 @@ static void Tallys_attributes_beyond_their_bounds_change_nothing(void **state)
     sqs_close(world);
 }
 
+/* AWS's 60 seconds: of the names that were deleted, the last thousand are remembered. */
+static void the_oldest_of_a_thousand_deleted_names_is_forgotten(void **state)
+{
+    (void)state;
+    struct world *world = world_create(&(struct world_options){.seed = 1, .enforce_intervals = true});
+    for (unsigned i = 0; i <= 1000; i++) {
+        char name[20];
+        snprintf(name, sizeof(name), "n%u", i);
+        EXPECT(world, world_call(world, "CreateQueue", "{'QueueName':'%s'}", name).error == NULL);
+        EXPECT(world, world_call(world, "DeleteQueue", "{'QueueUrl':'%s'}", name).error == NULL);
+        if (i == 999)
+            sqs_expect_error(world, "CreateQueue", "{'QueueName':'n0'}", "QueueDeletedRecently", "60 seconds");
+    }
+    EXPECT(world, world_call(world, "CreateQueue", "{'QueueName':'n0'}").error == NULL);
+    static const char *const known[] = {"n1", "n2", "n500", "n999", "n1000"};
+    for (size_t i = 0; i < ARRAY_LENGTH(known); i++) {
+        struct answer answer = world_call(world, "CreateQueue", "{'QueueName':'%s'}", known[i]);
+        EXPECT(world, answer_fails(answer, "QueueDeletedRecently"));
+    }
+    world_pass_time(world, 60000);
+    EXPECT(world, world_call(world, "CreateQueue", "{'QueueName':'n1'}").error == NULL);
+    sqs_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_oldest_of_a_thousand_deleted_names_is_forgotten),
         cmocka_unit_test(Q16_a_queue_that_is_there_is_created_again_by_what_it_has),
         cmocka_unit_test(Q17_names_and_types_of_queues),
         cmocka_unit_test(Q18_each_number_is_taken_at_its_bounds_and_refused_beyond),
