@@ -128,6 +128,13 @@ static void what_never_comes_is_never_due(void **state)
     (void)state;
     assert_int_equal(next_s("0 0 30 2 *", "Europe/Berlin", utc("2026-11-20T00:00Z")), -1);
     assert_int_equal(next_s("nonsense", "UTC", 1700000000), -1);
+    /* A leap day that is a Sunday: there may be none for 28 years, and who asks looks eight years ahead. */
+    const int64_t sunday_s = utc("2032-02-29T00:00Z");
+    const int64_t first_s = sunday_s - (int64_t)CALENDAR_YEARS * 366 * 86400;
+    assert_int_equal(next_s("0 0 29 2 */7", "UTC", first_s), -1);
+    assert_int_equal(next_s("0 0 29 2 */7", "UTC", first_s + 1), sunday_s);
+    assert_int_equal(next_s("0 0 29 2 */7", "UTC", sunday_s - 1), sunday_s);
+    assert_int_equal(next_s("0 0 29 2 */7", "UTC", sunday_s), -1);
     uint64_t next_ms = 5;
     assert_false(calendar_next(calendar, BYTES("* * * * *"), BYTES("Nowhere"), 1, &next_ms));
     assert_int_equal(next_ms, 5);

@@ -270,6 +270,191 @@ static void a_spare_that_can_t_have_its_room_is_removed_at_the_start(void **stat
     fixture_deinit(&fixture);
 }
 
+/* A disk that refuses one operation, always. */
+static struct disk_operations sound, operations;
+static enum { NOTHING, LIST, RENAME, RESERVE, SYNC_FOLDER } refused;
+
+static enum error refusal(bool is_refused, struct failure *failure)
+{
+    return is_refused ? failure_set(failure, ERROR_DISK_FAILED, "refused") : OK;
+}
+
+static enum error list_refuse(struct disk *disk, void (*visit)(void *context, const char *name), void *context,
+                              struct failure *failure)
+{
+    const enum error error = refusal(refused == LIST, failure);
+    return error == OK ? sound.list(disk, visit, context, failure) : error;
+}
+
+static enum error rename_refuse(struct disk *disk, const char *from, const char *to, struct failure *failure)
+{
+    const enum error error = refusal(refused == RENAME, failure);
+    return error == OK ? sound.rename(disk, from, to, failure) : error;
+}
+
+static enum error reserve_refuse(struct disk_file *file, uint64_t size, struct failure *failure)
+{
+    const enum error error = refusal(refused == RESERVE, failure);
+    return error == OK ? sound.reserve(file, size, failure) : error;
+}
+
+static enum error sync_folder_refuse(struct disk *disk, struct failure *failure)
+{
+    const enum error error = refusal(refused == SYNC_FOLDER, failure);
+    return error == OK ? sound.sync_folder(disk, failure) : error;
+}
+
+static struct disk *refusing_make(const atomic_bool *is_short)
+{
+    struct disk *disk = memory_disk_create(8);
+    keep(disk, is_short);
+    sound = *disk->operations;
+    operations = sound;
+    operations.list = list_refuse;
+    operations.rename = rename_refuse;
+    operations.reserve = reserve_refuse;
+    operations.sync_folder = sync_folder_refuse;
+    disk->operations = &operations;
+    refused = NOTHING;
+    return disk;
+}
+
+#define TAKEN "0000000000002000.segment.tmp"
+
+static void what_the_disk_refuses_leaves_the_reserve_as_it_was(void **state)
+{
+    (void)state;
+    const atomic_bool is_short = false;
+    static const struct {
+        int refused;
+        enum error put, put_or_remove, take, make, fill, restore, count;
+        bool is_kept; /* by reserve_put() */
+        bool is_taken;
+        unsigned made; /* spares, of one before */
+    } rows[] = {
+        {NOTHING, OK, OK, OK, OK, OK, OK, OK, true, true, 2},
+        {LIST, ERROR_DISK_FAILED, OK, ERROR_DISK_FAILED, ERROR_DISK_FAILED, ERROR_DISK_FAILED, ERROR_DISK_FAILED,
+         ERROR_DISK_FAILED, false, false, 1},
+        {RENAME, ERROR_DISK_FAILED, OK, ERROR_DISK_FAILED, OK, OK, OK, OK, false, false, 2},
+        {RESERVE, OK, OK, OK, ERROR_DISK_FAILED, ERROR_DISK_FAILED, OK, OK, true, true, 1},
+        {SYNC_FOLDER, ERROR_DISK_FAILED, ERROR_DISK_FAILED, ERROR_DISK_FAILED, OK, OK, ERROR_DISK_FAILED, OK, true,
+         true, 2},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (unsigned operation = 0; operation < 7; operation++) {
+            struct disk *disk = refusing_make(&is_short);
+            struct failure failure = {.error = OK};
+            enum error error = OK, expected = OK;
+            bool is_done = false;
+            unsigned count = 0;
+            assert_int_equal(reserve_make(disk, RESERVE_SEGMENT, SEGMENT, NULL), OK);
+            memory_disk_put(disk, TAKEN, BYTES("content"));
+            refused = rows[i].refused;
+            switch (operation) {
+            case 0:
+                error = reserve_put(disk, RESERVE_SEGMENT, TAKEN, &is_done, &failure);
+                expected = rows[i].put;
+                assert_int_equal(is_done, rows[i].is_kept);
+                assert_int_equal(memory_disk_has(disk, TAKEN), !rows[i].is_kept);
+                break;
+            case 1:
+                error = reserve_put_or_remove(disk, RESERVE_SEGMENT, TAKEN, &failure);
+                expected = rows[i].put_or_remove;
+                assert_false(memory_disk_has(disk, TAKEN));
+                break;
+            case 2:
+                error = reserve_take(disk, RESERVE_SEGMENT, "taken", &is_done, &failure);
+                expected = rows[i].take;
+                assert_int_equal(is_done, rows[i].is_taken);
+                assert_int_equal(memory_disk_has(disk, "taken"), rows[i].is_taken);
+                break;
+            case 3:
+                error = reserve_make(disk, RESERVE_SEGMENT, SEGMENT, &failure);
+                expected = rows[i].make;
+                assert_int_equal(memory_disk_has(disk, SPARE_1), rows[i].made == 2);
+                break;
+            case 4:
+                error = reserve_fill(disk, RESERVE_SEGMENT, SEGMENT, false, &failure);
+                expected = rows[i].fill;
+                assert_true(memory_disk_has(disk, SPARE_0));
+                break;
+            case 5:
+                error = reserve_restore(disk, &failure);
+                expected = rows[i].restore;
+                assert_int_equal(memory_disk_has(disk, TAKEN), rows[i].refused == LIST);
+                break;
+            default:
+                error = reserve_count(disk, RESERVE_SEGMENT, &count, &failure);
+                expected = rows[i].count;
+                assert_int_equal(count, rows[i].count == OK ? 1 : 0);
+            }
+            if (error != expected)
+                fail_msg("row %zu, operation %u: %s", i, operation, failure.text);
+            if (error != OK)
+                assert_string_equal(failure.text, "refused");
+            disk->operations = &sound;
+            memory_disk_destroy(disk);
+        }
+    }
+}
+
+static void what_is_taken_and_put_back_is_counted(void **state)
+{
+    (void)state;
+    const atomic_bool is_short = false;
+    struct disk *disk = refusing_make(&is_short);
+    struct reserve reserve;
+    bool is_done = true;
+    reserve_init(&reserve, disk);
+    assert_int_equal(reserve_take_segment(&reserve, "a", &is_done, NULL), OK);
+    assert_false(is_done);
+    assert_int_equal(reserve_segments(&reserve), 0);
+    static const char *const names[] = {"a", "b", "c"};
+    for (unsigned i = 0; i < 3; i++) {
+        memory_disk_put(disk, names[i], BYTES("content"));
+        assert_int_equal(reserve_put_segment(&reserve, names[i], &is_done, NULL), OK);
+        assert_int_equal(is_done, i < 2); /* more are not kept */
+        assert_int_equal(memory_disk_has(disk, names[i]), i == 2);
+        assert_int_equal(reserve_segments(&reserve), i < 2 ? i + 1 : 2);
+    }
+    assert_true(memory_disk_has(disk, SPARE_0) && memory_disk_has(disk, SPARE_1));
+    assert_int_equal(reserve_take_segment(&reserve, "d", &is_done, NULL), OK);
+    assert_true(is_done);
+    assert_int_equal(reserve_segments(&reserve), 1);
+    assert_false(memory_disk_has(disk, SPARE_0)); /* the lowest first */
+
+    refused = SYNC_FOLDER; /* renamed all the same */
+    assert_int_equal(reserve_put_segment(&reserve, "d", &is_done, NULL), ERROR_DISK_FAILED);
+    assert_true(is_done && memory_disk_has(disk, SPARE_0));
+    assert_int_equal(reserve_segments(&reserve), 2);
+    refused = NOTHING;
+
+    memory_disk_remove(disk, SPARE_0);
+    assert_int_equal(reserve_segments(&reserve), 2);
+    refused = LIST;
+    assert_false(reserve_recount(&reserve));
+    assert_int_equal(reserve_segments(&reserve), 2);
+    refused = NOTHING;
+    (void)pthread_mutex_lock(&reserve.mutex); /* the other thread uses it */
+    assert_false(reserve_recount(&reserve));
+    assert_int_equal(reserve_make_segment(&reserve, SEGMENT, &is_done, NULL), OK);
+    assert_false(is_done);
+    (void)pthread_mutex_unlock(&reserve.mutex);
+    assert_true(reserve_recount(&reserve));
+    assert_int_equal(reserve_segments(&reserve), 1);
+    refused = RESERVE;
+    assert_int_equal(reserve_make_segment(&reserve, SEGMENT, &is_done, NULL), ERROR_DISK_FAILED);
+    assert_false(is_done);
+    assert_int_equal(reserve_segments(&reserve), 1);
+    refused = NOTHING;
+    assert_int_equal(reserve_make_segment(&reserve, SEGMENT, &is_done, NULL), OK);
+    assert_true(is_done && memory_disk_has(disk, SPARE_0));
+    assert_int_equal(reserve_segments(&reserve), 2);
+    reserve_deinit(&reserve);
+    disk->operations = &sound;
+    memory_disk_destroy(disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +466,8 @@ int main(void)
         cmocka_unit_test(the_power_may_go_at_any_operation),
         cmocka_unit_test(a_log_that_keeps_no_reserve_lets_the_files_of_another_be),
         cmocka_unit_test(a_spare_that_can_t_have_its_room_is_removed_at_the_start),
+        cmocka_unit_test(what_the_disk_refuses_leaves_the_reserve_as_it_was),
+        cmocka_unit_test(what_is_taken_and_put_back_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

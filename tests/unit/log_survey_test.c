@@ -1,5 +1,6 @@
 /* A survey finds every whole frame behind damage, says where the damage is, and takes nothing for a frame that is
  * none. */
+#include "base/crc32c.h"
 #include "log/segment.h"
 #include "log/survey.h"
 #include "support/log_rig.h"
@@ -290,6 +291,222 @@ static void the_size_of_segments_is_learnt_without_headers(void **state)
     memory_disk_destroy(disk);
 }
 
+/* Half a segment is the most that one torn frame explains. */
+static void remains_count_as_torn_up_to_half_a_segment(void **state)
+{
+    (void)state;
+    for (unsigned sector = 0; sector < 2; sector++) {
+        struct disk *disk = folder_make(1); /* which ends at offset 2048 */
+        overwrite(disk, FIRST, 2048 + 4096 - 1 + sector, 1, 0x5a);
+        const struct found found = look(disk);
+        assert_frames(&found, 1, 0, 0);
+        assert_int_equal(found.damage_count, sector);
+        if (sector == 1) {
+            assert_string_equal(found.damages[0], FIRST ": expected a frame, found zeros, and no frame behind it");
+            assert_int_equal(found.offsets[0], 2048);
+            assert_int_equal(found.sizes[0], 8192 - 2048);
+        }
+        memory_disk_destroy(disk);
+    }
+}
+
+/* Adds these to what a segment's header says, and gives it the right checksum. */
+static void header_change(struct disk *disk, const char *name, const struct segment_header *change)
+{
+    struct segment_header header;
+    uint8_t sector[SEGMENT_HEADER_SIZE];
+    memcpy(sector, memory_disk_content(disk, name).ptr, sizeof(sector));
+    assert_true(segment_header_decode(bytes_make(sector, sizeof(sector)), &header));
+    bytes_put_u32(sector + 4, header.version + change->version);
+    bytes_put_u64(sector + 8, header.ordinal + change->ordinal);
+    bytes_put_u64(sector + 16, header.segment_size + change->segment_size);
+    bytes_put_u32(sector + 40, header.link + change->link);
+    bytes_put_u32(sector + 508, crc32c(0, bytes_make(sector, 508)));
+    const struct bytes content = memory_disk_content(disk, name);
+    uint8_t copy[8192];
+    assert_int_equal(content.size, sizeof(copy));
+    memcpy(copy, content.ptr, sizeof(copy));
+    memcpy(copy, sector, sizeof(sector));
+    memory_disk_put(disk, name, bytes_make(copy, sizeof(copy)));
+}
+
+static void a_header_that_lies_is_told_with_what_it_says(void **state)
+{
+    (void)state;
+    static const struct {
+        struct segment_header change; /* of the second segment */
+        const char *text;
+    } rows[] = {
+        {{.ordinal = 4}, SECOND ": the header is that of segment 5 with 8192 bytes: another folder's?"},
+        {{.segment_size = 4096}, SECOND ": the header is that of segment 1 with 12288 bytes: another folder's?"},
+        {{.link = 1}, SECOND ": it does not continue the segment before it: expected link "},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct disk *disk = folder_make(10);
+        header_change(disk, SECOND, &rows[i].change);
+        const struct found found = look(disk);
+        assert_true(found.damage_count >= 1);
+        assert_int_equal(strncmp(found.damages[0], rows[i].text, strlen(rows[i].text)), 0);
+        assert_int_equal(found.offsets[0], 0);
+        memory_disk_destroy(disk);
+    }
+    struct disk *disk = folder_make(10);
+    memory_disk_truncate(disk, SECOND, 512 + FRAME);
+    struct found found = look(disk);
+    assert_string_equal(found.damages[0], SECOND ": the segment is truncated: expected 8192 bytes, found 2048");
+    assert_int_equal(found.offsets[0], 512 + FRAME);
+    memory_disk_destroy(disk);
+    disk = folder_make(10);
+    uint8_t longer[8193] = {0};
+    memcpy(longer, memory_disk_content(disk, SECOND).ptr, 8192);
+    memory_disk_put(disk, SECOND, bytes_make(longer, sizeof(longer)));
+    found = look(disk);
+    assert_frames(&found, 10, 0, 0);
+    assert_int_equal(found.damage_count, 1);
+    assert_string_equal(found.damages[0], SECOND ": the segment is too long: expected 8192 bytes, found 8193");
+    assert_int_equal(found.offsets[0], 8192);
+
+    /* The first header alone decides of the version. */
+    const struct survey_visitor visitor = {.context = &found, .frame = on_frame, .damage = on_damage};
+    struct failure failure = {.error = OK};
+    header_change(disk, FIRST, &(struct segment_header){.version = 1});
+    assert_int_equal(survey_run(disk, 0, &visitor, &found.survey, &failure), ERROR_LOG_DAMAGED);
+    assert_string_equal(failure.text, "memory was written by a newer tallyd (format version 2); use that version.");
+    memory_disk_destroy(disk);
+}
+
+/* What each of these files can be, without a header that could be read. 0: nobody knows. */
+static void the_size_of_segments_is_guessed_from_files_and_names(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t starts[3], sizes[3];
+        unsigned count;
+        uint64_t expected;
+    } rows[] = {
+        {{0}, {8192}, 1, 8192},
+        {{0}, {100}, 1, 4096},
+        {{0}, {4097}, 1, 8192},
+        {{0}, {12288}, 1, 12288},
+        {{0, 8192}, {100, 8192}, 2, 8192},
+        {{0, 8192}, {8000, 100}, 2, 8192},       /* by the name */
+        {{0, 8192}, {16384, 100}, 2, 0},         /* no name fits, and the common one is too small */
+        {{16384, 40960}, {100, 8192 + 1}, 2, 0}, /* the common one is smaller than a file */
+        {{16384, 40960}, {100, 8191}, 2, 8192},
+        {{16384, 40960, 57344}, {100, 200, 300}, 3, 8192},
+        {{8192, 12288}, {8192, 100}, 2, 0},
+        {{4096, 6144}, {100, 100}, 2, 0}, /* 2048 is none */
+        {{4096, 8192}, {0, 0}, 2, 4096},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        static const uint8_t content[16384] = {1};
+        struct disk *disk = memory_disk_create(1);
+        for (unsigned file = 0; file < rows[i].count; file++) {
+            char name[SEGMENT_NAME_SIZE];
+            segment_name(rows[i].starts[file], name);
+            memory_disk_put(disk, name, bytes_make(content, rows[i].sizes[file]));
+        }
+        struct found found = {0};
+        const struct survey_visitor visitor = {.context = &found, .frame = on_frame, .damage = on_damage};
+        struct failure failure = {.error = OK};
+        const enum error error = survey_run(disk, 0, &visitor, &found.survey, &failure);
+        if (error != (rows[i].expected == 0 ? ERROR_LOG_DAMAGED : OK))
+            fail_msg("row %zu: size %llu, %s", i, (unsigned long long)found.survey.segment_size, failure.text);
+        if (error == OK)
+            assert_int_equal(found.survey.segment_size, rows[i].expected);
+        else
+            assert_string_equal(failure.text, "memory: no segment says how large segments are, and no file's size fits "
+                                              "the files' names: nothing can be read.");
+        memory_disk_destroy(disk);
+    }
+}
+
+/* A disk with a bad place: who reads any byte of it gets nothing. And with a file that does not open, or has no size. */
+static struct disk_operations sound, operations;
+static uint64_t bad_from, bad_to;
+static const char *refused;
+static bool has_no_size;
+
+static enum error bad_read(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure)
+{
+    if (offset < bad_to && offset + size > bad_from)
+        return failure_set(failure, ERROR_DISK_FAILED, "a bad place");
+    return sound.read(file, offset, data, size, failure);
+}
+
+static enum error refuse_open(struct disk *disk, const char *name, struct disk_file **file, struct failure *failure)
+{
+    if (refused != NULL && strcmp(name, refused) == 0)
+        return failure_set(failure, ERROR_DISK_FAILED, "refused");
+    return sound.open(disk, name, file, failure);
+}
+
+static enum error refuse_size(struct disk_file *file, uint64_t *size, struct failure *failure)
+{
+    const enum error error = sound.size(file, size, failure);
+    return has_no_size ? failure_set(failure, ERROR_DISK_FAILED, "refused") : error;
+}
+
+static struct disk *bad_make(unsigned count)
+{
+    struct disk *disk = folder_make(count);
+    sound = *disk->operations;
+    operations = sound;
+    operations.read = bad_read;
+    operations.open = refuse_open;
+    operations.size = refuse_size;
+    disk->operations = &operations;
+    bad_from = bad_to = 0;
+    refused = NULL;
+    has_no_size = false;
+    return disk;
+}
+
+static void what_the_disk_does_not_give_costs_its_sectors_alone(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t from, to;
+        unsigned first, last; /* frames that are lost */
+        uint64_t offset, size;
+        const char *text;
+    } rows[] = {
+        {2560, 2561, 2, 2, 2048, FRAME, FIRST ": frame 2 of 1536 bytes has a wrong checksum"},
+        {3583, 3584, 2, 2, 2048, FRAME, FIRST ": frame 2 of 1536 bytes has a wrong checksum"},
+        {2047, 2049, 1, 2, 512, FRAME, FIRST ": frame 1 of 1536 bytes has a wrong checksum"},
+        {2048, 2049, 2, 2, 2048, FRAME,
+         FIRST ": expected a frame, found bytes that are none; the next frame stands at offset 3584"},
+        {512, 2048, 1, 1, 512, FRAME,
+         FIRST ": expected a frame, found bytes that are none; the next frame stands at offset 2048"},
+    };
+    struct disk *disk = bad_make(3);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bad_from = rows[i].from;
+        bad_to = rows[i].to;
+        const struct found found = look(disk);
+        assert_frames(&found, 3, rows[i].first, rows[i].last);
+        assert_string_equal(found.damages[0], rows[i].text);
+        assert_int_equal(found.offsets[0], rows[i].offset);
+        assert_int_equal(found.sizes[0], rows[i].size);
+    }
+    disk->operations = &sound;
+    memory_disk_destroy(disk);
+
+    disk = bad_make(10);
+    refused = SECOND;
+    struct found found = look(disk);
+    assert_frames(&found, 10, 4, 6);
+    assert_damaged(&found, SECOND ": ");
+    refused = NULL;
+    has_no_size = true;
+    const struct survey_visitor visitor = {.context = &found, .frame = on_frame, .damage = on_damage};
+    assert_int_equal(survey_run(disk, 0, &visitor, &found.survey, NULL), OK);
+    assert_int_equal(found.survey.segment_size, 8192); /* by their names */
+    assert_int_equal(found.survey.frame_count, 0);
+    disk->operations = &sound;
+    memory_disk_destroy(disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +520,10 @@ int main(void)
         cmocka_unit_test(a_frame_behind_the_hole_is_no_torn_end),
         cmocka_unit_test(a_frame_inside_a_body_is_none),
         cmocka_unit_test(the_size_of_segments_is_learnt_without_headers),
+        cmocka_unit_test(remains_count_as_torn_up_to_half_a_segment),
+        cmocka_unit_test(a_header_that_lies_is_told_with_what_it_says),
+        cmocka_unit_test(the_size_of_segments_is_guessed_from_files_and_names),
+        cmocka_unit_test(what_the_disk_does_not_give_costs_its_sectors_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
