@@ -497,11 +497,106 @@ static void a_batch_that_a_commit_makes_gets_no_more_units_than_any_other(void *
     core_rig_deinit(&rig);
 }
 
+/* A line with two groups: in "w" a message waits, in "r" one is ready. */
+static struct queue *make_line(struct core *core, const struct batch **parent)
+{
+    struct queue_settings settings = core_rig_settings();
+    settings.is_fifo = true;
+    struct queue *queue = decide_create_queue(core, BYTES("line.fifo"), &settings);
+    struct create_batch_command create = {.spec = {.expires_after_s = 86400, .retention_s = 86400}};
+    const struct batch *other;
+    create.id = BYTES("p");
+    assert_int_equal(decide_create_batch(core, &create, parent), OK);
+    create.id = BYTES("o");
+    assert_int_equal(decide_create_batch(core, &create, &other), OK);
+    const struct antecedent_name after = {.kind = NAMED_BATCH, .text = BYTES("o")};
+    for (unsigned i = 0; i < 2; i++) {
+        const struct send_command command = {
+            .queue = queue,
+            .content = {.body = BYTES("body"), .sender = core_name(core), .group = i == 0 ? BYTES("w") : BYTES("r")},
+            .priority = PRIORITY_DEFAULT,
+            .antecedents = &after,
+            .antecedent_count = i == 0};
+        struct send_result result;
+        assert_int_equal(decide_send(core, &command, &result), OK);
+    }
+    return queue;
+}
+
+/* Batches with a parent, whose completion messages go to those groups (0: to no queue), and a message of the parent to
+ * that group, which waits for the batch "o" if `is_after`. */
+static void what_the_searches_for_a_cycle_can_not_see_is_refused(void **state)
+{
+    (void)state;
+    const struct {
+        char children[3];
+        char parent; /* of the last child */
+        char group;  /* of the message; 0: none */
+        bool is_after;
+        enum error error;
+        enum commit_part part;
+        uint32_t index;
+    } tries[] = {
+        {"w", 'p', 0, false, OK, COMMIT_WHOLE, 0},
+        {"ww", 'p', 0, false, ERROR_UNSUPPORTED_OPERATION, COMMIT_CHILDREN, 1},
+        {"wr", 'p', 0, false, OK, COMMIT_WHOLE, 0},
+        {"rr", 'p', 0, false, OK, COMMIT_WHOLE, 0},
+        {"ww", 0, 0, false, OK, COMMIT_WHOLE, 0}, /* who has no parent holds up nobody */
+        {"w", 'p', 'n', false, OK, COMMIT_WHOLE, 0},
+        {"r", 'p', 'n', true, OK, COMMIT_WHOLE, 0},
+        {"r", 'p', 'r', false, OK, COMMIT_WHOLE, 0},
+        {"r", 'p', 'r', true, ERROR_UNSUPPORTED_OPERATION, COMMIT_SENDS, 0},
+        {"w", 'p', 'n', true, ERROR_UNSUPPORTED_OPERATION, COMMIT_SENDS, 0},
+        {"w", 0, 'n', true, OK, COMMIT_WHOLE, 0},
+        {"w", 'p', 'w', false, ERROR_UNSUPPORTED_OPERATION, COMMIT_SENDS, 0},
+        {"r", 'p', 'w', false, OK, COMMIT_WHOLE, 0}, /* it waits in its own group, and the batch in another */
+    };
+    for (unsigned i = 0; i < ARRAY_LENGTH(tries); i++) {
+        struct core_rig rig;
+        core_rig_init(&rig, 1);
+        struct core *core = core_rig_begin(&rig);
+        const struct batch *parent;
+        struct queue *queue = make_line(core, &parent);
+        struct commit_child children[2];
+        uint32_t child_count = (uint32_t)strlen(tries[i].children);
+        for (uint32_t k = 0; k < child_count; k++) {
+            bool has_parent = tries[i].parent != 0 || k + 1 < child_count;
+            children[k] = (struct commit_child){.command = {.id = k == 0 ? BYTES("c") : BYTES("d"),
+                                                            .parent_id = has_parent ? BYTES("p") : BYTES(""),
+                                                            .spec = {.expires_after_s = 86400, .retention_s = 86400}}};
+            children[k].command.spec.targets[BATCH_EVENT_COMPLETE - 1] =
+                (struct batch_target){.queue = queue->id, .group = bytes_make(&tries[i].children[k], 1)};
+        }
+        const struct antecedent_name after = {.kind = NAMED_BATCH, .text = BYTES("o")};
+        struct commit_send send = {
+            .command = {
+                .queue = queue,
+                .content = {.body = BYTES("body"), .sender = core_name(core), .group = bytes_make(&tries[i].group, 1)},
+                .priority = PRIORITY_DEFAULT,
+                .antecedents = &after,
+                .antecedent_count = tries[i].is_after}};
+        struct commit_command commit = {.children = children,
+                                        .child_count = child_count,
+                                        .sends = &send,
+                                        .send_count = tries[i].group != 0,
+                                        .size_max = 1u << 19};
+        struct commit_fault fault;
+        enum error error = decide_commit(core, &commit, &fault);
+        if (error != tries[i].error || (error != OK && (fault.part != tries[i].part || fault.index != tries[i].index)))
+            fail_msg("%u: %s, part %u, index %u", i, error_row(error)->name, fault.part, fault.index);
+        assert_int_equal(core_find_batch(core, BYTES("c")) != NULL, error == OK);
+        core_rig_end(&rig);
+        core_check(core);
+        core_rig_deinit(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_that_a_commit_makes_gets_no_more_units_than_any_other),
         cmocka_unit_test(a_commit_is_not_too_deep_once_it_was_checked),
+        cmocka_unit_test(what_the_searches_for_a_cycle_can_not_see_is_refused),
         cmocka_unit_test(a_commit_does_what_its_parts_would_do_or_nothing),
     };
     return cmocka_run_group_tests_name("core commit", tests, NULL, NULL);

@@ -328,6 +328,61 @@ static void a_member_that_a_held_match_can_not_have_is_refused(void **state)
     close_rig(&rig);
 }
 
+/* --- events on replay --------------------------------------------------------------------------------------------- */
+
+/* Is it refused, with nothing changed? */
+static bool is_refused(const struct core_rig *rig, const struct event *event)
+{
+    struct core *core = core_rig_replay(rig);
+    struct buffer payload, before, after;
+    buffer_init(&payload);
+    buffer_init(&before);
+    buffer_init(&after);
+    core_rig_encode(core, &before);
+    event_encode(event, &payload);
+    struct failure failure;
+    bool is_taken = core_replay(core, buffer_bytes(&payload), rig->position, rig->now_ms, &failure);
+    core_check(core);
+    core_rig_encode(core, &after);
+    assert_true(is_taken || bytes_equal(buffer_bytes(&before), buffer_bytes(&after)));
+    buffer_deinit(&after);
+    buffer_deinit(&before);
+    buffer_deinit(&payload);
+    core_destroy(core);
+    return !is_taken;
+}
+
+#define EVENT(KIND, kind_, ...) (&(struct event){.kind = EVENT_##KIND, .kind_ = {__VA_ARGS__}})
+
+static void events_of_matches_fit_or_change_nothing(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct ticket_pool *pool = open_with(&rig, confirming, PAIRS);
+    offer_all(&rig, pool, "abcd");
+    uint64_t number = match(&rig, pool, "p", "a:1 b:1");
+    uint64_t confirm_by_ms = made_match_at(rig.core, made_match_find(rig.core, number))->confirm_by_ms;
+    assert_int_equal(confirm_by_ms, rig.now_ms + 10000);
+    assert_false(is_refused(&rig, EVENT(HOLD_RENEWED, hold_renewed, number, confirm_by_ms + 1)));
+    assert_true(is_refused(&rig, EVENT(HOLD_RENEWED, hold_renewed, number, confirm_by_ms)));
+    assert_true(is_refused(&rig, EVENT(HOLD_RENEWED, hold_renewed, number + 1, confirm_by_ms + 1)));
+    assert_true(is_refused(&rig, EVENT(MATCH_MADE, match_made, number + 1, 0)));
+    assert_true(is_refused(&rig, EVENT(TICKETS_FORGOTTEN, tickets_forgotten, pool->id, 1, 0)));
+    assert_true(is_refused(&rig, EVENT(TICKETS_FORGOTTEN, tickets_forgotten, pool->id, 0, 1)));
+    assert_int_equal(pool_rig_confirm(&rig, pool, number, "a", false), MATCH_IS_UNDONE);
+    assert_int_equal(pool->ended_count, 1);
+    assert_int_equal(pool->settled_count, 1);
+    assert_false(is_refused(&rig, EVENT(TICKETS_FORGOTTEN, tickets_forgotten, pool->id, 1, 1)));
+    assert_true(is_refused(&rig, EVENT(TICKETS_FORGOTTEN, tickets_forgotten, pool->id, 2, 1)));
+    assert_true(is_refused(&rig, EVENT(TICKETS_FORGOTTEN, tickets_forgotten, pool->id, 1, 2)));
+    assert_true(is_refused(&rig, EVENT(TICKETS_FORGOTTEN, tickets_forgotten, pool->id + 1, 1, 1)));
+    assert_true(is_refused(&rig, EVENT(TICKETS_WIDENED, tickets_widened, pool->id, 0)));
+    assert_true(is_refused(&rig, EVENT(TICKETS_WIDENED, tickets_widened, pool->id + 1, 0)));
+    assert_true(is_refused(&rig, EVENT(HOLD_RENEWED, hold_renewed, number, confirm_by_ms + 1))); /* it is over */
+    assert_true(is_refused(&rig, EVENT(MATCH_MADE, match_made, number, 0)));
+    close_rig(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +398,7 @@ int main(void)
         cmocka_unit_test(MR26_while_one_of_an_exclusive_set_is_held_the_others_wait_and_can_t_be_matched),
         cmocka_unit_test(a_proposal_that_two_matches_have_is_refused),
         cmocka_unit_test(a_member_that_a_held_match_can_not_have_is_refused),
+        cmocka_unit_test(events_of_matches_fit_or_change_nothing),
     };
     return cmocka_run_group_tests_name("core match hold", tests, NULL, NULL);
 }

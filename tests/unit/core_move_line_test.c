@@ -120,12 +120,77 @@ static void many_come_back_in_front_of_many(void **state)
     core_rig_deinit(&rig);
 }
 
+/* What stands in the line: "l" the leader, "o" and "b" what waits for these batches, "m" what was moved. */
+static void expect_line(const struct core_rig *rig, const uint64_t numbers[3], const char *expected)
+{
+    char text[16];
+    size_t size = 0;
+    const struct queue *queue = core_find_queue(rig->core, BYTES("line.fifo"));
+    uint32_t slot = core_group(rig->core, group_find(rig->core, queue->message_list, BYTES("g")))->first;
+    for (; slot != 0 && size + 1 < sizeof(text); slot = core_extra_of(rig->core, core_message(rig->core, slot))->next) {
+        uint64_t number = core_message(rig->core, slot)->number;
+        text[size++] = number == numbers[0] ? 'l' : number == numbers[1] ? 'o' : number == numbers[2] ? 'b' : 'm';
+    }
+    text[size] = '\0';
+    assert_string_equal(text, expected);
+}
+
+/* A search may meet so many messages and batches; one more, and what comes back stands before the first that waits for
+ * anything, whatever that is. */
+static void whose_dependents_are_too_many_comes_before_all_that_wait(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    make_queue(&rig, "dead.fifo", true, NULL);
+    make_queue(&rig, "line.fifo", true, "dead.fifo");
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    create_batch(&rig, "o", "", NULL, "", OK, NULL);
+    struct received_message messages[RECEIVE_MAX];
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(send_alone(&rig, "line.fifo", "g", "b", NULL, AFTER_FAILURE_CANCEL), OK);
+        core_rig_begin(&rig);
+        assert_int_equal(receive(&rig, "line.fifo", messages), 1);
+        fail_for_good(&rig, &messages[0]);
+        core_rig_end(&rig);
+    }
+    struct after after[2] = {{.count = 0}, {.count = 0}};
+    after_batch(&after[0], "o");
+    after_batch(&after[1], "b");
+    uint64_t numbers[3];
+    for (unsigned i = 0; i < 3; i++) {
+        for (unsigned gap = 0; gap < 3; gap++) /* so that there are numbers between them */
+            assert_int_equal(send_alone(&rig, "plain", "", "", NULL, AFTER_FAILURE_CANCEL), OK);
+        const struct after *awaited = i == 0 ? NULL : &after[i - 1];
+        assert_int_equal(send_alone(&rig, "line.fifo", "g", "", awaited, AFTER_FAILURE_CANCEL), OK);
+        numbers[i] = newest.number;
+    }
+    core_rig_begin(&rig);
+    for (unsigned i = 3; i < DEPENDENCY_VISITS_MAX; i++) /* besides the batch, and its dependent in the line */
+        assert_int_equal(send(&rig, "plain", "", "", &after[1], AFTER_FAILURE_CANCEL), OK);
+    core_rig_end(&rig);
+    expect_line(&rig, numbers, "lob");
+    const struct move_task *task = start(&rig, 1);
+    (void)settle(&rig, NULL);
+    assert_int_equal(task->moved, 1);
+    expect_line(&rig, numbers, "lomb");
+    assert_int_equal(send_alone(&rig, "plain", "", "", &after[1], AFTER_FAILURE_CANCEL), OK);
+    rig.now_ms += 1000;
+    (void)settle(&rig, NULL);
+    assert_int_equal(task->moved, 2);
+    expect_line(&rig, numbers, "lmomb");
+    core_check(rig.core);
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_keep_their_order_whatever_numbers_are_left),
         cmocka_unit_test(none_comes_in_front_of_what_is_in_flight),
         cmocka_unit_test(many_come_back_in_front_of_many),
+        cmocka_unit_test(whose_dependents_are_too_many_comes_before_all_that_wait),
     };
     return cmocka_run_group_tests_name("core move line", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * the same. */
 #include "core/apply.h"
 #include "core/decide_namespace.h"
+#include "core/messages/decide_receive.h"
 #include "core/publishers/decide_publish.h"
 #include "core/queues/decide_queue.h"
 #include "support/core_bytes.h"
@@ -569,6 +570,93 @@ static void ranges_over_the_limit_hold_more_and_never_less(void **state)
     id_ranges_deinit(&ranges);
 }
 
+/* A send and the end of a message as one batch, where the record has so much room. What became of the second row. */
+static unsigned publish_end_within(uint64_t size_max)
+{
+    struct bench bench;
+    bench_init(&bench);
+    struct core *core = core_rig_begin(&bench.rig);
+    assert_int_equal(core_rig_send(core, bench.queue, BYTES(""), BYTES("body"), 0), OK);
+    struct received_message messages[RECEIVE_MAX];
+    unsigned count;
+    assert_int_equal(decide_receive(core, bench.queue, 1, 1000, UINT32_MAX, messages, &count), OK);
+    char handle[HANDLE_TEXT_SIZE];
+    handle_to_text(core_digest(core), &messages[0].handle, handle);
+    core_rig_end(&bench.rig);
+    bench.rig.now_ms += 5000; /* so the handle is late */
+    core = core_rig_begin(&bench.rig);
+    add(&bench, 1);
+    add(&bench, 2);
+    struct publish_command command = {.epoch = 1, .batch = 1, .rows = buffer_bytes(&bench.rows), .size_max = size_max};
+    memcpy(command.publisher, source, sizeof(source));
+    memcpy(command.owner, owner, sizeof(owner));
+    struct publication publication;
+    bool is_repeat;
+    enum error error = decide_publish_begin(core, &command, &publication, &is_repeat);
+    unsigned fate = UINT32_MAX;
+    if (error == OK) {
+        assert_false(decide_publish_known(core, &publication, bytes_make(NULL, 0)));
+        const struct send_command send = {.queue = bench.queue,
+                                          .content = {.body = BYTES("b"), .sender = core_name(core)},
+                                          .priority = PRIORITY_DEFAULT};
+        struct send_result result;
+        assert_int_equal(decide_publish_send(core, &publication, &send, &result), OK);
+        struct receipt_use use;
+        if (!decide_publish_known(core, &publication, bytes_make(NULL, 0))) {
+            decide_publish_delete(core, &publication, bench.queue, bytes_make(handle, sizeof(handle)), &use);
+            bool is_done = core_find_message(core, messages[0].handle.message) == 0;
+            assert_int_equal(use.is_late, is_done);
+            assert_int_equal(use.late_ms, is_done ? 4000 : 0);
+        }
+        assert_int_equal(publication.next, 2);
+        decide_publish_end(core, &publication);
+        buffer_append_bytes(&bench.results, buffer_bytes(&publication.results));
+        fate = fate_of(&bench, 1);
+        assert_int_equal(publication.rows.size, (fate == 0 ? 2 : 1) * PUBLISHER_ROW_SIZE);
+        assert_int_equal(core_find_message(core, messages[0].handle.message) != 0, fate == ROW_PUT_OFF);
+        decide_publish_deinit(&publication);
+    } else {
+        assert_int_equal(error, ERROR_OVER_LIMIT);
+    }
+    core_rig_end(&bench.rig);
+    core_check(bench.rig.core);
+    bench_deinit(&bench);
+    return fate;
+}
+
+static void the_end_of_a_message_that_does_not_fit_a_record_is_put_off(void **state)
+{
+    (void)state;
+    unsigned counts[3] = {0}, before = UINT32_MAX;
+    for (uint64_t size_max = 0; size_max < 1200; size_max++) {
+        unsigned fate = publish_end_within(size_max);
+        assert_true(fate == UINT32_MAX || fate == ROW_PUT_OFF || fate == 0);
+        assert_true(before != 0 || fate == 0); /* with more room it fits as well */
+        assert_true(before != ROW_PUT_OFF || fate != UINT32_MAX);
+        counts[fate == UINT32_MAX ? 0 : fate == ROW_PUT_OFF ? 1 : 2]++;
+        before = fate;
+    }
+    assert_true(counts[0] > 0 && counts[1] > 0 && counts[2] > 0);
+}
+
+static void only_a_publisher_that_has_published_nothing_is_claimed_and_once(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_init(&bench);
+    assert_int_equal(decide_find_publisher(bench.rig.core, source)->claim, 0);
+    decide_claim_publisher(core_rig_begin(&bench.rig), source, 77);
+    core_rig_end(&bench.rig);
+    assert_int_equal(decide_find_publisher(bench.rig.core, source)->claim, 77);
+    struct event_publisher_bound bound = {.claim = 78};
+    memcpy(bound.publisher, source, sizeof(source));
+    assert_false(apply_publisher_bound(bench.rig.core, &bound));
+    assert_int_equal(decide_find_publisher(bench.rig.core, source)->claim, 77);
+    assert_int_equal(publish_one(&bench, 1, 1), 0);
+    expect_one_state(&bench);
+    bench_deinit(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -581,6 +669,8 @@ int main(void)
         cmocka_unit_test(R56_a_hundred_thousand_publishers_take_bounded_memory),
         cmocka_unit_test(too_many_unconfirmed_rows_are_refused_whole),
         cmocka_unit_test(what_does_not_fit_a_record_is_put_off_in_order),
+        cmocka_unit_test(the_end_of_a_message_that_does_not_fit_a_record_is_put_off),
+        cmocka_unit_test(only_a_publisher_that_has_published_nothing_is_claimed_and_once),
         cmocka_unit_test(events_that_do_not_fit_are_refused),
         cmocka_unit_test(ranges_hold_what_was_added),
         cmocka_unit_test(ranges_over_the_limit_hold_more_and_never_less),

@@ -5,6 +5,7 @@
 #include "core/messages/decide_receive.h"
 #include "core/messages/decide_send.h"
 #include "core/queues/decide_queue.h"
+#include "core/snapshot.h"
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"
@@ -352,6 +353,49 @@ static void a_damaged_frame_never_crashes_the_replay(void **state)
     }
 }
 
+struct pieces {
+    unsigned count;
+    size_t newest_size;
+};
+
+static void note_piece(void *context, struct bytes piece)
+{
+    struct pieces *pieces = context;
+    pieces->count++;
+    pieces->newest_size = piece.size;
+}
+
+/* Appends so many bytes, and has handed on `count` pieces behind it, the newest of `size` bytes. */
+static void expect_pieces(struct core_writer *writer, size_t more, unsigned count, size_t size)
+{
+    static const uint8_t zeros[256u << 10];
+    const struct pieces *pieces = writer->context;
+    buffer_append(&writer->piece, zeros, more);
+    core_writer_pass_on(writer);
+    assert_int_equal(pieces->count, count);
+    assert_int_equal(pieces->newest_size, size);
+}
+
+static void pieces_of_a_snapshot_are_passed_on_once_they_are_large_and_none_is_empty(void **state)
+{
+    (void)state;
+    const size_t most = 256u << 10;
+    struct pieces pieces = {0};
+    struct core_writer writer = {.sink = note_piece, .context = &pieces};
+    buffer_init(&writer.piece);
+    core_writer_hand_on(&writer);
+    expect_pieces(&writer, 0, 0, 0);
+    expect_pieces(&writer, most, 0, 0);
+    expect_pieces(&writer, 1, 1, most + 1);
+    core_writer_hand_on(&writer);
+    assert_int_equal(pieces.count, 1);
+    expect_pieces(&writer, 7, 1, most + 1);
+    core_writer_hand_on(&writer);
+    core_writer_hand_on(&writer);
+    assert_true(pieces.count == 2 && pieces.newest_size == 7);
+    buffer_deinit(&writer.piece);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_truncated_state_is_refused),
         cmocka_unit_test(a_damaged_state_is_refused_or_sound),
         cmocka_unit_test(a_damaged_frame_never_crashes_the_replay),
+        cmocka_unit_test(pieces_of_a_snapshot_are_passed_on_once_they_are_large_and_none_is_empty),
     };
     return cmocka_run_group_tests_name("core snapshot", tests, NULL, NULL);
 }
