@@ -421,7 +421,7 @@ static void the_size_of_segments_is_guessed_from_files_and_names(void **state)
     }
 }
 
-/* A disk with a bad place: who reads any byte of it gets nothing. And with a file that does not open, or has no size. */
+/* A disk with a bad place: who reads any byte of it gets nothing. Or with a file that does not open, or has no size. */
 static struct disk_operations sound, operations;
 static uint64_t bad_from, bad_to;
 static const char *refused;

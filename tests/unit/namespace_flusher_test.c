@@ -1,5 +1,5 @@
-/* A namespace whose frames are made durable on log threads, as the daemon's are; and what it says about a folder that it
- * can't begin with. */
+/* A namespace whose frames are made durable on log threads, as those of the daemon are; and what it says about a folder
+ * that it can't begin with. */
 #include "core/event.h"
 #include "core/messages/decide_send.h"
 #include "core/publishers/decide_relay.h"
