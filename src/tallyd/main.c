@@ -96,6 +96,8 @@ static void write_metrics(void *context, struct buffer *text)
                          "tally_lines_dropped_total{stream=\"stdout\"} %llu\n",
                          (unsigned long long)message_log_dropped_count(daemon->errors),
                          (unsigned long long)message_log_dropped_count(daemon->output));
+    if (namespaces_are_in_postgres(&daemon->config))
+        namespaces_write_log_metrics(&daemon->namespaces, daemon->is_serving, text);
 }
 
 /* --- The configuration -------------------------------------------------------------------------------------------- */

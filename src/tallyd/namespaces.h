@@ -71,6 +71,9 @@ void opening_abandon(struct opening *opening);
 /* Does this process still own its logs? False: `failure` says which it may have lost. */
 bool namespaces_may_answer(const struct namespaces *namespaces, struct failure *failure);
 
+/* Appends what /metrics says of logs in PostgreSQL: does this node serve, and since when did PostgreSQL not answer? */
+void namespaces_write_log_metrics(const struct namespaces *namespaces, bool is_serving, struct buffer *text);
+
 /* Closes one that is not served: its log and its folder, and then the rest. The first may be done on any thread if
  * namespace_retire() went before. */
 void opened_namespace_close(struct opened_namespace *opened);

@@ -92,6 +92,10 @@ class Node(Daemon):
         found = re.search(rb'"status":"(\w+)"', body)
         return found.group(1).decode() if found else ""
 
+    def metric(self, name):
+        body = self.request("GET", "/metrics", seconds=5)[2].decode()
+        return float(re.search(rf"^{name} (\S+)$", body, re.MULTILINE).group(1))
+
     def run_to_end(self, seconds=30):
         """For one that refuses to start: its exit status and what it said."""
         self.start()

@@ -103,6 +103,8 @@ def test_status_says_who_has_the_log(cluster, tmp_path):  # noqa: F811
     facts = json.loads(printed)
     assert (facts["Namespace"], facts["Node"]) == ("000000000000", "one")
     assert (facts["Connected"], facts["StandBys"]) == (True, 1)
+    assert (first.metric("tally_log_owner"), second.metric("tally_log_owner")) == (1, 0)
+    assert first.metric("tally_log_silence_seconds") < 3 * PATIENCE and second.metric("tally_log_silence_seconds") == 0
     assert second.stop() == 0 and first.stop() == 0
     wait_until(lambda: "last owned by one" in tally("cluster", "status", cluster.uri, folder=tmp_path)[1],
                what="the end of its connection")
