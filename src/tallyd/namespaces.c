@@ -358,16 +358,17 @@ void namespaces_write_log_metrics(const struct namespaces *namespaces, bool is_s
         const uint64_t ms = now_ms > proved_ms ? now_ms - proved_ms : 0;
         longest_ms = ms > longest_ms ? ms : longest_ms;
     }
-    buffer_append_format(text,
-                         "# HELP tally_log_owner Whether this node has its logs in PostgreSQL and serves (1), or stands "
-                         "by (0).\n"
-                         "# TYPE tally_log_owner gauge\n"
-                         "tally_log_owner %d\n"
-                         "# HELP tally_log_silence_seconds How long ago the last statement began that PostgreSQL "
-                         "acknowledged; of all namespaces the longest. From the lease on nothing is answered.\n"
-                         "# TYPE tally_log_silence_seconds gauge\n"
-                         "tally_log_silence_seconds %.3f\n",
-                         is_serving, (double)longest_ms / 1000);
+    buffer_append_format(
+        text,
+        "# HELP tally_log_owner Whether this node has its logs in PostgreSQL and serves (1), or stands "
+        "by (0).\n"
+        "# TYPE tally_log_owner gauge\n"
+        "tally_log_owner %d\n"
+        "# HELP tally_log_silence_seconds How long ago the last statement began that PostgreSQL "
+        "acknowledged; of all namespaces the longest. From the lease on nothing is answered.\n"
+        "# TYPE tally_log_silence_seconds gauge\n"
+        "tally_log_silence_seconds %.3f\n",
+        is_serving, (double)longest_ms / 1000);
 }
 
 struct opened_namespace *namespaces_at(const struct namespaces *namespaces, size_t index)

@@ -450,6 +450,7 @@ class Judge:
         self.target, self.arguments, self.scale = target, list(arguments), scale
         self.program = None  # None: to be linked for each mutant (Build.link_program)
         self.seconds = None  # what it takes on the unchanged program
+        self.history = None  # what it writes into the file TALLY_HISTORY on the unchanged program; None: not the same
         self.calls = None  # (path, line) of the functions that it calls; None: not known
         salvage = " with salvage" if "--salvage" in self.arguments else ""
         self.name = os.path.basename(target) + ("" if scale in (None, 1) else " in short") + salvage
@@ -462,12 +463,15 @@ def limit_child():
 
 
 def ask(judge, build, folder, timeout, path=None):
-    """None if all is well; otherwise how it ended."""
+    """None if all is well; otherwise how it ended, or that its history is another one (tests/history/run)."""
     program = judge.program or build.link_whole(judge.target, folder, path)
     scratch = tempfile.mkdtemp(prefix="mutant-")  # a short name: sockets stand there
     os.chmod(scratch, 0o755)  # some tests look from inside as somebody with fewer rights
+    history = folder / "history"
+    history.unlink(missing_ok=True)
     environment = {**os.environ, "LD_LIBRARY_PATH": ":".join([str(folder), *build.library_path])}
     environment.update(TMPDIR=scratch, TALLY_TEST_SCALE=str(judge.scale or 1), **KEEP_FREED_MEMORY)
+    environment.update(TALLY_HISTORY=str(history))
     child = subprocess.Popen(
         [program, *judge.arguments],
         cwd=scratch,
@@ -480,7 +484,9 @@ def ask(judge, build, folder, timeout, path=None):
     )
     try:
         status = child.wait(timeout)
-        return None if status == 0 else f"status {status}"
+        if status != 0:
+            return f"status {status}"
+        return None if judge.history in (None, read_history(folder)) else "another history"
     except subprocess.TimeoutExpired:
         return "timeout"
     finally:
@@ -490,6 +496,11 @@ def ask(judge, build, folder, timeout, path=None):
             pass
         child.wait()
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def read_history(folder):
+    file = folder / "history"
+    return file.read_text().strip() if file.exists() else None
 
 
 def list_judges(build, pattern, seeds):
@@ -508,9 +519,9 @@ def list_judges(build, pattern, seeds):
     return [judge for judge in judges if re.search(pattern, judge.name)]
 
 
-def write_history(build, folder, judge, key):
-    """The file with the history of each seed on the unchanged program (tests/sim/history)."""
-    file = build.folder / f"history-{key[:16]}.txt"
+def write_histories(build, folder, judge, key):
+    """The file with the history of each seed on the unchanged program."""
+    file = build.folder / f"histories-{key[:16]}.txt"
     if not file.exists():
         program = judge.program or build.link_whole(judge.target, folder)
         file.write_text(run([program, *judge.arguments, "--history"], env={**os.environ, **KEEP_FREED_MEMORY}))
@@ -534,7 +545,7 @@ def prepare(build, judges, jobs, traces):
         program = judge.program or build.link_whole(judge.target, folder)
         program = hashlib.sha256(program.read_bytes()).hexdigest()
         if judge.target == "tests/sim/sim" and "--salvage" not in judge.arguments:
-            judge.arguments += ["--expect", str(write_history(build, folder, judge, library))]
+            judge.arguments += ["--expect", str(write_histories(build, folder, judge, library))]
         key = " ".join([library, program, str(judge.scale), *judge.arguments])
         if times.get(key) is None:
             started = time.monotonic()
@@ -542,9 +553,12 @@ def prepare(build, judges, jobs, traces):
             if fault:
                 print(f"left out: {judge.name} does not accept the unchanged program ({fault})", flush=True)
                 continue
-            times[key] = time.monotonic() - started
+            seconds, history = time.monotonic() - started, read_history(folder)
+            if history is not None and (ask(judge, build, folder, 900) or read_history(folder) != history):
+                history = None
+            times[key] = [seconds, history]
             times_file.write_text(json.dumps(times))
-        judge.seconds = times[key]
+        judge.seconds, judge.history = times[key]
     judges = sorted((judge for judge in judges if judge.seconds is not None), key=lambda judge: judge.seconds)
     if traces:
         trace(build, judges, jobs, library)

@@ -9,6 +9,7 @@
 
 #include "core/identity.h"
 #include "core/state.h"
+#include "support/history.h"
 #include "support/salvage_rig.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -651,18 +652,28 @@ static void run(uint64_t seed)
     free(pools);
 }
 
-/* Each seed in a process of its own, so that an assertion of the core is a finding like any other. */
+/* Each seed in a process of its own, so that an assertion of the core is a finding like any other. Its history comes
+ * back through a pipe. */
 static bool runs_well(uint64_t seed)
 {
+    int ends[2];
+    ASSERT(pipe(ends) == 0);
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
+        history_begin();
         run(seed);
-        _exit(0);
+        const uint64_t history = history_value();
+        _exit(write(ends[1], &history, sizeof(history)) == sizeof(history) ? 0 : 1);
     }
+    close(ends[1]);
+    uint64_t history = 0;
     int status;
     ASSERT(child > 0 && waitpid(child, &status, 0) == child);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    const bool is_told = read(ends[0], &history, sizeof(history)) == sizeof(history);
+    close(ends[0]);
+    history_note(bytes_make(&history, sizeof(history)));
+    return is_told && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 int main(int count, char **arguments)

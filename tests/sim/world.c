@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "log/log.h"
 #include "support/front_of_one.h"
+#include "support/history.h"
 #include "support/memory_disk.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,12 +38,6 @@ void world_trace(const struct world *world, const char *format, ...)
 int world_trace_size(size_t size)
 {
     return (int)(size < TRACE_SIZE_MAX ? size : TRACE_SIZE_MAX);
-}
-
-void world_remember(struct world *world, struct bytes seen)
-{
-    const uint64_t both[2] = {world->history, bytes_hash(seen)};
-    world->history = bytes_hash(bytes_make(both, sizeof(both)));
 }
 
 void world_let_time_pass(struct world *world, uint32_t jump_percent)
@@ -156,6 +151,7 @@ static void world_deinit(struct world *world)
 void world_run(uint64_t seed, bool is_traced, struct world_report *report)
 {
     struct world world;
+    history_begin();
     world_init(&world, seed, is_traced, report);
     world_server_start(&world, false, 0, 0);
     struct operation opening;
@@ -176,7 +172,7 @@ void world_run(uint64_t seed, bool is_traced, struct world_report *report)
     report->cleaned_seeds += world.has_cleaned;
     report->full_seeds += world.stays_full && world.is_covered;
     report->segments += log_next_point(namespace_log(world.ns)).position / world.options.segment_size + 1;
-    world_remember(&world, bytes_make(&seed, sizeof(seed)));
-    report->history ^= world.history; /* whichever process has run it */
+    history_note(bytes_make(&seed, sizeof(seed)));
+    report->history ^= history_value(); /* whichever process has run it */
     world_deinit(&world);
 }

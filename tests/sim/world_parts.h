@@ -52,15 +52,13 @@ struct world {
     unsigned crash_percent, flush_percent, jump_percent, check_every;
     struct connection connections[CLIENTS];
     struct buffer before, after; /* encoded cores */
-    uint64_t history;            /* hash of all that was seen of the server */
     struct world_report *report;
 };
 
 /* world.c */
 void world_set_time(struct world *world, uint64_t now_ms);
 void world_trace(const struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int world_trace_size(size_t size);                           /* how much of a request or a reply is shown */
-void world_remember(struct world *world, struct bytes seen); /* in the history */
+int world_trace_size(size_t size); /* how much of a request or a reply is shown */
 void world_let_time_pass(struct world *world, uint32_t jump_percent);
 
 /* world_turn.c */

@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "engine/grant.h"
 #include "fail.h"
+#include "support/history.h"
 #include <inttypes.h>
 
 /* The reply's frame is durable. False: it waits for another one, with the leases that it gives. */
@@ -63,20 +64,11 @@ static void trace_reply(const struct world *world, const struct connection *conn
                 (const char *)exchange->reply.body.data_owned, exchange->hold_sequence);
 }
 
-/* How much is free depends on when the server looked, and that on the machine. */
-static void remember_reply(struct world *world, const struct exchange *exchange)
-{
-    const uint64_t facts[] = {(uint64_t)exchange->reply.status, exchange->hold_sequence};
-    world_remember(world, bytes_make(facts, sizeof(facts)));
-    if (exchange->reply.error != ERROR_DISK_IS_FULL)
-        world_remember(world, buffer_bytes(&exchange->reply.body));
-}
-
 void world_judge(struct world *world, struct connection *connection, uint64_t time_ms)
 {
     const struct exchange *exchange = &connection->exchange;
     trace_reply(world, connection);
-    remember_reply(world, exchange);
+    history_note_reply(exchange);
     world_begin_oracle(world, time_ms, exchange->hold_sequence);
     connection->state = CONNECTION_HELD;
     if (exchange->reply.error == ERROR_DISK_IS_FULL) {

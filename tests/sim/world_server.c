@@ -8,6 +8,7 @@
 #include "log/log.h"
 #include "support/core_bytes.h"
 #include "support/front_of_one.h"
+#include "support/history.h"
 #include "support/memory_disk.h"
 #include <inttypes.h>
 
@@ -174,13 +175,6 @@ void world_server_start(struct world *world, bool has_before, uint64_t sequence_
     world->pending_bytes = 0;
 }
 
-static void remember_file(void *context, const char *name)
-{
-    struct world *world = context;
-    world_remember(world, bytes_from_string(name));
-    world_remember(world, memory_disk_content(world->disk, name));
-}
-
 /* The folder as the crash left it, and damaged besides: salvaged, and judged, on a copy. */
 static void try_salvage(struct world *world)
 {
@@ -197,7 +191,7 @@ void world_server_restart(struct world *world, bool is_power_lost)
                 is_power_lost ? "loses power" : "is killed", namespace_durable(world->ns), sequence);
     world->report->crashes++;
     encode(namespace_core(world->ns), &world->before);
-    world_remember(world, buffer_bytes(&world->before));
+    history_note(buffer_bytes(&world->before));
     world->is_stop_near = false;
     world->is_read_near = false;
     world->stalled_until_ms = 0;
@@ -216,8 +210,7 @@ void world_server_restart(struct world *world, bool is_power_lost)
         memory_disk_crash(world->disk);
     else
         memory_disk_kill(world->disk);
-    struct failure failure;
-    (void)world->disk->operations->list(world->disk, remember_file, world, &failure);
+    history_note_disk(world->disk);
     world_let_time_pass(world, world->jump_percent);
     if (world->report->wants_salvage)
         try_salvage(world);

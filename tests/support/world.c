@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "support/error_type.h"
 #include "support/front_of_one.h"
+#include "support/history.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,7 @@ void world_stop(struct world *world, bool is_power)
     world->ns = NULL;
     end_process(world, is_power,
                 had_failed ? world->options.fault == MEMORY_DISK_STOP : memory_disk_has_failed(world->disk));
+    history_note_disk(world->disk);
 }
 
 void world_start(struct world *world)
@@ -316,6 +318,7 @@ static bool submit(struct world *world, struct answer *answer, const char *actio
     bool is_shown = world->is_together || world_flush(world);
     while (is_shown && !world->is_together && !api_reply_may_leave(world->api, &exchange, world->now_ms))
         is_shown = world_flush(world);
+    history_note_reply(&exchange);
     if (is_shown) {
         /* Invariant R9. */
         ASSERT(world->is_together || hold_sequence <= namespace_durable(world->ns));

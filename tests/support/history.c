@@ -1,0 +1,57 @@
+#include "support/history.h"
+
+#include "support/memory_disk.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static uint64_t history;
+
+void history_begin(void)
+{
+    history = 0;
+}
+
+void history_note(struct bytes seen)
+{
+    const uint64_t both[2] = {history, bytes_hash(seen)};
+    history = bytes_hash(bytes_make(both, sizeof(both)));
+}
+
+/* How much is free on a disk depends on how the C library rounds memory, as the server keeps room for that. */
+void history_note_reply(const struct exchange *exchange)
+{
+    const uint64_t facts[] = {exchange->reply.status, exchange->hold_sequence};
+    history_note(bytes_make(facts, sizeof(facts)));
+    if (exchange->reply.error != ERROR_DISK_IS_FULL)
+        history_note(buffer_bytes(&exchange->reply.body));
+}
+
+static void note_file(void *context, const char *name)
+{
+    history_note(bytes_from_string(name));
+    history_note(memory_disk_content(context, name));
+}
+
+void history_note_disk(struct disk *disk)
+{
+    struct failure failure;
+    failure_init(&failure);
+    (void)disk->operations->list(disk, note_file, disk, &failure);
+}
+
+uint64_t history_value(void)
+{
+    return history;
+}
+
+__attribute__((destructor)) static void write_history(void)
+{
+    const char *path = getenv("TALLY_HISTORY");
+    FILE *file = path == NULL ? NULL : fopen(path, "w");
+    if (file == NULL)
+        return;
+    fprintf(file, "%016" PRIx64 "\n", history);
+    fclose(file);
+}

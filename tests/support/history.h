@@ -1,0 +1,20 @@
+/* The history of a test: a hash of what the server did in it, in order. Two runs of the same test have the same one, and
+ * so have two versions of the server that decide and write the same (tests/history/run).
+ *
+ * If the variable TALLY_HISTORY names a file, the program writes its history there when it ends. One thread. */
+#ifndef TALLY_TESTS_SUPPORT_HISTORY_H
+#define TALLY_TESTS_SUPPORT_HISTORY_H
+
+#include "api/exchange.h"
+#include "log/disk.h"
+
+void history_begin(void); /* anew */
+void history_note(struct bytes seen);
+void history_note_reply(const struct exchange *exchange);
+
+/* The names and contents of all files of a disk in memory. */
+void history_note_disk(struct disk *disk);
+
+uint64_t history_value(void);
+
+#endif
