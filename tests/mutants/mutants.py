@@ -535,7 +535,7 @@ def prepare(build, judges, jobs, traces):
     folder.mkdir(exist_ok=True)
     build.link_library(folder)
     library = hashlib.sha256((folder / "libmutant.so").read_bytes()).hexdigest()
-    times_file = build.folder / "times.json"
+    times_file = build.folder / "judges.json"
     times = json.loads(times_file.read_text()) if times_file.exists() else {}
     linked = {}
     for judge in judges:

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static uint64_t history;
 
@@ -26,6 +27,22 @@ void history_note_reply(const struct exchange *exchange)
     history_note(bytes_make(facts, sizeof(facts)));
     if (exchange->reply.error != ERROR_DISK_IS_FULL)
         history_note(buffer_bytes(&exchange->reply.body));
+}
+
+void history_note_metrics(const struct front *front)
+{
+    struct arena arena;
+    struct buffer text;
+    arena_init(&arena);
+    buffer_init(&text);
+    front_metrics_write(front, &arena, &text);
+    buffer_append_u8(&text, '\0');
+    char *rest = NULL;
+    for (char *line = strtok_r((char *)text.data_owned, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+        if (strstr(line, "_bytes") == NULL)
+            history_note(bytes_from_string(line));
+    buffer_deinit(&text);
+    arena_deinit(&arena);
 }
 
 static void note_file(void *context, const char *name)

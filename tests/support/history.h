@@ -1,16 +1,19 @@
-/* The history of a test: a hash of what the server did in it, in order. Two runs of the same test have the same one, and
- * so have two versions of the server that decide and write the same (tests/history/run).
+/* The history of a test: a hash of what the server did in it, in order. Two runs of a test have the same one, and so
+ * have two versions of the server that decide and write the same (tests/history/run).
  *
  * If the variable TALLY_HISTORY names a file, the program writes its history there when it ends. One thread. */
 #ifndef TALLY_TESTS_SUPPORT_HISTORY_H
 #define TALLY_TESTS_SUPPORT_HISTORY_H
 
-#include "api/exchange.h"
+#include "api/front.h"
 #include "log/disk.h"
 
 void history_begin(void); /* anew */
 void history_note(struct bytes seen);
 void history_note_reply(const struct exchange *exchange);
+
+/* The text of /metrics, without how much memory and room things take. */
+void history_note_metrics(const struct front *front);
 
 /* The names and contents of all files of a disk in memory. */
 void history_note_disk(struct disk *disk);

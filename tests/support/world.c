@@ -67,6 +67,7 @@ void world_stop(struct world *world, bool is_power)
     api_release_waiting(world->api);
     while (front_take_finished(world->front) != NULL) {
     }
+    history_note_metrics(world->front);
     front_of_one_destroy(world->front, world->api);
     world->api = NULL;
     /* Whoever is killed writes nothing more: closing must not flush. */
