@@ -462,6 +462,11 @@ def limit_child():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def environment_of(build, folder):
+    libraries = ":".join([str(folder), *build.library_path])
+    return {**os.environ, **KEEP_FREED_MEMORY, "LD_LIBRARY_PATH": libraries}
+
+
 def ask(judge, build, folder, timeout, path=None):
     """None if all is well; otherwise how it ended, or that its history is another one (tests/history/run)."""
     program = judge.program or build.link_whole(judge.target, folder, path)
@@ -469,9 +474,8 @@ def ask(judge, build, folder, timeout, path=None):
     os.chmod(scratch, 0o755)  # some tests look from inside as somebody with fewer rights
     history = folder / "history"
     history.unlink(missing_ok=True)
-    environment = {**os.environ, "LD_LIBRARY_PATH": ":".join([str(folder), *build.library_path])}
-    environment.update(TMPDIR=scratch, TALLY_TEST_SCALE=str(judge.scale or 1), **KEEP_FREED_MEMORY)
-    environment.update(TALLY_HISTORY=str(history))
+    environment = environment_of(build, folder)
+    environment.update(TMPDIR=scratch, TALLY_TEST_SCALE=str(judge.scale or 1), TALLY_HISTORY=str(history))
     child = subprocess.Popen(
         [program, *judge.arguments],
         cwd=scratch,
@@ -524,7 +528,8 @@ def write_histories(build, folder, judge, key):
     file = build.folder / f"histories-{key[:16]}.txt"
     if not file.exists():
         program = judge.program or build.link_whole(judge.target, folder)
-        file.write_text(run([program, *judge.arguments, "--history"], env={**os.environ, **KEEP_FREED_MEMORY}))
+        environment = environment_of(build, folder)
+        file.write_text(run([program, *judge.arguments, "--history"], env=environment))
     return file
 
 
