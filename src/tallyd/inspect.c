@@ -212,6 +212,7 @@ static void remove_file(void *context, const char *name)
 {
     struct disk *disk = context;
     struct failure failure;
+    failure_init(&failure);
     (void)disk->operations->remove(disk, name, &failure);
 }
 

@@ -331,19 +331,26 @@ void namespaces_close(const struct namespaces *namespaces)
     }
 }
 
+/* How long ago the last statement began that PostgreSQL acknowledged. */
+static uint64_t log_silence_ms(const struct opened_namespace *opened, uint64_t now_ms)
+{
+    const uint64_t proved_ms = disk_postgres_proved_ms(opened->disk);
+    return now_ms > proved_ms ? now_ms - proved_ms : 0;
+}
+
 bool namespaces_may_answer(const struct namespaces *namespaces, struct failure *failure)
 {
     const uint64_t lease_ms = config_number(namespaces->config, CONFIG_LEASE), now_ms = pg_now_ms();
     for (size_t i = 0; i < front_count(namespaces->front); i++) {
         const struct opened_namespace *opened = namespaces_at(namespaces, i);
-        const uint64_t proved_ms = disk_postgres_proved_ms(opened->disk);
-        if (now_ms < proved_ms + lease_ms)
+        const uint64_t silence_ms = log_silence_ms(opened, now_ms);
+        if (silence_ms < lease_ms)
             continue;
         (void)failure_set(
             failure, ERROR_SERVICE_UNAVAILABLE,
             "namespace %s: its log in PostgreSQL took nothing for %llu ms, longer than the lease: another "
             "node may serve it by now.",
-            opened->name_owned, (unsigned long long)(now_ms - proved_ms));
+            opened->name_owned, (unsigned long long)silence_ms);
         return false;
     }
     return true;
@@ -354,9 +361,8 @@ void namespaces_write_log_metrics(const struct namespaces *namespaces, bool is_s
     const uint64_t now_ms = pg_now_ms();
     uint64_t longest_ms = 0;
     for (size_t i = 0; i < front_count(namespaces->front); i++) {
-        const uint64_t proved_ms = disk_postgres_proved_ms(namespaces_at(namespaces, i)->disk);
-        const uint64_t ms = now_ms > proved_ms ? now_ms - proved_ms : 0;
-        longest_ms = ms > longest_ms ? ms : longest_ms;
+        const uint64_t silence_ms = log_silence_ms(namespaces_at(namespaces, i), now_ms);
+        longest_ms = silence_ms > longest_ms ? silence_ms : longest_ms;
     }
     buffer_append_format(
         text,
