@@ -2,7 +2,9 @@
 #include "support/log_rig.h"
 
 #include "base/assert.h"
+#include "base/crc32c.h"
 #include "base/memory.h"
+#include "support/memory_disk.h"
 
 #include <stdlib.h>
 
@@ -114,4 +116,33 @@ enum error log_rig_snapshot(struct log_rig *rig, struct bytes payload)
     error = snapshot_finish(writer, &rig->failure);
     error = error == OK ? snapshot_publish(rig->disk, &rig->point, &rig->failure) : error;
     return error == OK ? snapshot_remove_older(rig->disk, &rig->point, &rig->failure) : error;
+}
+
+void log_rig_overwrite(struct disk *disk, const char *name, uint64_t offset, const void *with, size_t size)
+{
+    const struct bytes content = memory_disk_content(disk, name);
+    uint8_t *copy = memory_allocate(content.size);
+    ASSERT(offset + size <= content.size);
+    memcpy(copy, content.ptr, content.size);
+    if (with == NULL)
+        memset(copy + offset, 0, size);
+    else
+        memcpy(copy + offset, with, size);
+    memory_disk_put(disk, name, bytes_make(copy, content.size));
+    free(copy);
+}
+
+void log_rig_change_header(struct disk *disk, const char *name, const struct segment_header *change)
+{
+    struct segment_header header;
+    uint8_t sector[SEGMENT_HEADER_SIZE];
+    memcpy(sector, memory_disk_content(disk, name).ptr, sizeof(sector));
+    ASSERT(segment_header_decode(bytes_make(sector, sizeof(sector)), &header));
+    bytes_put_u32(sector + 4, header.version + change->version);
+    bytes_put_u64(sector + 8, header.ordinal + change->ordinal);
+    bytes_put_u64(sector + 16, header.segment_size + change->segment_size);
+    bytes_put_u64(sector + 24, header.sequence + change->sequence);
+    bytes_put_u32(sector + 40, header.link + change->link);
+    bytes_put_u32(sector + 508, crc32c(0, bytes_make(sector, 508)));
+    log_rig_overwrite(disk, name, 0, sector, sizeof(sector));
 }

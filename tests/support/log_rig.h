@@ -3,6 +3,7 @@
 #define TALLY_TESTS_SUPPORT_LOG_RIG_H
 
 #include "log/log.h"
+#include "log/segment.h"
 #include "log/snapshot.h"
 
 struct log_rig {
@@ -35,6 +36,12 @@ void log_rig_seal(struct log_rig *rig, size_t payload_size);
 
 /* Writes and publishes a snapshot behind the newest frame whose payload is `payload`. */
 enum error log_rig_snapshot(struct log_rig *rig, struct bytes payload);
+
+/* Replaces `size` bytes at `offset` of a file on a disk in memory; `with` NULL: zeros. */
+void log_rig_overwrite(struct disk *disk, const char *name, uint64_t offset, const void *with, size_t size);
+
+/* Adds these to what a segment's header says, and gives it the right checksum; also what no program would write. */
+void log_rig_change_header(struct disk *disk, const char *name, const struct segment_header *change);
 
 /* The payload of a frame: `size` bytes that are never zero. */
 void log_rig_payload(uint64_t sequence, size_t size, uint8_t *payload);

@@ -1,6 +1,5 @@
 /* What a restart says about a folder that it refuses, word for word: the file, the offset and the numbers send a person
  * to the right place. */
-#include "base/crc32c.h"
 #include "log/segment.h"
 #include "support/log_rig.h"
 #include "support/memory_disk.h"
@@ -47,34 +46,6 @@ static void assert_said(struct disk *disk, const char *name, uint64_t offset, co
     log_rig_deinit(&rig);
 }
 
-/* Replaces `size` bytes at `offset` of a file; `with` NULL: zeros. */
-static void overwrite(struct disk *disk, const char *name, uint64_t offset, const void *with, size_t size)
-{
-    uint8_t copy[SIZE];
-    memcpy(copy, memory_disk_content(disk, name).ptr, SIZE);
-    if (with == NULL)
-        memset(copy + offset, 0, size);
-    else
-        memcpy(copy + offset, with, size);
-    memory_disk_put(disk, name, bytes_make(copy, SIZE));
-}
-
-/* Adds these to what a segment's header says, and gives it the right checksum; also what no program would write. */
-static void header_change(struct disk *disk, const char *name, const struct segment_header *change)
-{
-    struct segment_header header;
-    uint8_t sector[SEGMENT_HEADER_SIZE];
-    memcpy(sector, memory_disk_content(disk, name).ptr, sizeof(sector));
-    assert_true(segment_header_decode(bytes_make(sector, sizeof(sector)), &header));
-    bytes_put_u32(sector + 4, header.version + change->version);
-    bytes_put_u64(sector + 8, header.ordinal + change->ordinal);
-    bytes_put_u64(sector + 16, header.segment_size + change->segment_size);
-    bytes_put_u64(sector + 24, header.sequence + change->sequence);
-    bytes_put_u32(sector + 40, header.link + change->link);
-    bytes_put_u32(sector + 508, crc32c(0, bytes_make(sector, 508)));
-    overwrite(disk, name, 0, sector, sizeof(sector));
-}
-
 /* Of the segments of a folder with eight frames, each with one header that is another. */
 static void a_header_that_can_not_be_is_named_with_what_it_says(void **state)
 {
@@ -114,7 +85,7 @@ static void a_header_that_can_not_be_is_named_with_what_it_says(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct disk *disk = folder_make(8);
-        header_change(disk, rows[i].name, &rows[i].change);
+        log_rig_change_header(disk, rows[i].name, &rows[i].change);
         /* What does not fit its name may have been taken for the folder's size. */
         if (rows[i].offset == SIZE) {
             memory_disk_remove(disk, SECOND);
@@ -130,7 +101,7 @@ static void a_header_that_can_not_be_is_named_with_what_it_says(void **state)
         struct segment_header header;
         char what[256];
         assert_true(segment_header_decode(bytes_make(memory_disk_content(disk, SECOND).ptr, 512), &header));
-        header_change(disk, SECOND, &(struct segment_header){.link = row, .sequence = 1 - row});
+        log_rig_change_header(disk, SECOND, &(struct segment_header){.link = row, .sequence = 1 - row});
         (void)snprintf(what, sizeof(what),
                        "it does not continue the segment before it: expected frame 4 and link %08x, found %u and %08x",
                        header.link, 5 - row, header.link + row);
@@ -175,12 +146,12 @@ static void a_folder_that_can_not_be_is_named_with_its_file(void **state)
     memory_disk_put(disk, SECOND, bytes_make(zeros, SIZE + 1));
     assert_said(disk, SECOND, SIZE + 1, "the segment is too long: expected 8192");
     memory_disk_put(disk, SECOND, bytes_make(zeros, SIZE));
-    overwrite(disk, SECOND, 0, "x", 1);
+    log_rig_overwrite(disk, SECOND, 0, "x", 1);
     static const char written[] = "expected an unused segment, because the one before it has not ended after frame 2; "
                                   "found something written";
     assert_said(disk, SECOND, 0, written);
-    overwrite(disk, SECOND, 0, NULL, 1);
-    overwrite(disk, SECOND, 512, "x", 1);
+    log_rig_overwrite(disk, SECOND, 0, NULL, 1);
+    log_rig_overwrite(disk, SECOND, 512, "x", 1);
     assert_said(disk, SECOND, 512, written);
     memory_disk_put(disk, SECOND, bytes_make(zeros, SIZE));
     memory_disk_put(disk, THIRD, bytes_make(zeros, SIZE));
@@ -240,8 +211,8 @@ static void a_frame_that_can_not_be_is_named_with_its_place(void **state)
         log_rig_payload(frames[i].sequence, frames[i].size, buffer_extend(&frame, frames[i].size));
         frame_seal(&frame, FRAME_EVENTS, frames[i].epoch, frames[i].sequence, frames[i].position, frames[i].time_ms);
         memory_disk_put(whole, FIRST, bytes_make(content, SIZE));
-        overwrite(whole, FIRST, 2560, NULL, SIZE - 2560);
-        overwrite(whole, FIRST, 2560, frame.data_owned, frame.size);
+        log_rig_overwrite(whole, FIRST, 2560, NULL, SIZE - 2560);
+        log_rig_overwrite(whole, FIRST, 2560, frame.data_owned, frame.size);
         buffer_deinit(&frame);
         if (frames[i].what != NULL) {
             assert_said(whole, FIRST, 2560, frames[i].what);

@@ -1,6 +1,5 @@
 /* A survey finds every whole frame behind damage, says where the damage is, and takes nothing for a frame that is
  * none. */
-#include "base/crc32c.h"
 #include "log/segment.h"
 #include "log/survey.h"
 #include "support/log_rig.h"
@@ -310,26 +309,6 @@ static void remains_count_as_torn_up_to_half_a_segment(void **state)
     }
 }
 
-/* Adds these to what a segment's header says, and gives it the right checksum. */
-static void header_change(struct disk *disk, const char *name, const struct segment_header *change)
-{
-    struct segment_header header;
-    uint8_t sector[SEGMENT_HEADER_SIZE];
-    memcpy(sector, memory_disk_content(disk, name).ptr, sizeof(sector));
-    assert_true(segment_header_decode(bytes_make(sector, sizeof(sector)), &header));
-    bytes_put_u32(sector + 4, header.version + change->version);
-    bytes_put_u64(sector + 8, header.ordinal + change->ordinal);
-    bytes_put_u64(sector + 16, header.segment_size + change->segment_size);
-    bytes_put_u32(sector + 40, header.link + change->link);
-    bytes_put_u32(sector + 508, crc32c(0, bytes_make(sector, 508)));
-    const struct bytes content = memory_disk_content(disk, name);
-    uint8_t copy[8192];
-    assert_int_equal(content.size, sizeof(copy));
-    memcpy(copy, content.ptr, sizeof(copy));
-    memcpy(copy, sector, sizeof(sector));
-    memory_disk_put(disk, name, bytes_make(copy, sizeof(copy)));
-}
-
 static void a_header_that_lies_is_told_with_what_it_says(void **state)
 {
     (void)state;
@@ -343,7 +322,7 @@ static void a_header_that_lies_is_told_with_what_it_says(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct disk *disk = folder_make(10);
-        header_change(disk, SECOND, &rows[i].change);
+        log_rig_change_header(disk, SECOND, &rows[i].change);
         const struct found found = look(disk);
         assert_true(found.damage_count >= 1);
         assert_int_equal(strncmp(found.damages[0], rows[i].text, strlen(rows[i].text)), 0);
@@ -369,7 +348,7 @@ static void a_header_that_lies_is_told_with_what_it_says(void **state)
     /* The first header alone decides of the version. */
     const struct survey_visitor visitor = {.context = &found, .frame = on_frame, .damage = on_damage};
     struct failure failure = {.error = OK};
-    header_change(disk, FIRST, &(struct segment_header){.version = 1});
+    log_rig_change_header(disk, FIRST, &(struct segment_header){.version = 1});
     assert_int_equal(survey_run(disk, 0, &visitor, &found.survey, &failure), ERROR_LOG_DAMAGED);
     assert_string_equal(failure.text, "memory was written by a newer tallyd (format version 2); use that version.");
     memory_disk_destroy(disk);
