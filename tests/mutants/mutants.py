@@ -43,8 +43,6 @@ WANTED = 0.95
 SEEDS = 300
 TRACED_FROM = 100  # with so many mutants it pays to find out first which judge calls which function
 MEMORY_MAX = 8 << 30
-# What a test frees stays with the process: to get it from the kernel again would be most of the time of many.
-KEEP_FREED_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
 FILE_MAX = 1 << 30
 
 # --- mutations --------------------------------------------------------------------------------------------------------
@@ -462,11 +460,6 @@ def limit_child():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def environment_of(build, folder):
-    libraries = ":".join([str(folder), *build.library_path])
-    return {**os.environ, **KEEP_FREED_MEMORY, "LD_LIBRARY_PATH": libraries}
-
-
 def ask(judge, build, folder, timeout, path=None):
     """None if all is well; otherwise how it ended, or that its history is another one (tests/history/run)."""
     program = judge.program or build.link_whole(judge.target, folder, path)
@@ -474,7 +467,7 @@ def ask(judge, build, folder, timeout, path=None):
     os.chmod(scratch, 0o755)  # some tests look from inside as somebody with fewer rights
     history = folder / "history"
     history.unlink(missing_ok=True)
-    environment = environment_of(build, folder)
+    environment = {**os.environ, "LD_LIBRARY_PATH": ":".join([str(folder), *build.library_path])}
     environment.update(TMPDIR=scratch, TALLY_TEST_SCALE=str(judge.scale or 1), TALLY_HISTORY=str(history))
     child = subprocess.Popen(
         [program, *judge.arguments],
@@ -523,16 +516,6 @@ def list_judges(build, pattern, seeds):
     return [judge for judge in judges if re.search(pattern, judge.name)]
 
 
-def write_histories(build, folder, judge, key):
-    """The file with the history of each seed on the unchanged program."""
-    file = build.folder / f"histories-{key[:16]}.txt"
-    if not file.exists():
-        program = judge.program or build.link_whole(judge.target, folder)
-        environment = environment_of(build, folder)
-        file.write_text(run([program, *judge.arguments, "--history"], env=environment))
-    return file
-
-
 def prepare(build, judges, jobs, traces):
     """Links the judges and measures each on the unchanged program; those that don't accept it are left out. What was
     measured is written down, so that this takes its time once for each build."""
@@ -549,8 +532,6 @@ def prepare(build, judges, jobs, traces):
         judge.program = linked[judge.target]
         program = judge.program or build.link_whole(judge.target, folder)
         program = hashlib.sha256(program.read_bytes()).hexdigest()
-        if judge.target == "tests/sim/sim" and "--salvage" not in judge.arguments:
-            judge.arguments += ["--expect", str(write_histories(build, folder, judge, library))]
         key = " ".join([library, program, str(judge.scale), *judge.arguments])
         if times.get(key) is None:
             started = time.monotonic()

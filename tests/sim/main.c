@@ -3,14 +3,14 @@
  *
  *     sim --seed N [--trace]                      replays one seed
  *     sim --seeds N [--first F] [--jobs J]        runs N seeds, J at a time
- *     sim --seeds N --history                     the same; prints a hash of what was seen, for each seed and for all
- *     sim --seeds N --expect FILE                 the same; FILE has those lines, and it fails where one is different
- *     sim --plant NAME --seeds N                  the same with a bug planted on purpose (plants.h) */
+ *     sim --plant NAME --seeds N                  the same with a bug planted on purpose (plants.h)
+ *
+ * With the variable TALLY_HISTORY each writes the history of its seeds (support/history.h). */
 #include "fail.h"
+#include "support/history.h"
 #include "world.h"
 
 #include <inttypes.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,8 +32,6 @@ struct arguments {
     bool is_traced;
     bool is_one;
     bool wants_salvage;
-    bool wants_history;
-    const char *expected; /* a file of histories, or NULL */
     enum plant plant;
 };
 
@@ -86,39 +84,19 @@ static int run_one(const char *program, const struct arguments *arguments)
     return 1;
 }
 
-/* What the file says of the seed. */
-static uint64_t expected_history(const char *path, uint64_t seed)
-{
-    FILE *file = fopen(path, "r");
-    uint64_t number = 0, history = 0;
-    while (file != NULL && fscanf(file, "history %" SCNu64 " %" SCNx64 "\n", &number, &history) == 2 && number != seed)
-        continue;
-    if (file != NULL)
-        fclose(file);
-    return number == seed ? history : 0;
-}
-
 /* Runs a seed in a process of its own. How much memory the server has in use is rounded by the C library, by what was
  * freed before; so a seed has the same history only behind the same ones. */
-static void run_apart(const struct arguments *arguments, uint64_t seed, struct world_report *report)
+static void run_apart(uint64_t seed, unsigned limit_s, struct world_report *report)
 {
-    const uint64_t before = report->history;
     const pid_t child = fork();
     if (child == 0) {
-        alarm(LIMIT_S);
+        alarm(limit_s);
         world_run(seed, false, report);
         _exit(0);
     }
     int status = 0;
     if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
-        exit(1);
-    const uint64_t history = before ^ report->history;
-    if (arguments->wants_history)
-        printf("history %" PRIu64 " %016" PRIx64 "\n", seed, history);
-    if (arguments->expected != NULL && expected_history(arguments->expected, seed) != history) {
-        fprintf(stderr, "seed %" PRIu64 ": the server did other things than %s says\n", seed, arguments->expected);
-        exit(1);
-    }
+        _exit(1);
 }
 
 /* Runs every jobs-th seed from the job's own on. */
@@ -126,15 +104,16 @@ static void run_job(const struct arguments *arguments, unsigned job, struct shar
 {
     for (uint64_t seed = arguments->first + job; seed < arguments->first + arguments->seeds; seed += arguments->jobs) {
         shared->running[job] = seed;
-        alarm(arguments->wants_salvage ? 10 * LIMIT_S : LIMIT_S);
+        const unsigned limit_s = arguments->wants_salvage ? 10 * LIMIT_S : LIMIT_S;
+        alarm(limit_s);
         shared->reports[job].wants_salvage = arguments->wants_salvage;
-        if (arguments->wants_history || arguments->expected != NULL)
-            run_apart(arguments, seed, &shared->reports[job]);
+        if (history_is_wanted())
+            run_apart(seed, limit_s, &shared->reports[job]);
         else
             world_run(seed, false, &shared->reports[job]);
         shared->done[job]++;
     }
-    exit(0);
+    _exit(0); /* the history is the parent's to write */
 }
 
 static double seconds(void)
@@ -196,8 +175,8 @@ static void print_summary(const struct arguments *arguments, const struct shared
            sum.refused_for_room, sum.full_seeds);
     if (arguments->wants_salvage)
         print_salvage(&sum.salvage);
-    if (arguments->wants_history)
-        printf("history of all %016" PRIx64 "\n", sum.history);
+    history_begin();
+    history_note(bytes_make(&sum.history, sizeof(sum.history)));
 }
 
 static int run_many(const char *program, struct arguments *arguments)
@@ -205,7 +184,6 @@ static int run_many(const char *program, struct arguments *arguments)
     struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t children[JOBS_MAX];
     double start_s = seconds();
-    setvbuf(stdout, NULL, _IOLBF, 0); /* whole lines, whichever process writes them */
     for (unsigned i = 0; i < arguments->jobs; i++) {
         children[i] = fork();
         if (children[i] == 0)
@@ -242,8 +220,7 @@ static int run_many(const char *program, struct arguments *arguments)
 static int usage(const char *program)
 {
     fprintf(stderr,
-            "usage: %s --seed N [--trace] | --seeds N [--first F] [--jobs J]   [--plant NAME] [--salvage] [--history | "
-            "--expect FILE]\nplants:",
+            "usage: %s --seed N [--trace] | --seeds N [--first F] [--jobs J]   [--plant NAME] [--salvage]\nplants:",
             program);
     for (unsigned plant = 1; plant < PLANT_COUNT; plant++)
         fprintf(stderr, " %s", plant_name((enum plant)plant));
@@ -260,10 +237,6 @@ int main(int count, char **words)
             arguments.is_traced = true;
             continue;
         }
-        if (strcmp(word, "--history") == 0) {
-            arguments.wants_history = true;
-            continue;
-        }
         if (strcmp(word, "--salvage") == 0) {
             arguments.wants_salvage = true;
             continue;
@@ -277,8 +250,6 @@ int main(int count, char **words)
             arguments.first = strtoull(value, NULL, 0);
         } else if (strcmp(word, "--jobs") == 0) {
             arguments.jobs = (unsigned)strtoul(value, NULL, 0);
-        } else if (strcmp(word, "--expect") == 0) {
-            arguments.expected = value;
         } else if (strcmp(word, "--plant") == 0) {
             arguments.plant = plant_find(value);
         } else {
@@ -289,8 +260,5 @@ int main(int count, char **words)
     if (arguments.plant == PLANT_COUNT || arguments.jobs < 1 || arguments.jobs > JOBS_MAX)
         return usage(words[0]);
     plant_choose(arguments.plant);
-    /* A seed takes and frees megabytes; the heap keeps them for the next. */
-    (void)mallopt(M_MMAP_THRESHOLD, 1 << 26);
-    (void)mallopt(M_TRIM_THRESHOLD, 1 << 28);
     return arguments.is_one ? run_one(words[0], &arguments) : run_many(words[0], &arguments);
 }

@@ -17,10 +17,9 @@ struct world_report {
     uint64_t cleaned_seeds;
     uint64_t messages;
     uint64_t completions;
-    uint64_t stalls;   /* of the disk */
-    uint64_t renewals; /* of leases whose replies it held up */
-    uint64_t
-        history; /* of all seeds: a hash of every reply, and of the state and the files at each end of the server */
+    uint64_t stalls;    /* of the disk */
+    uint64_t renewals;  /* of leases whose replies it held up */
+    uint64_t history;   /* of all seeds (support/history.h) */
     bool wants_salvage; /* each folder that a crash leaves is damaged and salvaged, too; on a copy */
     struct salvage_rig_report salvage;
 };

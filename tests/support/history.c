@@ -7,7 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define VARIABLE "TALLY_HISTORY"
+
 static uint64_t history;
+
+bool history_is_wanted(void)
+{
+    return getenv(VARIABLE) != NULL;
+}
 
 void history_begin(void)
 {
@@ -65,7 +72,7 @@ uint64_t history_value(void)
 
 __attribute__((destructor)) static void write_history(void)
 {
-    const char *path = getenv("TALLY_HISTORY");
+    const char *path = getenv(VARIABLE);
     FILE *file = path == NULL ? NULL : fopen(path, "w");
     if (file == NULL)
         return;

@@ -8,7 +8,8 @@
 #include "api/front.h"
 #include "log/disk.h"
 
-void history_begin(void); /* anew */
+bool history_is_wanted(void); /* does the variable name a file? */
+void history_begin(void);     /* anew */
 void history_note(struct bytes seen);
 void history_note_reply(const struct exchange *exchange);
 
