@@ -254,7 +254,8 @@ def test_a_message_that_a_server_forgets_is_lost_unless_its_delete_was_never_ans
         with subprocess.Popen(recorded.words("soak-work", "--lease", 60, "--seconds", 60),
                               stdout=subprocess.DEVNULL) as worker:
             deadline_s = time.monotonic() + 30 * PATIENCE
-            while (server.numbers() != {server.RETURNING} or counted["answered"] < 8) and time.monotonic() < deadline_s:
+            while ((counted["answered"], counted["unanswered"]) != (8, 2) or server.numbers() != {server.RETURNING}) and (
+                    time.monotonic() < deadline_s):
                 time.sleep(0.01)
                 counted = recorded.load("record")
             worker.kill()

@@ -151,7 +151,7 @@ def test_a_folder_that_is_none_is_said_to_be_none(make_world):
     for words, told in [
         (["--salvage", world.daemon.data], "--salvage needs a new folder to write into"),
         (["--to", new], "there is no --salvage"),
-        (["--verify"], "--verify needs a value"),
+        (["--verify"], "--verify needs a folder"),
         (["--verify", "a", "--salvage", "b", "--to", "c"], "do not go together"),
     ]:
         status, _, complaint = tallyd(*words)
