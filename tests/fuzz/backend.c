@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "log/log.h"
 #include "support/front_of_one.h"
+#include "support/history.h"
 
 #include <yyjson.h>
 
@@ -58,6 +59,7 @@ enum error backend_run(struct backend *backend, const struct request *request, s
     struct exchange *finished = front_take_finished(backend->front);
     ASSERT(finished == &exchange && exchange.state == EXCHANGE_FINISHED);
     check_reply(&exchange.reply);
+    history_note_reply(&exchange);
     struct failure ignored;
     (void)namespace_flush(backend->ns, &ignored);
     ASSERT(namespace_durable(backend->ns) >= exchange.hold_sequence);

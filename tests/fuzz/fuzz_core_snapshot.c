@@ -17,6 +17,7 @@ static void state_round_trips(const struct core *core)
     buffer_init(&first);
     buffer_init(&second);
     core_rig_encode(core, &first);
+    core_rig_note(core);
     struct core *again = core_create();
     bool is_decoded = core_bytes_decode(again, buffer_bytes(&first));
     ASSERT(is_decoded);

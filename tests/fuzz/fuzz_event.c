@@ -7,6 +7,7 @@
 #include "base/cursor.h"
 #include "core/core.h"
 #include "support/core_rig.h"
+#include "support/history.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,6 +29,9 @@ static bool replay(struct core *core, struct bytes payload, uint64_t position, u
 {
     struct failure failure = {.error = OK};
     bool is_replayed = core_replay(core, payload, position, time_ms, &failure);
+    history_note(bytes_from_string(failure.text));
+    if (is_replayed)
+        core_rig_note(core);
     ASSERT(is_replayed || (failure.error == ERROR_LOG_DAMAGED && failure.text[0] != '\0'));
     return is_replayed;
 }

@@ -9,6 +9,7 @@
 #include "base/crc32c.h"
 #include "base/cursor.h"
 #include "log/segment.h"
+#include "support/history.h"
 #include "support/log_rig.h"
 #include "support/memory_disk.h"
 
@@ -97,6 +98,7 @@ static bool replay(struct disk *disk, struct log **log)
     bool is_new;
     enum error error = log_open(disk, &options, log, &snapshot, &is_new, &failure);
     buffer_deinit(&snapshot);
+    history_note(bytes_from_string(failure.text));
     if (error != OK) {
         ASSERT(is_expected(error) && failure.text[0] != '\0');
         return false;
@@ -106,6 +108,7 @@ static bool replay(struct disk *disk, struct log **log)
         struct frame_view frame;
         bool is_end;
         error = log_replay_next(*log, &frame, &is_end, &failure);
+        history_note(bytes_from_string(failure.text));
         if (error != OK) {
             ASSERT(is_expected(error));
             ASSERT(error == ERROR_DISK_FULL || strstr(failure.text, ".segment") != NULL);

@@ -433,7 +433,7 @@ static void write_list(struct twin *twin, const struct member *member, const cha
 static void write_message_attribute(struct twin *twin, const char *prefix)
 {
     static const char *const parts[] = {"DataType", "StringValue", "BinaryValue"};
-    char name[NAME_SIZE_MAX];
+    char name[NAME_SIZE_MAX + sizeof(".Value.StringValue")];
     uint8_t given = (uint8_t)(take(&twin->input) | 1); /* an object without members can't be said in a form */
     writer_object_begin(&twin->json, NULL);
     for (unsigned i = 0; i < ARRAY_LENGTH(parts); i++) {

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/cursor.h"
 #include "engine/salvage.h"
+#include "support/history.h"
 #include "support/world.h"
 
 #include <stdlib.h>
@@ -69,6 +70,7 @@ static void patch(struct disk *disk, const struct names *names, struct cursor *c
 static void on_note(void *context, const struct salvage_note *note)
 {
     (void)context;
+    history_note_salvage(note);
     ASSERT(salvage_note_name(note->kind) != NULL);
 }
 
@@ -103,7 +105,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct salvage_options options = {.name = "000000000000", .segment_size = 16384, .report = on_note};
     struct salvage *salvage;
     struct failure failure = {.error = OK};
-    if (salvage_read(disk, &options, &salvage, &failure) == OK) {
+    const bool is_read = salvage_read(disk, &options, &salvage, &failure) == OK;
+    history_note(bytes_from_string(failure.text));
+    if (is_read) {
         if (salvage_core(salvage) != NULL)
             write_and_open(salvage);
         salvage_destroy(salvage);

@@ -7,6 +7,7 @@
 #include "base/crc32c.h"
 #include "base/cursor.h"
 #include "log/snapshot.h"
+#include "support/history.h"
 #include "support/memory_disk.h"
 
 #define NAME "0000000000001000.snapshot"
@@ -79,6 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buffer_init(&payload);
     bool is_found = false;
     const enum error error = snapshot_load(disk, &point, &payload, &is_found, &failure);
+    history_note(bytes_from_string(failure.text));
+    history_note(buffer_bytes(&payload));
     if (error == OK)
         ASSERT(is_found && point.position == 4096 && payload.size < file_size);
     else

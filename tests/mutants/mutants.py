@@ -3,10 +3,10 @@
 
 A mutant is the program with one small change in src/core, src/log, src/api or src/engine: a comparison turned, a
 statement left out, a true made false, && made ||, + made -, a constant one larger. One that doesn't compile, or that
-compiles to the same bytes, does not count. The unit tests that contain the changed file and the simulators judge the
-others, fast ones first; a failure, a crash or a timeout says that it was seen. What nobody sees is printed as a
-survivor: a test is missing, or the change makes no difference. same.txt lists those of the second kind with the reason;
-they are left out.
+compiles to the same bytes, does not count. The unit tests that contain the changed file, the fuzz targets and the
+simulators judge the others, fast ones first. A failure, a crash, a timeout, another history (tests/history/run) or
+memory that isn't freed says that it was seen. What nobody sees is printed as a survivor: a test is missing, or the
+change makes no difference. same.txt lists those of the second kind with the reason; they are left out.
 
 The sources are never touched: the changed file is compiled in build/mutants. The objects of build/release are linked to
 one shared library for each mutant, which the test programs load. For a large run each judge is traced once on the
@@ -41,6 +41,9 @@ MUTATED = ["core", "log", "api", "engine"]
 LIBRARIES = ["base", "match", "core", "log", "auth", "api", "engine"]  # what the shared library of a mutant is made of
 WANTED = 0.95
 SEEDS = 300
+FUZZED = 20000  # inputs of each fuzz target
+# What a judge leaves behind, in the files that these variables name: tests/support/history.h, heap.c.
+TRACES = {"TALLY_HISTORY": "history", "TALLY_UNFREED": "memory that is not freed"}
 TRACED_FROM = 100  # with so many mutants it pays to find out first which judge calls which function
 MEMORY_MAX = 8 << 30
 FILE_MAX = 1 << 30
@@ -448,7 +451,7 @@ class Judge:
         self.target, self.arguments, self.scale = target, list(arguments), scale
         self.program = None  # None: to be linked for each mutant (Build.link_program)
         self.seconds = None  # what it takes on the unchanged program
-        self.history = None  # what it writes into the file TALLY_HISTORY on the unchanged program; None: not the same
+        self.traces = None  # what it leaves on the unchanged program; None: something that is not the same each time
         self.calls = None  # (path, line) of the functions that it calls; None: not known
         salvage = " with salvage" if "--salvage" in self.arguments else ""
         self.name = os.path.basename(target) + ("" if scale in (None, 1) else " in short") + salvage
@@ -461,14 +464,16 @@ def limit_child():
 
 
 def ask(judge, build, folder, timeout, path=None):
-    """None if all is well; otherwise how it ended, or that its history is another one (tests/history/run)."""
+    """None if all is well; otherwise how it ended, or which of its traces is another."""
     program = judge.program or build.link_whole(judge.target, folder, path)
     scratch = tempfile.mkdtemp(prefix="mutant-")  # a short name: sockets stand there
     os.chmod(scratch, 0o755)  # some tests look from inside as somebody with fewer rights
-    history = folder / "history"
-    history.unlink(missing_ok=True)
+    traces = {name: str(folder / name.lower()) for name in TRACES}
+    for file in traces.values():
+        pathlib.Path(file).unlink(missing_ok=True)
     environment = {**os.environ, "LD_LIBRARY_PATH": ":".join([str(folder), *build.library_path])}
-    environment.update(TMPDIR=scratch, TALLY_TEST_SCALE=str(judge.scale or 1), TALLY_HISTORY=str(history))
+    environment.update(traces, TMPDIR=scratch, TALLY_TEST_SCALE=str(judge.scale or 1))
+    environment["GLIBC_TUNABLES"] = "glibc.malloc.tcache_count=0"  # so that what is freed counts as free at once
     child = subprocess.Popen(
         [program, *judge.arguments],
         cwd=scratch,
@@ -483,7 +488,7 @@ def ask(judge, build, folder, timeout, path=None):
         status = child.wait(timeout)
         if status != 0:
             return f"status {status}"
-        return None if judge.history in (None, read_history(folder)) else "another history"
+        return find_difference(judge.traces, read_traces(folder))
     except subprocess.TimeoutExpired:
         return "timeout"
     finally:
@@ -495,9 +500,16 @@ def ask(judge, build, folder, timeout, path=None):
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def read_history(folder):
-    file = folder / "history"
-    return file.read_text().strip() if file.exists() else None
+def read_traces(folder):
+    files = [folder / name.lower() for name in TRACES]
+    return [file.read_text().strip() if file.exists() else None for file in files]
+
+
+def find_difference(wanted, found):
+    for name, one, other in zip(TRACES.values(), wanted or [], found):
+        if one not in (None, other):
+            return f"another {name}"
+    return None
 
 
 def list_judges(build, pattern, seeds):
@@ -509,6 +521,10 @@ def list_judges(build, pattern, seeds):
         if re.search(r'"support/scale\.h"|"scenario\.h"|"dependency\.h"', source.read_text()):
             judges.append(Judge(target, scale=0.1))
         judges.append(Judge(target, scale=1))
+    for target in sorted((ROOT / "tests/fuzz").glob("fuzz_*.c")):
+        target = f"tests/fuzz/{target.stem.replace('fuzz_', 'drive_')}"
+        if (build.release / target).exists():
+            judges.append(Judge(target, [str(FUZZED)]))
     judges.append(Judge("tests/sim/sim", ["--seeds", str(seeds), "--jobs", "1"]))
     judges.append(Judge("tests/sim/sim", ["--seeds", str(seeds // 3), "--jobs", "1", "--salvage"]))
     judges.append(Judge("tests/sim/sim_pools", ["--seeds", str(seeds)]))
@@ -539,12 +555,12 @@ def prepare(build, judges, jobs, traces):
             if fault:
                 print(f"left out: {judge.name} does not accept the unchanged program ({fault})", flush=True)
                 continue
-            seconds, history = time.monotonic() - started, read_history(folder)
-            if history is not None and (ask(judge, build, folder, 900) or read_history(folder) != history):
-                history = None
-            times[key] = [seconds, history]
+            seconds, traces = time.monotonic() - started, read_traces(folder)
+            ask(judge, build, folder, 900)
+            traces = [one if one == other else None for one, other in zip(traces, read_traces(folder))]
+            times[key] = [seconds, traces]
             times_file.write_text(json.dumps(times))
-        judge.seconds, judge.history = times[key]
+        judge.seconds, judge.traces = times[key]
     judges = sorted((judge for judge in judges if judge.seconds is not None), key=lambda judge: judge.seconds)
     if traces:
         trace(build, judges, jobs, library)

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "support/history.h"
 #include <stdlib.h>
 
 #define OVERWRITTEN 0xa5
@@ -21,5 +22,6 @@ bool core_bytes_decode(struct core *core, struct bytes encoded)
     struct bytes copy = memory_duplicate(encoded), rest = copy;
     bool is_good = core_decode(core, copy, overwrite, &rest);
     free((void *)(uintptr_t)copy.ptr);
+    history_note_number(is_good);
     return is_good;
 }

@@ -8,6 +8,8 @@
 #include "core/snapshot.h"
 #include "core/state.h"
 #include "support/core_bytes.h"
+#include "support/history.h"
+
 #include <stdlib.h>
 
 #define START_MS UINT64_C(1700000000000)
@@ -34,6 +36,7 @@ void core_rig_init(struct core_rig *rig, uint64_t seed)
 
 void core_rig_deinit(struct core_rig *rig)
 {
+    core_rig_note(rig->core);
     core_destroy(rig->core);
     buffer_deinit(&rig->frame);
     buffer_deinit(&rig->log);
@@ -51,6 +54,7 @@ struct core *core_rig_begin(struct core_rig *rig)
 void core_rig_end(struct core_rig *rig)
 {
     core_frame_close(rig->core);
+    history_note(buffer_bytes(&rig->frame));
     if (rig->frame.size == 0)
         return;
     if (rig->frame_count == rig->frame_capacity) {
@@ -138,6 +142,18 @@ struct core *core_rig_replay(const struct core_rig *rig)
 static void append_piece(void *context, struct bytes piece)
 {
     buffer_append_bytes(context, piece);
+}
+
+static void note_piece(void *context, struct bytes piece)
+{
+    (void)context;
+    history_note(piece);
+}
+
+void core_rig_note(const struct core *core)
+{
+    if (history_is_wanted())
+        core_encode(core, note_piece, NULL);
 }
 
 void core_rig_encode(const struct core *core, struct buffer *out)

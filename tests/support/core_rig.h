@@ -56,6 +56,9 @@ struct core *core_rig_replay(const struct core_rig *rig);
 /* The encoded state of a core, in an empty buffer. */
 void core_rig_encode(const struct core *core, struct buffer *out);
 
+/* Its state becomes part of the history. */
+void core_rig_note(const struct core *core);
+
 struct core_writer;
 typedef void core_rig_encoder(const struct core *core, struct core_writer *writer);
 

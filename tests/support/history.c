@@ -3,6 +3,7 @@
 #include "support/memory_disk.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,17 @@
 #define VARIABLE "TALLY_HISTORY"
 
 static uint64_t history;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static bool is_wanted;
+
+__attribute__((constructor)) static void ask_for_history(void)
+{
+    is_wanted = getenv(VARIABLE) != NULL;
+}
 
 bool history_is_wanted(void)
 {
-    return getenv(VARIABLE) != NULL;
+    return is_wanted;
 }
 
 void history_begin(void)
@@ -23,8 +31,17 @@ void history_begin(void)
 
 void history_note(struct bytes seen)
 {
+    if (!is_wanted)
+        return;
+    (void)pthread_mutex_lock(&mutex);
     const uint64_t both[2] = {history, bytes_hash(seen)};
     history = bytes_hash(bytes_make(both, sizeof(both)));
+    (void)pthread_mutex_unlock(&mutex);
+}
+
+void history_note_number(uint64_t seen)
+{
+    history_note(bytes_make(&seen, sizeof(seen)));
 }
 
 /* How much is free on a disk depends on how the C library rounds memory, as the server keeps room for that. */
@@ -34,6 +51,16 @@ void history_note_reply(const struct exchange *exchange)
     history_note(bytes_make(facts, sizeof(facts)));
     if (exchange->reply.error != ERROR_DISK_IS_FULL)
         history_note(buffer_bytes(&exchange->reply.body));
+}
+
+void history_note_salvage(const struct salvage_note *note)
+{
+    const uint64_t facts[] = {note->kind, note->offset,  note->size,    note->first,
+                              note->last, note->from_ms, note->until_ms};
+    history_note(bytes_make(facts, sizeof(facts)));
+    history_note(note->name);
+    history_note(bytes_from_string(note->file == NULL ? "" : note->file));
+    history_note(bytes_from_string(note->text == NULL ? "" : note->text));
 }
 
 void history_note_metrics(const struct front *front)

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "base/memory.h"
+#include "support/history.h"
 #include "support/memory_disk.h"
 
 #include <stdlib.h>
@@ -49,11 +50,13 @@ enum error log_rig_open(struct log_rig *rig)
     rig->replayed = 0;
     struct log *log;
     enum error error = log_open(rig->disk, &rig->options, &log, &rig->snapshot, &rig->is_new, &rig->failure);
+    history_note(bytes_from_string(rig->failure.text));
     if (error != OK)
         return error;
     struct frame_view frame;
     for (bool is_end = false;;) {
         error = log_replay_next(log, &frame, &is_end, &rig->failure);
+        history_note(bytes_from_string(rig->failure.text));
         if (error != OK) {
             log_close(log);
             return error;

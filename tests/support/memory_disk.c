@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "support/history.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -397,6 +398,8 @@ struct attempt {
 static struct attempt operation_begin(struct memory_disk *memory, enum operation_class class, const char *what,
                                       const char *name, struct failure *failure)
 {
+    history_note(bytes_from_string(what));
+    history_note(bytes_from_string(name));
     if (class != OPERATION_READ)
         memory->operations++;
     const bool was_stopped = memory->is_stopped;
@@ -507,6 +510,8 @@ static enum error memory_create(struct disk *disk, const char *name, struct disk
 static void memory_close(struct disk_file *file)
 {
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
+    history_note(bytes_from_string("closing"));
+    history_note(bytes_from_string(file->name));
     inode_release(memory, file->inode);
     free(file);
     unlock_mutex(memory);
@@ -537,6 +542,8 @@ static enum error memory_allocate_file(struct disk_file *file, uint64_t size, ui
     ASSERT(room <= size);
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
     struct attempt attempt = operation_begin(memory, OPERATION_GROW, "allocating", file->name, failure);
+    history_note_number(size);
+    history_note_number(room);
     if (attempt.error == OK)
         attempt.error = room_take(memory, file, room, failure);
     if (attempt.error == OK && size < file->inode->size_live && size < file->inode->room)
@@ -551,6 +558,7 @@ static enum error memory_reserve(struct disk_file *file, uint64_t size, struct f
 {
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
     struct attempt attempt = operation_begin(memory, OPERATION_GROW, "reserving", file->name, failure);
+    history_note_number(size);
     if (attempt.error == OK)
         attempt.error = room_take(memory, file, size, failure);
     unlock_mutex(memory);
@@ -572,6 +580,8 @@ static enum error memory_read(struct disk_file *file, uint64_t offset, void *dat
 {
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
     struct attempt attempt = operation_begin(memory, OPERATION_READ, "reading", file->name, failure);
+    history_note_number(offset);
+    history_note_number(size);
     const struct inode *inode = file->inode;
     if (attempt.error == OK && (offset > inode->size_live || size > inode->size_live - offset))
         attempt.error = failure_set(failure, ERROR_LOG_DAMAGED, "%s/%s is truncated at offset %" PRIu64 ".",
@@ -586,6 +596,8 @@ static enum error memory_write(struct disk_file *file, uint64_t offset, struct b
 {
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
     struct attempt attempt = operation_begin(memory, OPERATION_GROW, "writing", file->name, failure);
+    history_note_number(offset);
+    history_note(data);
     if (attempt.error == OK)
         attempt.error = room_take(memory, file, offset + data.size, failure);
     if (attempt.error == OK) {
@@ -630,9 +642,9 @@ static enum error memory_write_synced(struct disk_file *file, uint64_t offset, s
 /* Hints: what is dirty stays dirty, and a crash decides as before. */
 static void memory_start_sync(struct disk_file *file, uint64_t offset, uint64_t size)
 {
-    (void)offset;
-    (void)size;
     ASSERT(file != NULL);
+    history_note_number(offset);
+    history_note_number(size);
 }
 
 static enum error memory_sync_folder(struct disk *disk, struct failure *failure)
@@ -676,6 +688,7 @@ static enum error memory_map(struct disk_file *file, uint64_t size, const uint8_
 {
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
     struct attempt attempt = operation_begin(memory, OPERATION_READ, "mapping", file->name, failure);
+    history_note_number(size);
     struct inode *inode = file->inode;
     if (attempt.error == OK && inode->size_live < size)
         attempt.error = failure_set(failure, ERROR_LOG_DAMAGED, "%s/%s is truncated at offset %" PRIu64 ".",
@@ -691,7 +704,7 @@ static enum error memory_map(struct disk_file *file, uint64_t size, const uint8_
 
 static void memory_unmap(struct disk *disk, const uint8_t *mapped, uint64_t size)
 {
-    (void)size;
+    history_note_number(size);
     struct memory_disk *memory = lock_mutex(disk);
     struct inode *inode = memory->inodes;
     while (inode != NULL && inode->live_owned != mapped)

@@ -8,6 +8,8 @@
 #include "engine/namespace.h"
 #include "log/log.h"
 #include "log/segment.h"
+#include "support/history.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,6 +225,7 @@ static bool recover(struct trial *trial, struct disk *disk, const char *which, s
 static void on_note(void *context, const struct salvage_note *note)
 {
     struct trial *trial = context;
+    history_note_salvage(note);
     trial->report->notes[note->kind]++;
     trial->notes_owned = memory_resize(trial->notes_owned, (trial->note_count + 1) * sizeof(*trial->notes_owned));
     struct noted *noted = &trial->notes_owned[trial->note_count++];

@@ -4,6 +4,7 @@
 #include "core/identity.h"
 #include "engine/salvage.h"
 #include "log/segment.h"
+#include "support/history.h"
 #include "support/salvage_rig.h"
 
 #define SEGMENT "0000000000000000.segment"
@@ -17,6 +18,7 @@ struct notes {
 static void on_note(void *context, const struct salvage_note *note)
 {
     struct notes *notes = context;
+    history_note_salvage(note);
     notes->counts[note->kind]++;
     (void)snprintf(notes->names[note->kind], sizeof(notes->names[0]), "%.*s", BYTES_FORMAT(note->name));
 }
