@@ -93,8 +93,7 @@ struct digest_tag digest_keyed_wide(struct digest *digest, const struct bytes *p
     EVP_MAC_CTX *context = digest->keyed_wide_context_owned;
     int is_done = EVP_MAC_init(context, NULL, 0, NULL) == 1;
     for (size_t i = 0; i < count; i++)
-        if (parts[i].size > 0)
-            is_done = is_done && EVP_MAC_update(context, parts[i].ptr, parts[i].size) == 1;
+        is_done = is_done && EVP_MAC_update(context, parts[i].ptr, parts[i].size) == 1;
     is_done = is_done && EVP_MAC_final(context, tag, &size, sizeof(tag)) == 1;
     ASSERT(is_done && size == sizeof(tag));
     return (struct digest_tag){.low = bytes_get_u64(tag), .high = bytes_get_u64(tag + sizeof(uint64_t))};

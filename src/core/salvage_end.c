@@ -143,7 +143,6 @@ static void skip_feeds(struct core *core)
         struct feed *feed = &ticket_pool_at(core, i)->feed;
         const uint64_t last = feed->last + NUMBER_MARGIN;
         feed_deinit(feed);
-        feed_init(feed);
         feed_go_to(feed, last, false);
         ticket_pool_begin_feed(ticket_pool_at(core, i));
     }

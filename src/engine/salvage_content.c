@@ -34,10 +34,8 @@ static bool open_file(struct content_reader *reader, uint64_t ordinal)
     close_file(reader);
     char name[SEGMENT_NAME_SIZE];
     segment_name(ordinal * reader->segment_size, name);
-    if (reader->disk->operations->open(reader->disk, name, &reader->file, NULL) != OK) {
-        reader->file = NULL;
+    if (reader->disk->operations->open(reader->disk, name, &reader->file, NULL) != OK)
         return false;
-    }
     reader->ordinal = ordinal;
     if (reader->disk->operations->size(reader->file, &reader->file_size, NULL) != OK)
         reader->file_size = 0;

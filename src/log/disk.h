@@ -37,7 +37,7 @@ struct disk_operations {
     enum error (*list)(struct disk *disk, void (*visit)(void *context, const char *name), void *context,
                        struct failure *failure);
 
-    /* Opens an existing file / creates one that must not exist. */
+    /* Opens an existing file / creates one that must not exist. *file stays as it is if that fails. */
     enum error (*open)(struct disk *disk, const char *name, struct disk_file **file, struct failure *failure);
     enum error (*create)(struct disk *disk, const char *name, struct disk_file **file, struct failure *failure);
     void (*close)(struct disk_file *file);

@@ -41,7 +41,8 @@ MUTATED = ["core", "log", "api", "engine"]
 LIBRARIES = ["base", "match", "core", "log", "auth", "api", "engine"]  # what the shared library of a mutant is made of
 WANTED = 0.95
 SEEDS = 300
-FUZZED = 20000  # inputs of each fuzz target
+FUZZED = 6000  # inputs of each fuzz target; first a tenth
+LONG_S = 2  # a unit test that takes longer is asked in short only, where it can be
 # What a judge leaves behind, in the files that these variables name: tests/support/history.h, heap.c.
 TRACES = {"TALLY_HISTORY": "history", "TALLY_UNFREED": "memory that is not freed"}
 TRACED_FROM = 100  # with so many mutants it pays to find out first which judge calls which function
@@ -524,7 +525,7 @@ def list_judges(build, pattern, seeds):
     for target in sorted((ROOT / "tests/fuzz").glob("fuzz_*.c")):
         target = f"tests/fuzz/{target.stem.replace('fuzz_', 'drive_')}"
         if (build.release / target).exists():
-            judges.append(Judge(target, [str(FUZZED)]))
+            judges += [Judge(target, [str(count)]) for count in (FUZZED // 10, FUZZED)]
     judges.append(Judge("tests/sim/sim", ["--seeds", str(seeds), "--jobs", "1"]))
     judges.append(Judge("tests/sim/sim", ["--seeds", str(seeds // 3), "--jobs", "1", "--salvage"]))
     judges.append(Judge("tests/sim/sim_pools", ["--seeds", str(seeds)]))
@@ -561,10 +562,16 @@ def prepare(build, judges, jobs, traces):
             times[key] = [seconds, traces]
             times_file.write_text(json.dumps(times))
         judge.seconds, judge.traces = times[key]
-    judges = sorted((judge for judge in judges if judge.seconds is not None), key=lambda judge: judge.seconds)
+    judges = sorted((judge for judge in judges if is_worth_it(judge, judges)), key=lambda judge: judge.seconds)
     if traces:
         trace(build, judges, jobs, library)
     return judges
+
+
+def is_worth_it(judge, judges):
+    """Does it accept the unchanged program, and not take long for what another one sees as well?"""
+    has_short = judge.scale == 1 and any(other.target == judge.target and other.scale != 1 for other in judges)
+    return judge.seconds is not None and (judge.seconds < LONG_S or not has_short)
 
 
 class Trial:

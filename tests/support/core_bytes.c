@@ -13,6 +13,7 @@ static void overwrite(void *context, const uint8_t *end)
     struct bytes *rest = context;
     ASSERT(end >= rest->ptr && end <= rest->ptr + rest->size);
     size_t size = (size_t)(end - rest->ptr);
+    history_note_number(size);
     memset((void *)(uintptr_t)rest->ptr, OVERWRITTEN, size);
     *rest = bytes_skip(*rest, size);
 }

@@ -30,7 +30,7 @@ struct feed {
 };
 
 void feed_init(struct feed *feed);
-void feed_deinit(struct feed *feed);
+void feed_deinit(struct feed *feed); /* it is empty then, as after feed_init() */
 
 /* The next event is the one after that number. `is_new`: the pool has had no events yet; otherwise all are
  * forgotten. */
