@@ -95,6 +95,12 @@ static struct bytes antecedent_text(const struct call *call, const struct why *w
 
 static struct bytes batch_text(const struct call *call, const struct why *why)
 {
+    const struct batch *batch = why->text.size == 0 ? NULL : core_find_batch(call->core, why->text);
+    /* Dependents are told in portions how a batch ended: this one will be in a moment. */
+    if (batch == NULL)
+        return BYTES("It waits to be told how a batch that is gone has ended.");
+    if (batch->state == BATCH_COMPLETED)
+        return SENTENCE("It waits to be told how batch '%.*s' has ended.", BYTES_FORMAT(why->text));
     if (why->count == 0)
         return SENTENCE("It waits for batch '%.*s', which has not completed.", BYTES_FORMAT(why->text));
     return SENTENCE("It waits for batch '%.*s' (%llu %s outstanding).", BYTES_FORMAT(why->text),

@@ -91,6 +91,40 @@ static void what_a_message_waits_for_is_named_when_it_has_failed_and_when_a_type
     play(steps, ARRAY_LENGTH(steps));
 }
 
+/* Those who wait are told in portions, at the latest in the next tick: until then they wait for something that has
+ * ended. */
+static void a_batch_that_has_completed_is_not_said_to_go_on(void **state)
+{
+    (void)state;
+    static const struct step steps[] = {
+        {"CreateQueue", "{'QueueName':'q'}", "{'QueueUrl':'http://localhost/000000000000/q'}", NULL},
+        {"Tally.CreateBatch", "{'BatchId':'b'}", "{'BatchId':'b','State':'open'}", NULL},
+        {"SendMessage",
+         "{'QueueUrl':'q','MessageBody':'m','MessageAttributes':{'Tally.After':{'DataType':'String','StringValue':"
+         "'batch:b'}}}",
+         "{'MD5OfMessageBody':'6f8f57715090da2632453988d9a1501b','MD5OfMessageAttributes':'"
+         "a0760f122d265544de7d7652ab9d9893','MessageId':'<1>'}",
+         NULL},
+        {"Tally.ExplainMessage", "{'QueueUrl':'q','MessageId':'<1>'}",
+         "{'State':'blocked','Why':[{'Code':'Batch','Text':'It waits for batch 'b', which has not "
+         "completed.','BatchId':'b','Since':1700000000.0,'Remaining':0}]}",
+         NULL},
+        {"Tally.SealBatch", "{'BatchId':'b'}", "{'State':'completed','Remaining':0,'Completed':true}", NULL},
+        {"Tally.ExplainMessage", "{'QueueUrl':'q','MessageId':'<1>'}",
+         "{'State':'blocked','Why':[{'Code':'Batch','Text':'It waits to be told how batch 'b' has "
+         "ended.','BatchId':'b','Since':1700000000.0,'Remaining':0}]}",
+         NULL},
+        {"Tally.DeleteBatch", "{'BatchId':'b'}", "", NULL},
+        {"Tally.ExplainMessage", "{'QueueUrl':'q','MessageId':'<1>'}",
+         "{'State':'blocked','Why':[{'Code':'Batch','Text':'It waits to be told how a batch that is gone has "
+         "ended.','Since':1700000000.0,'Remaining':0}]}",
+         NULL},
+        {NULL, "1", NULL, NULL},
+        {"Tally.ExplainMessage", "{'QueueUrl':'q','MessageId':'<1>'}", "{'State':'ready','Why':[]}", NULL},
+    };
+    play(steps, ARRAY_LENGTH(steps));
+}
+
 static void requests_that_say_too_much_or_too_little_are_refused_with_what_they_said(void **state)
 {
     (void)state;
@@ -496,6 +530,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_message_waits_for_is_named_when_it_has_failed_and_when_a_type_comes_first),
+        cmocka_unit_test(a_batch_that_has_completed_is_not_said_to_go_on),
         cmocka_unit_test(requests_that_say_too_much_or_too_little_are_refused_with_what_they_said),
         cmocka_unit_test(a_ticket_says_which_rules_keep_it_from_the_others),
         cmocka_unit_test(one_more_than_the_limit_is_refused_with_the_limit),

@@ -6,6 +6,7 @@
 #include "auth/signing_key.h"
 #include "auth/stamp.h"
 #include "sqs.h"
+#include "support/history.h"
 
 #define SIGNER_HEAD_SIZE 1024u
 
@@ -84,6 +85,7 @@ static inline struct answer signer_call(struct world *world, const char *as, con
         api_release_waiting(world->api);
     assert_ptr_equal(front_take_finished(world->front), &exchange);
     EXPECT(world, world_flush(world));
+    history_note_reply(&exchange);
     answer.status = exchange.reply.status;
     *doc = yyjson_read((const char *)exchange.reply.body.data_owned, exchange.reply.body.size, 0);
     answer.root = yyjson_doc_get_root(*doc);
