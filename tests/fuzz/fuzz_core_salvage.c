@@ -1,8 +1,9 @@
 /* A salvage of the log of random decisions, some of whose frames are lost or damaged.
  *
- * First byte: bit 0: the founding is lost, too; bit 1: the salvage begins with the queues of a state of which the rest is
- * lost, in the middle of the log. Second byte: the seed of the decisions; third: how many, in fours. Then one byte for
- * each frame: 0 loses it, 1 breaks it (u16 offset, u8 mask), and every other keeps it. Whatever is lost, the state that comes out stands every check, and encodes to bytes that decode. */
+ * First byte: bit 0: the founding is lost, too; bit 1: the salvage begins with the queues of a state in the middle of
+ * the log, the rest of which is lost. Second byte: the seed of the decisions; third: how many, in fours. Then one byte
+ * for each frame: 0 loses it, 1 breaks it (u16 offset, u8 mask), and every other keeps it. Whatever is lost, the state
+ * that comes out stands every check, and encodes to bytes that decode. */
 #include "base/assert.h"
 #include "base/cursor.h"
 #include "core/salvage.h"
@@ -88,7 +89,7 @@ static void check(const struct core *core)
     buffer_deinit(&encoded);
 }
 
-/* A salvage into a fresh core. With `start`, the bytes of a state of which some are lost, it knows that one's queues. */
+/* A salvage into a fresh core. With `start`, the bytes of a state, it knows that one's queues. */
 static struct core_salvage *begin(struct core *core, struct bytes start, uint64_t position, bool is_founded)
 {
     static const uint8_t key[CORE_KEY_SIZE] = "salvage";

@@ -3,8 +3,9 @@
  * What a test frees stays with its process: each test makes a server of its own, and to get its pages from the kernel
  * again took two thirds of the time.
  *
- * If the variable TALLY_UNFREED names a file, the program writes there when it ends how many bytes it has not freed. The
- * C library counts what it keeps for a thread's next allocation as not freed, unless glibc.malloc.tcache_count is 0. */
+ * If the variable TALLY_UNFREED names a file, the program writes there when it ends how many bytes it has not freed.
+ * The C library counts what it keeps for a thread's next allocation as not freed, unless glibc.malloc.tcache_count
+ * is 0. */
 #include <features.h>
 #ifdef __GLIBC__
 #include <malloc.h>

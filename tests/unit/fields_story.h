@@ -152,40 +152,34 @@ static const struct told story[] = {
 
     /* Messages. */
     {"SendMessage",
-     "{'QueueUrl':'q','MessageBody':'first','DelaySeconds':0,'MessageGroupId':'g','MessageDeduplicationId':"
-     "'d1',"
-     "'MessageAttributes':{'text':{'StringValue':'v','DataType':'String','StringListValues':[],'"
-     "BinaryListValues':[]},'number':" NUMBER_ATTRIBUTE(
-         "12") ",'bytes':{'DataType':'Binary.png','BinaryValue':'AQIDBA=='}},'MessageSystemAttributes':{'"
-               "AWSTraceHeader':" TEXT_ATTRIBUTE("Root=1-5") "}}",
+     "{'QueueUrl':'q','MessageBody':'first','DelaySeconds':0,'MessageGroupId':'g',"
+     "'MessageDeduplicationId':'d1','MessageAttributes':{'text':{'StringValue':'v','DataType':'String',"
+     "'StringListValues':[],'BinaryListValues':[]},"
+     "'number':{'DataType':'Number','StringValue':'12'},"
+     "'bytes':{'DataType':'Binary.png','BinaryValue':'AQIDBA=='}},"
+     "'MessageSystemAttributes':{'AWSTraceHeader':{'DataType':'String','StringValue':'Root=1-5'}}}",
      "MessageId m1"},
     {"SendMessage",
-     "{'QueueUrl':'q','MessageBody':'second','MessageGroupId':'g','MessageAttributes':{'Tally.Batch'"
-     ":" TEXT_ATTRIBUTE("b") ",'Tally.Priority':" NUMBER_ATTRIBUTE("7") ",'Tally.Producer':" TEXT_ATTRIBUTE(
-         "p") ",'Tally.Sequence':" NUMBER_ATTRIBUTE("5") ",'Tally.Type':" TEXT_ATTRIBUTE("first") "}}",
+     "{'QueueUrl':'q','MessageBody':'second','MessageGroupId':'g',"
+     "'MessageAttributes':{'Tally.Batch':{'DataType':'String','StringValue':'b'},"
+     "'Tally.Priority':{'DataType':'Number','StringValue':'7'},"
+     "'Tally.Producer':{'DataType':'String','StringValue':'p'},"
+     "'Tally.Sequence':{'DataType':'Number','StringValue':'5'},"
+     "'Tally.Type':{'DataType':'String','StringValue':'first'}}}",
      "MessageId m2"},
     {"SendMessage",
-     "{'QueueUrl':'q','MessageBody':'third','MessageGroupId':'g','MessageAttributes':{'Tally.After'"
-     ":" TEXT_ATTRIBUTE("message:<m1>, batch:parent,dedup:q/d1") ",'Tally.AfterFailure':" TEXT_ATTRIBUTE(
-         "h"
-         "o"
-         "l"
-         "d") ",'Tally.Type':" TEXT_ATTRIBUTE("second") ",'Tally.OutboxId':" TEXT_ATTRIBUTE("o") ",'Tally.Match'"
-                                                                                                 ":" TEXT_ATTRIBUTE("a") ",'Tally.Ticket':" TEXT_ATTRIBUTE("b") ",'Tally.Schedule':" TEXT_ATTRIBUTE(
-                                                                                                     "c") ",'Tally."
-                                                                                                          "FailureReaso"
-                                                                                                          "n'"
-                                                                                                          ":" TEXT_ATTRIBUTE("d") ",'Tally.Batch.Event':" TEXT_ATTRIBUTE(
-                                                                                                              "e") ",'"
-                                                                                                                   "Tal"
-                                                                                                                   "ly."
-                                                                                                                   "Fen"
-                                                                                                                   "cin"
-                                                                                                                   "gTo"
-                                                                                                                   "ken"
-                                                                                                                   "'"
-                                                                                                                   ":" TEXT_ATTRIBUTE(
-                                                                                                                       "f") "}}",
+     "{'QueueUrl':'q','MessageBody':'third','MessageGroupId':'g',"
+     "'MessageAttributes':{'Tally.After':{'DataType':'String','StringValue':'message:<m1>, batch:parent,"
+     "dedup:q/d1'},"
+     "'Tally.AfterFailure':{'DataType':'String','StringValue':'hold'},"
+     "'Tally.Type':{'DataType':'String','StringValue':'second'},"
+     "'Tally.OutboxId':{'DataType':'String','StringValue':'o'},"
+     "'Tally.Match':{'DataType':'String','StringValue':'a'},"
+     "'Tally.Ticket':{'DataType':'String','StringValue':'b'},"
+     "'Tally.Schedule':{'DataType':'String','StringValue':'c'},"
+     "'Tally.FailureReason':{'DataType':'String','StringValue':'d'},"
+     "'Tally.Batch.Event':{'DataType':'String','StringValue':'e'},"
+     "'Tally.FencingToken':{'DataType':'String','StringValue':'f'}}}",
      "MessageId m3"},
     {"SendMessage", "{'QueueUrl':'q','MessageBody':'later','DelaySeconds':50}", "MessageId m4"},
     {"CreateQueue", "{'QueueName':'c.fifo','Attributes':{'FifoQueue':'true','ContentBasedDeduplication':'"

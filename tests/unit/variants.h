@@ -26,7 +26,7 @@ struct variants {
     void *context;
 };
 
-/* What is limited: texts in bytes, lists and maps in entries, and numbers. Each is asked at the limit and one beyond. */
+/* What is limited: texts in bytes, lists and maps in entries, numbers. Each is asked at the limit and one beyond. */
 static const size_t variant_sizes[] = {64, 80, 128, 256, 1024, 1500, 2048};
 static const size_t variant_counts[] = {7, 10, 16, 20, 32, 50, 64, 100, 200, 1000};
 static const long long variant_limits[] = {9,       10,      20,       60,        64,        100,       200,   500,
