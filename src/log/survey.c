@@ -411,8 +411,7 @@ static void segment_open(struct surveyor *surveyor, const struct found_segment *
     surveyor->size = found->size < surveyor->survey->segment_size ? found->size : surveyor->survey->segment_size;
     surveyor->size -= surveyor->size % FRAME_SECTOR_SIZE;
     buffer_truncate(&surveyor->window, 0);
-    if (surveyor->disk->operations->open(surveyor->disk, surveyor->name, &surveyor->file, NULL) != OK)
-        surveyor->file = NULL;
+    (void)surveyor->disk->operations->open(surveyor->disk, surveyor->name, &surveyor->file, NULL); /* NULL: it can't */
 }
 
 static void segment_close(struct surveyor *surveyor)
