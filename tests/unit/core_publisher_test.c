@@ -219,6 +219,17 @@ static void a_confirmed_row_is_over_after_ten_minutes_swept_or_not(void **state)
     }
 }
 
+static void the_largest_id_is_one_like_others(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_init(&bench);
+    assert_int_equal(publish_one(&bench, INT64_MAX, 1), 0);
+    assert_int_equal(publish_one(&bench, INT64_MAX, 1), ROW_DUPLICATE);
+    expect_one_state(&bench);
+    bench_deinit(&bench);
+}
+
 static void a_row_that_is_not_confirmed_is_known_for_ever(void **state)
 {
     (void)state;
@@ -661,6 +672,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_confirmed_row_is_over_after_ten_minutes_swept_or_not),
+        cmocka_unit_test(the_largest_id_is_one_like_others),
         cmocka_unit_test(a_row_that_is_not_confirmed_is_known_for_ever),
         cmocka_unit_test(rows_of_one_id_stand_once_in_the_table),
         cmocka_unit_test(of_more_than_a_million_confirmed_rows_the_oldest_are_forgotten),

@@ -1,8 +1,12 @@
 /* Queues at the borders of their life: deleted while other records still speak of them. */
 #include "core/core.h"
+#include "core/decide_namespace.h"
 #include "core/messages/decide_message.h"
 #include "core/messages/decide_receive.h"
+#include "core/messages/decide_send.h"
+#include "core/order/group_list.h"
 #include "core/queues/decide_queue.h"
+#include "core/state.h"
 #include "support/core_rig.h"
 
 #include <setjmp.h>
@@ -230,6 +234,68 @@ static void a_queue_owns_the_texts_of_its_settings(void **state)
     core_rig_deinit(&rig);
 }
 
+static void what_has_expired_ends_in_portions(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct queue_settings settings = core_rig_settings();
+    settings.retention_s = 60;
+    struct core *core = core_rig_begin(&rig);
+    struct queue *queue = decide_create_queue(core, BYTES("q"), &settings);
+    for (unsigned i = 0; i < 700; i++)
+        assert_int_equal(core_rig_send(core, queue, BYTES(""), BYTES("x"), 0), OK);
+    core_rig_end(&rig);
+    rig.now_ms += 60000;
+    core = core_rig_begin(&rig);
+    assert_int_equal(core->messages.items.used, 700);
+    assert_true(decide_due(core));
+    assert_int_equal(core->messages.items.used, 200);
+    assert_false(decide_due(core));
+    assert_int_equal(core->messages.items.used, 0);
+    core_rig_end(&rig);
+    core_rig_deinit(&rig);
+}
+
+static void ready_groups_are_listed_in_pages(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct queue_settings settings = core_rig_settings();
+    settings.is_fifo = true;
+    struct core *core = core_rig_begin(&rig);
+    struct queue *queue = decide_create_queue(core, BYTES("q.fifo"), &settings);
+    for (unsigned i = 0; i < 5; i++) {
+        const uint8_t group = (uint8_t)('a' + i);
+        const struct send_command command = {
+            .queue = queue,
+            .content = {.body = BYTES("x"), .sender = core_name(core), .group = bytes_make(&group, 1)},
+            .priority = PRIORITY_DEFAULT,
+        };
+        struct send_result result;
+        assert_int_equal(decide_send(core, &command, &result), OK);
+    }
+    core_rig_end(&rig);
+    bool is_listed[5] = {false};
+    struct group_view views[2];
+    uint64_t position = 0;
+    unsigned count = 0, pages = 0;
+    do {
+        const unsigned found = group_list(core, queue, GROUP_READY, &position, views, 2);
+        for (unsigned i = 0; i < found; i++) {
+            const unsigned index = (unsigned)(views[i].id.ptr[0] - 'a');
+            assert_true(index < 5 && !is_listed[index]);
+            is_listed[index] = true;
+        }
+        count += found;
+        pages++;
+    } while (position != 0);
+    assert_int_equal(count, 5);
+    assert_in_range(pages, 3, 4);
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +307,8 @@ int main(void)
         cmocka_unit_test(a_rate_lets_a_burst_through_and_then_one_at_a_time),
         cmocka_unit_test(an_arn_ends_with_the_name_of_its_queue),
         cmocka_unit_test(a_queue_owns_the_texts_of_its_settings),
+        cmocka_unit_test(what_has_expired_ends_in_portions),
+        cmocka_unit_test(ready_groups_are_listed_in_pages),
     };
     return cmocka_run_group_tests_name("core queue", tests, NULL, NULL);
 }

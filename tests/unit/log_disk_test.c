@@ -267,6 +267,18 @@ static void path_in(const struct fixture *fixture, const char *name, char path[1
     (void)snprintf(path, 128, "%s/%s", fixture->folder, name);
 }
 
+static void a_folder_may_be_named_from_where_the_process_is(void **state)
+{
+    struct fixture *fixture = *state;
+    const int before = open(".", O_RDONLY | O_DIRECTORY);
+    assert_true(before >= 0 && chdir(fixture->root) == 0);
+    struct disk *disk = disk_posix_create("plain");
+    assert_int_equal(disk->operations->lock(disk, NULL), OK);
+    disk_posix_destroy(disk);
+    assert_int_equal(access("plain", F_OK), 0);
+    assert_true(fchdir(before) == 0 && close(before) == 0);
+}
+
 static void a_removed_lock_file_lets_nobody_in(void **state)
 {
     struct fixture *fixture = *state;
@@ -767,6 +779,7 @@ int main(void)
         WITH_DISK(a_folder_that_is_a_file_is_reported),
         WITH_DISK(a_folder_where_nothing_may_be_written_is_reported_with_the_reason),
         WITH_DISK(a_folder_has_one_owner),
+        WITH_DISK(a_folder_may_be_named_from_where_the_process_is),
         WITH_DISK(the_log_opens_its_files_though_no_descriptor_is_left),
         WITH_DISK(a_removed_lock_file_lets_nobody_in),
         WITH_DISK(an_owner_who_has_the_lock_file_alone_keeps_others_out),
