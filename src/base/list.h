@@ -40,6 +40,15 @@ static inline void list_append(struct list *list, struct list_link *link)
     list->head.prev = link;
 }
 
+static inline void list_prepend(struct list *list, struct list_link *link)
+{
+    ASSERT(link->prev == NULL && link->next == NULL);
+    link->prev = &list->head;
+    link->next = list->head.next;
+    list->head.next->prev = link;
+    list->head.next = link;
+}
+
 /* Takes a link out of whatever list it is in. */
 static inline void list_remove(struct list_link *link)
 {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -207,19 +208,29 @@ static bool go_ahead_await(int word)
     return size == 1;
 }
 
+void checkpoint_shared_explain(struct checkpoint_shared *shared, const struct failure *failure)
+{
+    if (failure->error == OK)
+        return;
+    const char *text = failure->text[0] != '\0' ? failure->text : error_row(failure->error)->text;
+    struct bytes words = bytes_from_string(text);
+    while (words.size > 0 && words.ptr[words.size - 1] == '.') /* the owner's sentence goes on */
+        words.size--;
+    (void)snprintf(shared->reason, sizeof(shared->reason), "%.*s", BYTES_FORMAT(words));
+}
+
 /* Writes and publishes the snapshot and removes what it replaces. The child does all this because each step waits for
  * the disk. Once published, the snapshot counts, even if some of the old files can't be removed. */
-static int child_work(struct checkpoint *checkpoint, int word)
+static int child_work(struct checkpoint *checkpoint, int word, struct failure *failure)
 {
-    struct failure failure;
-    if (write_snapshot(checkpoint, &failure) != OK)
+    if (write_snapshot(checkpoint, failure) != OK)
         return CHILD_FAILED;
     atomic_store(&checkpoint->shared_owned->is_written, true);
-    if (!go_ahead_await(word) || snapshot_publish(checkpoint->disk, &checkpoint->point, &failure) != OK)
+    if (!go_ahead_await(word) || snapshot_publish(checkpoint->disk, &checkpoint->point, failure) != OK)
         return CHILD_FAILED;
-    const bool is_alone = snapshot_remove_older(checkpoint->disk, &checkpoint->point, &failure) == OK;
+    const bool is_alone = snapshot_remove_older(checkpoint->disk, &checkpoint->point, failure) == OK;
     const struct log_cut cut = cut_of(checkpoint);
-    if (log_trim(checkpoint->log, &cut, &failure) != OK)
+    if (log_trim(checkpoint->log, &cut, failure) != OK)
         return CHILD_LEFT_SEGMENTS;
     return is_alone ? CHILD_DONE : CHILD_LEFT_SNAPSHOT;
 }
@@ -233,7 +244,12 @@ __attribute__((noreturn)) static void run_snapshot_child(struct checkpoint *chec
         _exit(CHILD_FAILED);
     /* Where the processor is short, requests come first. */
     (void)setpriority(PRIO_PROCESS, 0, SNAPSHOT_NICENESS);
-    _exit(child_work(checkpoint, word));
+    struct failure failure;
+    failure_init(&failure);
+    const int result = child_work(checkpoint, word, &failure);
+    if (result != CHILD_DONE)
+        checkpoint_shared_explain(checkpoint->shared_owned, &failure);
+    _exit(result);
 }
 
 static enum error give_up(struct checkpoint *checkpoint, uint64_t end, struct failure *failure, const char *text)
@@ -334,12 +350,25 @@ static int result_of_killed(const struct checkpoint *checkpoint, bool was_told)
     return CHILD_LEFT_SEGMENTS;
 }
 
+/* What a child that has ended says, or what its end says. */
+static const char *reason_of(const struct checkpoint *checkpoint, int status, char *text, size_t size)
+{
+    if (checkpoint->shared_owned->reason[0] != '\0')
+        return checkpoint->shared_owned->reason;
+    if (WIFSIGNALED(status))
+        (void)snprintf(text, size, "the process that writes it was ended by signal %d", WTERMSIG(status));
+    else
+        (void)snprintf(text, size, "the process that writes it ended with status %d", WEXITSTATUS(status));
+    return text;
+}
+
 /* The snapshot is done, but some old files are left. */
-static enum error note_left(const struct checkpoint *checkpoint, const char *what, struct failure *failure)
+static enum error note_left(const struct checkpoint *checkpoint, const char *what, const char *reason,
+                            struct failure *failure)
 {
     return failure_set(failure, ERROR_DISK_FAILED,
-                       "%s: %s that nothing needs could not be removed; the next snapshot tries again",
-                       checkpoint->disk->folder, what);
+                       "%s: %s that nothing needs could not be removed: %s; the next snapshot tries again",
+                       checkpoint->disk->folder, what, reason);
 }
 
 /* Finds out how the child ended, once it has. */
@@ -352,21 +381,23 @@ static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct
     int result = ended > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : CHILD_FAILED;
     if (ended > 0 && WIFSIGNALED(status))
         result = result_of_killed(checkpoint, checkpoint->word < 0);
+    char text[80];
+    const char *reason = reason_of(checkpoint, status, text, sizeof(text));
     checkpoint->child = 0;
     checkpoint->is_releasing = false;
     go_ahead_close(checkpoint);
     if (result != CHILD_DONE && result != CHILD_LEFT_SEGMENTS && result != CHILD_LEFT_SNAPSHOT)
-        return give_up(checkpoint, end, failure, "a snapshot could not be written (is the disk full?)");
+        return give_up(checkpoint, end, failure, reason);
     note_published(checkpoint);
     const enum error error = learn_size(checkpoint, failure);
     /* Which ones were left is not known, so all are tried again; those that have gone do no harm. */
     if (result == CHILD_LEFT_SEGMENTS) {
         note_failed(checkpoint, end);
-        return note_left(checkpoint, "segments", failure);
+        return note_left(checkpoint, "segments", reason, failure);
     }
     const struct log_cut cut = cut_of(checkpoint);
     log_forget(checkpoint->log, &cut);
-    return result == CHILD_LEFT_SNAPSHOT ? note_left(checkpoint, "an older snapshot", failure) : error;
+    return result == CHILD_LEFT_SNAPSHOT ? note_left(checkpoint, "an older snapshot", reason, failure) : error;
 }
 
 /* --- in line ------------------------------------------------------------------------------------------------------ */

@@ -12,11 +12,14 @@
 #include "log/snapshot.h"
 #include <sys/types.h>
 
+#define CHECKPOINT_REASON_SIZE 600u
+
 /* What the owner and the child tell each other during a snapshot, in memory that they share. */
 struct checkpoint_shared {
-    atomic_bool is_written; /* set by the child: it waits until it is told to publish */
-    size_t needed_count;    /* set by the owner before it lets the child publish: how many segments must stay */
-    uint64_t needed[];      /* their ordinals, rising */
+    atomic_bool is_written;              /* set by the child: it waits until it is told to publish */
+    char reason[CHECKPOINT_REASON_SIZE]; /* set by the child before it ends: why it failed; empty: it does not say */
+    size_t needed_count; /* set by the owner before it lets the child publish: how many segments must stay */
+    uint64_t needed[];   /* their ordinals, rising */
 };
 
 /* See struct disk. Only the checkpoint sets them. */
@@ -111,6 +114,9 @@ void checkpoint_release(struct checkpoint *checkpoint);
  * then says, once. Such a child is stopped, or waits in a call that the disk does not answer. While it exists, no other
  * snapshot begins. Call it with the present time at each step. */
 void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms);
+
+/* For the child, before it ends: why it failed. */
+void checkpoint_shared_explain(struct checkpoint_shared *shared, const struct failure *failure);
 
 /* Advances the active snapshot as far as possible without waiting. */
 enum error checkpoint_step(struct checkpoint *checkpoint, const struct checkpoint_progress *progress,

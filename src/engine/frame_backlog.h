@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,29 +20,29 @@
 #define FRAME_BACKLOG_RESERVE (FRAME_BACKLOG_MAX / 2)
 
 struct frame_backlog {
-    size_t held; /* bytes */
+    atomic_size_t held; /* bytes; logs that are being taken over are written to by threads of their own */
 };
 
 static inline void frame_backlog_add(struct frame_backlog *backlog, size_t size)
 {
-    backlog->held += size;
+    atomic_fetch_add_explicit(&backlog->held, size, memory_order_relaxed);
 }
 
 static inline void frame_backlog_subtract(struct frame_backlog *backlog, size_t size)
 {
-    ASSERT(backlog->held >= size);
-    backlog->held -= size;
+    const size_t before = atomic_fetch_sub_explicit(&backlog->held, size, memory_order_relaxed);
+    ASSERT(before >= size);
 }
 
 static inline bool frame_backlog_is_full(const struct frame_backlog *backlog)
 {
-    return backlog->held >= FRAME_BACKLOG_MAX;
+    return atomic_load_explicit(&backlog->held, memory_order_relaxed) >= FRAME_BACKLOG_MAX;
 }
 
 /* With the reserve. */
 static inline bool frame_backlog_is_exhausted(const struct frame_backlog *backlog)
 {
-    return backlog->held >= FRAME_BACKLOG_MAX + FRAME_BACKLOG_RESERVE;
+    return atomic_load_explicit(&backlog->held, memory_order_relaxed) >= FRAME_BACKLOG_MAX + FRAME_BACKLOG_RESERVE;
 }
 
 #endif

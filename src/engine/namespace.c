@@ -40,6 +40,7 @@ struct namespace
     uint64_t closed_sequence; /* of the newest closed frame */
     uint64_t closed_end;      /* log position behind it */
     uint64_t closed_time_ms;
+    uint64_t logged_ms;        /* the time of the core as the frames up to that one say it */
     uint64_t durable_sequence; /* of frames written in line */
     enum error failed;         /* writing in line */
     struct failure failure;
@@ -140,6 +141,7 @@ static void close_frame(struct namespace *ns)
         frame_recycle(ns, frame);
         return;
     }
+    ns->logged_ms = core_now_ms(ns->core);
     frame_seal(&frame->bytes, FRAME_EVENTS, log_epoch(ns->log), frame->point.sequence, frame->point.position,
                frame->time_ms);
     ASSERT(frame->bytes.size <= log_frame_size_max(ns->log));
@@ -736,6 +738,19 @@ bool namespace_is_at_rest(const struct namespace *ns)
 
 /* --- snapshots ---------------------------------------------------------------------------------------------------- */
 
+/* Time that passed in frames without events is in no frame, and a snapshot has it. A node that follows the log does not
+ * load that snapshot: as the next owner it would write frames that are older than it, and nobody could read both. So
+ * the time is written down before. */
+static void log_time(struct namespace *ns)
+{
+    const uint64_t now_ms = core_now_ms(ns->core);
+    if (ns->disk->operations->await == NULL || now_ms <= ns->logged_ms)
+        return;
+    open_frame(ns, now_ms);
+    pass_time(ns, now_ms);
+    close_frame(ns);
+}
+
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure)
 {
     if (checkpoint_is_active(&ns->checkpoint)) {
@@ -753,7 +768,8 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
     if (!checkpoint_is_due(&ns->checkpoint, &sizes, ns->closed_end) && !is_snapshot_wanted(ns, &sizes))
         return OK;
     if (ns->frame != NULL)
-        close_frame(ns); /* the state is now that of all closed frames */
+        close_frame(ns);
+    log_time(ns); /* the state is now that of all closed frames */
     const struct snapshot_point point = {.epoch = log_epoch(ns->log),
                                          .sequence = ns->closed_sequence,
                                          .position = ns->closed_end,

@@ -122,6 +122,16 @@ bool frame_header_decode(struct bytes sector, struct frame_header *header)
     return true;
 }
 
+bool frame_is_of_other_version(struct bytes sector, unsigned *version)
+{
+    ASSERT(sector.size >= FRAME_HEADER_SIZE);
+    if (bytes_get_u32(sector.ptr + OFFSET_MAGIC) != FRAME_MAGIC || sector.ptr[OFFSET_VERSION] == FRAME_VERSION ||
+        bytes_get_u32(sector.ptr + OFFSET_CHECKSUM) != crc32c(0, bytes_make(sector.ptr, OFFSET_CHECKSUM)))
+        return false;
+    *version = sector.ptr[OFFSET_VERSION];
+    return true;
+}
+
 bool frame_is_whole(const struct frame_header *header, struct bytes frame)
 {
     ASSERT(frame.size == header->size);

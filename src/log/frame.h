@@ -51,6 +51,10 @@ uint64_t frame_size(size_t payload_size);
 /* Reads a header from its first FRAME_HEADER_SIZE bytes or more. False, with *header untouched, if it is none. */
 bool frame_header_decode(struct bytes sector, struct frame_header *header);
 
+/* Is it the header of a frame of another version, which this program can't read? In all versions magic, version and
+ * checksum stand at the same places. `sector` as above; *version is untouched where it is not. */
+bool frame_is_of_other_version(struct bytes sector, unsigned *version);
+
 /* Does the body of this frame match its header? `frame` has exactly header->size bytes. */
 bool frame_is_whole(const struct frame_header *header, struct bytes frame);
 

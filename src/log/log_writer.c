@@ -149,12 +149,14 @@ static enum error fail(struct log_writer *writer, const struct frame_header *hea
                        struct failure *failure)
 {
     ASSERT(writer->failure.error == OK && cause->error != OK);
-    const char *comfort = "Nothing that was acknowledged is lost.";
+    /* Where somebody else has the log, or it is damaged, that is not known. */
+    const bool is_sure = cause->error != ERROR_LOG_LOCKED && cause->error != ERROR_LOG_DAMAGED;
+    const char *comfort = is_sure ? " Nothing that was acknowledged is lost." : "";
     char name[SEGMENT_NAME_SIZE];
     segment_name(header->position / writer->segment_size * writer->segment_size, name);
     (void)failure_set(&writer->failure, cause->error,
-                      "Frame %" PRIu64 " could not be made durable at offset %" PRIu64 " of %s: %s %s",
-                      header->sequence, header->position % writer->segment_size, name, cause->text, comfort);
+                      "Frame %" PRIu64 " could not be made durable at offset %" PRIu64 " of %s: %s%s", header->sequence,
+                      header->position % writer->segment_size, name, cause->text, comfort);
     return failure_set(failure, cause->error, "%s", writer->failure.text);
 }
 

@@ -88,6 +88,14 @@ static enum error header_read(struct disk *disk, const char *name, struct segmen
     return error;
 }
 
+static enum error version_refuse(const struct recovery *recovery, const char *name, uint32_t version,
+                                 struct failure *failure)
+{
+    return segment_damaged(failure, recovery->disk, name, 4,
+                           "expected format version %u, found %" PRIu32 " (a newer program wrote it?)", SEGMENT_VERSION,
+                           version);
+}
+
 /* All segments of a folder have one size: that of the first readable header. */
 static enum error size_learn(struct recovery *recovery, const struct start_list *list, uint64_t segment_size,
                              struct failure *failure)
@@ -105,9 +113,7 @@ static enum error size_learn(struct recovery *recovery, const struct start_list 
         if (!is_valid)
             continue;
         if (header.version != SEGMENT_VERSION)
-            return segment_damaged(failure, recovery->disk, name, 4,
-                                   "expected format version %u, found %" PRIu32 " (a newer program wrote it?)",
-                                   SEGMENT_VERSION, header.version);
+            return version_refuse(recovery, name, header.version, failure);
         if (header.segment_size < SEGMENT_SIZE_MIN || header.segment_size > SEGMENT_SIZE_MAX ||
             header.segment_size % SEGMENT_SIZE_MIN != 0)
             return segment_damaged(failure, recovery->disk, name, 16, "a segment size of %" PRIu64 " is impossible",
@@ -118,7 +124,7 @@ static enum error size_learn(struct recovery *recovery, const struct start_list 
     return OK;
 }
 
-/* Checks a segment that holds, or may hold, frames: size and header. */
+/* Checks a segment that holds, or may hold, frames: size and header. *header is untouched where there is none. */
 static enum error segment_check(const struct recovery *recovery, uint64_t ordinal, struct segment_header *header,
                                 struct failure *failure)
 {
@@ -135,8 +141,9 @@ static enum error segment_check(const struct recovery *recovery, uint64_t ordina
             file_size < recovery->segment_size ? "truncated" : "too long", recovery->segment_size, file_size);
     if (!is_valid)
         return damaged(recovery, ordinal, 0, failure, "the segment's header has a wrong checksum");
-    if (header->version != SEGMENT_VERSION || header->segment_size != recovery->segment_size ||
-        header->ordinal != ordinal)
+    if (header->version != SEGMENT_VERSION)
+        return version_refuse(recovery, name, header->version, failure);
+    if (header->segment_size != recovery->segment_size || header->ordinal != ordinal)
         return damaged(recovery, ordinal, 0, failure,
                        "expected the header of segment %" PRIu64 " with %" PRIu64 " bytes, found segment %" PRIu64
                        " with %" PRIu64 ": a file of another folder?",
@@ -447,12 +454,49 @@ static enum error table_renew(struct recovery *recovery, struct failure *failure
     return error;
 }
 
-/* Waits for the owner at the end of what it has written. What was read of the segment may have changed. */
-static enum error owner_await(struct recovery *recovery, struct failure *failure)
+/* Which segments there are, from one on. */
+struct segment_span {
+    uint64_t size, first; /* bytes of a segment; an ordinal */
+    uint64_t last;        /* the newest ordinal */
+    uint64_t count;
+};
+
+static void span_visit(void *context, const char *name)
+{
+    struct segment_span *span = context;
+    uint64_t start;
+    if (!segment_name_decode(name, &start) || start / span->size < span->first)
+        return;
+    span->count++;
+    if (start / span->size > span->last)
+        span->last = start / span->size;
+}
+
+/* Is what this process reads next, from segment `ordinal` on, still there? An owner removes what its newest snapshot
+ * holds, and keeps older segments that messages need. So the segment before may be there, and the next one gone. */
+static enum error rest_check(const struct recovery *recovery, uint64_t ordinal, struct failure *failure)
+{
+    struct segment_span span = {.size = recovery->segment_size, .first = ordinal};
+    const enum error error = recovery->disk->operations->list(recovery->disk, span_visit, &span, failure);
+    if (error != OK || span.count == 0 || span.count == span.last - ordinal + 1)
+        return error;
+    char name[SEGMENT_NAME_SIZE];
+    segment_name(ordinal * recovery->segment_size, name);
+    return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
+                       "%s/%s: this node was too slow to follow: what it had not read yet was removed. It begins "
+                       "again, from the newest snapshot.",
+                       recovery->disk->folder, name);
+}
+
+/* Waits for the owner at the end of what it has written; the rest stands in segment `ordinal` and behind it. What was
+ * read of the segment may have changed. */
+static enum error owner_await(struct recovery *recovery, uint64_t ordinal, struct failure *failure)
 {
     bool is_owner = false;
     enum error error = recovery->disk->operations->await(recovery->disk, &is_owner, failure);
     buffer_truncate(&recovery->window, 0);
+    if (error == OK)
+        error = rest_check(recovery, ordinal, failure);
     if (error == OK && is_owner) {
         recovery->is_following = false;
         error = table_renew(recovery, failure);
@@ -507,15 +551,19 @@ static enum error successor_enter(struct recovery *recovery, const struct frame_
     ASSERT(end->kind == FRAME_SEGMENT_END);
     const uint64_t ordinal = recovery->ordinal + 1;
     if (!segment_table_has(recovery->table, ordinal) && !segment_appeared(recovery, ordinal))
-        return recovery->is_following ? owner_await(recovery, failure) : segment_missing(recovery, ordinal, failure);
-    struct segment_header header;
+        return recovery->is_following ? owner_await(recovery, ordinal, failure)
+                                      : segment_missing(recovery, ordinal, failure);
+    struct segment_header header = {.version = SEGMENT_VERSION};
     enum error error = segment_check(recovery, ordinal, &header, failure);
-    /* What was read of it may be older than what was read of the one before it. */
-    if (error == ERROR_LOG_DAMAGED && recovery->is_following)
-        return owner_await(recovery, failure);
+    const bool is_next = error == OK && header.link == end->checksum && header.sequence == end->sequence + 1;
+    const bool is_newer = error != OK && header.version != SEGMENT_VERSION;
+    /* What was read of it may be older than what was read of the one before it: also one that an owner before the
+     * present one made and did not use. Not so a header of a newer version. */
+    if (!is_next && recovery->is_following && (error == OK || (error == ERROR_LOG_DAMAGED && !is_newer)))
+        return owner_await(recovery, ordinal, failure);
     if (error != OK)
         return error;
-    if (header.link != end->checksum || header.sequence != end->sequence + 1)
+    if (!is_next)
         return damaged(recovery, ordinal, 0, failure,
                        "it does not continue the segment before it: expected frame %" PRIu64 " and link %08" PRIx32
                        ", found %" PRIu64 " and %08" PRIx32,
@@ -542,8 +590,15 @@ static enum error step(struct recovery *recovery, struct frame_view *view, bool 
     if (error != OK)
         return error;
     if (frame_bytes_are_zero(frame))
-        return recovery->is_following ? owner_await(recovery, failure) : zero_sector_meet(recovery, failure);
+        return recovery->is_following ? owner_await(recovery, recovery->ordinal, failure)
+                                      : zero_sector_meet(recovery, failure);
     struct frame_header header;
+    unsigned version;
+    if (frame_is_of_other_version(frame, &version))
+        return damaged(recovery, recovery->ordinal, recovery->offset, failure,
+                       "expected a frame of a version that this program knows, found version %u (a newer program wrote "
+                       "it?)",
+                       version);
     if (!frame_header_decode(frame, &header))
         return damaged(recovery, recovery->ordinal, recovery->offset, failure,
                        "expected a frame, found bytes that are none");
@@ -588,10 +643,11 @@ static enum error first_enter(struct recovery *recovery, struct failure *failure
         return segment_open(recovery, recovery->ordinal, failure);
     const bool may_be_unfinished =
         error == ERROR_LOG_DAMAGED && recovery->sequence == 0 && recovery->ordinal == 0 && recovery->table->count == 1;
+    /* What was read of its size may be older than what was read of its frames. */
+    if (may_be_unfinished && recovery->is_following)
+        return owner_await(recovery, recovery->ordinal, failure);
     if (!may_be_unfinished || unused_check(recovery, 0, NULL) != OK)
         return error;
-    if (recovery->is_following)
-        return owner_await(recovery, failure);
     error = unused_remove(recovery, 0, failure);
     if (error != OK)
         return error;

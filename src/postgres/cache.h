@@ -9,6 +9,7 @@
 #include "log/disk.h"
 #include "postgres/chain.h"
 #include "postgres/session.h"
+#include <stdatomic.h>
 
 #define PG_NAME_SIZE 64u
 
@@ -18,6 +19,9 @@ struct pg_file {
     uint64_t size;         /* bytes, as PostgreSQL has it */
     struct pg_chain chain; /* of all that is written; only where `is_cached` */
     bool is_cached;        /* the folder's copy is the same */
+    atomic_uint holders;   /* the list, too; it stays in memory until all have let it go */
+    bool is_gone;          /* it is in PostgreSQL no more, nor in the list */
+    uint64_t listed;       /* the number of the newest listing that had it */
 };
 
 struct pg_cache {
@@ -26,6 +30,8 @@ struct pg_cache {
     struct pg_file **files_owned;
     size_t count;
     size_t capacity;
+    uint64_t listings; /* how often PostgreSQL was asked for its files */
+    bool is_own;       /* the folder was one of this log's before this process used it */
 };
 
 void pg_cache_init(struct pg_cache *cache, struct disk *folder);
@@ -36,6 +42,14 @@ struct pg_file *pg_cache_find(const struct pg_cache *cache, const char *name);
 
 struct pg_file *pg_cache_find_by_id(const struct pg_cache *cache, uint64_t id);
 
+/* Whoever keeps an entry holds it; the list may drop it meanwhile. An entry that is held is let go by any thread, which
+ * waits for nobody. */
+void pg_file_hold(struct pg_file *file);
+void pg_file_let_go(struct pg_file *file);
+
+/* Has PostgreSQL this file, and under this name? `rows` are of PG_FILES. */
+bool pg_file_is_listed(const struct pg_file *file, const PGresult *rows);
+
 /* An entry that stays where it is until it is removed. */
 struct pg_file *pg_cache_add(struct pg_cache *cache, uint64_t id, const char *name, uint64_t size);
 void pg_cache_remove(struct pg_cache *cache, struct pg_file *file);
@@ -43,9 +57,6 @@ void pg_cache_remove(struct pg_cache *cache, struct pg_file *file);
 /* Lists anew what PostgreSQL has; files that are known stay known. OK, or as pg_session_open(). */
 enum error pg_cache_list(struct pg_cache *cache, struct pg_session *session, uint64_t until_ms,
                          struct failure *failure);
-
-/* Removes from the folder what PostgreSQL does not have. */
-enum error pg_cache_clean(struct pg_cache *cache, struct failure *failure);
 
 /* Makes the folder's copy the same as the file in PostgreSQL, unless it is known to be so. ERROR_LOG_DAMAGED: what
  * PostgreSQL gives does not fit its own hashes. ERROR_SERVICE_UNAVAILABLE: it does not answer; or, once, it lacks what
@@ -57,5 +68,10 @@ enum error pg_cache_complete(struct pg_cache *cache, struct pg_session *session,
  * there; whoever begins again finds out why. ERROR_SERVICE_UNAVAILABLE: no answer, or the file was removed. */
 enum error pg_cache_follow(struct pg_cache *cache, struct pg_session *session, struct pg_file *file,
                            uint64_t patience_ms, struct failure *failure);
+
+/* Makes the folder a cache of the log that the session goes to, whose files are listed: removes what PostgreSQL does
+ * not have, or all that is another log's, and notes which log it is. ERROR_SERVICE_UNAVAILABLE, once: among that was
+ * what PostgreSQL has lost. */
+enum error pg_cache_adopt(struct pg_cache *cache, const struct pg_session *session, struct failure *failure);
 
 #endif

@@ -10,6 +10,7 @@
 
 #define BEAT_SHARE 4u /* an idle owner proves itself so many times in a lease */
 #define INIT_PATIENCE_MS 30000u
+#define STATE_DUPLICATE_SCHEMA "42P06"
 
 struct disk_postgres {
     struct disk disk;
@@ -18,8 +19,7 @@ struct disk_postgres {
     pid_t process;
     pthread_mutex_t mutex; /* of the log */
     struct pg_log log;
-    pthread_mutex_t owner_mutex; /* of the name, for those who ask while await() has the log */
-    char owner_name[PG_NODE_SIZE];
+    struct failure unasked; /* of a caller who gave none */
 };
 
 struct disk_file {
@@ -35,15 +35,41 @@ static struct disk_postgres *disk_postgres_of(struct disk *disk)
 
 /* --- a call ------------------------------------------------------------------------------------------------------- */
 
-/* The log is this thread's until leave(). In a forked child the parent's other threads are not there. */
-static struct pg_log *enter(struct disk_postgres *disk)
+/* In a forked child the parent's other threads are not there. */
+static void adopt_process(struct disk_postgres *disk)
 {
-    if (disk->process != getpid()) {
-        disk->process = getpid();
-        (void)pthread_mutex_init(&disk->mutex, NULL);
-        pg_log_become_child(&disk->log);
-    }
+    if (disk->process == getpid())
+        return;
+    disk->process = getpid();
+    (void)pthread_mutex_init(&disk->mutex, NULL);
+    pg_log_become_child(&disk->log);
+}
+
+/* Who does not want to know why a call failed gives NULL (base/error.h). What is called here must be able to ask. */
+static void want_failure(struct disk_postgres *disk, struct failure **failure)
+{
+    if (*failure != NULL)
+        return;
+    failure_init(&disk->unasked);
+    *failure = &disk->unasked;
+}
+
+/* The log is this thread's until leave(), and the failure is one that can be asked. */
+static struct pg_log *enter(struct disk_postgres *disk, struct failure **failure)
+{
+    adopt_process(disk);
     (void)pthread_mutex_lock(&disk->mutex);
+    want_failure(disk, failure);
+    return &disk->log;
+}
+
+/* NULL: another thread has it. */
+static struct pg_log *try_to_enter(struct disk_postgres *disk, struct failure **failure)
+{
+    adopt_process(disk);
+    if (pthread_mutex_trylock(&disk->mutex) != 0)
+        return NULL;
+    want_failure(disk, failure);
     return &disk->log;
 }
 
@@ -58,7 +84,7 @@ static enum error leave(struct disk_postgres *disk, enum error error)
 static enum error put(struct disk_file *file, uint64_t offset, struct bytes data, bool is_aside,
                       struct failure *failure)
 {
-    struct pg_log *log = enter(file->disk);
+    struct pg_log *log = enter(file->disk, &failure);
     enum error error;
     if (file->file == NULL)
         error = failure_set(failure, ERROR_DISK_FAILED, "%s: a file that is not known can't be written.",
@@ -83,7 +109,7 @@ static enum error disk_postgres_write_aside(struct disk_file *file, uint64_t off
 /* The file's size, in a statement that is waited for: what was written before is then durable too. */
 static enum error disk_postgres_sync(struct disk_file *file, struct failure *failure)
 {
-    struct pg_log *log = enter(file->disk);
+    struct pg_log *log = enter(file->disk, &failure);
     uint64_t size;
     enum error error = file->disk->folder_owned->operations->size(file->copy_owned, &size, failure);
     const bool has_file = file->file != NULL && !pg_log_follows(log);
@@ -95,7 +121,7 @@ static enum error disk_postgres_sync(struct disk_file *file, struct failure *fai
 static enum error disk_postgres_allocate(struct disk_file *file, uint64_t size, uint64_t room, struct failure *failure)
 {
     (void)room; /* PostgreSQL has it, or says so */
-    struct pg_log *log = enter(file->disk);
+    struct pg_log *log = enter(file->disk, &failure);
     enum error error = OK;
     if (file->file != NULL && file->file->size != size && !pg_log_follows(log))
         error = pg_log_resize_file(log, file->file, size, failure);
@@ -110,23 +136,36 @@ static struct disk_file *make_handle(struct disk_postgres *disk, struct pg_file 
 {
     struct disk_file *handle = memory_allocate_zeroed(sizeof(*handle));
     *handle = (struct disk_file){.disk = disk, .file = file, .copy_owned = copy};
+    if (file != NULL)
+        pg_file_hold(file);
     return handle;
 }
 
+static enum error open_copy(struct disk_postgres *disk, const char *name, struct pg_file *known,
+                            struct disk_file **file, struct failure *failure)
+{
+    struct disk_file *copy = NULL;
+    const enum error error = disk->folder_owned->operations->open(disk->folder_owned, name, &copy, failure);
+    if (error == OK)
+        *file = make_handle(disk, known, copy);
+    return error;
+}
+
+/* Only the loop opens files while another thread has the log, to map segments. It must not wait for PostgreSQL. Each of
+ * them was compared with PostgreSQL before this node served, or written by it, so the copy is all it takes. */
 static enum error disk_postgres_open(struct disk *disk, const char *name, struct disk_file **file,
                                      struct failure *failure)
 {
     struct disk_postgres *own = disk_postgres_of(disk);
-    struct pg_log *log = enter(own);
+    struct pg_log *log = try_to_enter(own, &failure);
+    if (log == NULL)
+        return open_copy(own, name, NULL, file, failure);
     struct pg_file *known = pg_cache_find(&log->cache, name);
-    struct disk_file *copy = NULL;
     enum error error = OK;
     if (known != NULL)
         error = pg_cache_complete(&log->cache, &log->session, known, log->options.lease_ms, failure);
     if (error == OK)
-        error = own->folder_owned->operations->open(own->folder_owned, name, &copy, failure);
-    if (error == OK)
-        *file = make_handle(own, known, copy);
+        error = open_copy(own, name, known, file, failure);
     return leave(own, error);
 }
 
@@ -135,9 +174,11 @@ static enum error disk_postgres_create_file(struct disk *disk, const char *name,
 {
     struct disk_postgres *own = disk_postgres_of(disk);
     struct disk *folder = own->folder_owned;
-    struct pg_log *log = enter(own);
+    struct pg_log *log = enter(own, &failure);
     struct pg_file *made = NULL;
     struct disk_file *copy = NULL;
+    struct failure ignored;
+    failure_init(&ignored);
     enum error error = pg_log_create_file(log, name, &made, failure);
     if (error == OK)
         error = folder->operations->remove(folder, name, failure); /* what an earlier owner left in the cache */
@@ -145,19 +186,24 @@ static enum error disk_postgres_create_file(struct disk *disk, const char *name,
         error = folder->operations->create(folder, name, &copy, failure);
     if (error == OK)
         *file = make_handle(own, made, copy);
+    else if (made != NULL) /* its name must be free when this is tried again */
+        (void)pg_log_remove_file(log, name, &ignored);
     return leave(own, error);
 }
 
+/* Does not wait for the thread that has the log: the loop closes what it opened when nobody had it. */
 static void disk_postgres_close(struct disk_file *file)
 {
     file->disk->folder_owned->operations->close(file->copy_owned);
+    if (file->file != NULL)
+        pg_file_let_go(file->file);
     free(file);
 }
 
 static enum error disk_postgres_rename(struct disk *disk, const char *from, const char *to, struct failure *failure)
 {
     struct disk_postgres *own = disk_postgres_of(disk);
-    struct pg_log *log = enter(own);
+    struct pg_log *log = enter(own, &failure);
     enum error error = OK;
     if (!pg_log_follows(log))
         error = pg_log_rename_file(log, from, to, failure);
@@ -169,7 +215,7 @@ static enum error disk_postgres_rename(struct disk *disk, const char *from, cons
 static enum error disk_postgres_remove(struct disk *disk, const char *name, struct failure *failure)
 {
     struct disk_postgres *own = disk_postgres_of(disk);
-    struct pg_log *log = enter(own);
+    struct pg_log *log = enter(own, &failure);
     enum error error = OK;
     if (!pg_log_follows(log))
         error = pg_log_remove_file(log, name, failure);
@@ -182,7 +228,7 @@ static enum error disk_postgres_list(struct disk *disk, void (*visit)(void *cont
                                      struct failure *failure)
 {
     struct disk_postgres *own = disk_postgres_of(disk);
-    struct pg_log *log = enter(own);
+    struct pg_log *log = enter(own, &failure);
     const enum error error = log->is_child ? pg_log_connect(log, pg_log_deadline(log), failure) : OK;
     for (size_t i = 0; error == OK && i < log->cache.count; i++)
         if (!pg_log_is_rest(log->cache.files_owned[i]->name))
@@ -192,41 +238,58 @@ static enum error disk_postgres_list(struct disk *disk, void (*visit)(void *cont
 
 /* --- owning ------------------------------------------------------------------------------------------------------- */
 
-static void tell_owner(struct disk_postgres *disk)
-{
-    (void)pthread_mutex_lock(&disk->owner_mutex);
-    (void)snprintf(disk->owner_name, sizeof(disk->owner_name), "%s", disk->log.session.head.node);
-    (void)pthread_mutex_unlock(&disk->owner_mutex);
-}
-
 static enum error disk_postgres_lock(struct disk *disk, struct failure *failure)
 {
     struct disk_postgres *own = disk_postgres_of(disk);
-    struct pg_log *log = enter(own);
+    struct pg_log *log = enter(own, &failure);
     enum error error = own->folder_owned->operations->lock(own->folder_owned, failure);
     if (error == OK && !log->is_owner)
         error = pg_log_join(log, failure);
-    tell_owner(own);
+    pg_log_note_owner(log);
     return leave(own, error);
 }
 
 static enum error disk_postgres_await(struct disk *disk, bool *is_owner, struct failure *failure)
 {
     struct disk_postgres *own = disk_postgres_of(disk);
-    const enum error error = pg_log_await(enter(own), is_owner, failure);
-    tell_owner(own);
+    struct pg_log *log = enter(own, &failure);
+    const enum error error = pg_log_await(log, is_owner, failure);
+    pg_log_note_owner(log);
     return leave(own, error);
 }
 
+/* A connection that broke while nothing was to be done is made anew at once: until then nobody is answered. What has
+ * just failed had a lease to become certain, so a beat would only take another one. */
+static bool must_beat(struct pg_log *log, uint64_t age_ms)
+{
+    const bool has_just_failed = log->has_just_failed;
+    log->has_just_failed = false;
+    if (has_just_failed)
+        return false;
+    if (pg_now_ms() - atomic_load(&log->proved_ms) >= log->options.lease_ms / BEAT_SHARE)
+        return true;
+    struct failure ignored;
+    return age_ms == 0 && !(pg_link_is_open(&log->session.link) && pg_link_check(&log->session.link, &ignored));
+}
+
+/* Right behind a write, of which age_ms > 0 tells, the connection was whole. */
 static enum error disk_postgres_confirm(struct disk *disk, const struct disk_file *file, uint64_t age_ms,
                                         struct failure *failure)
 {
     (void)file;
-    (void)age_ms;
     struct disk_postgres *own = disk_postgres_of(disk);
-    struct pg_log *log = enter(own);
-    const bool is_due = pg_now_ms() - disk_postgres_proved_ms(disk) >= log->options.lease_ms / BEAT_SHARE;
-    return leave(own, is_due ? pg_log_beat(log, failure) : OK);
+    struct pg_log *log = enter(own, &failure);
+    return leave(own, must_beat(log, age_ms) ? pg_log_beat(log, failure) : OK);
+}
+
+bool disk_postgres_is_whole(struct disk *disk)
+{
+    return pg_log_is_whole(&disk_postgres_of(disk)->log);
+}
+
+uint64_t disk_postgres_position(struct disk *disk)
+{
+    return atomic_load(&disk_postgres_of(disk)->log.position);
 }
 
 uint64_t disk_postgres_proved_ms(struct disk *disk)
@@ -240,12 +303,27 @@ uint64_t disk_postgres_now_ms(struct disk *disk)
     return head->now_ms + (pg_now_ms() - head->read_ms);
 }
 
+static void read_owner(struct disk *disk, const char *what, char *text, size_t size)
+{
+    struct pg_log *log = &disk_postgres_of(disk)->log;
+    (void)pthread_mutex_lock(&log->owner_mutex);
+    (void)snprintf(text, size, "%s", what);
+    (void)pthread_mutex_unlock(&log->owner_mutex);
+}
+
 void disk_postgres_owner(struct disk *disk, char *name, size_t size)
 {
-    struct disk_postgres *own = disk_postgres_of(disk);
-    (void)pthread_mutex_lock(&own->owner_mutex);
-    (void)snprintf(name, size, "%s", own->owner_name);
-    (void)pthread_mutex_unlock(&own->owner_mutex);
+    read_owner(disk, disk_postgres_of(disk)->log.owner_name, name, size);
+}
+
+void disk_postgres_owner_address(struct disk *disk, char *address, size_t size)
+{
+    read_owner(disk, disk_postgres_of(disk)->log.owner_address, address, size);
+}
+
+bool disk_postgres_lacks_replica(struct disk *disk)
+{
+    return atomic_load(&disk_postgres_of(disk)->log.lacks_replica);
 }
 
 void disk_postgres_stop(struct disk *disk)
@@ -363,7 +441,6 @@ struct disk *disk_postgres_create(const struct pg_options *options, const char *
     atomic_init(&disk->is_hurried, true);
     disk->process = getpid();
     (void)pthread_mutex_init(&disk->mutex, NULL);
-    (void)pthread_mutex_init(&disk->owner_mutex, NULL);
     pg_log_init(&disk->log, options, disk->folder_owned);
     return &disk->disk;
 }
@@ -373,9 +450,25 @@ void disk_postgres_destroy(struct disk *disk)
     struct disk_postgres *own = disk_postgres_of(disk);
     pg_log_deinit(&own->log);
     (void)pthread_mutex_destroy(&own->mutex);
-    (void)pthread_mutex_destroy(&own->owner_mutex);
     disk_posix_destroy(own->folder_owned);
     free(own);
+}
+
+/* Makes the tables. Where they are there, `failure` goes on saying why they can't be used. */
+static enum error make_schema(struct pg_session *session, enum error why_not, uint64_t until_ms,
+                              struct failure *failure)
+{
+    struct failure cause;
+    failure_init(&cause);
+    if (pg_link_exec(&session->link, PG_SCHEMA, until_ms, NULL, &cause) == PG_DONE)
+        return OK;
+    if (strcmp(session->link.state, STATE_DUPLICATE_SCHEMA) != 0 ||
+        pg_link_exec(&session->link, "ROLLBACK", until_ms, NULL, &cause) != PG_DONE)
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "The tables could not be made: %s", cause.text);
+    if (pg_link_exec(&session->link, PG_UPGRADE, until_ms, NULL, &cause) != PG_DONE)
+        return why_not;
+    pg_link_close(&session->link);
+    return pg_session_open(session, until_ms, failure) == OK ? OK : why_not;
 }
 
 enum error disk_postgres_init_schema(const struct pg_options *options, bool *is_there, struct failure *failure)
@@ -383,14 +476,13 @@ enum error disk_postgres_init_schema(const struct pg_options *options, bool *is_
     struct pg_session session;
     pg_session_init(&session, options, "init");
     const uint64_t until_ms = pg_now_ms() + INIT_PATIENCE_MS;
-    *is_there = pg_session_open(&session, until_ms, failure) == OK;
+    const enum error opened = pg_session_open(&session, until_ms, failure);
+    *is_there = opened == OK;
     enum error error = OK;
     if (!*is_there)
         error = pg_link_open(&session.link, until_ms, failure);
-    struct failure cause;
-    failure_init(&cause);
-    if (!*is_there && error == OK && pg_link_exec(&session.link, PG_SCHEMA, until_ms, NULL, &cause) != PG_DONE)
-        error = failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "The tables could not be made: %s", cause.text);
+    if (!*is_there && error == OK)
+        error = make_schema(&session, opened, until_ms, failure);
     pg_session_deinit(&session);
     return error;
 }

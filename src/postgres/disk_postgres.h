@@ -1,8 +1,9 @@
 /* A disk whose files are rows: the log's code runs on it as on a folder, and what it makes durable is a committed
  * transaction in PostgreSQL (docs/decisions/0021).
  *
- * A local folder has a copy of each file, the cache: reads and maps come from it. lock() makes this node the owner:
- * every other node's writes are refused from then on (session.h). A write whose outcome nobody knows is settled before
+ * A local folder has a copy of each file, the cache: reads and maps come from it. lock() begins to follow the log, or
+ * takes it at once where the options claim it; await() follows until it makes this node the owner. Every other node's
+ * writes are refused from then on (session.h). A write whose outcome nobody knows is settled before
  * the call returns: the log is sealed again, and read. If that does not succeed within the lease, the write fails, and
  * with it the log; whoever uses it then opens it anew.
  *
@@ -14,6 +15,8 @@
 
 #include "log/disk.h"
 #include "postgres/session.h"
+
+#define DISK_POSTGRES_LOOK_MS 50u /* an owner that writes nothing should call confirm() so often */
 
 /* `options` and `folder` are borrowed for the disk's life. Freed by disk_postgres_destroy(), which gives the log's
  * advisory lock back. */
@@ -27,12 +30,27 @@ uint64_t disk_postgres_now_ms(struct disk *disk);
 /* The name of the node that owned the log when this one last looked, "" if that is not known. Any thread. */
 void disk_postgres_owner(struct disk *disk, char *name, size_t size);
 
+/* Where that node is found, "" likewise. Any thread. */
+void disk_postgres_owner_address(struct disk *disk, char *address, size_t size);
+
+/* Does this node leave the log alone because replicas are wanted (pg_options), and PostgreSQL waits for none? Any
+ * thread. */
+bool disk_postgres_lacks_replica(struct disk *disk);
+
 /* Ends a wait for the log's owner (disk.h, await), with ERROR_SERVICE_UNAVAILABLE. Any thread. */
 void disk_postgres_stop(struct disk *disk);
 
 /* When the newest statement that was acknowledged began, in milliseconds of pg_now_ms(): until a lease later no other
- * node believes that this one is gone. Any thread. */
+ * node believes that this one is gone, unless its connection ended (disk_postgres_is_whole()). Any thread. */
 uint64_t disk_postgres_proved_ms(struct disk *disk);
+
+/* May this node, the owner, answer from what it knows? Not while its connection to PostgreSQL is broken: another node
+ * may have the log. Any thread; costs a system call. */
+bool disk_postgres_is_whole(struct disk *disk);
+
+/* Where what this node has written ends in the log, or what it has followed and applied: bytes since the log began. Any
+ * thread. */
+uint64_t disk_postgres_position(struct disk *disk);
 
 /* Makes the tables; ERROR_INVALID_PARAMETER_VALUE if they can't be made, as where they are there already, with
  * *is_there true if they are and have this version. */

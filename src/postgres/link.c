@@ -1,39 +1,86 @@
 #include "postgres/link.h"
 
 #include "base/assert.h"
+#include "postgres/connect.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <sys/socket.h>
+
+#define USER_TIMEOUT_MS 3000  /* one that takes no more of what is sent */
+#define PATIENCE_MS_MIN 3000u /* of a server with a connection that went silent */
 
 #define STATE_UNREPLICATED "01000" /* a warning: a cancelled wait for the replica, among others */
 
-uint64_t pg_now_ms(void)
+/* Where a new link begins. All links of the process learn from each other: otherwise one that waits less than the first
+ * host is silent would be made anew, and begin with that host, again and again. */
+static _Atomic struct pg_turn first_turn;
+
+static void use_host(struct pg_link *link, uint32_t host)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    if (link->is_pinned)
+        return;
+    link->turn = (struct pg_turn){.host = host};
+    atomic_store(&first_turn, link->turn);
 }
 
-void pg_link_init(struct pg_link *link, const char *conninfo, const char *role)
+static void pass_host_over(struct pg_link *link)
 {
-    *link = (struct pg_link){.conninfo = conninfo};
+    struct pg_turn failed = link->turn;
+    if (link->is_pinned)
+        return;
+    link->turn = (struct pg_turn){.host = failed.host + 1, .has_passed = 1};
+    (void)atomic_compare_exchange_strong(&first_turn, &failed, link->turn);
+}
+
+void pg_link_init(struct pg_link *link, const char *conninfo, const char *role, uint32_t patience_ms)
+{
+    *link = (struct pg_link){.conninfo = conninfo,
+                             .patience_ms = patience_ms < PATIENCE_MS_MIN ? PATIENCE_MS_MIN : patience_ms,
+                             .turn = atomic_load(&first_turn),
+                             .watched = -1};
     (void)snprintf(link->application, sizeof(link->application), "tallyd, %s", role);
 }
 
 void pg_link_close(struct pg_link *link)
 {
+    atomic_store(&link->watched, -1); /* before another file has its number */
     PQfinish(link->connection_owned);
     link->connection_owned = NULL;
     link->prepared = 0;
-    link->is_relaxed = false;
+    link->is_relaxed = link->has_ended = false;
 }
 
 bool pg_link_is_open(const struct pg_link *link)
 {
     return link->connection_owned != NULL;
+}
+
+/* --- is it whole? ------------------------------------------------------------------------------------------------- */
+
+void pg_link_watch(struct pg_link *link)
+{
+    ASSERT(pg_link_is_open(link));
+    atomic_store(&link->watched, PQsocket(link->connection_owned));
+}
+
+/* The end of a server process that does nothing comes as a message, then its locks are free, and then the connection is
+ * closed. While a statement is under way, whoever waits for its answer reads that message at once. */
+bool pg_link_is_whole(const struct pg_link *link)
+{
+    const unsigned steps = atomic_load(&link->steps);
+    const int watched = atomic_load(&link->watched);
+    if (watched < 0)
+        return false;
+    const bool is_idle = steps % 2 == 0;
+    struct pollfd socket = {.fd = watched, .events = (short)(is_idle ? POLLRDHUP | POLLIN : POLLRDHUP)};
+    if (poll(&socket, 1, 0) != 0 && (socket.revents != POLLIN || atomic_load(&link->steps) == steps))
+        return false;
+    return atomic_load(&link->watched) == watched;
 }
 
 /* --- waiting ------------------------------------------------------------------------------------------------------ */
@@ -54,16 +101,28 @@ static bool wait_for(PGconn *connection, short events, uint64_t until_ms)
     }
 }
 
-/* "what: reason", with the reason on one line. */
+static void end_sentence(char *line, size_t size_max, size_t *size)
+{
+    while (*size > 0 && line[*size - 1] == ' ')
+        (*size)--;
+    if (*size > 0 && *size < size_max && strchr(".?!:", line[*size - 1]) == NULL)
+        line[(*size)++] = '.';
+}
+
+/* "what: reason", with the lines of the reason as sentences of one. */
 static void explain_as(struct failure *failure, enum error error, const char *what, const char *reason)
 {
-    char line[400];
+    char line[1024];
     size_t size = 0;
-    for (; reason[0] != '\0' && size < sizeof(line) - 1; reason++)
-        line[size++] = *reason == '\n' ? ' ' : *reason;
-    while (size > 0 && line[size - 1] == ' ')
-        size--;
-    (void)failure_set(failure, error, "%s: %.*s.", what, (int)size, line);
+    for (; reason[0] != '\0' && size < sizeof(line); reason++) {
+        const bool is_blank = *reason == '\n' || *reason == '\t' || *reason == ' ';
+        if (*reason == '\n')
+            end_sentence(line, sizeof(line), &size);
+        if (size < sizeof(line) && (!is_blank || (size > 0 && line[size - 1] != ' ')))
+            line[size++] = is_blank ? ' ' : *reason;
+    }
+    end_sentence(line, sizeof(line), &size);
+    (void)failure_set(failure, error, "%s: %.*s", what, (int)size, line);
 }
 
 static void explain(struct failure *failure, const char *what, const char *reason)
@@ -75,6 +134,7 @@ static enum pg_outcome lose(struct pg_link *link, const char *reason, struct fai
 {
     explain(failure, "The connection to PostgreSQL broke", reason);
     pg_link_close(link);
+    pass_host_over(link);
     return PG_UNKNOWN;
 }
 
@@ -155,12 +215,36 @@ static enum pg_outcome finish(struct pg_link *link, int is_sent, uint64_t until_
     return outcome;
 }
 
+static void begin_step(struct pg_link *link)
+{
+    ASSERT(pg_link_is_open(link) && atomic_load(&link->steps) % 2 == 0);
+    link->is_unreplicated = false;
+    atomic_fetch_add(&link->steps, 1);
+}
+
+static enum pg_outcome end_step(struct pg_link *link, enum pg_outcome outcome)
+{
+    atomic_fetch_add(&link->steps, 1);
+    return outcome;
+}
+
 enum pg_outcome pg_link_exec(struct pg_link *link, const char *text, uint64_t until_ms, PGresult **result,
                              struct failure *failure)
 {
-    ASSERT(pg_link_is_open(link));
-    link->is_unreplicated = false;
-    return finish(link, PQsendQuery(link->connection_owned, text), until_ms, result, failure);
+    begin_step(link);
+    return end_step(link, finish(link, PQsendQuery(link->connection_owned, text), until_ms, result, failure));
+}
+
+bool pg_link_check(struct pg_link *link, struct failure *failure)
+{
+    ASSERT(pg_link_is_open(link) && atomic_load(&link->steps) % 2 == 0);
+    const bool has_read = PQconsumeInput(link->connection_owned) == 1;
+    if (has_read)
+        (void)PQisBusy(link->connection_owned); /* it looks at what was read: on_notice() */
+    if (has_read && !link->has_ended)
+        return true;
+    (void)lose(link, has_read ? "the server has ended it" : PQerrorMessage(link->connection_owned), failure);
+    return false;
 }
 
 /* --- connecting --------------------------------------------------------------------------------------------------- */
@@ -171,6 +255,8 @@ static void on_notice(void *context, const PGresult *notice)
     struct pg_link *link = context;
     const char *state = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
     const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    if (severity != NULL && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0))
+        link->has_ended = true;
     if (state != NULL && severity != NULL && strcmp(state, STATE_UNREPLICATED) == 0 && strcmp(severity, "WARNING") == 0)
         link->is_unreplicated = true;
 }
@@ -183,24 +269,43 @@ static const char settings[] =
     "SET statement_timeout = 0; SET lock_timeout = 0; SET plan_cache_mode = force_generic_plan; "
     "SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off; SET bytea_output = hex";
 
-/* Each may be refused: by an older server, by a hosted one, on a Unix socket. They let the server notice within about
- * three seconds that this machine is gone. */
-static const char *const wishes[] = {
-    "SET tcp_keepalives_idle = 1",
-    "SET tcp_keepalives_interval = 1",
-    "SET tcp_keepalives_count = 2",
-    "SET tcp_user_timeout = 3000",
-    "SET client_connection_check_interval = 500",
-    "SET idle_session_timeout = 0",
-    "SET idle_in_transaction_session_timeout = 0",
+/* Each may be refused: by an older server, by a hosted one, on a Unix socket. */
+struct wishes {
+    char texts[8][64];
+    size_t count;
 };
+
+static void add_wish(struct wishes *wishes, const char *setting, unsigned value)
+{
+    ASSERT(wishes->count < ARRAY_LENGTH(wishes->texts));
+    (void)snprintf(wishes->texts[wishes->count++], sizeof(wishes->texts[0]), "SET %s = %u", setting, value);
+}
+
+#define SILENT_PROBES 2u
+
+/* When the server gives a silent connection up, its locks are free, and another node may serve at once. So it must not
+ * do that before the lease of an owner that was cut off is over, nor much later. */
+static void wish(const struct pg_link *link, struct wishes *wishes)
+{
+    const unsigned silence_s = (link->patience_ms + 999) / 1000, interval_s = (silence_s + 3) / 4;
+    *wishes = (struct wishes){0};
+    add_wish(wishes, "tcp_keepalives_idle", silence_s - SILENT_PROBES * interval_s);
+    add_wish(wishes, "tcp_keepalives_interval", interval_s);
+    add_wish(wishes, "tcp_keepalives_count", SILENT_PROBES);
+    add_wish(wishes, "tcp_user_timeout", link->patience_ms);
+    add_wish(wishes, "client_connection_check_interval", 500);
+    add_wish(wishes, "idle_session_timeout", 0);
+    add_wish(wishes, "idle_in_transaction_session_timeout", 0);
+}
 
 static enum error set_all(struct pg_link *link, uint64_t until_ms, struct failure *failure)
 {
+    struct wishes wishes;
+    wish(link, &wishes);
     enum pg_outcome outcome = pg_link_exec(link, settings, until_ms, NULL, failure);
-    for (size_t i = 0; i < ARRAY_LENGTH(wishes) && outcome == PG_DONE; i++) {
+    for (size_t i = 0; i < wishes.count && outcome == PG_DONE; i++) {
         struct failure ignored;
-        if (pg_link_exec(link, wishes[i], until_ms, NULL, &ignored) == PG_UNKNOWN) {
+        if (pg_link_exec(link, wishes.texts[i], until_ms, NULL, &ignored) == PG_UNKNOWN) {
             *failure = ignored;
             outcome = PG_UNKNOWN;
         }
@@ -208,36 +313,35 @@ static enum error set_all(struct pg_link *link, uint64_t until_ms, struct failur
     return outcome == PG_DONE ? OK : failure->error;
 }
 
-/* A server with several hosts is asked for the one that takes writes. The connection string may say otherwise. */
-static PGconn *begin(const struct pg_link *link)
+/* Once it is connected, a server has longer to take what is sent. */
+static void be_patient(const struct pg_link *link, const PQconninfoOption *options)
 {
-    static const char *const keywords[] = {"keepalives_idle",
-                                           "keepalives_interval",
-                                           "keepalives_count",
-                                           "tcp_user_timeout",
-                                           "fallback_application_name",
-                                           "target_session_attrs",
-                                           "client_encoding",
-                                           "dbname",
-                                           NULL};
-    const char *values[] = {"1", "1", "2", "3000", link->application, "read-write", "UTF8", link->conninfo, NULL};
-    return PQconnectStartParams(keywords, values, 1);
+    const unsigned timeout_ms = USER_TIMEOUT_MS;
+    if (pg_option(options, "tcp_user_timeout") == NULL) /* a Unix socket has none */
+        (void)setsockopt(PQsocket(link->connection_owned), IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,
+                         sizeof(timeout_ms));
 }
 
-static enum error await_connection(struct pg_link *link, uint64_t until_ms, struct failure *failure)
+static enum error connect_to(struct pg_link *link, const PQconninfoOption *options, uint64_t until_ms,
+                             struct failure *failure)
 {
-    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
-    while (PQstatus(link->connection_owned) != CONNECTION_BAD && state != PGRES_POLLING_OK &&
-           state != PGRES_POLLING_FAILED) {
-        if (!wait_for(link->connection_owned, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, until_ms)) {
-            explain(failure, "PostgreSQL can't be reached", "it did not answer in time");
-            return failure->error;
-        }
-        state = PQconnectPoll(link->connection_owned);
+    char reasons[1024];
+    struct pg_hosts hosts = {.options = options,
+                             .application = link->application,
+                             .first = link->turn.host,
+                             .has_passed = link->turn.has_passed,
+                             .is_only_first = link->is_pinned};
+    link->connection_owned = pg_connect(&hosts, until_ms, reasons, sizeof(reasons));
+    if (!pg_link_is_open(link)) {
+        explain(failure, "PostgreSQL can't be reached", reasons);
+        return failure->error;
     }
-    if (PQstatus(link->connection_owned) == CONNECTION_OK)
+    use_host(link, hosts.first);
+    be_patient(link, options);
+    (void)PQsetNoticeReceiver(link->connection_owned, on_notice, link);
+    if (PQsetnonblocking(link->connection_owned, 1) == 0)
         return OK;
-    explain(failure, "PostgreSQL can't be reached", PQerrorMessage(link->connection_owned));
+    explain(failure, "The connection to PostgreSQL can't be used", PQerrorMessage(link->connection_owned));
     return failure->error;
 }
 
@@ -245,6 +349,10 @@ enum error pg_link_open(struct pg_link *link, uint64_t until_ms, struct failure 
 {
     if (pg_link_is_open(link))
         return OK;
+    if (pg_now_ms() >= until_ms) { /* no host is to blame for that */
+        explain(failure, "PostgreSQL can't be reached", "there is no time left for it");
+        return failure->error;
+    }
     char *wrong = NULL;
     PQconninfoOption *options = PQconninfoParse(link->conninfo, &wrong);
     if (options == NULL) {
@@ -253,19 +361,14 @@ enum error pg_link_open(struct pg_link *link, uint64_t until_ms, struct failure 
         PQfreemem(wrong);
         return failure->error;
     }
+    enum error error = connect_to(link, options, until_ms, failure);
     PQconninfoFree(options);
-    link->connection_owned = begin(link);
-    ASSERT(link->connection_owned != NULL);
-    (void)PQsetNoticeReceiver(link->connection_owned, on_notice, link);
-    enum error error = await_connection(link, until_ms, failure);
-    if (error == OK && PQsetnonblocking(link->connection_owned, 1) != 0) {
-        explain(failure, "The connection to PostgreSQL can't be used", PQerrorMessage(link->connection_owned));
-        error = failure->error;
-    }
     if (error == OK)
         error = set_all(link, until_ms, failure);
-    if (error != OK)
+    if (error != OK) {
         pg_link_close(link);
+        pass_host_over(link);
+    }
     return error;
 }
 
@@ -313,23 +416,23 @@ void pg_add_i64(struct pg_values *values, uint64_t number)
 enum pg_outcome pg_link_run(struct pg_link *link, unsigned number, const char *text, const struct pg_values *values,
                             uint64_t until_ms, PGresult **result, struct failure *failure)
 {
-    ASSERT(pg_link_is_open(link) && number < 64);
+    ASSERT(number < 64);
     static const int binary[PG_VALUES_MAX] = {1, 1, 1, 1, 1, 1, 1, 1};
     const uint64_t bit = UINT64_C(1) << number;
     char name[NAME_SIZE];
     (void)snprintf(name, sizeof(name), "tally_%u", number);
-    link->is_unreplicated = false;
+    begin_step(link);
     if ((link->prepared & bit) == 0) {
         const enum pg_outcome outcome =
             finish(link, PQsendPrepare(link->connection_owned, name, text, 0, NULL), until_ms, NULL, failure);
         if (outcome != PG_DONE)
-            return outcome;
+            return end_step(link, outcome);
         link->prepared |= bit;
     }
-    return finish(
-        link,
-        PQsendQueryPrepared(link->connection_owned, name, values->count, values->values, values->sizes, binary, 1),
-        until_ms, result, failure);
+    return end_step(link, finish(link,
+                                 PQsendQueryPrepared(link->connection_owned, name, values->count, values->values,
+                                                     values->sizes, binary, 1),
+                                 until_ms, result, failure));
 }
 
 enum pg_outcome pg_link_send(struct pg_link *link, const char *text, uint64_t until_ms, struct failure *failure)
@@ -351,8 +454,15 @@ enum pg_outcome pg_link_await(struct pg_link *link, uint64_t until_ms, bool *is_
         if (PQconsumeInput(link->connection_owned) != 1)
             return lose(link, PQerrorMessage(link->connection_owned), failure);
     }
-    *is_over = true;
-    return finish(link, 1, until_ms, NULL, failure);
+    const enum pg_outcome outcome = finish(link, 1, until_ms, NULL, failure);
+    *is_over = outcome == PG_DONE;
+    return outcome;
+}
+
+void pg_link_pin(struct pg_link *link, struct pg_turn turn)
+{
+    link->turn = turn;
+    link->is_pinned = true;
 }
 
 void pg_link_move(struct pg_link *to, struct pg_link *from)
@@ -361,6 +471,8 @@ void pg_link_move(struct pg_link *to, struct pg_link *from)
     to->connection_owned = from->connection_owned;
     to->prepared = from->prepared;
     to->is_relaxed = from->is_relaxed;
+    to->has_ended = from->has_ended;
+    to->turn = from->turn;
     from->connection_owned = NULL;
     pg_link_close(from);
     if (to->connection_owned != NULL)
@@ -377,6 +489,11 @@ struct bytes pg_field(const PGresult *result, int row, int column)
     if (PQgetisnull(result, row, column) != 0)
         return bytes_make(NULL, 0);
     return bytes_make(PQgetvalue(result, row, column), (size_t)PQgetlength(result, row, column));
+}
+
+void pg_text(const PGresult *result, int row, int column, char *text, size_t size)
+{
+    (void)snprintf(text, size, "%.*s", BYTES_FORMAT(pg_field(result, row, column)));
 }
 
 uint64_t pg_number(const PGresult *result, int row, int column)

@@ -3,40 +3,68 @@
  *
  * A statement has one of three outcomes. It was done. It was refused: the server said so, and nothing has changed. Or
  * nobody knows: the connection broke, no answer came in time, or the server warns that a commit is durable on itself
- * only. Then the connection is closed, and the caller finds out (disk_postgres.c). A cancel request is never sent: a
- * commit that waits for a replica would count as done (invariant L23).
+ * only. Then the connection is closed, and the caller finds out (settle() in log_write.c). A cancel request is never
+ * sent: a commit that waits for a replica would count as done (invariant L23).
  *
- * Times are milliseconds of pg_now_ms(), this machine's monotonic clock. One thread at a time. */
+ * Times are milliseconds of pg_now_ms(), this machine's clock since it was booted. One thread at a time, but for
+ * pg_link_is_whole(). */
 #ifndef TALLY_POSTGRES_LINK_H
 #define TALLY_POSTGRES_LINK_H
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "postgres/clock.h"
 #include <libpq-fe.h>
+#include <stdatomic.h>
 
 enum pg_outcome { PG_DONE, PG_REFUSED, PG_UNKNOWN };
 
 #define PG_STATE_SIZE 6u /* an SQLSTATE and its NUL */
 
+/* The host that is tried first, modulo how many there are; its number is that in the connection string. */
+struct pg_turn {
+    uint32_t host : 31;
+    uint32_t has_passed : 1; /* the one before was passed over */
+};
+
 struct pg_link {
     PGconn *connection_owned;  /* NULL: there is none */
     const char *conninfo;      /* borrowed */
     char application[64];      /* as pg_stat_activity shows it */
+    uint32_t patience_ms;      /* the server keeps a connection that went silent for so long, or longer */
+    struct pg_turn turn;       /* of several hosts */
+    bool is_pinned;            /* it uses no other host */
     uint64_t prepared;         /* a bit for each statement (statements.h) that this connection has */
     bool is_relaxed;           /* commits are not waited for; see pg_link_relax() */
     bool is_unreplicated;      /* the server warned so since the last statement was sent */
+    bool has_ended;            /* the server said so while no statement was under way */
+    _Atomic int watched;       /* the socket, for other threads, since pg_link_watch(); -1: there is none */
+    _Atomic unsigned steps;    /* statements that began or ended: odd while one is under way */
     char state[PG_STATE_SIZE]; /* of the last refusal */
 };
 
-uint64_t pg_now_ms(void);
-
-/* `role` says in pg_stat_activity what the connection is for. */
-void pg_link_init(struct pg_link *link, const char *conninfo, const char *role);
+/* `role` says in pg_stat_activity what the connection is for. A connection that was cut off ends in the server
+ * `patience_ms` after the last sign of life, at the earliest. */
+void pg_link_init(struct pg_link *link, const char *conninfo, const char *role, uint32_t patience_ms);
 void pg_link_close(struct pg_link *link);
 bool pg_link_is_open(const struct pg_link *link);
 
-/* Connects, to the primary where there are several hosts, and makes its settings. ERROR_SERVICE_UNAVAILABLE: it can't
- * be reached, or not before `until_ms`. ERROR_INVALID_PARAMETER_VALUE: the connection string is none. */
+/* From here on pg_link_is_whole() may say yes, until this connection is closed. */
+void pg_link_watch(struct pg_link *link);
+
+/* Does the watched connection live, as far as this machine can know: the server has not closed it, nor said anything
+ * unasked, which may be its end? Any thread; costs a system call. */
+bool pg_link_is_whole(const struct pg_link *link);
+
+/* Reads what the server said unasked. False: the connection was broken, and is closed now. */
+bool pg_link_check(struct pg_link *link, struct failure *failure);
+
+/* Connects, to a server that takes writes where there are several hosts (connect.h), and makes its settings. Where the
+ * call failed, or the connection broke, that host is passed over: the next call begins with the next one, on this link
+ * and on those that are made later. It may be a machine that is gone, or a primary of the past, which waits for a
+ * replica that will not come (F14).
+ * ERROR_SERVICE_UNAVAILABLE: it can't be reached, or not before `until_ms`. ERROR_INVALID_PARAMETER_VALUE: the
+ * connection string is none. */
 enum error pg_link_open(struct pg_link *link, uint64_t until_ms, struct failure *failure);
 
 /* From here on commits are not waited for, or again. What is not waited for is durable with the next commit that is. */
@@ -68,10 +96,13 @@ void pg_add_bytes(struct pg_values *values, struct bytes bytes); /* text, uuid, 
 enum pg_outcome pg_link_run(struct pg_link *link, unsigned number, const char *text, const struct pg_values *values,
                             uint64_t until_ms, PGresult **result, struct failure *failure);
 
-/* The same in two steps, for a statement that may take long: it is sent, and its outcome is asked for. *is_over false:
- * there is none until `until_ms`. Nothing else may be sent before there is one. */
+/* The same in two steps, for a statement that may take long: it is sent, and its outcome is asked for. PG_DONE with
+ * *is_over false: there is none until `until_ms`. Nothing else may be sent before there is one. */
 enum pg_outcome pg_link_send(struct pg_link *link, const char *text, uint64_t until_ms, struct failure *failure);
 enum pg_outcome pg_link_await(struct pg_link *link, uint64_t until_ms, bool *is_over, struct failure *failure);
+
+/* From here on it connects to that host and to no other. */
+void pg_link_pin(struct pg_link *link, struct pg_turn turn);
 
 /* Gives `to`, which has none, the connection of `from`. */
 void pg_link_move(struct pg_link *to, struct pg_link *from);
@@ -82,5 +113,8 @@ uint64_t pg_changed(const PGresult *result);
 /* Fields of a binary result. */
 uint64_t pg_number(const PGresult *result, int row, int column);    /* of 1, 2, 4 or 8 bytes; 0 for NULL */
 struct bytes pg_field(const PGresult *result, int row, int column); /* ptr NULL: NULL */
+
+/* The same as a string in `text`, cut where that ends; empty for NULL. */
+void pg_text(const PGresult *result, int row, int column, char *text, size_t size);
 
 #endif

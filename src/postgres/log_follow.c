@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "log/segment.h"
 #include <stdlib.h>
-#include <time.h>
 
 #define POLL_MS 20u
 
@@ -37,11 +36,38 @@ static struct followed *list_growing(const struct pg_log *log, size_t *count)
 }
 
 /* Its segment was removed before this node had read all of it. */
-static enum error fail_behind(struct failure *failure)
+static enum error fail_too_slow(struct failure *failure)
 {
     return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
                        "this node was too slow to follow: what it had not read yet was removed. It begins again, from "
                        "the newest snapshot.");
+}
+
+/* A segment is removed, and the next one has another position. So one of the same position that is another file was
+ * made by an owner that does not know the frames which this node has applied. */
+static enum error fail_another(const struct pg_file *file, struct failure *failure)
+{
+    return failure_set(failure, ERROR_DISK_FAILED,
+                       "PostgreSQL has lost writes that it had acknowledged (a failover to an asynchronous replica?): "
+                       "file %s is not the one that this node has read. It begins again.",
+                       file->name);
+}
+
+/* Are these segments, which were read for the last time, still there? One that was removed before it was read to its
+ * end looked as if nothing had been added to it (L13): it gets another name before the first of its chunks goes. */
+static enum error check_there(struct pg_log *log, const struct followed *found, size_t count, struct failure *failure)
+{
+    struct pg_values values = {0};
+    pg_add_i32(&values, log->session.head.id);
+    PGresult *rows = NULL;
+    if (pg_session_run(&log->session, PG_FILES, &values, pg_log_deadline(log), &rows, failure) != PG_DONE)
+        return ERROR_SERVICE_UNAVAILABLE;
+    enum error error = OK;
+    for (size_t i = 0; i < count && error == OK; i++)
+        if (!pg_file_is_listed(found[i].file, rows))
+            error = fail_too_slow(failure);
+    PQclear(rows);
+    return error;
 }
 
 /* The newest first: where one has frames, those before it have ended, and are read to their ends after that was
@@ -63,13 +89,20 @@ static enum error read_segments(struct pg_log *log, const struct followed *found
         if (newest == count && file->chain.end > SEGMENT_HEADER_SIZE)
             newest = i;
     }
-    if (newest < count)
+    if (newest + 1 < count) {
+        const enum error error = check_there(log, &found[newest + 1], count - newest - 1, failure);
+        if (error != OK)
+            return error;
+    }
+    if (newest < count) {
         log->newest = found[newest].start;
+        log->newest_id = found[newest].file->id;
+    }
     log->has_newest = log->has_newest || newest < count;
     return OK;
 }
 
-static enum error read_rest(struct pg_log *log, bool *has_grown, struct failure *failure)
+static enum error read_new(struct pg_log *log, bool *has_grown, struct failure *failure)
 {
     const enum error error = pg_cache_list(&log->cache, &log->session, pg_log_deadline(log), failure);
     if (error != OK)
@@ -77,7 +110,14 @@ static enum error read_rest(struct pg_log *log, bool *has_grown, struct failure 
     size_t count;
     struct followed *found = list_growing(log, &count);
     const bool is_behind = log->has_newest && (count == 0 || found[count - 1].start != log->newest);
-    const enum error read = is_behind ? fail_behind(failure) : read_segments(log, found, count, has_grown, failure);
+    const bool is_another = log->has_newest && !is_behind && found[count - 1].file->id != log->newest_id;
+    enum error read = OK;
+    if (is_behind)
+        read = fail_too_slow(failure);
+    else if (is_another)
+        read = fail_another(found[count - 1].file, failure);
+    else
+        read = read_segments(log, found, count, has_grown, failure);
     free(found);
     return read;
 }
@@ -92,16 +132,19 @@ static enum error begin_beats(struct pg_log *log, uint64_t until_ms, struct fail
                                                                                                      : failure->error;
 }
 
-/* Is what this node has read still the end of what PostgreSQL has? A failover to an asynchronous replica may have taken
- * some of it back. */
+/* Has PostgreSQL got all that this node has read (L17)? A failover to an asynchronous replica may have taken some of it
+ * back, and the owner since then may have written nothing that would show it. */
 static enum error check_tails(struct pg_log *log, uint64_t until_ms, struct failure *failure)
 {
     enum error error = OK;
     for (size_t i = 0; error == OK && i < log->cache.count; i++) {
-        const struct pg_file *file = log->cache.files_owned[i];
-        uint64_t start;
-        if (file->is_cached && segment_name_decode(file->name, &start) && start >= log->newest)
-            error = pg_log_check_tail(log, file, until_ms, failure);
+        struct followed one = {.file = log->cache.files_owned[i]};
+        if (!segment_name_decode(one.file->name, &one.start) || one.start < log->newest || !one.file->is_cached)
+            continue;
+        error = pg_log_check_tail(log, one.file, until_ms, failure);
+        if (error == ERROR_DISK_FAILED && check_there(log, &one, 1, failure) != OK)
+            /* It was removed, and is not lost; or nobody knows. One without frames had only been prepared. */
+            error = one.file->chain.end > SEGMENT_HEADER_SIZE ? ERROR_SERVICE_UNAVAILABLE : OK;
     }
     return error;
 }
@@ -115,12 +158,15 @@ static enum error take(struct pg_log *log, struct failure *failure)
     if (error == OK)
         error = begin_beats(log, until_ms, failure);
     if (error == OK)
-        error = read_rest(log, &has_grown, failure);
+        error = read_new(log, &has_grown, failure);
     if (error == OK)
         error = check_tails(log, until_ms, failure);
+    if (error == OK)
+        error = pg_log_check_replicas(log, until_ms, failure);
     if (error != OK)
         return error;
     log->is_owner = true;
+    pg_link_watch(&log->session.link);
     atomic_store_explicit(&log->proved_ms, began_ms, memory_order_release);
     error = pg_log_remove_rests(log, failure);
     log->is_owner = error == OK;
@@ -161,22 +207,25 @@ static enum error try_to_take(struct pg_log *log, bool *is_owner, struct failure
 /* One round: reads what is new, and takes the log if its owner is gone. */
 static enum error follow(struct pg_log *log, bool *has_grown, bool *is_owner, struct failure *failure)
 {
+    const bool is_new = !pg_link_is_open(&log->session.link);
     enum error error = pg_session_open(&log->session, pg_log_deadline(log), failure);
     if (error == OK)
-        error = read_rest(log, has_grown, failure);
+        error = read_new(log, has_grown, failure);
+    if (error == OK && is_new)
+        error = check_tails(log, pg_log_deadline(log), failure);
     if (*has_grown)
         pg_standby_note_life(&log->standby);
     if (error != OK || *has_grown)
         return error;
     bool may_take = false;
     error = pg_standby_poll(&log->standby, &log->session, pg_now_ms() + POLL_MS, &may_take, failure);
+    if (error == OK)
+        pg_log_note_owner(log);
+    if (error == OK)
+        error = pg_log_check_replicas(log, pg_log_deadline(log), failure);
+    if (error == ERROR_DISK_FAILED)
+        return OK; /* until there is a replica */
     return error == OK && may_take ? try_to_take(log, is_owner, failure) : error;
-}
-
-static void pause_a_little(void)
-{
-    const struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
-    (void)nanosleep(&pause, NULL);
 }
 
 /* A round that PostgreSQL did not answer is tried again: nobody else gets an answer, either. */
@@ -186,13 +235,23 @@ static enum error follow_patiently(struct pg_log *log, bool *has_grown, bool *is
     const bool is_broken = error == ERROR_SERVICE_UNAVAILABLE && !pg_link_is_open(&log->session.link);
     if (is_broken)
         pg_standby_note_break(&log->standby);
-    if (is_broken || (log->standby.has_lock && !*is_owner))
-        pause_a_little();
+    const bool has_waited = log->standby.is_waiting && !log->standby.has_lock;
+    if (is_broken || !(*has_grown || *is_owner || has_waited))
+        pg_pause(POLL_MS);
     return is_broken ? OK : error;
+}
+
+/* Whoever waits for more has applied what was there. */
+static void note_followed(struct pg_log *log)
+{
+    for (size_t i = 0; i < log->cache.count; i++)
+        if (log->cache.files_owned[i]->is_cached)
+            pg_log_note_position(log, log->cache.files_owned[i]);
 }
 
 enum error pg_log_await(struct pg_log *log, bool *is_owner, struct failure *failure)
 {
+    note_followed(log);
     struct failure cause;
     failure_init(&cause);
     *is_owner = log->is_owner;
@@ -233,12 +292,15 @@ enum error pg_log_join(struct pg_log *log, struct failure *failure)
     struct pg_session *session = &log->session;
     const uint64_t until_ms = pg_log_deadline(log);
     enum error error = pg_session_open(session, until_ms, failure);
+    log->options.is_patient = log->options.is_patient || error == OK; /* later ones may be of another server */
     if (error == OK && pg_session_read_head(session, &session->head, until_ms, failure) != PG_DONE)
         error = failure->error;
     if (error == OK)
+        error = pg_session_register_node(session, until_ms, failure);
+    if (error == OK)
         error = pg_cache_list(&log->cache, session, until_ms, failure);
     if (error == OK)
-        error = pg_cache_clean(&log->cache, failure);
+        error = pg_cache_adopt(&log->cache, session, failure);
     if (error == OK && log->options.claims)
         return claim(log, failure);
     for (bool is_owner = false; error == OK && !is_owner && is_empty(log);)

@@ -1,5 +1,5 @@
 /* A log in PostgreSQL as one node has it: what the parts of this folder share. Whoever owns a struct pg_log calls it
- * from one thread at a time; is_stopped and proved_ms are for any thread. */
+ * from one thread at a time; is_stopped, lacks_replica, proved_ms and pg_log_is_whole() are for any thread. */
 #ifndef TALLY_POSTGRES_LOG_STATE_H
 #define TALLY_POSTGRES_LOG_STATE_H
 
@@ -22,14 +22,23 @@ struct pg_log {
     struct pg_cache cache;
     struct pg_standby standby; /* until this node is the owner */
     bool is_owner;
-    bool is_child;   /* a forked process of the owner, which writes a snapshot on a connection of its own */
-    uint64_t newest; /* position of the segment that this node follows: those before it were read to their ends */
+    bool is_child;      /* a forked process of the owner, which writes a snapshot on a connection of its own */
+    uint64_t newest;    /* position of the segment that this node follows: those before it were read to their ends */
+    uint64_t newest_id; /* its file */
     bool has_newest;
     struct pg_mark *marks_owned; /* a ring */
     uint64_t mark_count;         /* of all there were */
+    struct pg_mark doubtful;     /* a write that was given up: nobody knows whether it happened, or ever will */
+    bool has_doubtful;
+    bool has_just_failed; /* an operation, and nothing was asked since */
     struct buffer scratch;
+    pthread_mutex_t owner_mutex; /* of the next two, for other threads: who owned the log when this node last looked */
+    char owner_name[PG_NODE_SIZE];
+    char owner_address[PG_ADDRESS_SIZE];
     atomic_bool is_stopped;     /* nobody is to be waited for */
+    atomic_bool lacks_replica;  /* a replica is wanted, and PostgreSQL waits for none */
     _Atomic uint64_t proved_ms; /* when the newest statement that was acknowledged began */
+    _Atomic uint64_t position;  /* where what this node has written, or followed and applied, ends in the log */
 };
 
 void pg_log_init(struct pg_log *log, const struct pg_options *options, struct disk *folder);
@@ -40,6 +49,16 @@ void pg_log_become_child(struct pg_log *log);
 
 /* Until when a call may wait: for a lease from now on. */
 uint64_t pg_log_deadline(const struct pg_log *log);
+
+/* Is the connection whole on which this node, the owner, has sealed the log? While it is not, nobody knows whether
+ * another node has the log by now. Any thread. */
+static inline bool pg_log_is_whole(const struct pg_log *log)
+{
+    return pg_link_is_whole(&log->session.link);
+}
+
+/* Tells the other threads what the head of the log says about its owner. */
+void pg_log_note_owner(struct pg_log *log);
 
 /* Does another node own the log? */
 static inline bool pg_log_follows(const struct pg_log *log)
@@ -65,10 +84,10 @@ enum error pg_log_rename_file(struct pg_log *log, const char *from, const char *
 enum error pg_log_resize_file(struct pg_log *log, struct pg_file *file, uint64_t size, struct failure *failure);
 
 /* In portions, under another name meanwhile, so that no statement takes long and nobody reads half a file. OK, too,
- * where there is no such file. */
+ * where there is no such file. A child first removes the rests that an earlier one left. */
 enum error pg_log_remove_file(struct pg_log *log, const char *name, struct failure *failure);
 
-/* Removes what an owner that ended had begun to remove. */
+/* Removes the rests: what a node or a child had begun to remove when it ended, or when its connection broke. */
 enum error pg_log_remove_rests(struct pg_log *log, struct failure *failure);
 
 /* Is the file one of those? */
@@ -77,9 +96,15 @@ bool pg_log_is_rest(const char *name);
 /* Proves that this node is still the owner, and that PostgreSQL takes what it writes. The same errors. */
 enum error pg_log_beat(struct pg_log *log, struct failure *failure);
 
+/* pg_session_check_replicas(), and notes what it has found. */
+enum error pg_log_check_replicas(struct pg_log *log, uint64_t until_ms, struct failure *failure);
+
 /* ERROR_DISK_FAILED: PostgreSQL has not got all that was read of this file. ERROR_SERVICE_UNAVAILABLE: no answer. */
 enum error pg_log_check_tail(struct pg_log *log, const struct pg_file *file, uint64_t until_ms,
                              struct failure *failure);
+
+/* The file has grown: if it is a segment, the log may end there. */
+void pg_log_note_position(struct pg_log *log, const struct pg_file *file);
 
 /* --- following (log_follow.c) ------------------------------------------------------------------------------------- */
 

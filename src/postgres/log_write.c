@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "log/segment.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #define REMOVED_AT_ONCE 500u /* chunks: 4 MB */
 #define REST ".gone"         /* behind the name of a file that is being removed */
+#define ROOM_PAUSE_MS 50u    /* from a statement for which PostgreSQL had no room to the next try */
 
 #define STATE_DISK_FULL "53100"
 #define STATE_UNIQUE "23505"
@@ -21,6 +23,7 @@ void pg_log_init(struct pg_log *log, const struct pg_options *options, struct di
     pg_session_init(&log->session, &log->options, "owner");
     pg_cache_init(&log->cache, folder);
     pg_standby_init(&log->standby, &log->options);
+    (void)pthread_mutex_init(&log->owner_mutex, NULL);
     log->marks_owned = memory_allocate_zeroed(PG_MARKS * sizeof(*log->marks_owned));
     buffer_init(&log->scratch);
 }
@@ -32,10 +35,20 @@ void pg_log_deinit(struct pg_log *log)
     pg_standby_deinit(&log->standby);
     free(log->marks_owned);
     buffer_deinit(&log->scratch);
+    (void)pthread_mutex_destroy(&log->owner_mutex);
 }
 
-/* It can't use its parent's connection, nor close it politely; and what the parent knew of the files may have been half
- * changed when it was forked. */
+void pg_log_note_owner(struct pg_log *log)
+{
+    const struct pg_head *head = &log->session.head;
+    (void)pthread_mutex_lock(&log->owner_mutex);
+    (void)snprintf(log->owner_name, sizeof(log->owner_name), "%s", head->node);
+    (void)snprintf(log->owner_address, sizeof(log->owner_address), "%s", head->address);
+    (void)pthread_mutex_unlock(&log->owner_mutex);
+}
+
+/* It can't use its parent's connection, nor close it politely; and what the parent knew of the files, and was just
+ * writing, may have been half changed when it was forked. */
 void pg_log_become_child(struct pg_log *log)
 {
     log->is_child = true;
@@ -43,9 +56,13 @@ void pg_log_become_child(struct pg_log *log)
     if (pg_link_is_open(&log->session.link))
         (void)close(PQsocket(log->session.link.connection_owned));
     const struct pg_head head = log->session.head;
+    const struct pg_turn turn = log->session.link.turn;
     pg_session_init(&log->session, &log->options, "snapshot");
     log->session.head = head;
+    pg_link_pin(&log->session.link, turn); /* to the server that has the parent's writes */
     pg_cache_init(&log->cache, log->folder);
+    buffer_init(&log->scratch);
+    log->mark_count = 0;
 }
 
 uint64_t pg_log_deadline(const struct pg_log *log)
@@ -53,9 +70,28 @@ uint64_t pg_log_deadline(const struct pg_log *log)
     return pg_now_ms() + log->options.lease_ms;
 }
 
+enum error pg_log_check_replicas(struct pg_log *log, uint64_t until_ms, struct failure *failure)
+{
+    const enum error error = pg_session_check_replicas(&log->session, until_ms, failure);
+    if (error != ERROR_SERVICE_UNAVAILABLE)
+        atomic_store(&log->lacks_replica, error != OK);
+    return error;
+}
+
 static void note_proof(struct pg_log *log, uint64_t began_ms)
 {
     atomic_store_explicit(&log->proved_ms, began_ms, memory_order_release);
+}
+
+/* A statement that began then is done. It counts only if commits still wait for the replicas that are wanted: when the
+ * last standby is taken off the list, PostgreSQL lets those go that wait, as if they were replicated. What a child
+ * writes counts with its parent's next write. */
+static enum error prove(struct pg_log *log, uint64_t began_ms, uint64_t until_ms, struct failure *cause)
+{
+    const enum error error = log->is_child ? OK : pg_log_check_replicas(log, until_ms, cause);
+    if (error == OK)
+        note_proof(log, began_ms);
+    return error;
 }
 
 enum error pg_log_connect(struct pg_log *log, uint64_t until_ms, struct failure *failure)
@@ -69,15 +105,30 @@ enum error pg_log_connect(struct pg_log *log, uint64_t until_ms, struct failure 
     return error;
 }
 
-/* What an operation tells its caller. */
-static enum error fail(const struct pg_log *log, enum error error, const char *what, const struct failure *cause,
+/* What an operation tells its caller. A child ends with its epoch, also where its own parent began the next one. */
+static enum error fail(struct pg_log *log, enum error error, const char *what, const struct failure *cause,
                        struct failure *failure)
 {
+    log->has_just_failed = true;
+    if (error == ERROR_LOG_LOCKED && log->is_child)
+        return failure_set(failure, error, "log %s in PostgreSQL: it was taken anew after this had begun: %s",
+                           log->options.log, cause->text);
     if (error == ERROR_LOG_LOCKED || error == ERROR_LOG_DAMAGED)
         return failure_set(failure, error, "log %s in PostgreSQL: %s", log->options.log, cause->text);
-    const bool is_full = strcmp(log->session.link.state, STATE_DISK_FULL) == 0;
-    return failure_set(failure, is_full ? ERROR_DISK_FULL : ERROR_DISK_FAILED, "log %s in PostgreSQL: %s: %s",
+    return failure_set(failure, error == ERROR_DISK_FULL ? error : ERROR_DISK_FAILED, "log %s in PostgreSQL: %s: %s",
                        log->options.log, what, cause->text);
+}
+
+/* PostgreSQL has refused a statement, and done nothing. OK: its disk was full, and the caller may try again, after this
+ * pause; until half a lease after began_ms. */
+static enum error bear_refusal(const struct pg_log *log, uint64_t began_ms)
+{
+    if (strcmp(log->session.link.state, STATE_DISK_FULL) != 0)
+        return ERROR_DISK_FAILED;
+    if (log->is_child || pg_now_ms() >= began_ms + log->options.lease_ms / 2)
+        return ERROR_DISK_FULL;
+    pg_pause(ROOM_PAUSE_MS);
+    return OK;
 }
 
 /* --- the newest writes -------------------------------------------------------------------------------------------- */
@@ -112,31 +163,41 @@ static enum pg_outcome run_write(struct pg_log *log, const struct pg_mark *mark,
     return outcome;
 }
 
-/* Writes again, from the copy, what PostgreSQL has lost: the writes behind number `from`, all of one file. Byte for
- * byte, so hashes and readers find what they expect. */
-static enum error heal(struct pg_log *log, uint64_t from, uint64_t until_ms, struct failure *failure)
+static enum error open_copy(const struct pg_log *log, uint64_t id, struct disk_file **copy, struct failure *failure)
 {
-    const struct disk_operations *operations = log->folder->operations;
-    const struct pg_file *file = pg_cache_find_by_id(&log->cache, mark_at(log, from)->file);
-    struct disk_file *copy;
+    const struct pg_file *file = pg_cache_find_by_id(&log->cache, id);
     if (file == NULL)
         return failure_set(failure, ERROR_LOG_DAMAGED, "a failover has lost a whole file.");
-    enum error error = operations->open(log->folder, file->name, &copy, failure);
-    if (error != OK)
-        return error;
+    return log->folder->operations->open(log->folder, file->name, copy, failure);
+}
+
+static enum error write_again(struct pg_log *log, const struct pg_mark *mark, struct disk_file *copy, uint64_t until_ms,
+                              struct failure *failure)
+{
     struct buffer data;
     buffer_init(&data);
-    for (uint64_t number = from + 1; number < log->mark_count && error == OK; number++) {
-        const struct pg_mark *mark = mark_at(log, number);
-        buffer_truncate(&data, 0);
-        error = operations->read(copy, mark->at, buffer_extend(&data, mark->size), mark->size, failure);
-        bool is_done = false;
-        if (error == OK &&
-            (run_write(log, mark, buffer_bytes(&data), until_ms, &is_done, failure) != PG_DONE || !is_done))
-            error = ERROR_SERVICE_UNAVAILABLE;
-    }
+    bool is_done = false;
+    enum error error =
+        log->folder->operations->read(copy, mark->at, buffer_extend(&data, mark->size), mark->size, failure);
+    if (error == OK && (run_write(log, mark, buffer_bytes(&data), until_ms, &is_done, failure) != PG_DONE || !is_done))
+        error = ERROR_SERVICE_UNAVAILABLE;
     buffer_deinit(&data);
-    operations->close(copy);
+    return error;
+}
+
+/* Writes again, from the copies, what PostgreSQL has lost: the writes behind number `from`. Byte for byte, so hashes
+ * and readers find what they expect. */
+static enum error heal(struct pg_log *log, uint64_t from, uint64_t until_ms, struct failure *failure)
+{
+    enum error error = OK;
+    for (uint64_t number = from + 1; number < log->mark_count && error == OK; number++) {
+        struct disk_file *copy;
+        error = open_copy(log, mark_at(log, number)->file, &copy, failure);
+        if (error != OK)
+            return error;
+        error = write_again(log, mark_at(log, number), copy, until_ms, failure);
+        log->folder->operations->close(copy);
+    }
     return error;
 }
 
@@ -167,18 +228,24 @@ static enum error read_tail(struct pg_log *log, uint64_t file, uint64_t until_ms
 
 enum error pg_log_check_tail(struct pg_log *log, const struct pg_file *file, uint64_t until_ms, struct failure *failure)
 {
-    struct tail tail = {.is_empty = true};
-    const enum error error = read_tail(log, file->id, until_ms, &tail, failure);
-    const bool is_same = tail.is_empty
-                             ? file->chain.end == 0
-                             : tail.at == file->chain.last_at && memcmp(tail.hash, file->chain.hash, PG_HASH_SIZE) == 0;
-    if (error != OK || is_same)
-        return error;
-    return failure_set(failure, ERROR_DISK_FAILED,
-                       "PostgreSQL has lost writes that it had acknowledged (a failover to an asynchronous replica?): "
-                       "file %s ends at offset %" PRIu64 ", and this node has read it up to %" PRIu64
-                       ". It begins again.",
-                       file->name, tail.is_empty ? 0 : tail.at, file->chain.end);
+    if (file->chain.end == 0)
+        return OK;
+    struct pg_values values = {0};
+    pg_add_i64(&values, file->id);
+    pg_add_i64(&values, file->chain.last_at);
+    pg_add_i32(&values, 1);
+    PGresult *row = NULL;
+    if (pg_session_run(&log->session, PG_SIZES, &values, until_ms, &row, failure) != PG_DONE)
+        return ERROR_SERVICE_UNAVAILABLE;
+    const bool has_it = PQntuples(row) == 1 && pg_number(row, 0, 0) == file->chain.last_at &&
+                        bytes_equal(pg_field(row, 0, 2), bytes_make(file->chain.hash, PG_HASH_SIZE));
+    PQclear(row);
+    return has_it ? OK
+                  : failure_set(failure, ERROR_DISK_FAILED,
+                                "PostgreSQL has lost writes that it had acknowledged (a failover to an asynchronous "
+                                "replica?): this node has read file %s up to offset %" PRIu64
+                                ", and PostgreSQL does not have the write at offset %" PRIu64 ". It begins again.",
+                                file->name, file->chain.end, file->chain.last_at);
 }
 
 static bool is_tail(const struct pg_mark *mark, uint64_t file, const struct tail *tail)
@@ -187,35 +254,65 @@ static bool is_tail(const struct pg_mark *mark, uint64_t file, const struct tail
            memcmp(mark->hash, tail->hash, PG_HASH_SIZE) == 0;
 }
 
-static enum error fail_lost(const struct pg_log *log, const struct tail *tail, struct failure *failure)
+static enum error fail_lost(const struct pg_log *log, uint64_t file, const struct tail *tail, struct failure *failure)
 {
     const struct pg_mark *newest = mark_at(log, log->mark_count - 1);
     return failure_set(failure, ERROR_LOG_DAMAGED,
                        "a failover has lost writes that were acknowledged (asynchronous replication?): file %" PRIu64
                        " ends at offset %" PRIu64 ", and this node has written up to offset %" PRIu64
                        " of file %" PRIu64 ". Clients were told that they are durable.",
-                       newest->file, tail->is_empty ? 0 : tail->at, newest->at + newest->size, newest->file);
+                       file, tail->is_empty ? 0 : tail->at, newest->at + newest->size, newest->file);
 }
 
-/* Does PostgreSQL have everything that it has acknowledged? What a failover has lost of the newest file is written
- * again, if this node still knows it. */
+/* Does PostgreSQL have everything that it has acknowledged? What a failover has lost is written again, if this node
+ * still knows it. Of a file of which nothing is left, the writes before it tell: its header may be all that is lost. */
 static enum error check_newest(struct pg_log *log, uint64_t until_ms, struct failure *failure)
 {
     if (log->mark_count == 0)
         return OK;
-    const struct pg_mark *newest = mark_at(log, log->mark_count - 1);
-    struct tail tail = {.is_empty = true};
-    const enum error error = read_tail(log, newest->file, until_ms, &tail, failure);
-    if (error != OK || is_tail(newest, newest->file, &tail))
-        return error;
     const uint64_t first = log->mark_count > PG_MARKS ? log->mark_count - PG_MARKS : 0;
-    uint64_t number = log->mark_count - 1;
-    while (number > first && mark_at(log, number)->file == newest->file &&
-           !is_tail(mark_at(log, number), newest->file, &tail))
-        number--;
-    if (!is_tail(mark_at(log, number), newest->file, &tail))
-        return fail_lost(log, &tail, failure);
-    return heal(log, number, until_ms, failure);
+    const uint64_t newest = log->mark_count - 1;
+    for (uint64_t number = newest;;) {
+        const uint64_t file = mark_at(log, number)->file;
+        struct tail tail = {.is_empty = true};
+        const enum error error = read_tail(log, file, until_ms, &tail, failure);
+        if (error != OK)
+            return error;
+        if (number == newest && log->has_doubtful && is_tail(&log->doubtful, file, &tail))
+            return OK; /* its hash covers the newest one */
+        while (number > first && mark_at(log, number)->file == file && !is_tail(mark_at(log, number), file, &tail))
+            number--;
+        if (is_tail(mark_at(log, number), file, &tail))
+            return heal(log, number, until_ms, failure);
+        if (!tail.is_empty || mark_at(log, number)->file == file)
+            return fail_lost(log, file, &tail, failure);
+    }
+}
+
+/* Lists the files anew. A failover may have taken back the size of a segment: its frames would not fit. It is given
+ * again. */
+static enum error list_again(struct pg_log *log, uint64_t until_ms, struct failure *failure)
+{
+    const size_t count = log->cache.count;
+    struct pg_file *known = memory_allocate_zeroed((count + 1) * sizeof(*known));
+    for (size_t i = 0; i < count; i++)
+        known[i] = *log->cache.files_owned[i];
+    enum error error = pg_cache_list(&log->cache, &log->session, until_ms, failure);
+    for (size_t i = 0; i < count; i++) {
+        struct pg_file *file = pg_cache_find_by_id(&log->cache, known[i].id);
+        uint64_t start;
+        if (file == NULL || file->size >= known[i].size || !segment_name_decode(file->name, &start))
+            continue;
+        struct pg_values values = {0};
+        pg_session_add_fence(&log->session, &values);
+        pg_add_i64(&values, file->id);
+        pg_add_i64(&values, known[i].size);
+        file->size = known[i].size; /* also where PostgreSQL does not answer: it is given again then */
+        if (error == OK && pg_session_run(&log->session, PG_RESIZE, &values, until_ms, NULL, failure) != PG_DONE)
+            error = ERROR_SERVICE_UNAVAILABLE;
+    }
+    free(known);
+    return error;
 }
 
 /* After an unknown outcome, when the log is sealed: is `pending`, where it is not NULL, in the log, and everything
@@ -234,10 +331,10 @@ static enum error look(struct pg_log *log, const struct pg_mark *pending, uint64
     }
     const bool is_begun =
         log->mark_count > 0 && (pending == NULL || mark_at(log, log->mark_count - 1)->file == pending->file);
+    if (error == OK)
+        error = list_again(log, until_ms, failure);
     if (error == OK && !(*is_there && is_begun)) /* its hash covers what stands before it in the file */
         error = check_newest(log, until_ms, failure);
-    if (error == OK)
-        error = pg_cache_list(&log->cache, &log->session, until_ms, failure);
     if (error == OK && pending != NULL && pg_cache_find_by_id(&log->cache, pending->file) == NULL)
         error =
             failure_set(failure, ERROR_LOG_DAMAGED, "a failover has lost a whole file (asynchronous replication?).");
@@ -247,7 +344,8 @@ static enum error look(struct pg_log *log, const struct pg_mark *pending, uint64
 }
 
 /* Becomes certain after an unknown outcome, as far as the time allows: ERROR_SERVICE_UNAVAILABLE. A child must not seal
- * the log, which is its parent's. */
+ * the log, which is its parent's. After an error there is no connection: whoever wants to write nevertheless, because
+ * what failed did not matter to it, comes here first, and does not write behind what is missing. */
 static enum error settle(struct pg_log *log, const struct pg_mark *pending, uint64_t until_ms, bool *is_there,
                          struct failure *failure)
 {
@@ -260,45 +358,81 @@ static enum error settle(struct pg_log *log, const struct pg_mark *pending, uint
         if (error == OK)
             error = look(log, pending, until_ms, is_there, failure);
     } while (error == ERROR_SERVICE_UNAVAILABLE && pg_now_ms() < until_ms);
+    if (error == OK) {
+        pg_link_watch(&log->session.link);
+    } else {
+        pg_link_close(&log->session.link);
+        log->session.has_lock = false;
+    }
     return error;
 }
 
+void pg_log_note_position(struct pg_log *log, const struct pg_file *file)
+{
+    uint64_t start;
+    const bool has_frames = segment_name_decode(file->name, &start) && file->chain.end > SEGMENT_HEADER_SIZE;
+    if (has_frames && start + file->chain.end > atomic_load(&log->position))
+        atomic_store(&log->position, start + file->chain.end);
+}
+
 /* --- writes ------------------------------------------------------------------------------------------------------- */
+
+/* ERROR_SERVICE_UNAVAILABLE: nobody knows whether it was written. OK, and it is not there: it may be tried again. */
+static enum error try_to_store(struct pg_log *log, const struct pg_mark *mark, struct bytes data, uint64_t began_ms,
+                               uint64_t until_ms, bool *is_there, struct failure *cause)
+{
+    const enum pg_outcome outcome = run_write(log, mark, data, until_ms, is_there, cause);
+    if (*is_there)
+        return OK;
+    if (outcome == PG_DONE) /* the fence let nothing through */
+        return pg_session_check_fence(&log->session, until_ms, cause);
+    const bool is_unknown = outcome == PG_UNKNOWN || strcmp(log->session.link.state, STATE_UNIQUE) == 0;
+    return is_unknown ? ERROR_SERVICE_UNAVAILABLE : bear_refusal(log, began_ms);
+}
 
 /* Until the write is durable, or it is certain that it never will be, or the lease is over. */
 static enum error store(struct pg_log *log, const struct pg_mark *mark, struct bytes data, struct failure *cause)
 {
     const uint64_t began_ms = pg_now_ms(), until_ms = pg_log_deadline(log);
-    bool is_there = false;
+    bool is_there = false, is_proved = false;
     enum error error = pg_log_connect(log, until_ms, cause);
     if (error == ERROR_SERVICE_UNAVAILABLE)
         error = settle(log, mark, until_ms, &is_there, cause);
-    while (error == OK && !is_there) {
-        const enum pg_outcome outcome = run_write(log, mark, data, until_ms, &is_there, cause);
-        if (is_there)
-            break;
-        if (outcome == PG_DONE) /* the fence let nothing through */
-            error = pg_session_check_fence(&log->session, until_ms, cause);
-        else if (outcome == PG_UNKNOWN || strcmp(log->session.link.state, STATE_UNIQUE) == 0)
-            error = settle(log, mark, until_ms, &is_there, cause);
-        else
-            error = ERROR_DISK_FAILED;
-        if (outcome == PG_DONE && error == ERROR_SERVICE_UNAVAILABLE)
+    while (error == OK && !is_proved) {
+        const bool was_there = is_there;
+        error = was_there ? prove(log, began_ms, until_ms, cause)
+                          : try_to_store(log, mark, data, began_ms, until_ms, &is_there, cause);
+        is_proved = was_there && error == OK;
+        if (error == ERROR_SERVICE_UNAVAILABLE)
             error = settle(log, mark, until_ms, &is_there, cause);
     }
-    if (error == OK)
-        note_proof(log, began_ms);
+    log->has_doubtful = error != OK;
+    log->doubtful = *mark;
     return error;
+}
+
+/* The file ends where a write of zeros ends, too. */
+static enum error extend_copy(const struct pg_log *log, struct disk_file *copy, uint64_t end, struct failure *failure)
+{
+    uint64_t size = 0;
+    const enum error error = log->folder->operations->size(copy, &size, failure);
+    return error != OK || size >= end ? error : log->folder->operations->allocate(copy, end, 0, failure);
 }
 
 enum error pg_log_put(struct pg_log *log, struct pg_file *file, struct disk_file *copy, uint64_t at, struct bytes data,
                       bool is_relaxed, struct failure *failure)
 {
     const struct bytes cut = pg_chunk_cut(data);
-    if (cut.size == 0 || pg_log_follows(log)) /* a new file is zeros already */
+    if (pg_log_follows(log))
         return OK;
+    if (cut.size == 0) /* a new file is zeros already */
+        return extend_copy(log, copy, at + data.size, failure);
     struct failure cause;
     failure_init(&cause);
+    if (file->is_gone) {
+        (void)failure_set(&cause, ERROR_LOG_DAMAGED, "a failover has lost a whole file (asynchronous replication?).");
+        return fail(log, ERROR_LOG_DAMAGED, "write", &cause, failure);
+    }
     if (at < file->chain.end) {
         (void)failure_set(&cause, ERROR_DISK_FAILED, "what was written can't be written again.");
         return fail(log, ERROR_DISK_FAILED, "write", &cause, failure);
@@ -319,7 +453,8 @@ enum error pg_log_put(struct pg_log *log, struct pg_file *file, struct disk_file
         return fail(log, error, "write", &cause, failure);
     file->chain = chain;
     add_mark(log, &mark);
-    return log->folder->operations->write(copy, at, cut, failure);
+    pg_log_note_position(log, file);
+    return log->folder->operations->write(copy, at, data, failure);
 }
 
 /* --- changes ------------------------------------------------------------------------------------------------------ */
@@ -368,6 +503,22 @@ static enum error settle_change(struct pg_log *log, const struct change *change,
     return error;
 }
 
+/* ERROR_SERVICE_UNAVAILABLE: nobody knows whether it was done. OK, and it is not: it may be tried again. */
+static enum error try_to_change(struct pg_log *log, const struct change *change, uint64_t began_ms, uint64_t until_ms,
+                                bool *is_done, PGresult **result, struct failure *cause)
+{
+    const enum pg_outcome outcome = run_change(log, change, until_ms, result, cause);
+    *is_done = outcome == PG_DONE && pg_changed(*result) > 0;
+    if (*is_done)
+        return OK;
+    PQclear(*result);
+    *result = NULL;
+    if (outcome != PG_DONE)
+        return outcome == PG_UNKNOWN ? ERROR_SERVICE_UNAVAILABLE : bear_refusal(log, began_ms);
+    const enum error error = pg_session_check_fence(&log->session, until_ms, cause);
+    return error == OK ? failure_set(cause, ERROR_DISK_FAILED, "there is no such file.") : error;
+}
+
 /* Runs a change and lists the files again if that is needed to know that it was done. `result`, where it is not NULL,
  * is NULL if the answer was lost. */
 static enum error make_change(struct pg_log *log, const struct change *change, PGresult **result,
@@ -376,29 +527,27 @@ static enum error make_change(struct pg_log *log, const struct change *change, P
     const uint64_t began_ms = pg_now_ms(), until_ms = pg_log_deadline(log);
     struct failure cause;
     failure_init(&cause);
-    bool is_done = false;
+    bool is_done = false, is_proved = false;
+    PGresult *own = NULL;
     enum error error = pg_log_connect(log, until_ms, &cause);
     if (error == ERROR_SERVICE_UNAVAILABLE)
         error = settle_change(log, change, until_ms, &is_done, &cause);
-    while (error == OK && !is_done) {
-        PGresult *own = NULL;
-        const enum pg_outcome outcome = run_change(log, change, until_ms, &own, &cause);
-        is_done = outcome == PG_DONE && pg_changed(own) > 0;
-        if (is_done && result != NULL)
-            *result = own;
-        else
-            PQclear(own);
-        if (outcome == PG_UNKNOWN)
-            error = settle_change(log, change, until_ms, &is_done, &cause);
-        else if (outcome == PG_REFUSED)
-            error = ERROR_DISK_FAILED;
-        else if (!is_done && (error = pg_session_check_fence(&log->session, until_ms, &cause)) == OK)
-            error = failure_set(&cause, ERROR_DISK_FAILED, "there is no such file.");
+    while (error == OK && !is_proved) {
+        const bool was_done = is_done;
+        error = was_done ? prove(log, began_ms, until_ms, &cause)
+                         : try_to_change(log, change, began_ms, until_ms, &is_done, &own, &cause);
+        is_proved = was_done && error == OK;
+        if (error != ERROR_SERVICE_UNAVAILABLE)
+            continue;
+        PQclear(own); /* the list of files is read anew */
+        own = NULL;
+        error = settle_change(log, change, until_ms, &is_done, &cause);
     }
-    if (error != OK)
-        return fail(log, error, pg_statement_names[change->statement], &cause, failure);
-    note_proof(log, began_ms);
-    return OK;
+    if (error == OK && result != NULL)
+        *result = own;
+    else
+        PQclear(own);
+    return error == OK ? OK : fail(log, error, pg_statement_names[change->statement], &cause, failure);
 }
 
 static bool has_name(const struct pg_cache *cache, const struct change *change)
@@ -466,24 +615,55 @@ static bool is_removed(const struct pg_cache *cache, const struct change *change
     return pg_cache_find_by_id(cache, change->id) == NULL;
 }
 
-/* Its chunks in portions, and then its row. A crash in between leaves a rest, and the next owner goes on. */
+/* Only who finds no chunk knows that all are gone. The statement of a child that was killed may still be removing some:
+ * a portion waits for that, and then removes none of those, nor any behind them. */
+static enum error find_chunk(struct pg_log *log, const struct pg_file *file, bool *is_found, struct failure *cause)
+{
+    const uint64_t until_ms = pg_log_deadline(log);
+    struct pg_values values = {0};
+    pg_add_i64(&values, file->id);
+    pg_add_i64(&values, 0);
+    pg_add_i32(&values, 1);
+    PGresult *row = NULL;
+    if (pg_session_run(&log->session, PG_SIZES, &values, until_ms, &row, cause) != PG_DONE)
+        return ERROR_DISK_FAILED;
+    *is_found = PQntuples(row) > 0;
+    PQclear(row);
+    return *is_found ? pg_session_check_fence(&log->session, until_ms, cause) : OK;
+}
+
+static enum error delete_chunks(struct pg_log *log, const struct pg_file *file, struct failure *cause)
+{
+    const struct change portion = {
+        .statement = PG_REMOVE_CHUNKS, .id = file->id, .number = REMOVED_AT_ONCE, .has_number = true};
+    enum error error = OK;
+    for (bool is_found = true; error == OK && is_found;) {
+        PGresult *result = NULL;
+        if (run_change(log, &portion, pg_log_deadline(log), &result, cause) != PG_DONE)
+            return ERROR_DISK_FAILED;
+        if (pg_changed(result) < REMOVED_AT_ONCE)
+            error = find_chunk(log, file, &is_found, cause);
+        PQclear(result);
+    }
+    return error;
+}
+
+/* Its chunks in portions, and then its row. Where that breaks off, a rest is left: the next child that removes a file,
+ * or the next owner, goes on. */
 static enum error delete_rest(struct pg_log *log, struct pg_file *file, struct failure *failure)
 {
     struct failure cause;
     failure_init(&cause);
-    const struct change portion = {
-        .statement = PG_REMOVE_CHUNKS, .id = file->id, .number = REMOVED_AT_ONCE, .has_number = true};
-    for (uint64_t removed = REMOVED_AT_ONCE; removed == REMOVED_AT_ONCE;) {
-        PGresult *result = NULL;
-        if (run_change(log, &portion, pg_log_deadline(log), &result, &cause) != PG_DONE)
-            return fail(log, ERROR_DISK_FAILED, "remove", &cause, failure);
-        removed = pg_changed(result);
-        PQclear(result);
-    }
+    pg_file_hold(file); /* the list may be read anew meanwhile */
+    enum error error = delete_chunks(log, file, &cause);
+    if (error != OK)
+        error = fail(log, error, "remove", &cause, failure);
     const struct change change = {.statement = PG_REMOVE, .id = file->id, .is_done = is_removed};
-    const enum error error = make_change(log, &change, NULL, failure);
+    if (error == OK)
+        error = make_change(log, &change, NULL, failure);
     if (error == OK)
         pg_cache_remove(&log->cache, file);
+    pg_file_let_go(file);
     return error;
 }
 
@@ -491,11 +671,13 @@ enum error pg_log_remove_file(struct pg_log *log, const char *name, struct failu
 {
     struct failure cause;
     failure_init(&cause);
-    const enum error error = pg_log_connect(log, pg_log_deadline(log), &cause);
+    enum error error = pg_log_connect(log, pg_log_deadline(log), &cause);
     if (error != OK)
         return fail(log, error, "remove", &cause, failure);
-    if (pg_cache_find(&log->cache, name) == NULL)
-        return OK;
+    if (log->is_child)
+        error = pg_log_remove_rests(log, failure);
+    if (error != OK || pg_cache_find(&log->cache, name) == NULL)
+        return error;
     char rest[PG_NAME_SIZE];
     (void)snprintf(rest, sizeof(rest), "%s" REST, name);
     const enum error renamed = pg_log_rename_file(log, name, rest, failure);
@@ -503,39 +685,57 @@ enum error pg_log_remove_file(struct pg_log *log, const char *name, struct failu
     return renamed != OK || file == NULL ? renamed : delete_rest(log, file, failure);
 }
 
+static struct pg_file *find_rest(const struct pg_cache *cache)
+{
+    for (size_t i = 0; i < cache->count; i++)
+        if (pg_log_is_rest(cache->files_owned[i]->name))
+            return cache->files_owned[i];
+    return NULL;
+}
+
+/* Each is looked for anew: to remove one may read the list again. */
 enum error pg_log_remove_rests(struct pg_log *log, struct failure *failure)
 {
     enum error error = OK;
-    for (size_t i = log->cache.count; i > 0 && error == OK; i--)
-        if (pg_log_is_rest(log->cache.files_owned[i - 1]->name))
-            error = delete_rest(log, log->cache.files_owned[i - 1], failure);
+    for (struct pg_file *rest; error == OK && (rest = find_rest(&log->cache)) != NULL;)
+        error = delete_rest(log, rest, failure);
     return error;
 }
 
 /* --- proofs of life ----------------------------------------------------------------------------------------------- */
 
+/* ERROR_SERVICE_UNAVAILABLE: nobody knows whether it was done. OK, and it is not: it may be tried again. */
+static enum error try_to_beat(struct pg_log *log, uint64_t began_ms, uint64_t until_ms, bool *is_done,
+                              struct failure *cause)
+{
+    if (!pg_link_is_open(&log->session.link))
+        return ERROR_SERVICE_UNAVAILABLE;
+    struct pg_values values = {0};
+    pg_session_add_fence(&log->session, &values);
+    PGresult *result = NULL;
+    const enum pg_outcome outcome = pg_session_run(&log->session, PG_BEAT, &values, until_ms, &result, cause);
+    const bool has_changed = outcome == PG_DONE && pg_changed(result) > 0;
+    PQclear(result);
+    *is_done = outcome == PG_DONE;
+    if (outcome == PG_DONE)
+        return has_changed ? OK : pg_session_check_fence(&log->session, until_ms, cause);
+    return outcome == PG_UNKNOWN ? ERROR_SERVICE_UNAVAILABLE : bear_refusal(log, began_ms);
+}
+
 enum error pg_log_beat(struct pg_log *log, struct failure *failure)
 {
     const uint64_t began_ms = pg_now_ms(), until_ms = pg_log_deadline(log);
-    struct pg_values values = {0};
     struct failure cause;
     failure_init(&cause);
-    pg_session_add_fence(&log->session, &values);
-    PGresult *result = NULL;
-    const enum pg_outcome outcome = pg_link_is_open(&log->session.link)
-                                        ? pg_session_run(&log->session, PG_BEAT, &values, until_ms, &result, &cause)
-                                        : PG_UNKNOWN;
-    enum error error = outcome == PG_REFUSED ? ERROR_DISK_FAILED : OK;
-    bool ignored;
-    if (outcome == PG_UNKNOWN)
+    bool is_done = false, ignored;
+    enum error error = OK;
+    while (error == OK && !is_done)
+        error = try_to_beat(log, began_ms, until_ms, &is_done, &cause);
+    if (error == ERROR_SERVICE_UNAVAILABLE)
         error = settle(log, NULL, until_ms, &ignored, &cause);
-    else if (outcome == PG_DONE && pg_changed(result) == 0)
-        error = pg_session_check_fence(&log->session, until_ms, &cause);
-    PQclear(result);
     if (error == OK && !log->session.has_lock) /* another node had it, or it was lost with a connection */
         (void)pg_session_try_lock(&log->session, log->session.head.epoch, &log->session.has_lock, until_ms, &cause);
-    if (error != OK)
-        return fail(log, error, "beat", &cause, failure);
-    note_proof(log, began_ms);
-    return OK;
+    if (error == OK && (error = prove(log, began_ms, until_ms, &cause)) == ERROR_SERVICE_UNAVAILABLE)
+        error = settle(log, NULL, until_ms, &ignored, &cause); /* the next beat proves it */
+    return error == OK ? OK : fail(log, error, "beat", &cause, failure);
 }

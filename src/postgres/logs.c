@@ -3,24 +3,16 @@
 #include "postgres/cache.h"
 #include "postgres/log_state.h"
 
-#include <stdio.h>
-
 #define PATIENCE_MS 10000u
-
-static void text_of(const PGresult *rows, int row, int column, char *text, size_t size)
-{
-    (void)snprintf(text, size, "%.*s", BYTES_FORMAT(pg_field(rows, row, column)));
-}
 
 static struct pg_log_facts decode(const PGresult *rows, int row)
 {
     struct pg_log_facts facts = {.epoch = pg_number(rows, row, 1),
                                  .is_owned = pg_number(rows, row, 4) != 0,
-                                 .stand_bys = pg_number(rows, row, 5),
-                                 .files = pg_number(rows, row, 6)};
-    text_of(rows, row, 0, facts.name, sizeof(facts.name));
-    text_of(rows, row, 2, facts.node, sizeof(facts.node));
-    text_of(rows, row, 3, facts.since, sizeof(facts.since));
+                                 .stand_bys = pg_number(rows, row, 5)};
+    pg_text(rows, row, 0, facts.name, sizeof(facts.name));
+    pg_text(rows, row, 2, facts.node, sizeof(facts.node));
+    pg_text(rows, row, 3, facts.since, sizeof(facts.since));
     return facts;
 }
 

@@ -11,8 +11,7 @@ struct pg_log_facts {
     char since[32];          /* when it took it, RFC 3339; empty likewise */
     uint64_t epoch;
     bool is_owned;      /* its process is connected */
-    uint64_t stand_bys; /* how many nodes wait */
-    uint64_t files;
+    uint64_t stand_bys; /* how many nodes follow it now */
 };
 
 /* Calls `visit` with each log, by name. Errors as pg_session_open(). */

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
 #define RETRY_PAUSE_MS 50u
 #define SERVER_VERSION_MIN 130000u
@@ -16,7 +15,7 @@ void pg_session_init(struct pg_session *session, const struct pg_options *option
     *session = (struct pg_session){.options = options};
     char name[64];
     (void)snprintf(name, sizeof(name), "%s of %s", role, options->log);
-    pg_link_init(&session->link, options->conninfo, name);
+    pg_link_init(&session->link, options->conninfo, name, options->lease_ms);
 }
 
 void pg_session_deinit(struct pg_session *session)
@@ -27,13 +26,10 @@ void pg_session_deinit(struct pg_session *session)
 enum pg_outcome pg_session_run(struct pg_session *session, enum pg_statement statement, const struct pg_values *values,
                                uint64_t until_ms, PGresult **result, struct failure *failure)
 {
-    return pg_link_run(&session->link, statement, pg_statement_texts[statement], values, until_ms, result, failure);
-}
-
-static void text_of(const PGresult *result, int column, char *text, size_t size)
-{
-    const struct bytes field = pg_field(result, 0, column);
-    (void)snprintf(text, size, "%.*s", BYTES_FORMAT(field));
+    if (pg_link_is_open(&session->link))
+        return pg_link_run(&session->link, statement, pg_statement_texts[statement], values, until_ms, result, failure);
+    (void)failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "the connection to PostgreSQL broke before.");
+    return PG_UNKNOWN;
 }
 
 /* --- is the server fit for a log? --------------------------------------------------------------------------------- */
@@ -73,9 +69,9 @@ static enum error judge_server(const struct pg_session *session, const PGresult 
                       "synchronous_commit, default_transaction_isolation or client_min_messages did not stay as this "
                       "connection set it",
                       "Is there a pooler in between? Connect to the server itself");
-    if (session->options->wants_replicas && pg_number(row, 0, CHECK_HAS_STANDBY_NAMES) == 0)
-        return refuse(failure, "log-replicas asks for a replica, but synchronous_standby_names is empty",
-                      "Name a synchronous standby in PostgreSQL, or set log-replicas to 0");
+    const bool must_have_replicas = session->options->wants_replicas && !session->options->is_patient;
+    if (must_have_replicas && pg_number(row, 0, CHECK_HAS_STANDBY_NAMES) == 0)
+        return refuse(failure, PG_NO_REPLICA, "Name a synchronous standby in PostgreSQL, or set log-replicas to 0");
     if (pg_number(row, 0, CHECK_VERSION) < SERVER_VERSION_MIN)
         return refuse(failure, "its version is older than 13", "Use PostgreSQL 13 or newer");
     return OK;
@@ -162,6 +158,18 @@ static enum pg_outcome register_log(struct pg_session *session, uint64_t until_m
     return pg_session_run(session, PG_REGISTER, &values, until_ms, NULL, failure);
 }
 
+enum error pg_session_register_node(struct pg_session *session, uint64_t until_ms, struct failure *failure)
+{
+    const struct pg_options *options = session->options;
+    if (options->address == NULL || options->address[0] == '\0')
+        return OK;
+    struct pg_values values = {0};
+    pg_add_bytes(&values, bytes_from_string(options->node));
+    pg_add_bytes(&values, bytes_from_string(options->address));
+    pg_add_bytes(&values, bytes_from_string(TALLY_VERSION));
+    return pg_session_run(session, PG_NODE, &values, until_ms, NULL, failure) == PG_DONE ? OK : failure->error;
+}
+
 static void decode_head(const PGresult *row, struct pg_head *head)
 {
     *head = (struct pg_head){.id = (uint32_t)pg_number(row, 0, 0),
@@ -172,7 +180,8 @@ static void decode_head(const PGresult *row, struct pg_head *head)
     const struct bytes owner = pg_field(row, 0, 2);
     ASSERT(owner.size == PG_OWNER_SIZE);
     memcpy(head->owner, owner.ptr, PG_OWNER_SIZE);
-    text_of(row, 3, head->node, sizeof(head->node));
+    pg_text(row, 0, 3, head->node, sizeof(head->node));
+    pg_text(row, 0, 6, head->address, sizeof(head->address));
 }
 
 enum pg_outcome pg_session_read_head(struct pg_session *session, struct pg_head *head, uint64_t until_ms,
@@ -212,6 +221,20 @@ static enum error fail_fenced(const struct pg_head *head, struct failure *failur
 {
     return failure_set(failure, ERROR_LOG_LOCKED, "Node %s owns the log in PostgreSQL now (epoch %" PRIu64 ").",
                        head->node[0] == '\0' ? "?" : head->node, head->epoch);
+}
+
+/* This node's own epoch was acknowledged. An epoch is sealed once, so a head that has not come further says that this
+ * was taken back (F06). */
+static enum error fail_fenced_off(const struct pg_session *session, const struct pg_head *head, struct failure *failure)
+{
+    if (head->epoch > session->head.epoch)
+        return fail_fenced(head, failure);
+    return failure_set(
+        failure, ERROR_LOG_LOCKED,
+        "PostgreSQL has lost writes that it had acknowledged (a failover to an asynchronous replica?): the "
+        "log is in epoch %" PRIu64 " of node %s, and this node had sealed epoch %" PRIu64
+        " before. Clients may have been told that what it wrote in it is durable.",
+        head->epoch, head->node[0] == '\0' ? "?" : head->node, session->head.epoch);
 }
 
 static bool is_same_owner(const struct pg_head *one, const struct pg_head *other)
@@ -254,12 +277,6 @@ static void adopt(struct pg_session *session, const struct pg_head *last, const 
     session->head.epoch = last->epoch + 1;
     memcpy(session->head.owner, owner, PG_OWNER_SIZE);
     session->head.system_id = session->server_id;
-}
-
-static void pause_before_retry(void)
-{
-    const struct timespec pause = {.tv_nsec = RETRY_PAUSE_MS * 1000000};
-    (void)nanosleep(&pause, NULL);
 }
 
 /* Takes the lock of the next epoch first, so that nobody else is given it while this node is alive. False: another node
@@ -321,7 +338,7 @@ static enum error seal_until(struct pg_session *session, struct pg_head last, ui
             break;
         if (pg_now_ms() + RETRY_PAUSE_MS >= until_ms)
             return ERROR_SERVICE_UNAVAILABLE; /* with what the last round said */
-        pause_before_retry();
+        pg_pause(RETRY_PAUSE_MS);
     }
     return error;
 }
@@ -332,12 +349,17 @@ enum error pg_session_seal(struct pg_session *session, const struct pg_head *las
     return seal_until(session, *last, until_ms, failure);
 }
 
-enum error pg_session_regain(struct pg_session *session, uint64_t until_ms, struct failure *failure)
+enum error pg_session_check_replicas(struct pg_session *session, uint64_t until_ms, struct failure *failure)
 {
-    const struct pg_head from = session->head;
-    pg_link_close(&session->link);
-    session->has_lock = false;
-    return seal_until(session, from, until_ms, failure);
+    if (!session->options->wants_replicas)
+        return OK;
+    const struct pg_values none = {0};
+    PGresult *row = NULL;
+    if (pg_session_run(session, PG_REPLICAS, &none, until_ms, &row, failure) != PG_DONE)
+        return ERROR_SERVICE_UNAVAILABLE;
+    const bool has_replicas = pg_number(row, 0, 0) != 0;
+    PQclear(row);
+    return has_replicas ? OK : failure_set(failure, ERROR_DISK_FAILED, PG_NO_REPLICA ".");
 }
 
 void pg_session_add_fence(const struct pg_session *session, struct pg_values *values)
@@ -352,5 +374,19 @@ enum error pg_session_check_fence(struct pg_session *session, uint64_t until_ms,
     struct pg_head head;
     if (pg_session_read_head(session, &head, until_ms, failure) != PG_DONE)
         return ERROR_SERVICE_UNAVAILABLE;
-    return is_same_owner(&head, &session->head) ? OK : fail_fenced(&head, failure);
+    return is_same_owner(&head, &session->head) ? OK : fail_fenced_off(session, &head, failure);
+}
+
+enum error pg_session_regain(struct pg_session *session, uint64_t until_ms, struct failure *failure)
+{
+    const struct pg_head from = session->head;
+    pg_link_close(&session->link);
+    session->has_lock = false;
+    const enum error error = seal_until(session, from, until_ms, failure);
+    struct failure reason;
+    failure_init(&reason);
+    if (error == ERROR_LOG_LOCKED && pg_link_is_open(&session->link) &&
+        pg_session_check_fence(session, until_ms, &reason) == ERROR_LOG_LOCKED)
+        *failure = reason;
+    return error;
 }

@@ -8,16 +8,24 @@
 #include "postgres/link.h"
 #include "postgres/statements.h"
 
+#include <stdatomic.h>
+
+#define PG_NO_REPLICA "log-replicas asks for a replica, but synchronous_standby_names is empty"
+
 #define PG_OWNER_SIZE 16u
 #define PG_NODE_SIZE 64u
+#define PG_ADDRESS_SIZE 64u
 
 struct pg_options {
     const char *conninfo; /* all borrowed */
     const char *log;      /* the log's name: that of the namespace */
     const char *node;     /* this node's name, for people */
+    const char *address;  /* where other nodes reach it; empty: nowhere */
     uint32_t lease_ms;    /* an owner that can't append for so long gives the log up */
     bool claims;          /* takes a log at once if nobody has it, and refuses otherwise, instead of following */
-    bool wants_replicas;  /* refuses a server without synchronous_standby_names */
+    bool wants_replicas; /* what no replica has is not acknowledged: with synchronous_standby_names empty nobody owns */
+    bool is_patient;     /* waits for a server that has them, instead of refusing one that has not */
+    const atomic_bool *may_take; /* not NULL: follows until this is true, and then takes the log whoever has it */
 };
 
 /* The row of a log. */
@@ -26,9 +34,10 @@ struct pg_head {
     uint64_t epoch;
     uint8_t owner[PG_OWNER_SIZE];
     char node[PG_NODE_SIZE];
-    uint64_t system_id; /* of the server where it was sealed; 0: never sealed */
-    uint64_t now_ms;    /* the server's clock, since the epoch */
-    uint64_t read_ms;   /* when that was read, by pg_now_ms() */
+    char address[PG_ADDRESS_SIZE]; /* of that node, as the newest sign of life had it */
+    uint64_t system_id;            /* of the server where it was sealed; 0: never sealed */
+    uint64_t now_ms;               /* the server's clock, since the epoch */
+    uint64_t read_ms;              /* when that was read, by pg_now_ms() */
 };
 
 struct pg_session {
@@ -65,9 +74,18 @@ enum error pg_session_seal(struct pg_session *session, const struct pg_head *las
  * ERROR_SERVICE_UNAVAILABLE: the time is over. */
 enum error pg_session_regain(struct pg_session *session, uint64_t until_ms, struct failure *failure);
 
+/* Where replicas are wanted: ERROR_DISK_FAILED if PostgreSQL waits for none, so that what it acknowledged last may be
+ * on one machine only. The setting is read anew each time: Patroni empties it when the last standby leaves (F24, F25).
+ * ERROR_SERVICE_UNAVAILABLE if that can't be found out. */
+enum error pg_session_check_replicas(struct pg_session *session, uint64_t until_ms, struct failure *failure);
+
 /* The first three parameters of a fenced statement. */
 void pg_session_add_fence(const struct pg_session *session, struct pg_values *values);
 
+/* Says in PostgreSQL where this node is found. */
+enum error pg_session_register_node(struct pg_session *session, uint64_t until_ms, struct failure *failure);
+
+/* PG_UNKNOWN, too, where the connection broke before and was not made anew. */
 enum pg_outcome pg_session_run(struct pg_session *session, enum pg_statement statement, const struct pg_values *values,
                                uint64_t until_ms, PGresult **result, struct failure *failure);
 

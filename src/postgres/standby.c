@@ -5,10 +5,12 @@
 #include <stdio.h>
 
 #define READS_MIN 4u /* in a lease without a sign of life */
+#define WAITER_PAUSE_MS 500u
+#define SILENT_MS 1000u /* a server that did not answer for so long before the connection broke went silent */
 
 void pg_standby_init(struct pg_standby *standby, const struct pg_options *options)
 {
-    *standby = (struct pg_standby){.seen_ms = pg_now_ms()};
+    *standby = (struct pg_standby){.seen_ms = pg_now_ms(), .heard_ms = pg_now_ms()};
     pg_session_init(&standby->waiter, options, "stand-by");
 }
 
@@ -32,10 +34,12 @@ static void drop_lock(struct pg_standby *standby)
 
 void pg_standby_note_break(struct pg_standby *standby)
 {
-    const uint64_t half_ms = standby->waiter.options->lease_ms / 2;
+    const uint32_t lease_ms = standby->waiter.options->lease_ms;
     pg_standby_note_life(standby);
     drop_lock(standby);
-    standby->yields_until = standby->seen_ms + half_ms;
+    const bool was_silent = standby->seen_ms - standby->heard_ms >= SILENT_MS;
+    standby->yields_until = standby->seen_ms + (was_silent ? lease_ms : lease_ms / 2);
+    standby->heard_ms = standby->seen_ms;
 }
 
 static enum error look_for_life(struct pg_standby *standby, struct pg_session *session, uint64_t until_ms,
@@ -48,12 +52,15 @@ static enum error look_for_life(struct pg_standby *standby, struct pg_session *s
         return ERROR_SERVICE_UNAVAILABLE;
     const bool is_there = PQntuples(row) == 1;
     const uint64_t epoch = is_there ? pg_number(row, 0, 0) : 0, number = is_there ? pg_number(row, 0, 1) : 0;
-    if (is_there)
-        (void)snprintf(session->head.node, sizeof(session->head.node), "%.*s", BYTES_FORMAT(pg_field(row, 0, 2)));
+    if (is_there) {
+        pg_text(row, 0, 2, session->head.node, sizeof(session->head.node));
+        pg_text(row, 0, 3, session->head.address, sizeof(session->head.address));
+    }
     PQclear(row);
     if (!is_there)
         return failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "The row of the log is gone from tally_log.head.");
     standby->reads++;
+    standby->heard_ms = pg_now_ms();
     if (epoch != standby->epoch || number != standby->number)
         pg_standby_note_life(standby);
     standby->epoch = epoch;
@@ -67,6 +74,7 @@ static enum error begin_waiting(struct pg_standby *standby, const struct pg_sess
 {
     if (standby->is_waiting)
         return OK;
+    pg_link_pin(&standby->waiter.link, session->link.turn); /* another server's lock says nothing of this one */
     const enum error error = pg_session_open(&standby->waiter, until_ms, failure);
     if (error != OK)
         return error;
@@ -80,15 +88,19 @@ static enum error begin_waiting(struct pg_standby *standby, const struct pg_sess
     return OK;
 }
 
-static enum error wait_for_lock(struct pg_standby *standby, const struct pg_session *session, uint64_t until_ms,
-                                struct failure *failure)
+/* Without the lock a node follows all the same, and the lease tells it when the owner is gone. */
+static void wait_for_lock(struct pg_standby *standby, const struct pg_session *session, uint64_t until_ms)
 {
-    const enum error error = begin_waiting(standby, session, until_ms + session->options->lease_ms, failure);
-    if (error != OK)
-        return error;
-    if (pg_link_await(&standby->waiter.link, until_ms, &standby->has_lock, failure) != PG_DONE)
-        return ERROR_SERVICE_UNAVAILABLE;
-    return OK;
+    struct failure ignored;
+    bool is_over = false;
+    const uint64_t opens_until = until_ms + session->options->lease_ms / 2;
+    if (begin_waiting(standby, session, opens_until, &ignored) != OK ||
+        pg_link_await(&standby->waiter.link, until_ms, &is_over, &ignored) != PG_DONE) {
+        drop_lock(standby);
+        standby->waits_from = pg_now_ms() + WAITER_PAUSE_MS;
+        return;
+    }
+    standby->has_lock = is_over;
 }
 
 enum error pg_standby_poll(struct pg_standby *standby, struct pg_session *session, uint64_t until_ms, bool *may_take,
@@ -96,15 +108,18 @@ enum error pg_standby_poll(struct pg_standby *standby, struct pg_session *sessio
 {
     *may_take = false;
     const uint32_t lease_ms = session->options->lease_ms;
-    enum error error = look_for_life(standby, session, pg_now_ms() + lease_ms, failure);
-    if (error == OK && standby->is_waiting && standby->lock_epoch != standby->epoch)
-        drop_lock(standby);
-    if (error == OK && !standby->has_lock)
-        error = wait_for_lock(standby, session, until_ms, failure);
+    const enum error error = look_for_life(standby, session, pg_now_ms() + lease_ms, failure);
+    if (session->options->may_take != NULL) { /* whether the owner is gone is found out by another log's stand-by */
+        *may_take = error == OK && atomic_load(session->options->may_take);
+        return error;
+    }
     if (error != OK)
         return error;
-    const uint64_t now_ms = pg_now_ms();
-    const bool is_over = now_ms - standby->seen_ms >= lease_ms && standby->reads >= READS_MIN;
-    *may_take = now_ms >= standby->yields_until && (standby->has_lock || is_over);
+    if (standby->is_waiting && standby->lock_epoch != standby->epoch)
+        drop_lock(standby);
+    if (!standby->has_lock && pg_now_ms() >= standby->waits_from)
+        wait_for_lock(standby, session, until_ms);
+    const bool is_over = standby->heard_ms >= standby->seen_ms + lease_ms && standby->reads >= READS_MIN;
+    *may_take = pg_now_ms() >= standby->yields_until && (standby->has_lock || is_over);
     return OK;
 }

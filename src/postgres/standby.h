@@ -4,8 +4,9 @@
  * The lock is free as soon as the owner's process has ended. An owner that was cut off keeps it for a while, so a node
  * that sees no sign of life for a lease takes over without it. It measures that by its own clock, over its own reads
  * that succeeded (L19). Where PostgreSQL itself has broken the connections, everybody has lost the lock; then the owner
- * goes first, for half a lease, and begins another epoch. All this is for liveness; what keeps two owners apart is the
- * fence (session.h). */
+ * goes first, for half a lease, and begins another epoch. Where PostgreSQL went silent, the owner may still reach that
+ * server, and answer on the ground of it: it goes first for a lease. All this is for liveness, and for what is read of
+ * the owner before; what keeps two owners apart is the fence (session.h). */
 #ifndef TALLY_POSTGRES_STANDBY_H
 #define TALLY_POSTGRES_STANDBY_H
 
@@ -15,7 +16,9 @@ struct pg_standby {
     struct pg_session waiter; /* waits for the lock, on a connection of its own */
     bool is_waiting;          /* the statement is under way */
     bool has_lock;
+    uint64_t waits_from;    /* the waiter failed: it is not opened again before then */
     uint64_t lock_epoch;    /* whose lock it waits for, or has */
+    uint64_t heard_ms;      /* when PostgreSQL last answered */
     uint64_t seen_ms;       /* when the newest sign of life was seen, or the first read succeeded since one failed */
     unsigned reads;         /* that succeeded since then */
     uint64_t yields_until;  /* the owner goes first until then */
@@ -32,7 +35,8 @@ void pg_standby_note_life(struct pg_standby *standby);
 void pg_standby_note_break(struct pg_standby *standby);
 
 /* Looks for signs of life on `session`, whose head is that of the log, and waits for the lock until `until_ms`.
- * *may_take: the owner has ended, or its lease has. ERROR_SERVICE_UNAVAILABLE: a connection broke. */
+ * *may_take: the owner has ended, or its lease has. A waiter that fails is opened again later.
+ * ERROR_SERVICE_UNAVAILABLE: the connection of `session` broke. */
 enum error pg_standby_poll(struct pg_standby *standby, struct pg_session *session, uint64_t until_ms, bool *may_take,
                            struct failure *failure);
 

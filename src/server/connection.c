@@ -173,16 +173,20 @@ void connection_take_durable(struct served *served)
 
 /* --- Requests ----------------------------------------------------------------------------------------------------- */
 
+static enum wire_form connection_form(const struct connection *connection)
+{
+    return http_is_query(&connection->http) ? WIRE_QUERY : WIRE_JSON;
+}
+
 /* Answers with an error that ends the connection. */
-static void connection_refuse(struct connection *connection, enum error error, const char *text)
+static void connection_refuse(struct connection *connection, enum wire_form form, enum error error, const char *text)
 {
     struct pending_request *pending = connection_add_pending(connection);
     pending->is_last = true;
     pending->is_http_1_0 = http_is_1_0(&connection->http);
+    pending->exchange.form = form;
     connection->is_last_read = true;
     connection->must_linger = true;
-    if (http_is_query(&connection->http))
-        pending->exchange.form = WIRE_QUERY;
     front_refuse(connection->hub->front, &pending->exchange, error, text);
     connection_note_pending(connection, pending);
 }
@@ -249,7 +253,7 @@ static bool connection_parse(struct connection *connection)
             connection_submit(connection);
         } else {
             connection->hub->counters.requests_refused++;
-            connection_refuse(connection, http->error, http->reason);
+            connection_refuse(connection, connection_form(connection), http->error, http->reason);
         }
         has_submitted = true;
     }
@@ -312,7 +316,7 @@ static void connection_take_bytes(struct connection *connection, size_t size)
     if (connection_is_over_budget(connection) && connection->input.capacity > INPUT_BLOCK_SIZE &&
         connection_may_parse(connection) && input_size(&connection->input) > 0) {
         hub->counters.requests_refused++;
-        connection_refuse(connection, ERROR_SERVICE_UNAVAILABLE,
+        connection_refuse(connection, connection_form(connection), ERROR_SERVICE_UNAVAILABLE,
                           "Too many bytes of unfinished requests; try again in a moment.");
     }
 }
@@ -326,7 +330,7 @@ static void connection_take_plain(struct connection *connection)
     if (connection->pending_count > 0)
         connection_mark(connection);
     else
-        connection_refuse(connection, ERROR_MALFORMED_REQUEST,
+        connection_refuse(connection, connection_form(connection), ERROR_MALFORMED_REQUEST,
                           "This is plain HTTP, but this port speaks HTTPS: begin the address with https://, not with "
                           "http://.");
 }
@@ -766,7 +770,8 @@ void connection_accept(struct hub *hub, uv_stream_t *listener, enum listener_kin
     }
     if (is_refused) {
         hub->counters.connections_refused++;
-        connection_refuse(connection, ERROR_SERVICE_UNAVAILABLE, "Too many connections; try again in a moment.");
+        connection_refuse(connection, WIRE_JSON, ERROR_SERVICE_UNAVAILABLE,
+                          "Too many connections; try again in a moment.");
     } else {
         hub->counters.connections_accepted++;
     }
@@ -789,6 +794,30 @@ void connection_stop_all(struct hub *hub)
         next = list_next(&hub->connections, link);
         connection_stop(CONTAINER_OF(link, struct connection, link));
     }
+}
+
+/* The first of its requests that has no reply gets this one, and no other does: nobody knows what became of them. */
+static void connection_fail(struct connection *connection, const char *text)
+{
+    struct pending_request *pending = connection_first_pending(connection);
+    if ((pending == NULL && !connection_is_put_off(connection)) || !connection_may_write(connection))
+        return;
+    const enum wire_form form = pending != NULL ? pending->exchange.form : connection_form(connection);
+    while ((pending = connection_first_pending(connection)) != NULL)
+        connection_drop_pending(connection, pending);
+    admission_leave(&connection->put_off_link);
+    connection_refuse(connection, form, ERROR_SERVICE_UNAVAILABLE, text);
+}
+
+void connection_fail_all(struct hub *hub, const char *text)
+{
+    struct list_link *next;
+    for (struct list_link *link = list_first(&hub->connections); link != NULL; link = next) {
+        next = list_next(&hub->connections, link);
+        connection_fail(CONTAINER_OF(link, struct connection, link), text);
+    }
+    connection_take_finished(hub);
+    (void)connection_serve_ready(hub);
 }
 
 void connection_close_all(struct hub *hub)

@@ -45,6 +45,9 @@ void connection_check_deadlines(struct hub *hub, uint64_t now_ms);
 /* Clean stop: no further request is read. Each connection closes once its replies are written. */
 void connection_stop_all(struct hub *hub);
 
+/* The log has failed. Whoever waits for a reply gets a 503 with this text, as far as its socket takes it at once. */
+void connection_fail_all(struct hub *hub, const char *text);
+
 /* Closes every connection in its present state. */
 void connection_close_all(struct hub *hub);
 

@@ -30,6 +30,12 @@ struct listener_options {
     uint16_t port;       /* 0: a free one */
 };
 
+enum permission {
+    PERMISSION_GIVEN,
+    PERMISSION_PENDING, /* replies wait; it is asked again every few milliseconds */
+    PERMISSION_LOST,    /* ends the server, with `failure` and without an answer: this process may not own its logs */
+};
+
 struct server_options {
     struct listener_options listeners[LISTENER_KIND_COUNT];
     const char *certificate; /* for LISTENER_TLS: a file, read at the start and by server_reload(); borrowed */
@@ -57,9 +63,8 @@ struct server_options {
     void (*report)(void *context, const char *text); /* reports something that an operator should read; not NULL */
     void *report_context;
 
-    /* NULL, or asked before anything is answered: false ends the server, with `failure` and without an answer, because
-     * this process may not own its logs any more. */
-    bool (*may_answer)(void *context, struct failure *failure);
+    /* NULL, or asked before anything is answered. */
+    enum permission (*may_answer)(void *context, struct failure *failure);
     void *may_answer_context;
 
     void (*write_metrics)(void *context, struct buffer *text); /* more metrics, about the whole process; NULL: none */

@@ -10,6 +10,7 @@
 
 #define SERVER_SWEEP_MS_MAX 1000u /* deadlines are checked at least this often */
 #define SERVER_SWEEP_MS_MIN 20u
+#define SERVER_HOLD_MS 5u             /* how often it asks again whether it may answer */
 #define SERVER_REPORT_PAUSE_MS 60000u /* the same trouble is reported again after this time */
 
 struct server {
@@ -20,6 +21,7 @@ struct server {
     uv_idle_t idle;       /* while a frame gathers: the loop checks for more requests without sleeping */
     uv_timer_t due;       /* the api's next own action */
     uv_timer_t sweep;     /* deadlines, the date, snapshots */
+    uv_timer_t hold;      /* while nothing may be answered */
     uv_async_t async;     /* from the log thread */
     uint64_t due_ms;      /* log time for which `due` is armed; UINT64_MAX: it is not */
     uint64_t rest_due_ms; /* when the first namespace at rest has something to do, or earlier; log time */
@@ -193,15 +195,39 @@ static bool server_is_short(const struct server *server)
     return is_short;
 }
 
+static void on_hold(uv_timer_t *handle)
+{
+    (void)handle; /* a turn follows, and asks again */
+}
+
+/* Nothing may be answered at the moment. What was decided goes to the logs all the same: their threads find out what
+ * became of them. */
+static void server_hold(struct server *server)
+{
+    server_flush(server, true);
+    uv_idle_stop(&server->idle);
+    uv_timer_start(&server->hold, on_hold, SERVER_HOLD_MS, 0);
+}
+
+static enum permission server_permission(struct server *server)
+{
+    const struct server_options *options = &server->hub.options;
+    return options->may_answer == NULL ? PERMISSION_GIVEN
+                                       : options->may_answer(options->may_answer_context, &server->failure);
+}
+
 static void server_turn(struct server *server)
 {
     struct hub *hub = &server->hub;
-    const struct server_options *options = &hub->options;
-    if (server->failure.error == OK && options->may_answer != NULL &&
-        !options->may_answer(options->may_answer_context, &server->failure))
+    const enum permission permission = server->failure.error == OK ? server_permission(server) : PERMISSION_LOST;
+    if (permission == PERMISSION_LOST) {
         uv_stop(server->loop);
-    if (server->failure.error != OK)
         return; /* nobody knows whether the held replies are true, so they are never shown */
+    }
+    if (permission == PERMISSION_PENDING) {
+        server_hold(server);
+        return;
+    }
     pace_note(&server->pace, uv_hrtime(), uv_metrics_idle_time(server->loop), hub->counters.requests);
     bool is_quiet = hub->counters.bytes_received == server->bytes_seen;
     server->bytes_seen = hub->counters.bytes_received;
@@ -317,11 +343,13 @@ struct server *server_create(uv_loop_t *loop, const struct server_options *optio
     uv_idle_init(loop, &server->idle);
     uv_timer_init(loop, &server->due);
     uv_timer_init(loop, &server->sweep);
+    uv_timer_init(loop, &server->hold);
     server_own(server, &server->async);
     server_own(server, &server->prepare);
     server_own(server, &server->idle);
     server_own(server, &server->due);
     server_own(server, &server->sweep);
+    server_own(server, &server->hold);
     return server;
 }
 
@@ -339,6 +367,7 @@ void server_destroy(struct server *server)
     uv_close((uv_handle_t *)&server->idle, NULL);
     uv_close((uv_handle_t *)&server->due, NULL);
     uv_close((uv_handle_t *)&server->sweep, NULL);
+    uv_close((uv_handle_t *)&server->hold, NULL);
     server_close_listeners(server);
     uv_run(server->loop, UV_RUN_DEFAULT);
     hub_deinit(&server->hub);
@@ -430,11 +459,23 @@ void server_stop(struct server *server)
     connection_stop_all(hub);
 }
 
+/* Of the failures only a full disk is of use to clients. The others name files and nodes. */
+static void server_refuse_all(struct server *server)
+{
+    char text[sizeof(server->failure.text) + 256];
+    (void)snprintf(text, sizeof(text),
+                   "This server has lost its log, so it does not know whether the request took effect. Try again.%s%s",
+                   server->failure.error == ERROR_DISK_FULL ? " It said: " : "",
+                   server->failure.error == ERROR_DISK_FULL ? server->failure.text : "");
+    connection_fail_all(&server->hub, text);
+}
+
 enum error server_run(struct server *server, struct failure *failure)
 {
     uv_run(server->loop, UV_RUN_DEFAULT);
     if (server->failure.error == OK)
         return OK;
+    server_refuse_all(server);
     connection_close_all(&server->hub);
     server_close_listeners(server);
     uv_unref((uv_handle_t *)&server->sweep);

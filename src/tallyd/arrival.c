@@ -21,8 +21,8 @@ static void on_read(uv_async_t *handle)
     arrival->done(arrival->context);
 }
 
-void arrival_init(struct arrival *arrival, const struct namespaces *namespaces, uv_loop_t *loop,
-                  void (*done)(void *context), void *context)
+void arrival_init(struct arrival *arrival, struct namespaces *namespaces, uv_loop_t *loop, void (*done)(void *context),
+                  void *context)
 {
     *arrival = (struct arrival){.namespaces = namespaces, .done = done, .context = context};
     const int result = uv_async_init(loop, &arrival->read, on_read);

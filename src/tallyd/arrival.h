@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 struct arrival {
-    const struct namespaces *namespaces;
+    struct namespaces *namespaces;
     struct opening *opening_owned; /* NULL: none is under way */
     pthread_t thread;
     uv_async_t read; /* the thread is done; it keeps the loop alive until then */
@@ -17,8 +17,8 @@ struct arrival {
 };
 
 /* All is borrowed. `done` is called from the loop each time an arrival can be ended. */
-void arrival_init(struct arrival *arrival, const struct namespaces *namespaces, uv_loop_t *loop,
-                  void (*done)(void *context), void *context);
+void arrival_init(struct arrival *arrival, struct namespaces *namespaces, uv_loop_t *loop, void (*done)(void *context),
+                  void *context);
 
 /* None is under way. The loop must run once more. */
 void arrival_deinit(struct arrival *arrival);
@@ -41,6 +41,21 @@ static inline void arrival_stop(const struct arrival *arrival)
 static inline void arrival_explain(const struct arrival *arrival, char *text, size_t size)
 {
     opening_explain(arrival->opening_owned, text, size);
+}
+
+static inline void arrival_owner(const struct arrival *arrival, char *name, size_t size)
+{
+    opening_owner(arrival->opening_owned, name, size);
+}
+
+static inline void arrival_owner_address(const struct arrival *arrival, char *text, size_t size)
+{
+    opening_owner_address(arrival->opening_owned, text, size);
+}
+
+static inline void arrival_write_log_metrics(const struct arrival *arrival, struct buffer *text)
+{
+    opening_write_log_metrics(arrival->opening_owned, text);
 }
 
 /* Has them served, or, where they `must_go`, closes them again. The errors of namespaces_open(). */

@@ -22,7 +22,7 @@
     X(LOG, "log", TEXT, "file", 0, 0,                                                                                  \
       "Where the log is kept: file (in the data folder), or postgres://... (the data folder is a cache).")             \
     X(LOG_REPLICAS, "log-replicas", COUNT, "0", 0, 100,                                                                \
-      "With 1 or more, a PostgreSQL without synchronous_standby_names is refused.")                                    \
+      "With 1 or more, nothing is acknowledged while PostgreSQL has no synchronous_standby_names.")                    \
     X(LEASE, "lease", TIME, "3s", 500, MINUTE,                                                                         \
       "With the log in PostgreSQL: who can't write to it for so long gives it up, and another node takes over.")       \
     X(NODE, "node", TEXT, "", 0, 0, "What this node is called among those with the same log; empty: as its host.")     \

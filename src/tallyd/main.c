@@ -34,7 +34,7 @@
 /* How long a node that could not keep its logs waits before it wants them again: at first, and at most. */
 #define STAND_BY_PAUSE_MS 100u
 #define STAND_BY_PAUSE_MAX_MS 60000u
-#define UNREACHED_PAUSE_MAX_MS 1000u /* where PostgreSQL did not answer: nobody else has them, either */
+#define UNREACHED_PAUSE_MAX_MS 1000u /* where PostgreSQL did not answer, or has no room: nobody else serves, either */
 
 #define STATUS_FAILED 1
 #define STATUS_MISUSED 2
@@ -59,7 +59,9 @@ struct daemon {
     struct server *server;
     struct relays *relays;
     struct failure failure; /* of the first arrival */
+    struct failure loss;    /* by which it lost the logs that it served last */
     bool is_serving;        /* its namespaces; before, it waits for another node that has their logs */
+    bool has_begun;         /* to serve or stand by; this is not its first try */
     bool is_asked_to_stop;
     bool is_stopping; /* the server is; before, the relays are */
 };
@@ -98,6 +100,8 @@ static void write_metrics(void *context, struct buffer *text)
                          (unsigned long long)message_log_dropped_count(daemon->output));
     if (namespaces_are_in_postgres(&daemon->config))
         namespaces_write_log_metrics(&daemon->namespaces, daemon->is_serving, text);
+    if (namespaces_are_in_postgres(&daemon->config) && !daemon->is_serving && arrival_is_under_way(&daemon->arrival))
+        arrival_write_log_metrics(&daemon->arrival, text);
 }
 
 /* --- The configuration -------------------------------------------------------------------------------------------- */
@@ -240,9 +244,9 @@ static enum error count_descriptors(struct daemon *daemon, struct failure *failu
     return error;
 }
 
-static bool may_answer(void *context, struct failure *failure)
+static enum permission may_answer(void *context, struct failure *failure)
 {
-    const struct daemon *daemon = context;
+    struct daemon *daemon = context;
     return namespaces_may_answer(&daemon->namespaces, failure);
 }
 
@@ -251,6 +255,9 @@ static void explain_absence(void *context, char *text, size_t size)
     const struct daemon *daemon = context;
     if (arrival_is_under_way(&daemon->arrival))
         arrival_explain(&daemon->arrival, text, size);
+    const size_t used = strlen(text);
+    if (daemon->loss.error == ERROR_DISK_FULL)
+        (void)snprintf(text + used, size - used, " Before, this node served, and gave up: %s", daemon->loss.text);
 }
 
 static void server_options_fill(struct daemon *daemon, struct server_options *options)
@@ -393,6 +400,11 @@ static void on_first_arrival(struct daemon *daemon)
         reload_credentials(daemon);
 }
 
+static bool is_ending(const struct daemon *daemon)
+{
+    return daemon->is_asked_to_stop || daemon->is_stopping;
+}
+
 /* The logs of new namespaces have been read. */
 static void on_arrival(void *context)
 {
@@ -405,7 +417,7 @@ static void on_arrival(void *context)
     failure_init(&failure);
     size_t count;
     free(list_new_namespaces(daemon, &count));
-    enum error error = arrival_end(&daemon->arrival, daemon->is_asked_to_stop, &failure);
+    enum error error = arrival_end(&daemon->arrival, is_ending(daemon), &failure);
     if (error != OK) {
         descriptors_remove_namespaces(&daemon->descriptors, count);
         server_set_connections_max(daemon->server, descriptors_for_connections(&daemon->descriptors));
@@ -416,7 +428,7 @@ static void on_arrival(void *context)
         replace_credentials(daemon);
     else
         keep_credentials(daemon, &failure);
-    if (daemon->wants_reload && !daemon->is_asked_to_stop)
+    if (daemon->wants_reload && !is_ending(daemon))
         reload_credentials(daemon);
 }
 
@@ -519,6 +531,13 @@ static void say_stopping(const struct daemon *daemon, int number)
                         relays == 1 ? "relay" : "relays");
 }
 
+/* It may be waiting for another node, without end. */
+static void stop_arrival(struct daemon *daemon)
+{
+    if (arrival_is_under_way(&daemon->arrival))
+        arrival_stop(&daemon->arrival);
+}
+
 static void stop(struct daemon *daemon)
 {
     if (daemon->is_stopping)
@@ -527,9 +546,8 @@ static void stop(struct daemon *daemon)
         stop_server(daemon);
     else
         relays_stop(daemon->relays, stop_server, daemon);
-    if (!daemon->is_asked_to_stop && !daemon->is_serving && arrival_is_under_way(&daemon->arrival))
-        arrival_stop(&daemon->arrival);
     daemon->is_asked_to_stop = true;
+    stop_arrival(daemon);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -623,6 +641,14 @@ static void warn_of_memory(const struct daemon *daemon)
         (unsigned long long)in_use, described, (unsigned long long)max);
 }
 
+static void warn_of_other_logs(struct daemon *daemon)
+{
+    char warning[1024];
+    for (size_t i = 0; i < front_count(daemon->front); i++)
+        if (namespaces_find_other_log(&daemon->namespaces, i, warning, sizeof(warning)))
+            complain(daemon, warning);
+}
+
 /* The namespaces are there. */
 static enum error begin_serving(struct daemon *daemon, struct failure *failure)
 {
@@ -631,6 +657,7 @@ static enum error begin_serving(struct daemon *daemon, struct failure *failure)
     if (error != OK)
         return error;
     warn_of_memory(daemon);
+    warn_of_other_logs(daemon);
     departure_init(&daemon->departure, daemon->relays, &daemon->loop, on_departure, daemon);
     daemon->is_serving = true;
     say_ready(daemon);
@@ -651,8 +678,8 @@ static int compare_names(const void *a, const void *b)
     return bytes_compare(*(const struct bytes *)a, *(const struct bytes *)b);
 }
 
-/* Logs that other nodes want as well are opened while the server runs already: it says who has them. In one order on
- * all nodes, since each is waited for before the next: two nodes would wait for each other. */
+/* Logs that other nodes want as well are opened while the server runs already: it says who has them. The first by name
+ * decides for all on every node, so that no two nodes have some each and wait for the rest. */
 static enum error begin_standing_by(struct daemon *daemon, struct failure *failure)
 {
     size_t count;
@@ -677,6 +704,10 @@ static enum error serve(struct daemon *daemon, struct failure *failure)
         error = server_run(daemon->server, failure);
         daemon->is_asked_to_stop = daemon->is_asked_to_stop || !namespaces_are_in_postgres(&daemon->config);
     }
+    daemon->is_stopping = true;
+    stop_arrival(daemon);
+    while (arrival_is_under_way(&daemon->arrival)) /* where the server ended because a log was lost */
+        (void)uv_run(&daemon->loop, UV_RUN_ONCE);
     if (error == OK && daemon->failure.error != OK && !daemon->is_asked_to_stop) {
         *failure = daemon->failure;
         error = failure->error;
@@ -700,15 +731,16 @@ static void make_server(struct daemon *daemon)
     front_options_fill(daemon, &front_options);
     daemon->front = front_create(&front_options);
     daemon->flushers = flushers_create();
-    if (namespaces_are_in_postgres(&daemon->config)) /* so that an idle owner proves itself within its lease */
-        flushers_check_often(daemon->flushers, (unsigned)config_number(&daemon->config, CONFIG_LEASE) / 4);
+    if (namespaces_are_in_postgres(&daemon->config))
+        flushers_check_often(daemon->flushers, DISK_POSTGRES_LOOK_MS);
     daemon->server = server_create(&daemon->loop, &server_options, daemon->front, &daemon->clock);
     daemon->namespaces = (struct namespaces){.config = &daemon->config,
                                              .front = daemon->front,
                                              .flushers = daemon->flushers,
                                              .server = daemon->server,
                                              .clock = &daemon->clock,
-                                             .output = daemon->output};
+                                             .output = daemon->output,
+                                             .is_patient = daemon->has_begun};
 }
 
 static enum error run(struct daemon *daemon, struct failure *failure)
@@ -743,12 +775,14 @@ static int run_once(struct daemon *daemon, enum error *error)
     *error = run(daemon, &failure);
     if (*error != OK)
         complain_failure(daemon, &failure);
+    if (daemon->is_serving)
+        daemon->loss = failure;
     status = uv_loop_close(&daemon->loop);
     ASSERT(status == 0); /* every handle was closed */
     return *error == OK ? 0 : STATUS_FAILED;
 }
 
-/* False: a signal came that ends the daemon. */
+/* False: a signal came that ends the daemon. Another one ends the pause. */
 static bool pause_between(unsigned pause_ms)
 {
     const sigset_t ours = our_signals();
@@ -756,6 +790,31 @@ static bool pause_between(unsigned pause_ms)
     const int number = sigtimedwait(&ours, NULL, &pause);
     (void)pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
     return number != SIGTERM && number != SIGINT;
+}
+
+/* One that could serve begins with the shortest again; but not where it served only until something had to be stored,
+ * and PostgreSQL has no room: then the logs would go to and fro. */
+static unsigned next_pause_ms(unsigned pause_ms, bool has_served, enum error error)
+{
+    if (has_served && error != ERROR_DISK_FULL)
+        return STAND_BY_PAUSE_MS;
+    const bool is_nobodys = error == ERROR_SERVICE_UNAVAILABLE || error == ERROR_DISK_FULL;
+    const unsigned most = is_nobodys ? UNREACHED_PAUSE_MAX_MS : STAND_BY_PAUSE_MAX_MS;
+    return pause_ms < most / 2 ? 2 * pause_ms : most;
+}
+
+/* As at a start. What can't be read stays as it was. */
+static void read_credentials_again(struct daemon *daemon)
+{
+    struct failure failure;
+    failure_init(&failure);
+    if (read_credentials(daemon, &daemon->new_credentials, &failure) != OK) {
+        keep_credentials(daemon, &failure);
+        return;
+    }
+    credentials_destroy(daemon->credentials);
+    daemon->credentials = daemon->new_credentials;
+    daemon->new_credentials = NULL;
 }
 
 /* A node that has lost its logs in PostgreSQL, or can't reach them, begins again, and stands by. It waits a little
@@ -768,20 +827,18 @@ static int start(struct daemon *daemon)
         enum error error = OK;
         const int status = run_once(daemon, &error);
         has_served = has_served || daemon->is_serving;
+        daemon->has_begun = true;
         /* Of a log that another node has it is not an error; that is said of the folder. */
         const bool is_wrong =
             error == ERROR_INVALID_PARAMETER_VALUE || error == ERROR_LOG_DAMAGED || error == ERROR_LOG_LOCKED;
         if (error == OK || !is_shared || daemon->is_asked_to_stop || (is_wrong && !has_served))
             return status;
-        pause_ms = daemon->is_serving                     ? STAND_BY_PAUSE_MS
-                   : pause_ms < STAND_BY_PAUSE_MAX_MS / 2 ? 2 * pause_ms
-                                                          : STAND_BY_PAUSE_MAX_MS;
-        if (error == ERROR_SERVICE_UNAVAILABLE && pause_ms > UNREACHED_PAUSE_MAX_MS)
-            pause_ms = UNREACHED_PAUSE_MAX_MS;
+        pause_ms = next_pause_ms(pause_ms, daemon->is_serving, error);
         daemon->is_serving = daemon->is_stopping = daemon->wants_reload = false;
         failure_init(&daemon->failure);
         if (!pause_between(pause_ms))
             return 0;
+        read_credentials_again(daemon);
     }
 }
 

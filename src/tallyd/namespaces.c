@@ -7,7 +7,9 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 #include <uv.h>
@@ -20,6 +22,8 @@
 #define FRAMES_PER_SEGMENT 2
 #define SEGMENT_OVERHEAD_SIZE 4096
 #define SEGMENT_UNIT UINT64_C(4096)
+
+#define CACHE_SUFFIX ".cache" /* of the folder that is the cache of a log in PostgreSQL */
 
 static_assert(MATCH_EVENTS_SIZE_MAX < FRAME_GATHERED_SIZE - FRAME_GATHERED_SIZE / NAMESPACE_FULL_SHARE,
               "the least frame has room for the largest match");
@@ -105,15 +109,23 @@ static enum error check_folder(const struct opened_namespace *opened, const stru
         opened->folder_owned, (unsigned long long)log_segment_size(log), config_text(config, CONFIG_BODY_MAX));
 }
 
+/* The folder of the namespace's log, or of its cache, for the caller to free. They stand apart: what is in a cache is
+ * removed when PostgreSQL does not have it, and a log in files must never be taken for one, nor be served from one. */
+static char *make_folder_name(const struct config *config, const char *name, bool is_cache)
+{
+    const char *data = config_text(config, CONFIG_DATA), *suffix = is_cache ? CACHE_SUFFIX : "";
+    const size_t size = strlen(data) + 1 + strlen(name) + strlen(suffix) + 1;
+    char *folder = memory_allocate(size);
+    (void)snprintf(folder, size, "%s/%s%s", data, name, suffix);
+    return folder;
+}
+
 /* The disk makes the folder, and the data folder, durably. */
 static void name_folder(struct opened_namespace *opened, const struct config *config, struct bytes name)
 {
-    const char *data = config_text(config, CONFIG_DATA);
-    size_t size = strlen(data) + 1 + name.size + 1;
     opened->name_owned = memory_allocate(name.size + 1);
-    opened->folder_owned = memory_allocate(size);
     (void)snprintf(opened->name_owned, name.size + 1, "%.*s", BYTES_FORMAT(name));
-    (void)snprintf(opened->folder_owned, size, "%s/%s", data, opened->name_owned);
+    opened->folder_owned = make_folder_name(config, opened->name_owned, namespaces_are_in_postgres(config));
 }
 
 bool namespaces_are_in_postgres(const struct config *config)
@@ -122,8 +134,7 @@ bool namespaces_are_in_postgres(const struct config *config)
     return bytes_starts_with(log, BYTES("postgres://")) || bytes_starts_with(log, BYTES("postgresql://"));
 }
 
-/* The host's name, where none is configured. */
-static const char *node_name(const struct config *config)
+const char *namespaces_node_name(const struct config *config)
 {
     static char host[HOST_NAME_MAX + 1];
     const char *configured = config_text(config, CONFIG_NODE);
@@ -138,16 +149,22 @@ struct pg_options namespaces_postgres(const struct config *config, const char *l
 {
     return (struct pg_options){.conninfo = config_text(config, CONFIG_LOG),
                                .log = log,
-                               .node = node_name(config),
+                               .node = namespaces_node_name(config),
+                               .address = "",
                                .lease_ms = (uint32_t)config_number(config, CONFIG_LEASE),
                                .wants_replicas = config_number(config, CONFIG_LOG_REPLICAS) > 0};
 }
 
-static struct disk *make_disk(struct opened_namespace *opened, const struct config *config)
+/* `may_take` as in struct pg_options. */
+static struct disk *make_disk(struct opened_namespace *opened, const struct namespaces *namespaces,
+                              const atomic_bool *may_take)
 {
+    const struct config *config = namespaces->config;
     if (!namespaces_are_in_postgres(config))
         return disk_posix_create(opened->folder_owned);
     opened->postgres = namespaces_postgres(config, opened->name_owned);
+    opened->postgres.is_patient = namespaces->is_patient;
+    opened->postgres.may_take = may_take;
     return disk_postgres_create(&opened->postgres, opened->folder_owned);
 }
 
@@ -181,44 +198,125 @@ static enum error take_over_one(struct opened_namespace *opened, uint64_t now_ms
     uint8_t key[CORE_KEY_SIZE];
     if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
         return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
-    return namespace_take_over(opened->ns, now_ms, key, failure);
+    const enum error error = namespace_take_over(opened->ns, now_ms, key, failure);
+    if (error != ERROR_LOG_LOCKED)
+        return error;
+    failure->error = ERROR_SERVICE_UNAVAILABLE; /* another node was faster, and this one goes on standing by */
+    return failure->error;
 }
+
+#define FOLLOWED_MAX 32u /* logs in PostgreSQL at a time; those beyond are read when the first has been taken */
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
 
 struct opening {
-    const struct namespaces *namespaces;
+    struct namespaces *namespaces;
     struct opened_namespace **opened_owned;
     size_t count;
-    enum error error; /* of their recovery */
+    pthread_mutex_t mutex; /* of the first error of their recovery */
+    enum error error;
     struct failure failure;
+    atomic_bool has_first; /* the first log in PostgreSQL is this node's: it may take the others */
 };
 
-struct opening *opening_create(const struct namespaces *namespaces, const struct bytes *names, size_t count)
+struct opening *opening_create(struct namespaces *namespaces, const struct bytes *names, size_t count)
 {
     ASSERT(count >= 1);
     struct opening *opening = memory_allocate_zeroed(sizeof(*opening));
     opening->namespaces = namespaces;
     opening->opened_owned = memory_allocate(count * sizeof(struct opened_namespace *));
     opening->count = count;
+    (void)pthread_mutex_init(&opening->mutex, NULL);
+    const bool is_start = front_count(namespaces->front) == 0;
     for (size_t i = 0; i < count; i++) {
-        opening->opened_owned[i] = memory_allocate_zeroed(sizeof(struct opened_namespace));
-        name_folder(opening->opened_owned[i], namespaces->config, names[i]);
-        opening->opened_owned[i]->disk = make_disk(opening->opened_owned[i], namespaces->config);
+        struct opened_namespace *opened = memory_allocate_zeroed(sizeof(*opened));
+        opening->opened_owned[i] = opened;
+        name_folder(opened, namespaces->config, names[i]);
+        opened->disk = make_disk(opened, namespaces, is_start && i > 0 ? &opening->has_first : NULL);
     }
     return opening;
 }
 
+static enum error first_error(struct opening *opening)
+{
+    (void)pthread_mutex_lock(&opening->mutex);
+    const enum error error = opening->error;
+    (void)pthread_mutex_unlock(&opening->mutex);
+    return error;
+}
+
+/* The others need not go on. */
+static void note_error(struct opening *opening, enum error error, const struct failure *failure)
+{
+    (void)pthread_mutex_lock(&opening->mutex);
+    if (opening->error == OK) {
+        opening->error = error;
+        opening->failure = *failure;
+    }
+    (void)pthread_mutex_unlock(&opening->mutex);
+    opening_stop(opening);
+}
+
 /* A log that other nodes want as well is taken over at once; its time is that of PostgreSQL's clock. */
+static void recover_and_take(struct opening *opening, size_t index)
+{
+    struct opened_namespace *opened = opening->opened_owned[index];
+    struct failure failure;
+    failure_init(&failure);
+    enum error error = recover_one(opening->namespaces, opened, &failure);
+    if (error == OK)
+        error = take_over_one(opened, disk_postgres_now_ms(opened->disk), &failure);
+    if (error != OK)
+        note_error(opening, error, &failure);
+    else if (index == 0)
+        atomic_store(&opening->has_first, true);
+}
+
+/* What one of the threads does that follow logs at the same time. */
+struct share {
+    struct opening *opening;
+    size_t first; /* and every FOLLOWED_MAX-th from there on */
+    pthread_t thread;
+};
+
+static void *recover_share(void *argument)
+{
+    const struct share *share = argument;
+    for (size_t i = share->first; i < share->opening->count && first_error(share->opening) == OK; i += FOLLOWED_MAX)
+        recover_and_take(share->opening, i);
+    return NULL;
+}
+
+/* One of them is this thread. */
+static void recover_shared(struct opening *opening)
+{
+    struct share shares[FOLLOWED_MAX];
+    size_t count = 1;
+    shares[0] = (struct share){.opening = opening};
+    for (; count < FOLLOWED_MAX && count < opening->count; count++) {
+        shares[count] = (struct share){.opening = opening, .first = count};
+        const int result = pthread_create(&shares[count].thread, NULL, recover_share, &shares[count]);
+        struct failure failure;
+        if (result == 0)
+            continue;
+        (void)failure_set(&failure, ERROR_SERVICE_UNAVAILABLE, "there is no thread to follow a log with: %s.",
+                          strerror(result));
+        note_error(opening, ERROR_SERVICE_UNAVAILABLE, &failure);
+        break;
+    }
+    (void)recover_share(&shares[0]);
+    for (size_t i = 1; i < count; i++)
+        (void)pthread_join(shares[i].thread, NULL);
+}
+
 void opening_recover(struct opening *opening)
 {
-    const bool is_shared = namespaces_are_in_postgres(opening->namespaces->config);
-    for (size_t i = 0; i < opening->count && opening->error == OK; i++) {
-        struct opened_namespace *opened = opening->opened_owned[i];
-        opening->error = recover_one(opening->namespaces, opened, &opening->failure);
-        if (opening->error == OK && is_shared)
-            opening->error = take_over_one(opened, disk_postgres_now_ms(opened->disk), &opening->failure);
+    if (namespaces_are_in_postgres(opening->namespaces->config)) {
+        recover_shared(opening);
+        return;
     }
+    for (size_t i = 0; i < opening->count && opening->error == OK; i++)
+        opening->error = recover_one(opening->namespaces, opening->opened_owned[i], &opening->failure);
 }
 
 void opening_stop(const struct opening *opening)
@@ -229,12 +327,25 @@ void opening_stop(const struct opening *opening)
 
 void opening_explain(const struct opening *opening, char *text, size_t size)
 {
+    struct disk *disk = opening->opened_owned[0]->disk;
     char owner[64];
-    disk_postgres_owner(opening->opened_owned[0]->disk, owner, sizeof(owner));
-    if (owner[0] == '\0')
+    disk_postgres_owner(disk, owner, sizeof(owner));
+    if (disk_postgres_lacks_replica(disk))
+        (void)snprintf(text, size, "This node stands by until there is a replica: " PG_NO_REPLICA " in PostgreSQL.");
+    else if (owner[0] == '\0')
         (void)snprintf(text, size, "This node stands by: nobody serves yet. Try again.");
     else
         (void)snprintf(text, size, "This node stands by: node %s serves. Try again, or ask that one.", owner);
+}
+
+void opening_owner(const struct opening *opening, char *name, size_t size)
+{
+    disk_postgres_owner(opening->opened_owned[0]->disk, name, size);
+}
+
+void opening_owner_address(const struct opening *opening, char *text, size_t size)
+{
+    disk_postgres_owner_address(opening->opened_owned[0]->disk, text, size);
 }
 
 /* All are recovered before the first is taken over: leases get their grace from then on, and it must not run out, nor
@@ -281,6 +392,7 @@ void opened_namespace_destroy(struct opened_namespace *opened)
 
 static void opening_destroy(struct opening *opening)
 {
+    (void)pthread_mutex_destroy(&opening->mutex);
     free(opening->opened_owned);
     free(opening);
 }
@@ -305,6 +417,7 @@ enum error opening_finish(struct opening *opening, struct failure *failure)
         opening_abandon(opening);
         return error;
     }
+    opening->namespaces->look_ms = 0;
     for (size_t i = 0; i < opening->count; i++)
         server_serve(opening->namespaces->server, &opening->opened_owned[i]->served, opening->opened_owned[i]->ns);
     opening_destroy(opening);
@@ -313,7 +426,27 @@ enum error opening_finish(struct opening *opening, struct failure *failure)
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
-enum error namespaces_open(const struct namespaces *namespaces, const struct bytes *names, size_t count,
+bool namespaces_find_other_log(const struct namespaces *namespaces, size_t index, char *text, size_t size)
+{
+    const struct opened_namespace *opened = namespaces_at(namespaces, index);
+    const bool is_in_postgres = namespaces_are_in_postgres(namespaces->config);
+    char *other_owned = make_folder_name(namespaces->config, opened->name_owned, !is_in_postgres);
+    const bool is_there = core_queue_count(namespace_core(opened->ns)) == 0 && access(other_owned, F_OK) == 0;
+    if (is_there && is_in_postgres)
+        (void)snprintf(text, size,
+                       "the log of namespace %s in PostgreSQL has no queues, and there is one in %s, which is not "
+                       "served. \"tally log copy\" brings it to PostgreSQL.",
+                       opened->name_owned, other_owned);
+    else if (is_there)
+        (void)snprintf(text, size,
+                       "the log of namespace %s in %s has no queues, and %s was made from one in PostgreSQL, which "
+                       "is not served. Was --log forgotten?",
+                       opened->name_owned, opened->folder_owned, other_owned);
+    free(other_owned);
+    return is_there;
+}
+
+enum error namespaces_open(struct namespaces *namespaces, const struct bytes *names, size_t count,
                            struct failure *failure)
 {
     struct opening *opening = opening_create(namespaces, names, count);
@@ -338,12 +471,22 @@ static uint64_t log_silence_ms(const struct opened_namespace *opened, uint64_t n
     return now_ms > proved_ms ? now_ms - proved_ms : 0;
 }
 
-bool namespaces_may_answer(const struct namespaces *namespaces, struct failure *failure)
+/* Many are not looked at in each millisecond: each look is a system call. */
+#define LOOKS_PER_MS 64u
+
+enum permission namespaces_may_answer(struct namespaces *namespaces, struct failure *failure)
 {
     const uint64_t lease_ms = config_number(namespaces->config, CONFIG_LEASE), now_ms = pg_now_ms();
-    for (size_t i = 0; i < front_count(namespaces->front); i++) {
+    if (now_ms < namespaces->look_ms)
+        return PERMISSION_GIVEN;
+    uint64_t longest_ms = 0;
+    bool are_whole = true;
+    const size_t count = front_count(namespaces->front);
+    for (size_t i = 0; i < count; i++) {
         const struct opened_namespace *opened = namespaces_at(namespaces, i);
         const uint64_t silence_ms = log_silence_ms(opened, now_ms);
+        longest_ms = silence_ms > longest_ms ? silence_ms : longest_ms;
+        are_whole = are_whole && disk_postgres_is_whole(opened->disk);
         if (silence_ms < lease_ms)
             continue;
         (void)failure_set(
@@ -351,18 +494,41 @@ bool namespaces_may_answer(const struct namespaces *namespaces, struct failure *
             "namespace %s: its log in PostgreSQL took nothing for %llu ms, longer than the lease: another "
             "node may serve it by now.",
             opened->name_owned, (unsigned long long)silence_ms);
-        return false;
+        return PERMISSION_LOST;
     }
-    return true;
+    if (!are_whole)
+        return PERMISSION_PENDING;
+    const uint64_t pause_ms = 1 + count / LOOKS_PER_MS, left_ms = lease_ms - longest_ms;
+    namespaces->look_ms = now_ms + (pause_ms < left_ms ? pause_ms : left_ms);
+    return PERMISSION_GIVEN;
+}
+
+static void write_position(uint64_t position, struct buffer *text)
+{
+    buffer_append_format(text,
+                         "# HELP tally_log_position_bytes Where the logs end, of all namespaces in sum: what this node "
+                         "has written, or, if it stands by, followed and applied.\n"
+                         "# TYPE tally_log_position_bytes gauge\n"
+                         "tally_log_position_bytes %llu\n",
+                         (unsigned long long)position);
+}
+
+void opening_write_log_metrics(const struct opening *opening, struct buffer *text)
+{
+    uint64_t position = 0;
+    for (size_t i = 0; i < opening->count; i++)
+        position += disk_postgres_position(opening->opened_owned[i]->disk);
+    write_position(position, text);
 }
 
 void namespaces_write_log_metrics(const struct namespaces *namespaces, bool is_serving, struct buffer *text)
 {
     const uint64_t now_ms = pg_now_ms();
-    uint64_t longest_ms = 0;
+    uint64_t longest_ms = 0, position = 0;
     for (size_t i = 0; i < front_count(namespaces->front); i++) {
         const uint64_t silence_ms = log_silence_ms(namespaces_at(namespaces, i), now_ms);
         longest_ms = silence_ms > longest_ms ? silence_ms : longest_ms;
+        position += disk_postgres_position(namespaces_at(namespaces, i)->disk);
     }
     buffer_append_format(
         text,
@@ -375,6 +541,8 @@ void namespaces_write_log_metrics(const struct namespaces *namespaces, bool is_s
         "# TYPE tally_log_silence_seconds gauge\n"
         "tally_log_silence_seconds %.3f\n",
         is_serving, (double)longest_ms / 1000);
+    if (is_serving)
+        write_position(position, text);
 }
 
 struct opened_namespace *namespaces_at(const struct namespaces *namespaces, size_t index)

@@ -208,6 +208,30 @@ static void a_header_with_a_good_checksum_and_a_bad_field_is_none(void **state)
     buffer_deinit(&frame);
 }
 
+static void a_frame_of_another_version_is_known_by_magic_version_and_checksum(void **state)
+{
+    (void)state;
+    struct buffer frame;
+    buffer_init(&frame);
+    frame_make(&frame, 100);
+    uint8_t sector[FRAME_SECTOR_SIZE];
+    const struct bytes view = bytes_make(sector, sizeof(sector));
+    memcpy(sector, frame.data_owned, sizeof(sector));
+    unsigned version = 77;
+    assert_false(frame_is_of_other_version(view, &version));
+    sector[4] = 2;
+    sector[52] = 1; /* what is zero now may have a meaning then */
+    assert_false(frame_is_of_other_version(view, &version));
+    bytes_put_u32(sector + 60, crc32c(0, bytes_make(sector, 60)));
+    assert_int_equal(version, 77);
+    assert_true(frame_is_of_other_version(view, &version));
+    assert_int_equal(version, 2);
+    sector[0] ^= 1;
+    bytes_put_u32(sector + 60, crc32c(0, bytes_make(sector, 60)));
+    assert_false(frame_is_of_other_version(view, &version));
+    buffer_deinit(&frame);
+}
+
 /* --- segments ----------------------------------------------------------------------------------------------------- */
 
 static void a_segment_has_one_name(void **state)
@@ -279,6 +303,7 @@ static void the_header_of_a_segment_reads_back_and_any_changed_bit_is_found(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_frame_of_another_version_is_known_by_magic_version_and_checksum),
         cmocka_unit_test(a_frame_reads_back_as_it_was_sealed),
         cmocka_unit_test(a_frame_takes_whole_sectors_and_no_more),
         cmocka_unit_test(every_single_flipped_bit_is_found),

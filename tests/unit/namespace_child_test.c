@@ -34,15 +34,18 @@ struct fixture {
 static struct disk_operations real;
 static void (*on_snapshot)(void);
 
+/* What goes wrong; a child has the value of its owner at the fork. */
+static bool refuses_segments, refuses_snapshots, dies_at_segments, has_no_room;
+
 static enum error create_noticed(struct disk *disk, const char *name, struct disk_file **file, struct failure *failure)
 {
-    if (strstr(name, ".snapshot.tmp") != NULL)
+    const bool is_snapshot = strstr(name, ".snapshot.tmp") != NULL;
+    if (is_snapshot)
         on_snapshot();
+    if (is_snapshot && has_no_room)
+        return failure_set(failure, ERROR_DISK_FULL, "%s: there is no room on purpose.", name);
     return real.create(disk, name, file, failure);
 }
-
-/* What goes wrong when files are removed; a child has the value of its owner at the fork. */
-static bool refuses_segments, refuses_snapshots, dies_at_segments;
 
 static enum error remove_refused(struct disk *disk, const char *name, struct failure *failure)
 {
@@ -67,7 +70,7 @@ static void namespace_start(struct fixture *fixture)
 
 static int fixture_setup(void **state)
 {
-    refuses_segments = refuses_snapshots = dies_at_segments = false;
+    refuses_segments = refuses_snapshots = dies_at_segments = has_no_room = false;
     struct fixture *fixture = calloc(1, sizeof(*fixture));
     (void)snprintf(fixture->root, sizeof(fixture->root), "%.40s/tally-child-XXXXXX",
                    getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
@@ -221,7 +224,7 @@ static void segments_that_could_not_be_removed_go_with_the_next_snapshot(void **
     refuses_segments = true;
     struct failure failure = {0};
     assert_int_equal(snapshot_take(fixture, &failure), ERROR_DISK_FAILED);
-    assert_non_null(strstr(failure.text, "the next snapshot tries again"));
+    assert_non_null(strstr(failure.text, "could not be removed: refused on purpose; the next snapshot tries again"));
     assert_true(has_snapshot(fixture));
     assert_int_equal(namespace_usage(fixture->ns).segments, before);
 
@@ -260,7 +263,7 @@ static void an_old_snapshot_that_could_not_be_removed_keeps_no_segments(void **s
         log_fill(fixture);
         struct failure failure = {0};
         assert_int_equal(snapshot_take(fixture, &failure), ERROR_DISK_FAILED);
-        assert_non_null(strstr(failure.text, "the next snapshot tries again"));
+        assert_non_null(strstr(failure.text, "removed: refused on purpose; the next snapshot tries again"));
         assert_in_range(namespace_usage(fixture->ns).segments, 1, 3);
         assert_int_equal(count_snapshots(fixture), taken + 1);
     }
@@ -307,7 +310,24 @@ static void a_snapshot_whose_child_was_killed_while_it_wrote_does_not_count(void
     struct failure failure = {0};
     assert_int_equal(snapshot_take(fixture, &failure), ERROR_DISK_FAILED);
     assert_non_null(strstr(failure.text, "no snapshot was taken"));
+    assert_non_null(strstr(failure.text, "the process that writes it was ended by signal 9; it keeps growing"));
     assert_false(has_snapshot(fixture));
+    namespace_close(fixture->ns);
+}
+
+static void a_child_that_fails_says_why(void **state)
+{
+    struct fixture *fixture = *state;
+    on_snapshot = go_on;
+    has_no_room = true;
+    log_fill(fixture);
+    struct failure failure = {0};
+    assert_int_equal(snapshot_take(fixture, &failure), ERROR_DISK_FAILED);
+    assert_non_null(strstr(failure.text, "no snapshot was taken, the log goes on: "));
+    assert_non_null(strstr(failure.text, "there is no room on purpose; it keeps growing"));
+    has_no_room = false;
+    log_fill(fixture);
+    assert_int_equal(snapshot_take(fixture, &failure), OK);
     namespace_close(fixture->ns);
 }
 
@@ -551,6 +571,7 @@ int main(void)
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_snapshot_whose_child_was_killed_while_it_wrote_does_not_count, fixture_setup,
                                         fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_child_that_fails_says_why, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(what_ended_after_the_fork_goes_and_what_is_left_stays, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_disk_that_presses_makes_the_child_hurry, fixture_setup, fixture_teardown),
