@@ -59,6 +59,12 @@ void exchange_count_reply(struct exchange *exchange, struct reply_budget *budget
     reply_budget_add(budget, exchange_reply_memory(exchange));
 }
 
+void exchange_note_form(struct exchange *exchange)
+{
+    exchange->form = request_form(&exchange->request);
+    exchange->is_own = exchange->form == WIRE_JSON && bytes_starts_with(exchange->request.target, BYTES("Tally."));
+}
+
 void exchange_rest(struct exchange *exchange)
 {
     exchange->request = (struct request){0};
@@ -86,6 +92,7 @@ void exchange_reset(struct exchange *exchange)
     exchange->reply.status = 0;
     exchange->reply.content_type = NULL;
     exchange->reply.error = OK;
+    exchange->reply.is_not_owner = false;
     exchange->hold_sequence = 0;
     if (exchange->grant_owned != NULL)
         grant_forget(exchange->grant_owned);

@@ -22,6 +22,7 @@ struct request {
     struct bytes trace_header; /* X-Amzn-Trace-Id header; empty if none */
     struct bytes origin;       /* Origin header; empty if none */
     struct bytes fetch_site;   /* Sec-Fetch-Site header; empty if none */
+    struct bytes forwarded_by; /* Tally-Forwarded-By header (server/forward.h); empty if none */
     struct bytes body;         /* whole */
     int64_t wall_s;            /* when it came, in seconds since the epoch by the wall clock */
     bool is_https;             /* URLs that we make for this client begin with https:// */
@@ -33,6 +34,7 @@ struct reply {
     int status;
     const char *content_type; /* static text */
     enum error error;         /* OK, or the error: sets the header x-amzn-query-error */
+    bool is_not_owner;        /* for the node that has passed the request on: this one does not serve it */
     struct buffer body;
 };
 
@@ -75,6 +77,9 @@ struct exchange {
     struct list_link api_link; /* in the api: among the waiting or the finished */
     uint32_t waiter_slot;      /* in the api, while EXCHANGE_WAITING */
 };
+
+/* Notes in which form the request came, and whether it is about an action of Tally's own: for what is refused. */
+void exchange_note_form(struct exchange *exchange);
 
 void exchange_init(struct exchange *exchange);
 void exchange_deinit(struct exchange *exchange);

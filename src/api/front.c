@@ -85,6 +85,13 @@ void front_refuse(struct front *front, struct exchange *exchange, enum error err
     front->refused_count++;
 }
 
+void front_answer(struct front *front, struct exchange *exchange, const struct foreign_reply *reply)
+{
+    exchange->api = NULL;
+    reply_take_foreign(exchange, reply);
+    front_finish(front, exchange, 0);
+}
+
 /* The namespace that the request names: the account in its queue's URL, or its queue's owner. A request that names
  * none, or one that is not served, goes to the caller's namespace; without a caller, to the first one. */
 static struct api *find_owner(const struct call *call)
@@ -103,7 +110,7 @@ static struct api *find_owner(const struct call *call)
 /* Another node serves, or none: SDKs try again. */
 static void refuse_absent(struct front *front, struct exchange *exchange)
 {
-    char text[256] = "";
+    char text[1024] = "";
     ASSERT(front->options.explain_absence != NULL);
     front->options.explain_absence(front->options.absence_context, text, sizeof(text));
     front_refuse(front, exchange, ERROR_SERVICE_UNAVAILABLE, text);
@@ -120,8 +127,7 @@ void front_submit(struct front *front, struct exchange *exchange, uint64_t now_m
         .failure = &failure,
         .now_ms = now_ms,
     };
-    exchange->form = request_form(&exchange->request);
-    exchange->is_own = exchange->form == WIRE_JSON && bytes_starts_with(exchange->request.target, BYTES("Tally."));
+    exchange_note_form(exchange);
     enum error error = access_identify(&call);
     exchange->caller = call.caller;
     if (error == OK)

@@ -75,6 +75,18 @@ void front_submit(struct front *front, struct exchange *exchange, uint64_t now_m
  * comes back like one that front_submit() refuses. */
 void front_refuse(struct front *front, struct exchange *exchange, enum error error, const char *text);
 
+/* A reply that another node has written. */
+struct foreign_reply {
+    int status;
+    struct bytes content_type;
+    struct bytes query_error; /* x-amzn-query-error; empty: none */
+    struct bytes request_id;  /* x-amzn-RequestId; likewise */
+    struct buffer *body;      /* is taken, and left empty */
+};
+
+/* Finishes an exchange that front_submit() has not seen with that reply. It comes back like one that is refused. */
+void front_answer(struct front *front, struct exchange *exchange, const struct foreign_reply *reply);
+
 /* The next finished exchange, or NULL. */
 struct exchange *front_take_finished(struct front *front);
 

@@ -161,3 +161,42 @@ void reply_fail(struct exchange *exchange, enum error error, const struct failur
     writer_string(&writer, "message", text);
     writer_object_end(&writer);
 }
+
+/* --- of another node ---------------------------------------------------------------------------------------------- */
+
+/* Content types are kept as static texts: all that a node answers with are these. */
+static const char *content_type_of(struct bytes text)
+{
+    static const char *const known[] = {CONTENT_TYPE_JSON, CONTENT_TYPE_XML, CONTENT_TYPE_QUERY_JSON};
+    for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
+        if (bytes_equal(text, bytes_from_string(known[i])))
+            return known[i];
+    return NULL;
+}
+
+/* "Code;Sender", as the server writes it. OK: there was none, or none that this version knows. */
+static enum error error_of(struct bytes query_error)
+{
+    for (enum error error = OK + 1; error < ERROR_COUNT; error++) {
+        const struct error_row *row = error_row(error);
+        const struct bytes code = bytes_from_string(row->query);
+        const struct bytes side = row->status >= 500 ? BYTES(";Receiver") : BYTES(";Sender");
+        if (query_error.size == code.size + side.size && bytes_starts_with(query_error, code) &&
+            bytes_ends_with(query_error, side))
+            return error;
+    }
+    return OK;
+}
+
+void reply_take_foreign(struct exchange *exchange, const struct foreign_reply *foreign)
+{
+    struct reply *reply = &exchange->reply;
+    reply->status = foreign->status;
+    reply->content_type = content_type_of(foreign->content_type);
+    reply->error = error_of(foreign->query_error);
+    if (foreign->request_id.size == REQUEST_ID_SIZE)
+        memcpy(exchange->request_id, foreign->request_id.ptr, REQUEST_ID_SIZE);
+    buffer_deinit(&reply->body);
+    reply->body = *foreign->body;
+    buffer_init(foreign->body);
+}

@@ -3,7 +3,7 @@
 #ifndef TALLY_API_REPLY_H
 #define TALLY_API_REPLY_H
 
-#include "api/exchange.h"
+#include "api/front.h"
 #include "api/writer_xml.h"
 
 /* A successful reply that is being written. */
@@ -22,5 +22,8 @@ void reply_end(struct exchange *exchange, struct reply_draft *draft, bool is_emp
 
 /* Makes the reply an error. If `failure` is NULL or has no text, the error's own text is used. */
 void reply_fail(struct exchange *exchange, enum error error, const struct failure *failure);
+
+/* Makes the reply that of another node. */
+void reply_take_foreign(struct exchange *exchange, const struct foreign_reply *foreign);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "server/channel.h"
+#include "server/forward.h"
 #include "server/held_replies.h"
 #include "server/output.h"
 #include "server/route.h"
@@ -114,6 +115,8 @@ static void connection_drop_pending(struct connection *connection, struct pendin
     connection_remove_pending(connection, pending);
     if (pending->state == PENDING_HELD)
         held_replies_remove(pending);
+    else if (pending->state == PENDING_FORWARDED)
+        forwarder_abandon(pending);
     else if (pending->state == PENDING_IN_API)
         api_abandon(&pending->exchange);
     pending_request_give_back(&hub->pending, pending);

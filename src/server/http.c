@@ -48,10 +48,11 @@ static enum http_field http_field_find(const char *name, size_t size)
         {BYTES("transfer-encoding"), HTTP_FIELD_TRANSFER_ENCODING},
         {BYTES("origin"), HTTP_FIELD_ORIGIN},
         {BYTES("sec-fetch-site"), HTTP_FIELD_FETCH_SITE},
+        {BYTES("tally-forwarded-by"), HTTP_FIELD_FORWARDED_BY},
     };
-    static const uint32_t sizes = 1u << 4 | 1u << 6 | 1u << 12 | 1u << 14 | 1u << 15 | 1u << 17;
+    static const uint32_t sizes = 1u << 4 | 1u << 6 | 1u << 12 | 1u << 14 | 1u << 15 | 1u << 17 | 1u << 18;
     /* Most fields of a request are none of these, and differ from all of them in size or first letter. */
-    if (size > 17 || (sizes >> size & 1) == 0)
+    if (size > 18 || (sizes >> size & 1) == 0)
         return HTTP_FIELD_OTHER;
     uint8_t first = (uint8_t)name[0] | 0x20;
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
@@ -497,6 +498,7 @@ void http_request(const struct http *http, const uint8_t *data, struct request *
         .trace_header = http_view(data, &http->fields[HTTP_FIELD_TRACE]),
         .origin = http_view(data, &http->fields[HTTP_FIELD_ORIGIN]),
         .fetch_site = http_view(data, &http->fields[HTTP_FIELD_FETCH_SITE]),
+        .forwarded_by = http_view(data, &http->fields[HTTP_FIELD_FORWARDED_BY]),
         .is_form = http->is_form,
         .takes_json = takes_json(http_view(data, &http->fields[HTTP_FIELD_ACCEPT])),
         .body = bytes_make(data + http->body.offset, http->body.size),

@@ -43,6 +43,7 @@ struct hub {
     const struct clock *clock;
     struct list busy; /* the namespaces with work to do */
 
+    struct forwarder *forwarder; /* borrowed; NULL: none */
     struct tls_context *tls_context_owned;
 
     struct list connections;

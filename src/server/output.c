@@ -28,6 +28,7 @@ static void output_add_pending(struct output *output, struct hub *hub, const str
         .body_size = reply->body.size,
         .is_http_1_0 = pending->is_http_1_0,
         .is_last = pending->is_last,
+        .is_not_owner = reply->is_not_owner,
     };
     uint8_t *at = hub->output_owned + output->used;
     size_t head_size = reply_head_write(&head, at);

@@ -7,11 +7,13 @@
 
 struct clock;
 struct connection;
+struct forwarded;
 struct held_replies;
 
 enum pending_state {
-    PENDING_IN_API, /* being decided, or waiting for messages; the api has it */
-    PENDING_HELD,   /* finished, waiting for its frame to become durable */
+    PENDING_IN_API,    /* being decided, or waiting for messages; the api has it */
+    PENDING_FORWARDED, /* another node is asked (forward.h) */
+    PENDING_HELD,      /* finished, waiting for its frame to become durable */
     /* may be written as soon as it is the first of its connection and pending_request_may_leave() allows it */
     PENDING_READY,
 };
@@ -22,6 +24,7 @@ struct pending_request {
     struct list_link connection_link; /* among its connection's requests */
     struct list_link held_link;       /* while PENDING_HELD, like the next */
     struct held_replies *held;        /* while PENDING_HELD */
+    struct forwarded *forwarded;      /* while PENDING_FORWARDED */
     enum pending_state state;
     bool is_head; /* HEAD: the reply's body is counted, not sent */
     bool is_http_1_0;

@@ -158,6 +158,8 @@ size_t reply_head_write(const struct reply_head *head, uint8_t *at)
     at = put(at, BYTES("\r\n"));
     if (head->error != OK)
         at = put_error(at, head->error);
+    if (head->is_not_owner)
+        at = put(at, BYTES("Tally-Not-Owner: true\r\n"));
     if (head->is_last)
         at = put(at, BYTES("Connection: close\r\n"));
     else if (head->is_http_1_0)

@@ -34,8 +34,9 @@ struct reply_head {
     const char *request_id;   /* REQUEST_ID_SIZE characters */
     const char *date;         /* HTTP_DATE_SIZE characters */
     uint64_t body_size;
-    bool is_http_1_0; /* of the request: such a client must be told that the connection stays open */
-    bool is_last;     /* the connection closes after this reply */
+    bool is_http_1_0;  /* of the request: such a client must be told that the connection stays open */
+    bool is_last;      /* the connection closes after this reply */
+    bool is_not_owner; /* says so to the node that has passed the request on */
 };
 
 /* Writes at most REPLY_HEAD_SIZE_MAX bytes to `at`, ending with the empty line; returns how many. */

@@ -1,5 +1,7 @@
 #include "server/route.h"
 
+#include "server/forward.h"
+
 static void route_finish(struct hub *hub, struct pending_request *pending, uint16_t status, const char *content_type)
 {
     pending->exchange.reply.status = status;
@@ -23,12 +25,13 @@ static void route_health(struct hub *hub, struct pending_request *pending)
     route_finish(hub, pending, 200, "application/json");
 }
 
-/* For load balancers: does this node serve? */
+/* For load balancers: does this node answer? */
 static void route_ready(struct hub *hub, struct pending_request *pending)
 {
-    buffer_append_format(&pending->exchange.reply.body, "{\"status\":\"%s\"}\n",
-                         is_standing_by(hub) ? "standby" : "ready");
-    route_finish(hub, pending, is_standing_by(hub) ? 503 : 200, "application/json");
+    const bool forwards = is_standing_by(hub) && hub->forwarder != NULL && forwarder_has_owner(hub->forwarder);
+    const char *status = forwards ? "forwards" : is_standing_by(hub) ? "standby" : "ready";
+    buffer_append_format(&pending->exchange.reply.body, "{\"status\":\"%s\"}\n", status);
+    route_finish(hub, pending, is_standing_by(hub) && !forwards ? 503 : 200, "application/json");
 }
 
 static void route_metrics(struct hub *hub, struct pending_request *pending)
@@ -59,8 +62,20 @@ static bool passes_guard(struct hub *hub, struct pending_request *pending)
     return false;
 }
 
-static void route_submit(struct hub *hub, struct exchange *exchange)
+/* Has another node passed it on? Then that one has looked at where it came from, and URLs begin as its client's do. */
+static bool is_passed_on(struct hub *hub, struct request *request)
 {
+    return request->forwarded_by.size > 0 && hub->forwarder != NULL &&
+           forwarder_trusts(hub->forwarder, request, &request->is_https);
+}
+
+static void route_submit(struct hub *hub, struct pending_request *pending, bool is_passed_on)
+{
+    struct exchange *exchange = &pending->exchange;
+    struct forwarder *forwarder = hub->forwarder;
+    if (is_standing_by(hub) && !is_passed_on && forwarder != NULL && forwarder_take(forwarder, pending))
+        return;
+    exchange->reply.is_not_owner = is_standing_by(hub) && is_passed_on;
     front_submit(hub->front, exchange, clock_now_ms(hub->clock));
     if (served_of(exchange) != NULL)
         served_note(served_of(exchange));
@@ -68,8 +83,9 @@ static void route_submit(struct hub *hub, struct exchange *exchange)
 
 void route_request(struct hub *hub, struct pending_request *pending, const struct http *http, bool is_from_network)
 {
-    const struct request *request = &pending->exchange.request;
-    if (is_from_network && !passes_guard(hub, pending))
+    struct request *request = &pending->exchange.request;
+    const bool was_passed_on = is_passed_on(hub, request);
+    if (is_from_network && !was_passed_on && !passes_guard(hub, pending))
         return;
     if (asks_for(request, http, BYTES("/health"))) {
         route_health(hub, pending);
@@ -84,7 +100,7 @@ void route_request(struct hub *hub, struct pending_request *pending, const struc
         return;
     }
     if (http_is_method(http, HTTP_GET) || http_is_method(http, HTTP_POST)) {
-        route_submit(hub, &pending->exchange);
+        route_submit(hub, pending, was_passed_on);
         return;
     }
     front_refuse(hub->front, &pending->exchange, ERROR_NOT_FOUND, "Only POST and GET are answered here.");

@@ -374,6 +374,16 @@ void server_destroy(struct server *server)
     free(server);
 }
 
+void server_set_forwarder(struct server *server, struct forwarder *forwarder)
+{
+    server->hub.forwarder = forwarder;
+}
+
+struct reply_budget *server_replies(struct server *server)
+{
+    return &server->hub.replies;
+}
+
 static enum error server_open_listeners(struct server *server, struct failure *failure)
 {
     const struct server_options *options = &server->hub.options;

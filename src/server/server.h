@@ -15,6 +15,7 @@
 
 #include <uv.h>
 
+struct forwarder;
 struct server;
 
 /* `options` is copied; what it points to, and the rest, is borrowed for the server's life. */
@@ -24,6 +25,12 @@ struct server *server_create(uv_loop_t *loop, const struct server_options *optio
 /* Call it after server_run() has returned, or instead of it, and after namespace_close(), because that thread may still
  * wake the server. Runs the loop once more to close its handles. */
 void server_destroy(struct server *server);
+
+/* From now on it asks other nodes for what it does not serve. Borrowed until the server is destroyed. */
+void server_set_forwarder(struct server *server, struct forwarder *forwarder);
+
+/* The budget of replies, for what is made of it outside; there from server_create() to server_destroy(). */
+struct reply_budget *server_replies(struct server *server);
 
 /* Tells the loop that a frame has become durable or the log has failed; `server` is a struct server. Any thread, from
  * server_create() to server_destroy(). For namespace_options.wake. */

@@ -26,6 +26,9 @@
     X(LEASE, "lease", TIME, "3s", 500, MINUTE,                                                                         \
       "With the log in PostgreSQL: who can't write to it for so long gives it up, and another node takes over.")       \
     X(NODE, "node", TEXT, "", 0, 0, "What this node is called among those with the same log; empty: as its host.")     \
+    X(ADVERTISE, "advertise", TEXT, "", 0, 0,                                                                          \
+      "IP address and port at which the other nodes reach this one: each then answers for all. Needs cluster-secret.") \
+    X(CLUSTER_SECRET, "cluster-secret", TEXT, "", 0, 0, "File with a secret that all nodes share: 16 bytes or more.")  \
     X(REGION, "region", TEXT, "us-east-1", 0, 0, "Region shown in ARNs.")                                              \
     X(PUBLIC_URL, "public-url", TEXT, "", 0, 0,                                                                        \
       "What queue URLs begin with, behind a proxy; empty: the request's scheme and Host.")                             \

@@ -35,19 +35,19 @@
 #define LIMIT_MOST ((rlim_t)1 << 20)
 
 /* How many descriptors this many connections need: a few extra clients are told that there are too many, and one has
- * just come. */
-static size_t total_of(size_t connections)
+ * just come. In a cluster each may wait for another node. */
+static size_t total_of(const struct descriptors *descriptors, size_t connections)
 {
-    return connections + connections_refused_max(connections) + 1;
+    return descriptors->sockets_each * connections + connections_refused_max(connections) + 1;
 }
 
 /* How many connections this many descriptors allow. */
-static size_t fit(size_t descriptors)
+static size_t fit(const struct descriptors *descriptors, size_t count)
 {
-    size_t low = 0, high = descriptors;
+    size_t low = 0, high = count;
     while (low < high) {
         const size_t middle = high - (high - low) / 2;
-        if (total_of(middle) <= descriptors)
+        if (total_of(descriptors, middle) <= count)
             low = middle;
         else
             high = middle - 1;
@@ -71,7 +71,8 @@ static size_t raise_limit(void)
 /* A connections-max that is set is granted in full, so it is also the minimum. */
 static void set_connections_least(struct descriptors *descriptors)
 {
-    const size_t half = fit((descriptors->limit - descriptors->reserved) / 2), max = descriptors->connections_max;
+    const size_t half = fit(descriptors, (descriptors->limit - descriptors->reserved) / 2),
+                 max = descriptors->connections_max;
     descriptors->connections_least = descriptors->connections_min == max || max < half ? max : half;
 }
 
@@ -83,9 +84,10 @@ enum error descriptors_init(struct descriptors *descriptors, const struct config
     const size_t least = is_set || max < CONNECTIONS_LEAST ? max : CONNECTIONS_LEAST;
     *descriptors = (struct descriptors){.limit = raise_limit(),
                                         .reserved = PROCESS_DESCRIPTORS + NAMESPACE_DESCRIPTORS * namespace_count,
+                                        .sockets_each = config_text(config, CONFIG_ADVERTISE)[0] == '\0' ? 1 : 2,
                                         .connections_max = max,
                                         .connections_min = least};
-    const size_t needed = descriptors->reserved + total_of(least);
+    const size_t needed = descriptors->reserved + total_of(descriptors, least);
     if (descriptors->limit < needed) {
         char described[256];
         config_describe(config, CONFIG_CONNECTIONS_MAX, described, sizeof(described));
@@ -103,7 +105,7 @@ enum error descriptors_init(struct descriptors *descriptors, const struct config
 bool descriptors_warn(const struct descriptors *descriptors, struct failure *warning)
 {
     const size_t served = descriptors_for_connections(descriptors);
-    const size_t needed = descriptors->reserved + total_of(descriptors->connections_max);
+    const size_t needed = descriptors->reserved + total_of(descriptors, descriptors->connections_max);
     if (served >= descriptors->connections_max)
         return false;
     (void)failure_set(
@@ -126,7 +128,7 @@ enum error descriptors_add_namespaces(struct descriptors *descriptors, size_t co
 {
     const size_t connections =
         connections_open > descriptors->connections_min ? connections_open : descriptors->connections_min;
-    const size_t left = left_beside_relays(descriptors), kept = total_of(connections);
+    const size_t left = left_beside_relays(descriptors), kept = total_of(descriptors, connections);
     const size_t free = left > kept ? left - kept : 0, needed = count * NAMESPACE_DESCRIPTORS;
     if (needed > free)
         return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
@@ -148,7 +150,7 @@ void descriptors_remove_namespaces(struct descriptors *descriptors, size_t count
 
 size_t descriptors_for_connections(const struct descriptors *descriptors)
 {
-    const size_t fitting = fit(left_beside_relays(descriptors));
+    const size_t fitting = fit(descriptors, left_beside_relays(descriptors));
     return fitting < descriptors->connections_max ? fitting : descriptors->connections_max;
 }
 
@@ -157,7 +159,7 @@ bool descriptors_suffice(const struct descriptors *descriptors, size_t count, si
 {
     const size_t connections =
         connections_open > descriptors->connections_least ? connections_open : descriptors->connections_least;
-    const size_t left = left_beside_relays(descriptors), kept = total_of(connections);
+    const size_t left = left_beside_relays(descriptors), kept = total_of(descriptors, connections);
     const size_t free = left > kept ? left - kept : 0;
     if (count <= free)
         return true;

@@ -13,6 +13,7 @@
 struct descriptors {
     size_t limit;             /* how many the process may have open */
     size_t reserved;          /* for the logs and the process itself */
+    size_t sockets_each;      /* of a connection: its own, and that to another node if it is passed on */
     size_t connections_max;   /* as configured */
     size_t connections_min;   /* fewer are no service */
     size_t connections_least; /* relays don't get these */

@@ -8,6 +8,7 @@
 #include "log/flusher.h"
 #include "server/server.h"
 #include "tallyd/arrival.h"
+#include "tallyd/cluster.h"
 #include "tallyd/config.h"
 #include "tallyd/credentials_file.h"
 #include "tallyd/departure.h"
@@ -57,6 +58,8 @@ struct daemon {
     struct front *front; /* NULL: it does not serve yet */
     struct flushers *flushers;
     struct server *server;
+    struct cluster cluster;
+    struct forwarder *forwarder; /* NULL: this node passes nothing on */
     struct relays *relays;
     struct failure failure; /* of the first arrival */
     struct failure loss;    /* by which it lost the logs that it served last */
@@ -102,6 +105,8 @@ static void write_metrics(void *context, struct buffer *text)
         namespaces_write_log_metrics(&daemon->namespaces, daemon->is_serving, text);
     if (namespaces_are_in_postgres(&daemon->config) && !daemon->is_serving && arrival_is_under_way(&daemon->arrival))
         arrival_write_log_metrics(&daemon->arrival, text);
+    if (daemon->forwarder != NULL)
+        forwarder_write_metrics(daemon->forwarder, text);
 }
 
 /* --- The configuration -------------------------------------------------------------------------------------------- */
@@ -227,6 +232,7 @@ static enum error check_config(struct daemon *daemon, struct failure *failure)
     error = error != OK ? error : check_region(daemon, failure);
     error = error != OK ? error : namespaces_check_sizes(&daemon->config, failure);
     error = error != OK ? error : check_data(daemon, failure);
+    error = error != OK ? error : cluster_read(&daemon->cluster, &daemon->config, failure);
     return error != OK ? error : read_credentials(daemon, &daemon->credentials, failure);
 }
 
@@ -258,6 +264,24 @@ static void explain_absence(void *context, char *text, size_t size)
     const size_t used = strlen(text);
     if (daemon->loss.error == ERROR_DISK_FULL)
         (void)snprintf(text + used, size - used, " Before, this node served, and gave up: %s", daemon->loss.text);
+}
+
+/* Of a request that came while this node stood by it may be the owner itself by now: then it asks itself. */
+static enum forward_owner find_owner(void *context, struct sockaddr_storage *address)
+{
+    const struct daemon *daemon = context;
+    if (daemon->is_serving) {
+        *address = daemon->cluster.own;
+        return FORWARD_TO_ADDRESS;
+    }
+    char text[PG_ADDRESS_SIZE] = "", name[PG_NODE_SIZE] = "";
+    if (!arrival_is_under_way(&daemon->arrival))
+        return FORWARD_LATER;
+    arrival_owner(&daemon->arrival, name, sizeof(name));
+    arrival_owner_address(&daemon->arrival, text, sizeof(text));
+    if (text[0] == '\0')
+        return name[0] == '\0' ? FORWARD_LATER : FORWARD_TO_NOBODY;
+    return cluster_parse_address(text, address) ? FORWARD_TO_ADDRESS : FORWARD_TO_NOBODY;
 }
 
 static void server_options_fill(struct daemon *daemon, struct server_options *options)
@@ -720,6 +744,20 @@ static enum error serve(struct daemon *daemon, struct failure *failure)
     return error;
 }
 
+static void make_forwarder(struct daemon *daemon)
+{
+    if (!cluster_is_there(&daemon->cluster))
+        return;
+    const struct forward_options options = {.node = namespaces_node_name(&daemon->config),
+                                            .secret = buffer_bytes(&daemon->cluster.secret),
+                                            .front = daemon->front,
+                                            .replies = server_replies(daemon->server),
+                                            .find_owner = find_owner,
+                                            .context = daemon};
+    daemon->forwarder = forwarder_create(&daemon->loop, &options);
+    server_set_forwarder(daemon->server, daemon->forwarder);
+}
+
 /* Makes the server, without a namespace yet. */
 static void make_server(struct daemon *daemon)
 {
@@ -734,6 +772,7 @@ static void make_server(struct daemon *daemon)
     if (namespaces_are_in_postgres(&daemon->config))
         flushers_check_often(daemon->flushers, DISK_POSTGRES_LOOK_MS);
     daemon->server = server_create(&daemon->loop, &server_options, daemon->front, &daemon->clock);
+    make_forwarder(daemon);
     daemon->namespaces = (struct namespaces){.config = &daemon->config,
                                              .front = daemon->front,
                                              .flushers = daemon->flushers,
@@ -756,7 +795,12 @@ static enum error run(struct daemon *daemon, struct failure *failure)
         namespaces_close(&daemon->namespaces);
     }
     flushers_destroy(daemon->flushers);
+    if (daemon->forwarder != NULL)
+        forwarder_close(daemon->forwarder);
     server_destroy(daemon->server); /* after the logs, whose threads wake it until the end */
+    if (daemon->forwarder != NULL)
+        forwarder_destroy(daemon->forwarder);
+    daemon->forwarder = NULL;
     front_destroy(daemon->front);
     daemon->front = NULL;
     relays_destroy(daemon->relays);
@@ -884,6 +928,7 @@ int main(int argc, char **argv)
         status = start(&daemon);
     }
     credentials_destroy(daemon.credentials);
+    cluster_deinit(&daemon.cluster);
     config_deinit(&daemon.config);
     message_log_destroy(daemon.output, LAST_WORDS_MS);
     message_log_destroy(daemon.errors, LAST_WORDS_MS);

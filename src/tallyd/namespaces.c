@@ -150,7 +150,7 @@ struct pg_options namespaces_postgres(const struct config *config, const char *l
     return (struct pg_options){.conninfo = config_text(config, CONFIG_LOG),
                                .log = log,
                                .node = namespaces_node_name(config),
-                               .address = "",
+                               .address = config_text(config, CONFIG_ADVERTISE),
                                .lease_ms = (uint32_t)config_number(config, CONFIG_LEASE),
                                .wants_replicas = config_number(config, CONFIG_LOG_REPLICAS) > 0};
 }

@@ -1,0 +1,343 @@
+#include "server/forward.h"
+
+#include "auth/sha256.h"
+#include "base/assert.h"
+#include "base/memory.h"
+#include "server/upstream.h"
+
+#include <stdlib.h>
+#include <strings.h>
+
+#define TRY_MS 20u      /* between two tries, and between two looks at who serves */
+#define CONNECT_MS 500u /* a node that does not take a connection for so long is given up */
+#define IDLE_MS 20000u  /* a connection without a request is closed: well before the other node would */
+#define ANSWER_SIZE_MAX ((size_t)64 << 20)
+
+/* A request that is being passed on. */
+struct forwarded {
+    struct forwarder *forwarder;
+    struct list_link link; /* among all */
+    struct pending_request *pending;
+    struct buffer request; /* as it is sent */
+    size_t counted;        /* of it, in the budget */
+    uint64_t begun_ms;     /* loop time, like the next */
+    uint64_t tried_ms;
+    struct upstream *upstream; /* NULL: it waits to be tried again */
+    struct sockaddr_storage address;
+};
+
+struct forwarder {
+    struct forward_options options;
+    uv_loop_t *loop;
+    uv_timer_t timer; /* runs while it has requests, or idle connections */
+    struct upstreams upstreams;
+    struct list all;
+    size_t count; /* of them */
+    struct sha256 sha256;
+    struct hmac_key key;
+    char macs[2][SHA256_HEX_SIZE + 1]; /* this node's, by whether its client speaks HTTPS */
+    uint64_t answered, unknown, refused, tried_again;
+};
+
+/* --- who passes on ------------------------------------------------------------------------------------------------ */
+
+/* The proof for a node of that name. */
+static void make_mac(struct forwarder *forwarder, struct bytes node, bool is_https, char text[SHA256_HEX_SIZE + 1])
+{
+    struct buffer said;
+    buffer_init(&said);
+    buffer_append_format(&said, "tally forwards %s %.*s", is_https ? "https" : "http", BYTES_FORMAT(node));
+    uint8_t mac[SHA256_SIZE];
+    sha256_hmac(&forwarder->sha256, &forwarder->key, buffer_bytes(&said), mac);
+    buffer_deinit(&said);
+    bytes_to_hex(bytes_make(mac, sizeof(mac)), text);
+    text[SHA256_HEX_SIZE] = '\0';
+}
+
+bool forwarder_trusts(struct forwarder *forwarder, const struct request *request, bool *is_https)
+{
+    const struct bytes field = request->forwarded_by;
+    if (field.size <= SHA256_HEX_SIZE + 1 || field.size > FORWARD_NODE_MAX + 1 + SHA256_HEX_SIZE)
+        return false;
+    const struct bytes node = bytes_make(field.ptr, field.size - SHA256_HEX_SIZE - 1);
+    for (int i = 0; i < 2; i++) {
+        char mac[SHA256_HEX_SIZE + 1];
+        make_mac(forwarder, node, i == 1, mac);
+        if (!bytes_equal_constant_time(bytes_make(mac, SHA256_HEX_SIZE), bytes_skip(field, node.size + 1)))
+            continue;
+        *is_https = i == 1;
+        return true;
+    }
+    return false;
+}
+
+/* --- the request as it is sent ------------------------------------------------------------------------------------ */
+
+static bool is_field(struct bytes line, const char *name)
+{
+    return line.size >= strlen(name) && strncasecmp((const char *)line.ptr, name, strlen(name)) == 0;
+}
+
+/* About the client's connection, not about the request; or said anew. */
+static bool is_left_out(struct bytes line)
+{
+    static const char *const names[] = {"connection:", "keep-alive:",     "proxy-connection:",  "te:",
+                                        "upgrade:",    "content-length:", "transfer-encoding:", "trailer:",
+                                        "expect:",     "http2-settings:", "tally-forwarded-by:"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (is_field(line, names[i]))
+            return true;
+    return false;
+}
+
+static void copy_head(struct buffer *out, const struct request *request)
+{
+    struct bytes head = request->head;
+    bool has_host = false;
+    while (head.size > 2) { /* the empty line is its end */
+        const uint8_t *end = memchr(head.ptr, '\n', head.size);
+        const struct bytes line = bytes_make(head.ptr, (size_t)(end - head.ptr) + 1);
+        has_host = has_host || is_field(line, "host:");
+        if (!is_left_out(line))
+            buffer_append_bytes(out, line);
+        head = bytes_skip(head, line.size);
+    }
+    if (!has_host) /* of HTTP/1.0 */
+        buffer_append_format(out, "Host: %.*s\r\n", BYTES_FORMAT(request->host));
+}
+
+static void write_request(const struct forwarder *forwarder, const struct request *request, struct buffer *out)
+{
+    buffer_append_format(out, "%.*s %.*s%s%.*s HTTP/1.1\r\n", BYTES_FORMAT(request->method),
+                         BYTES_FORMAT(request->path), request->query.size > 0 ? "?" : "", BYTES_FORMAT(request->query));
+    copy_head(out, request);
+    buffer_append_format(out, "Tally-Forwarded-By: %s %s\r\nContent-Length: %zu\r\n\r\n", forwarder->options.node,
+                         forwarder->macs[request->is_https], request->body.size);
+    buffer_append_bytes(out, request->body);
+}
+
+/* --- the end of one ----------------------------------------------------------------------------------------------- */
+
+static void drop(struct forwarded *forwarded)
+{
+    reply_budget_subtract(forwarded->forwarder->options.replies, forwarded->counted);
+    list_remove(&forwarded->link);
+    forwarded->forwarder->count--;
+    buffer_deinit(&forwarded->request);
+    free(forwarded);
+}
+
+/* The exchange is the front's again. */
+static struct exchange *give_back(struct forwarded *forwarded)
+{
+    struct pending_request *pending = forwarded->pending;
+    pending->forwarded = NULL;
+    pending->state = PENDING_IN_API;
+    drop(forwarded);
+    return &pending->exchange;
+}
+
+static void refuse(struct forwarded *forwarded, const char *text)
+{
+    struct front *front = forwarded->forwarder->options.front;
+    front_refuse(front, give_back(forwarded), ERROR_SERVICE_UNAVAILABLE, text);
+}
+
+static void refuse_unknown(struct forwarded *forwarded)
+{
+    forwarded->forwarder->unknown++;
+    refuse(forwarded, "The connection to the node that serves this request broke behind it, so nobody knows whether it "
+                      "took effect. Try again.");
+}
+
+static void deliver(struct forwarded *forwarded, const struct upstream_answer *answer)
+{
+    struct forwarder *forwarder = forwarded->forwarder;
+    forwarder->answered++;
+    front_answer(forwarder->options.front, give_back(forwarded), &answer->reply);
+}
+
+/* --- tries -------------------------------------------------------------------------------------------------------- */
+
+static void on_done(void *context, enum upstream_outcome outcome, const struct upstream_answer *answer)
+{
+    struct forwarded *forwarded = context;
+    forwarded->upstream = NULL;
+    if (outcome == UPSTREAM_ANSWERED && !answer->is_not_owner)
+        deliver(forwarded, answer);
+    else if (outcome == UPSTREAM_UNKNOWN)
+        refuse_unknown(forwarded);
+    else
+        forwarded->forwarder->tried_again++; /* by the timer */
+}
+
+static enum forward_owner find_owner(const struct forwarder *forwarder, struct sockaddr_storage *address)
+{
+    *address = (struct sockaddr_storage){0};
+    return forwarder->options.find_owner(forwarder->options.context, address);
+}
+
+static void try_once(struct forwarded *forwarded, const struct sockaddr_storage *address)
+{
+    struct forwarder *forwarder = forwarded->forwarder;
+    forwarded->tried_ms = uv_now(forwarder->loop);
+    forwarded->address = *address;
+    forwarded->upstream =
+        upstream_send(&forwarder->upstreams, address, buffer_bytes(&forwarded->request), on_done, forwarded);
+}
+
+static void stop_upstream(struct forwarded *forwarded)
+{
+    upstream_stop(forwarded->upstream);
+    forwarded->upstream = NULL;
+}
+
+/* One that is under way: is the node that has it still the owner, and does it take the connection? */
+static void check(struct forwarded *forwarded, enum forward_owner owner, const struct sockaddr_storage *address,
+                  uint64_t now_ms)
+{
+    const bool is_owner = owner != FORWARD_TO_ADDRESS || memcmp(address, &forwarded->address, sizeof(*address)) == 0;
+    const bool has_sent = upstream_has_sent(forwarded->upstream);
+    if (has_sent && !is_owner) {
+        stop_upstream(forwarded);
+        refuse_unknown(forwarded);
+    } else if (!has_sent && (!is_owner || now_ms - forwarded->tried_ms > CONNECT_MS)) {
+        stop_upstream(forwarded);
+        forwarded->forwarder->tried_again++;
+    }
+}
+
+static void look_after(struct forwarded *forwarded, enum forward_owner owner, const struct sockaddr_storage *address)
+{
+    const uint64_t now_ms = uv_now(forwarded->forwarder->loop);
+    if (forwarded->upstream != NULL) {
+        check(forwarded, owner, address, now_ms);
+        return;
+    }
+    if (owner == FORWARD_TO_NOBODY || now_ms - forwarded->begun_ms >= FORWARD_WAIT_MS) {
+        forwarded->forwarder->refused++;
+        refuse(forwarded, "No node serves this at the moment. Try again.");
+    } else if (owner == FORWARD_TO_ADDRESS && now_ms - forwarded->tried_ms >= TRY_MS) {
+        try_once(forwarded, address);
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct forwarder *forwarder = timer->data;
+    struct sockaddr_storage address;
+    const enum forward_owner owner = find_owner(forwarder, &address);
+    struct list_link *next;
+    for (struct list_link *link = list_first(&forwarder->all); link != NULL; link = next) {
+        next = list_next(&forwarder->all, link);
+        look_after(CONTAINER_OF(link, struct forwarded, link), owner, &address);
+    }
+    upstreams_close_idle(&forwarder->upstreams, IDLE_MS);
+    if (list_is_empty(&forwarder->all) && forwarder->upstreams.count == 0)
+        uv_timer_stop(timer);
+}
+
+bool forwarder_has_owner(const struct forwarder *forwarder)
+{
+    struct sockaddr_storage address;
+    return find_owner(forwarder, &address) == FORWARD_TO_ADDRESS;
+}
+
+bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending)
+{
+    struct sockaddr_storage address;
+    const enum forward_owner owner = find_owner(forwarder, &address);
+    if (owner == FORWARD_TO_NOBODY)
+        return false;
+    struct forwarded *forwarded = memory_allocate_zeroed(sizeof(*forwarded));
+    forwarded->forwarder = forwarder;
+    forwarded->pending = pending;
+    forwarded->begun_ms = uv_now(forwarder->loop);
+    buffer_init(&forwarded->request);
+    write_request(forwarder, &pending->exchange.request, &forwarded->request);
+    forwarded->counted = forwarded->request.capacity;
+    reply_budget_add(forwarder->options.replies, forwarded->counted);
+    list_append(&forwarder->all, &forwarded->link);
+    forwarder->count++;
+    pending->forwarded = forwarded;
+    pending->state = PENDING_FORWARDED;
+    exchange_note_form(&pending->exchange);
+    pending->exchange.state = EXCHANGE_WAITING;
+    exchange_rest(&pending->exchange);
+    if (owner == FORWARD_TO_ADDRESS)
+        try_once(forwarded, &address);
+    if (!uv_is_active((uv_handle_t *)&forwarder->timer))
+        uv_timer_start(&forwarder->timer, on_timer, TRY_MS, TRY_MS);
+    return true;
+}
+
+void forwarder_abandon(struct pending_request *pending)
+{
+    struct forwarded *forwarded = pending->forwarded;
+    pending->forwarded = NULL;
+    if (forwarded->upstream != NULL)
+        upstream_stop(forwarded->upstream);
+    drop(forwarded);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+struct forwarder *forwarder_create(uv_loop_t *loop, const struct forward_options *options)
+{
+    ASSERT(options->secret.size > 0);
+    struct forwarder *forwarder = memory_allocate_zeroed(sizeof(*forwarder));
+    forwarder->options = *options;
+    forwarder->loop = loop;
+    list_init(&forwarder->all);
+    sha256_init(&forwarder->sha256);
+    forwarder->key = sha256_hmac_key(&forwarder->sha256, options->secret);
+    for (int i = 0; i < 2; i++)
+        make_mac(forwarder, bytes_from_string(options->node), i == 1, forwarder->macs[i]);
+    upstreams_init(&forwarder->upstreams, loop, ANSWER_SIZE_MAX);
+    const int status = uv_timer_init(loop, &forwarder->timer);
+    ASSERT(status == 0);
+    forwarder->timer.data = forwarder;
+    uv_unref((uv_handle_t *)&forwarder->timer);
+    return forwarder;
+}
+
+void forwarder_close(struct forwarder *forwarder)
+{
+    ASSERT(list_is_empty(&forwarder->all));
+    upstreams_close(&forwarder->upstreams);
+    uv_close((uv_handle_t *)&forwarder->timer, NULL);
+}
+
+void forwarder_destroy(struct forwarder *forwarder)
+{
+    ASSERT(forwarder->upstreams.count == 0);
+    sha256_deinit(&forwarder->sha256);
+    free(forwarder);
+}
+
+static void write_counter(struct buffer *text, const char *name, const char *help, uint64_t value)
+{
+    buffer_append_format(text, "# HELP %s %s\n# TYPE %s counter\n%s %llu\n", name, help, name, name,
+                         (unsigned long long)value);
+}
+
+void forwarder_write_metrics(const struct forwarder *forwarder, struct buffer *text)
+{
+    write_counter(text, "tally_forwarded_total", "Requests that another node has answered.", forwarder->answered);
+    write_counter(text, "tally_forwarded_unknown_total",
+                  "Requests that were sent to another node and not answered: a 503.", forwarder->unknown);
+    write_counter(text, "tally_forwarded_refused_total", "Requests for which no node was found in time: a 503.",
+                  forwarder->refused);
+    write_counter(text, "tally_forwarded_tries_total", "Times that a request had to be tried again.",
+                  forwarder->tried_again);
+    buffer_append_format(text,
+                         "# HELP tally_forward_requests Requests that wait for an answer of another node.\n"
+                         "# TYPE tally_forward_requests gauge\n"
+                         "tally_forward_requests %zu\n",
+                         forwarder->count);
+    buffer_append_format(text,
+                         "# HELP tally_forward_connections Open connections to other nodes.\n"
+                         "# TYPE tally_forward_connections gauge\n"
+                         "tally_forward_connections %zu\n",
+                         forwarder->upstreams.count);
+}

@@ -1,0 +1,61 @@
+/* Passing requests on: any node of a cluster answers, and one that does not serve what a request is about asks the
+ * node that does.
+ *
+ * The other node gets the request as it came, with the client's Host, so that its signature holds, and one line more:
+ * who passes it on, and a proof that this node knows the cluster's secret. Such a request is not passed on again. A
+ * node that does not serve says so (Tally-Not-Owner), and the request is tried again, as it is where no connection
+ * could be made, for at most FORWARD_WAIT_MS: during a takeover nobody serves. A request that was sent and not answered
+ * is never repeated. Its client gets a 503, and decides, as it would have to if its own connection had broken.
+ *
+ * Requests are copied, because one may have to be sent again to another node; the copies count as memory of replies.
+ * One thread: the loop's. */
+#ifndef TALLY_SERVER_FORWARD_H
+#define TALLY_SERVER_FORWARD_H
+
+#include "api/front.h"
+#include "server/pending_request.h"
+
+#include <uv.h>
+
+#define FORWARD_WAIT_MS 2000u
+#define FORWARD_NODE_MAX 63u /* bytes of a node's name */
+
+/* Who serves. */
+enum forward_owner {
+    FORWARD_TO_ADDRESS, /* a node with an address; it may be this one by now */
+    FORWARD_LATER,      /* nobody, as far as is known */
+    FORWARD_TO_NOBODY,  /* a node that has no address: the request is refused, with its name */
+};
+
+struct forward_options {
+    const char *node;    /* this node's name; borrowed, as all of this */
+    struct bytes secret; /* the cluster's; not empty */
+    struct front *front; /* forms refusals, and takes what is finished */
+    struct reply_budget *replies;
+    enum forward_owner (*find_owner)(void *context, struct sockaddr_storage *address);
+    void *context;
+};
+
+struct forwarder *forwarder_create(uv_loop_t *loop, const struct forward_options *options);
+
+/* No request is with it any more; then the loop must run until it is empty, and behind that, forwarder_destroy(). */
+void forwarder_close(struct forwarder *forwarder);
+void forwarder_destroy(struct forwarder *forwarder);
+
+/* Takes a request, which comes back through front_take_finished(); until then it is PENDING_FORWARDED. False: the owner
+ * has no address, and the request was not taken. */
+bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending);
+
+/* Is it known which node serves, and where it is? */
+bool forwarder_has_owner(const struct forwarder *forwarder);
+
+/* The client of a request that it has is gone. */
+void forwarder_abandon(struct pending_request *pending);
+
+/* Did a node of this cluster pass the request on? Then *is_https is that of the client's connection to it. */
+bool forwarder_trusts(struct forwarder *forwarder, const struct request *request, bool *is_https);
+
+/* What /metrics says of it. */
+void forwarder_write_metrics(const struct forwarder *forwarder, struct buffer *text);
+
+#endif

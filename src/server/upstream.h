@@ -1,0 +1,63 @@
+/* Connections to other nodes, on which requests are passed on: one request at a time on each, kept alive between them.
+ *
+ * What became of a request is one of three: it was answered; it was not sent, and may be tried again; or nobody knows,
+ * because the connection broke behind it. It is never sent twice here: an idle connection that turns out to be closed
+ * when the request is written has taken none of it only where not a byte was written.
+ *
+ * Nothing of an answer is judged but its framing. One thread: the loop's. */
+#ifndef TALLY_SERVER_UPSTREAM_H
+#define TALLY_SERVER_UPSTREAM_H
+
+#include "api/front.h"
+#include "base/list.h"
+
+#include <uv.h>
+
+#define UPSTREAM_READ_SIZE ((size_t)64 * 1024)
+
+enum upstream_outcome {
+    UPSTREAM_ANSWERED,
+    UPSTREAM_NOT_SENT,
+    UPSTREAM_UNKNOWN,
+};
+
+/* An answer; borrowed until the callback returns. */
+struct upstream_answer {
+    struct foreign_reply reply;
+    bool is_not_owner; /* Tally-Not-Owner: the node does not serve what the request is about */
+};
+
+struct upstream;
+
+typedef void (*upstream_cb)(void *context, enum upstream_outcome outcome, const struct upstream_answer *answer);
+
+struct upstreams {
+    uv_loop_t *loop;
+    struct list idle; /* the newest first */
+    struct list busy;
+    size_t count;                  /* open ones, and those that are being closed */
+    size_t answer_size_max;        /* bytes of an answer's body; beyond: UPSTREAM_UNKNOWN */
+    char room[UPSTREAM_READ_SIZE]; /* for one read at a time: it is used up before the next */
+};
+
+/* In zeroed memory. */
+void upstreams_init(struct upstreams *upstreams, uv_loop_t *loop, size_t answer_size_max);
+
+/* Closes all, without a word to those who wait. The loop must run once more. */
+void upstreams_close(struct upstreams *upstreams);
+
+/* Sends a request to the node at that address. `request` must stay until `done` was called, which is once, and never
+ * from inside this function. NULL: there is no socket for it; nothing was sent, and `done` is not called. */
+struct upstream *upstream_send(struct upstreams *upstreams, const struct sockaddr_storage *address,
+                               struct bytes request, upstream_cb done, void *context);
+
+/* Its client has gone, or waits no longer: closes the connection. `done` is not called any more. */
+void upstream_stop(struct upstream *upstream);
+
+/* Was anything of the request written? */
+bool upstream_has_sent(const struct upstream *upstream);
+
+/* Closes those that have been idle for longer. */
+void upstreams_close_idle(struct upstreams *upstreams, uint64_t idle_ms);
+
+#endif

@@ -1,0 +1,27 @@
+/* What makes several nodes one service: where this one is found by the others, and the secret that they share. Without
+ * an address a node passes nothing on, and nothing is passed on to it. */
+#ifndef TALLY_TALLYD_CLUSTER_H
+#define TALLY_TALLYD_CLUSTER_H
+
+#include "server/forward.h"
+#include "tallyd/config.h"
+
+struct cluster {
+    const char *address;         /* as it is configured; borrowed; empty: none */
+    struct sockaddr_storage own; /* the same */
+    struct buffer secret;        /* empty: none */
+};
+
+/* Reads "advertise" and the file of "cluster-secret". ERROR_INVALID_PARAMETER_VALUE. */
+enum error cluster_read(struct cluster *cluster, const struct config *config, struct failure *failure);
+void cluster_deinit(struct cluster *cluster);
+
+static inline bool cluster_is_there(const struct cluster *cluster)
+{
+    return cluster->secret.size > 0;
+}
+
+/* "10.0.0.1:9324" or "[fd00::1]:9324". False: it is no address with a port. */
+bool cluster_parse_address(const char *text, struct sockaddr_storage *address);
+
+#endif
