@@ -17,12 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define JOBS_MAX 64u
-#define LIMIT_S 20u /* for one seed: it takes milliseconds, unless something goes round for ever */
+#define LIMIT_S 20u /* of processor time, for one seed: it takes milliseconds, unless something goes round for ever */
 
 struct arguments {
     uint64_t seed;
@@ -84,13 +85,22 @@ static int run_one(const char *program, const struct arguments *arguments)
     return 1;
 }
 
+/* Ends this process with SIGPROF when it has used so much processor time from now on. A machine that is busy with other
+ * things does not end it. */
+static void limit_time(unsigned limit_s)
+{
+    const struct itimerval limit = {.it_value.tv_sec = (time_t)limit_s};
+    if (setitimer(ITIMER_PROF, &limit, NULL) != 0)
+        _exit(1);
+}
+
 /* Runs a seed in a process of its own. How much memory the server has in use is rounded by the C library, by what was
  * freed before; so a seed has the same history only behind the same ones. */
 static void run_apart(uint64_t seed, unsigned limit_s, struct world_report *report)
 {
     const pid_t child = fork();
     if (child == 0) {
-        alarm(limit_s);
+        limit_time(limit_s);
         world_run(seed, false, report);
         _exit(0);
     }
@@ -105,7 +115,7 @@ static void run_job(const struct arguments *arguments, unsigned job, struct shar
     for (uint64_t seed = arguments->first + job; seed < arguments->first + arguments->seeds; seed += arguments->jobs) {
         shared->running[job] = seed;
         const unsigned limit_s = arguments->wants_salvage ? 10 * LIMIT_S : LIMIT_S;
-        alarm(limit_s);
+        limit_time(limit_s);
         shared->reports[job].wants_salvage = arguments->wants_salvage;
         if (history_is_wanted())
             run_apart(seed, limit_s, &shared->reports[job]);
@@ -204,7 +214,7 @@ static int run_many(const char *program, struct arguments *arguments)
         failed_seed = shared->running[job];
         if (WIFSIGNALED(status))
             printf("seed %" PRIu64 " ended with signal %d%s\n", failed_seed, WTERMSIG(status),
-                   WTERMSIG(status) == SIGALRM ? ": it does not come to an end" : "");
+                   WTERMSIG(status) == SIGPROF ? ": it does not come to an end" : "");
         for (unsigned i = 0; i < arguments->jobs; i++)
             if (children[i] != 0)
                 kill(children[i], SIGKILL);
