@@ -6,19 +6,27 @@
     cluster.line()                            # a client of all its nodes, which goes where one answers
     cluster.head(), cluster.sql(…)            # what PostgreSQL has
     cluster.stop()
+
+On a machine of its own (netns.py) a node has no port that the tests can reach. They speak to its Unix socket:
+
+    cluster = Cluster(patroni, tmp_path, host=network.host())      # tallyd --init runs there
+    node = cluster.node("one", host=network.host()).start()
 """
 
 import contextlib
+import http.client
 import os
+import pathlib
 import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 
 from conftest import BIN, PATIENCE, WRAPPER, Daemon, clean_environment, wait_until
-from wire import Connection, Lost
+from wire import Connection, Lost, connect_to
 
 READY = "tallyd ready on "
 STANDING_BY = "tallyd standing by on "
@@ -27,10 +35,14 @@ STANDING_BY = "tallyd standing by on "
 class Node(Daemon):
     """It says of itself when it stands by and when it serves; which of the two was said last is its state."""
 
-    def __init__(self, folder, name, uri, options):
+    def __init__(self, folder, name, uri, options, host=None):
         super().__init__(folder, options)
-        self.name = name
+        self.name, self.host = name, host
         self.options += ["--log", uri, "--node", name]
+        if host is not None:
+            self.prefix = host.prefix
+            self.port = str(pathlib.Path(tempfile.mkdtemp(prefix="tally-node-")) / "socket")  # its path must be short
+            self.options += ["--socket", self.port]
         self.lines = []
         self.environment = {}
 
@@ -82,6 +94,14 @@ class Node(Daemon):
         wait_until(lambda: self.process.poll() is None and self.health() == "standby", seconds,
                    f"that node {self.name} stands by; {self.lines[-3:]} {self.error_text()[-800:]}")
         return self
+
+    def request(self, method, path, body=None, headers=None, seconds=60):
+        connection = http.client.HTTPConnection("127.0.0.1")
+        connection.sock = connect_to(self.port, seconds * PATIENCE)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
 
     def health(self):
         """ok, standby, or nothing."""
@@ -167,25 +187,26 @@ class PatientLine(AnyNode):
 class Cluster:
     number = 0
 
-    def __init__(self, server, folder, uri=None):
+    def __init__(self, server, folder, uri=None, host=None):
         Cluster.number += 1
-        self.server, self.folder = server, folder
+        self.server, self.folder, self.host = server, folder, host
         self.database = f"log{Cluster.number}"
-        server.sql(f"CREATE DATABASE {self.database}")
+        server.create_database(self.database)
         self.uri = (uri or server.uri).rsplit("/", 1)[0] + "/" + self.database
         self.nodes = []
         self.init()
 
     def init(self):
-        done = subprocess.run([*WRAPPER, str(BIN / "tallyd"), "--log", self.uri, "--init"], capture_output=True,
-                              env=clean_environment(), timeout=60 * PATIENCE, text=True)
+        prefix = self.host.prefix if self.host else []
+        done = subprocess.run([*prefix, *WRAPPER, str(BIN / "tallyd"), "--log", self.uri, "--init"],
+                              capture_output=True, env=clean_environment(), timeout=60 * PATIENCE, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def node(self, name, *options, uri=None, data=None):
+    def node(self, name, *options, uri=None, data=None, host=None):
         folder = self.folder / f"{self.database}-{name}-{len(self.nodes)}"
         folder.mkdir(parents=True)
-        made = Node(folder, name, uri or self.uri, options)
+        made = Node(folder, name, uri or self.uri, options, host)
         made.data = data or made.data
         self.nodes.append(made)
         return made
@@ -200,20 +221,20 @@ class Cluster:
         return AnyNode(self.nodes, seconds)
 
     def sql(self, statement, *values):
-        import psycopg2
-
-        connection = psycopg2.connect(self.server.uri.rsplit("/", 1)[0] + "/" + self.database)
-        connection.autocommit = True
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(statement, values or None)
-                return cursor.fetchall() if cursor.description else None
-        finally:
-            connection.close()
+        connection = self.server.connect(dbname=self.database)
+        with contextlib.closing(connection), connection.cursor() as cursor:
+            cursor.execute(statement, values or None)
+            return cursor.fetchall() if cursor.description else None
 
     def head(self):
         """(epoch, node) of the log."""
         return self.sql("SELECT epoch, node FROM tally_log.head")[0]
+
+    def wait_followed(self, seconds=20):
+        """Until a node that stands by has applied what there is: only then does it wait for the lock."""
+        count = ("SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE d.datname = "
+                 "current_database() AND l.locktype = 'advisory' AND NOT l.granted")
+        wait_until(lambda: self.sql(count)[0][0] > 0, seconds, "a stand-by that has applied what there is")
 
     def stop(self):
         for node in self.nodes:
@@ -222,3 +243,5 @@ class Cluster:
                     node.resume()
             node.kill9()
             shutil.rmtree(node.data, ignore_errors=True)
+            if node.host is not None:
+                shutil.rmtree(pathlib.Path(node.port).parent, ignore_errors=True)

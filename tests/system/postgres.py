@@ -4,6 +4,7 @@
     with postgres.connect() as connection: ...     # psycopg2, in autocommit
     postgres.uri                                   # for libpq
     postgres.kill9(), .stop(), .restart(), .sql("SELECT 1")
+    postgres.copy().start()                        # what a copy of its folder is: a second server with the same data
 """
 
 import atexit
@@ -96,10 +97,27 @@ class Postgres:
         self.stop()
         return self.start()
 
+    def copy(self):
+        """A server with what this one has, down to the system identifier; not started yet. One that runs is copied by
+        pg_basebackup, one that does not, as files."""
+        twin = Postgres(self.folder.with_name(f"{self.folder.name}-copy"), **self.settings)
+        twin.folder.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            owner = pwd.getpwnam("postgres")
+            os.chown(twin.folder, owner.pw_uid, owner.pw_gid)
+        if (self.data / "postmaster.pid").exists():
+            self._run("pg_basebackup", "-d", self.uri, "-D", str(twin.data), "-X", "stream", "-c", "fast")
+        else:
+            subprocess.run(["cp", "-a", str(self.data), str(twin.data)], check=True)
+        return twin
+
     def connect(self, **options):
         connection = psycopg2.connect(self.uri, **options)
         connection.autocommit = True
         return connection
+
+    def create_database(self, name):
+        self.sql(f"CREATE DATABASE {name}")
 
     def sql(self, statement, *values):
         """Runs a statement on a connection of its own; the rows, if it has any."""

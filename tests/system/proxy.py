@@ -7,7 +7,7 @@
     proxy.lose_answer_to(b"rows_1\\0")        # the next request with these bytes arrives; then its connection ends
     proxy.lost                               # how many answers were lost so
     proxy.hold(b"Tally.Publish")             # the next request with these bytes stays here, and its connection with it,
-    proxy.is_held, proxy.release()           # until then
+    proxy.is_held, proxy.release()           # until then, or until the next hold()
     proxy.strand(b"COMMIT\\0")               # the next request with these bytes is lost: its connection ends, and
     proxy.stranded, proxy.release()          # the server learns of it only then; how many there were
     proxy.heard                              # with is_listening: everything that the server has answered
@@ -18,6 +18,7 @@ import contextlib
 import re
 import socket
 import threading
+import time
 
 
 class Line:
@@ -47,6 +48,7 @@ class Line:
                 elif self.is_losing:  # the server has answered: so it has done what it was asked for
                     self.proxy.lost += 1
                     break
+                time.sleep(self.proxy.delay)
                 target.sendall(data)
         self.close()
 
@@ -91,6 +93,7 @@ class Proxy:
         self.lost = self.stranded = 0
         self.is_held, self.is_released = threading.Event(), threading.Event()
         self.is_listening = False
+        self.delay = 0  # seconds, each way
         self.heard = b""
         self.lines = []
         threading.Thread(target=self._accept, daemon=True).start()
@@ -121,8 +124,9 @@ class Proxy:
 
     def hold(self, pattern):
         self.is_held.clear()
-        self.is_released.clear()
         self.pattern_held = pattern
+        before, self.is_released = self.is_released, threading.Event()
+        before.set()
 
     def strand(self, pattern):
         self.is_released.clear()

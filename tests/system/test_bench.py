@@ -16,13 +16,14 @@ import pytest
 from conftest import BIN, ROOT, WRAPPER
 
 sys.path.append(str(ROOT / "bench"))
-from harness import measure, report, rounds  # noqa: E402
+from harness import catalog, measure, report, rounds  # noqa: E402
 
 PROGRAMS = ROOT / "build" / "release" / "bench"
 PEERS = {"nginx": "nginx", "redis-server": "redis", "beanstalkd": "beanstalkd"}
 QUEUES = {"redis.streams": "redis-server", "nats": "nats-server", "rabbitmq": "rabbitmq-server",
-          "rabbitmq.quorum": "rabbitmq-server", "rabbitmq.v2": "rabbitmq-server", "postgresql": None, "graphile": None,
-          "pgboss": None, "bullmq": "redis-server"}
+          "rabbitmq.quorum": "rabbitmq-server", "rabbitmq.v2": "rabbitmq-server", "postgresql": None,
+          "postgresql.single": None, "postgresql.single.held": None, "life.postgres": None,
+          "life.single.postgres": None, "graphile": None, "pgboss": None, "bullmq": "redis-server"}
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +32,8 @@ def results():
     if WRAPPER:
         pytest.skip("measures nothing under a wrapper")
     if (PROGRAMS.parent / "build.ninja").exists():
-        subprocess.run(["ninja", "-C", PROGRAMS.parent, "--quiet", "bench/load", "bench/echo", "bench/sigv4"],
-                       check=False)
+        programs = ["bench/load", "bench/echo", "bench/sigv4", "bench/append"]
+        subprocess.run(["ninja", "-C", PROGRAMS.parent, "--quiet", *programs], check=False)
     with tempfile.TemporaryDirectory(prefix="tally-bench-") as folder:
         yield run_quick(pathlib.Path(folder))
 
@@ -126,7 +127,6 @@ def test_publish_fills_the_page_about_performance(results, tmp_path):
 
 
 def test_every_bar_of_the_design_has_a_row(results):
-    """But for two: a log in PostgreSQL and failover aren't there yet (docs/performance.md)."""
     bars = {row["name"] for row in results["rows"] if row["bar"] is not None}
     assert bars == {
         "SendMessage",
@@ -154,6 +154,15 @@ def test_every_bar_of_the_design_has_a_row(results):
         "pool: durable matches, 1,000 waiting",
         "pool: CPU time of a ticket, 1,000 waiting",
         "pool: p99 of a send to another queue, 1,000 waiting",
+        "on PostgreSQL: send, receive, delete in tens",
+        "on PostgreSQL: send, receive, delete, single",
+        "log in PostgreSQL: bytes of messages a second",
+        "log in PostgreSQL: WAL bytes of a message's life",
+        "log in PostgreSQL: one connection, one message, p50",
+        "kill -9 of the owner until the next answer, 10,000 messages wait",
+        "log in PostgreSQL: a stand-by behind the owner, p99",
+        "log in PostgreSQL: the most bytes of the second half",
+        "log in PostgreSQL: the most rows of the second half",
     }
     for row in results["rows"]:
         assert row["name"] in results["printed"]
@@ -226,7 +235,7 @@ def test_a_send_is_judged_beside_the_barest_server_of_the_same_promise():
 
 
 def test_what_a_bar_compares_takes_part_in_every_round():
-    cases = {case.key: case for case in measure.CASES}
+    cases = {case.key: case for case in catalog.CASES}
     for _, key, reference, _, bar in report.COMPARISONS:
         if bar and not cases[key].is_extra:
             assert cases[key].is_of_bar and cases[reference].is_of_bar, (key, reference)

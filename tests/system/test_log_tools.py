@@ -5,7 +5,8 @@ import subprocess
 
 from conftest import BIN, PATIENCE, WRAPPER, Daemon, clean_environment, wait_until
 from nodes import AnyNode
-from test_log_postgres import SMALL, cluster, create_queue, drain, send, server, texts  # noqa: F401
+from logs import cluster, server  # noqa: F401 (fixtures)
+from logs import SMALL, create_queue, drain, send, texts
 
 
 def tally(*words, folder):
@@ -110,3 +111,10 @@ def test_status_says_who_has_the_log(cluster, tmp_path):  # noqa: F811
                what="the end of its connection")
     status, _, said = tally("cluster", "status", "postgres://nobody@127.0.0.1:1/none", folder=tmp_path)
     assert status == 3 and "can't be reached" in said
+
+
+def test_tables_that_are_there_and_can_not_be_used_are_not_made_again(cluster):  # noqa: F811
+    cluster.sql("UPDATE tally_log.version SET number = 99")
+    done = subprocess.run([*WRAPPER, str(BIN / "tallyd"), "--log", cluster.uri, "--init"], capture_output=True,
+                          text=True, env=clean_environment(), timeout=60 * PATIENCE, check=False)
+    assert done.returncode == 1 and "have version 99" in done.stderr, done.stderr

@@ -55,6 +55,22 @@ def request_bytes(target, body):
     )
 
 
+def connect_to(port, seconds):
+    """A socket that goes to a port of the loopback, or to the Unix socket of that path."""
+    if isinstance(port, int):
+        made = socket.create_connection(("127.0.0.1", port), seconds)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        made.settimeout(seconds)
+        made.connect(port)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
 class Connection:
     """A kept connection. call() raises Lost where the server went away; the next call connects again."""
 
@@ -67,8 +83,7 @@ class Connection:
     def open(self):
         if self.socket is None:
             self.rest = b""
-            self.socket = socket.create_connection(("127.0.0.1", self.port), self.seconds)
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.socket = connect_to(self.port, self.seconds)
         return self
 
     def close(self):
@@ -104,6 +119,8 @@ class Connection:
             self.close()
             raise Lost from error
         body, self.rest = self.rest[:size], self.rest[size:]
+        if b"\r\nconnection: close" in head.lower():
+            self.close()
         return Answer(int(head[9:12]), head, body)
 
     def _more(self):

@@ -1,0 +1,246 @@
+"""Any node answers: one that stands by passes requests on to the one that serves."""
+
+import contextlib
+import socket
+import threading
+import time
+
+import boto3
+import pytest
+from botocore.config import Config
+from conftest import wait_until
+from logs import cluster, server  # noqa: F401 (fixtures)
+from logs import LEASED, create_queue, drain, send
+from wire import Connection, Lost, request_bytes, scaled
+
+
+@pytest.fixture
+def secret(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text("0123456789abcdef0123456789abcdef\n")
+    return path
+
+
+def node_of(cluster, name, secret, *options):
+    made = cluster.node(name, "--cluster-secret", secret, *LEASED, *options)
+    made.options += ["--advertise", f"127.0.0.1:{made.port}"]
+    return made
+
+
+@pytest.fixture
+def nodes(cluster, secret):
+    """The first one serves."""
+    first = node_of(cluster, "one", secret).start().wait_ready()
+    return [first, *(node_of(cluster, name, secret).start().wait_standing_by() for name in ("two", "three"))]
+
+
+def test_a_node_that_stands_by_answers_for_the_one_that_serves(nodes):
+    line = Connection(nodes[1].port)
+    queue = line.ok("AmazonSQS.CreateQueue", {"QueueName": "jobs"})["QueueUrl"]
+    assert queue.startswith("http://127.0.0.1/"), "it begins as the client's own Host"
+    send(line, queue, ["a", "b"])
+    send(Connection(nodes[2].port), queue, ["c"])
+    assert sorted(drain(Connection(nodes[0].port), "jobs")) == ["a", "b", "c"]
+    answer = line.call("AmazonSQS.GetQueueUrl", {"QueueName": "none"})
+    assert answer.status == 400 and "QueueDoesNotExist" in answer.body.decode()
+    assert answer.header("x-amzn-query-error") == "AWS.SimpleQueueService.NonExistentQueue;Sender"
+    assert nodes[1].metric("tally_forwarded_total") >= 4
+
+
+def test_a_long_poll_through_a_node_that_stands_by_ends_when_a_message_comes(nodes):
+    queue = create_queue(Connection(nodes[0].port))
+    found = []
+
+    def poll():
+        line = Connection(nodes[1].port)
+        found.append(line.ok("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 20})["Messages"])
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    time.sleep(0.5)
+    send(Connection(nodes[0].port), queue, ["late"])
+    thread.join(5)
+    assert found and found[0][0]["Body"] == "late"
+
+
+def test_a_client_that_hangs_up_is_hung_up_on_at_the_owner(nodes):
+    queue = create_queue(Connection(nodes[0].port))
+    with Connection(nodes[1].port) as line, contextlib.suppress(Lost, OSError):
+        line.seconds = 0.5
+        line.call("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 20})
+    wait_until(lambda: nodes[1].metric("tally_forward_requests") == 0, 5, "that nobody waits for it")
+    send(Connection(nodes[0].port), queue, ["kept"])
+    assert drain(Connection(nodes[1].port), queue) == ["kept"]
+
+
+def test_a_takeover_is_waited_for(nodes):
+    line = Connection(nodes[2].port)
+    queue = create_queue(line)
+    nodes[0].kill9()
+    began = time.monotonic()
+    send(line, queue, ["after"])
+    assert time.monotonic() - began < 3
+    assert drain(line, queue) == ["after"]
+
+
+def test_nobody_forges_who_passes_a_request_on(nodes):
+    """Without credentials a page of another site is refused; a node of the cluster has looked at that before."""
+    headers = {"Host": "evil.example", "X-Amz-Target": "AmazonSQS.ListQueues", "Tally-Forwarded-By": "one " + "0" * 64,
+               "Content-Type": "application/x-amz-json-1.0"}
+    for node in nodes[:2]:
+        assert node.request("POST", "/", b"{}", headers)[0] == 403
+
+
+@pytest.mark.parametrize("options, said", [
+    (("--advertise", "127.0.0.1:1"), "cluster-secret is not"),
+    (("--cluster-secret", "/dev/null"), "it must be an IP address and a port"),
+    (("--advertise", "somewhere:1", "--cluster-secret", "/dev/null"), "it must be an IP address and a port"),
+    (("--advertise", "127.0.0.1:1", "--cluster-secret", "/dev/null"), "has 0 bytes"),
+])
+def test_what_is_configured_wrong_is_named(cluster, options, said):
+    status, text = cluster.node("one", *options).run_to_end()
+    assert status == 2 and said in text
+
+
+def test_K22_an_sdk_that_knows_one_node_sends_each_message_once_and_in_order_over_takeovers(nodes):
+    sdk = boto3.client("sqs", endpoint_url=f"http://127.0.0.1:{nodes[2].port}", region_name="us-east-1",
+                       aws_access_key_id="any", aws_secret_access_key="any",
+                       config=Config(retries={"max_attempts": 30, "mode": "standard"}, read_timeout=10))
+    queue = sdk.create_queue(QueueName="jobs.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    sent = []
+
+    def send_all():
+        while not is_over.is_set():
+            number = str(len(sent))
+            sdk.send_message(QueueUrl=queue, MessageBody=number, MessageGroupId="one", MessageDeduplicationId=number)
+            sent.append(number)
+
+    is_over = threading.Event()
+    sender = threading.Thread(target=send_all)
+    sender.start()
+    for _ in range(scaled(6, least=2)):
+        time.sleep(0.5)
+        owner = next(node for node in nodes if node.health() == "ok")
+        if owner is nodes[2]:
+            break  # its clients know no other one
+        owner.kill9()
+        wait_until(lambda: any(node.process and node.health() == "ok" for node in nodes), 20, "a takeover")
+        owner.start().wait_standing_by()
+    count = len(sent)
+    wait_until(lambda: len(sent) > count + 10, 20, "that it sends on")
+    is_over.set()
+    sender.join(30)
+    found = []
+    while len(found) < len(sent):
+        answer = sdk.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=1)
+        for message in answer["Messages"]:
+            found.append(message["Body"])
+            sdk.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+    assert found == sent
+    assert "Messages" not in sdk.receive_message(QueueUrl=queue)
+
+
+def test_K21_long_polls_through_a_node_end_when_the_owner_dies_and_leave_nothing_behind(nodes):
+    queue = create_queue(Connection(nodes[0].port))
+    lines = [Connection(nodes[1].port) for _ in range(scaled(200, least=20))]
+    for line in lines:
+        line.write(request_bytes("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 20}))
+    wait_until(lambda: nodes[1].metric("tally_forward_requests") == len(lines), 10, "that all wait")
+    nodes[0].kill9()
+    began = time.monotonic()
+    assert {line.answer().status for line in lines} <= {200, 503}
+    assert time.monotonic() - began < 10, "they have not waited for their time to be over"
+    assert nodes[1].metric("tally_forward_requests") == 0
+
+
+# --- an owner that is none ------------------------------------------------------------------------------------------
+
+
+class Impostor:
+    """Stands at the address of the node that serves, and does with each connection what a test says."""
+
+    def __init__(self, cluster, owner, act):
+        self.cluster, self.owner, self.act = cluster, owner, act
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.requests = 0
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                line, _ = self.listener.accept()
+                self.requests += 1
+                with line, contextlib.suppress(OSError):
+                    self.act(line)
+
+    def _set_address(self, port):
+        self.cluster.sql("UPDATE tally_log.node SET address = %s WHERE name = %s", f"127.0.0.1:{port}", self.owner.name)
+        time.sleep(0.3)  # until the nodes that stand by have read it
+
+    def __enter__(self):
+        self._set_address(self.listener.getsockname()[1])
+        return self
+
+    def __exit__(self, *_):
+        self._set_address(self.owner.port)
+        self.listener.close()
+
+
+def read_head(line):
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += line.recv(65536)
+    return data
+
+
+def close(line):
+    read_head(line)
+
+
+def talk_nonsense(line):
+    read_head(line)
+    line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: nonsense\r\n\r\n")
+
+
+def say_more(line):
+    read_head(line)
+    line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\n")
+
+
+@pytest.mark.parametrize("act", [close, talk_nonsense, say_more])
+def test_a_request_that_was_sent_and_not_answered_is_never_sent_again(nodes, cluster, act):
+    queue = create_queue(Connection(nodes[0].port))
+    line = Connection(nodes[1].port)
+    with Impostor(cluster, nodes[0], act) as impostor:
+        answer = line.call("AmazonSQS.SendMessage", {"QueueUrl": queue, "MessageBody": "once"})
+        assert answer.status == 503 and "nobody knows" in answer.body.decode()
+        assert impostor.requests == 1
+    send(line, queue, ["after"])
+    assert drain(line, queue) == ["after"]
+
+
+def test_an_answer_that_comes_before_all_of_the_request_was_sent_is_passed_on(nodes, cluster):
+    def refuse(line):
+        read_head(line)
+        line.sendall(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\n{}")
+        time.sleep(0.5)
+
+    line = Connection(nodes[1].port)
+    with Impostor(cluster, nodes[0], refuse):
+        body = {"QueueUrl": "jobs", "MessageBody": "x" * 60000, "Padding": "x" * 2000000}
+        assert line.call("AmazonSQS.SendMessage", body).status == 413
+    assert line.ok("AmazonSQS.ListQueues", {}) == {}
+
+
+def test_a_node_that_says_that_it_is_not_the_owner_is_asked_again_until_it_is(nodes, cluster):
+    def send_away(line):
+        read_head(line)
+        line.sendall(b"HTTP/1.1 503 Service Unavailable\r\nTally-Not-Owner: true\r\nContent-Length: 0\r\n"
+                     b"Connection: close\r\n\r\n")
+
+    line = Connection(nodes[1].port)
+    with Impostor(cluster, nodes[0], send_away) as impostor:
+        began = time.monotonic()
+        assert line.call("AmazonSQS.ListQueues", {}).status == 503
+        assert 1.5 < time.monotonic() - began < 5 and impostor.requests > 3
+    assert line.ok("AmazonSQS.ListQueues", {}) == {}
