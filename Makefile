@@ -10,8 +10,8 @@ MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
 .PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk \
-	campaign-pool campaign-relay campaign-takeover campaign-asan match-agree mutants bench bench-large soak fresh count \
-	asan tsan valgrind format format-check install clean
+	campaign-kills campaign-pool campaign-relay campaign-takeover campaign-asan match-agree mutants bench \
+	bench-large soak fresh failover count asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -26,6 +26,7 @@ help:
 	@echo 'make campaign      a million groups under kills: order, nothing lost, nothing twice (CAMPAIGN=options)'
 	@echo 'make campaign-pool   a million tickets, 64 matchers, the daemon killed every 3 s (CAMPAIGN=options)'
 	@echo 'make campaign-relay   an outbox of 200,000 rows, everything killed 500 times (CAMPAIGN=options)'
+	@echo 'make campaign-kills   two nodes over PostgreSQL, a million messages wait, the owner is killed 100 times'
 	@echo 'make campaign-full-disk   20 times a full disk is drained, then a million messages (ROUNDS=20)'
 	@echo 'make campaign-takeover   ten relays stand by, the one that works is killed 1,000 times (CAMPAIGN=options)'
 	@echo 'make campaign-asan SECONDS=N   random requests of every action to a daemon with sanitizers, killed now and then'
@@ -35,6 +36,7 @@ help:
 	@echo 'make bench-large   50 million messages: sent, half deleted at random, kill -9, the rest drained (LARGE=options)'
 	@echo 'make soak          30 minutes at 70 % of the peak while workers are killed: is all flat? (SOAK=options)'
 	@echo 'make fresh         the first hour on minimal Debian 12, 13 and Ubuntu 24.04, as root (FRESH=names)'
+	@echo 'make failover      docs/high-availability.md typed word for word on four empty machines, as root'
 	@echo 'make count         instructions of each action, beside bench/instructions.json (COUNT=--update)'
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'
@@ -72,6 +74,7 @@ system: build
 sim: all
 	$(BUILD)/release/tests/sim/sim --seeds $(SEEDS)
 	$(BUILD)/release/tests/sim/sim_pools --seeds $(SEEDS)
+	$(BUILD)/release/tests/sim/sim_owners --seeds $(SEEDS)
 
 # Lines are enough of debugging information for a sanitizer, and -O1 compiles in half the time.
 SANITIZED = -Doptimization=1 -Dc_args=-g1 -Db_lundef=false
@@ -104,6 +107,9 @@ ROUNDS ?= 20
 campaign-full-disk: build
 	@/usr/bin/python3 -B tests/campaign/full_disk_campaign.py --rounds $(ROUNDS) $(CAMPAIGN)
 
+campaign-kills: build
+	@/usr/bin/python3 -B tests/campaign/kills_campaign.py $(CAMPAIGN)
+
 campaign-takeover: build
 	@/usr/bin/python3 -B tests/campaign/takeover_campaign.py $(CAMPAIGN)
 
@@ -121,7 +127,7 @@ mutants: all
 bench:
 	@./setup bench
 	@$(MAKE) --no-print-directory build
-	@ninja -C $(BUILD)/release --quiet bench/load bench/echo bench/sigv4
+	@ninja -C $(BUILD)/release --quiet bench/load bench/echo bench/sigv4 bench/append
 	./bench/run $(BENCH)
 
 count: build
@@ -131,6 +137,10 @@ count: build
 fresh:
 	@./setup fresh
 	@/usr/bin/python3 -B tests/fresh/fresh.py $(FRESH)
+
+failover:
+	@./setup fresh
+	@/usr/bin/python3 -B tests/fresh/failover.py
 
 bench-large:
 	@./setup build
