@@ -101,10 +101,11 @@ def apt_settings():
 
 
 class Tree:
-    def __init__(self, name):
-        self.name = name
-        self.root = FOLDER / name
-        self.log = open(FOLDER / f"{name}.log", "w")
+    def __init__(self, name, folder=FOLDER):
+        self.name, self.folder = name, folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.root = folder / name
+        self.log = open(folder / f"{name}.log", "w")
         self.environment = {
             "HOME": "/root",
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -113,23 +114,22 @@ class Tree:
         }
         self.environment |= {key: value for key, value in os.environ.items() if key.lower().endswith("_proxy")}
 
-    def build(self):
+    def build(self, packages="git"):
         distribution, release, components, keys = TREES[self.name]
         keyring = pathlib.Path(f"/usr/share/keyrings/{keys}.gpg")
         if not keyring.exists():
             raise Skipped(f"this machine has no keys to check {distribution}'s packages with: {keyring}")
         address = archive_of(distribution)
-        settings = FOLDER / f"{self.name}.apt"
+        settings = self.folder / f"{self.name}.apt"
         settings.write_text(apt_settings())
         options = [f"--components={components}", f"--keyring={keyring}", f"--aptopt={settings}"]
-        command = ["mmdebstrap", "--variant=minbase", "--include=git", *options, release, self.root, address]
+        command = ["mmdebstrap", "--variant=minbase", f"--include={packages}", *options, release, self.root, address]
         status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT).returncode
         if status != 0:
             said = pathlib.Path(self.log.name).read_text()
             if "E: apt-get update" in said or "Failed to fetch" in said or "Unable to fetch" in said:
                 raise Skipped(f"the packages of {release} can't be reached")
             raise Failed(f"mmdebstrap ended with status {status}")
-        self.carry_network()
         return f"{release}, {output_of('du', '-shx', self.root).split()[0]}"
 
     def carry_network(self):
@@ -194,21 +194,19 @@ def last_line(said):
 class Terminal:
     """A command on a terminal of its own."""
 
-    def __init__(self, tree, text):
-        self.log = tree.log
+    def __init__(self, command, environment, log):
+        self.log = log
         self.said = ""
-        print(f"\n=== {text} (on a terminal)", file=self.log, flush=True)
-        command = tree.command(text)
         self.pid, self.descriptor = pty.fork()
         if self.pid == 0:
             for number in [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE]:
                 signal.signal(number, signal.SIG_DFL)  # what runs in the background ignores some, and hands that on
-            os.execvpe(command[0], command, tree.environment)
+            os.execvpe(command[0], command, environment)
 
-    def read_until(self, pattern, seconds):
+    def read_until(self, pattern, seconds, start=0):
         """The match of a pattern in what was said so far, or None at its end."""
         deadline = time.monotonic() + seconds
-        while (found := re.search(pattern, self.said)) is None:
+        while (found := re.compile(pattern, re.MULTILINE).search(self.said, start)) is None:
             if not select.select([self.descriptor], [], [], max(0, deadline - time.monotonic()))[0]:
                 os.kill(self.pid, signal.SIGKILL)
                 os.waitpid(self.pid, 0)
@@ -235,7 +233,9 @@ class Terminal:
 
 def run_on_a_terminal(tree, clone):
     """./run, a request to what it serves, Ctrl-C."""
-    terminal = Terminal(tree, f"cd /root/{clone} && exec ./run")
+    text = f"cd /root/{clone} && exec ./run"
+    print(f"\n=== {text} (on a terminal)", file=tree.log, flush=True)
+    terminal = Terminal(tree.command(text), tree.environment, tree.log)
     found = terminal.read_until(r"Serving on (http://\S+), data in .* Ctrl-C ends it", 1800)
     if found is None:
         raise Failed(f"it ended with status {terminal.end()}; {last_line(terminal.said)}")
@@ -315,12 +315,18 @@ def take(tree, what, action):
     return verdict == "ok"
 
 
+def make_tree(tree):
+    made = tree.build()
+    tree.carry_network()
+    return made
+
+
 def try_tree(name):
     """How many of its steps failed; None: the tree was skipped."""
     tree = Tree(name)
     tree.remove()
     try:
-        if not take(tree, "a minimal tree", tree.build):
+        if not take(tree, "a minimal tree", lambda: make_tree(tree)):
             return 1
         return sum(not take(tree, what, lambda: action(tree)) for what, action in STEPS)
     except Skipped as reason:
@@ -338,7 +344,6 @@ def main():
         parser.error(f"there is no tree {unknown[0]}; there are {', '.join(TREES)}")
     if os.geteuid() != 0:
         parser.error("making trees and entering them needs root")
-    FOLDER.mkdir(parents=True, exist_ok=True)
     results = [try_tree(name) for name in trees]
     failed = sum(filter(None, results))
     good, skipped = results.count(0), results.count(None)
@@ -346,4 +351,5 @@ def main():
     sys.exit(failed > 0 or all(result is None for result in results))
 
 
-main()
+if __name__ == "__main__":
+    main()
