@@ -7,12 +7,14 @@ from xml.sax.saxutils import escape
 JOBS = [
     ("life", "Tally, 10 in a request"), ("life.single", "Tally, single"),
     ("life.signed", "Tally, signed, 10 in a request"),
+    ("life.postgres", "Tally on PostgreSQL, 10 in a request"), ("life.single.postgres", "Tally on PostgreSQL, single"),
     ("beanstalkd", "beanstalkd, single"),
     ("beanstalkd.tens", "beanstalkd, 10 in a write"), ("beanstalkd.sync", "beanstalkd -f 0"),
     ("redis.streams", "Redis Streams"),
     ("nats", "NATS JetStream"),
     ("nats.sync", "NATS JetStream, each synced"), ("rabbitmq", "RabbitMQ, classic queue"),
     ("rabbitmq.quorum", "RabbitMQ, quorum queue"), ("postgresql", "PostgreSQL, SKIP LOCKED"),
+    ("postgresql.single", "PostgreSQL, SKIP LOCKED, single"),
     ("graphile", "graphile-worker"),
     ("pgboss", "pg-boss"), ("bullmq", "BullMQ on Redis"),
 ]

@@ -29,6 +29,13 @@ class Part:
         self.results = {}
         self.problem = ""
 
+    def note(self, name, value):
+        self.results.setdefault(name, []).append(value)
+
+    def median_of(self, name):
+        found = self.results.get(name)
+        return statistics.median(found) if found else None
+
     def run(self, setting, tell):
         raise NotImplementedError
 

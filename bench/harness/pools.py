@@ -103,9 +103,6 @@ class PoolBench(Bench):
 
 
 class PoolPart(Part):
-    def note(self, name, value):
-        self.results.setdefault(name, []).append(value)
-
     def all(self, name, figure):
         return [entry[figure] for entry in measure.undisturbed(self.results.get(name, []))]
 

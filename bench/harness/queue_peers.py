@@ -95,7 +95,7 @@ CASES = [
     Case("rabbitmq.quorum", RabbitQuorum, "amqp-life", "RabbitMQ quorum queue, 10 in a write", pipeline=TENS,
          options=("--attribute", "x-queue-type=quorum"), run=amqp_run),
     Case("postgresql", PostgresQueue, "pgbench", "PostgreSQL SKIP LOCKED, tens in a statement", pipeline=TENS,
-         run=postgres_run),
+         run=postgres_run, is_of_bar=True),
     Case("graphile", PostgresJobs, "graphile-worker", "graphile-worker, batched", run=library_run,
          missing=library_missing("graphile-worker", "pg")),
     Case("pgboss", PostgresJobs, "pg-boss", "pg-boss, hundreds in a fetch", run=library_run,

@@ -165,9 +165,6 @@ class Relay(Part):
             for folder in folders:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def note(self, name, value):
-        self.results.setdefault(name, []).append(value)
-
     def fill(self, cursor, count):
         """From the start of each: no dead rows, nothing to write back."""
         cursor.execute("VACUUM ANALYZE tally.outbox")
@@ -248,25 +245,21 @@ class Relay(Part):
         return int(cursor.fetchone()[0])
 
     def rows(self, setting):
-        rate, reference = (self.median(name) for name in ("rows_per_s", "deletes_per_s"))
+        rate, reference = (self.median_of(name) for name in ("rows_per_s", "deletes_per_s"))
         return [
             report.row("relay: rows of an outbox into a queue", rate, "/s",
                        "DELETE … RETURNING of the same, one client", reference, "/s", at_least=ROWS_TO_DELETE,
                        problem=self.problem),
-            report.row("relay: COMMIT to a waiting receiver, p50", self.median("delay_p50_ms"), "ms",
-                       f"the longest; {LIGHT_PER_S} a second", self.median("delay_max_ms"), "ms", at_most=DELAY_MS,
+            report.row("relay: COMMIT to a waiting receiver, p50", self.median_of("delay_p50_ms"), "ms",
+                       f"the longest; {LIGHT_PER_S} a second", self.median_of("delay_max_ms"), "ms", at_most=DELAY_MS,
                        bar_on_value=True, problem=self.problem),
-            report.row("relay: statements while idle", self.median("idle_per_s"), "/s", problem=self.problem),
-            report.row("relay: KiB of the table after rows flowed past a stand-by", self.median("standby_kib"), "KiB",
-                       "without a stand-by", self.median("alone_kib"), "KiB", at_most=BLOAT_WITH_STANDBY,
+            report.row("relay: statements while idle", self.median_of("idle_per_s"), "/s", problem=self.problem),
+            report.row("relay: KiB of the table after rows flowed past a stand-by", self.median_of("standby_kib"),
+                       "KiB", "without a stand-by", self.median_of("alone_kib"), "KiB", at_most=BLOAT_WITH_STANDBY,
                        problem=self.problem),
-            report.row("relay: oldest snapshot of any relay", self.median("snapshot_ms"), "ms", at_most=SNAPSHOT_MS,
+            report.row("relay: oldest snapshot of any relay", self.median_of("snapshot_ms"), "ms", at_most=SNAPSHOT_MS,
                        bar_on_value=True, problem=self.problem),
         ]
-
-    def median(self, name):
-        found = self.results.get(name)
-        return statistics.median(found) if found else None
 
 
 PARTS = [Relay]

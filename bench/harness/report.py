@@ -7,6 +7,8 @@ from harness import rounds
 from harness.measure import DISTURBED, STOLEN, undisturbed
 
 # The bars: what Tally must reach.
+POSTGRES_TO_TABLE = 6.0  # in tens; 10 is the aim
+POSTGRES_TO_TABLE_SINGLE = 10.0
 SEND_TO_BAREST = 0.9  # of fixed replies, with one write and sync for each turn of the loop
 BATCH_TO_NGINX = 2.4  # 300,000 messages/s where nginx gives 125,000 requests/s
 LIFE_TO_BEANSTALKD = 3.0
@@ -63,6 +65,14 @@ COMPARISONS = [
     ("send, receive, delete in tens", "life", "graphile", RATE, {}),
     ("send, receive, delete in tens", "life", "pgboss", RATE, {}),
     ("send, receive, delete in tens", "life", "bullmq", RATE, {}),
+    ("on PostgreSQL: send, receive, delete in tens", "life.postgres", "postgresql", RATE,
+     {"at_least": POSTGRES_TO_TABLE}),
+    ("on PostgreSQL: send, receive, delete in tens", "life.postgres", "graphile", RATE, {}),
+    ("on PostgreSQL: send, receive, delete in tens", "life.postgres", "pgboss", RATE, {}),
+    ("on PostgreSQL: send, receive, delete, single", "life.single.postgres", "postgresql.single", RATE,
+     {"at_least": POSTGRES_TO_TABLE_SINGLE}),
+    ("on PostgreSQL: send, receive, delete, single", "life.single.postgres", "postgresql.single.held", RATE, {}),
+    ("in files: send, receive, delete, single", "life.single", "postgresql.single", RATE, {}),
     ("SendMessage, signed", "send.signed", "barest", RATE, {"at_least": SEND_TO_BAREST}),
     ("SendMessage, signed", "send.signed", "send", RATE, {}),
     ("SendMessageBatch of 10, signed", "batch.signed", "nginx", RATE, {"at_least": BATCH_TO_NGINX}),

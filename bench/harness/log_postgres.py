@@ -1,0 +1,475 @@
+"""Tally with its log in PostgreSQL: completed jobs beside a table of jobs in the same PostgreSQL on the same cores,
+what a log costs there, and how fast another node takes over."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import threading
+import time
+import urllib.request
+
+from harness import measure, report
+from harness.measure import Case
+from harness.order import Part
+from harness.queue_peers import postgres_run
+from harness.queue_servers import PostgresQueue
+from harness.servers import RunFailed, Tallyd
+
+BYTES_TO_BARE = 0.7
+ONE_TO_BARE = 1.5
+WAL_TO_FRAMES = 3
+FAILOVER_S = 1
+BEHIND_MS = 100
+BEHIND_LOAD = 0.7  # of what the owner can do
+GROWN = 1.25  # "flat"
+LARGE_BODY = 20_000
+SHAPE_KEPT = 64_000_000
+
+
+def tallyd(*words):
+    """What it prints."""
+    done = subprocess.run([Tallyd.path, *words], capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode != 0:
+        raise RunFailed(f"tallyd {words[-1]}: {done.stderr.strip()[:300]}")
+    return done.stdout
+
+
+class TallydOnPostgres(Tallyd):
+    """tallyd and its PostgreSQL on one core: what others have for PostgreSQL alone. Processor time is that of both."""
+
+    name = "Tally on PostgreSQL"
+    postgres = None
+    is_guest = False  # its PostgreSQL is another node's, which ends it
+    may_stand_by = False  # it is ready when it follows
+
+    @classmethod
+    def missing(cls):
+        return super().missing() or PostgresQueue.missing()
+
+    def start(self):
+        if self.postgres is None:
+            self.postgres = PostgresQueue(self.folder + "-postgres", self.core)
+            self.postgres.start()
+            tallyd("--log", self.postgres.uri, "--init")
+        return super().start()
+
+    def command(self):
+        return [*super().command(), "--log", self.postgres.uri]
+
+    def is_ready(self):
+        if not self.may_stand_by:
+            return super().is_ready()
+        with contextlib.suppress(OSError):
+            return self.metric("tally_log_position_bytes") is not None
+        return False
+
+    def start_again(self):
+        """Another node serves; the queue is there."""
+        self.may_stand_by = True
+        return super(Tallyd, self).start()
+
+    def cpu_s(self):
+        return super().cpu_s() + self.postgres.cpu_s()
+
+    def __exit__(self, *of_error):
+        super().__exit__(*of_error)
+        if not self.is_guest and self.postgres is not None:
+            self.postgres.stop(signal.SIGINT)  # its default waits for the connections
+            shutil.rmtree(self.postgres.folder, ignore_errors=True)
+
+    def metric(self, name):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as reply:
+            found = re.search(rf"^{name} (\S+)$", reply.read().decode(), re.MULTILINE)
+        return float(found.group(1)) if found else None
+
+
+class StandBy(TallydOnPostgres):
+    """A second node on the PostgreSQL of the first."""
+
+    name = "the node that stands by"
+    is_guest = True
+
+    def __init__(self, folder, core, owner):
+        super().__init__(folder, core)
+        self.postgres = owner.postgres
+
+    def start(self):
+        return self.start_again()
+
+
+class PostgresHeld(PostgresQueue):
+    """A worker's transaction stays open while it works, and a job that it did not finish is there again: what Tally
+    promises, too."""
+
+    name = "PostgreSQL, SKIP LOCKED, held"
+
+    def script(self, batch, body):
+        path = super().script(batch, body)
+        with open(path, encoding="utf-8") as file:
+            insert, delete = file.read().splitlines()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"{insert}\nBEGIN;\n{delete}\nCOMMIT;\n")
+        return path
+
+
+CASES = [
+    Case("life.postgres", TallydOnPostgres, "http-life", "Tally on PostgreSQL, send receive delete in tens",
+         is_of_bar=True),
+    Case("life.single.postgres", TallydOnPostgres, "http-life-single",
+         "Tally on PostgreSQL, send receive delete, one in a request", is_of_bar=True),
+    Case("postgresql.single", PostgresQueue, "pgbench", "PostgreSQL SKIP LOCKED, one in a statement",
+         run=postgres_run, is_of_bar=True),
+    Case("postgresql.single.held", PostgresHeld, "pgbench", "PostgreSQL SKIP LOCKED, one, held while it is worked on",
+         run=postgres_run),
+]
+
+
+def first_number(server, sql):
+    return float(server.sql(sql).split("|")[0] or 0)
+
+
+class LogPart(Part):
+    """A part with servers of its own, each in a fresh folder."""
+
+    @contextlib.contextmanager
+    def server(self, setting, kind=TallydOnPostgres, *more):
+        folder = setting.new_folder()
+        try:
+            with kind(folder, setting.server_core, *more) as running:
+                yield running
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def check(self):
+        if TallydOnPostgres.missing():
+            raise RunFailed(TallydOnPostgres.missing())
+
+    def append(self, setting, server, *options):
+        """What bench/append says, on the core of the loads, against a database of its own."""
+        server.sql("DROP DATABASE IF EXISTS bare")
+        server.sql("CREATE DATABASE bare")
+        uri = server.uri.rsplit("/", 1)[0] + "/bare"
+        tallyd("--log", uri, "--init")
+        command = [os.path.join(os.path.dirname(setting.load), "append"), "--uri", uri, "--seconds",
+                   str(max(1.0, 2 * setting.seconds)), *map(str, options)]
+        if setting.load_core is not None:
+            command = ["taskset", "-c", str(setting.load_core), *command]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+        if done.returncode != 0:
+            raise RunFailed(f"append: {done.stderr.strip()[:300]}")
+        return json.loads(done.stdout)
+
+
+class Bytes(LogPart):
+    """Large messages, and the statement that stores their frames, run in a loop with frames as large."""
+
+    key = "log.bytes"
+    title = "bytes of frames into PostgreSQL"
+
+    def run(self, setting, tell):
+        self.check()
+        for turn in range(setting.turns):
+            tell(f"bytes of frames into PostgreSQL, run {turn + 1} of {setting.turns}")
+            with self.server(setting) as server:
+                position, commits = server.metric("tally_log_position_bytes"), self.commits(server)
+                made = measure.server_load(setting, server, "http-batch", "--connections", 16, "--body", LARGE_BODY,
+                                           *measure.window_options(setting))
+                server.check(made["total"])
+                bytes_a_frame = ((server.metric("tally_log_position_bytes") - position) /
+                                 (self.commits(server) - commits))
+                bare = self.append(setting, server.postgres, "--bytes", int(bytes_a_frame))
+            self.note("bytes_per_s", made["messages_per_s"] * LARGE_BODY)
+            self.note("bare_per_s", bare["bytes_per_s"])
+            self.note("frame_bytes", bytes_a_frame)
+
+    @staticmethod
+    def commits(server):
+        """Some of them are not frames."""
+        return first_number(server.postgres,
+                            "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
+
+    def rows(self, setting):
+        value, bare = self.median_of("bytes_per_s"), self.median_of("bare_per_s")
+        size = self.median_of("frame_bytes")
+        return [report.row("log in PostgreSQL: bytes of messages a second", value, "/s",
+                           f"the same statement in a bare loop, {report.number(size)} bytes each" if size else "",
+                           bare, "/s", at_least=BYTES_TO_BARE, problem=self.problem)]
+
+
+class Wal(LogPart):
+    """Of whole lives in tens, under full load."""
+
+    key = "log.wal"
+    title = "WAL of PostgreSQL"
+    WAL = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')"
+
+    def run(self, setting, tell):
+        self.check()
+        for turn in range(setting.runs):
+            tell(f"WAL bytes of a message's life, run {turn + 1} of {setting.runs}")
+            with self.server(setting) as server:
+                wal, position = first_number(server.postgres, self.WAL), server.metric("tally_log_position_bytes")
+                made = self.load(setting, server)
+                self.note("wal", (first_number(server.postgres, self.WAL) - wal) / made)
+                self.note("frames", (server.metric("tally_log_position_bytes") - position) / made)
+            with self.server(setting, PostgresQueue) as table:
+                wal = first_number(table, self.WAL)
+                script = table.script(10, setting.body)
+                made = 10 * table.lives(script, setting.connections, setting.seconds)["transactions"]
+                self.note("table", (first_number(table, self.WAL) - wal) / made)
+
+    @staticmethod
+    def load(setting, server):
+        return measure.server_load(setting, server, "http-life", "--connections", setting.connections, "--body",
+                                   setting.body, "--warm-up", 0, "--seconds",
+                                   setting.seconds)["total"]["deleted"]
+
+    def rows(self, setting):
+        return [report.row("log in PostgreSQL: WAL bytes of a message's life", self.median_of("wal"), "bytes",
+                           "its bytes in frames", self.median_of("frames"), "bytes", at_most=WAL_TO_FRAMES,
+                           problem=self.problem),
+                report.row("log in PostgreSQL: WAL bytes of a message's life", self.median_of("wal"), "bytes",
+                           "a SKIP LOCKED table, tens in a statement", self.median_of("table"), "bytes",
+                           problem=self.problem)]
+
+
+class One(LogPart):
+    """A client alone: what its request takes, beside a bare round trip and a committed INSERT of 1 KiB."""
+
+    key = "log.one"
+    title = "one client, log in PostgreSQL"
+
+    def run(self, setting, tell):
+        self.check()
+        from harness.servers import Echo
+
+        for turn in range(setting.turns):
+            tell(f"one client of a log in PostgreSQL, run {turn + 1} of {setting.turns}")
+            with self.server(setting) as server:
+                self.note("one", self.p50(setting, server))
+                table = server.postgres
+                script = os.path.join(table.folder, "one.sql")
+                with open(script, "w", encoding="utf-8") as file:
+                    file.write(f"INSERT INTO job (body) VALUES ('{'x' * 1024}');\n")
+                self.note("insert", table.lives(script, 1, setting.seconds)["mean_us"])
+            with self.server(setting, Echo) as echo:
+                self.note("echo", self.p50(setting, echo))
+
+    @staticmethod
+    def p50(setting, server):
+        return measure.server_load(setting, server, "http-send", "--connections", 1, "--body", setting.body,
+                                   *measure.window_options(setting))["latency_us"]["p50"]
+
+    def rows(self, setting):
+        echo, insert = self.median_of("echo"), self.median_of("insert")
+        bare = echo + insert if echo is not None and insert is not None else None
+        return [report.row("log in PostgreSQL: one connection, one message, p50", self.median_of("one"), "us",
+                           "bare round trip + a committed INSERT of 1 KiB (mean)", bare, "us", at_most=ONE_TO_BARE,
+                           problem=self.problem)]
+
+
+class Failover(LogPart):
+    """kill -9 of the owner while messages wait, until the other node has answered a request."""
+
+    key = "log.failover"
+    title = "failover"
+    KILLS = 5
+
+    def run(self, setting, tell):
+        self.check()
+        with self.server(setting) as first:
+            tell(f"{setting.messages:,} messages before the failovers")
+            made = measure.server_load(setting, first, "http-batch", "--connections", setting.connections, "--body",
+                                       setting.body, "--count", max(1, setting.messages // 10))["messages"]
+            with self.server(setting, StandBy, first) as second:
+                nodes = [first, second]
+                for number in range(self.KILLS if setting.seconds >= 1 else 1):
+                    tell(f"failover {number + 1} of {self.KILLS}")
+                    nodes = self.fail_over(*nodes, made)
+
+    def fail_over(self, owner, other, expected):
+        """The other node, and then the one that was killed."""
+        deadline = time.monotonic() + 120
+        while other.metric("tally_log_position_bytes") != owner.metric("tally_log_position_bytes"):
+            if time.monotonic() > deadline:
+                raise RunFailed("the stand-by does not catch up")
+            time.sleep(0.1)
+        begin = time.monotonic()
+        owner.process.kill()
+        while True:
+            try:
+                held = other.held()
+                break
+            except (RunFailed, OSError, ValueError):
+                if time.monotonic() - begin > 60:
+                    raise RunFailed("nobody serves") from None
+                time.sleep(0.002)
+        self.note("seconds", time.monotonic() - begin)
+        if held != expected:
+            raise RunFailed(f"{held} messages are left of {expected}")
+        owner.stop()
+        owner.start_again()
+        return other, owner
+
+    def rows(self, setting):
+        taken = self.results.get("seconds", [])
+        return [report.row(f"kill -9 of the owner until the next answer, {setting.messages:,} messages wait",
+                           self.median_of("seconds"), "s", f"the longest of {len(taken)}",
+                           max(taken, default=None), "s", at_most=FAILOVER_S, bar_on_value=True, problem=self.problem)]
+
+
+class Positions:
+    """When a node was where, looked at all the time."""
+
+    def __init__(self, node):
+        self.node, self.seen, self.is_over = node, [], False
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        while not self.is_over:
+            asked = time.monotonic()
+            position = self.node.metric("tally_log_position_bytes")
+            self.seen.append((asked, time.monotonic(), position))
+            time.sleep(0.005)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over = True
+        self.thread.join()
+
+
+class Behind(LogPart):
+    """Sends at a steady rate; how long until the node that stands by has applied what the owner had."""
+
+    key = "log.behind"
+    title = "a stand-by's delay"
+
+    def run(self, setting, tell):
+        self.check()
+        with self.server(setting) as owner, self.server(setting, StandBy, owner) as other:
+            tell("what an owner with a stand-by can do")
+            full = self.load(setting, owner)["messages_per_s"]
+            tell("a stand-by's delay")
+            with Positions(owner) as written, Positions(other) as followed:
+                made = self.load(setting, owner, "--rate", int(BEHIND_LOAD * full))
+                time.sleep(1)
+            self.note("rate", made["messages_per_s"])
+            for delay in self.delays_ms(written.seen, followed.seen):
+                self.note("delay_ms", delay)
+
+    @staticmethod
+    def load(setting, server, *options):
+        return measure.server_load(setting, server, "http-send", "--connections", setting.connections, "--body",
+                                   setting.body, *options, *measure.window_options(setting))
+
+    @staticmethod
+    def delays_ms(written, followed):
+        """From the end of an answer of the owner to the end of the first one of the other that is as far."""
+        delays, at = [], 0
+        for (_, answered, position) in written:
+            while at < len(followed) and followed[at][2] < position:
+                at += 1
+            if at < len(followed):
+                delays.append(max(0.0, 1000 * (followed[at][1] - answered)))
+        return delays
+
+    def rows(self, setting):
+        delays = sorted(self.results.get("delay_ms", []))
+        p99 = delays[int(0.99 * (len(delays) - 1))] if delays else None
+        return [report.row("log in PostgreSQL: a stand-by behind the owner, p99", p99, "ms",
+                           f"p50; at {report.number(self.median_of('rate'))} sends a second" if delays else "",
+                           self.median_of("delay_ms"), "ms", at_most=BEHIND_MS, bar_on_value=True,
+                           problem=self.problem)]
+
+
+class Flat(LogPart):
+    """Lives at a steady rate; what PostgreSQL has for it, in the second half beside the first."""
+
+    key = "log.flat"
+    title = "rows and bytes over time"
+    RATE = 2000  # lives a second
+    SECONDS = 3600
+
+    def run(self, setting, tell):
+        self.check()
+        seconds = float(os.environ.get("FLAT_SECONDS") or (self.SECONDS if setting.seconds >= 1 else 10))
+        with self.server(setting) as server:
+            server.options = ("--snapshot-bytes", "8MiB")
+            server.stop()
+            server.start()
+            end, held = time.monotonic() + seconds, 0
+            while time.monotonic() < end:
+                tell(f"rows and bytes over time, {end - time.monotonic():.0f} s to go")
+                made = measure.server_load(setting, server, "http-life", "--connections", 8, "--body", setting.body,
+                                           "--rate", self.RATE, "--warm-up", 0, "--seconds",
+                                           min(10, seconds / 10))
+                held += made["total"]["sent"] - made["total"]["deleted"]
+                server.check({"sent": held, "deleted": 0})
+                self.note("bytes", first_number(server.postgres, "SELECT pg_database_size(current_database())"))
+                self.note("rows", first_number(server.postgres, "SELECT count(*) FROM tally_log.chunk"))
+
+    def rows(self, setting):
+        found = []
+        for name, unit in ("bytes", "bytes"), ("rows", "rows"):
+            seen = self.results.get(name, [])
+            half = len(seen) // 2
+            first, second = (max(part, default=None) for part in (seen[half // 4:half], seen[half:]))
+            found.append(report.row(f"log in PostgreSQL: the most {name} of the second half", second, unit,
+                                    f"the most of the first half; {len(seen)} looks at a drained queue", first, unit,
+                                    at_most=GROWN, problem=self.problem))
+        return found
+
+
+class Shapes(LogPart):
+    """What was not chosen: one TOAST value a frame, and a ring of tables that are emptied."""
+
+    key = "log.shapes"
+    title = "shapes of the log in PostgreSQL"
+    SIZES = (16 * 1024, 64 * 1024, 256 * 1024, 1024 * 1024)
+
+    def run(self, setting, tell):
+        self.check()
+        for size in self.sizes(setting):
+            for shape in "chunks", "toast":
+                tell(f"{shape}, frames of {size} bytes")
+                with self.server(setting, PostgresQueue) as server:
+                    self.note(f"{shape} {size}", self.append(setting, server, "--shape", shape, "--bytes", size))
+        for shape in "chunks", "ring":
+            for pin in (), ("--pin",):
+                tell(f"{shape}{' beside an open transaction' if pin else ''}")
+                with self.server(setting, PostgresQueue) as server:
+                    self.note(f"{shape} kept{' pinned' if pin else ''}",
+                              self.append(setting, server, "--shape", shape, "--bytes", 64 * 1024, "--keep",
+                                          SHAPE_KEPT, *pin))
+
+    def sizes(self, setting):
+        return self.SIZES if setting.seconds >= 1 else self.SIZES[-2:-1]
+
+    def figure(self, name, what):
+        found = self.results.get(name)
+        return statistics.median(one[what] for one in found) if found else None
+
+    def rows(self, setting):
+        rows = []
+        for size in self.sizes(setting):
+            for what, unit in ("bytes_per_s", "/s"), ("wal_factor", "x"):
+                rows.append(report.row(f"chunks of 8,000 bytes, frames of {size >> 10} KiB: {what}",
+                                       self.figure(f"chunks {size}", what), unit, "one TOAST value",
+                                       self.figure(f"toast {size}", what), unit, problem=self.problem))
+        for pin in "", " pinned":
+            for what, unit in ("bytes_per_s", "/s"), ("stored_bytes", "bytes"), ("last_per_s", "/s"):
+                rows.append(report.row(f"DELETE, {'beside an open transaction' if pin else 'nothing else'}: {what}",
+                                       self.figure(f"chunks kept{pin}", what), unit, "a ring and TRUNCATE",
+                                       self.figure(f"ring kept{pin}", what), unit, problem=self.problem))
+        return rows
+
+
+PARTS = [Bytes, Wal, One, Failover, Behind, Flat, Shapes]
