@@ -241,6 +241,16 @@ class Patroni:
     def others(self, leader):
         return [member for member in self.members if member is not leader]
 
+    def others_sync_last(self, leader):
+        """In the order in which they must leave. Where the synchronous one goes first, Patroni 3.0 may choose the other
+        one after it has gone as well, and its name stays in synchronous_standby_names."""
+        return sorted(self.others(leader), key=Member.is_sync)
+
+    def wait_gone(self, leader, member):
+        """Until nothing is sent to it any more."""
+        asked = "SELECT count(*) FROM pg_stat_replication WHERE application_name = %s"
+        wait_until(lambda: leader.sql(asked, member.name) == [(0,)], 20, f"that nothing is sent to {member.name}")
+
     def is_healthy(self):
         leader = self.leader()
         status, text = leader.rest("/cluster") if leader else (0, "")

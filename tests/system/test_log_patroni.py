@@ -291,10 +291,10 @@ def test_F24_K7_while_the_only_standby_is_stopped_for_maintenance_nothing_is_ack
     pair(cluster, machines, *LEASED)
     traffic = Traffic(cluster, has_load=False)
     wait_until(lambda: traffic.fifo.acknowledged > 10, 10, "some load")
-    only, other = sorted(patroni.others(leader), key=Member.is_sync, reverse=True)
-    other.stop()  # by itself: Patroni 3.0 leaves its name in synchronous_standby_names where both go at once
+    asynchronous, only = patroni.others_sync_last(leader)
+    asynchronous.stop()
     only.begin_to_stop()
-    wait_until(lambda: leader.sql("SELECT count(*) FROM pg_stat_replication") == [(0,)], 20, "that nobody has more")
+    patroni.wait_gone(leader, only)
     time.sleep(0.3)  # for replies that are on their way
     before = traffic.fifo.acknowledged
     only.stop()
@@ -343,12 +343,13 @@ def test_F24_F25_where_standbys_may_be_given_up_log_replicas_acknowledges_only_w
     options = ("--lease", "20s", "--log-replicas", "1")
     one, two = pair(cluster, machines, *options)
     jobs = create_queue(cluster.line())
-    others = patroni.others(leader)
-    for member in others:
-        member.host.cut()  # what they have can still be seen
+    asynchronous, only = patroni.others_sync_last(leader)
+    asynchronous.host.cut()
+    patroni.wait_gone(leader, asynchronous)
+    only.host.cut()  # what it has can still be seen
     acknowledged = send_until("synchronous_standby_names is empty", one, jobs)
     assert leader.sql("SHOW synchronous_standby_names") == [("",)]
-    kept = b"".join(bytes_on(member, cluster.database) for member in others)
+    kept = b"".join(bytes_on(member, cluster.database) for member in (asynchronous, only))
     assert [body for body in acknowledged if body.encode() not in kept] == []
     assert "synchronous_standby_names is empty" in one.error_text()
     status, said = cluster.node("three", *options, host=machines[0]).run_to_end()
