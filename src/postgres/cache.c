@@ -110,10 +110,8 @@ struct pg_file *pg_cache_find_by_id(const struct pg_cache *cache, uint64_t id)
 
 enum error pg_cache_list(struct pg_cache *cache, struct pg_session *session, uint64_t until_ms, struct failure *failure)
 {
-    struct pg_values values = {0};
-    pg_add_i32(&values, session->head.id);
     PGresult *rows = NULL;
-    if (pg_session_run(session, PG_FILES, &values, until_ms, &rows, failure) != PG_DONE)
+    if (pg_session_list_files(session, until_ms, &rows, failure) != PG_DONE)
         return failure->error;
     size_t next = 0;
     cache->listings++;
@@ -324,12 +322,10 @@ static bool find_newest(struct walk *walk)
  * first of its chunks goes. `error` is what reading it has come to. */
 static enum error check_there(const struct walk *walk, enum error error, struct failure *failure)
 {
-    struct pg_values values = {0};
-    pg_add_i32(&values, walk->session->head.id);
     PGresult *rows = NULL;
     struct failure cause;
     failure_init(&cause);
-    if (pg_session_run(walk->session, PG_FILES, &values, pg_now_ms() + walk->patience_ms, &rows, &cause) != PG_DONE)
+    if (pg_session_list_files(walk->session, pg_now_ms() + walk->patience_ms, &rows, &cause) != PG_DONE)
         return failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "%s", cause.text);
     const bool is_there = pg_file_is_listed(walk->file, rows);
     PQclear(rows);

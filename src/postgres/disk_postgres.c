@@ -303,22 +303,13 @@ uint64_t disk_postgres_now_ms(struct disk *disk)
     return head->now_ms + (pg_now_ms() - head->read_ms);
 }
 
-static void read_owner(struct disk *disk, const char *what, char *text, size_t size)
+struct pg_node disk_postgres_owner(struct disk *disk)
 {
     struct pg_log *log = &disk_postgres_of(disk)->log;
     (void)pthread_mutex_lock(&log->owner_mutex);
-    (void)snprintf(text, size, "%s", what);
+    const struct pg_node owner = log->owner;
     (void)pthread_mutex_unlock(&log->owner_mutex);
-}
-
-void disk_postgres_owner(struct disk *disk, char *name, size_t size)
-{
-    read_owner(disk, disk_postgres_of(disk)->log.owner_name, name, size);
-}
-
-void disk_postgres_owner_address(struct disk *disk, char *address, size_t size)
-{
-    read_owner(disk, disk_postgres_of(disk)->log.owner_address, address, size);
+    return owner;
 }
 
 bool disk_postgres_lacks_replica(struct disk *disk)

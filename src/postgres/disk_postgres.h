@@ -27,11 +27,8 @@ void disk_postgres_destroy(struct disk *disk);
  * machine's monotonic clock. By the owner. */
 uint64_t disk_postgres_now_ms(struct disk *disk);
 
-/* The name of the node that owned the log when this one last looked, "" if that is not known. Any thread. */
-void disk_postgres_owner(struct disk *disk, char *name, size_t size);
-
-/* Where that node is found, "" likewise. Any thread. */
-void disk_postgres_owner_address(struct disk *disk, char *address, size_t size);
+/* The node that owned the log when this one last looked, without a name if that is not known. Any thread. */
+struct pg_node disk_postgres_owner(struct disk *disk);
 
 /* Does this node leave the log alone because replicas are wanted (pg_options), and PostgreSQL waits for none? Any
  * thread. */

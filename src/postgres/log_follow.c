@@ -57,10 +57,8 @@ static enum error fail_another(const struct pg_file *file, struct failure *failu
  * end looked as if nothing had been added to it (L13): it gets another name before the first of its chunks goes. */
 static enum error check_there(struct pg_log *log, const struct followed *found, size_t count, struct failure *failure)
 {
-    struct pg_values values = {0};
-    pg_add_i32(&values, log->session.head.id);
     PGresult *rows = NULL;
-    if (pg_session_run(&log->session, PG_FILES, &values, pg_log_deadline(log), &rows, failure) != PG_DONE)
+    if (pg_session_list_files(&log->session, pg_log_deadline(log), &rows, failure) != PG_DONE)
         return ERROR_SERVICE_UNAVAILABLE;
     enum error error = OK;
     for (size_t i = 0; i < count && error == OK; i++)
@@ -283,7 +281,7 @@ static enum error claim(struct pg_log *log, struct failure *failure)
         return failure->error;
     if (!is_free)
         return failure_set(failure, ERROR_LOG_LOCKED, "log %s in PostgreSQL: node %s has it; stop that one first.",
-                           log->options.log, log->session.head.node);
+                           log->options.log, log->session.head.node.name);
     return take(log, failure);
 }
 

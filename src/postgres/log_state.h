@@ -33,8 +33,7 @@ struct pg_log {
     bool has_just_failed; /* an operation, and nothing was asked since */
     struct buffer scratch;
     pthread_mutex_t owner_mutex; /* of the next two, for other threads: who owned the log when this node last looked */
-    char owner_name[PG_NODE_SIZE];
-    char owner_address[PG_ADDRESS_SIZE];
+    struct pg_node owner;
     atomic_bool is_stopped;     /* nobody is to be waited for */
     atomic_bool lacks_replica;  /* a replica is wanted, and PostgreSQL waits for none */
     _Atomic uint64_t proved_ms; /* when the newest statement that was acknowledged began */

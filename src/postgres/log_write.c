@@ -40,10 +40,8 @@ void pg_log_deinit(struct pg_log *log)
 
 void pg_log_note_owner(struct pg_log *log)
 {
-    const struct pg_head *head = &log->session.head;
     (void)pthread_mutex_lock(&log->owner_mutex);
-    (void)snprintf(log->owner_name, sizeof(log->owner_name), "%s", head->node);
-    (void)snprintf(log->owner_address, sizeof(log->owner_address), "%s", head->address);
+    log->owner = log->session.head.node;
     (void)pthread_mutex_unlock(&log->owner_mutex);
 }
 

@@ -180,8 +180,8 @@ static void decode_head(const PGresult *row, struct pg_head *head)
     const struct bytes owner = pg_field(row, 0, 2);
     ASSERT(owner.size == PG_OWNER_SIZE);
     memcpy(head->owner, owner.ptr, PG_OWNER_SIZE);
-    pg_text(row, 0, 3, head->node, sizeof(head->node));
-    pg_text(row, 0, 6, head->address, sizeof(head->address));
+    pg_text(row, 0, 3, head->node.name, sizeof(head->node.name));
+    pg_text(row, 0, 6, head->node.address, sizeof(head->node.address));
 }
 
 enum pg_outcome pg_session_read_head(struct pg_session *session, struct pg_head *head, uint64_t until_ms,
@@ -204,6 +204,14 @@ enum pg_outcome pg_session_read_head(struct pg_session *session, struct pg_head 
     }
 }
 
+enum pg_outcome pg_session_list_files(struct pg_session *session, uint64_t until_ms, PGresult **rows,
+                                      struct failure *failure)
+{
+    struct pg_values values = {0};
+    pg_add_i32(&values, session->head.id);
+    return pg_session_run(session, PG_FILES, &values, until_ms, rows, failure);
+}
+
 enum pg_outcome pg_session_try_lock(struct pg_session *session, uint64_t epoch, bool *is_mine, uint64_t until_ms,
                                     struct failure *failure)
 {
@@ -217,10 +225,15 @@ enum pg_outcome pg_session_try_lock(struct pg_session *session, uint64_t epoch, 
     return outcome;
 }
 
+static const char *name_of(const struct pg_head *head)
+{
+    return head->node.name[0] == '\0' ? "?" : head->node.name;
+}
+
 static enum error fail_fenced(const struct pg_head *head, struct failure *failure)
 {
     return failure_set(failure, ERROR_LOG_LOCKED, "Node %s owns the log in PostgreSQL now (epoch %" PRIu64 ").",
-                       head->node[0] == '\0' ? "?" : head->node, head->epoch);
+                       name_of(head), head->epoch);
 }
 
 /* This node's own epoch was acknowledged. An epoch is sealed once, so a head that has not come further says that this
@@ -234,7 +247,7 @@ static enum error fail_fenced_off(const struct pg_session *session, const struct
         "PostgreSQL has lost writes that it had acknowledged (a failover to an asynchronous replica?): the "
         "log is in epoch %" PRIu64 " of node %s, and this node had sealed epoch %" PRIu64
         " before. Clients may have been told that what it wrote in it is durable.",
-        head->epoch, head->node[0] == '\0' ? "?" : head->node, session->head.epoch);
+        head->epoch, name_of(head), session->head.epoch);
 }
 
 static bool is_same_owner(const struct pg_head *one, const struct pg_head *other)

@@ -28,16 +28,21 @@ struct pg_options {
     const atomic_bool *may_take; /* not NULL: follows until this is true, and then takes the log whoever has it */
 };
 
+/* A node, as PostgreSQL knows it. */
+struct pg_node {
+    char name[PG_NODE_SIZE];       /* empty: none */
+    char address[PG_ADDRESS_SIZE]; /* where other nodes reach it; empty: nowhere */
+};
+
 /* The row of a log. */
 struct pg_head {
     uint32_t id;
     uint64_t epoch;
     uint8_t owner[PG_OWNER_SIZE];
-    char node[PG_NODE_SIZE];
-    char address[PG_ADDRESS_SIZE]; /* of that node, as the newest sign of life had it */
-    uint64_t system_id;            /* of the server where it was sealed; 0: never sealed */
-    uint64_t now_ms;               /* the server's clock, since the epoch */
-    uint64_t read_ms;              /* when that was read, by pg_now_ms() */
+    struct pg_node node; /* that is or was the owner, as the newest sign of life had it */
+    uint64_t system_id;  /* of the server where it was sealed; 0: never sealed */
+    uint64_t now_ms;     /* the server's clock, since the epoch */
+    uint64_t read_ms;    /* when that was read, by pg_now_ms() */
 };
 
 struct pg_session {
@@ -58,6 +63,10 @@ enum error pg_session_open(struct pg_session *session, uint64_t until_ms, struct
 /* Reads the row of the log, which is made where there is none. */
 enum pg_outcome pg_session_read_head(struct pg_session *session, struct pg_head *head, uint64_t until_ms,
                                      struct failure *failure);
+
+/* Asks for the files of the log: rows of id, name and size. The caller clears them. */
+enum pg_outcome pg_session_list_files(struct pg_session *session, uint64_t until_ms, PGresult **rows,
+                                      struct failure *failure);
 
 /* Takes the advisory lock of that epoch if nobody has it. */
 enum pg_outcome pg_session_try_lock(struct pg_session *session, uint64_t epoch, bool *is_mine, uint64_t until_ms,

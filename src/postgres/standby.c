@@ -53,8 +53,8 @@ static enum error look_for_life(struct pg_standby *standby, struct pg_session *s
     const bool is_there = PQntuples(row) == 1;
     const uint64_t epoch = is_there ? pg_number(row, 0, 0) : 0, number = is_there ? pg_number(row, 0, 1) : 0;
     if (is_there) {
-        pg_text(row, 0, 2, session->head.node, sizeof(session->head.node));
-        pg_text(row, 0, 3, session->head.address, sizeof(session->head.address));
+        pg_text(row, 0, 2, session->head.node.name, sizeof(session->head.node.name));
+        pg_text(row, 0, 3, session->head.node.address, sizeof(session->head.node.address));
     }
     PQclear(row);
     if (!is_there)

@@ -43,14 +43,9 @@ static inline void arrival_explain(const struct arrival *arrival, char *text, si
     opening_explain(arrival->opening_owned, text, size);
 }
 
-static inline void arrival_owner(const struct arrival *arrival, char *name, size_t size)
+static inline struct pg_node arrival_owner(const struct arrival *arrival)
 {
-    opening_owner(arrival->opening_owned, name, size);
-}
-
-static inline void arrival_owner_address(const struct arrival *arrival, char *text, size_t size)
-{
-    opening_owner_address(arrival->opening_owned, text, size);
+    return opening_owner(arrival->opening_owned);
 }
 
 static inline void arrival_write_log_metrics(const struct arrival *arrival, struct buffer *text)

@@ -274,14 +274,12 @@ static enum forward_owner find_owner(void *context, struct sockaddr_storage *add
         *address = daemon->cluster.own;
         return FORWARD_TO_ADDRESS;
     }
-    char text[PG_ADDRESS_SIZE] = "", name[PG_NODE_SIZE] = "";
     if (!arrival_is_under_way(&daemon->arrival))
         return FORWARD_LATER;
-    arrival_owner(&daemon->arrival, name, sizeof(name));
-    arrival_owner_address(&daemon->arrival, text, sizeof(text));
-    if (text[0] == '\0')
-        return name[0] == '\0' ? FORWARD_LATER : FORWARD_TO_NOBODY;
-    return cluster_parse_address(text, address) ? FORWARD_TO_ADDRESS : FORWARD_TO_NOBODY;
+    const struct pg_node owner = arrival_owner(&daemon->arrival);
+    if (owner.name[0] == '\0')
+        return FORWARD_LATER;
+    return cluster_parse_address(owner.address, address) ? FORWARD_TO_ADDRESS : FORWARD_TO_NOBODY;
 }
 
 static void server_options_fill(struct daemon *daemon, struct server_options *options)

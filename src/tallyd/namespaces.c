@@ -325,27 +325,21 @@ void opening_stop(const struct opening *opening)
         disk_postgres_stop(opening->opened_owned[i]->disk);
 }
 
+struct pg_node opening_owner(const struct opening *opening)
+{
+    return disk_postgres_owner(opening->opened_owned[0]->disk);
+}
+
 void opening_explain(const struct opening *opening, char *text, size_t size)
 {
     struct disk *disk = opening->opened_owned[0]->disk;
-    char owner[64];
-    disk_postgres_owner(disk, owner, sizeof(owner));
+    const struct pg_node owner = opening_owner(opening);
     if (disk_postgres_lacks_replica(disk))
         (void)snprintf(text, size, "This node stands by until there is a replica: " PG_NO_REPLICA " in PostgreSQL.");
-    else if (owner[0] == '\0')
+    else if (owner.name[0] == '\0')
         (void)snprintf(text, size, "This node stands by: nobody serves yet. Try again.");
     else
-        (void)snprintf(text, size, "This node stands by: node %s serves. Try again, or ask that one.", owner);
-}
-
-void opening_owner(const struct opening *opening, char *name, size_t size)
-{
-    disk_postgres_owner(opening->opened_owned[0]->disk, name, size);
-}
-
-void opening_owner_address(const struct opening *opening, char *text, size_t size)
-{
-    disk_postgres_owner_address(opening->opened_owned[0]->disk, text, size);
+        (void)snprintf(text, size, "This node stands by: node %s serves. Try again, or ask that one.", owner.name);
 }
 
 /* All are recovered before the first is taken over: leases get their grace from then on, and it must not run out, nor

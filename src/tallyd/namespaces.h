@@ -72,9 +72,9 @@ void opening_stop(const struct opening *opening);
 /* Says for a client who has the logs that it waits for. */
 void opening_explain(const struct opening *opening, char *text, size_t size);
 
-/* The node that has them, and where it is found; "": nobody, or it does not say. */
-void opening_owner(const struct opening *opening, char *name, size_t size);
-void opening_owner_address(const struct opening *opening, char *text, size_t size);
+/* The node that has them, without a name if that is not known. */
+struct pg_node opening_owner(const struct opening *opening);
+
 enum error opening_finish(struct opening *opening, struct failure *failure);
 void opening_abandon(struct opening *opening);
 
