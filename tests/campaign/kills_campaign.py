@@ -123,7 +123,8 @@ class Campaign:
         self.folder, self.options = folder, options
         self.cluster = self.probe = self.balancer = self.traffic = None
         self.waiting = Waiting(given.messages)
-        self.server = Postgres(folder / "postgres", fsync="on", shared_buffers="128MB", max_wal_size="1GB")
+        self.server = Postgres(folder / "postgres", is_quick=False, fsync="on", shared_buffers="128MB",
+                               max_wal_size="1GB")
 
     def begin(self):
         self.load_before = os.getloadavg()[0]

@@ -27,7 +27,7 @@ import urllib.request
 import psycopg2
 
 from conftest import PATIENCE, wait_until
-from postgres import _programs
+from postgres import _programs, quick_folder
 
 # The shortest that Patroni's rule allows (loop_wait + 2 retry_timeout <= ttl). Its newer versions raise ttl to 20 by
 # themselves. A PostgreSQL that ends is not started again where another one can lead.
@@ -35,6 +35,7 @@ QUICK = {"ttl": 8, "loop_wait": 1, "retry_timeout": 3, "primary_start_timeout": 
 STRICT = {"synchronous_mode": True, "synchronous_mode_strict": True, "failsafe_mode": False}
 PORT, REST_PORT, ETCD_PORT = 5432, 8008, 2379
 PARAMETERS = {"shared_buffers": "32MB", "max_connections": 100, "autovacuum": "off", "wal_log_hints": "on",
+              "dynamic_shared_memory_type": "mmap",
               "wal_keep_size": "64MB", "max_wal_size": "128MB", "wal_retrieve_retry_interval": "100ms",
               "wal_sender_timeout": "3s", "wal_receiver_timeout": "3s"}
 
@@ -42,14 +43,6 @@ PARAMETERS = {"shared_buffers": "32MB", "max_connections": 100, "autovacuum": "o
 def _as_postgres():
     """PostgreSQL refuses to run as root."""
     return ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--"]
-
-
-def _quick_folder():
-    """In memory where there is room: only processes are killed here, and what one has written outlives it."""
-    with contextlib.suppress(OSError):
-        if shutil.disk_usage("/dev/shm").free > 4 << 30 and os.access("/dev/shm", os.W_OK):
-            return "/dev/shm"
-    return None
 
 
 class Program:
@@ -191,7 +184,7 @@ class Patroni:
         self.network = network
         self.is_synchronous = True
         self.user = pwd.getpwnam("postgres")
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tally-patroni-", dir=_quick_folder()))  # short, for sockets
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tally-patroni-", dir=quick_folder()))  # short, for sockets
         os.chown(self.folder, self.user.pw_uid, self.user.pw_gid)
         self.folder.chmod(0o755)
         self.etcd = Program(network.host(), self.folder, "etcd")
