@@ -365,7 +365,7 @@ static enum error look_for_newest(const struct walk *walk, bool *is_there, struc
 static enum error fail_lost_tail(const struct walk *walk, struct failure *failure)
 {
     return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
-                       "PostgreSQL has lost writes that it had acknowledged (a failover to an asynchronous replica?): "
+                       PG_LOST
                        "this node's cache has frames of %s behind offset %" PRIu64 ", the newest at offset %" PRIu64
                        ", that it has not. Clients may have been told that they are durable. This node goes on without "
                        "them.",
@@ -508,10 +508,9 @@ enum error pg_cache_follow(struct pg_cache *cache, struct pg_session *session, s
     if (error == OK)
         error = fetch(&walk, file->chain.end, failure);
     if (error == ERROR_LOG_DAMAGED && check_there(&walk, error, failure) == ERROR_LOG_DAMAGED)
-        error = failure_set(failure, ERROR_DISK_FAILED,
-                            "what PostgreSQL has of file %s does not go on from what this node has read (a failover to "
-                            "an asynchronous replica?). It begins again.",
-                            file->name);
+        error = failure_set(
+            failure, ERROR_DISK_FAILED,
+            PG_LOST "what it has of file %s does not go on from what this node has read. It begins again.", file->name);
     else if (error == ERROR_LOG_DAMAGED)
         error = ERROR_SERVICE_UNAVAILABLE;
     walk_end(&walk, error);
@@ -622,12 +621,10 @@ enum error pg_cache_adopt(struct pg_cache *cache, const struct pg_session *sessi
     if (error == OK && !cache->is_own)
         error = put_origin(cache, buffer_bytes(&origin), failure);
     if (lost != NULL)
-        error =
-            failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
-                        "PostgreSQL has lost writes that it had acknowledged (a failover to an asynchronous "
-                        "replica?): this node's cache has frames in %s, and there is no such file. Clients may have "
-                        "been told that they are durable. This node goes on without them.",
-                        lost);
+        error = failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
+                            PG_LOST "this node's cache has frames in %s, and there is no such file. Clients may have "
+                                    "been told that they are durable. This node goes on without them.",
+                            lost);
     buffer_deinit(&origin);
     free(list.names_owned);
     return error;

@@ -134,6 +134,14 @@ static enum pg_outcome lose(struct pg_link *link, const char *reason, struct fai
 {
     explain(failure, "The connection to PostgreSQL broke", reason);
     pg_link_close(link);
+    return PG_UNKNOWN;
+}
+
+/* The host took a connection and then did not what it is for: another one comes first from now on. One that ended the
+ * connection may do well in the next. */
+static enum pg_outcome lose_host(struct pg_link *link, const char *reason, struct failure *failure)
+{
+    (void)lose(link, reason, failure);
     pass_host_over(link);
     return PG_UNKNOWN;
 }
@@ -144,7 +152,7 @@ static enum pg_outcome flush(struct pg_link *link, uint64_t until_ms, struct fai
     while ((left = PQflush(link->connection_owned)) == 1) {
         /* Reads as well: a server that can't send its answers takes no more statements. */
         if (!wait_for(link->connection_owned, POLLIN | POLLOUT, until_ms))
-            return lose(link, "it did not take the statement in time", failure);
+            return lose_host(link, "it did not take the statement in time", failure);
         if (PQconsumeInput(link->connection_owned) != 1)
             return lose(link, PQerrorMessage(link->connection_owned), failure);
     }
@@ -162,7 +170,8 @@ static enum pg_outcome collect(struct pg_link *link, uint64_t until_ms, PGresult
                 continue;
             PQclear(*last);
             *last = NULL;
-            return lose(link, is_there ? PQerrorMessage(link->connection_owned) : "no answer came in time", failure);
+            return is_there ? lose(link, PQerrorMessage(link->connection_owned), failure)
+                            : lose_host(link, "no answer came in time", failure);
         }
         PGresult *next = PQgetResult(link->connection_owned);
         if (next == NULL)
@@ -185,7 +194,7 @@ static enum pg_outcome judge(struct pg_link *link, PGresult *last, struct failur
     if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) {
         if (!link->is_unreplicated)
             return PG_DONE;
-        return lose(link, "PostgreSQL says that a commit is not replicated", failure);
+        return lose_host(link, "PostgreSQL says that a commit is not replicated", failure);
     }
     const char *state = last == NULL ? NULL : PQresultErrorField(last, PG_DIAG_SQLSTATE);
     if (state == NULL || is_end_of_server(state) || PQstatus(link->connection_owned) != CONNECTION_OK)

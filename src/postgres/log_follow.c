@@ -48,9 +48,7 @@ static enum error fail_too_slow(struct failure *failure)
 static enum error fail_another(const struct pg_file *file, struct failure *failure)
 {
     return failure_set(failure, ERROR_DISK_FAILED,
-                       "PostgreSQL has lost writes that it had acknowledged (a failover to an asynchronous replica?): "
-                       "file %s is not the one that this node has read. It begins again.",
-                       file->name);
+                       PG_LOST "file %s is not the one that this node has read. It begins again.", file->name);
 }
 
 /* Are these segments, which were read for the last time, still there? One that was removed before it was read to its

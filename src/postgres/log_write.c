@@ -12,6 +12,7 @@
 
 #define REMOVED_AT_ONCE 500u /* chunks: 4 MB */
 #define REST ".gone"         /* behind the name of a file that is being removed */
+#define RETRY_PAUSE_MS 20u   /* from one try to become certain to the next */
 #define ROOM_PAUSE_MS 50u    /* from a statement for which PostgreSQL had no room to the next try */
 
 #define STATE_DISK_FULL "53100"
@@ -161,11 +162,16 @@ static enum pg_outcome run_write(struct pg_log *log, const struct pg_mark *mark,
     return outcome;
 }
 
+static enum error fail_lost_file(struct failure *failure)
+{
+    return failure_set(failure, ERROR_LOG_DAMAGED, PG_LOST "a file that this node has written to is not there.");
+}
+
 static enum error open_copy(const struct pg_log *log, uint64_t id, struct disk_file **copy, struct failure *failure)
 {
     const struct pg_file *file = pg_cache_find_by_id(&log->cache, id);
     if (file == NULL)
-        return failure_set(failure, ERROR_LOG_DAMAGED, "a failover has lost a whole file.");
+        return fail_lost_file(failure);
     return log->folder->operations->open(log->folder, file->name, copy, failure);
 }
 
@@ -238,12 +244,12 @@ enum error pg_log_check_tail(struct pg_log *log, const struct pg_file *file, uin
     const bool has_it = PQntuples(row) == 1 && pg_number(row, 0, 0) == file->chain.last_at &&
                         bytes_equal(pg_field(row, 0, 2), bytes_make(file->chain.hash, PG_HASH_SIZE));
     PQclear(row);
-    return has_it ? OK
-                  : failure_set(failure, ERROR_DISK_FAILED,
-                                "PostgreSQL has lost writes that it had acknowledged (a failover to an asynchronous "
-                                "replica?): this node has read file %s up to offset %" PRIu64
-                                ", and PostgreSQL does not have the write at offset %" PRIu64 ". It begins again.",
-                                file->name, file->chain.end, file->chain.last_at);
+    return has_it
+               ? OK
+               : failure_set(failure, ERROR_DISK_FAILED,
+                             PG_LOST "this node has read file %s up to offset %" PRIu64
+                                     ", and PostgreSQL does not have the write at offset %" PRIu64 ". It begins again.",
+                             file->name, file->chain.end, file->chain.last_at);
 }
 
 static bool is_tail(const struct pg_mark *mark, uint64_t file, const struct tail *tail)
@@ -256,9 +262,9 @@ static enum error fail_lost(const struct pg_log *log, uint64_t file, const struc
 {
     const struct pg_mark *newest = mark_at(log, log->mark_count - 1);
     return failure_set(failure, ERROR_LOG_DAMAGED,
-                       "a failover has lost writes that were acknowledged (asynchronous replication?): file %" PRIu64
-                       " ends at offset %" PRIu64 ", and this node has written up to offset %" PRIu64
-                       " of file %" PRIu64 ". Clients were told that they are durable.",
+                       PG_LOST "file %" PRIu64 " ends at offset %" PRIu64
+                               ", and this node has written up to offset %" PRIu64 " of file %" PRIu64
+                               ". Clients were told that they are durable.",
                        file, tail->is_empty ? 0 : tail->at, newest->at + newest->size, newest->file);
 }
 
@@ -292,9 +298,13 @@ static enum error check_newest(struct pg_log *log, uint64_t until_ms, struct fai
 static enum error list_again(struct pg_log *log, uint64_t until_ms, struct failure *failure)
 {
     const size_t count = log->cache.count;
-    struct pg_file *known = memory_allocate_zeroed((count + 1) * sizeof(*known));
-    for (size_t i = 0; i < count; i++)
-        known[i] = *log->cache.files_owned[i];
+    struct {
+        uint64_t id, size;
+    } *known = memory_allocate_zeroed((count + 1) * sizeof(*known));
+    for (size_t i = 0; i < count; i++) {
+        known[i].id = log->cache.files_owned[i]->id;
+        known[i].size = log->cache.files_owned[i]->size;
+    }
     enum error error = pg_cache_list(&log->cache, &log->session, until_ms, failure);
     for (size_t i = 0; i < count; i++) {
         struct pg_file *file = pg_cache_find_by_id(&log->cache, known[i].id);
@@ -334,8 +344,7 @@ static enum error look(struct pg_log *log, const struct pg_mark *pending, uint64
     if (error == OK && !(*is_there && is_begun)) /* its hash covers what stands before it in the file */
         error = check_newest(log, until_ms, failure);
     if (error == OK && pending != NULL && pg_cache_find_by_id(&log->cache, pending->file) == NULL)
-        error =
-            failure_set(failure, ERROR_LOG_DAMAGED, "a failover has lost a whole file (asynchronous replication?).");
+        error = fail_lost_file(failure);
     if (error == ERROR_LOG_DAMAGED && pg_session_check_fence(&log->session, until_ms, &cause) == ERROR_LOG_LOCKED)
         error = failure_set(failure, ERROR_LOG_LOCKED, "%s", cause.text); /* it is another owner's writes that it saw */
     return error;
@@ -351,11 +360,14 @@ static enum error settle(struct pg_log *log, const struct pg_mark *pending, uint
     if (log->is_child)
         return ERROR_SERVICE_UNAVAILABLE;
     enum error error;
-    do {
+    for (;;) {
         error = pg_session_regain(&log->session, until_ms, failure);
         if (error == OK)
             error = look(log, pending, until_ms, is_there, failure);
-    } while (error == ERROR_SERVICE_UNAVAILABLE && pg_now_ms() < until_ms);
+        if (error != ERROR_SERVICE_UNAVAILABLE || pg_now_ms() >= until_ms)
+            break;
+        pg_pause(RETRY_PAUSE_MS);
+    }
     if (error == OK) {
         pg_link_watch(&log->session.link);
     } else {
@@ -428,7 +440,7 @@ enum error pg_log_put(struct pg_log *log, struct pg_file *file, struct disk_file
     struct failure cause;
     failure_init(&cause);
     if (file->is_gone) {
-        (void)failure_set(&cause, ERROR_LOG_DAMAGED, "a failover has lost a whole file (asynchronous replication?).");
+        (void)fail_lost_file(&cause);
         return fail(log, ERROR_LOG_DAMAGED, "write", &cause, failure);
     }
     if (at < file->chain.end) {

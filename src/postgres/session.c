@@ -161,7 +161,7 @@ static enum pg_outcome register_log(struct pg_session *session, uint64_t until_m
 enum error pg_session_register_node(struct pg_session *session, uint64_t until_ms, struct failure *failure)
 {
     const struct pg_options *options = session->options;
-    if (options->address == NULL || options->address[0] == '\0')
+    if (options->address == NULL)
         return OK;
     struct pg_values values = {0};
     pg_add_bytes(&values, bytes_from_string(options->node));
@@ -242,12 +242,10 @@ static enum error fail_fenced_off(const struct pg_session *session, const struct
 {
     if (head->epoch > session->head.epoch)
         return fail_fenced(head, failure);
-    return failure_set(
-        failure, ERROR_LOG_LOCKED,
-        "PostgreSQL has lost writes that it had acknowledged (a failover to an asynchronous replica?): the "
-        "log is in epoch %" PRIu64 " of node %s, and this node had sealed epoch %" PRIu64
-        " before. Clients may have been told that what it wrote in it is durable.",
-        head->epoch, name_of(head), session->head.epoch);
+    return failure_set(failure, ERROR_LOG_LOCKED,
+                       PG_LOST "the log is in epoch %" PRIu64 " of node %s, and this node had sealed epoch %" PRIu64
+                               " before. Clients may have been told that what it wrote in it is durable.",
+                       head->epoch, name_of(head), session->head.epoch);
 }
 
 static bool is_same_owner(const struct pg_head *one, const struct pg_head *other)

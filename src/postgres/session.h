@@ -12,6 +12,9 @@
 
 #define PG_NO_REPLICA "log-replicas asks for a replica, but synchronous_standby_names is empty"
 
+/* How every line about a loss begins: operators raise an alarm on it (docs/high-availability.md). */
+#define PG_LOST "PostgreSQL has lost writes that it had acknowledged (a failover to an asynchronous replica?): "
+
 #define PG_OWNER_SIZE 16u
 #define PG_NODE_SIZE 64u
 #define PG_ADDRESS_SIZE 64u
@@ -20,7 +23,7 @@ struct pg_options {
     const char *conninfo; /* all borrowed */
     const char *log;      /* the log's name: that of the namespace */
     const char *node;     /* this node's name, for people */
-    const char *address;  /* where other nodes reach it; empty: nowhere */
+    const char *address;  /* where other nodes reach it; empty: nowhere; NULL: it is no node */
     uint32_t lease_ms;    /* an owner that can't append for so long gives the log up */
     bool claims;          /* takes a log at once if nobody has it, and refuses otherwise, instead of following */
     bool wants_replicas; /* what no replica has is not acknowledged: with synchronous_standby_names empty nobody owns */

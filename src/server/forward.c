@@ -3,6 +3,7 @@
 #include "auth/sha256.h"
 #include "base/assert.h"
 #include "base/memory.h"
+#include "server/hub.h"
 #include "server/upstream.h"
 
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 #define TRY_MS 20u      /* between two tries, and between two looks at who serves */
 #define CONNECT_MS 500u /* a node that does not take a connection for so long is given up */
 #define IDLE_MS 20000u  /* a connection without a request is closed: well before the other node would */
+#define ANSWER_MS 60000u
 #define ANSWER_SIZE_MAX ((size_t)64 << 20)
+#define REPORT_PAUSE_MS 60000u /* from one line about a trouble to the next */
 
 /* A request that is being passed on. */
 struct forwarded {
@@ -22,8 +25,8 @@ struct forwarded {
     size_t counted;        /* of it, in the budget */
     uint64_t begun_ms;     /* loop time, like the next */
     uint64_t tried_ms;
-    struct upstream *upstream; /* NULL: it waits to be tried again */
-    struct sockaddr_storage address;
+    struct upstream *upstream;    /* NULL: it waits to be tried again */
+    struct forward_target target; /* of the newest try */
 };
 
 struct forwarder {
@@ -37,7 +40,17 @@ struct forwarder {
     struct hmac_key key;
     char macs[2][SHA256_HEX_SIZE + 1]; /* this node's, by whether its client speaks HTTPS */
     uint64_t answered, unknown, refused, tried_again;
+    uint64_t reported_ms; /* loop time of the newest line about a trouble; 0: none yet */
 };
+
+static void report(struct forwarder *forwarder, const char *text)
+{
+    const uint64_t now_ms = uv_now(forwarder->loop);
+    if (forwarder->reported_ms != 0 && now_ms - forwarder->reported_ms < REPORT_PAUSE_MS)
+        return;
+    forwarder->reported_ms = now_ms;
+    forwarder->options.report(forwarder->options.context, text);
+}
 
 /* --- who passes on ------------------------------------------------------------------------------------------------ */
 
@@ -145,9 +158,32 @@ static void refuse(struct forwarded *forwarded, const char *text)
 
 static void refuse_unknown(struct forwarded *forwarded)
 {
+    char text[320];
+    (void)snprintf(text, sizeof(text),
+                   "Node %s got this request, and its answer did not come, so nobody knows whether it took effect. Try "
+                   "again.",
+                   forwarded->target.said);
     forwarded->forwarder->unknown++;
-    refuse(forwarded, "The connection to the node that serves this request broke behind it, so nobody knows whether it "
-                      "took effect. Try again.");
+    refuse(forwarded, text);
+}
+
+/* In all the time that it may wait, nobody took it. */
+static void refuse_unsent(struct forwarded *forwarded, enum forward_owner owner, const struct forward_target *target)
+{
+    char text[400];
+    forwarded->forwarder->refused++;
+    if (owner == FORWARD_TO_ADDRESS) {
+        (void)snprintf(text, sizeof(text), "Node %s serves, and this node could not reach it for %u s", target->said,
+                       FORWARD_WAIT_MS / 1000);
+        report(forwarded->forwarder, text);
+        (void)strncat(text, ". Try again.", sizeof(text) - strlen(text) - 1);
+    } else if (owner == FORWARD_TO_NOBODY) {
+        (void)snprintf(text, sizeof(text), "Node %s serves, and says nowhere how to reach it. Try again, or ask it.",
+                       target->said);
+    } else {
+        (void)snprintf(text, sizeof(text), "No node serves this at the moment. Try again.");
+    }
+    refuse(forwarded, text);
 }
 
 static void deliver(struct forwarded *forwarded, const struct upstream_answer *answer)
@@ -171,19 +207,19 @@ static void on_done(void *context, enum upstream_outcome outcome, const struct u
         forwarded->forwarder->tried_again++; /* by the timer */
 }
 
-static enum forward_owner find_owner(const struct forwarder *forwarder, struct sockaddr_storage *address)
+static enum forward_owner find_owner(const struct forwarder *forwarder, struct forward_target *target)
 {
-    *address = (struct sockaddr_storage){0};
-    return forwarder->options.find_owner(forwarder->options.context, address);
+    *target = (struct forward_target){0};
+    return forwarder->options.find_owner(forwarder->options.context, target);
 }
 
-static void try_once(struct forwarded *forwarded, const struct sockaddr_storage *address)
+static void try_once(struct forwarded *forwarded, const struct forward_target *target)
 {
     struct forwarder *forwarder = forwarded->forwarder;
     forwarded->tried_ms = uv_now(forwarder->loop);
-    forwarded->address = *address;
+    forwarded->target = *target;
     forwarded->upstream =
-        upstream_send(&forwarder->upstreams, address, buffer_bytes(&forwarded->request), on_done, forwarded);
+        upstream_send(&forwarder->upstreams, &target->address, buffer_bytes(&forwarded->request), on_done, forwarded);
 }
 
 static void stop_upstream(struct forwarded *forwarded)
@@ -192,45 +228,45 @@ static void stop_upstream(struct forwarded *forwarded)
     forwarded->upstream = NULL;
 }
 
-/* One that is under way: is the node that has it still the owner, and does it take the connection? */
-static void check(struct forwarded *forwarded, enum forward_owner owner, const struct sockaddr_storage *address,
+/* One that is under way: is another node the owner by now, and does this one take the connection, and answer? */
+static void check(struct forwarded *forwarded, enum forward_owner owner, const struct forward_target *target,
                   uint64_t now_ms)
 {
-    const bool is_owner = owner != FORWARD_TO_ADDRESS || memcmp(address, &forwarded->address, sizeof(*address)) == 0;
+    const bool has_moved = owner == FORWARD_TO_ADDRESS &&
+                           memcmp(&target->address, &forwarded->target.address, sizeof(target->address)) != 0;
     const bool has_sent = upstream_has_sent(forwarded->upstream);
-    if (has_sent && !is_owner) {
+    const uint64_t since_ms = now_ms - forwarded->tried_ms;
+    if (has_sent && (has_moved || since_ms > ANSWER_MS)) {
         stop_upstream(forwarded);
         refuse_unknown(forwarded);
-    } else if (!has_sent && (!is_owner || now_ms - forwarded->tried_ms > CONNECT_MS)) {
+    } else if (!has_sent && (has_moved || since_ms > CONNECT_MS)) {
         stop_upstream(forwarded);
         forwarded->forwarder->tried_again++;
     }
 }
 
-static void look_after(struct forwarded *forwarded, enum forward_owner owner, const struct sockaddr_storage *address)
+static void look_after(struct forwarded *forwarded, enum forward_owner owner, const struct forward_target *target)
 {
     const uint64_t now_ms = uv_now(forwarded->forwarder->loop);
     if (forwarded->upstream != NULL) {
-        check(forwarded, owner, address, now_ms);
+        check(forwarded, owner, target, now_ms);
         return;
     }
-    if (owner == FORWARD_TO_NOBODY || now_ms - forwarded->begun_ms >= FORWARD_WAIT_MS) {
-        forwarded->forwarder->refused++;
-        refuse(forwarded, "No node serves this at the moment. Try again.");
-    } else if (owner == FORWARD_TO_ADDRESS && now_ms - forwarded->tried_ms >= TRY_MS) {
-        try_once(forwarded, address);
-    }
+    if (owner == FORWARD_TO_NOBODY || now_ms - forwarded->begun_ms >= FORWARD_WAIT_MS)
+        refuse_unsent(forwarded, owner, target);
+    else if (owner == FORWARD_TO_ADDRESS && now_ms - forwarded->tried_ms >= TRY_MS)
+        try_once(forwarded, target);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct forwarder *forwarder = timer->data;
-    struct sockaddr_storage address;
-    const enum forward_owner owner = find_owner(forwarder, &address);
+    struct forward_target target;
+    const enum forward_owner owner = find_owner(forwarder, &target);
     struct list_link *next;
     for (struct list_link *link = list_first(&forwarder->all); link != NULL; link = next) {
         next = list_next(&forwarder->all, link);
-        look_after(CONTAINER_OF(link, struct forwarded, link), owner, &address);
+        look_after(CONTAINER_OF(link, struct forwarded, link), owner, &target);
     }
     upstreams_close_idle(&forwarder->upstreams, IDLE_MS);
     if (list_is_empty(&forwarder->all) && forwarder->upstreams.count == 0)
@@ -239,14 +275,19 @@ static void on_timer(uv_timer_t *timer)
 
 bool forwarder_has_owner(const struct forwarder *forwarder)
 {
-    struct sockaddr_storage address;
-    return find_owner(forwarder, &address) == FORWARD_TO_ADDRESS;
+    struct forward_target target;
+    return find_owner(forwarder, &target) == FORWARD_TO_ADDRESS;
 }
 
 bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending)
 {
-    struct sockaddr_storage address;
-    const enum forward_owner owner = find_owner(forwarder, &address);
+    if (pending->exchange.request.forwarded_by.size > 0) { /* or two nodes would pass it to and fro */
+        report(forwarder, "A request came that another node has passed on, and its proof is wrong: have all nodes the "
+                          "same cluster-secret?");
+        return false;
+    }
+    struct forward_target target;
+    const enum forward_owner owner = find_owner(forwarder, &target);
     if (owner == FORWARD_TO_NOBODY)
         return false;
     struct forwarded *forwarded = memory_allocate_zeroed(sizeof(*forwarded));
@@ -265,7 +306,7 @@ bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending
     pending->exchange.state = EXCHANGE_WAITING;
     exchange_rest(&pending->exchange);
     if (owner == FORWARD_TO_ADDRESS)
-        try_once(forwarded, &address);
+        try_once(forwarded, &target);
     if (!uv_is_active((uv_handle_t *)&forwarder->timer))
         uv_timer_start(&forwarder->timer, on_timer, TRY_MS, TRY_MS);
     return true;
@@ -293,7 +334,7 @@ struct forwarder *forwarder_create(uv_loop_t *loop, const struct forward_options
     forwarder->key = sha256_hmac_key(&forwarder->sha256, options->secret);
     for (int i = 0; i < 2; i++)
         make_mac(forwarder, bytes_from_string(options->node), i == 1, forwarder->macs[i]);
-    upstreams_init(&forwarder->upstreams, loop, ANSWER_SIZE_MAX);
+    upstreams_init(&forwarder->upstreams, loop, options->replies, ANSWER_SIZE_MAX);
     const int status = uv_timer_init(loop, &forwarder->timer);
     ASSERT(status == 0);
     forwarder->timer.data = forwarder;
@@ -315,29 +356,18 @@ void forwarder_destroy(struct forwarder *forwarder)
     free(forwarder);
 }
 
-static void write_counter(struct buffer *text, const char *name, const char *help, uint64_t value)
-{
-    buffer_append_format(text, "# HELP %s %s\n# TYPE %s counter\n%s %llu\n", name, help, name, name,
-                         (unsigned long long)value);
-}
-
 void forwarder_write_metrics(const struct forwarder *forwarder, struct buffer *text)
 {
-    write_counter(text, "tally_forwarded_total", "Requests that another node has answered.", forwarder->answered);
-    write_counter(text, "tally_forwarded_unknown_total",
-                  "Requests that were sent to another node and not answered: a 503.", forwarder->unknown);
-    write_counter(text, "tally_forwarded_refused_total", "Requests for which no node was found in time: a 503.",
-                  forwarder->refused);
-    write_counter(text, "tally_forwarded_tries_total", "Times that a request had to be tried again.",
-                  forwarder->tried_again);
-    buffer_append_format(text,
-                         "# HELP tally_forward_requests Requests that wait for an answer of another node.\n"
-                         "# TYPE tally_forward_requests gauge\n"
-                         "tally_forward_requests %zu\n",
-                         forwarder->count);
-    buffer_append_format(text,
-                         "# HELP tally_forward_connections Open connections to other nodes.\n"
-                         "# TYPE tally_forward_connections gauge\n"
-                         "tally_forward_connections %zu\n",
-                         forwarder->upstreams.count);
+    hub_metric_write(text, "tally_forwarded_total", "counter", "Requests that another node has answered.",
+                     forwarder->answered);
+    hub_metric_write(text, "tally_forwarded_unknown_total", "counter",
+                     "Requests that were sent to another node and not answered: a 503.", forwarder->unknown);
+    hub_metric_write(text, "tally_forwarded_refused_total", "counter",
+                     "Requests for which no node was found in time: a 503.", forwarder->refused);
+    hub_metric_write(text, "tally_forwarded_retries_total", "counter", "Times that a request had to be tried again.",
+                     forwarder->tried_again);
+    hub_metric_write(text, "tally_forward_requests", "gauge", "Requests that wait for an answer of another node.",
+                     forwarder->count);
+    hub_metric_write(text, "tally_forward_connections", "gauge", "Open connections to other nodes.",
+                     forwarder->upstreams.count);
 }

@@ -5,7 +5,8 @@
  * who passes it on, and a proof that this node knows the cluster's secret. Such a request is not passed on again. A
  * node that does not serve says so (Tally-Not-Owner), and the request is tried again, as it is where no connection
  * could be made, for at most FORWARD_WAIT_MS: during a takeover nobody serves. A request that was sent and not answered
- * is never repeated. Its client gets a 503, and decides, as it would have to if its own connection had broken.
+ * is never repeated. Its client gets a 503, and decides, as it would have to if its own connection had broken. So does
+ * one whose node has gone silent, or has not answered after a minute, which is longer than any long poll.
  *
  * Requests are copied, because one may have to be sent again to another node; the copies count as memory of replies.
  * One thread: the loop's. */
@@ -24,7 +25,12 @@
 enum forward_owner {
     FORWARD_TO_ADDRESS, /* a node with an address; it may be this one by now */
     FORWARD_LATER,      /* nobody, as far as is known */
-    FORWARD_TO_NOBODY,  /* a node that has no address: the request is refused, with its name */
+    FORWARD_TO_NOBODY,  /* a node that has no address */
+};
+
+struct forward_target {
+    struct sockaddr_storage address;
+    char said[160]; /* the node, for people: "two (10.0.0.2:9324)" */
 };
 
 struct forward_options {
@@ -32,7 +38,8 @@ struct forward_options {
     struct bytes secret; /* the cluster's; not empty */
     struct front *front; /* forms refusals, and takes what is finished */
     struct reply_budget *replies;
-    enum forward_owner (*find_owner)(void *context, struct sockaddr_storage *address);
+    enum forward_owner (*find_owner)(void *context, struct forward_target *target); /* into zeroed memory */
+    void (*report)(void *context, const char *text); /* something that an operator should read */
     void *context;
 };
 
@@ -42,8 +49,8 @@ struct forwarder *forwarder_create(uv_loop_t *loop, const struct forward_options
 void forwarder_close(struct forwarder *forwarder);
 void forwarder_destroy(struct forwarder *forwarder);
 
-/* Takes a request, which comes back through front_take_finished(); until then it is PENDING_FORWARDED. False: the owner
- * has no address, and the request was not taken. */
+/* Takes a request, which comes back through front_take_finished(); until then it is PENDING_FORWARDED. False: it was not
+ * taken, because the owner has no address, or because a node that this one does not trust has passed it on already. */
 bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending);
 
 /* Is it known which node serves, and where it is? */

@@ -4,6 +4,8 @@
 #include "base/memory.h"
 
 #include <llhttp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -23,6 +25,7 @@ struct upstream {
     struct sockaddr_storage address;
     uint64_t idle_since; /* loop time */
     bool has_sent, is_closing;
+    bool is_writing; /* libuv has `write` */
 
     /* Of the request under way; `done` is NULL while there is none. */
     struct bytes request;
@@ -34,6 +37,7 @@ struct upstream {
     enum field field;
     struct buffer fields[FIELD_COUNT];
     struct buffer body;
+    size_t counted; /* of its memory, in the budget */
     bool is_whole;
 };
 
@@ -44,10 +48,18 @@ static struct upstream *upstream_of(void *handle)
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
+static void count_body(struct upstream *upstream, size_t size)
+{
+    reply_budget_add(upstream->upstreams->replies, size);
+    reply_budget_subtract(upstream->upstreams->replies, upstream->counted);
+    upstream->counted = size;
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct upstream *upstream = upstream_of(handle);
     upstream->upstreams->count--;
+    count_body(upstream, 0);
     for (size_t i = 0; i < FIELD_COUNT; i++)
         buffer_deinit(&upstream->fields[i]);
     buffer_deinit(&upstream->name);
@@ -129,6 +141,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t size)
     if (upstream->body.size + size > upstream->upstreams->answer_size_max)
         return HPE_USER;
     buffer_append(&upstream->body, at, size);
+    count_body(upstream, upstream->body.capacity);
     return 0;
 }
 
@@ -164,8 +177,7 @@ static void rest(struct upstream *upstream)
 /* An answer may come before the request was written to its end; then the rest of it must not be written any more. */
 static void hand_over(struct upstream *upstream)
 {
-    const bool is_written = uv_stream_get_write_queue_size((uv_stream_t *)&upstream->tcp) == 0;
-    const bool goes_on = is_written && llhttp_should_keep_alive(&upstream->parser);
+    const bool goes_on = !upstream->is_writing && llhttp_should_keep_alive(&upstream->parser);
     const struct upstream_answer answer = {
         .reply = {.status = upstream->parser.status_code,
                   .content_type = buffer_bytes(&upstream->fields[FIELD_CONTENT_TYPE]),
@@ -178,6 +190,7 @@ static void hand_over(struct upstream *upstream)
     upstream->done = NULL;
     if (!goes_on)
         close_upstream(upstream);
+    count_body(upstream, 0); /* whoever takes it counts it */
     done(upstream->context, UPSTREAM_ANSWERED, &answer);
     if (goes_on)
         rest(upstream);
@@ -192,7 +205,8 @@ static void take_bytes(struct upstream *upstream, const char *bytes, size_t size
     }
     const llhttp_errno_t outcome = llhttp_execute(&upstream->parser, bytes, size);
     const bool is_behind = upstream->is_whole && llhttp_get_error_pos(&upstream->parser) != bytes + size;
-    if (upstream->is_whole && !is_behind)
+    const bool is_final = upstream->parser.status_code >= 200 && upstream->parser.status_code < 600;
+    if (upstream->is_whole && !is_behind && is_final)
         hand_over(upstream);
     else if (outcome != HPE_OK)
         fail(upstream, UPSTREAM_UNKNOWN);
@@ -219,6 +233,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 static void on_written(uv_write_t *write, int status)
 {
     struct upstream *upstream = CONTAINER_OF(write, struct upstream, write);
+    upstream->is_writing = false;
     if (status != 0 && status != UV_ECANCELED)
         fail(upstream, UPSTREAM_UNKNOWN);
 }
@@ -234,9 +249,23 @@ static bool write_request(struct upstream *upstream)
     upstream->has_sent = true;
     const size_t done = written < 0 ? 0 : (size_t)written;
     buf = uv_buf_init(buf.base + done, (unsigned)(upstream->request.size - done));
-    if (buf.len > 0)
-        (void)uv_write(&upstream->write, stream, &buf, 1, on_written); /* a broken connection is read, too */
+    if (buf.len > 0) /* a broken connection is read, too */
+        upstream->is_writing = uv_write(&upstream->write, stream, &buf, 1, on_written) == 0;
     return true;
+}
+
+/* A machine that is gone, or out of reach, says nothing at all. Without this the kernel would believe in the connection
+ * for a quarter of an hour. */
+static void bear_no_silence(struct upstream *upstream)
+{
+    const int interval_s = 1, count = UPSTREAM_SILENCE_MS / 1000 - 1;
+    const unsigned silence_ms = UPSTREAM_SILENCE_MS;
+    uv_os_fd_t socket;
+    if (uv_tcp_keepalive(&upstream->tcp, 1, interval_s) != 0 || uv_fileno((uv_handle_t *)&upstream->tcp, &socket) != 0)
+        return;
+    (void)setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
+    (void)setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+    (void)setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof(silence_ms));
 }
 
 static void on_connected(uv_connect_t *connect, int status)
@@ -246,6 +275,7 @@ static void on_connected(uv_connect_t *connect, int status)
         return;
     if (status == 0)
         status = uv_read_start((uv_stream_t *)&upstream->tcp, on_allocate, on_read);
+    bear_no_silence(upstream);
     if (status != 0 || !write_request(upstream))
         fail(upstream, UPSTREAM_NOT_SENT);
 }
@@ -317,9 +347,10 @@ struct upstream *upstream_send(struct upstreams *upstreams, const struct sockadd
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
-void upstreams_init(struct upstreams *upstreams, uv_loop_t *loop, size_t answer_size_max)
+void upstreams_init(struct upstreams *upstreams, uv_loop_t *loop, struct reply_budget *replies, size_t answer_size_max)
 {
     upstreams->loop = loop;
+    upstreams->replies = replies;
     upstreams->answer_size_max = answer_size_max;
     list_init(&upstreams->idle);
     list_init(&upstreams->busy);

@@ -1,10 +1,10 @@
 /* Connections to other nodes, on which requests are passed on: one request at a time on each, kept alive between them.
  *
  * What became of a request is one of three: it was answered; it was not sent, and may be tried again; or nobody knows,
- * because the connection broke behind it. It is never sent twice here: an idle connection that turns out to be closed
+ * because the connection broke behind it, also where the other machine has said nothing for UPSTREAM_SILENCE_MS. It is never sent twice here: an idle connection that turns out to be closed
  * when the request is written has taken none of it only where not a byte was written.
  *
- * Nothing of an answer is judged but its framing. One thread: the loop's. */
+ * Of an answer its framing is judged, and that its status is a final one. One thread: the loop's. */
 #ifndef TALLY_SERVER_UPSTREAM_H
 #define TALLY_SERVER_UPSTREAM_H
 
@@ -13,6 +13,7 @@
 
 #include <uv.h>
 
+#define UPSTREAM_SILENCE_MS 3000u
 #define UPSTREAM_READ_SIZE ((size_t)64 * 1024)
 
 enum upstream_outcome {
@@ -36,12 +37,13 @@ struct upstreams {
     struct list idle; /* the newest first */
     struct list busy;
     size_t count;                  /* open ones, and those that are being closed */
+    struct reply_budget *replies;  /* counts the answers while they are read; borrowed */
     size_t answer_size_max;        /* bytes of an answer's body; beyond: UPSTREAM_UNKNOWN */
     char room[UPSTREAM_READ_SIZE]; /* for one read at a time: it is used up before the next */
 };
 
 /* In zeroed memory. */
-void upstreams_init(struct upstreams *upstreams, uv_loop_t *loop, size_t answer_size_max);
+void upstreams_init(struct upstreams *upstreams, uv_loop_t *loop, struct reply_budget *replies, size_t answer_size_max);
 
 /* Closes all, without a word to those who wait. The loop must run once more. */
 void upstreams_close(struct upstreams *upstreams);

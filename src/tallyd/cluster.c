@@ -1,6 +1,7 @@
 #include "tallyd/cluster.h"
 
-#include "server/authority.h"
+#include "tallyd/address.h"
+#include "tallyd/namespaces.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,16 +13,34 @@
 
 bool cluster_parse_address(const char *text, struct sockaddr_storage *address)
 {
-    struct authority authority;
-    char host[64];
+    struct address parsed;
     *address = (struct sockaddr_storage){0};
-    if (!authority_parse(bytes_from_string(text), &authority) || authority.port == 0 ||
-        authority.host.size >= sizeof(host))
+    if (!address_parse(&parsed, text) || parsed.port == 0)
         return false;
-    (void)snprintf(host, sizeof(host), "%.*s", BYTES_FORMAT(authority.host));
-    if (authority.is_ip6)
-        return uv_ip6_addr(host, (int)authority.port, (struct sockaddr_in6 *)address) == 0;
-    return uv_ip4_addr(host, (int)authority.port, (struct sockaddr_in *)address) == 0;
+    if (parsed.is_ip6)
+        return uv_ip6_addr(parsed.host, parsed.port, (struct sockaddr_in6 *)address) == 0;
+    return uv_ip4_addr(parsed.host, parsed.port, (struct sockaddr_in *)address) == 0;
+}
+
+/* 0.0.0.0 and [::] are addresses to listen on, and nobody reaches a node there. */
+static bool is_unspecified(const struct sockaddr_storage *address)
+{
+    if (address->ss_family == AF_INET6)
+        return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)address)->sin6_addr);
+    return ((const struct sockaddr_in *)address)->sin_addr.s_addr == INADDR_ANY;
+}
+
+/* It is a key in PostgreSQL, and stands in a header line. */
+static enum error check_name(const char *name, struct failure *failure)
+{
+    size_t size = 0;
+    while (name[size] > ' ' && name[size] != 0x7f)
+        size++;
+    if (size > 0 && size <= FORWARD_NODE_MAX && name[size] == '\0')
+        return OK;
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "node is \"%s\": the name of a node in a cluster has at most %u bytes of ASCII, and no blanks.",
+                       name, FORWARD_NODE_MAX);
 }
 
 static enum error read_secret(struct cluster *cluster, const char *path, struct failure *failure)
@@ -54,7 +73,11 @@ enum error cluster_read(struct cluster *cluster, const struct config *config, st
         return OK;
     char described[256];
     config_describe(config, CONFIG_ADVERTISE, described, sizeof(described));
-    if (!cluster_parse_address(cluster->address, &cluster->own))
+    if (!namespaces_are_in_postgres(config))
+        return failure_set(
+            failure, ERROR_INVALID_PARAMETER_VALUE,
+            "advertise and cluster-secret are for nodes that share a log in PostgreSQL, and log is file.");
+    if (!cluster_parse_address(cluster->address, &cluster->own) || is_unspecified(&cluster->own))
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                            "%s is \"%s\": it must be an IP address and a port, as 10.0.0.1:9324, at which the other "
                            "nodes reach this one.",
@@ -63,7 +86,8 @@ enum error cluster_read(struct cluster *cluster, const struct config *config, st
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                            "%s is set, and cluster-secret is not: name a file with a secret that all nodes share.",
                            described);
-    return read_secret(cluster, secret, failure);
+    const enum error error = check_name(namespaces_node_name(config), failure);
+    return error != OK ? error : read_secret(cluster, secret, failure);
 }
 
 void cluster_deinit(struct cluster *cluster)

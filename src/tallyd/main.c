@@ -266,12 +266,14 @@ static void explain_absence(void *context, char *text, size_t size)
         (void)snprintf(text + used, size - used, " Before, this node served, and gave up: %s", daemon->loss.text);
 }
 
-/* Of a request that came while this node stood by it may be the owner itself by now: then it asks itself. */
-static enum forward_owner find_owner(void *context, struct sockaddr_storage *address)
+/* Of a request that came while this node stood by it may be the owner itself by now: then it asks itself. Where it is
+ * named as the owner and does not serve, it was that before it began anew. */
+static enum forward_owner find_owner(void *context, struct forward_target *target)
 {
     const struct daemon *daemon = context;
     if (daemon->is_serving) {
-        *address = daemon->cluster.own;
+        target->address = daemon->cluster.own;
+        (void)snprintf(target->said, sizeof(target->said), "%s", namespaces_node_name(&daemon->config));
         return FORWARD_TO_ADDRESS;
     }
     if (!arrival_is_under_way(&daemon->arrival))
@@ -279,7 +281,12 @@ static enum forward_owner find_owner(void *context, struct sockaddr_storage *add
     const struct pg_node owner = arrival_owner(&daemon->arrival);
     if (owner.name[0] == '\0')
         return FORWARD_LATER;
-    return cluster_parse_address(owner.address, address) ? FORWARD_TO_ADDRESS : FORWARD_TO_NOBODY;
+    (void)snprintf(target->said, sizeof(target->said), "%s%s%s%s", owner.name, owner.address[0] == '\0' ? "" : " (",
+                   owner.address, owner.address[0] == '\0' ? "" : ")");
+    if (!cluster_parse_address(owner.address, &target->address))
+        return FORWARD_TO_NOBODY;
+    const bool was_me = memcmp(&target->address, &daemon->cluster.own, sizeof(target->address)) == 0;
+    return was_me ? FORWARD_LATER : FORWARD_TO_ADDRESS;
 }
 
 static void server_options_fill(struct daemon *daemon, struct server_options *options)
@@ -751,6 +758,7 @@ static void make_forwarder(struct daemon *daemon)
                                             .front = daemon->front,
                                             .replies = server_replies(daemon->server),
                                             .find_owner = find_owner,
+                                            .report = complain,
                                             .context = daemon};
     daemon->forwarder = forwarder_create(&daemon->loop, &options);
     server_set_forwarder(daemon->server, daemon->forwarder);

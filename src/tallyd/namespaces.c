@@ -338,6 +338,8 @@ void opening_explain(const struct opening *opening, char *text, size_t size)
         (void)snprintf(text, size, "This node stands by until there is a replica: " PG_NO_REPLICA " in PostgreSQL.");
     else if (owner.name[0] == '\0')
         (void)snprintf(text, size, "This node stands by: nobody serves yet. Try again.");
+    else if (strcmp(owner.name, namespaces_node_name(opening->namespaces->config)) == 0)
+        (void)snprintf(text, size, "This node served last, and reads its log. Try again.");
     else
         (void)snprintf(text, size, "This node stands by: node %s serves. Try again, or ask that one.", owner.name);
 }

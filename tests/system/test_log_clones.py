@@ -143,7 +143,7 @@ def test_F18_F29_an_owner_that_is_led_to_a_copy_with_another_history_says_what_i
     line = PatientLine([one])
     line.ok("AmazonSQS.SendMessage", {"QueueUrl": jobs, "MessageBody": "after"})
     said = one.error_text()
-    assert "lost writes that were acknowledged" in said and "Nothing that was acknowledged" not in said, said
+    assert "lost writes that it had acknowledged" in said and "Nothing that was acknowledged" not in said, said
     served = sorted(message["Body"] for message in peek(line, jobs))
     assert [body for body in served if body[0] != "a" or body == "after"] == sorted([*texts("m", 10), "after"])
     assert pair.read_twin(jobs) == served, "what the node served is not what PostgreSQL has"
