@@ -74,7 +74,7 @@ def test_K26_all_nodes_and_postgresql_are_killed_at_once_and_started_at_once_and
     for node in nodes:
         node.start()
     cluster.server.start()
-    wait_until(lambda: any(node.health() == "ok" for node in nodes), 10 * TAKEOVER, "that one serves")
+    wait_until(lambda: any(node.health() == "ok" for node in nodes), 15 * TAKEOVER, "that one serves")
     (owner,) = [node for node in nodes if node.health() == "ok"]
     assert bodies(owner, "ONE", FIRST) == ["of ONE"] and bodies(owner, "TWO", SECOND) == ["of TWO"]
     took = time.monotonic() - began_at
