@@ -5,6 +5,7 @@
     node.wait_ready(), node.wait_standing_by()
     cluster.line()                            # a client of all its nodes, which goes where one answers
     cluster.head(), cluster.sql(…)            # what PostgreSQL has
+    cluster.wait_level()                      # until those that stand by have read all that the owner has written
     cluster.stop()
 
 On a machine of its own (netns.py) a node has no port that the tests can reach. They speak to its Unix socket:
@@ -115,6 +116,12 @@ class Node(Daemon):
     def metric(self, name):
         body = self.request("GET", "/metrics", seconds=5)[2].decode()
         return float(re.search(rf"^{name} (\S+)$", body, re.MULTILINE).group(1))
+
+    def position(self):
+        """How far it has the log; None: it does not say."""
+        with contextlib.suppress(OSError):
+            return self.metric("tally_log_position_bytes")
+        return None
 
     def run_to_end(self, seconds=30):
         """For one that refuses to start: its exit status and what it said."""
@@ -235,6 +242,13 @@ class Cluster:
         count = ("SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE d.datname = "
                  "current_database() AND l.locktype = 'advisory' AND NOT l.granted")
         wait_until(lambda: self.sql(count)[0][0] > 0, seconds, "a stand-by that has applied what there is")
+
+    def wait_level(self, nodes=None, seconds=20):
+        """Until all of these nodes, or of all nodes, have the log to the same place."""
+        def are_level():
+            positions = {node.position() for node in nodes or self.nodes}
+            return len(positions) == 1 and None not in positions
+        wait_until(are_level, seconds, "that those that stand by have read what there is")
 
     def stop(self):
         for node in self.nodes:

@@ -1,4 +1,4 @@
-"""The log in PostgreSQL: its disk is full, and has room again."""
+"""The log in PostgreSQL: its disk or that of a node's cache is full, and has room again."""
 
 import contextlib
 import os
@@ -10,13 +10,15 @@ import time
 
 import pytest
 from conftest import PATIENCE, wait_until
-from logs import LEASE, LEASED, cluster, create_queue, drain, serves, server  # noqa: F401 (fixtures)
+from logs import cluster, server  # noqa: F401 (fixtures)
+from logs import LEASE, LEASED, TAKEOVER, await_takeover, create_queue, drain, serves
 from nodes import Cluster, PatientLine
 from postgres import Postgres
 from small_disk import Hog, NoMount, small_disk
 from wire import Lost
 
-MEGABYTES = 320
+MEGABYTES = 320  # of the disk of PostgreSQL
+CACHE_MEGABYTES = 96
 FULL = 4 * LEASE  # seconds
 REASON = "No space left on device"
 
@@ -44,22 +46,37 @@ class SmallPostgres(Postgres):
         return False
 
 
+@contextlib.contextmanager
+def wanted_disk(folder, megabytes):
+    """Where there is no right to mount one the test is skipped; it fails if CI is true."""
+    try:
+        with small_disk(folder, megabytes) as disk:
+            yield disk
+    except NoMount as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
 @pytest.fixture(params=["tables", "everything"])
 def small(request):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tally-small-"))
     folder.chmod(0o711)
     try:
-        with small_disk(folder / "disk", MEGABYTES) as disk:
+        with wanted_disk(folder / "disk", MEGABYTES) as disk:
             server = SmallPostgres(disk, request.param == "everything").start()
             yield server
             with contextlib.suppress(AssertionError):
                 server.stop("immediate")
-    except NoMount as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def cache_disk(tmp_path):
+    """For the data folder of a node."""
+    with wanted_disk(tmp_path / "cache", CACHE_MEGABYTES) as disk:
+        yield disk
 
 
 class Sender:
@@ -68,6 +85,8 @@ class Sender:
     def __init__(self, cluster, queue):
         self.line, self.queue = cluster.line(), queue
         self.number, self.acknowledged = 0, []
+        for _ in range(20):
+            assert self.send().status == 200
 
     def send(self):
         """The answer; None: none came."""
@@ -101,6 +120,14 @@ class Sender:
         while not claim(answer := self.send()):
             assert time.monotonic() < deadline, f"{what}: {answer and (answer.status, answer.body)}"
 
+    def send_until_taken(self):
+        self.send_until(lambda answer: answer is not None and answer.status == 200, "that sends are taken again")
+
+    def check(self, nodes):
+        """What was acknowledged is there, and nothing twice. What was refused may be there."""
+        found = drain(PatientLine(nodes), self.queue)
+        assert len(found) == len(set(found)) <= self.number and set(found) >= set(self.acknowledged)
+
 
 REFUSER = """
 CREATE FUNCTION tally_log.refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -126,8 +153,6 @@ def test_F11_K12_a_full_disk_of_postgresql_is_said_loses_nothing_and_all_goes_on
     try:
         owner, other = cluster.pair(*LEASED)
         sender = Sender(cluster, create_queue(cluster.line()))
-        for _ in range(20):
-            assert sender.send().status == 200
         with Hog(small.disk) as hog:
             hog.wait_until_full()
             epoch = cluster.head()[0]
@@ -140,10 +165,55 @@ def test_F11_K12_a_full_disk_of_postgresql_is_said_loses_nothing_and_all_goes_on
         if not small.is_up():  # what runs it starts it again
             small.stop("immediate")
             small.start()
-        sender.send_until(lambda answer: answer is not None and answer.status == 200, "that sends are taken again")
+        sender.send_until_taken()
         assert all(node.process.poll() is None for node in cluster.nodes)
-        found = drain(PatientLine(cluster.nodes), sender.queue)
-        assert len(found) == len(set(found)) and set(found) >= set(sender.acknowledged)
-        assert len(found) <= sender.number
+        sender.check(cluster.nodes)
     finally:
         cluster.stop()
+
+
+@contextlib.contextmanager
+def no_room(disk):
+    with Hog(disk) as hog:
+        hog.wait_until_full()
+        yield
+
+
+def test_K11_a_node_alone_without_room_for_its_cache_says_so_and_serves_again_when_there_is_room(cluster, cache_disk):
+    node = cluster.node("one", *LEASED, data=cache_disk / "data").start().wait_ready()
+    sender = Sender(cluster, create_queue(cluster.line()))
+    for is_killed in (False, True):
+        with no_room(cache_disk):
+            if is_killed:  # so that it starts on a full disk
+                node.kill9()
+                node.start()
+            said = sender.listen(FULL)
+            assert is_killed or any(REASON.encode() in body and str(cache_disk).encode() in body for body in said), said
+            assert not serves(node, sender.queue) and node.process.poll() is None
+            assert REASON in node.error_text().splitlines()[-1]
+        sender.send_until_taken()
+    assert cluster.head()[0] <= 5, "it has taken its own log again and again while there was no room"
+    sender.check([node])
+    assert node.process.poll() is None
+
+
+def test_K11_a_node_without_room_for_its_cache_leaves_its_log_to_one_that_has_room(cluster, cache_disk):
+    """And stands by when it has room again."""
+    owner = cluster.node("one", *LEASED, data=cache_disk / "data").start().wait_ready()
+    other = cluster.node("two", *LEASED).start().wait_standing_by()
+    sender = Sender(cluster, create_queue(cluster.line()))
+    cluster.wait_followed()
+    with no_room(cache_disk):
+        began_at = time.monotonic()
+        sender.send_until(lambda answer: answer is not None and answer.status == 503, "that the owner gives up")
+        await_takeover(other, sender.queue, began_at, TAKEOVER + LEASE)
+        acknowledged = len(sender.acknowledged)
+        sender.listen(FULL)
+        assert len(sender.acknowledged) > acknowledged, "the other one has served nothing"
+        assert cluster.head() == (2, "two"), "the log went to and fro"
+    cluster.wait_level()
+    cluster.wait_followed()
+    killed_at = time.monotonic()
+    other.kill9()
+    await_takeover(owner, sender.queue, killed_at)
+    sender.check([owner])

@@ -127,7 +127,7 @@ def test_K2_an_owner_whose_connection_was_ended_answers_no_read_behind_the_next_
     reader.check_silent_since(written_at)
 
 
-def test_K2_an_owner_whose_connection_was_ended_while_it_was_idle_keeps_its_log(cluster):
+def test_an_owner_whose_connection_was_ended_while_it_was_idle_keeps_its_log(cluster):
     owner = cluster.node("one", *LEASED).start().wait_ready()
     jobs = create_queue(Connection(owner.port))
     for epoch in range(2, 5):
@@ -137,7 +137,7 @@ def test_K2_an_owner_whose_connection_was_ended_while_it_was_idle_keeps_its_log(
     assert len([text for text in owner.lines if "ready" in text]) == 1
 
 
-def test_K1_a_standby_whose_wait_was_ended_goes_on_following_and_takes_over(cluster):
+def test_a_standby_whose_wait_was_ended_goes_on_following_and_takes_over(cluster):
     owner, other = cluster.pair(*LEASED)
     jobs = create_queue(Connection(owner.port))
     cluster.wait_followed()
@@ -153,7 +153,7 @@ def test_K1_a_standby_whose_wait_was_ended_goes_on_following_and_takes_over(clus
     assert sorted(drain(Connection(other.port), jobs)) == ["m0", "m1", "m2"]
 
 
-def test_F28_a_node_whose_lease_is_shorter_than_the_silence_of_the_first_hosts_finds_the_one_that_answers(
+def test_a_node_whose_lease_is_shorter_than_the_silence_of_the_first_hosts_finds_the_one_that_answers(
         network, distant, tmp_path):
     """It begins anew after each try, and must not begin with the same host each time. Some hosts fail before anything
     is sent to them."""

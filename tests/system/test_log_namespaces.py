@@ -61,6 +61,28 @@ def test_K1_a_standby_follows_every_namespace_and_takes_them_over_together(clust
     assert owners(cluster) == ["one"] * 2
 
 
+def test_K26_all_nodes_and_postgresql_are_killed_at_once_and_started_at_once_and_all_namespaces_serve(
+        cluster, tmp_path, secrets, capsys):
+    nodes = cluster.pair(*SMALL, "--credentials", write_credentials(tmp_path, CREDENTIALS))
+    make(nodes[0])
+    for node in nodes:
+        node.process.kill()
+    cluster.server.kill9()
+    for node in nodes:
+        node.kill9()
+    began_at = time.monotonic()
+    for node in nodes:
+        node.start()
+    cluster.server.start()
+    wait_until(lambda: any(node.health() == "ok" for node in nodes), 15 * TAKEOVER, "that one serves")
+    (owner,) = [node for node in nodes if node.health() == "ok"]
+    assert bodies(owner, "ONE", FIRST) == ["of ONE"] and bodies(owner, "TWO", SECOND) == ["of TWO"]
+    took = time.monotonic() - began_at
+    assert owners(cluster) == [owner.name] * 2
+    with capsys.disabled():
+        print(f"\nK26: two namespaces on two nodes serve {took:.2f} s after all were started, PostgreSQL too")
+
+
 def stand_bys(cluster, folder):
     """Of each namespace, in words and as JSON."""
     words = tally("cluster", "status", cluster.uri, folder=folder)[1].splitlines()

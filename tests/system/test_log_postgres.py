@@ -12,7 +12,7 @@ from logs import cluster, server  # noqa: F401 (fixtures)
 from logs import create_queue, delete, drain, receive, send, texts
 
 
-def test_F27_K26_messages_outlive_kill_9_of_node_and_server_a_clean_stop_and_an_empty_folder(cluster):
+def test_F27_messages_outlive_kill_9_of_node_and_server_a_clean_stop_and_an_empty_folder(cluster):
     node = cluster.node("one").start().wait_ready()
     line = cluster.line()
     jobs = create_queue(line)

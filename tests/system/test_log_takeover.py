@@ -34,7 +34,7 @@ def test_K2_F17_an_owner_that_was_stopped_answers_nobody_and_stands_by(cluster):
     took = await_takeover(other, traffic.jobs, stopped_at, LEASE + 1)
     assert took > 0.9 * LEASE, "it was taken over before its lease had ended"
     send(Connection(other.port), "mark", ["new"])
-    time.sleep(max(0, stopped_at + 3 * LEASE - time.monotonic()))
+    time.sleep(max(0, stopped_at + 10 * LEASE - time.monotonic()))
     owner.resume()
     statuses = [answer_of(connection) for connection in asking]
     assert set(statuses) <= {0, 503}, statuses
@@ -49,7 +49,7 @@ def test_K2_F17_an_owner_that_was_stopped_answers_nobody_and_stands_by(cluster):
     await_takeover(owner, traffic.jobs, killed_at)
 
 
-def test_F17_an_idle_owner_keeps_its_log_for_many_leases(cluster):
+def test_an_idle_owner_keeps_its_log_for_many_leases(cluster):
     owner, other = cluster.node("one", "--lease", "500ms"), cluster.node("two", "--lease", "500ms")
     owner.start().wait_ready()
     other.start().wait_standing_by()
@@ -108,10 +108,11 @@ def test_K5_a_standby_that_was_cut_off_reads_what_it_missed_before_it_serves(clu
     traffic.finish()
 
 
-def test_F16_of_several_standbys_one_takes_over_at_each_kill(cluster):
-    options = ("--lease", "1s", "--body-max", "64KiB", "--segment-size", "5MiB")
-    nodes = [cluster.node(f"n{number}", *options).start() for number in range(5)]
+def test_F16_of_ten_that_stand_by_one_takes_over_and_the_others_go_on_reading(cluster):
+    options = ("--lease", f"{2 * LEASE}s", "--body-max", "64KiB", "--segment-size", "5MiB")
+    nodes = [cluster.node(f"n{number}", *options).start() for number in range(11)]
     wait_until(lambda: sum(node.is_ready() for node in nodes) == 1, 20, "one that serves")
+    cluster.wait_level(nodes)
     line = PatientLine(nodes)
     jobs = create_queue(line)
     for number in range(3):
@@ -123,10 +124,11 @@ def test_F16_of_several_standbys_one_takes_over_at_each_kill(cluster):
         else:
             owner.kill9()
         nodes.remove(owner)
-        wait_until(lambda: [node for node in nodes if node.is_ready()], 10, "another one")
-        time.sleep(0.3)
+        wait_until(lambda: [node for node in nodes if node.is_ready()], 20, "another one")
+        cluster.wait_level(nodes)
         assert cluster.head()[0] == epoch + 1, "more than one has sealed the log"
         assert len([node for node in nodes if node.is_ready()]) == 1
+        assert all(node.process.poll() is None and node.error_text() == "" for node in nodes)
         line = PatientLine(nodes)
     assert sorted(drain(line, jobs)) == texts("m", 3)
 

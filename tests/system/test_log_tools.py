@@ -7,6 +7,7 @@ from conftest import BIN, PATIENCE, WRAPPER, Daemon, clean_environment, wait_unt
 from nodes import AnyNode
 from logs import cluster, server  # noqa: F401 (fixtures)
 from logs import SMALL, create_queue, drain, send, texts
+from wire import Connection
 
 
 def tally(*words, folder):
@@ -105,6 +106,8 @@ def test_status_says_who_has_the_log(cluster, tmp_path):  # noqa: F811
     assert (facts["Namespace"], facts["Node"]) == ("000000000000", "one")
     assert (facts["Connected"], facts["StandBys"]) == (True, 1)
     assert (first.metric("tally_log_owner"), second.metric("tally_log_owner")) == (1, 0)
+    answer = Connection(second.port).call("AmazonSQS.ListQueues", {})
+    assert answer.status == 503 and "node one serves. Try again, or ask that one." in answer.json()["message"]
     assert first.metric("tally_log_silence_seconds") < 3 * PATIENCE and second.metric("tally_log_silence_seconds") == 0
     assert second.stop() == 0 and first.stop() == 0
     wait_until(lambda: "last owned by one" in tally("cluster", "status", cluster.uri, folder=tmp_path)[1],
