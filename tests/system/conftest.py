@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import re
 import shlex
 import shutil
@@ -36,9 +37,13 @@ SIGNALS_SENT = 6 if "tsan" in BIN.parts else 1
 
 
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """Below those that the kernel gives to connections: one of these would take it before a daemon does."""
+    end = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(end // 3, end)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def clean_environment(**more):

@@ -134,3 +134,26 @@ class Postgres:
         with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
             cursor.execute(statement, values or None)
             return cursor.fetchall() if cursor.description else None
+
+
+class DistantPostgres(Postgres):
+    """On a machine of its own (netns.py)."""
+
+    def __init__(self, folder, host):
+        super().__init__(folder, fsync="on", listen_addresses=f"127.0.0.1,{host.address}")
+        self.host = host
+        self.uri = f"postgresql://tally@{host.address}:{self.port}/postgres"
+
+    def _as_owner(self):
+        return [*self.host.prefix, *super()._as_owner()]
+
+    def start(self):
+        super().start()
+        with open(self.data / "pg_hba.conf", "a", encoding="ascii") as rules:
+            rules.write("host all all 0.0.0.0/0 trust\n")
+        self._run("pg_ctl", "-D", str(self.data), "reload")
+        return self
+
+    def connect(self, **options):
+        with self.host.inside():
+            return super().connect(**options)

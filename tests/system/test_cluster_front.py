@@ -8,9 +8,13 @@ import time
 import boto3
 import pytest
 from botocore.config import Config
-from conftest import wait_until
+from botocore.exceptions import ClientError
+from conftest import wait_until, write_credentials
 from logs import cluster, server  # noqa: F401 (fixtures)
-from logs import LEASED, create_queue, drain, send
+from logs import CROWD, LEASED, create_queue, drain, send
+from netns import Network
+from nodes import Cluster
+from postgres import DistantPostgres
 from wire import Connection, Lost, request_bytes, scaled
 
 
@@ -95,11 +99,44 @@ def test_nobody_forges_who_passes_a_request_on(nodes):
     (("--advertise", "127.0.0.1:1"), "cluster-secret is not"),
     (("--cluster-secret", "/dev/null"), "it must be an IP address and a port"),
     (("--advertise", "somewhere:1", "--cluster-secret", "/dev/null"), "it must be an IP address and a port"),
+    (("--advertise", "0.0.0.0:1", "--cluster-secret", "/dev/null"), "it must be an IP address and a port"),
     (("--advertise", "127.0.0.1:1", "--cluster-secret", "/dev/null"), "has 0 bytes"),
+    (("--advertise", "127.0.0.1:1", "--cluster-secret", "/dev/null", "--node", "n" * 64), "at most 63 bytes"),
+    (("--advertise", "127.0.0.1:1", "--cluster-secret", "/dev/null", "--node", "a b"), "no blanks"),
 ])
 def test_what_is_configured_wrong_is_named(cluster, options, said):
-    status, text = cluster.node("one", *options).run_to_end()
+    node = cluster.node("one")
+    node.options += options
+    status, text = node.run_to_end()
     assert status == 2 and said in text
+
+
+def test_a_node_that_was_the_owner_and_begins_anew_names_itself_to_nobody(cluster, secret):
+    node = node_of(cluster, "one", secret).start().wait_ready()
+    queue = create_queue(Connection(node.port))
+    node.kill9()
+    with contextlib.closing(cluster.server.connect(dbname=cluster.database)) as holder:
+        holder.autocommit = False
+        holder.cursor().execute("SELECT 1 FROM tally_log.head FOR UPDATE")  # so that it can't be the owner yet
+        node.start().wait_standing_by()
+        assert node.request("GET", "/ready")[0] == 503
+        answer = Connection(node.port).call("AmazonSQS.ListQueues", {})
+        assert answer.status == 503 and node.metric("tally_forwarded_retries_total") == 0
+    node.wait_ready()
+    send(Connection(node.port), queue, ["after"])
+
+
+def test_K24_a_node_with_another_secret_is_refused_and_a_request_does_not_go_to_and_fro(nodes, cluster, tmp_path):
+    (tmp_path / "other").write_text("fedcba9876543210fedcba9876543210\n")
+    stranger = node_of(cluster, "stranger", tmp_path / "other").start().wait_standing_by()
+    with Impostor(cluster, nodes[0], lambda line: pytest.fail("nobody comes here")) as impostor:
+        cluster.sql("UPDATE tally_log.node SET address = %s WHERE name = %s", f"127.0.0.1:{nodes[1].port}", "one")
+        time.sleep(0.3)
+        answer = Connection(stranger.port).call("AmazonSQS.ListQueues", {})
+        assert answer.status == 503 and "node one serves" in answer.body.decode(), answer.body
+        assert impostor.requests == 0
+    wait_until(lambda: "the same cluster-secret?" in nodes[1].error_text(), 5, "that it says why")
+    assert nodes[1].metric("tally_forwarded_retries_total") == 0
 
 
 def test_K22_an_sdk_that_knows_one_node_sends_each_message_once_and_in_order_over_takeovers(nodes):
@@ -207,7 +244,17 @@ def say_more(line):
     line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\n")
 
 
-@pytest.mark.parametrize("act", [close, talk_nonsense, say_more])
+def say_099(line):
+    read_head(line)
+    line.sendall(b"HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n")
+
+
+def say_continue(line):
+    read_head(line)
+    line.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+@pytest.mark.parametrize("act", [close, talk_nonsense, say_more, say_099, say_continue])
 def test_a_request_that_was_sent_and_not_answered_is_never_sent_again(nodes, cluster, act):
     queue = create_queue(Connection(nodes[0].port))
     line = Connection(nodes[1].port)
@@ -230,6 +277,64 @@ def test_an_answer_that_comes_before_all_of_the_request_was_sent_is_passed_on(no
         body = {"QueueUrl": "jobs", "MessageBody": "x" * 60000, "Padding": "x" * 2000000}
         assert line.call("AmazonSQS.SendMessage", body).status == 413
     assert line.ok("AmazonSQS.ListQueues", {}) == {}
+
+
+class Machines:
+    """PostgreSQL and two nodes, each on a machine of its own; the first one serves."""
+
+    def __init__(self, network, folder, secret):
+        self.hosts = [network.host(), network.host()]
+        self.database = DistantPostgres(folder / "postgres", network.host()).start()
+        self.cluster = Cluster(self.database, folder, host=self.hosts[1])
+        options = ("--cluster-secret", secret, *LEASED, "--credentials",
+                   write_credentials(folder, "app SECRET 000000000000 read,write,admin\n"))
+        one, self.two = (self.cluster.node(name, *options, "--advertise", f"{host.address}:9324", "--listen",
+                                           f"{host.address}:9324", host=host)
+                         for name, host in zip(("one", "two"), self.hosts))
+        one.start().wait_ready()
+        self.two.start().wait_standing_by()
+        self.sdk = boto3.client("sqs", endpoint_url=f"http://{self.hosts[1].address}:9324", region_name="us-east-1",
+                                aws_access_key_id="app", aws_secret_access_key="SECRET",
+                                config=Config(retries={"total_max_attempts": 1}))
+
+    def ask(self, name, **arguments):
+        """The second node."""
+        with self.hosts[1].inside():
+            return getattr(self.sdk, name)(**arguments)
+
+    def refusal(self, name, **arguments):
+        began = time.monotonic()
+        with pytest.raises(ClientError) as error:
+            self.ask(name, **arguments)
+        assert error.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+        assert time.monotonic() - began < 8 * CROWD
+        return error.value.response["Error"]["Message"]
+
+    def close(self):
+        self.cluster.stop()
+        self.database.stop("immediate")
+
+
+@pytest.fixture
+def machines(secret, tmp_path):
+    network = Network()
+    made = Machines(network, tmp_path, secret)
+    yield made
+    made.close()
+    network.close()
+
+
+def test_an_owner_that_this_node_does_not_reach_is_waited_for_no_longer_than_a_silence(machines):
+    """Only the line between the two nodes is cut: PostgreSQL goes on naming the owner."""
+    one, two = machines.hosts
+    queue = machines.ask("create_queue", QueueName="jobs")["QueueUrl"]
+    two.ip(f"neigh replace {one.address} lladdr 02:00:00:00:00:99 dev eth0 nud permanent")
+    assert "nobody knows" in machines.refusal("send_message", QueueUrl=queue, MessageBody="cut")
+    said = machines.refusal("send_message", QueueUrl=queue, MessageBody="cut")
+    assert f"Node one ({one.address}:9324) serves, and this node could not reach it" in said
+    assert "could not reach it" in machines.two.error_text()
+    two.ip(f"neigh del {one.address} dev eth0")
+    machines.ask("send_message", QueueUrl=queue, MessageBody="after")
 
 
 def test_a_node_that_says_that_it_is_not_the_owner_is_asked_again_until_it_is(nodes, cluster):

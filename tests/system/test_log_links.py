@@ -10,7 +10,7 @@ from logs import cluster, server  # noqa: F401 (fixtures)
 from logs import SMALL, TAKEOVER, await_takeover, create_queue, drain, send, serves
 from netns import Network
 from nodes import Cluster
-from postgres import Postgres
+from postgres import DistantPostgres, Postgres
 from proxy import Proxy
 from wire import Connection, Lost
 
@@ -44,29 +44,6 @@ class Reader:
         late = [began - when for began in self.answered if began > when]
         assert not late, f"{len(late)} reads, the last one {late[-1]:.3f} s behind another owner's write"
         assert self.answered, "it has read nothing at all"
-
-
-class DistantPostgres(Postgres):
-    """On a machine of its own."""
-
-    def __init__(self, folder, host):
-        super().__init__(folder, fsync="on", listen_addresses=f"127.0.0.1,{host.address}")
-        self.host = host
-        self.uri = f"postgresql://tally@{host.address}:{self.port}/postgres"
-
-    def _as_owner(self):
-        return [*self.host.prefix, *super()._as_owner()]
-
-    def start(self):
-        super().start()
-        with open(self.data / "pg_hba.conf", "a", encoding="ascii") as rules:
-            rules.write("host all all 0.0.0.0/0 trust\n")
-        self._run("pg_ctl", "-D", str(self.data), "reload")
-        return self
-
-    def connect(self, **options):
-        with self.host.inside():
-            return super().connect(**options)
 
 
 @pytest.fixture
