@@ -3,7 +3,7 @@
 #include "auth/sha256.h"
 #include "base/assert.h"
 #include "base/memory.h"
-#include "server/hub.h"
+#include "server/metric.h"
 #include "server/upstream.h"
 
 #include <stdlib.h>
@@ -358,16 +358,16 @@ void forwarder_destroy(struct forwarder *forwarder)
 
 void forwarder_write_metrics(const struct forwarder *forwarder, struct buffer *text)
 {
-    hub_metric_write(text, "tally_forwarded_total", "counter", "Requests that another node has answered.",
-                     forwarder->answered);
-    hub_metric_write(text, "tally_forwarded_unknown_total", "counter",
-                     "Requests that were sent to another node and not answered: a 503.", forwarder->unknown);
-    hub_metric_write(text, "tally_forwarded_refused_total", "counter",
-                     "Requests for which no node was found in time: a 503.", forwarder->refused);
-    hub_metric_write(text, "tally_forwarded_retries_total", "counter", "Times that a request had to be tried again.",
-                     forwarder->tried_again);
-    hub_metric_write(text, "tally_forward_requests", "gauge", "Requests that wait for an answer of another node.",
-                     forwarder->count);
-    hub_metric_write(text, "tally_forward_connections", "gauge", "Open connections to other nodes.",
-                     forwarder->upstreams.count);
+    metric_write(text, "tally_forwarded_total", "counter", "Requests that another node has answered.",
+                 forwarder->answered);
+    metric_write(text, "tally_forwarded_unknown_total", "counter",
+                 "Requests that were sent to another node and not answered: a 503.", forwarder->unknown);
+    metric_write(text, "tally_forwarded_refused_total", "counter",
+                 "Requests for which no node was found in time: a 503.", forwarder->refused);
+    metric_write(text, "tally_forwarded_retries_total", "counter", "Times that a request had to be tried again.",
+                 forwarder->tried_again);
+    metric_write(text, "tally_forward_requests", "gauge", "Requests that wait for an answer of another node.",
+                 forwarder->count);
+    metric_write(text, "tally_forward_connections", "gauge", "Open connections to other nodes.",
+                 forwarder->upstreams.count);
 }

@@ -49,8 +49,8 @@ struct forwarder *forwarder_create(uv_loop_t *loop, const struct forward_options
 void forwarder_close(struct forwarder *forwarder);
 void forwarder_destroy(struct forwarder *forwarder);
 
-/* Takes a request, which comes back through front_take_finished(); until then it is PENDING_FORWARDED. False: it was not
- * taken, because the owner has no address, or because a node that this one does not trust has passed it on already. */
+/* Takes a request, which comes back through front_take_finished(); until then it is PENDING_FORWARDED. False: it was
+ * not taken, because the owner has no address, or because a node that this one does not trust has passed it on. */
 bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending);
 
 /* Is it known which node serves, and where it is? */

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "server/connection.h"
+#include "server/metric.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
@@ -62,52 +63,45 @@ void hub_update_date(struct hub *hub)
     }
 }
 
-void hub_metric_write(struct buffer *text, const char *name, const char *kind, const char *help, uint64_t value)
-{
-    buffer_append_format(text, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name, kind, name,
-                         (unsigned long long)value);
-}
-
 void hub_metrics_write(const struct hub *hub, struct buffer *text)
 {
     const struct hub_counters *counters = &hub->counters;
     size_t held_count = 0;
     for (size_t i = 0; i < front_count(hub->front); i++)
         held_count += hub_served(hub, i)->held.count;
-    hub_metric_write(text, "tally_http_connections", "gauge", "Open connections.", hub->connection_count);
-    hub_metric_write(
-        text, "tally_http_connections_limit", "gauge",
-        "Connections served at most: connections-max, or what open files allow; relays' own are not counted.",
-        hub->options.connections_max);
-    hub_metric_write(text, "tally_http_connections_accepted_total", "counter", "Connections accepted.",
-                     counters->connections_accepted);
-    hub_metric_write(text, "tally_http_connections_refused_total", "counter",
-                     "Connections above the limit, or without memory for TLS.", counters->connections_refused);
-    hub_metric_write(text, "tally_tls_handshakes_failed_total", "counter",
-                     "TLS connections that ended before they were open.", counters->handshakes_failed);
-    hub_metric_write(text, "tally_http_requests_total", "counter", "Requests read whole.", counters->requests);
-    hub_metric_write(text, "tally_http_requests_refused_total", "counter", "Requests too large or not HTTP.",
-                     counters->requests_refused);
-    hub_metric_write(text, "tally_http_received_bytes_total", "counter", "Bytes read from clients.",
-                     counters->bytes_received);
-    hub_metric_write(text, "tally_http_sent_bytes_total", "counter", "Bytes written to clients.", counters->bytes_sent);
-    hub_metric_write(text, "tally_http_replies_held", "gauge", "Replies that wait for their frame to become durable.",
-                     held_count);
-    hub_metric_write(text, "tally_http_input_bytes", "gauge",
-                     "Memory of requests beyond 16 KiB of each connection, and of TLS beyond sessions at rest.",
-                     hub->inputs.memory);
-    hub_metric_write(text, "tally_http_input_limit_bytes", "gauge", "What that may be (input-memory-max).",
-                     hub->options.input_memory_max);
-    hub_metric_write(text, "tally_http_waiting_bytes", "gauge", "Memory of requests that wait (long polls).",
-                     hub->waits.held);
-    hub_metric_write(text, "tally_http_waiting_limit_bytes", "gauge",
-                     "What it may be; a wait that keeps little goes on above it.", hub->waits.max);
-    hub_metric_write(text, "tally_http_reply_bytes", "gauge", "Memory of replies that are made and not yet taken.",
-                     hub->replies.held);
-    hub_metric_write(text, "tally_http_reply_limit_bytes", "gauge", "What that may be (reply-memory-max).",
-                     hub->replies.max);
-    hub_metric_write(text, "tally_log_waiting_bytes", "gauge",
-                     "Memory of frames that wait for the disk; from 64 MiB on requests wait.", hub->frames.held);
+    metric_write(text, "tally_http_connections", "gauge", "Open connections.", hub->connection_count);
+    metric_write(text, "tally_http_connections_limit", "gauge",
+                 "Connections served at most: connections-max, or what open files allow; relays' own are not counted.",
+                 hub->options.connections_max);
+    metric_write(text, "tally_http_connections_accepted_total", "counter", "Connections accepted.",
+                 counters->connections_accepted);
+    metric_write(text, "tally_http_connections_refused_total", "counter",
+                 "Connections above the limit, or without memory for TLS.", counters->connections_refused);
+    metric_write(text, "tally_tls_handshakes_failed_total", "counter",
+                 "TLS connections that ended before they were open.", counters->handshakes_failed);
+    metric_write(text, "tally_http_requests_total", "counter", "Requests read whole.", counters->requests);
+    metric_write(text, "tally_http_requests_refused_total", "counter", "Requests too large or not HTTP.",
+                 counters->requests_refused);
+    metric_write(text, "tally_http_received_bytes_total", "counter", "Bytes read from clients.",
+                 counters->bytes_received);
+    metric_write(text, "tally_http_sent_bytes_total", "counter", "Bytes written to clients.", counters->bytes_sent);
+    metric_write(text, "tally_http_replies_held", "gauge", "Replies that wait for their frame to become durable.",
+                 held_count);
+    metric_write(text, "tally_http_input_bytes", "gauge",
+                 "Memory of requests beyond 16 KiB of each connection, and of TLS beyond sessions at rest.",
+                 hub->inputs.memory);
+    metric_write(text, "tally_http_input_limit_bytes", "gauge", "What that may be (input-memory-max).",
+                 hub->options.input_memory_max);
+    metric_write(text, "tally_http_waiting_bytes", "gauge", "Memory of requests that wait (long polls).",
+                 hub->waits.held);
+    metric_write(text, "tally_http_waiting_limit_bytes", "gauge",
+                 "What it may be; a wait that keeps little goes on above it.", hub->waits.max);
+    metric_write(text, "tally_http_reply_bytes", "gauge", "Memory of replies that are made and not yet taken.",
+                 hub->replies.held);
+    metric_write(text, "tally_http_reply_limit_bytes", "gauge", "What that may be (reply-memory-max).",
+                 hub->replies.max);
+    metric_write(text, "tally_log_waiting_bytes", "gauge",
+                 "Memory of frames that wait for the disk; from 64 MiB on requests wait.", hub->frames.held);
     buffer_append_format(text,
                          "# HELP tally_http_timeouts_total Connections cut off: idle, slow to send, slow to take.\n"
                          "# TYPE tally_http_timeouts_total counter\n"

@@ -79,10 +79,7 @@ struct served *hub_served(const struct hub *hub, size_t index);
 /* Updates the text of the header field Date from the wall clock. */
 void hub_update_date(struct hub *hub);
 
-/* Appends one metric in Prometheus text format; `kind` is counter or gauge. */
-void hub_metric_write(struct buffer *text, const char *name, const char *kind, const char *help, uint64_t value);
-
-/* The server's own metrics. */
+/* The server's own metrics in Prometheus text format. */
 void hub_metrics_write(const struct hub *hub, struct buffer *text);
 
 #endif

@@ -1,8 +1,9 @@
 /* Connections to other nodes, on which requests are passed on: one request at a time on each, kept alive between them.
  *
  * What became of a request is one of three: it was answered; it was not sent, and may be tried again; or nobody knows,
- * because the connection broke behind it, also where the other machine has said nothing for UPSTREAM_SILENCE_MS. It is never sent twice here: an idle connection that turns out to be closed
- * when the request is written has taken none of it only where not a byte was written.
+ * because the connection broke behind it, also where the other machine has said nothing for UPSTREAM_SILENCE_MS. It is
+ * never sent twice here: an idle connection that turns out to be closed when the request is written has taken none of
+ * it only where not a byte was written.
  *
  * Of an answer its framing is judged, and that its status is a final one. One thread: the loop's. */
 #ifndef TALLY_SERVER_UPSTREAM_H

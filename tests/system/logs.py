@@ -10,13 +10,15 @@ import contextlib
 import functools
 import os
 import pathlib
+import re
 import shutil
+import subprocess
 import tempfile
 import threading
 import time
 
 import pytest
-from conftest import PATIENCE, wait_until
+from conftest import PATIENCE, ROOT, wait_until
 from nodes import Cluster, PatientLine
 from postgres import Postgres
 from test_kill9 import Load, check_batches, check_messages, counts
@@ -28,6 +30,27 @@ CROWD = max(1, os.getloadavg()[0] / os.cpu_count())
 TAKEOVER = 2 * CROWD  # seconds that a takeover may take at most
 LEASE = 1 if CROWD < 1.5 else 2  # seconds, where a test says --lease
 LEASED = (*SMALL, "--lease", f"{LEASE}s")
+HEADER = ROOT / "src" / "postgres" / "statements.h"
+
+
+@functools.cache
+def statements():
+    """The text of each that the program knows, by its name."""
+    program = f'#include "{HEADER}"\n#define ROW(NAME, TEXT) @@NAME TEXT\nPG_STATEMENT_LIST(ROW)\n'
+    done = subprocess.run(["cc", "-E", "-P", "-x", "c", "-"], input=program, capture_output=True, text=True, check=True)
+    found = {}
+    for row in done.stdout.split("@@")[1:]:
+        texts_of_row = re.findall(r'"((?:[^"\\]|\\.)*)"', row)
+        found[row.split(None, 1)[0]] = "".join(texts_of_row).replace('\\"', '"')
+    return found
+
+
+def execute(cursor, name, *values):
+    """Runs a statement of the program, as a node does; how many rows it changes."""
+    cursor.execute("DEALLOCATE ALL")
+    cursor.execute(f"PREPARE s AS {statements()[name]}")
+    cursor.execute(f"EXECUTE s({', '.join(['%s'] * len(values))})", values)
+    return cursor.rowcount
 
 
 @functools.cache

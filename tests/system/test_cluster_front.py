@@ -126,7 +126,7 @@ def test_a_node_that_was_the_owner_and_begins_anew_names_itself_to_nobody(cluste
     send(Connection(node.port), queue, ["after"])
 
 
-def test_K24_a_node_with_another_secret_is_refused_and_a_request_does_not_go_to_and_fro(nodes, cluster, tmp_path):
+def test_a_node_with_another_secret_is_refused_and_a_request_does_not_go_to_and_fro(nodes, cluster, tmp_path):
     (tmp_path / "other").write_text("fedcba9876543210fedcba9876543210\n")
     stranger = node_of(cluster, "stranger", tmp_path / "other").start().wait_standing_by()
     with Impostor(cluster, nodes[0], lambda line: pytest.fail("nobody comes here")) as impostor:

@@ -3,33 +3,16 @@
 The statements are those of src/postgres/statements.h."""
 
 import contextlib
-import functools
-import re
-import subprocess
 import uuid
 
 import psycopg2
 import pytest
-from conftest import ROOT, wait_until
+from conftest import wait_until
 from logs import cluster, server  # noqa: F401 (fixtures)
-from logs import LEASED, SMALL, create_queue, drain, fill, send, serves, texts
+from logs import LEASED, SMALL, create_queue, drain, execute, fill, send, serves, statements, texts
 from newer_node import NewerNode
 from nodes import AnyNode
 from wire import Connection, Lost
-
-HEADER = ROOT / "src" / "postgres" / "statements.h"
-
-
-@functools.cache
-def statements():
-    """The text of each, by its name."""
-    program = f'#include "{HEADER}"\n#define ROW(NAME, TEXT) @@NAME TEXT\nPG_STATEMENT_LIST(ROW)\n'
-    done = subprocess.run(["cc", "-E", "-P", "-x", "c", "-"], input=program, capture_output=True, text=True, check=True)
-    found = {}
-    for row in done.stdout.split("@@")[1:]:
-        texts_of_row = re.findall(r'"((?:[^"\\]|\\.)*)"', row)
-        found[row.split(None, 1)[0]] = "".join(texts_of_row).replace('\\"', '"')
-    return found
 
 
 class Session:
@@ -37,19 +20,14 @@ class Session:
 
     def __init__(self, cluster):
         self.connection = psycopg2.connect(cluster.server.uri.rsplit("/", 1)[0] + "/" + cluster.database)
-        self.prepared = set()
 
     def run(self, name, *values):
         """How many rows it changes."""
         with self.connection.cursor() as cursor:
             try:
-                cursor.execute(f"PREPARE s AS {statements()[name]}")
-                cursor.execute(f"EXECUTE s({', '.join(['%s'] * len(values))})", values)
-                return cursor.rowcount
+                return execute(cursor, name, *values)
             finally:
                 self.connection.rollback()
-                cursor.execute("DEALLOCATE ALL")
-                self.connection.commit()
 
     def close(self):
         self.connection.close()

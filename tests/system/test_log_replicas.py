@@ -87,13 +87,20 @@ class Lossy:
         self.cluster.uri = f"postgresql://tally@{hosts}/{self.cluster.database}"
 
     def run(self, node, before_promotion):
+        self.begin(node)
+        send(Connection(node.port), self.jobs, self.TAIL)
+        time.sleep(0.5)  # a stand-by has read them
+        self.fail_over(before_promotion)
+
+    def begin(self, node):
+        """What comes from here on the replica has not."""
         line = Connection(node.port)
         self.jobs = create_queue(line)
         send(line, self.jobs, texts("kept", 10))
         self.replicated.wait_until_level()
         self.replicated.replica.stop("immediate")
-        send(line, self.jobs, self.TAIL)
-        time.sleep(0.5)  # a stand-by has read them
+
+    def fail_over(self, before_promotion=lambda: None):
         self.replicated.primary.kill9()
         before_promotion()
         self.replicated.promote()
@@ -144,3 +151,21 @@ def test_K8_F06_a_node_that_knows_more_than_a_failover_left_says_so_and_serves_w
     assert len(found) == visible, "what the node served is not what PostgreSQL has"
     assert [body for body in found if "tail" not in body] == sorted(texts("kept", 10) + ["after"])
     assert len(found) == 11 + len(made.TAIL) or "lost" in other.error_text(), other.error_text()
+
+
+def test_F06_a_failover_that_drops_a_takeover_ends_the_owner_which_says_so(lossy):
+    made = lossy
+    owner, other = made.cluster.pair("--lease", "10s")
+    made.begin(owner)
+    owner.kill9()
+    other.wait_ready()
+    assert made.cluster.head() == (2, "two")
+    send(Connection(other.port), made.jobs, made.TAIL)
+    made.fail_over()
+    line = PatientLine(made.cluster.nodes)
+    line.ok("AmazonSQS.SendMessage", {"QueueUrl": made.jobs, "MessageBody": "after"})
+    said = other.error_text()
+    assert "has lost writes that it had acknowledged" in said and "had sealed epoch 2 before" in said, said
+    assert made.cluster.head() == (2, "two"), "it has sealed the epoch that it found, and no other"
+    assert counts(line, made.jobs)[0] == 11
+    assert made.read_anew() == sorted([*texts("kept", 10), "after"])

@@ -5,11 +5,12 @@ import os
 import signal
 import threading
 import time
+import uuid
 
 import psycopg2
-from conftest import PATIENCE
+from conftest import PATIENCE, wait_until
 from logs import cluster, server  # noqa: F401 (fixtures)
-from logs import SMALL, Traffic, create_queue, drain, send, texts
+from logs import CROWD, SMALL, Traffic, create_queue, drain, execute, send, texts
 from nodes import PatientLine
 from wire import Connection, request_bytes
 
@@ -42,6 +43,11 @@ def owner_backend(cluster):
                        "l.objid = h.epoch WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2")[0][0]
 
 
+def set_standby_names(server, names):
+    server.sql(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
+    server.sql("SELECT pg_reload_conf()")
+
+
 @contextlib.contextmanager
 def stopped(pid):
     os.kill(pid, signal.SIGSTOP)
@@ -51,8 +57,8 @@ def stopped(pid):
         os.kill(pid, signal.SIGCONT)
 
 
-def test_F02_a_commit_that_comes_late_is_found_and_not_repeated(cluster, proxy):
-    """The server's process is stopped with the append in its hands, the connection is cut, and the commit follows."""
+def test_F15_an_append_that_comes_behind_the_seal_is_made_again_once(cluster, proxy):
+    """The server's process is stopped before the append comes, and goes on when the log was sealed anew."""
     node = cluster.node("one", uri=proxy.uri(cluster.uri)).start().wait_ready()
     line = cluster.line()
     jobs = create_queue(line)
@@ -71,6 +77,38 @@ def test_F02_a_commit_that_comes_late_is_found_and_not_repeated(cluster, proxy):
     assert cluster.head()[1] == "one" and cluster.head()[0] >= 4
 
 
+def test_F02_an_append_that_is_committed_late_is_waited_for_and_found(cluster, proxy):
+    """The server's process has executed it, waits for a replica, and is stopped; the connection is cut. The row that it
+    has locked keeps the seal waiting, until it goes on and commits."""
+    node = cluster.node("one", "--lease", "30s", uri=proxy.uri(cluster.uri)).start().wait_ready()
+    jobs = create_queue(cluster.line())
+    epoch, _ = cluster.head()
+    pid = owner_backend(cluster)
+    asking = Connection(node.port).open()
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(asking.answer().status))
+    try:
+        set_standby_names(cluster.server, "nobody")
+        time.sleep(0.5 * CROWD)  # until the owner's process has read it
+        asking.write(request_bytes("AmazonSQS.SendMessage", {"QueueUrl": jobs, "MessageBody": "committed-late"}))
+        wait_until(lambda: cluster.sql("SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event = 'SyncRep' AND "
+                                       "query LIKE '%%INSERT INTO tally_log.chunk%%'", pid), 10, "a commit that waits")
+        with stopped(pid):
+            thread.start()
+            proxy.cut()
+            set_standby_names(cluster.server, "")
+            wait_until(lambda: cluster.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND "
+                                           "query LIKE 'UPDATE tally_log.head%%'"), 10, "a seal that waits")
+            time.sleep(1)
+            assert answers == []
+        thread.join(10 * PATIENCE)
+    finally:
+        set_standby_names(cluster.server, "")
+    assert answers == [200]
+    assert cluster.sql("SELECT epoch FROM tally_log.chunk WHERE position('committed-late' in body) > 0") == [(epoch,)]
+    assert cluster.head()[0] > epoch and drain(cluster.line(), jobs) == ["committed-late"]
+
+
 def test_F02_an_answer_that_is_lost_is_found_out(cluster, proxy):
     """Again and again, the server has committed and its answer does not come."""
     node = cluster.node("one", uri=proxy.uri(cluster.uri)).start().wait_ready()
@@ -85,26 +123,19 @@ def test_F02_an_answer_that_is_lost_is_found_out(cluster, proxy):
 
 
 class Fence:
-    """Two sessions of SQL: an owner's append, and a seal."""
+    """Two sessions of SQL: an owner's append, and a seal, each in the program's own words."""
 
     def __init__(self, cluster):
         self.uri = cluster.server.uri.rsplit("/", 1)[0] + "/" + cluster.database
-        self.id, self.epoch, self.owner = cluster.sql("SELECT id, epoch, owner FROM tally_log.head")[0]
+        self.fence = cluster.sql("SELECT id, epoch, owner FROM tally_log.head")[0]
         self.sessions = [psycopg2.connect(self.uri), psycopg2.connect(self.uri)]
         self.appender, self.sealer = [session.cursor() for session in self.sessions]
 
     def append(self):
-        self.appender.execute(
-            "WITH fence AS MATERIALIZED (SELECT 1 FROM tally_log.head"
-            " WHERE id = %s AND epoch = %s AND owner = %s FOR SHARE) "
-            "INSERT INTO tally_log.chunk (file, at, epoch, hash, body) SELECT -1, 0, 1, '', '' FROM fence",
-            (self.id, self.epoch, self.owner))
-        return self.appender.rowcount
+        return execute(self.appender, "APPEND", *self.fence, -1, 0, b"h" * 16, [b"x"], self.fence[1])
 
     def seal(self):
-        self.sealer.execute("UPDATE tally_log.head SET epoch = epoch + 1, owner = gen_random_uuid() "
-                            "WHERE id = %s AND epoch = %s AND owner = %s", (self.id, self.epoch, self.owner))
-        return self.sealer.rowcount
+        return execute(self.sealer, "SEAL", *self.fence, str(uuid.uuid4()), "other")
 
     def in_background(self, work):
         result = []

@@ -1,0 +1,15 @@
+/* One metric in Prometheus text format. */
+#ifndef TALLY_SERVER_METRIC_H
+#define TALLY_SERVER_METRIC_H
+
+#include "base/buffer.h"
+
+/* Appends it; `kind` is counter or gauge. */
+static inline void metric_write(struct buffer *text, const char *name, const char *kind, const char *help,
+                                uint64_t value)
+{
+    buffer_append_format(text, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name, kind, name,
+                         (unsigned long long)value);
+}
+
+#endif
