@@ -76,6 +76,12 @@ bool api_waits_for_memory(struct api *api, uint64_t now_ms);
  * and of long polls, schedules. */
 void api_tick(struct api *api, uint64_t now_ms);
 
+/* How many contents could not be read back since the namespace is served. */
+static inline uint64_t api_damaged_count(const struct api *api)
+{
+    return api->damaged_count;
+}
+
 /* Does something go wrong that an operator can mend? True: *failure says what it is, once for each such fault. */
 bool api_take_warning(struct api *api, struct failure *failure);
 

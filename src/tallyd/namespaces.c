@@ -467,6 +467,18 @@ static uint64_t log_silence_ms(const struct opened_namespace *opened, uint64_t n
     return now_ms > proved_ms ? now_ms - proved_ms : 0;
 }
 
+/* Each body has a checksum, and PostgreSQL has them all. What begins anew compares its copies, and fetches those that
+ * differ. */
+static enum permission fail_damaged(const struct opened_namespace *opened, struct failure *failure)
+{
+    (void)failure_set(
+        failure, ERROR_SERVICE_UNAVAILABLE,
+        "namespace %s: a message could not be read from the copy of its log in %s, which is damaged. This "
+        "node begins again, and fetches it from PostgreSQL.",
+        opened->name_owned, opened->folder_owned);
+    return PERMISSION_LOST;
+}
+
 /* Many are not looked at in each millisecond: each look is a system call. */
 #define LOOKS_PER_MS 64u
 
@@ -483,6 +495,8 @@ enum permission namespaces_may_answer(struct namespaces *namespaces, struct fail
         const uint64_t silence_ms = log_silence_ms(opened, now_ms);
         longest_ms = silence_ms > longest_ms ? silence_ms : longest_ms;
         are_whole = are_whole && disk_postgres_is_whole(opened->disk);
+        if (api_damaged_count(&opened->served.api) > 0)
+            return fail_damaged(opened, failure);
         if (silence_ms < lease_ms)
             continue;
         (void)failure_set(

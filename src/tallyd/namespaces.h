@@ -79,7 +79,7 @@ enum error opening_finish(struct opening *opening, struct failure *failure);
 void opening_abandon(struct opening *opening);
 
 /* Does this process still own its logs? PERMISSION_PENDING: the connection of one is broken, and is being made anew.
- * PERMISSION_LOST: `failure` says which it may have lost. A yes holds for a millisecond. */
+ * PERMISSION_LOST: `failure` says which it may have lost, or whose copy is damaged. A yes holds for a millisecond. */
 enum permission namespaces_may_answer(struct namespaces *namespaces, struct failure *failure);
 
 /* Appends what /metrics says of logs in PostgreSQL: does this node serve, since when did PostgreSQL not answer, and how

@@ -6,9 +6,9 @@ import time
 import pytest
 from conftest import wait_until
 from logs import cluster, server  # noqa: F401 (fixtures)
-from logs import LEASED, SMALL, await_takeover, cached, create_queue, drain, fill, receive, send, serves, spoil, texts
+from logs import LEASED, SMALL, await_takeover, cached, create_queue, drain, fill, flip, receive, send, serves, spoil, texts
 from nodes import Cluster
-from wire import Connection
+from wire import Connection, Lost
 
 
 def kill_with_cache(node):
@@ -40,6 +40,29 @@ def test_K11_a_damaged_cache_is_fetched_again_and_never_served(cluster):
             line.ok("AmazonSQS.ChangeMessageVisibility", {
                 "QueueUrl": jobs, "ReceiptHandle": message["ReceiptHandle"], "VisibilityTimeout": 0})
     assert "changed" not in node.error_text()
+
+
+def test_K11_a_cache_that_is_damaged_while_its_node_serves_is_fetched_again(cluster):
+    node = cluster.node("one", *SMALL).start().wait_ready()
+    line = cluster.line()
+    jobs = create_queue(line)
+    keys = fill(cluster, line, jobs)
+    for path in cached(node, "segment"):
+        for at in range(10000, path.stat().st_size, 10000):
+            flip(path, at)
+    line, bodies = Connection(node.port), {}
+    while len(bodies) < len(keys):
+        try:
+            answer = line.call("AmazonSQS.ReceiveMessage", {"QueueUrl": jobs, "MaxNumberOfMessages": 10,
+                                                            "VisibilityTimeout": 5})
+        except (Lost, OSError):
+            line = Connection(node.port)
+            continue
+        for message in answer.json().get("Messages", []) if answer.status == 200 else []:
+            bodies[message["Body"].split(" ")[0]] = message["Body"]
+    assert sorted(bodies) == keys
+    assert all(body == f"{key} " + "x" * 40000 for key, body in bodies.items())
+    assert node.error_text().count("could not be read from the copy") == 1
 
 
 def test_K11_the_cache_of_another_log_is_not_believed(server, tmp_path):
