@@ -6,7 +6,8 @@ import time
 import pytest
 from conftest import wait_until
 from logs import cluster, server  # noqa: F401 (fixtures)
-from logs import LEASED, SMALL, await_takeover, cached, create_queue, drain, fill, flip, receive, send, serves, spoil, texts
+from logs import LEASED, SMALL, await_takeover, cached, create_queue, drain, fill, flip, receive, send, serves
+from logs import spoil, texts
 from nodes import Cluster
 from wire import Connection, Lost
 
