@@ -12,7 +12,7 @@
 
 #define REMOVED_AT_ONCE 500u /* chunks: 4 MB */
 #define REST ".gone"         /* behind the name of a file that is being removed */
-#define RETRY_PAUSE_MS 20u   /* from one try to become certain to the next */
+#define SETTLE_PAUSE_MS 20u  /* from one try to become certain to the next */
 #define ROOM_PAUSE_MS 50u    /* from a statement for which PostgreSQL had no room to the next try */
 
 #define STATE_DISK_FULL "53100"
@@ -366,7 +366,7 @@ static enum error settle(struct pg_log *log, const struct pg_mark *pending, uint
             error = look(log, pending, until_ms, is_there, failure);
         if (error != ERROR_SERVICE_UNAVAILABLE || pg_now_ms() >= until_ms)
             break;
-        pg_pause(RETRY_PAUSE_MS);
+        pg_pause(SETTLE_PAUSE_MS);
     }
     if (error == OK) {
         pg_link_watch(&log->session.link);

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "log/flusher.h"
+#include "server/metric.h"
 #include "server/server.h"
 #include "tallyd/arrival.h"
 #include "tallyd/cluster.h"
@@ -83,17 +84,12 @@ static void complain_failure(struct daemon *daemon, const struct failure *failur
 static void write_metrics(void *context, struct buffer *text)
 {
     const struct daemon *daemon = context;
-    buffer_append_format(text,
-                         "# HELP tally_descriptors_open File descriptors that are open.\n"
-                         "# TYPE tally_descriptors_open gauge\n"
-                         "tally_descriptors_open %zu\n"
-                         "# HELP tally_descriptors_limit How many the process may open (ulimit -n).\n"
-                         "# TYPE tally_descriptors_limit gauge\n"
-                         "tally_descriptors_limit %zu\n"
-                         "# HELP tally_descriptors_of_relays How many the running relays may open at most.\n"
-                         "# TYPE tally_descriptors_of_relays gauge\n"
-                         "tally_descriptors_of_relays %zu\n",
-                         descriptors_open(&daemon->descriptors), daemon->descriptors.limit, daemon->descriptors.relays);
+    metric_write(text, "tally_descriptors_open", "gauge", "File descriptors that are open.",
+                 descriptors_open(&daemon->descriptors));
+    metric_write(text, "tally_descriptors_limit", "gauge", "How many the process may open (ulimit -n).",
+                 daemon->descriptors.limit);
+    metric_write(text, "tally_descriptors_of_relays", "gauge", "How many the running relays may open at most.",
+                 daemon->descriptors.relays);
     buffer_append_format(text,
                          "# HELP tally_lines_dropped_total Lines that standard error or standard output did not take.\n"
                          "# TYPE tally_lines_dropped_total counter\n"
@@ -281,10 +277,10 @@ static enum forward_owner find_owner(void *context, struct forward_target *targe
     const struct pg_node owner = arrival_owner(&daemon->arrival);
     if (owner.name[0] == '\0')
         return FORWARD_LATER;
-    (void)snprintf(target->said, sizeof(target->said), "%s%s%s%s", owner.name, owner.address[0] == '\0' ? "" : " (",
-                   owner.address, owner.address[0] == '\0' ? "" : ")");
+    (void)snprintf(target->said, sizeof(target->said), "%s", owner.name);
     if (!cluster_parse_address(owner.address, &target->address))
         return FORWARD_TO_NOBODY;
+    (void)snprintf(target->said, sizeof(target->said), "%s (%s)", owner.name, owner.address);
     const bool was_me = memcmp(&target->address, &daemon->cluster.own, sizeof(target->address)) == 0;
     return was_me ? FORWARD_LATER : FORWARD_TO_ADDRESS;
 }

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "core/pools/made_match.h"
 #include "log/log.h"
+#include "server/metric.h"
 #include "tallyd/config_value.h"
 
 #include <errno.h>
@@ -515,12 +516,10 @@ enum permission namespaces_may_answer(struct namespaces *namespaces, struct fail
 
 static void write_position(uint64_t position, struct buffer *text)
 {
-    buffer_append_format(text,
-                         "# HELP tally_log_position_bytes Where the logs end, of all namespaces in sum: what this node "
-                         "has written, or, if it stands by, followed and applied.\n"
-                         "# TYPE tally_log_position_bytes gauge\n"
-                         "tally_log_position_bytes %llu\n",
-                         (unsigned long long)position);
+    metric_write(text, "tally_log_position_bytes", "gauge",
+                 "Where the logs end, of all namespaces in sum: what this node has written, or, if it stands by, "
+                 "followed and applied.",
+                 position);
 }
 
 void opening_write_log_metrics(const struct opening *opening, struct buffer *text)
@@ -540,17 +539,14 @@ void namespaces_write_log_metrics(const struct namespaces *namespaces, bool is_s
         longest_ms = silence_ms > longest_ms ? silence_ms : longest_ms;
         position += disk_postgres_position(namespaces_at(namespaces, i)->disk);
     }
-    buffer_append_format(
-        text,
-        "# HELP tally_log_owner Whether this node has its logs in PostgreSQL and serves (1), or stands "
-        "by (0).\n"
-        "# TYPE tally_log_owner gauge\n"
-        "tally_log_owner %d\n"
-        "# HELP tally_log_silence_seconds How long ago the last statement began that PostgreSQL "
-        "acknowledged; of all namespaces the longest. From the lease on nothing is answered.\n"
-        "# TYPE tally_log_silence_seconds gauge\n"
-        "tally_log_silence_seconds %.3f\n",
-        is_serving, (double)longest_ms / 1000);
+    metric_write(text, "tally_log_owner", "gauge",
+                 "Whether this node has its logs in PostgreSQL and serves (1), or stands by (0).", is_serving);
+    buffer_append_format(text,
+                         "# HELP tally_log_silence_seconds How long ago the last statement began that PostgreSQL "
+                         "acknowledged; of all namespaces the longest. From the lease on nothing is answered.\n"
+                         "# TYPE tally_log_silence_seconds gauge\n"
+                         "tally_log_silence_seconds %.3f\n",
+                         (double)longest_ms / 1000);
     if (is_serving)
         write_position(position, text);
 }

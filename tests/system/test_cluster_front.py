@@ -234,27 +234,20 @@ def close(line):
     read_head(line)
 
 
-def talk_nonsense(line):
-    read_head(line)
-    line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: nonsense\r\n\r\n")
+def say(answer):
+    def act(line):
+        read_head(line)
+        line.sendall(answer)
+    return act
 
 
-def say_more(line):
-    read_head(line)
-    line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\n")
-
-
-def say_099(line):
-    read_head(line)
-    line.sendall(b"HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n")
-
-
-def say_continue(line):
-    read_head(line)
-    line.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-
-@pytest.mark.parametrize("act", [close, talk_nonsense, say_more, say_099, say_continue])
+@pytest.mark.parametrize("act", [
+    close,
+    say(b"HTTP/1.1 200 OK\r\nContent-Length: nonsense\r\n\r\n"),
+    say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\n"),
+    say(b"HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n"),
+    say(b"HTTP/1.1 100 Continue\r\n\r\n"),
+], ids=["closes", "nonsense", "more behind it", "status 099", "100 Continue"])
 def test_a_request_that_was_sent_and_not_answered_is_never_sent_again(nodes, cluster, act):
     queue = create_queue(Connection(nodes[0].port))
     line = Connection(nodes[1].port)
@@ -338,11 +331,8 @@ def test_an_owner_that_this_node_does_not_reach_is_waited_for_no_longer_than_a_s
 
 
 def test_a_node_that_says_that_it_is_not_the_owner_is_asked_again_until_it_is(nodes, cluster):
-    def send_away(line):
-        read_head(line)
-        line.sendall(b"HTTP/1.1 503 Service Unavailable\r\nTally-Not-Owner: true\r\nContent-Length: 0\r\n"
-                     b"Connection: close\r\n\r\n")
-
+    send_away = say(b"HTTP/1.1 503 Service Unavailable\r\nTally-Not-Owner: true\r\nContent-Length: 0\r\n"
+                    b"Connection: close\r\n\r\n")
     line = Connection(nodes[1].port)
     with Impostor(cluster, nodes[0], send_away) as impostor:
         began = time.monotonic()
