@@ -43,6 +43,7 @@ class TallydOnPostgres(Tallyd):
     """tallyd and its PostgreSQL on one core: what others have for PostgreSQL alone. Processor time is that of both."""
 
     name = "Tally on PostgreSQL"
+    postgres_kind = PostgresQueue
     postgres = None
     is_guest = False  # its PostgreSQL is another node's, which ends it
     may_stand_by = False  # it is ready when it follows
@@ -53,7 +54,7 @@ class TallydOnPostgres(Tallyd):
 
     def start(self):
         if self.postgres is None:
-            self.postgres = PostgresQueue(self.folder + "-postgres", self.core)
+            self.postgres = self.postgres_kind(self.folder + "-postgres", self.core)
             self.postgres.start()
             tallyd("--log", self.postgres.uri, "--init")
         return super().start()
@@ -372,13 +373,15 @@ class Behind(LogPart):
 
     @staticmethod
     def delays_ms(written, followed):
-        """From the end of an answer of the owner to the end of the first one of the other that is as far."""
+        """From the end of an answer of the owner to the end of the first one of the other that is as far. Both were
+        looked at until a second after the last send."""
+        if followed[-1][2] < written[-1][2]:
+            raise RunFailed("a second after the last send, the stand-by is still behind")
         delays, at = [], 0
         for (_, answered, position) in written:
-            while at < len(followed) and followed[at][2] < position:
+            while followed[at][2] < position and at < len(followed) - 1:
                 at += 1
-            if at < len(followed):
-                delays.append(max(0.0, 1000 * (followed[at][1] - answered)))
+            delays.append(max(0.0, 1000 * (followed[at][1] - answered)))
         return delays
 
     def rows(self, setting):
@@ -428,6 +431,123 @@ class Flat(LogPart):
         return found
 
 
+class PostgresWatched(PostgresQueue):
+    """Counts what each statement costs."""
+
+    settings = {**PostgresQueue.settings, "shared_preload_libraries": "pg_stat_statements"}
+
+    def start(self):
+        seconds = super().start()
+        self.sql("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+        return seconds
+
+    def cost_of(self, text):
+        """Of all statements with that text so far: calls, milliseconds, pages looked at."""
+        row = self.sql("SELECT coalesce(sum(calls), 0), coalesce(sum(total_exec_time), 0),"
+                       " coalesce(sum(shared_blks_hit + shared_blks_read), 0) FROM pg_stat_statements"
+                       f" WHERE query LIKE '%{text}%' AND query NOT LIKE '%pg_stat_statements%'")
+        return [float(number) for number in row.split("|")]
+
+
+class TallydWatched(TallydOnPostgres):
+    postgres_kind = PostgresWatched
+
+
+class Idle(TallydOnPostgres):
+    """A node that nobody asks anything, on a second database of the same PostgreSQL."""
+
+    name = "an idle node"
+    is_guest = True
+    DATABASE = "idle"
+
+    def __init__(self, folder, core, owner):
+        super().__init__(folder, core)
+        self.postgres = owner.postgres
+        self.uri = self.postgres.uri.rsplit("/", 1)[0] + "/" + self.DATABASE
+
+    def command(self):
+        return [*super(TallydOnPostgres, self).command(), "--log", self.uri]
+
+
+class Pinned(LogPart):
+    """Lives at a steady rate, and an idle log, beside transactions that stay open: what a statement costs PostgreSQL
+    at the end, beside what it cost at the beginning."""
+
+    key = "log.pinned"
+    title = "the log beside a transaction that stays open"
+    RATE = 1000  # lives a second
+    SECONDS = 7200
+    PARTS = 10
+    SLOWER = 1.3
+    STATEMENTS = {"an append": "INSERT INTO tally_log.chunk",
+                  "a beat of an idle log": "UPDATE tally_log.beat",
+                  "a portion of a file that is removed": "DELETE FROM tally_log.chunk"}
+
+    def run(self, setting, tell):
+        self.check()
+        seconds = float(os.environ.get("PINNED_SECONDS") or (self.SECONDS if setting.seconds >= 1 else 20))
+        with self.server(setting, TallydWatched) as server:
+            postgres = server.postgres
+            postgres.sql(f"CREATE DATABASE {Idle.DATABASE}")
+            tallyd("--log", postgres.uri.rsplit("/", 1)[0] + "/" + Idle.DATABASE, "--init")
+            server.options = ("--snapshot-bytes", "8MiB")
+            server.stop()
+            server.start()
+            with self.server(setting, Idle, server) as idle, self.pinned(postgres.uri), self.pinned(idle.uri):
+                self.note_costs(postgres)
+                for part in range(self.PARTS):
+                    tell(f"beside an open transaction, {part + 1} of {self.PARTS}")
+                    made = measure.server_load(setting, server, "http-life", "--connections", 8, "--body",
+                                               setting.body, "--rate", self.RATE, "--warm-up", 0, "--seconds",
+                                               seconds / self.PARTS)
+                    self.note("p99_us", made["latency_us"]["p99"])
+                    self.note_costs(postgres)
+                self.note("bytes", first_number(postgres, "SELECT pg_database_size(current_database())"))
+                self.note("rows", first_number(postgres, "SELECT count(*) FROM tally_log.chunk"))
+
+    @contextlib.contextmanager
+    def pinned(self, uri):
+        """A transaction that has read, and stays open."""
+        held = subprocess.Popen([PostgresQueue.tool("psql"), "-qAt", uri], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, text=True)
+        try:
+            held.stdin.write("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM tally_log.head;\n")
+            held.stdin.flush()
+            if not held.stdout.readline():
+                raise RunFailed("psql opens no transaction")
+            yield
+            if held.poll() is not None:
+                raise RunFailed("the open transaction has ended")
+        finally:
+            held.kill()
+            held.communicate()
+
+    def note_costs(self, postgres):
+        for name, text in self.STATEMENTS.items():
+            self.note(name, postgres.cost_of(text))
+
+    def costs(self, name, what):
+        """Of one call, in the first part and in the last."""
+        seen = self.results.get(name, [])
+        if len(seen) <= self.PARTS:
+            return None, None
+        return [(later[what] - sooner[what]) / max(1, later[0] - sooner[0])
+                for sooner, later in (seen[:2], seen[-2:])]
+
+    def rows(self, setting):
+        found = []
+        for name in self.STATEMENTS:
+            for what, unit in (1, "ms"), (2, "pages"):
+                first, last = self.costs(name, what)
+                found.append(report.row(f"beside a transaction that stays open: {name}, the last tenth", last, unit,
+                                        "the first tenth", first, unit,
+                                        at_most=self.SLOWER if name == "an append" else None, problem=self.problem))
+        found.append(report.row("beside a transaction that stays open: the database at the end",
+                                self.median_of("bytes"), "bytes", "rows of the log", self.median_of("rows"), "rows",
+                                problem=self.problem))
+        return found
+
+
 class Shapes(LogPart):
     """What was not chosen: one TOAST value a frame, and a ring of tables that are emptied."""
 
@@ -472,4 +592,4 @@ class Shapes(LogPart):
         return rows
 
 
-PARTS = [Bytes, Wal, One, Failover, Behind, Flat, Shapes]
+PARTS = [Bytes, Wal, One, Failover, Behind, Flat, Pinned, Shapes]
