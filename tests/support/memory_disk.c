@@ -140,6 +140,17 @@ static void inode_release(struct memory_disk *memory, struct inode *inode)
     free(inode);
 }
 
+/* Zeros behind what there is. Of a new one the system may have them without a touch: most of a segment is never
+ * written. */
+static uint8_t *grow_zeroed(uint8_t *owned, uint64_t before, uint64_t capacity)
+{
+    if (before == 0)
+        return memory_allocate_zeroed(capacity);
+    owned = memory_resize(owned, capacity);
+    memset(owned + before, 0, capacity - before);
+    return owned;
+}
+
 static void inode_grow(struct inode *inode, uint64_t size)
 {
     if (size <= inode->capacity)
@@ -147,12 +158,10 @@ static void inode_grow(struct inode *inode, uint64_t size)
     ASSERT(inode->maps == 0);
     uint64_t capacity = inode->capacity * 2 > size ? inode->capacity * 2 : size;
     capacity = (capacity + SECTOR_SIZE - 1) / SECTOR_SIZE * SECTOR_SIZE;
-    inode->live_owned = memory_resize(inode->live_owned, capacity);
-    inode->durable_owned = memory_resize(inode->durable_owned, capacity);
-    inode->states_owned = memory_resize(inode->states_owned, capacity / SECTOR_SIZE);
     const uint64_t before = inode->capacity;
-    memset(inode->live_owned + before, 0, capacity - before);
-    memset(inode->durable_owned + before, 0, capacity - before);
+    inode->live_owned = grow_zeroed(inode->live_owned, before, capacity);
+    inode->durable_owned = grow_zeroed(inode->durable_owned, before, capacity);
+    inode->states_owned = memory_resize(inode->states_owned, capacity / SECTOR_SIZE);
     memset(inode->states_owned + before / SECTOR_SIZE, SECTOR_CLEAN, (capacity - before) / SECTOR_SIZE);
     inode->capacity = capacity;
 }
