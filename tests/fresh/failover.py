@@ -58,8 +58,11 @@ def blocks_of(page):
         yield block
 
 
-def addresses_of(page):
-    return dict(re.findall(r"\*\*(\w+)\*\* \((10[\d.]+)\)", page))
+def addresses_of(page, blocks):
+    addresses = dict(re.findall(r"\*\*(\w+)\*\*\s\((10[\d.]+)\)", page))
+    lost = {name for block in blocks if block.is_typed for name in block.names} - set(addresses)
+    require(not lost, f"the page says no address of {', '.join(sorted(lost))}")
+    return addresses
 
 
 def pattern_of(text):
@@ -251,9 +254,10 @@ def main():
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     if os.geteuid() != 0 or (reason := machines.can_be_made()):
         sys.exit(f"no machines can be made here: {reason if os.geteuid() == 0 else 'that needs root'}")
-    page, failed = PAGE.read_text(), True
-    addresses, blocks = addresses_of(page), list(blocks_of(page))
+    page, failed, addresses = PAGE.read_text(), True, {}
+    blocks = list(blocks_of(page))
     try:
+        addresses = addresses_of(page, blocks)
         tree = make_tree()
         remove_machines(addresses)
         with machines.Machines(tree.root, addresses, FOLDER) as all_machines:
