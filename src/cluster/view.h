@@ -1,7 +1,7 @@
 /* What a node knows of its cluster: the nodes, the logs, who has which and who should.
  *
- * A view never changes, so that any thread may read it while a newer one is made. It is made of rows (postgres/registry.h
- * reads them), and computes from them alone: two nodes with the same rows have the same view. */
+ * A view never changes, so that any thread may read it while a newer one is made. It is made of rows, which
+ * postgres/registry.h reads, and computes from them alone: two nodes with the same rows have the same view. */
 #ifndef TALLY_CLUSTER_VIEW_H
 #define TALLY_CLUSTER_VIEW_H
 

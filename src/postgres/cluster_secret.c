@@ -57,7 +57,15 @@ static enum error read_row(struct pg_session *session, struct cluster_row *row, 
     return error;
 }
 
-static enum error write_row(struct pg_session *session, struct bytes secret, uint64_t until_ms, struct failure *failure)
+static void note_fit(struct cluster_fingerprint *known, const struct cluster_row *row)
+{
+    known->is_known = true;
+    memcpy(known->salt, row->salt, CLUSTER_SALT_SIZE);
+    memcpy(known->bytes, row->fingerprint, CLUSTER_FINGERPRINT_SIZE);
+}
+
+static enum error write_row(struct pg_session *session, struct bytes secret, struct cluster_fingerprint *known,
+                            uint64_t until_ms, struct failure *failure)
 {
     struct cluster_row row = {.cost = COST};
     if (getrandom(row.salt, sizeof(row.salt), 0) != (ssize_t)sizeof(row.salt))
@@ -65,6 +73,7 @@ static enum error write_row(struct pg_session *session, struct bytes secret, uin
     const enum error error = compute(secret, row.salt, row.cost, row.fingerprint, failure);
     if (error != OK)
         return error;
+    note_fit(known, &row);
     struct pg_values values = {0};
     pg_add_bytes(&values, bytes_make(row.salt, sizeof(row.salt)));
     pg_add_i32(&values, row.cost);
@@ -99,9 +108,7 @@ static enum error compare(struct bytes secret, const struct cluster_row *row, st
             "on %s. If this node is to join that cluster, copy the file that cluster-secret names from "
             "one of its nodes. If not, give this one a database of its own.",
             row->node, row->address, row->began_at);
-    known->is_known = true;
-    memcpy(known->salt, row->salt, CLUSTER_SALT_SIZE);
-    memcpy(known->bytes, row->fingerprint, CLUSTER_FINGERPRINT_SIZE);
+    note_fit(known, row);
     return OK;
 }
 
@@ -112,7 +119,7 @@ enum error cluster_secret_check(struct pg_session *session, struct bytes secret,
     bool is_there = false;
     enum error error = read_row(session, &row, &is_there, until_ms, failure);
     if (error == OK && !is_there) {
-        error = write_row(session, secret, until_ms, failure);
+        error = write_row(session, secret, known, until_ms, failure);
         if (error == OK) /* another node may have been faster */
             error = read_row(session, &row, &is_there, until_ms, failure);
         if (error == OK && !is_there)

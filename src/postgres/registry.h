@@ -1,8 +1,8 @@
 /* This node among the nodes of its cluster: a thread that says each second that it is alive, reads who else is, and
  * makes a view of it (cluster/view.h), which any thread may ask.
  *
- * It has a connection of its own, and nothing of a log's safety rests on it. Where PostgreSQL can't be reached, the last
- * view stays in force, and when it is back, nobody is taken for dead before he could have said that he is alive: a
+ * It has a connection of its own, and nothing of a log's safety rests on it. Where PostgreSQL can't be reached, the
+ * last view stays in force, and when it is back, nobody is taken for dead before he could have said that he is alive: a
  * node that was alive stays so for its limit (PG_ALIVE_LIMIT) after the gap. Commits are not waited for, so that a
  * replica that is missing does not make nodes look dead.
  *

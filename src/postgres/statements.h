@@ -106,70 +106,69 @@
     " ORDER BY number DESC LIMIT 1) b ON true"
 #define PG_TIME(column) "coalesce(to_char(" column " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'), '')"
 
-/* What was written since a moment of the past, as an earlier statement saw it; empty: everything. */
-#define PG_IS_NEW(row, moment)                                                                                         \
-    "(" moment "::text = '' OR age(" row ".xmin) BETWEEN 0 AND age(nullif(" moment ", '')::xid8::xid))"
+/* A head that was written since moment $1 of the past, as an earlier statement saw it; empty: any. */
+#define PG_HEAD_IS_NEW "($1::text = '' OR age(h.xmin) BETWEEN 0 AND age(nullif($1, '')::xid8::xid))"
 
-#define PG_CLUSTER_STATEMENT_LIST(X)                                                                                     \
-    /* $1 name, $2 address, $3 version, $4 the process, $5 its lease, $6 'true': whoever had the name. Otherwise the   \
-     * name is left to another process that is alive. No row: it is. */ \
-    X(NODE_REGISTER,                                                                                                     \
-      "WITH registered AS (INSERT INTO tally_log.node AS n (name, address, version, instance, lease_ms)"                 \
-      " VALUES ($1::text, $2::text, $3::text, $4::uuid, $5::int) ON CONFLICT (name) DO UPDATE SET address = $2,"         \
-      " version = $3, lease_ms = $5, began_at = CASE WHEN n.instance = $4 THEN n.began_at ELSE clock_timestamp() END,"   \
-      " instance = $4 WHERE $6::text = 'true' OR n.instance IS NULL OR n.instance = $4 OR coalesce((SELECT"              \
-      "  extract(epoch FROM clock_timestamp() - b.at) * 1000 FROM tally_log.node_beat b WHERE b.node = n.id"             \
-      "  ORDER BY number DESC LIMIT 1), 1e9) > " PG_ALIVE_LIMIT " RETURNING id),"                                        \
-      " unwished AS (DELETE FROM tally_log.wish w USING registered WHERE w.node = registered.id),"                       \
-      " tidied AS (DELETE FROM tally_log.node_beat b USING registered WHERE b.node = registered.id AND b.number <"       \
-      "  (SELECT max(number) FROM tally_log.node_beat WHERE node = registered.id))"                                      \
-      " SELECT id, coalesce((SELECT max(number) FROM tally_log.node_beat b WHERE b.node = registered.id), 0)"            \
-      " FROM registered")                                                                                                \
-    /* A sign of life, and all nodes: $1 id, $2 the process, $3 the number of the beat, $4 a moment. Behind the nodes' \
-     * columns: how many heads are new since then, how often operators have changed something, which wishes concern    \
-     * logs of this node (a sum that differs when they do), and the moment of this statement. */ \
-    X(NODE_BEAT,                                                                                                         \
-      "WITH me AS MATERIALIZED (SELECT id, name FROM tally_log.node WHERE id = $1::int AND instance = $2::uuid),"        \
-      " gone AS (DELETE FROM tally_log.node_beat b USING me WHERE b.node = me.id"                                        \
-      "  AND b.number BETWEEN $3::bigint - 8 AND $3 - 1),"                                                               \
-      " beat AS (INSERT INTO tally_log.node_beat (node, number) SELECT id, $3 FROM me)"                                  \
-      " SELECT " PG_NODE_COLUMNS ", (SELECT count(*) FROM tally_log.head h WHERE " PG_IS_NEW(                            \
-          "h",                                                                                                           \
-          "$4") "),"                                                                                                     \
-                " (SELECT changes FROM tally_log.cluster), (SELECT coalesce(sum(w.log * 1000003::bigint + w.node), "     \
-                "0)::bigint"                                                                                             \
-                "  FROM tally_log.wish w JOIN tally_log.head h ON h.id = w.log WHERE h.node = (SELECT name FROM me)),"   \
-                " pg_snapshot_xmin(pg_current_snapshot())::text" PG_NODE_ROWS)                                           \
-    /* The process ends in order. */                                                                                     \
-    X(NODE_LEAVE, "UPDATE tally_log.node SET instance = NULL WHERE id = $1::int AND instance = $2::uuid")                \
-    X(NODES, "SELECT " PG_NODE_COLUMNS ", " PG_TIME("n.began_at") ", " PG_TIME("b.at") PG_NODE_ROWS)                     \
-    /* The heads that are new since moment $1, from id $2 on, $3 of them. */                                             \
-    X(HEADS, "SELECT h.id, h.log, h.epoch, h.node FROM tally_log.head h WHERE " PG_IS_NEW(                               \
-                 "h", "$1") " AND h.id > $2::int ORDER BY h.id LIMIT $3::int")                                           \
-    X(PINS, "SELECT log, node FROM tally_log.pin ORDER BY log")                                                          \
-    /* The wishes for logs of the node named $1; empty: all. */                                                          \
-    X(WISHES, "SELECT w.log, w.node FROM tally_log.wish w JOIN tally_log.head h ON h.id = w.log"                         \
-              " WHERE $1::text = '' OR h.node = $1")                                                                     \
-    /* $1 id of the node, $2 ids of logs, with commas. */                                                                \
-    X(WISH, "INSERT INTO tally_log.wish (log, node) SELECT log, n.id FROM tally_log.node n,"                             \
-            " unnest(string_to_array($2::text, ',')::int[]) AS log WHERE n.id = $1::int ON CONFLICT DO NOTHING")         \
-    X(UNWISH, "DELETE FROM tally_log.wish WHERE node = $1::int AND log = ANY (string_to_array($2::text, ',')::int[])")   \
-    X(CLUSTER, "SELECT salt, cost, fingerprint, node, address, " PG_TIME("began_at") " FROM tally_log.cluster")          \
-    /* $1 salt, $2 cost, $3 fingerprint, $4 and $5 name and address of the node that begins the cluster. */              \
-    X(CLUSTER_BEGIN, "INSERT INTO tally_log.cluster (salt, cost, fingerprint, node, address)"                            \
-                     " VALUES ($1::bytea, $2::int, $3::bytea, $4::text, $5::text) ON CONFLICT DO NOTHING")               \
-    /* What operators do; each returns the rows that it changed, and has the nodes look. $1 the name of a node. */       \
-    X(DRAIN, "WITH changed AS (UPDATE tally_log.node SET is_draining = $2::text = 'true' WHERE name = $1::text"          \
-             " RETURNING 1)" PG_COUNT_CHANGE)                                                                            \
-    X(FORGET,                                                                                                            \
-      "WITH changed AS (DELETE FROM tally_log.node n WHERE n.name = $1::text AND (n.instance IS NULL OR"                 \
-      " coalesce((SELECT extract(epoch FROM clock_timestamp() - b.at) * 1000 FROM tally_log.node_beat b"                 \
-      "  WHERE b.node = n.id ORDER BY number DESC LIMIT 1), 1e9) > " PG_ALIVE_LIMIT ") RETURNING 1)" PG_COUNT_CHANGE)    \
-    /* $2 the name of a log. */                                                                                          \
-    X(PIN, "WITH changed AS (INSERT INTO tally_log.pin (log, node) SELECT h.id, n.id FROM tally_log.head h,"             \
-           " tally_log.node n WHERE h.log = $2::text AND n.name = $1::text"                                              \
-           " ON CONFLICT (log) DO UPDATE SET node = excluded.node RETURNING 1)" PG_COUNT_CHANGE)                         \
-    X(UNPIN, "WITH changed AS (DELETE FROM tally_log.pin p USING tally_log.head h WHERE h.id = p.log"                    \
+/* NODE_REGISTER: $1 name, $2 address, $3 version, $4 the process, $5 its lease, $6 'true': whoever had the name.
+ * Otherwise the name is left to another process that is alive; no row says that it is.
+ *
+ * NODE_BEAT, a sign of life, and all nodes: $1 a moment, $2 id, $3 the process, $4 the number of the beat. Behind the
+ * nodes' columns: how many heads are new, how often operators have changed something, which wishes concern logs of this
+ * node (a sum that differs when they do), and the moment of this statement. */
+#define PG_CLUSTER_STATEMENT_LIST(X)                                                                                   \
+    X(NODE_REGISTER,                                                                                                   \
+      "WITH registered AS (INSERT INTO tally_log.node AS n (name, address, version, instance, lease_ms)"               \
+      " VALUES ($1::text, $2::text, $3::text, $4::uuid, $5::int) ON CONFLICT (name) DO UPDATE SET address = $2,"       \
+      " version = $3, lease_ms = $5, began_at = CASE n.instance WHEN $4 THEN n.began_at ELSE clock_timestamp() END,"   \
+      " instance = $4 WHERE $6::text = 'true' OR n.instance IS NULL OR n.instance = $4 OR coalesce((SELECT"            \
+      "  extract(epoch FROM clock_timestamp() - b.at) * 1000 FROM tally_log.node_beat b WHERE b.node = n.id"           \
+      "  ORDER BY number DESC LIMIT 1), 1e9) > " PG_ALIVE_LIMIT " RETURNING id),"                                      \
+      " unwished AS (DELETE FROM tally_log.wish w USING registered WHERE w.node = registered.id),"                     \
+      " tidied AS (DELETE FROM tally_log.node_beat b USING registered WHERE b.node = registered.id AND b.number <"     \
+      "  (SELECT max(number) FROM tally_log.node_beat WHERE node = registered.id))"                                    \
+      " SELECT id, coalesce((SELECT max(number) FROM tally_log.node_beat b WHERE b.node = registered.id), 0)"          \
+      " FROM registered")                                                                                              \
+    X(NODE_BEAT,                                                                                                       \
+      "WITH me AS MATERIALIZED (SELECT id, name FROM tally_log.node WHERE id = $2::int AND instance = $3::uuid),"      \
+      " gone AS (DELETE FROM tally_log.node_beat b USING me WHERE b.node = me.id"                                      \
+      "  AND b.number BETWEEN $4::bigint - 8 AND $4 - 1),"                                                             \
+      " beat AS (INSERT INTO tally_log.node_beat (node, number) SELECT id, $4 FROM me)"                                \
+      " SELECT " PG_NODE_COLUMNS ", (SELECT count(*) FROM tally_log.head h WHERE " PG_HEAD_IS_NEW "),"                 \
+      " (SELECT changes FROM tally_log.cluster), (SELECT coalesce(sum(w.log * 1000003::bigint + w.node), 0)::bigint"   \
+      "  FROM tally_log.wish w"                                                                                        \
+      "  WHERE (SELECT h.node FROM tally_log.head h WHERE h.id = w.log) = (SELECT name FROM me)),"                     \
+      " pg_snapshot_xmin(pg_current_snapshot())::text" PG_NODE_ROWS)                                                   \
+    /* The process ends in order. */                                                                                   \
+    X(NODE_LEAVE, "UPDATE tally_log.node SET instance = NULL WHERE id = $1::int AND instance = $2::uuid")              \
+    X(NODES, "SELECT " PG_NODE_COLUMNS ", " PG_TIME("n.began_at") ", " PG_TIME("b.at") PG_NODE_ROWS)                   \
+    /* The heads that are new since moment $1, from id $2 on, $3 of them. */                                           \
+    X(HEADS, "SELECT h.id, h.log, h.epoch, h.node FROM tally_log.head h WHERE " PG_HEAD_IS_NEW                         \
+             " AND h.id > $2::int ORDER BY h.id LIMIT $3::int")                                                        \
+    X(PINS, "SELECT log, node FROM tally_log.pin ORDER BY log")                                                        \
+    /* The wishes for logs of the node named $1; empty: all. */                                                        \
+    X(WISHES, "SELECT w.log, w.node FROM tally_log.wish w WHERE $1::text = '' OR"                                      \
+              " (SELECT h.node FROM tally_log.head h WHERE h.id = w.log) = $1")                                        \
+    /* $1 id of the node, $2 ids of logs, with commas. */                                                              \
+    X(WISH, "INSERT INTO tally_log.wish (log, node) SELECT log, n.id FROM tally_log.node n,"                           \
+            " unnest(string_to_array($2::text, ',')::int[]) AS log WHERE n.id = $1::int ON CONFLICT DO NOTHING")       \
+    X(UNWISH, "DELETE FROM tally_log.wish WHERE node = $1::int"                                                        \
+              " AND log = ANY (string_to_array($2::text, ',')::int[])")                                                \
+    X(CLUSTER, "SELECT salt, cost, fingerprint, node, address, " PG_TIME("began_at") " FROM tally_log.cluster")        \
+    /* $1 salt, $2 cost, $3 fingerprint, $4 and $5 name and address of the node that begins the cluster. */            \
+    X(CLUSTER_BEGIN, "INSERT INTO tally_log.cluster (salt, cost, fingerprint, node, address)"                          \
+                     " VALUES ($1::bytea, $2::int, $3::bytea, $4::text, $5::text) ON CONFLICT DO NOTHING")             \
+    /* What operators do; each returns the rows that it changed, and has the nodes look. $1 the name of a node. */     \
+    X(DRAIN, "WITH changed AS (UPDATE tally_log.node SET is_draining = $2::text = 'true' WHERE name = $1::text"        \
+             " RETURNING 1)" PG_COUNT_CHANGE)                                                                          \
+    X(FORGET, "WITH changed AS (DELETE FROM tally_log.node n WHERE n.name = $1::text AND (n.instance IS NULL OR"       \
+              " coalesce((SELECT extract(epoch FROM clock_timestamp() - b.at) * 1000 FROM tally_log.node_beat b"       \
+              "  WHERE b.node = n.id ORDER BY number DESC LIMIT 1), 1e9) > " PG_ALIVE_LIMIT ")"                        \
+              " RETURNING 1)" PG_COUNT_CHANGE)                                                                         \
+    /* $2 the name of a log. */                                                                                        \
+    X(PIN, "WITH changed AS (INSERT INTO tally_log.pin (log, node) SELECT h.id, n.id FROM tally_log.head h,"           \
+           " tally_log.node n WHERE h.log = $2::text AND n.name = $1::text"                                            \
+           " ON CONFLICT (log) DO UPDATE SET node = excluded.node RETURNING 1)" PG_COUNT_CHANGE)                       \
+    X(UNPIN, "WITH changed AS (DELETE FROM tally_log.pin p USING tally_log.head h WHERE h.id = p.log"                  \
              " AND h.log = $1::text RETURNING 1)" PG_COUNT_CHANGE)
 
 #define PG_COUNT_CHANGE                                                                                                \
@@ -219,10 +218,9 @@
              " LEFT JOIN tally_log.beat b ON b.log = h.id LEFT JOIN tally_log.node n ON n.name = h.node"               \
              " WHERE h.id = $1::int")                                                                                  \
     /* Where this node is found: $1 its name, $2 its address, $3 its version. One that registers says so itself. */    \
-    X(NODE,                                                                                                            \
-      "INSERT INTO tally_log.node AS n (name, address, version) VALUES ($1::text, $2::text, $3::text)"                 \
-      " ON CONFLICT (name) DO UPDATE SET address = $2, version = $3, instance = NULL, began_at = clock_timestamp()"    \
-      " WHERE (n.address <> $2 OR n.version <> $3) AND (n.instance IS NULL OR $2 = '')")                               \
+    X(NODE, "INSERT INTO tally_log.node AS n (name, address, version) VALUES ($1::text, $2::text, $3::text)"           \
+            " ON CONFLICT (name) DO UPDATE SET address = $2, version = $3, instance = NULL, began_at = DEFAULT"        \
+            " WHERE (n.address <> $2 OR n.version <> $3) AND (n.instance IS NULL OR $2 = '')")                         \
     PG_CLUSTER_STATEMENT_LIST(X)                                                                                       \
     X(TRY_LOCK, "SELECT pg_try_advisory_lock(1952541804 + $1::int, ($2::bigint % 2147483648)::int)")                   \
     X(FILES, "SELECT id, name, size FROM tally_log.file WHERE log = $1::int ORDER BY name")                            \

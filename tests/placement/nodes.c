@@ -1,10 +1,10 @@
-/* nodes: registers so many nodes in PostgreSQL as daemons do (postgres/registry.h), without daemons. For tests of what a
- * node knows of its cluster, and to measure what many nodes cost.
+/* nodes: registers so many nodes in PostgreSQL as daemons do (postgres/registry.h), without daemons. For tests of what
+ * a node knows of its cluster, and to measure what many nodes cost.
  *
  * usage: nodes CONNINFO PREFIX COUNT SECRET [LEASE_MS]
  *
- * Registers PREFIX0, PREFIX1, …; prints "ready", then what they report ("said NODE TEXT"), and an answer to each line on
- * standard input:
+ * Registers PREFIX0, PREFIX1, …; prints "ready", then what they report ("said NODE TEXT"), and an answer to each line
+ * on standard input:
  *
  *     view NODE            nodes=N alive=NAME,… own=NAME settled=0|1 logs=N
  *     ask NODE LOG         owner=NAME wanted=NAME stand-by=NAME take=0|1 give-up=0|1 get-ready=0|1

