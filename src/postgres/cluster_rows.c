@@ -45,6 +45,7 @@ static void decode_node(const PGresult *result, int row, struct cluster_node *no
     if (node->has_process)
         memcpy(node->instance, instance.ptr, PG_OWNER_SIZE);
     node->age_ms = pg_field(result, row, NODE_AGE).ptr == NULL ? CLUSTER_NEVER : pg_number(result, row, NODE_AGE);
+    node->number = pg_number(result, row, NODE_NUMBER);
     node->known.is_alive = node->has_process && node->age_ms <= node->limit_ms;
 }
 

@@ -14,6 +14,8 @@ struct cluster_node {
     bool has_process;                /* one has registered, and did not end in order */
     uint8_t instance[PG_OWNER_SIZE]; /* that process */
     uint64_t age_ms;                 /* of its newest beat; CLUSTER_NEVER: it never had one */
+    uint64_t number;                 /* of that beat */
+    uint64_t heard_ms;               /* when this reader first saw that number, by pg_now_ms(); by the registry */
     uint32_t limit_ms;               /* at that age it is not alive any more */
     char since[32]; /* when that process registered; these two are read with cluster_rows_read() only */
     char last_beat[32];

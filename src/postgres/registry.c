@@ -222,14 +222,18 @@ static const struct cluster_node *find_former(const struct cluster_node *nodes, 
     return NULL;
 }
 
-/* Who was alive and could not say so during a gap, in which nobody could, is alive until his time behind it is over. */
+/* A node is dead by two clocks. That of PostgreSQL may jump: whose beats this node has seen to go on is alive. And who
+ * was alive and could not say so during a gap, in which nobody could, is alive until his time behind it is over. */
 static bool is_alive(const struct registry *registry, const struct cluster_node *node,
                      const struct cluster_node *former)
 {
+    const uint64_t now_ms = pg_now_ms();
     if (node->known.is_alive || node->known.id == registry->id)
         return true;
-    const bool was_alive = former != NULL && former->known.is_alive && node->has_process;
-    return was_alive && registry->gap_ms != 0 && pg_now_ms() - registry->gap_ms < node->limit_ms;
+    if (former == NULL || !former->known.is_alive || !node->has_process)
+        return false;
+    const bool is_heard = now_ms - node->heard_ms < node->limit_ms;
+    return is_heard || (registry->gap_ms != 0 && now_ms - registry->gap_ms < node->limit_ms);
 }
 
 static bool is_same_node(const struct view_node *one, const struct view_node *other)
@@ -250,6 +254,7 @@ static void take_nodes(struct registry *registry, const PGresult *result)
     for (size_t i = 0; i < rows->node_count; i++) {
         struct cluster_node *node = &rows->nodes_owned[i];
         const struct cluster_node *before = find_former(former, former_count, node->known.id);
+        node->heard_ms = before != NULL && before->number == node->number ? before->heard_ms : pg_now_ms();
         node->known.is_alive = is_alive(registry, node, before);
         is_same = is_same && before != NULL && is_same_node(&node->known, &before->known);
     }
@@ -346,9 +351,12 @@ static enum error check_name(struct registry *registry, uint64_t until_ms, struc
     const bool is_others = own != NULL && own->has_process &&
                            memcmp(own->instance, registry->instance, PG_OWNER_SIZE) != 0 && own->known.is_alive;
     if (!is_others) {
+        struct beat_facts ignored;
         const enum error error = register_node(registry, until_ms, failure);
-        if (error != OK || registry->id != 0)
+        if (error != OK)
             return error;
+        if (registry->id != 0) /* at once, for the newest beat may be of long ago */
+            return run_beat(registry, &ignored, until_ms, failure) == PG_DONE ? OK : ERROR_SERVICE_UNAVAILABLE;
     }
     note_other(registry);
     return OK;

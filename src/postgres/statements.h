@@ -100,7 +100,8 @@
 /* Each node, with its newest beat. The age is of this server's clock. */
 #define PG_NODE_COLUMNS                                                                                                \
     "n.id, n.name, n.address, n.version, n.is_draining, n.instance,"                                                   \
-    " greatest(0, (extract(epoch FROM clock_timestamp() - b.at) * 1000)::bigint), " PG_ALIVE_LIMIT ", b.number"
+    " CASE WHEN b.at > clock_timestamp() THEN 0 ELSE (extract(epoch FROM clock_timestamp() - b.at) * 1000)::bigint"    \
+    " END, " PG_ALIVE_LIMIT ", b.number"
 #define PG_NODE_ROWS                                                                                                   \
     " FROM tally_log.node n LEFT JOIN LATERAL (SELECT at, number FROM tally_log.node_beat WHERE node = n.id"           \
     " ORDER BY number DESC LIMIT 1) b ON true"

@@ -246,6 +246,16 @@ def test_nobody_is_taken_for_dead_because_postgresql_was_away(tmp_path):
         own.stop("immediate")
 
 
+def test_nobody_is_taken_for_dead_because_the_clock_of_postgresql_jumps(cluster, register):  # noqa: F811
+    """It does by the hour for what was written before, until the next beat."""
+    nodes = register("n", count=3)
+    wait_until(lambda: nodes.alive() == {"n0", "n1", "n2"}, 5, "that all know each other")
+    for number in range(40):
+        cluster.sql("UPDATE tally_log.node_beat SET at = at + %s * interval '1 hour'", -1 if number % 2 else 1)
+        assert nodes.alive() == {"n0", "n1", "n2"}
+        time.sleep(0.1)
+
+
 def test_a_connection_that_is_ended_is_made_anew_and_nobody_notices(cluster, register):  # noqa: F811
     nodes = register("n", count=3)
     wait_until(lambda: nodes.alive() == {"n0", "n1", "n2"}, 5, "that all know each other")
