@@ -180,7 +180,7 @@ def test_a_node_that_was_killed_is_not_alive_within_its_limit_and_not_before(clu
     two.kill9()
     began = time.monotonic()
     assert is_alive(cluster, "two")
-    wait_until(lambda: not is_alive(cluster, "two"), LIMIT + 3, "that it is not alive")
+    wait_until(lambda: not is_alive(cluster, "two"), LIMIT + 3 * CROWD, "that it is not alive")
     assert LIMIT - 2 < time.monotonic() - began < LIMIT + 2 * CROWD
     nodes, logs = status(cluster)
     assert nodes["two"]["Wanted"] == 0 and logs["000000000000"]["Wanted"] == "one"
@@ -201,24 +201,24 @@ def test_a_longer_lease_has_a_longer_limit(cluster, register):  # noqa: F811
     slow, quick = register("slow", lease_ms=5000), register("quick")
     slow.pause()
     quick.pause()
-    wait_until(lambda: not is_alive(cluster, "quick0"), LIMIT + 3, "that the quick one is not alive")
+    wait_until(lambda: not is_alive(cluster, "quick0"), LIMIT + 3 * CROWD, "that the quick one is not alive")
     assert is_alive(cluster, "slow0")
-    wait_until(lambda: not is_alive(cluster, "slow0"), LIMIT + 3, "that the slow one is not alive")
+    wait_until(lambda: not is_alive(cluster, "slow0"), LIMIT + 3 * CROWD, "that the slow one is not alive")
 
 
 def test_nodes_know_each_other_and_who_went(cluster, register):  # noqa: F811
     first = register("a")
     assert first.ask("view", 0)["settled"] == "0"
     others = register("b", count=2)
-    wait_until(lambda: first.alive() == {"a0", "b0", "b1"}, 5, "that the first one knows the others")
+    wait_until(lambda: first.alive() == {"a0", "b0", "b1"}, 5 * CROWD, "that the first one knows the others")
     assert others.alive(1) == {"a0", "b0", "b1"}
-    wait_until(lambda: first.ask("view", 0)["settled"] == "1", 6, "that it is settled")
+    wait_until(lambda: first.ask("view", 0)["settled"] == "1", 6 * CROWD, "that it is settled")
     others.kill9()
-    wait_until(lambda: first.alive() == {"a0"}, LIMIT + 4, "that they are gone")
+    wait_until(lambda: first.alive() == {"a0"}, LIMIT + 4 * CROWD, "that they are gone")
     late = register("c")
-    wait_until(lambda: first.alive() == {"a0", "c0"}, 5, "a node that came later")
+    wait_until(lambda: first.alive() == {"a0", "c0"}, 5 * CROWD, "a node that came later")
     late.stop()
-    wait_until(lambda: first.alive() == {"a0"}, 3, "that it left")
+    wait_until(lambda: first.alive() == {"a0"}, 3 * CROWD, "that it left")
 
 
 def test_nobody_is_taken_for_dead_because_postgresql_was_away(tmp_path):
@@ -227,7 +227,7 @@ def test_nobody_is_taken_for_dead_because_postgresql_was_away(tmp_path):
     made = Cluster(own, tmp_path)
     a, b, c = (Nodes(made, name).wait_ready() for name in "abc")
     try:
-        wait_until(lambda: a.alive() == {"a0", "b0", "c0"}, 5, "that the first one knows the others")
+        wait_until(lambda: a.alive() == {"a0", "b0", "c0"}, 5 * CROWD, "that the first one knows the others")
         own.stop("immediate")
         c.kill9()
         time.sleep(LIMIT + 3)
@@ -249,7 +249,7 @@ def test_nobody_is_taken_for_dead_because_postgresql_was_away(tmp_path):
 def test_nobody_is_taken_for_dead_because_the_clock_of_postgresql_jumps(cluster, register):  # noqa: F811
     """It does by the hour for what was written before, until the next beat."""
     nodes = register("n", count=3)
-    wait_until(lambda: nodes.alive() == {"n0", "n1", "n2"}, 5, "that all know each other")
+    wait_until(lambda: nodes.alive() == {"n0", "n1", "n2"}, 5 * CROWD, "that all know each other")
     for number in range(40):
         cluster.sql("UPDATE tally_log.node_beat SET at = at + %s * interval '1 hour'", -1 if number % 2 else 1)
         assert nodes.alive() == {"n0", "n1", "n2"}
@@ -258,7 +258,7 @@ def test_nobody_is_taken_for_dead_because_the_clock_of_postgresql_jumps(cluster,
 
 def test_a_connection_that_is_ended_is_made_anew_and_nobody_notices(cluster, register):  # noqa: F811
     nodes = register("n", count=3)
-    wait_until(lambda: nodes.alive() == {"n0", "n1", "n2"}, 5, "that all know each other")
+    wait_until(lambda: nodes.alive() == {"n0", "n1", "n2"}, 5 * CROWD, "that all know each other")
     began_at = cluster.sql("SELECT name, began_at FROM tally_log.node ORDER BY name")
     for _ in range(4):
         cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE"
@@ -279,7 +279,7 @@ def test_K10_of_two_nodes_with_one_name_the_later_counts_and_the_other_says_so(c
     assert status(cluster)[0]["twin"]["Address"] == f"127.0.0.1:{second.port}"
     assert drain(Connection(first.port), queue) == ["kept"], "it serves all the same"
     second.kill9()
-    wait_until(lambda: "its name for itself again" in first.error_text(), LIMIT + 5, "that it has its name again")
+    wait_until(lambda: "its name for itself again" in first.error_text(), LIMIT + 5 * CROWD, "its name")
     assert status(cluster)[0]["twin"]["Address"] == f"127.0.0.1:{first.port}" and is_alive(cluster, "twin")
 
 
@@ -287,12 +287,12 @@ def test_a_node_that_lost_its_name_takes_nothing(cluster, register):  # noqa: F8
     (log,) = make_logs(cluster, 1)
     give(cluster, "gone", log)
     first = register("n")
-    wait_until(lambda: first.ask("ask", 0, log)["take"] == "1", 6, "that it may take the log")
+    wait_until(lambda: first.ask("ask", 0, log)["take"] == "1", 6 * CROWD, "that it may take the log")
     second = register("n")
-    wait_until(lambda: first.ask("view", 0)["own"] == "-", 4, "that it knows")
+    wait_until(lambda: first.ask("view", 0)["own"] == "-", 4 * CROWD, "that it knows")
     assert first.ask("ask", 0, log)["take"] == "0"
     second.stop()
-    wait_until(lambda: first.ask("view", 0)["own"] == "n0", 4, "that it has its name again")
+    wait_until(lambda: first.ask("view", 0)["own"] == "n0", 4 * CROWD, "that it has its name again")
 
 
 # --- where namespaces should be --------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def test_a_node_that_lost_its_name_takes_nothing(cluster, register):  # noqa: F8
 def test_nodes_with_the_same_rows_agree_and_follow_what_changes(cluster, register):  # noqa: F811
     logs = make_logs(cluster, 200)
     nodes = register("n", count=4)
-    wait_until(lambda: len(nodes.alive(3)) == 4 and len(nodes.alive(0)) == 4, 5, "that all know each other")
+    wait_until(lambda: len(nodes.alive(3)) == 4 and len(nodes.alive(0)) == 4, 5 * CROWD, "that all know each other")
 
     def wanted(node, log):
         return nodes.ask("ask", node, log)["wanted"]
@@ -311,37 +311,37 @@ def test_nodes_with_the_same_rows_agree_and_follow_what_changes(cluster, registe
     shown = status(cluster)[1]
     assert all(shown[log]["Wanted"] == wanted(0, log) for log in logs[::7])
     give(cluster, "n2", logs[5])
-    wait_until(lambda: nodes.ask("ask", 0, logs[5])["owner"] == "n2", 3, "the new owner")
+    wait_until(lambda: nodes.ask("ask", 0, logs[5])["owner"] == "n2", 3 * CROWD, "the new owner")
     cluster.sql("INSERT INTO tally_log.head (log, owner) VALUES ('000000999999', md5('x')::uuid)")
-    wait_until(lambda: nodes.ask("ask", 1, "000000999999")["wanted"] != "-", 3, "a namespace that is new")
+    wait_until(lambda: nodes.ask("ask", 1, "000000999999")["wanted"] != "-", 3 * CROWD, "a namespace that is new")
 
 
 def test_what_a_node_is_ready_for_is_told_to_its_owner(cluster, register):  # noqa: F811
     logs = make_logs(cluster, 30)
     nodes = register("n", count=2)
-    wait_until(lambda: len(nodes.alive(0)) == 2 and len(nodes.alive(1)) == 2, 5, "that both know each other")
+    wait_until(lambda: len(nodes.alive(0)) == 2 and len(nodes.alive(1)) == 2, 5 * CROWD, "that both know each other")
     log = next(name for name in logs if nodes.ask("ask", 0, name)["wanted"] == "n1")
     give(cluster, "n0", log)
-    wait_until(lambda: nodes.ask("ask", 1, log)["get-ready"] == "1", 3, "that the second one is to get ready")
+    wait_until(lambda: nodes.ask("ask", 1, log)["get-ready"] == "1", 3 * CROWD, "that the second one is to get ready")
     assert nodes.ask("ask", 0, log)["give-up"] == "0"
     nodes.ask("set", 1, log, 1)
-    wait_until(lambda: nodes.ask("ask", 0, log)["give-up"] == "1", 4, "that the first one is to give it up")
+    wait_until(lambda: nodes.ask("ask", 0, log)["give-up"] == "1", 4 * CROWD, "that the first one is to give it up")
     nodes.ask("set", 1, log, 0)
-    wait_until(lambda: nodes.ask("ask", 0, log)["give-up"] == "0", 4, "that it is not any more")
+    wait_until(lambda: nodes.ask("ask", 0, log)["give-up"] == "0", 4 * CROWD, "that it is not any more")
     nodes.ask("set", 1, log, 1)
-    wait_until(lambda: nodes.ask("ask", 0, log)["give-up"] == "1", 4, "that it is again")
+    wait_until(lambda: nodes.ask("ask", 0, log)["give-up"] == "1", 4 * CROWD, "that it is again")
     cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE"
                 " 'tallyd, registration%%' AND datname = current_database()")
     time.sleep(2.5)
-    wait_until(lambda: nodes.ask("ask", 0, log)["give-up"] == "1", 4, "that it is on new connections, too")
+    wait_until(lambda: nodes.ask("ask", 0, log)["give-up"] == "1", 4 * CROWD, "that it is on new connections, too")
 
 
 def test_drain_and_uncordon_say_who_should_have_what(cluster, register):  # noqa: F811
     logs = make_logs(cluster, 20)
     nodes = register("n", count=2)
-    wait_until(lambda: len(nodes.alive()) == 2, 5, "that both know each other")
+    wait_until(lambda: len(nodes.alive()) == 2, 5 * CROWD, "that both know each other")
     assert tally(cluster, "drain", "n0") == (0, "n0\n", "")
-    wait_until(lambda: {nodes.ask("ask", 1, log)["wanted"] for log in logs} == {"n1"}, 3, "that the other one has all")
+    wait_until(lambda: {nodes.ask("ask", 1, log)["wanted"] for log in logs} == {"n1"}, 3 * CROWD, "all at the other")
     shown = status(cluster)[0]
     assert shown["n0"]["Draining"] and (shown["n0"]["Wanted"], shown["n1"]["Wanted"]) == (0, 20)
     assert ", draining, owns 0, should own 0" in tally(cluster, "status")[1]
@@ -349,7 +349,7 @@ def test_drain_and_uncordon_say_who_should_have_what(cluster, register):  # noqa
     assert code == 1 and printed == "" and "No other node that is alive takes namespaces" in said
     code, printed, _ = tally(cluster, "uncordon", "n0", "--json")
     assert code == 0 and json.loads(printed) == {"Uncordoned": "n0"}
-    wait_until(lambda: {nodes.ask("ask", 1, log)["wanted"] for log in logs} == {"n0", "n1"}, 3, "that both have some")
+    wait_until(lambda: {nodes.ask("ask", 1, log)["wanted"] for log in logs} == {"n0", "n1"}, 3 * CROWD, "some at each")
 
 
 def test_a_drain_outlives_a_restart_of_the_node(cluster, register):  # noqa: F811
@@ -364,16 +364,16 @@ def test_a_drain_outlives_a_restart_of_the_node(cluster, register):  # noqa: F81
 def test_move_pins_a_namespace_and_anywhere_ends_that(cluster, register):  # noqa: F811
     logs = make_logs(cluster, 12)
     nodes = register("n", count=3)
-    wait_until(lambda: len(nodes.alive()) == 3, 5, "that all know each other")
+    wait_until(lambda: len(nodes.alive()) == 3, 5 * CROWD, "that all know each other")
     before = nodes.ask("ask", 0, logs[4])["wanted"]
     target = next(f"n{number}" for number in range(3) if f"n{number}" != before)
     code, printed, _ = tally(cluster, "move", logs[4], target, "--json")
     assert code == 0 and json.loads(printed) == {"PinnedTo": target}
-    wait_until(lambda: nodes.ask("ask", 0, logs[4])["wanted"] == target, 3, "that it should be there")
+    wait_until(lambda: nodes.ask("ask", 0, logs[4])["wanted"] == target, 3 * CROWD, "that it should be there")
     assert status(cluster)[1][logs[4]]["PinnedTo"] == target
     assert f", should be on {target}, pinned to {target}" in tally(cluster, "status")[1]
     assert tally(cluster, "move", logs[4], "--anywhere") == (0, "anywhere\n", "")
-    wait_until(lambda: nodes.ask("ask", 0, logs[4])["wanted"] == before, 3, "that the cluster chooses again")
+    wait_until(lambda: nodes.ask("ask", 0, logs[4])["wanted"] == before, 3 * CROWD, "that the cluster chooses again")
     assert tally(cluster, "move", logs[4], "--anywhere")[0] == 0, "once more does no harm"
 
 
@@ -507,9 +507,9 @@ CATALOG = """
 
 def way_back():
     """What docs/high-availability.md says for going back to the version before."""
-    block = re.search(r"^    BEGIN;\n(?:    .*\n)*?    COMMIT;\n", GUIDE.read_text(), re.MULTILINE)
+    block = re.search(r"^```\n(BEGIN;\n.*?COMMIT;\n)```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     assert block, "the guide has no way back"
-    return block.group(0)
+    return block.group(1)
 
 
 def run_init(cluster):  # noqa: F811
