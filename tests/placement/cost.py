@@ -64,8 +64,8 @@ def measure_beats(cluster, nodes, namespaces, seconds):
     own = run_ns(running.process.pid) - own
     beats, wal, used = meter.differences()
     running.stop()
-    print(f"{nodes} nodes, {namespaces} namespaces: {beats / seconds:.1f} beats/s; a beat takes {wal / beats:.0f} bytes "
-          f"of WAL, {used / beats / 1e6:.2f} ms of a core in PostgreSQL, {own / beats / 1e6:.2f} ms in the node")
+    print(f"{nodes} nodes, {namespaces} namespaces: {beats / seconds:.1f} beats/s; a beat takes {wal / beats:.0f} "
+          f"bytes of WAL, {used / beats / 1e6:.2f} ms of a core in PostgreSQL, {own / beats / 1e6:.2f} ms in the node")
 
 
 def measure_idle(cluster, folder, namespaces, seconds):
@@ -82,7 +82,7 @@ def measure_idle(cluster, folder, namespaces, seconds):
     kilobytes = sorted(private_kb(process) for process in meter.processes)
     node.kill9()
     print(f"{namespaces} idle namespaces: {len(kilobytes)} connections of {kilobytes[len(kilobytes) // 2]} KB; "
-          f"{beats / seconds:.1f} beats/s, each {wal / beats:.0f} bytes of WAL and {used / beats / 1e6:.2f} ms of a core")
+          f"{beats / seconds:.1f} beats/s, each {wal / beats:.0f} bytes of WAL, {used / beats / 1e6:.2f} ms of a core")
 
 
 def main():

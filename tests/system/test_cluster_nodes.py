@@ -301,7 +301,7 @@ def test_a_node_that_lost_its_name_takes_nothing(cluster, register):  # noqa: F8
 def test_nodes_with_the_same_rows_agree_and_follow_what_changes(cluster, register):  # noqa: F811
     logs = make_logs(cluster, 200)
     nodes = register("n", count=4)
-    wait_until(lambda: len(nodes.alive(3)) == 4 and len(nodes.alive(0)) == 4, 5 * CROWD, "that all know each other")
+    wait_until(lambda: all(len(nodes.alive(node)) == 4 for node in range(4)), 5 * CROWD, "that all know each other")
 
     def wanted(node, log):
         return nodes.ask("ask", node, log)["wanted"]
