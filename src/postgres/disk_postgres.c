@@ -10,6 +10,7 @@
 
 #define BEAT_SHARE 4u /* an idle owner proves itself so many times in a lease */
 #define INIT_PATIENCE_MS 30000u
+#define STATE_LOCK_NOT_AVAILABLE "55P03"
 #define STATE_DUPLICATE_SCHEMA "42P06"
 
 struct disk_postgres {
@@ -456,7 +457,14 @@ static enum error make_schema(struct pg_session *session, enum error why_not, ui
     if (strcmp(session->link.state, STATE_DUPLICATE_SCHEMA) != 0 ||
         pg_link_exec(&session->link, "ROLLBACK", until_ms, NULL, &cause) != PG_DONE)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "The tables could not be made: %s", cause.text);
-    if (pg_link_exec(&session->link, PG_UPGRADE, until_ms, NULL, &cause) != PG_DONE)
+    const enum pg_outcome upgraded = pg_link_exec(&session->link, PG_UPGRADE, until_ms, NULL, &cause);
+    if (upgraded == PG_REFUSED && strcmp(session->link.state, STATE_LOCK_NOT_AVAILABLE) == 0)
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "The tables stay as they were: an open transaction (a dump, a forgotten psql) has "
+                           "tally_log.node, and nodes that serve must not wait for it. Try again when it has ended.");
+    if (upgraded == PG_REFUSED)
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "The tables stay as they were: %s", cause.text);
+    if (upgraded != PG_DONE)
         return why_not;
     pg_link_close(&session->link);
     return pg_session_open(session, until_ms, failure) == OK ? OK : why_not;

@@ -105,7 +105,11 @@ static enum error check_schema(struct pg_session *session, uint64_t until_ms, st
         return OK;
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                        "The tables of the log have version %d, and this tallyd knows %d: %s.", number,
-                       PG_SCHEMA_VERSION, number > PG_SCHEMA_VERSION ? "start the newer tallyd" : "run tallyd --init");
+                       PG_SCHEMA_VERSION,
+                       number > PG_SCHEMA_VERSION
+                           ? "start the newer tallyd"
+                           : "run tallyd --init with the same --log, which brings them to that version while other "
+                             "nodes serve (docs/high-availability.md, A new version)");
 }
 
 static enum error check_server(struct pg_session *session, uint64_t until_ms, struct failure *failure)

@@ -19,7 +19,7 @@
 #ifndef TALLY_POSTGRES_STATEMENTS_H
 #define TALLY_POSTGRES_STATEMENTS_H
 
-#define PG_SCHEMA_VERSION 2
+#define PG_SCHEMA_VERSION 3
 #define PG_CHUNK_SIZE 8000u /* bytes: a row with them fills a page, and is stored as it is (PLAIN: no TOAST) */
 
 /* The keys of the advisory lock of one epoch of a log; the class is "tall". An owner has that of its epoch from before
@@ -32,23 +32,46 @@
     "CREATE TABLE tally_log.node (name text PRIMARY KEY, address text NOT NULL, version text NOT NULL,"                \
     " began_at timestamptz NOT NULL DEFAULT clock_timestamp());"
 
-/* Makes version 2 of version 1, and changes nothing of any other. */
+/* Since version 3: which nodes are alive, and which logs they should have.
+ *
+ * node.instance is the process that registered last under the name, NULL when that has ended in order. node_beat has a
+ * row for each sign of life: a new one is inserted, and the one before deleted, so that the newest is found at once
+ * however many old versions somebody's open transaction keeps (an UPDATE each second would leave them in the way).
+ * pin: where an operator wants a log. wish: the node follows the log, should have it, and is ready. cluster: one row,
+ * which says whose this database is (cluster_secret.h); operators' changes are counted in it. */
+#define PG_CLUSTER_TABLES                                                                                              \
+    "ALTER TABLE tally_log.node ADD id int GENERATED ALWAYS AS IDENTITY UNIQUE, ADD instance uuid,"                    \
+    " ADD lease_ms int NOT NULL DEFAULT 3000, ADD is_draining bool NOT NULL DEFAULT false;"                            \
+    "CREATE TABLE tally_log.node_beat (node int REFERENCES tally_log.node (id) ON DELETE CASCADE, number bigint,"      \
+    " at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (node, number));"                                 \
+    "CREATE TABLE tally_log.pin (log int PRIMARY KEY REFERENCES tally_log.head,"                                       \
+    " node int NOT NULL REFERENCES tally_log.node (id) ON DELETE CASCADE);"                                            \
+    "CREATE TABLE tally_log.wish (log int REFERENCES tally_log.head,"                                                  \
+    " node int REFERENCES tally_log.node (id) ON DELETE CASCADE, PRIMARY KEY (log, node));"                            \
+    "CREATE TABLE tally_log.cluster (is_only bool PRIMARY KEY DEFAULT true CHECK (is_only), salt bytea NOT NULL,"      \
+    " cost int NOT NULL, fingerprint bytea NOT NULL, node text NOT NULL, address text NOT NULL,"                       \
+    " began_at timestamptz NOT NULL DEFAULT clock_timestamp(), changes bigint NOT NULL DEFAULT 0);"
+
+/* Makes this version of an older one, and changes nothing of any other. Nodes of the older version serve meanwhile, so
+ * it waits for nobody's transaction: behind the ALTER, which waits for a dump, all that read tally_log.node would wait
+ * as well. */
 #define PG_UPGRADE                                                                                                     \
-    "DO $$BEGIN IF (SELECT number FROM tally_log.version) = 1 THEN " PG_NODE_TABLE                                     \
-    " UPDATE tally_log.version SET number = 2; END IF; END$$"
+    "DO $$DECLARE found int; BEGIN PERFORM set_config('lock_timeout', '1s', true);"                                    \
+    " SELECT number INTO found FROM tally_log.version FOR UPDATE;"                                                     \
+    " IF found = 1 THEN " PG_NODE_TABLE " END IF;"                                                                     \
+    " IF found IN (1, 2) THEN " PG_CLUSTER_TABLES " UPDATE tally_log.version SET number = 3; END IF; END$$"
 
 /* Runs as one transaction; "tallyd --init" sends it. */
 #define PG_SCHEMA                                                                                                      \
     "BEGIN;"                                                                                                           \
     "CREATE SCHEMA tally_log;"                                                                                         \
     "CREATE TABLE tally_log.version (number int NOT NULL);"                                                            \
-    "INSERT INTO tally_log.version VALUES (2);" PG_NODE_TABLE "CREATE TABLE tally_log.head ("                          \
+    "INSERT INTO tally_log.version VALUES (3);" PG_NODE_TABLE "CREATE TABLE tally_log.head ("                          \
     " id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, log text NOT NULL UNIQUE,"                                      \
     " epoch bigint NOT NULL DEFAULT 0, owner uuid NOT NULL, node text NOT NULL DEFAULT '',"                            \
     " sealed_at timestamptz, timeline text, system_id bigint) WITH (fillfactor = 50);"                                 \
     "CREATE TABLE tally_log.beat (log int PRIMARY KEY REFERENCES tally_log.head, number bigint NOT NULL DEFAULT 0)"    \
-    " WITH (fillfactor = 50);"                                                                                         \
-    "CREATE TABLE tally_log.file ("                                                                                    \
+    " WITH (fillfactor = 50);" PG_CLUSTER_TABLES "CREATE TABLE tally_log.file ("                                       \
     " id bigint GENERATED ALWAYS AS IDENTITY UNIQUE, log int NOT NULL REFERENCES tally_log.head,"                      \
     " name text COLLATE \"C\" NOT NULL, size bigint NOT NULL DEFAULT 0, PRIMARY KEY (log, name));"                     \
     "CREATE TABLE tally_log.chunk ("                                                                                   \
@@ -68,6 +91,90 @@
  * link.h): who has one and not the lock of its epoch follows the log. Only a node's first log is waited for by its lock
  * (pg_options.may_take); where the connection string names the application, only those that wait are counted. */
 #define PG_READER "'tallyd, owner of '"
+
+/* --- nodes -------------------------------------------------------------------------------------------------------- */
+
+/* A node whose newest beat is older is not alive: milliseconds. */
+#define PG_ALIVE_LIMIT "greatest(5000, 2 * n.lease_ms)"
+
+/* Each node, with its newest beat. The age is of this server's clock. */
+#define PG_NODE_COLUMNS                                                                                                \
+    "n.id, n.name, n.address, n.version, n.is_draining, n.instance,"                                                   \
+    " CASE WHEN b.at > clock_timestamp() THEN 0 ELSE (extract(epoch FROM clock_timestamp() - b.at) * 1000)::bigint"    \
+    " END, " PG_ALIVE_LIMIT ", b.number"
+#define PG_NODE_ROWS                                                                                                   \
+    " FROM tally_log.node n LEFT JOIN LATERAL (SELECT at, number FROM tally_log.node_beat WHERE node = n.id"           \
+    " ORDER BY number DESC LIMIT 1) b ON true"
+#define PG_TIME(column) "coalesce(to_char(" column " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'), '')"
+
+/* A head that was written since moment $1 of the past, as an earlier statement saw it; empty: any. */
+#define PG_HEAD_IS_NEW "($1::text = '' OR age(h.xmin) BETWEEN 0 AND age(nullif($1, '')::xid8::xid))"
+
+/* NODE_REGISTER: $1 name, $2 address, $3 version, $4 the process, $5 its lease, $6 'true': whoever had the name.
+ * Otherwise the name is left to another process that is alive; no row says that it is.
+ *
+ * NODE_BEAT, a sign of life, and all nodes: $1 a moment, $2 id, $3 the process, $4 the number of the beat. Behind the
+ * nodes' columns: how many heads are new, how often operators have changed something, which wishes concern logs of this
+ * node (a sum that differs when they do), and the moment of this statement. */
+#define PG_CLUSTER_STATEMENT_LIST(X)                                                                                   \
+    X(NODE_REGISTER,                                                                                                   \
+      "WITH registered AS (INSERT INTO tally_log.node AS n (name, address, version, instance, lease_ms)"               \
+      " VALUES ($1::text, $2::text, $3::text, $4::uuid, $5::int) ON CONFLICT (name) DO UPDATE SET address = $2,"       \
+      " version = $3, lease_ms = $5, began_at = CASE n.instance WHEN $4 THEN n.began_at ELSE clock_timestamp() END,"   \
+      " instance = $4 WHERE $6::text = 'true' OR n.instance IS NULL OR n.instance = $4 OR coalesce((SELECT"            \
+      "  extract(epoch FROM clock_timestamp() - b.at) * 1000 FROM tally_log.node_beat b WHERE b.node = n.id"           \
+      "  ORDER BY number DESC LIMIT 1), 1e9) > " PG_ALIVE_LIMIT " RETURNING id),"                                      \
+      " unwished AS (DELETE FROM tally_log.wish w USING registered WHERE w.node = registered.id),"                     \
+      " tidied AS (DELETE FROM tally_log.node_beat b USING registered WHERE b.node = registered.id AND b.number <"     \
+      "  (SELECT max(number) FROM tally_log.node_beat WHERE node = registered.id))"                                    \
+      " SELECT id, coalesce((SELECT max(number) FROM tally_log.node_beat b WHERE b.node = registered.id), 0)"          \
+      " FROM registered")                                                                                              \
+    X(NODE_BEAT,                                                                                                       \
+      "WITH me AS MATERIALIZED (SELECT id, name FROM tally_log.node WHERE id = $2::int AND instance = $3::uuid),"      \
+      " gone AS (DELETE FROM tally_log.node_beat b USING me WHERE b.node = me.id"                                      \
+      "  AND b.number BETWEEN $4::bigint - 8 AND $4 - 1),"                                                             \
+      " beat AS (INSERT INTO tally_log.node_beat (node, number) SELECT id, $4 FROM me)"                                \
+      " SELECT " PG_NODE_COLUMNS ", (SELECT count(*) FROM tally_log.head h WHERE " PG_HEAD_IS_NEW "),"                 \
+      " (SELECT changes FROM tally_log.cluster), (SELECT coalesce(sum(w.log * 1000003::bigint + w.node), 0)::bigint"   \
+      "  FROM tally_log.wish w"                                                                                        \
+      "  WHERE (SELECT h.node FROM tally_log.head h WHERE h.id = w.log) = (SELECT name FROM me)),"                     \
+      " pg_snapshot_xmin(pg_current_snapshot())::text" PG_NODE_ROWS)                                                   \
+    /* The process ends in order. */                                                                                   \
+    X(NODE_LEAVE, "UPDATE tally_log.node SET instance = NULL WHERE id = $1::int AND instance = $2::uuid")              \
+    X(NODES, "SELECT " PG_NODE_COLUMNS ", " PG_TIME("n.began_at") ", " PG_TIME("b.at") PG_NODE_ROWS)                   \
+    /* The heads that are new since moment $1, from id $2 on, $3 of them. */                                           \
+    X(HEADS, "SELECT h.id, h.log, h.epoch, h.node FROM tally_log.head h WHERE " PG_HEAD_IS_NEW                         \
+             " AND h.id > $2::int ORDER BY h.id LIMIT $3::int")                                                        \
+    X(PINS, "SELECT log, node FROM tally_log.pin ORDER BY log")                                                        \
+    /* The wishes for logs of the node named $1; empty: all. */                                                        \
+    X(WISHES, "SELECT w.log, w.node FROM tally_log.wish w WHERE $1::text = '' OR"                                      \
+              " (SELECT h.node FROM tally_log.head h WHERE h.id = w.log) = $1")                                        \
+    /* $1 id of the node, $2 ids of logs, with commas. */                                                              \
+    X(WISH, "INSERT INTO tally_log.wish (log, node) SELECT log, n.id FROM tally_log.node n,"                           \
+            " unnest(string_to_array($2::text, ',')::int[]) AS log WHERE n.id = $1::int ON CONFLICT DO NOTHING")       \
+    X(UNWISH, "DELETE FROM tally_log.wish WHERE node = $1::int"                                                        \
+              " AND log = ANY (string_to_array($2::text, ',')::int[])")                                                \
+    X(CLUSTER, "SELECT salt, cost, fingerprint, node, address, " PG_TIME("began_at") " FROM tally_log.cluster")        \
+    /* $1 salt, $2 cost, $3 fingerprint, $4 and $5 name and address of the node that begins the cluster. */            \
+    X(CLUSTER_BEGIN, "INSERT INTO tally_log.cluster (salt, cost, fingerprint, node, address)"                          \
+                     " VALUES ($1::bytea, $2::int, $3::bytea, $4::text, $5::text) ON CONFLICT DO NOTHING")             \
+    /* What operators do; each returns the rows that it changed, and has the nodes look. $1 the name of a node. */     \
+    X(DRAIN, "WITH changed AS (UPDATE tally_log.node SET is_draining = $2::text = 'true' WHERE name = $1::text"        \
+             " RETURNING 1)" PG_COUNT_CHANGE)                                                                          \
+    X(FORGET, "WITH changed AS (DELETE FROM tally_log.node n WHERE n.name = $1::text AND (n.instance IS NULL OR"       \
+              " coalesce((SELECT extract(epoch FROM clock_timestamp() - b.at) * 1000 FROM tally_log.node_beat b"       \
+              "  WHERE b.node = n.id ORDER BY number DESC LIMIT 1), 1e9) > " PG_ALIVE_LIMIT ")"                        \
+              " RETURNING 1)" PG_COUNT_CHANGE)                                                                         \
+    /* $2 the name of a log. */                                                                                        \
+    X(PIN, "WITH changed AS (INSERT INTO tally_log.pin (log, node) SELECT h.id, n.id FROM tally_log.head h,"           \
+           " tally_log.node n WHERE h.log = $2::text AND n.name = $1::text"                                            \
+           " ON CONFLICT (log) DO UPDATE SET node = excluded.node RETURNING 1)" PG_COUNT_CHANGE)                       \
+    X(UNPIN, "WITH changed AS (DELETE FROM tally_log.pin p USING tally_log.head h WHERE h.id = p.log"                  \
+             " AND h.log = $1::text RETURNING 1)" PG_COUNT_CHANGE)
+
+#define PG_COUNT_CHANGE                                                                                                \
+    ", counted AS (UPDATE tally_log.cluster SET changes = changes + 1 WHERE EXISTS (SELECT 1 FROM changed))"           \
+    " SELECT count(*) FROM changed"
 
 /* X(NAME, text) */
 #define PG_STATEMENT_LIST(X)                                                                                           \
@@ -111,9 +218,11 @@
     X(SIGNS, "SELECT h.epoch, b.number, h.node, coalesce(n.address, '') FROM tally_log.head h"                         \
              " LEFT JOIN tally_log.beat b ON b.log = h.id LEFT JOIN tally_log.node n ON n.name = h.node"               \
              " WHERE h.id = $1::int")                                                                                  \
-    /* Where this node is found: $1 its name, $2 its address, $3 its version. */                                       \
-    X(NODE, "INSERT INTO tally_log.node (name, address, version) VALUES ($1::text, $2::text, $3::text) ON CONFLICT"    \
-            " (name) DO UPDATE SET address = $2, version = $3, began_at = clock_timestamp()")                          \
+    /* Where this node is found: $1 its name, $2 its address, $3 its version. One that registers says so itself. */    \
+    X(NODE, "INSERT INTO tally_log.node AS n (name, address, version) VALUES ($1::text, $2::text, $3::text)"           \
+            " ON CONFLICT (name) DO UPDATE SET address = $2, version = $3, instance = NULL, began_at = DEFAULT"        \
+            " WHERE (n.address <> $2 OR n.version <> $3) AND (n.instance IS NULL OR $2 = '')")                         \
+    PG_CLUSTER_STATEMENT_LIST(X)                                                                                       \
     X(TRY_LOCK, "SELECT pg_try_advisory_lock(1952541804 + $1::int, ($2::bigint % 2147483648)::int)")                   \
     X(FILES, "SELECT id, name, size FROM tally_log.file WHERE log = $1::int ORDER BY name")                            \
     X(CREATE, PG_FENCE "INSERT INTO tally_log.file (log, name) SELECT $1, $4::text FROM fence RETURNING id")           \

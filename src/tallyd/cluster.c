@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -90,7 +91,43 @@ enum error cluster_read(struct cluster *cluster, const struct config *config, st
     return error != OK ? error : read_secret(cluster, secret, failure);
 }
 
+static void report(void *context, const char *text)
+{
+    const struct cluster *cluster = context;
+    cluster->report(cluster->report_context, text);
+}
+
+/* Not before the loop's thread takes it. */
+static void refuse(void *context)
+{
+    (void)context;
+    (void)kill(getpid(), SIGTERM);
+}
+
+bool cluster_join(struct cluster *cluster, const struct config *config,
+                  void (*report_to)(void *context, const char *text), void *context)
+{
+    struct failure failure;
+    failure_init(&failure);
+    if (!cluster_is_there(cluster))
+        return true;
+    cluster->report = report_to;
+    cluster->report_context = context;
+    const struct registry_options options = {.postgres = namespaces_postgres(config, ""),
+                                             .secret = buffer_bytes(&cluster->secret),
+                                             .report = report,
+                                             .refuse = refuse,
+                                             .context = cluster};
+    if (registry_create(&options, &cluster->registry, &failure) == OK)
+        return true;
+    report_to(context, failure.text);
+    return false;
+}
+
 void cluster_deinit(struct cluster *cluster)
 {
+    if (cluster->registry != NULL)
+        registry_destroy(cluster->registry);
+    cluster->registry = NULL;
     buffer_deinit(&cluster->secret);
 }

@@ -3,6 +3,7 @@
 #ifndef TALLY_TALLYD_CLUSTER_H
 #define TALLY_TALLYD_CLUSTER_H
 
+#include "postgres/registry.h"
 #include "server/forward.h"
 #include "tallyd/config.h"
 
@@ -10,11 +11,22 @@ struct cluster {
     const char *address;         /* as it is configured; borrowed; empty: none */
     struct sockaddr_storage own; /* the same */
     struct buffer secret;        /* empty: none */
+    struct registry *registry;   /* of the nodes; NULL: this one is not among them */
+    void (*report)(void *context, const char *text);
+    void *report_context;
 };
 
 /* Reads "advertise" and the file of "cluster-secret". ERROR_INVALID_PARAMETER_VALUE. */
 enum error cluster_read(struct cluster *cluster, const struct config *config, struct failure *failure);
+
+/* This node leaves, if it is among the others. */
 void cluster_deinit(struct cluster *cluster);
+
+/* Joins the other nodes, where there is an address (postgres/registry.h). False: the database is another cluster's, or
+ * not fit for a log, and `report` was told; it is called from any thread until cluster_deinit(). Where that is found
+ * out only later, because PostgreSQL could not be reached, the daemon gets a SIGTERM then. */
+bool cluster_join(struct cluster *cluster, const struct config *config, void (*report)(void *context, const char *text),
+                  void *context);
 
 static inline bool cluster_is_there(const struct cluster *cluster)
 {

@@ -869,6 +869,8 @@ static int start(struct daemon *daemon)
 {
     const bool is_shared = namespaces_are_in_postgres(&daemon->config);
     bool has_served = false;
+    if (!cluster_join(&daemon->cluster, &daemon->config, complain, daemon))
+        return STATUS_FAILED;
     for (unsigned pause_ms = STAND_BY_PAUSE_MS;;) {
         enum error error = OK;
         const int status = run_once(daemon, &error);

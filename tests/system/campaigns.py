@@ -1,4 +1,4 @@
-"""How slices of campaigns are run: the programs of tests/campaign, beside the daemon under test."""
+"""How slices of campaigns are run: the programs of tests/campaign and other folders, beside the daemon under test."""
 
 import json
 import subprocess
@@ -6,12 +6,12 @@ import subprocess
 from conftest import BIN, PATIENCE, ROOT, WRAPPER, clean_environment
 
 
-def find_program(name):
+def find_program(name, suite="campaign"):
     """Beside the daemon where its build folder has one, else that of the release or the development build."""
     release = ROOT / "build" / "release"
-    paths = [folder / "tests" / "campaign" / name for folder in (BIN.parent, release, ROOT / "build" / "dev")]
+    paths = [folder / "tests" / suite / name for folder in (BIN.parent, release, ROOT / "build" / "dev")]
     if not paths[0].exists() and (release / "build.ninja").exists():
-        subprocess.run(["ninja", "-C", release, "--quiet", f"tests/campaign/{name}"], check=False)
+        subprocess.run(["ninja", "-C", release, "--quiet", f"tests/{suite}/{name}"], check=False)
     found = [path for path in paths if path.exists()]
     assert found, f"{paths[1]} isn't built: run make all"
     return found[0]

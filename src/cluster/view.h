@@ -1,0 +1,70 @@
+/* What a node knows of its cluster: the nodes, the logs, who has which and who should.
+ *
+ * A view never changes, so that any thread may read it while a newer one is made. It is made of rows, which
+ * postgres/registry.h reads, and computes from them alone: two nodes with the same rows have the same view. */
+#ifndef TALLY_CLUSTER_VIEW_H
+#define TALLY_CLUSTER_VIEW_H
+
+#include "base/bytes.h"
+
+#define VIEW_NAME_SIZE 64u /* of a node, an address or a log, with its NUL */
+#define VIEW_VERSION_SIZE 32u
+#define VIEW_NONE UINT32_MAX
+
+struct view_node {
+    uint32_t id; /* in PostgreSQL */
+    char name[VIEW_NAME_SIZE];
+    char address[VIEW_NAME_SIZE]; /* where other nodes reach it; empty: nowhere */
+    char version[VIEW_VERSION_SIZE];
+    bool is_alive;
+    bool is_draining;     /* an operator wants it to have nothing */
+    uint32_t owned_count; /* found: how many logs it has, or had last */
+    uint32_t wanted_count;
+};
+
+struct view_log {
+    uint32_t id; /* in PostgreSQL */
+    char name[VIEW_NAME_SIZE];
+    uint64_t epoch; /* 0: nobody has ever had it */
+    uint32_t owner; /* the node that has it, or had it last; these are indices of nodes, or VIEW_NONE */
+    uint32_t pinned_to;
+    uint32_t wanted;   /* found: the node that should have it; VIEW_NONE: no node takes any */
+    uint32_t stand_by; /* found: the node that should follow it, and may take it when its owner is gone */
+    bool is_ready;     /* the wanted node says that it follows the log and is ready to have it */
+};
+
+struct view {
+    struct view_node *nodes_owned; /* by name */
+    size_t node_count;
+    struct view_log *logs_owned; /* by name */
+    size_t log_count;
+    uint32_t own;    /* this node; VIEW_NONE: it is not registered, for another process has its name, or nobody asks
+                      * as a node */
+    bool is_settled; /* this node has looked for long enough to know of all others that began at the same time */
+};
+
+/* Makes one of both lists, which it sorts and keeps; their "found" members need not be set. `own` is an index of
+ * nodes. */
+void view_init(struct view *view, struct view_node *nodes_owned, size_t node_count, struct view_log *logs_owned,
+               size_t log_count, uint32_t own, bool is_settled);
+void view_deinit(struct view *view);
+
+/* The node of that id says that it is ready to have the log. Only before others read the view. */
+void view_note_ready(struct view *view, struct bytes log, uint32_t node_id);
+
+/* NULL: there is none. */
+const struct view_node *view_find_node(const struct view *view, struct bytes name);
+const struct view_log *view_find_log(const struct view *view, struct bytes name);
+
+/* May this node take the log when its owner is gone? Yes if it should have it, or should follow it; and where nobody
+ * else does: the log is new, or all nodes drain. A node that has just begun takes only what it had last, until it is
+ * settled. It takes nothing while another process has its name. */
+bool view_may_take(const struct view *view, struct bytes log);
+
+/* Should this node, the owner, give the log up? Yes if another one should have it, and is ready. */
+bool view_should_give_up(const struct view *view, struct bytes log);
+
+/* Should this node follow the log and become ready: it should have it, and another node has it? */
+bool view_should_get_ready(const struct view *view, struct bytes log);
+
+#endif
