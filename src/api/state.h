@@ -19,6 +19,8 @@ struct front {
     size_t served_count;
     size_t served_capacity;
     struct table served_by_name; /* place in served_owned, plus 1 */
+    char absent[NAMESPACE_NAME_SIZE]; /* front_absent() */
+    size_t absent_size;
     struct list finished;        /* exchanges whose replies are complete */
     struct buffer scratch;
     uint64_t refused_count; /* requests that were refused before an action saw them */

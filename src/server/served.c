@@ -70,7 +70,7 @@ bool served_rest(struct served *served)
 bool served_hold(struct served *served, struct pending_request *pending)
 {
     served_note(served);
-    if (pending->exchange.hold_sequence <= namespace_durable(served->ns))
+    if (pending->exchange.hold_sequence <= namespace_durable(served->ns) && !served->is_withheld)
         return false;
     held_replies_add(&served->held, pending);
     return true;
