@@ -40,6 +40,7 @@ enum permission {
 
 /* How much of what this node is for it serves itself, for /health and /ready. */
 struct presence {
+    bool stands_by;    /* it does not serve what it is for */
     size_t namespaces; /* all that there are */
     size_t served;
     size_t followed;   /* on their way to be served, as soon as their owners go */

@@ -18,7 +18,7 @@ static struct presence presence_of(const struct hub *hub)
     if (hub->options.presence != NULL)
         return hub->options.presence(hub->options.namespaces_context);
     const size_t count = front_count(hub->front);
-    return (struct presence){.namespaces = count, .served = count, .is_reachable = true, .knows_owners = true};
+    return (struct presence){.stands_by = count == 0, .namespaces = count, .served = count, .is_reachable = true};
 }
 
 static void route_health(struct hub *hub, struct pending_request *pending)
@@ -26,7 +26,7 @@ static void route_health(struct hub *hub, struct pending_request *pending)
     struct buffer *body = &pending->exchange.reply.body;
     const struct presence presence = presence_of(hub);
     buffer_append_format(body, "{\"status\":\"%s\",\"version\":\"%s\",\"connections\":%zu",
-                         presence.served == 0 ? "standby" : "ok", TALLY_VERSION, hub->connection_count);
+                         presence.stands_by ? "standby" : "ok", TALLY_VERSION, hub->connection_count);
     if (hub->options.presence != NULL)
         buffer_append_format(body, ",\"namespaces\":%zu,\"served\":%zu,\"followed\":%zu", presence.namespaces,
                              presence.served, presence.followed);
@@ -38,7 +38,7 @@ static void route_health(struct hub *hub, struct pending_request *pending)
 static void route_ready(struct hub *hub, struct pending_request *pending)
 {
     const struct presence presence = presence_of(hub);
-    const bool serves_all = presence.served == presence.namespaces && presence.served > 0;
+    const bool serves_all = presence.served == presence.namespaces && !presence.stands_by;
     const bool forwards = presence.knows_owners && presence.is_reachable && hub->forwarder != NULL;
     const char *status = serves_all               ? "ready"
                          : forwards               ? "forwards"

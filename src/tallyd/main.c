@@ -51,7 +51,6 @@ struct daemon {
     struct ownership *ownership; /* of logs in PostgreSQL; NULL: they are in folders */
     struct failure failure;      /* why it can't serve with them */
     bool are_relays_begun;
-    bool is_ready; /* as it was said last; if not, it stands by */
     bool is_asked_to_stop;
     bool is_stopping; /* the server is; before, the relays are */
 };
@@ -493,16 +492,13 @@ static void on_served(void *context, struct opened_namespace *opened)
     warn_of_other_log(daemon, opened);
 }
 
-/* Says what this node is now: ready when it serves what it is for, standing by when it serves nothing. One that stands
- * by again begins anew in this, too, that it reads its credentials. */
-static void on_change(void *context)
+/* One that stands by again begins anew in this, too, that it reads its credentials. */
+static void on_change(void *context, bool is_ready)
 {
     struct daemon *daemon = context;
-    if (!daemon->is_ready && ownership_is_ready(daemon->ownership)) {
-        daemon->is_ready = true;
+    if (is_ready) {
         say_ready(daemon);
-    } else if (daemon->is_ready && !daemon->is_asked_to_stop && front_count(daemon->front) == 0) {
-        daemon->is_ready = false;
+    } else if (!daemon->is_asked_to_stop) {
         say_standing_by(daemon);
         renewal_ask(&daemon->renewal);
     }

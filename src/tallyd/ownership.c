@@ -36,6 +36,7 @@ struct ownership {
     atomic_bool leads;      /* this node has the leader's log */
     bool has_begun;
     bool has_served; /* any, since the start */
+    bool is_ready;   /* it serves what it is for; until it serves nothing */
     bool is_halted;  /* nothing is followed any more */
     void (*stopped)(void *context);
     uint64_t reported_ms; /* when a line about a silent PostgreSQL was written; 0: none yet */
@@ -392,6 +393,21 @@ static bool is_on_the_move(const struct ownership *ownership)
     return count_in(ownership, HOLDING_LEAVES) + count_in(ownership, HOLDING_CLOSES) > 0;
 }
 
+static bool others_have_owners(const struct ownership *ownership, bool must_be_found);
+
+/* It serves what it is for: in a cluster at least one namespace, while each of the others has another node; else all of
+ * them. It stands by when it serves nothing. */
+static void note_readiness(struct ownership *ownership)
+{
+    const size_t served = count_in(ownership, HOLDING_SERVES);
+    const bool was_ready = ownership->is_ready;
+    const bool serves_enough =
+        served == ownership->count || (is_in_cluster(ownership) && others_have_owners(ownership, false));
+    ownership->is_ready = served > 0 && (was_ready || serves_enough);
+    if (ownership->is_ready != was_ready)
+        ownership->options.changed(ownership->options.context, ownership->is_ready);
+}
+
 static void on_look(uv_timer_t *handle)
 {
     struct ownership *ownership = handle->data;
@@ -405,7 +421,7 @@ static void on_look(uv_timer_t *handle)
     if (ownership->watch != NULL)
         pg_watch_hurry(ownership->watch, is_hurried || ownership->is_halted);
     uv_timer_start(&ownership->look, on_look, is_hurried ? HURRIED_LOOK_MS : LOOK_MS, 0);
-    ownership->options.changed(ownership->options.context);
+    note_readiness(ownership);
     finish_stop(ownership);
 }
 
@@ -564,18 +580,13 @@ static bool is_reachable(const struct ownership *ownership)
 
 struct presence ownership_presence(const struct ownership *ownership)
 {
-    return (struct presence){.namespaces = ownership->count,
-                             .served = count_in(ownership, HOLDING_SERVES),
+    const size_t served = count_in(ownership, HOLDING_SERVES);
+    return (struct presence){.stands_by = is_in_cluster(ownership) ? served == 0 : !ownership->is_ready,
+                             .namespaces = ownership->count,
+                             .served = served,
                              .followed = count_in(ownership, HOLDING_FOLLOWS),
                              .is_reachable = is_reachable(ownership),
                              .knows_owners = is_in_cluster(ownership) && others_have_owners(ownership, true)};
-}
-
-bool ownership_is_ready(const struct ownership *ownership)
-{
-    const size_t served = count_in(ownership, HOLDING_SERVES);
-    return (served > 0 && served == ownership->count) ||
-           (served > 0 && is_in_cluster(ownership) && others_have_owners(ownership, false));
 }
 
 enum permission ownership_may_answer(const struct ownership *ownership, const struct served *served,

@@ -29,7 +29,9 @@ struct ownership_options {
     bool (*may_take)(void *context, const char *name); /* asked before a namespace is taken; any thread; NULL: it may */
     void (*report)(void *context, const char *text);   /* something that an operator should read */
     void (*served)(void *context, struct opened_namespace *opened); /* it is served from now on */
-    void (*changed)(void *context);                                 /* perhaps ownership_presence() says something else */
+    /* It serves what it is for, from now on: in a cluster at least one namespace, while each of the others has another
+     * node; else all of them. Or it stands by: it serves nothing any more. */
+    void (*changed)(void *context, bool is_ready);
     void (*left)(void *context, size_t count); /* so many that are not wanted any more have gone */
     /* A log can't be used, and none was served before: the daemon should end. */
     void (*failed)(void *context, const struct failure *failure);
@@ -64,10 +66,6 @@ void ownership_destroy(struct ownership *ownership);
 /* --- what others ask ---------------------------------------------------------------------------------------------- */
 
 struct presence ownership_presence(const struct ownership *ownership);
-
-/* Does it serve what it is for: in a cluster at least one namespace, with another node for each of the others; else all
- * of them? */
-bool ownership_is_ready(const struct ownership *ownership);
 
 /* For the server: may the namespace answer? It is lost. */
 enum permission ownership_may_answer(const struct ownership *ownership, const struct served *served,

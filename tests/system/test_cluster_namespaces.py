@@ -281,7 +281,7 @@ def test_more_namespaces_than_a_node_follows_are_taken_over_when_their_owner_is_
     names = [f"{number:012}" for number in range(40)]
     one = make_node("one", names[:34]).start().wait_ready(60)
     two = make_node("two", names[34:]).start().wait_ready(60)
-    three = make_node("three", names).start()
+    three = make_node("three", names).start().wait_standing_by(60)
     wait_until(lambda: facts(three)["followed"] == 32, 60, "that it follows as many as it can")
     wait_until(lambda: three.request("GET", "/ready")[0] == 200, 20, "that it knows all owners")
     assert set(owners(cluster).values()) == {"one", "two"} and three.metric("tally_namespaces_followed") == 32
