@@ -91,8 +91,7 @@ static void route_submit(struct hub *hub, struct pending_request *pending, bool 
             served_note(served_of(exchange));
         return;
     }
-    if (!is_passed_on && hub->forwarder != NULL &&
-        forwarder_take(hub->forwarder, pending, front_absent(hub->front)))
+    if (!is_passed_on && hub->forwarder != NULL && forwarder_take(hub->forwarder, pending, front_absent(hub->front)))
         return;
     exchange->reply.is_not_owner = is_passed_on;
     front_refuse_absent(hub->front, exchange);

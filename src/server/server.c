@@ -198,10 +198,9 @@ static bool server_is_short(const struct server *server)
 /* Of the failures only a full disk is of use to clients. The others name files and nodes. */
 static void server_word_loss(const struct failure *failure, char *text, size_t size)
 {
-    (void)snprintf(text, size,
-                   "This server has lost its log, so it does not know whether the request took effect. Try again.%s%s",
-                   failure->error == ERROR_DISK_FULL ? " It said: " : "",
-                   failure->error == ERROR_DISK_FULL ? failure->text : "");
+    (void)snprintf(
+        text, size, "This server has lost its log, so it does not know whether the request took effect. Try again.%s%s",
+        failure->error == ERROR_DISK_FULL ? " It said: " : "", failure->error == ERROR_DISK_FULL ? failure->text : "");
 }
 
 #define SERVER_LOSS_SIZE (sizeof(((struct failure *)0)->text) + 256)

@@ -61,8 +61,9 @@ bool holding_follow(struct holding *holding, const struct pg_options *options, s
     }
     opened_namespace_destroy(holding->opened_owned);
     holding->opened_owned = NULL;
-    (void)failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "namespace %s: there is no thread to follow its log with: %s.",
-                      holding->name_owned, strerror(result));
+    (void)failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
+                      "namespace %s: there is no thread to follow its log with: %s.", holding->name_owned,
+                      strerror(result));
     return false;
 }
 

@@ -454,7 +454,8 @@ static enum error serve(struct daemon *daemon, struct failure *failure)
     }
     error = server_run(daemon->server, failure);
     daemon->is_asked_to_stop = daemon->is_stopping = true;
-    renewal_end(&daemon->renewal, &daemon->loop); /* where the server ended because a log was lost, one may come still */
+    renewal_end(&daemon->renewal,
+                &daemon->loop); /* where the server ended because a log was lost, one may come still */
     close_signals(daemon);
     relays_close(daemon->relays);
     renewal_close(&daemon->renewal);

@@ -336,11 +336,10 @@ static enum permission fail_damaged(const struct opened_namespace *opened, struc
 
 static enum permission fail_silent(const struct opened_namespace *opened, uint64_t silence_ms, struct failure *failure)
 {
-    (void)failure_set(
-        failure, ERROR_SERVICE_UNAVAILABLE,
-        "namespace %s: its log in PostgreSQL took nothing for %llu ms, longer than the lease: another "
-        "node may serve it by now.",
-        opened->name_owned, (unsigned long long)silence_ms);
+    (void)failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
+                      "namespace %s: its log in PostgreSQL took nothing for %llu ms, longer than the lease: another "
+                      "node may serve it by now.",
+                      opened->name_owned, (unsigned long long)silence_ms);
     return PERMISSION_LOST;
 }
 

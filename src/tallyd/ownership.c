@@ -227,8 +227,7 @@ static void follow(struct ownership *ownership, struct holding *holding, bool is
 {
     struct failure failure;
     failure_init(&failure);
-    const bool is_led =
-        ownership->leader != NULL && holding != ownership->leader && !atomic_load(&ownership->leads);
+    const bool is_led = ownership->leader != NULL && holding != ownership->leader && !atomic_load(&ownership->leads);
     const struct pg_options options = {.is_patient = holding->tries > 0 || ownership->has_served,
                                        .leads = is_led ? &ownership->leads : NULL,
                                        .may_take = ownership->options.may_take,
@@ -592,8 +591,8 @@ struct presence ownership_presence(const struct ownership *ownership)
 enum permission ownership_may_answer(const struct ownership *ownership, const struct served *served,
                                      struct failure *failure)
 {
-    return namespaces_may_answer(ownership->options.namespaces,
-                                 CONTAINER_OF(served, struct opened_namespace, served), failure);
+    return namespaces_may_answer(ownership->options.namespaces, CONTAINER_OF(served, struct opened_namespace, served),
+                                 failure);
 }
 
 void ownership_write_metrics(const struct ownership *ownership, struct buffer *text)

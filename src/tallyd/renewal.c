@@ -118,8 +118,9 @@ void renewal_note_departure(struct renewal *renewal, size_t count)
 {
     descriptors_remove_namespaces(renewal->descriptors, count);
     server_set_connections_max(renewal->server, descriptors_for_connections(renewal->descriptors));
-    message_log_say(renewal->errors, "tallyd: namespaces that the credentials name no more: %zu closed, %zu are served.",
-                    count, front_count(renewal->front));
+    message_log_say(renewal->errors,
+                    "tallyd: namespaces that the credentials name no more: %zu closed, %zu are served.", count,
+                    front_count(renewal->front));
     if (renewal->wants_renewal && !renewal->is_ending)
         renewal_ask(renewal);
 }
@@ -137,7 +138,8 @@ static void replace_credentials(struct renewal *renewal)
     renewal->credentials_owned = renewal->new_owned;
     renewal->new_owned = NULL;
     if (renewal->credentials_owned != NULL)
-        message_log_say(renewal->errors, "tallyd: credentials in force: %zu.", credentials_count(renewal->credentials_owned));
+        message_log_say(renewal->errors, "tallyd: credentials in force: %zu.",
+                        credentials_count(renewal->credentials_owned));
     if (renewal->credentials_owned != NULL && renewal->ownership == NULL)
         begin_departures(renewal);
 }
@@ -177,7 +179,8 @@ static void on_arrival(void *context)
         renewal_ask(renewal);
 }
 
-static enum error begin_arrival(struct renewal *renewal, const struct bytes *names, size_t count, struct failure *failure)
+static enum error begin_arrival(struct renewal *renewal, const struct bytes *names, size_t count,
+                                struct failure *failure)
 {
     if (front_count(renewal->front) + count > NAMESPACES_MAX)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
