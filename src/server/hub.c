@@ -43,17 +43,6 @@ struct served *hub_served(const struct hub *hub, size_t index)
     return CONTAINER_OF(front_at(hub->front, index), struct served, api);
 }
 
-enum permission hub_permission(struct hub *hub, struct served *served, struct failure *failure)
-{
-    const struct server_options *options = &hub->options;
-    if (options->may_answer == NULL)
-        return PERMISSION_GIVEN;
-    const enum permission permission = options->may_answer(options->namespaces_context, served, failure);
-    served->asked_turn = hub->turn;
-    served->is_withheld = permission != PERMISSION_GIVEN;
-    return permission;
-}
-
 void hub_deinit(struct hub *hub)
 {
     ASSERT(hub->connection_count == 0);

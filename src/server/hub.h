@@ -77,10 +77,6 @@ void hub_deinit(struct hub *hub);
 /* One of the served namespaces; the index is less than front_count(). */
 struct served *hub_served(const struct hub *hub, size_t index);
 
-/* May the namespace answer in this turn of the loop? Its replies are withheld if it may not. `failure` says why it is
- * lost. */
-enum permission hub_permission(struct hub *hub, struct served *served, struct failure *failure);
-
 /* Updates the text of the header field Date from the wall clock. */
 void hub_update_date(struct hub *hub);
 

@@ -57,7 +57,7 @@ static bool is_shown(struct hub *hub, struct pending_request *pending)
         return true;
     struct failure ignored;
     if (served->asked_turn != hub->turn)
-        (void)hub_permission(hub, served, &ignored);
+        (void)served_ask(served, &hub->options, hub->turn, &ignored);
     if (!served->is_withheld)
         return true;
     pending->state = PENDING_IN_API;

@@ -9,6 +9,7 @@
 #include "server/clock.h"
 #include "server/gather.h"
 #include "server/held_replies.h"
+#include "server/options.h"
 
 /* Whoever opens namespaces embeds this, beside what else there is to know of one. */
 struct served {
@@ -51,6 +52,11 @@ bool served_rest(struct served *served);
 
 /* When it has something to do by itself: the api's and the disk's, in log time; UINT64_MAX: never. */
 uint64_t served_next_ms(const struct served *served);
+
+/* May it answer in this turn of the loop (hub.h)? Its replies are withheld if it may not. `failure` says why it is
+ * lost. */
+enum permission served_ask(struct served *served, const struct server_options *options, uint64_t turn,
+                           struct failure *failure);
 
 /* Holds the finished reply until its frame is durable, and the namespace may answer. False: it is durable already, and
  * the reply may be written. */

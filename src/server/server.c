@@ -240,7 +240,7 @@ static void server_ask(struct server *server)
         next = server_next_busy(server, served);
         struct failure failure;
         failure_init(&failure);
-        const enum permission permission = hub_permission(hub, served, &failure);
+        const enum permission permission = served_ask(served, &hub->options, hub->turn, &failure);
         if (permission == PERMISSION_LOST)
             server_lose(server, served, &failure);
         are_withheld = are_withheld || permission == PERMISSION_PENDING;

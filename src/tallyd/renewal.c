@@ -210,7 +210,7 @@ static bool must_wait_for_departure(const struct renewal *renewal)
     return must_wait;
 }
 
-/* What is wanted of logs in PostgreSQL. Namespaces that are new may have an owner already, so nothing waits for them. */
+/* What is wanted of logs in PostgreSQL. A namespace that is new may have an owner already, so nothing waits for it. */
 static void follow_credentials(struct renewal *renewal)
 {
     struct failure failure;

@@ -248,7 +248,7 @@ def test_K1_a_node_with_half_of_the_namespaces_is_killed_and_the_other_half_is_n
     assert set(owners(cluster).values()) == {"two"}, "what the other one has, it keeps"
 
 
-def test_K13_a_node_that_is_stopped_hands_its_namespaces_over_and_no_request_fails(cluster, halves):
+def test_a_node_that_is_stopped_hands_its_namespaces_over_and_no_request_fails(cluster, halves):
     one, two = halves
     flood = Flood([(two, name) for name in NAMES])
     flood.wait_more()
@@ -263,7 +263,7 @@ def test_K13_a_node_that_is_stopped_hands_its_namespaces_over_and_no_request_fai
     assert took < 1 * CROWD and flood.slowest < 2 * CROWD, (took, flood.slowest)
 
 
-def test_K13_clients_of_the_node_that_is_stopped_are_answered_until_it_ends(halves):
+def test_clients_of_the_node_that_is_stopped_are_answered_until_it_ends(halves):
     """It passes on what it has given up already."""
     one, two = halves
     flood = Flood([(one, name) for name in NAMES])
@@ -291,7 +291,8 @@ def test_more_namespaces_than_a_node_follows_are_taken_over_when_their_owner_is_
         assert ok(three, key_of(name), "ListQueues") is not None
     assert facts(three)["served"] == 6 and facts(one)["served"] == 34
     one.kill9()
-    wait_until(lambda: set(owners(cluster).values()) == {"three"} and facts(three)["served"] == 40, 60, "that it has all")
+    wait_until(lambda: set(owners(cluster).values()) == {"three"} and facts(three)["served"] == 40, 60,
+               "that it has all")
 
 
 # --- one of them ----------------------------------------------------------------------------------------------------
