@@ -36,6 +36,11 @@ static const struct credential *find_inner(const struct front *front, const stru
     return now != NULL && bytes_equal(now->secret, then->secret) ? now : NULL;
 }
 
+bool access_is_inner(const struct call *call)
+{
+    return call->caller != NULL && find_inner(call->front, call->caller) == call->caller;
+}
+
 enum error access_renew(const struct front *front, struct exchange *exchange, struct failure *failure)
 {
     const struct credential *then = exchange->caller;

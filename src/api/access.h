@@ -16,6 +16,9 @@
  * credentials. */
 enum error access_identify(struct call *call);
 
+/* Is the caller a part of the server itself (front_set_inner_credentials())? */
+bool access_is_inner(const struct call *call);
+
 /* `exchange` waits, and other credentials were in force when it was signed. May it still wait, and who is its caller
  * now? Sets its caller. Errors as sigv4_verify() would give them now. */
 enum error access_renew(const struct front *front, struct exchange *exchange, struct failure *failure);

@@ -92,31 +92,60 @@ void front_answer(struct front *front, struct exchange *exchange, const struct f
     front_finish(front, exchange, 0);
 }
 
+/* May another node serve it? Then it is the one that front_absent() tells. */
+static bool note_absent(struct front *front, struct bytes name)
+{
+    if (front->options.is_elsewhere == NULL || name.size > sizeof(front->absent) ||
+        !front->options.is_elsewhere(front->options.absence_context, name))
+        return false;
+    memcpy(front->absent, name.ptr, name.size);
+    front->absent_size = name.size;
+    return true;
+}
+
 /* The namespace that the request names: the account in its queue's URL, or its queue's owner. A request that names
- * none, or one that is not served, goes to the caller's namespace; without a caller, to the first one. */
+ * none, or one that there is not, goes to the caller's namespace; without a caller, to the first one. NULL: that is not
+ * served here. */
 static struct api *find_owner(const struct call *call)
 {
-    const struct front *front = call->front;
-    if (front->served_count < 2)
+    struct front *front = call->front;
+    if (front->options.is_elsewhere == NULL && front->served_count < 2)
         return front_at(front, 0);
-    struct bytes url = call_url(call);
-    struct bytes owner = params_bytes(yyjson_obj_get(call->params.object, "QueueOwnerAWSAccountId"));
-    struct api *found = front_find(front, url.size > 0 ? call_account_of_url(url) : owner);
-    if (found == NULL && call->caller != NULL)
+    const struct bytes url = call_url(call);
+    const struct bytes owner = params_bytes(yyjson_obj_get(call->params.object, "QueueOwnerAWSAccountId"));
+    const struct bytes named = url.size > 0 ? call_account_of_url(url) : owner;
+    struct api *found = front_find(front, named);
+    if (found != NULL || (named.size > 0 && note_absent(front, named)))
+        return found;
+    if (call->caller != NULL)
         found = front_find(front, call->caller->namespace_name);
-    return found != NULL ? found : front_at(front, 0);
+    if (found != NULL || (call->caller != NULL && note_absent(front, call->caller->namespace_name)))
+        return found;
+    return front->served_count > 0 || !note_absent(front, BYTES("")) ? front_at(front, 0) : NULL;
+}
+
+/* Who counts a request that can't be read: the namespace that it names if it is served here, or the first one. */
+static struct api *find_refuser(const struct call *call)
+{
+    struct api *api = find_owner(call);
+    return api != NULL ? api : front_at(call->front, 0);
+}
+
+struct bytes front_absent(const struct front *front)
+{
+    return bytes_make(front->absent, front->absent_size);
 }
 
 /* Another node serves, or none: SDKs try again. */
-static void refuse_absent(struct front *front, struct exchange *exchange)
+void front_refuse_absent(struct front *front, struct exchange *exchange)
 {
     char text[1024] = "";
     ASSERT(front->options.explain_absence != NULL);
-    front->options.explain_absence(front->options.absence_context, text, sizeof(text));
+    front->options.explain_absence(front->options.absence_context, front_absent(front), text, sizeof(text));
     front_refuse(front, exchange, ERROR_SERVICE_UNAVAILABLE, text);
 }
 
-void front_submit(struct front *front, struct exchange *exchange, uint64_t now_ms)
+bool front_submit(struct front *front, struct exchange *exchange, uint64_t now_ms)
 {
     struct failure failure;
     failure_init(&failure);
@@ -132,10 +161,14 @@ void front_submit(struct front *front, struct exchange *exchange, uint64_t now_m
     exchange->caller = call.caller;
     if (error == OK)
         error = decode_request(&call);
-    if (call.action == NULL)
+    if (call.action == NULL || (error != OK && front->served_count == 0)) {
         front_refuse(front, exchange, error, failure.text);
-    else if (front->served_count == 0)
-        refuse_absent(front, exchange);
-    else
-        api_run(find_owner(&call), &call, error);
+        return true;
+    }
+    struct api *api = error == OK ? find_owner(&call) : find_refuser(&call);
+    if (api != NULL)
+        api_run(api, &call, error);
+    else if (access_is_inner(&call)) /* nobody else knows its credential */
+        front_refuse_absent(front, exchange);
+    return api != NULL || exchange->state == EXCHANGE_FINISHED;
 }

@@ -28,8 +28,10 @@ struct front_options {
     bool enforce_delete_interval;
     uint64_t memory_max; /* how many bytes the state of all namespaces may take (memory_limit.h); 0: no limit */
     const struct relay_control *relays; /* who runs them; NULL: nobody, they are only kept; borrowed */
-    /* What to say while no namespace is served: who serves them. NULL: that is never so. */
-    void (*explain_absence)(void *context, char *text, size_t size);
+    /* Namespaces that other nodes may serve. NULL: there are none. Else, of one that is not served here: is it such a
+     * one? And what to say to who asks for it: who serves it. The name is empty for "the first one". */
+    bool (*is_elsewhere)(void *context, struct bytes name);
+    void (*explain_absence)(void *context, struct bytes name, char *text, size_t size);
     void *absence_context;
     const char *zones_folder; /* of the time-zone data; NULL: the system's; borrowed */
 };
@@ -68,8 +70,11 @@ bool front_reply_is_short(const struct front *front, const struct request *reque
 /* Takes a whole request. It comes back through front_take_finished(), at once or, for
  * a long poll, later. Then exchange->api is the namespace that has answered it. NULL: it was refused before its
  * namespace was known, and there is nothing to wait for. `now_ms` is log time (clock.h of the server): it never goes
- * back. */
-void front_submit(struct front *front, struct exchange *exchange, uint64_t now_ms);
+ * back. False: it is about a namespace that is not served here, front_absent(), and nothing was done for it; it may be
+ * passed on, or refused with front_refuse_absent(). Its caller is known by then, and has signed it. */
+bool front_submit(struct front *front, struct exchange *exchange, uint64_t now_ms);
+struct bytes front_absent(const struct front *front); /* valid until the next call of front_submit() */
+void front_refuse_absent(struct front *front, struct exchange *exchange);
 
 /* Finishes an exchange with an error that the server found before the request was complete (too large, not HTTP). It
  * comes back like one that front_submit() refuses. */

@@ -18,8 +18,10 @@ struct front {
     struct api **served_owned;                   /* the namespaces, in the order in which they came */
     size_t served_count;
     size_t served_capacity;
-    struct table served_by_name; /* place in served_owned, plus 1 */
-    struct list finished;        /* exchanges whose replies are complete */
+    struct table served_by_name;      /* place in served_owned, plus 1 */
+    char absent[NAMESPACE_NAME_SIZE]; /* front_absent() */
+    size_t absent_size;
+    struct list finished; /* exchanges whose replies are complete */
     struct buffer scratch;
     uint64_t refused_count; /* requests that were refused before an action saw them */
 };

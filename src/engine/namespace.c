@@ -587,13 +587,35 @@ bool namespace_is_written(const struct namespace *ns)
     return !ns->is_flushing && list_is_empty(&ns->closed) && (ns->frame == NULL || frame_is_empty(ns->frame));
 }
 
+/* The replies that have them are the loop's. */
+static void forget_grants(struct namespace *ns)
+{
+    grants_deinit(&ns->grants);
+    grants_init(&ns->grants);
+}
+
 void namespace_retire(struct namespace *ns)
 {
     ASSERT(namespace_is_written(ns));
     if (ns->frame != NULL)
         close_frame(ns);
-    grants_deinit(&ns->grants); /* the replies that have them are the loop's */
-    grants_init(&ns->grants);
+    forget_grants(ns);
+}
+
+void namespace_leave_backlog(struct namespace *ns)
+{
+    for (struct list_link *link = list_first(&ns->closed); link != NULL && ns->options.backlog != NULL;
+         link = list_next(&ns->closed, link))
+        frame_backlog_subtract(ns->options.backlog, CONTAINER_OF(link, struct open_frame, link)->bytes.capacity);
+    ns->options.backlog = NULL;
+}
+
+void namespace_abandon(struct namespace *ns)
+{
+    namespace_leave_backlog(ns);
+    if (ns->failed == OK)
+        ns->failed = failure_set(&ns->failure, ERROR_SERVICE_UNAVAILABLE, "the log was given up.");
+    forget_grants(ns);
 }
 
 void namespace_close(struct namespace *ns)

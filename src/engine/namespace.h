@@ -78,6 +78,14 @@ bool namespace_is_written(const struct namespace *ns);
  * namespace_close() may be called on any thread. It ends a snapshot that is being taken. */
 void namespace_retire(struct namespace *ns);
 
+/* The same for one whose log is lost, at any time: what is not with a log thread yet is never written. Nobody may be
+ * told anything of it. */
+void namespace_abandon(struct namespace *ns);
+
+/* Its frames count in no backlog any more, so that namespace_close() may write them on any thread while nobody decides
+ * anything. */
+void namespace_leave_backlog(struct namespace *ns);
+
 /* Before a decision: opens a frame if none is open, and lets time pass to now_ms, or to FRAME_TIME_MS_MAX before it.
  * Leases of replies that are held do not end by that (grant.h). While the disk has no room for a frame (DISK_SPENT) no
  * time passes. Returns the core. */

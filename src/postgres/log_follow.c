@@ -7,6 +7,9 @@
 #include <stdlib.h>
 
 #define POLL_MS 20u
+#define IDLE_AFTER_MS 1000u /* a log that has not grown for so long is looked at less often */
+#define IDLE_POLL_MS 100u   /* at most; who waits for its lock is told at once all the same */
+#define LOOKS_PER_LEASE 20u /* at least */
 
 /* --- reading what is new ------------------------------------------------------------------------------------------ */
 
@@ -200,6 +203,15 @@ static enum error try_to_take(struct pg_log *log, bool *is_owner, struct failure
 
 /* --- following ---------------------------------------------------------------------------------------------------- */
 
+/* Many logs are followed, and most of them do not grow. */
+static uint64_t poll_until(const struct pg_log *log)
+{
+    const uint64_t now_ms = pg_now_ms(), idle_ms = log->options.lease_ms / LOOKS_PER_LEASE;
+    if (now_ms < log->grown_ms + IDLE_AFTER_MS || idle_ms < POLL_MS)
+        return now_ms + POLL_MS;
+    return now_ms + (idle_ms < IDLE_POLL_MS ? idle_ms : IDLE_POLL_MS);
+}
+
 /* One round: reads what is new, and takes the log if its owner is gone. */
 static enum error follow(struct pg_log *log, bool *has_grown, bool *is_owner, struct failure *failure)
 {
@@ -209,12 +221,14 @@ static enum error follow(struct pg_log *log, bool *has_grown, bool *is_owner, st
         error = read_new(log, has_grown, failure);
     if (error == OK && is_new)
         error = check_tails(log, pg_log_deadline(log), failure);
-    if (*has_grown)
+    if (*has_grown) {
         pg_standby_note_life(&log->standby);
+        log->grown_ms = pg_now_ms();
+    }
     if (error != OK || *has_grown)
         return error;
     bool may_take = false;
-    error = pg_standby_poll(&log->standby, &log->session, pg_now_ms() + POLL_MS, &may_take, failure);
+    error = pg_standby_poll(&log->standby, &log->session, poll_until(log), &may_take, failure);
     if (error == OK)
         pg_log_note_owner(log);
     if (error == OK)

@@ -26,6 +26,7 @@ struct pg_log {
     uint64_t newest;    /* position of the segment that this node follows: those before it were read to their ends */
     uint64_t newest_id; /* its file */
     bool has_newest;
+    uint64_t grown_ms;           /* when something new was read last */
     struct pg_mark *marks_owned; /* a ring */
     uint64_t mark_count;         /* of all there were */
     struct pg_mark doubtful;     /* a write that was given up: nobody knows whether it happened, or ever will */

@@ -28,7 +28,11 @@ struct pg_options {
     bool claims;          /* takes a log at once if nobody has it, and refuses otherwise, instead of following */
     bool wants_replicas; /* what no replica has is not acknowledged: with synchronous_standby_names empty nobody owns */
     bool is_patient;     /* waits for a server that has them, instead of refusing one that has not */
-    const atomic_bool *may_take; /* not NULL: follows until this is true, and then takes the log whoever has it */
+    /* Not NULL: another log decides about this one. It is followed until this is true, then taken, whoever has it. */
+    const atomic_bool *leads;
+    /* Asked in each round before this node takes the log, or waits for it; NULL: it may. Any thread. */
+    bool (*may_take)(void *context, const char *log);
+    void *context;
 };
 
 /* A node, as PostgreSQL knows it. */

@@ -103,18 +103,27 @@ static void wait_for_lock(struct pg_standby *standby, const struct pg_session *s
     standby->has_lock = is_over;
 }
 
+static bool is_willing(const struct pg_options *options)
+{
+    return options->may_take == NULL || options->may_take(options->context, options->log);
+}
+
 enum error pg_standby_poll(struct pg_standby *standby, struct pg_session *session, uint64_t until_ms, bool *may_take,
                            struct failure *failure)
 {
     *may_take = false;
     const uint32_t lease_ms = session->options->lease_ms;
     const enum error error = look_for_life(standby, session, pg_now_ms() + lease_ms, failure);
-    if (session->options->may_take != NULL) { /* whether the owner is gone is found out by another log's stand-by */
-        *may_take = error == OK && atomic_load(session->options->may_take);
-        return error;
-    }
     if (error != OK)
         return error;
+    if (!is_willing(session->options)) {
+        drop_lock(standby); /* it must not keep the log from those who want it */
+        return OK;
+    }
+    if (session->options->leads != NULL) { /* whether the owner is gone is found out by another log's stand-by */
+        *may_take = atomic_load(session->options->leads);
+        return OK;
+    }
     if (standby->is_waiting && standby->lock_epoch != standby->epoch)
         drop_lock(standby);
     if (!standby->has_lock && pg_now_ms() >= standby->waits_from)

@@ -35,7 +35,8 @@ void pg_standby_note_life(struct pg_standby *standby);
 void pg_standby_note_break(struct pg_standby *standby);
 
 /* Looks for signs of life on `session`, whose head is that of the log, and waits for the lock until `until_ms`.
- * *may_take: the owner has ended, or its lease has. A waiter that fails is opened again later.
+ * *may_take: the owner has ended, or its lease has, and the options let this node take the log. A waiter that fails is
+ * opened again later.
  * ERROR_SERVICE_UNAVAILABLE: the connection of `session` broke. */
 enum error pg_standby_poll(struct pg_standby *standby, struct pg_session *session, uint64_t until_ms, bool *may_take,
                            struct failure *failure);

@@ -88,8 +88,9 @@
     " WHERE id = $1::int AND epoch = $2::bigint AND owner = $3::uuid FOR SHARE) "
 
 /* How pg_stat_activity names the connection on which a node reads or writes a log, before the log's name (session.h,
- * link.h): who has one and not the lock of its epoch follows the log. Only a node's first log is waited for by its lock
- * (pg_options.may_take); where the connection string names the application, only those that wait are counted. */
+ * link.h): who has one and not the lock of its epoch follows the log. A log for which another one decides is not waited
+ * for by its lock (pg_options.leads); where the connection string names the application, only those that wait are
+ * counted. */
 #define PG_READER "'tallyd, owner of '"
 
 /* --- nodes -------------------------------------------------------------------------------------------------------- */
@@ -190,6 +191,14 @@
             "  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"                        \
             "  GROUP BY classid, objid) l ON l.classid = 1952541804 + h.id AND l.objid = h.epoch % 2147483648"         \
             " ORDER BY h.log")                                                                                         \
+    /* Each log: signs of life of its owner, who that is, where it is found, and whether its process is connected. */  \
+    X(OWNERS, "SELECT h.log, h.epoch, coalesce(b.number, 0), h.node, coalesce(n.address, ''), l.pid IS NOT NULL"       \
+              " FROM tally_log.head h LEFT JOIN tally_log.beat b ON b.log = h.id"                                      \
+              " LEFT JOIN tally_log.node n ON n.name = h.node LEFT JOIN (SELECT classid, objid, min(pid) AS pid"       \
+              "  FROM pg_locks WHERE locktype = 'advisory' AND granted"                                                \
+              "  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"                      \
+              "  GROUP BY classid, objid) l ON l.classid = 1952541804 + h.id AND l.objid = h.epoch % 2147483648"       \
+              " ORDER BY h.log COLLATE \"C\"")                                                                         \
     /* Everything that is read from here on is of one moment; ends with the connection. */                             \
     X(FREEZE, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")                                                       \
     /* What a connection must be fit for; one row. */                                                                  \

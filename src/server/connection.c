@@ -823,6 +823,64 @@ void connection_fail_all(struct hub *hub, const char *text)
     (void)connection_serve_ready(hub);
 }
 
+/* Takes back what the namespace has said, and refuses the request. */
+static void connection_refuse_pending(struct connection *connection, struct pending_request *pending, const char *text)
+{
+    struct hub *hub = connection->hub;
+    struct exchange *exchange = &pending->exchange;
+    const bool has_waited = connection->waiting == pending; /* its reply is not counted yet */
+    if (exchange->state == EXCHANGE_FINISHED) {
+        reply_budget_subtract(&hub->replies, exchange_reply_memory(exchange));
+        connection->reply_size -= has_waited ? 0 : exchange->reply.body.size;
+    }
+    if (pending->state == PENDING_HELD)
+        held_replies_remove(pending);
+    else if (pending->state == PENDING_IN_API)
+        api_abandon(exchange);
+    if (exchange->grant_owned != NULL)
+        grant_forget(exchange->grant_owned);
+    pending->state = PENDING_IN_API;
+    exchange->state = EXCHANGE_NEW;
+    front_refuse(hub->front, exchange, ERROR_SERVICE_UNAVAILABLE, text);
+    connection->reply_size += has_waited ? 0 : exchange->reply.body.size;
+}
+
+static void connection_forget_api(struct connection *connection, struct pending_request *pending, const char *text)
+{
+    (void)connection;
+    (void)text;
+    pending->exchange.api = NULL;
+}
+
+/* Calls `act` for each request of the namespace whose reply has not been written. */
+static void connection_visit_namespace(struct hub *hub, const struct api *api,
+                                       void (*act)(struct connection *connection, struct pending_request *pending,
+                                                   const char *text),
+                                       const char *text)
+{
+    for (struct list_link *link = list_first(&hub->connections); link != NULL;
+         link = list_next(&hub->connections, link)) {
+        struct connection *connection = CONTAINER_OF(link, struct connection, link);
+        for (struct list_link *turn = list_first(&connection->pending); turn != NULL;
+             turn = list_next(&connection->pending, turn)) {
+            struct pending_request *pending = CONTAINER_OF(turn, struct pending_request, connection_link);
+            if (pending->exchange.api == api)
+                act(connection, pending, text);
+        }
+    }
+}
+
+void connection_refuse_namespace(struct hub *hub, const struct api *api, const char *text)
+{
+    connection_visit_namespace(hub, api, connection_refuse_pending, text);
+    connection_take_finished(hub);
+}
+
+void connection_forget_namespace(struct hub *hub, const struct api *api)
+{
+    connection_visit_namespace(hub, api, connection_forget_api, NULL);
+}
+
 void connection_close_all(struct hub *hub)
 {
     struct list_link *next;

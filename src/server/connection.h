@@ -48,6 +48,14 @@ void connection_stop_all(struct hub *hub);
 /* The log has failed. Whoever waits for a reply gets a 503 with this text, as far as its socket takes it at once. */
 void connection_fail_all(struct hub *hub, const char *text);
 
+/* Each request that the namespace has or has answered, and whose reply has not been written, gets a 503 with this text
+ * instead. Nothing of the namespace is shown behind this. */
+void connection_refuse_namespace(struct hub *hub, const struct api *api, const char *text);
+
+/* The namespace goes, and all that it has decided is durable: replies that have not been written stay as they are, and
+ * forget it. */
+void connection_forget_namespace(struct hub *hub, const struct api *api);
+
 /* Closes every connection in its present state. */
 void connection_close_all(struct hub *hub);
 

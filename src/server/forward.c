@@ -1,5 +1,6 @@
 #include "server/forward.h"
 
+#include "auth/credentials.h"
 #include "auth/sha256.h"
 #include "base/assert.h"
 #include "base/memory.h"
@@ -21,6 +22,8 @@ struct forwarded {
     struct forwarder *forwarder;
     struct list_link link; /* among all */
     struct pending_request *pending;
+    char name[NAMESPACE_NAME_SIZE]; /* of the namespace that it is about */
+    size_t name_size;
     struct buffer request; /* as it is sent */
     size_t counted;        /* of it, in the budget */
     uint64_t begun_ms;     /* loop time, like the next */
@@ -29,8 +32,21 @@ struct forwarded {
     struct forward_target target; /* of the newest try */
 };
 
+/* Who serves a namespace, as it was found in one round of the timer. */
+struct owner_look {
+    uint64_t round;
+    char name[NAMESPACE_NAME_SIZE];
+    size_t name_size;
+    enum forward_owner owner;
+    struct forward_target target;
+};
+
+#define LOOKS 64u /* a power of two */
+
 struct forwarder {
     struct forward_options options;
+    struct owner_look looks[LOOKS]; /* at the place of their names' hashes */
+    uint64_t round;
     uv_loop_t *loop;
     uv_timer_t timer; /* runs while it has requests, or idle connections */
     struct upstreams upstreams;
@@ -207,10 +223,21 @@ static void on_done(void *context, enum upstream_outcome outcome, const struct u
         forwarded->forwarder->tried_again++; /* by the timer */
 }
 
-static enum forward_owner find_owner(const struct forwarder *forwarder, struct forward_target *target)
+/* Of many requests most are about a few namespaces. */
+static const struct owner_look *find_owner(struct forwarder *forwarder, struct bytes name)
 {
-    *target = (struct forward_target){0};
-    return forwarder->options.find_owner(forwarder->options.context, target);
+    struct owner_look *look = &forwarder->looks[bytes_hash(name) % LOOKS];
+    if (look->round == forwarder->round && bytes_equal(bytes_make(look->name, look->name_size), name))
+        return look;
+    *look = (struct owner_look){.round = forwarder->round, .name_size = name.size};
+    memcpy(look->name, name.ptr, name.size);
+    look->owner = forwarder->options.find_owner(forwarder->options.context, name, &look->target);
+    return look;
+}
+
+static struct bytes name_of(const struct forwarded *forwarded)
+{
+    return bytes_make(forwarded->name, forwarded->name_size);
 }
 
 static void try_once(struct forwarded *forwarded, const struct forward_target *target)
@@ -245,55 +272,52 @@ static void check(struct forwarded *forwarded, enum forward_owner owner, const s
     }
 }
 
-static void look_after(struct forwarded *forwarded, enum forward_owner owner, const struct forward_target *target)
+static void look_after(struct forwarded *forwarded)
 {
     const uint64_t now_ms = uv_now(forwarded->forwarder->loop);
+    const struct owner_look *look = find_owner(forwarded->forwarder, name_of(forwarded));
     if (forwarded->upstream != NULL) {
-        check(forwarded, owner, target, now_ms);
+        check(forwarded, look->owner, &look->target, now_ms);
         return;
     }
-    if (owner == FORWARD_TO_NOBODY || now_ms - forwarded->begun_ms >= FORWARD_WAIT_MS)
-        refuse_unsent(forwarded, owner, target);
-    else if (owner == FORWARD_TO_ADDRESS && now_ms - forwarded->tried_ms >= TRY_MS)
-        try_once(forwarded, target);
+    if (look->owner == FORWARD_TO_NOBODY || now_ms - forwarded->begun_ms >= FORWARD_WAIT_MS)
+        refuse_unsent(forwarded, look->owner, &look->target);
+    else if (look->owner == FORWARD_TO_ADDRESS && now_ms - forwarded->tried_ms >= TRY_MS)
+        try_once(forwarded, &look->target);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct forwarder *forwarder = timer->data;
-    struct forward_target target;
-    const enum forward_owner owner = find_owner(forwarder, &target);
     struct list_link *next;
+    forwarder->round++;
     for (struct list_link *link = list_first(&forwarder->all); link != NULL; link = next) {
         next = list_next(&forwarder->all, link);
-        look_after(CONTAINER_OF(link, struct forwarded, link), owner, &target);
+        look_after(CONTAINER_OF(link, struct forwarded, link));
     }
     upstreams_close_idle(&forwarder->upstreams, IDLE_MS);
     if (list_is_empty(&forwarder->all) && forwarder->upstreams.count == 0)
         uv_timer_stop(timer);
 }
 
-bool forwarder_has_owner(const struct forwarder *forwarder)
+bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending, struct bytes name)
 {
-    struct forward_target target;
-    return find_owner(forwarder, &target) == FORWARD_TO_ADDRESS;
-}
-
-bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending)
-{
+    ASSERT(name.size <= NAMESPACE_NAME_SIZE);
     if (pending->exchange.request.forwarded_by.size > 0) { /* or two nodes would pass it to and fro */
         report(forwarder, "A request came that another node has passed on, and its proof is wrong: have all nodes the "
                           "same cluster-secret?");
         return false;
     }
-    struct forward_target target;
-    const enum forward_owner owner = find_owner(forwarder, &target);
-    if (owner == FORWARD_TO_NOBODY)
+    forwarder->round++; /* who serves is asked anew */
+    const struct owner_look *look = find_owner(forwarder, name);
+    if (look->owner == FORWARD_TO_NOBODY)
         return false;
     struct forwarded *forwarded = memory_allocate_zeroed(sizeof(*forwarded));
     forwarded->forwarder = forwarder;
     forwarded->pending = pending;
     forwarded->begun_ms = uv_now(forwarder->loop);
+    forwarded->name_size = name.size;
+    memcpy(forwarded->name, name.ptr, name.size);
     buffer_init(&forwarded->request);
     write_request(forwarder, &pending->exchange.request, &forwarded->request);
     forwarded->counted = forwarded->request.capacity;
@@ -304,9 +328,10 @@ bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending
     pending->state = PENDING_FORWARDED;
     exchange_note_form(&pending->exchange);
     pending->exchange.state = EXCHANGE_WAITING;
+    pending->exchange.caller = NULL; /* credentials may be replaced meanwhile */
     exchange_rest(&pending->exchange);
-    if (owner == FORWARD_TO_ADDRESS)
-        try_once(forwarded, &target);
+    if (look->owner == FORWARD_TO_ADDRESS)
+        try_once(forwarded, &look->target);
     if (!uv_is_active((uv_handle_t *)&forwarder->timer))
         uv_timer_start(&forwarder->timer, on_timer, TRY_MS, TRY_MS);
     return true;

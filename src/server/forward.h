@@ -8,6 +8,8 @@
  * is never repeated. Its client gets a 503, and decides, as it would have to if its own connection had broken. So does
  * one whose node has gone silent, or has not answered after a minute, which is longer than any long poll.
  *
+ * Each namespace has an owner of its own, and a request goes to that of its namespace, whoever that is by then.
+ *
  * Requests are copied, because one may have to be sent again to another node; the copies count as memory of replies.
  * One thread: the loop's. */
 #ifndef TALLY_SERVER_FORWARD_H
@@ -38,7 +40,8 @@ struct forward_options {
     struct bytes secret; /* the cluster's; not empty */
     struct front *front; /* forms refusals, and takes what is finished */
     struct reply_budget *replies;
-    enum forward_owner (*find_owner)(void *context, struct forward_target *target); /* into zeroed memory */
+    /* Who serves the namespace; into zeroed memory. The name is that of front_absent(). */
+    enum forward_owner (*find_owner)(void *context, struct bytes name, struct forward_target *target);
     void (*report)(void *context, const char *text); /* something that an operator should read */
     void *context;
 };
@@ -49,12 +52,10 @@ struct forwarder *forwarder_create(uv_loop_t *loop, const struct forward_options
 void forwarder_close(struct forwarder *forwarder);
 void forwarder_destroy(struct forwarder *forwarder);
 
-/* Takes a request, which comes back through front_take_finished(); until then it is PENDING_FORWARDED. False: it was
- * not taken, because the owner has no address, or because a node that this one does not trust has passed it on. */
-bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending);
-
-/* Is it known which node serves, and where it is? */
-bool forwarder_has_owner(const struct forwarder *forwarder);
+/* Takes a request about a namespace that this node does not serve (front_absent()). It comes back through
+ * front_take_finished(); until then it is PENDING_FORWARDED. False: it was not taken, because the owner has no address,
+ * or because a node that this one does not trust has passed it on. */
+bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending, struct bytes name);
 
 /* The client of a request that it has is gone. */
 void forwarder_abandon(struct pending_request *pending);

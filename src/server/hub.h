@@ -42,6 +42,7 @@ struct hub {
     struct front *front; /* borrowed, like the clock: where requests go; has all namespaces (served.h) */
     const struct clock *clock;
     struct list busy; /* the namespaces with work to do */
+    uint64_t turn;    /* of the loop; from 1 on */
 
     struct forwarder *forwarder; /* borrowed; NULL: none */
     struct tls_context *tls_context_owned;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct own_names;
+struct served;
 
 /* The kinds of listeners; a server has at most one of each. */
 enum listener_kind {
@@ -30,10 +31,21 @@ struct listener_options {
     uint16_t port;       /* 0: a free one */
 };
 
+/* Of a namespace. */
 enum permission {
     PERMISSION_GIVEN,
-    PERMISSION_PENDING, /* replies wait; it is asked again every few milliseconds */
-    PERMISSION_LOST,    /* ends the server, with `failure` and without an answer: this process may not own its logs */
+    PERMISSION_PENDING, /* its replies wait; it is asked again every few milliseconds */
+    PERMISSION_LOST,    /* this process may not own its log, or knows it wrongly: `failure` says why */
+};
+
+/* How much of what this node is for it serves itself, for /health and /ready. */
+struct presence {
+    bool stands_by;    /* it does not serve what it is for */
+    size_t namespaces; /* all that there are */
+    size_t served;
+    size_t followed;   /* on their way to be served, as soon as their owners go */
+    bool is_reachable; /* where their logs are, as far as is known */
+    bool knows_owners; /* requests about all the others can be passed on */
 };
 
 struct server_options {
@@ -63,9 +75,14 @@ struct server_options {
     void (*report)(void *context, const char *text); /* reports something that an operator should read; not NULL */
     void *report_context;
 
-    /* NULL, or asked before anything is answered. */
-    enum permission (*may_answer)(void *context, struct failure *failure);
-    void *may_answer_context;
+    /* NULL: everything may be answered, and a log that fails ends the server. Else asked before anything of a namespace
+     * is answered. One that is lost, or whose log has failed, goes and the others stay: the front has it no more, and
+     * who waited for it has been refused, when lose() is called from the loop. */
+    enum permission (*may_answer)(void *context, const struct served *served, struct failure *failure);
+    void (*lose)(void *context, struct served *served, const struct failure *failure);
+    /* NULL: it serves all that there is. */
+    struct presence (*presence)(void *context);
+    void *namespaces_context;
 
     void (*write_metrics)(void *context, struct buffer *text); /* more metrics, about the whole process; NULL: none */
     void *metrics_context;

@@ -48,6 +48,23 @@ static void output_add_pending(struct output *output, struct hub *hub, const str
     output->is_last = pending->is_last;
 }
 
+/* A reply that may be written belongs to a namespace that may answer now. Else it is held once more, and the next turn
+ * of the loop looks after the namespace. */
+static bool is_shown(struct hub *hub, struct pending_request *pending)
+{
+    struct served *served = served_of(&pending->exchange);
+    if (served == NULL || hub->options.may_answer == NULL)
+        return true;
+    struct failure ignored;
+    if (served->asked_turn != hub->turn)
+        (void)served_ask(served, &hub->options, hub->turn, &ignored);
+    if (!served->is_withheld)
+        return true;
+    pending->state = PENDING_IN_API;
+    (void)served_hold(served, pending);
+    return false;
+}
+
 void output_gather(struct output *output, struct hub *hub, const struct list *turns)
 {
     output->piece_count = 0;
@@ -57,7 +74,8 @@ void output_gather(struct output *output, struct hub *hub, const struct list *tu
     while (link != NULL && !output->is_last && output->piece_count + 2 <= OUTPUT_PIECES_MAX &&
            output->used + REPLY_HEAD_SIZE_MAX + OUTPUT_COPIED_MAX <= HUB_OUTPUT_SIZE) {
         struct pending_request *pending = CONTAINER_OF(link, struct pending_request, connection_link);
-        if (pending->state != PENDING_READY || !pending_request_may_leave(pending, hub->clock))
+        if (pending->state != PENDING_READY || !is_shown(hub, pending) ||
+            !pending_request_may_leave(pending, hub->clock))
             break;
         output_add_pending(output, hub, pending);
         link = list_next(turns, link);

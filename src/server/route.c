@@ -12,26 +12,40 @@ static void route_finish(struct hub *hub, struct pending_request *pending, uint1
     exchange_count_reply(&pending->exchange, &hub->replies);
 }
 
-/* Another node owns the logs. */
-static bool is_standing_by(const struct hub *hub)
+/* Without others everything is served here. */
+static struct presence presence_of(const struct hub *hub)
 {
-    return front_count(hub->front) == 0;
+    if (hub->options.presence != NULL)
+        return hub->options.presence(hub->options.namespaces_context);
+    const size_t count = front_count(hub->front);
+    return (struct presence){.stands_by = count == 0, .namespaces = count, .served = count, .is_reachable = true};
 }
 
 static void route_health(struct hub *hub, struct pending_request *pending)
 {
-    buffer_append_format(&pending->exchange.reply.body, "{\"status\":\"%s\",\"version\":\"%s\",\"connections\":%zu}\n",
-                         is_standing_by(hub) ? "standby" : "ok", TALLY_VERSION, hub->connection_count);
+    struct buffer *body = &pending->exchange.reply.body;
+    const struct presence presence = presence_of(hub);
+    buffer_append_format(body, "{\"status\":\"%s\",\"version\":\"%s\",\"connections\":%zu",
+                         presence.stands_by ? "standby" : "ok", TALLY_VERSION, hub->connection_count);
+    if (hub->options.presence != NULL)
+        buffer_append_format(body, ",\"namespaces\":%zu,\"served\":%zu,\"followed\":%zu", presence.namespaces,
+                             presence.served, presence.followed);
+    buffer_append_format(body, "}\n");
     route_finish(hub, pending, 200, "application/json");
 }
 
-/* For load balancers: does this node answer? */
+/* For load balancers: does this node answer, whatever a request is about? */
 static void route_ready(struct hub *hub, struct pending_request *pending)
 {
-    const bool forwards = is_standing_by(hub) && hub->forwarder != NULL && forwarder_has_owner(hub->forwarder);
-    const char *status = forwards ? "forwards" : is_standing_by(hub) ? "standby" : "ready";
+    const struct presence presence = presence_of(hub);
+    const bool serves_all = presence.served == presence.namespaces && !presence.stands_by;
+    const bool forwards = presence.knows_owners && presence.is_reachable && hub->forwarder != NULL;
+    const char *status = serves_all               ? "ready"
+                         : forwards               ? "forwards"
+                         : !presence.is_reachable ? "unreachable"
+                                                  : "standby";
     buffer_append_format(&pending->exchange.reply.body, "{\"status\":\"%s\"}\n", status);
-    route_finish(hub, pending, is_standing_by(hub) && !forwards ? 503 : 200, "application/json");
+    route_finish(hub, pending, serves_all || forwards ? 200 : 503, "application/json");
 }
 
 static void route_metrics(struct hub *hub, struct pending_request *pending)
@@ -72,13 +86,15 @@ static bool is_passed_on(struct hub *hub, struct request *request)
 static void route_submit(struct hub *hub, struct pending_request *pending, bool is_passed_on)
 {
     struct exchange *exchange = &pending->exchange;
-    struct forwarder *forwarder = hub->forwarder;
-    if (is_standing_by(hub) && !is_passed_on && forwarder != NULL && forwarder_take(forwarder, pending))
+    if (front_submit(hub->front, exchange, clock_now_ms(hub->clock))) {
+        if (served_of(exchange) != NULL)
+            served_note(served_of(exchange));
         return;
-    exchange->reply.is_not_owner = is_standing_by(hub) && is_passed_on;
-    front_submit(hub->front, exchange, clock_now_ms(hub->clock));
-    if (served_of(exchange) != NULL)
-        served_note(served_of(exchange));
+    }
+    if (!is_passed_on && hub->forwarder != NULL && forwarder_take(hub->forwarder, pending, front_absent(hub->front)))
+        return;
+    exchange->reply.is_not_owner = is_passed_on;
+    front_refuse_absent(hub->front, exchange);
 }
 
 void route_request(struct hub *hub, struct pending_request *pending, const struct http *http, bool is_from_network)

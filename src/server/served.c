@@ -67,10 +67,21 @@ bool served_rest(struct served *served)
 
 /* --- replies and the log ------------------------------------------------------------------------------------------ */
 
+enum permission served_ask(struct served *served, const struct server_options *options, uint64_t turn,
+                           struct failure *failure)
+{
+    if (options->may_answer == NULL)
+        return PERMISSION_GIVEN;
+    const enum permission permission = options->may_answer(options->namespaces_context, served, failure);
+    served->asked_turn = turn;
+    served->is_withheld = permission != PERMISSION_GIVEN;
+    return permission;
+}
+
 bool served_hold(struct served *served, struct pending_request *pending)
 {
     served_note(served);
-    if (pending->exchange.hold_sequence <= namespace_durable(served->ns))
+    if (pending->exchange.hold_sequence <= namespace_durable(served->ns) && !served->is_withheld)
         return false;
     held_replies_add(&served->held, pending);
     return true;

@@ -9,6 +9,7 @@
 #include "server/clock.h"
 #include "server/gather.h"
 #include "server/held_replies.h"
+#include "server/options.h"
 
 /* Whoever opens namespaces embeds this, beside what else there is to know of one. */
 struct served {
@@ -21,6 +22,8 @@ struct served {
     struct held_replies held;
     struct gather gather;
     uint64_t flushed_from; /* the newest durable frame when the frame in work went to the log */
+    uint64_t asked_turn;   /* of the loop (hub.h): in it the next was found out; 0: never */
+    bool is_withheld;      /* nothing of it may be answered at the moment (enum permission) */
 };
 
 /* From now on the front has it. It is busy. */
@@ -50,7 +53,13 @@ bool served_rest(struct served *served);
 /* When it has something to do by itself: the api's and the disk's, in log time; UINT64_MAX: never. */
 uint64_t served_next_ms(const struct served *served);
 
-/* Holds the finished reply until its frame is durable. False: it is durable already, and the reply may be written. */
+/* May it answer in this turn of the loop (hub.h)? Its replies are withheld if it may not. `failure` says why it is
+ * lost. */
+enum permission served_ask(struct served *served, const struct server_options *options, uint64_t turn,
+                           struct failure *failure);
+
+/* Holds the finished reply until its frame is durable, and the namespace may answer. False: it is durable already, and
+ * the reply may be written. */
 bool served_hold(struct served *served, struct pending_request *pending);
 
 /* Frames may have become durable: what waits for that in the namespace hears of it. The replies that

@@ -21,7 +21,7 @@ struct server {
     uv_idle_t idle;       /* while a frame gathers: the loop checks for more requests without sleeping */
     uv_timer_t due;       /* the api's next own action */
     uv_timer_t sweep;     /* deadlines, the date, snapshots */
-    uv_timer_t hold;      /* while nothing may be answered */
+    uv_timer_t hold;      /* while a namespace may not answer */
     uv_async_t async;     /* from the log thread */
     uint64_t due_ms;      /* log time for which `due` is armed; UINT64_MAX: it is not */
     uint64_t rest_due_ms; /* when the first namespace at rest has something to do, or earlier; log time */
@@ -195,39 +195,68 @@ static bool server_is_short(const struct server *server)
     return is_short;
 }
 
+/* Of the failures only a full disk is of use to clients. The others name files and nodes. */
+static void server_word_loss(const struct failure *failure, char *text, size_t size)
+{
+    (void)snprintf(
+        text, size, "This server has lost its log, so it does not know whether the request took effect. Try again.%s%s",
+        failure->error == ERROR_DISK_FULL ? " It said: " : "", failure->error == ERROR_DISK_FULL ? failure->text : "");
+}
+
+#define SERVER_LOSS_SIZE (sizeof(((struct failure *)0)->text) + 256)
+
+/* Nobody may be told anything of the namespace any more. Without anybody who goes on without it, the loop ends. */
+static void server_lose(struct server *server, struct served *served, const struct failure *failure)
+{
+    const struct server_options *options = &server->hub.options;
+    if (options->lose == NULL) {
+        server->failure = *failure;
+        uv_stop(server->loop);
+        return;
+    }
+    char text[SERVER_LOSS_SIZE];
+    server_word_loss(failure, text, sizeof(text));
+    connection_refuse_namespace(&server->hub, &served->api, text);
+    if (!api_is_withdrawn(&served->api))
+        served_withdraw(served);
+    served_deinit(served);
+    options->lose(options->namespaces_context, served, failure);
+}
+
 static void on_hold(uv_timer_t *handle)
 {
     (void)handle; /* a turn follows, and asks again */
 }
 
-/* Nothing may be answered at the moment. What was decided goes to the logs all the same: their threads find out what
- * became of them. */
-static void server_hold(struct server *server)
+/* Which namespaces may answer in this turn? What was decided in one that may not goes to its log all the same, whose
+ * thread finds out what became of it. */
+static void server_ask(struct server *server)
 {
-    server_flush(server, true);
-    uv_idle_stop(&server->idle);
-    uv_timer_start(&server->hold, on_hold, SERVER_HOLD_MS, 0);
-}
-
-static enum permission server_permission(struct server *server)
-{
-    const struct server_options *options = &server->hub.options;
-    return options->may_answer == NULL ? PERMISSION_GIVEN
-                                       : options->may_answer(options->may_answer_context, &server->failure);
+    struct hub *hub = &server->hub;
+    bool are_withheld = false;
+    hub->turn++;
+    struct served *next = server_next_busy(server, NULL);
+    for (struct served *served; hub->options.may_answer != NULL && (served = next) != NULL;) {
+        next = server_next_busy(server, served);
+        struct failure failure;
+        failure_init(&failure);
+        const enum permission permission = served_ask(served, &hub->options, hub->turn, &failure);
+        if (permission == PERMISSION_LOST)
+            server_lose(server, served, &failure);
+        are_withheld = are_withheld || permission == PERMISSION_PENDING;
+    }
+    if (are_withheld)
+        uv_timer_start(&server->hold, on_hold, SERVER_HOLD_MS, 0);
 }
 
 static void server_turn(struct server *server)
 {
     struct hub *hub = &server->hub;
-    const enum permission permission = server->failure.error == OK ? server_permission(server) : PERMISSION_LOST;
-    if (permission == PERMISSION_LOST) {
+    if (server->failure.error != OK) {
         uv_stop(server->loop);
         return; /* nobody knows whether the held replies are true, so they are never shown */
     }
-    if (permission == PERMISSION_PENDING) {
-        server_hold(server);
-        return;
-    }
+    server_ask(server);
     pace_note(&server->pace, uv_hrtime(), uv_metrics_idle_time(server->loop), hub->counters.requests);
     bool is_quiet = hub->counters.bytes_received == server->bytes_seen;
     server->bytes_seen = hub->counters.bytes_received;
@@ -236,7 +265,8 @@ static void server_turn(struct server *server)
     do {
         connection_take_finished(hub);
         for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;)
-            connection_take_durable(served);
+            if (!served->is_withheld)
+                connection_take_durable(served);
     } while (connection_serve_ready(hub));
     server_step_disk(server);
     server_flush(server, is_quiet); /* the requests that came after those replies, and the cleaner's work */
@@ -257,12 +287,17 @@ static void on_prepare(uv_prepare_t *handle)
         uv_unref((uv_handle_t *)&server->sweep);
 }
 
-/* Has the log of a busy namespace failed? Then the loop ends. */
+/* Has the log of a busy namespace failed? */
 static void server_take_failures(struct server *server)
 {
-    for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;)
-        if (server->failure.error == OK && namespace_failure(served->ns, &server->failure) != OK)
-            uv_stop(server->loop);
+    struct served *next = server_next_busy(server, NULL);
+    for (struct served *served; (served = next) != NULL && server->failure.error == OK;) {
+        next = server_next_busy(server, served);
+        struct failure failure;
+        failure_init(&failure);
+        if (namespace_failure(served->ns, &failure) != OK)
+            server_lose(server, served, &failure);
+    }
 }
 
 static void on_sweep(uv_timer_t *handle)
@@ -400,6 +435,14 @@ void server_serve(struct server *server, struct served *served, struct namespace
     served_init(served, server->hub.front, ns, server->hub.clock, &server->hub.busy);
 }
 
+void server_retire(struct server *server, struct served *served)
+{
+    ASSERT(served_is_over(served));
+    connection_forget_namespace(&server->hub, &served->api);
+    served_deinit(served);
+    namespace_retire(served->ns);
+}
+
 enum error server_listen(struct server *server, struct failure *failure)
 {
     const struct server_options *options = &server->hub.options;
@@ -469,14 +512,10 @@ void server_stop(struct server *server)
     connection_stop_all(hub);
 }
 
-/* Of the failures only a full disk is of use to clients. The others name files and nodes. */
 static void server_refuse_all(struct server *server)
 {
-    char text[sizeof(server->failure.text) + 256];
-    (void)snprintf(text, sizeof(text),
-                   "This server has lost its log, so it does not know whether the request took effect. Try again.%s%s",
-                   server->failure.error == ERROR_DISK_FULL ? " It said: " : "",
-                   server->failure.error == ERROR_DISK_FULL ? server->failure.text : "");
+    char text[SERVER_LOSS_SIZE];
+    server_word_loss(&server->failure, text, sizeof(text));
     connection_fail_all(&server->hub, text);
 }
 

@@ -44,7 +44,11 @@ struct frame_backlog *server_backlog(struct server *server);
  * with served_deinit(), once the loop has ended or served_is_over(). Both are borrowed until then. */
 void server_serve(struct server *server, struct served *served, struct namespace *ns);
 
-/* Opens the listeners. At least one namespace is served. The errors of server_reload(); ERROR_SERVICE_UNAVAILABLE if an
+/* When served_is_over(), while the loop goes on: served_deinit() and namespace_retire(), also where a client has not
+ * taken its reply yet. */
+void server_retire(struct server *server, struct served *served);
+
+/* Opens the listeners. The errors of server_reload(); ERROR_SERVICE_UNAVAILABLE if an
  * address or a socket can't be used. */
 enum error server_listen(struct server *server, struct failure *failure);
 

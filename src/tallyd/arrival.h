@@ -32,27 +32,6 @@ static inline bool arrival_is_under_way(const struct arrival *arrival)
     return arrival->opening_owned != NULL;
 }
 
-/* Ends a wait for other nodes (opening_stop()), and says who they are. Where one is under way. */
-static inline void arrival_stop(const struct arrival *arrival)
-{
-    opening_stop(arrival->opening_owned);
-}
-
-static inline void arrival_explain(const struct arrival *arrival, char *text, size_t size)
-{
-    opening_explain(arrival->opening_owned, text, size);
-}
-
-static inline struct pg_node arrival_owner(const struct arrival *arrival)
-{
-    return opening_owner(arrival->opening_owned);
-}
-
-static inline void arrival_write_log_metrics(const struct arrival *arrival, struct buffer *text)
-{
-    opening_write_log_metrics(arrival->opening_owned, text);
-}
-
 /* Has them served, or, where they `must_go`, closes them again. The errors of namespaces_open(). */
 enum error arrival_end(struct arrival *arrival, bool must_go, struct failure *failure);
 

@@ -8,35 +8,24 @@
 #include "log/flusher.h"
 #include "server/metric.h"
 #include "server/server.h"
-#include "tallyd/arrival.h"
 #include "tallyd/cluster.h"
 #include "tallyd/config.h"
-#include "tallyd/credentials_file.h"
-#include "tallyd/departure.h"
 #include "tallyd/descriptors.h"
 #include "tallyd/inspect.h"
 #include "tallyd/listeners.h"
 #include "tallyd/message_log.h"
 #include "tallyd/namespaces.h"
-#include "tallyd/relay_door.h"
+#include "tallyd/ownership.h"
 #include "tallyd/relays.h"
+#include "tallyd/renewal.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
-
-/* The namespace that is served if no credentials name any. */
-#define NAMESPACE_DEFAULT "000000000000"
 
 /* How long the last lines may wait for a reader when the daemon begins or ends. */
 #define LAST_WORDS_MS 1000u
-
-/* How long a node that could not keep its logs waits before it wants them again: at first, and at most. */
-#define STAND_BY_PAUSE_MS 100u
-#define STAND_BY_PAUSE_MAX_MS 60000u
-#define UNREACHED_PAUSE_MAX_MS 1000u /* where PostgreSQL did not answer, or has no room: nobody else serves, either */
 
 #define STATUS_FAILED 1
 #define STATUS_MISUSED 2
@@ -46,13 +35,10 @@ struct daemon {
     struct message_log *output; /* standard output, except what is printed instead of serving */
     struct config config;
     struct listeners listeners;
-    struct credentials *credentials;     /* NULL: none are configured */
-    struct credentials *new_credentials; /* read, but not in force until their namespaces are served; NULL: none */
-    struct arrival arrival;              /* of those namespaces */
-    struct departure departure;          /* of those that the credentials name no more */
-    bool wants_reload;                   /* a SIGHUP came that has to wait for one of the two */
+    struct renewal renewal; /* of the credentials */
     struct descriptors descriptors;
     struct namespaces namespaces;
+    char first[NAMESPACE_NAME_SIZE + 1]; /* of them, as at the start */
     uv_loop_t loop;
     uv_signal_t signals[3];
     struct clock clock;
@@ -62,10 +48,9 @@ struct daemon {
     struct cluster cluster;
     struct forwarder *forwarder; /* NULL: this node passes nothing on */
     struct relays *relays;
-    struct failure failure; /* of the first arrival */
-    struct failure loss;    /* by which it lost the logs that it served last */
-    bool is_serving;        /* its namespaces; before, it waits for another node that has their logs */
-    bool has_begun;         /* to serve or stand by; this is not its first try */
+    struct ownership *ownership; /* of logs in PostgreSQL; NULL: they are in folders */
+    struct failure failure;      /* why it can't serve with them */
+    bool are_relays_begun;
     bool is_asked_to_stop;
     bool is_stopping; /* the server is; before, the relays are */
 };
@@ -97,10 +82,8 @@ static void write_metrics(void *context, struct buffer *text)
                          "tally_lines_dropped_total{stream=\"stdout\"} %llu\n",
                          (unsigned long long)message_log_dropped_count(daemon->errors),
                          (unsigned long long)message_log_dropped_count(daemon->output));
-    if (namespaces_are_in_postgres(&daemon->config))
-        namespaces_write_log_metrics(&daemon->namespaces, daemon->is_serving, text);
-    if (namespaces_are_in_postgres(&daemon->config) && !daemon->is_serving && arrival_is_under_way(&daemon->arrival))
-        arrival_write_log_metrics(&daemon->arrival, text);
+    if (daemon->ownership != NULL)
+        ownership_write_metrics(daemon->ownership, text);
     if (daemon->forwarder != NULL)
         forwarder_write_metrics(daemon->forwarder, text);
 }
@@ -173,54 +156,6 @@ static enum error check_data(const struct daemon *daemon, struct failure *failur
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "data is empty: it must be a folder.");
 }
 
-/* The namespaces that the credentials name, for the caller to free. */
-static struct bytes *list_namespaces(const struct credentials *credentials, size_t *count)
-{
-    struct bytes *names = memory_allocate(NAMESPACES_MAX * sizeof(*names));
-    *count = credentials_namespaces(credentials, names, NAMESPACES_MAX);
-    return names;
-}
-
-static enum error check_credentials(const struct daemon *daemon, const struct credentials *credentials,
-                                    struct failure *failure)
-{
-    size_t count;
-    struct bytes *names = list_namespaces(credentials, &count);
-    enum error error = OK;
-    if (count > NAMESPACES_MAX)
-        error = failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                            "%s has credentials of more than %u namespaces; one daemon serves no more.",
-                            config_text(&daemon->config, CONFIG_CREDENTIALS), NAMESPACES_MAX);
-    for (size_t i = 0; i < count && error == OK; i++)
-        if (relay_door_has_key(credentials, names[i]))
-            error = failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                                "%s has the access key " RELAY_DOOR_KEY_PREFIX "%.*s: that is what relays of the "
-                                "daemon call themselves. Choose another one.",
-                                config_text(&daemon->config, CONFIG_CREDENTIALS), BYTES_FORMAT(names[i]));
-    free(names);
-    return error;
-}
-
-/* Reads the file of credentials, if one is configured. NULL: none is. */
-static enum error read_credentials(struct daemon *daemon, struct credentials **credentials, struct failure *failure)
-{
-    const char *path = config_text(&daemon->config, CONFIG_CREDENTIALS);
-    bool is_exposed = false;
-    *credentials = NULL;
-    enum error error = path[0] == '\0' ? OK : credentials_file_read(path, credentials, &is_exposed, failure);
-    if (error != OK)
-        return error;
-    if (is_exposed)
-        message_log_say(daemon->errors, "tallyd: every user of this machine may read the secrets in %s: chmod o-r %s",
-                        path, path);
-    error = check_credentials(daemon, *credentials, failure);
-    if (error == OK)
-        return OK;
-    credentials_destroy(*credentials);
-    *credentials = NULL;
-    return error;
-}
-
 static enum error check_config(struct daemon *daemon, struct failure *failure)
 {
     enum error error = listeners_read(&daemon->listeners, &daemon->config, failure);
@@ -229,7 +164,10 @@ static enum error check_config(struct daemon *daemon, struct failure *failure)
     error = error != OK ? error : namespaces_check_sizes(&daemon->config, failure);
     error = error != OK ? error : check_data(daemon, failure);
     error = error != OK ? error : cluster_read(&daemon->cluster, &daemon->config, failure);
-    return error != OK ? error : read_credentials(daemon, &daemon->credentials, failure);
+    if (error != OK)
+        return error;
+    daemon->renewal = (struct renewal){.config = &daemon->config, .errors = daemon->errors};
+    return renewal_read(&daemon->renewal, failure);
 }
 
 /* --- Putting it together ------------------------------------------------------------------------------------------ */
@@ -238,51 +176,48 @@ static enum error check_config(struct daemon *daemon, struct failure *failure)
 static enum error count_descriptors(struct daemon *daemon, struct failure *failure)
 {
     size_t count;
-    free(list_namespaces(daemon->credentials, &count));
-    const enum error error = descriptors_init(&daemon->descriptors, &daemon->config, count > 0 ? count : 1, failure);
+    free(renewal_namespaces(&daemon->renewal, &count));
+    const enum error error = descriptors_init(&daemon->descriptors, &daemon->config, count, failure);
     struct failure warning;
     if (error == OK && descriptors_warn(&daemon->descriptors, &warning))
         complain_failure(daemon, &warning);
     return error;
 }
 
-static enum permission may_answer(void *context, struct failure *failure)
-{
-    struct daemon *daemon = context;
-    return namespaces_may_answer(&daemon->namespaces, failure);
-}
-
-static void explain_absence(void *context, char *text, size_t size)
+static enum permission may_answer(void *context, const struct served *served, struct failure *failure)
 {
     const struct daemon *daemon = context;
-    if (arrival_is_under_way(&daemon->arrival))
-        arrival_explain(&daemon->arrival, text, size);
-    const size_t used = strlen(text);
-    if (daemon->loss.error == ERROR_DISK_FULL)
-        (void)snprintf(text + used, size - used, " Before, this node served, and gave up: %s", daemon->loss.text);
+    return ownership_may_answer(daemon->ownership, served, failure);
 }
 
-/* Of a request that came while this node stood by it may be the owner itself by now: then it asks itself. Where it is
- * named as the owner and does not serve, it was that before it began anew. */
-static enum forward_owner find_owner(void *context, struct forward_target *target)
+static void lose(void *context, struct served *served, const struct failure *failure)
 {
     const struct daemon *daemon = context;
-    if (daemon->is_serving) {
-        target->address = daemon->cluster.own;
-        (void)snprintf(target->said, sizeof(target->said), "%s", namespaces_node_name(&daemon->config));
-        return FORWARD_TO_ADDRESS;
-    }
-    if (!arrival_is_under_way(&daemon->arrival))
-        return FORWARD_LATER;
-    const struct pg_node owner = arrival_owner(&daemon->arrival);
-    if (owner.name[0] == '\0')
-        return FORWARD_LATER;
-    (void)snprintf(target->said, sizeof(target->said), "%s", owner.name);
-    if (!cluster_parse_address(owner.address, &target->address))
-        return FORWARD_TO_NOBODY;
-    (void)snprintf(target->said, sizeof(target->said), "%s (%s)", owner.name, owner.address);
-    const bool was_me = memcmp(&target->address, &daemon->cluster.own, sizeof(target->address)) == 0;
-    return was_me ? FORWARD_LATER : FORWARD_TO_ADDRESS;
+    ownership_lose(daemon->ownership, served, failure);
+}
+
+static struct presence presence(void *context)
+{
+    const struct daemon *daemon = context;
+    return ownership_presence(daemon->ownership);
+}
+
+static bool is_elsewhere(void *context, struct bytes name)
+{
+    const struct daemon *daemon = context;
+    return ownership_has(daemon->ownership, name);
+}
+
+static void explain_absence(void *context, struct bytes name, char *text, size_t size)
+{
+    const struct daemon *daemon = context;
+    ownership_explain(daemon->ownership, name, text, size);
+}
+
+static enum forward_owner find_owner(void *context, struct bytes name, struct forward_target *target)
+{
+    const struct daemon *daemon = context;
+    return ownership_find(daemon->ownership, name, target);
 }
 
 static void server_options_fill(struct daemon *daemon, struct server_options *options)
@@ -303,7 +238,9 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     options->report_context = daemon;
     if (namespaces_are_in_postgres(config)) {
         options->may_answer = may_answer;
-        options->may_answer_context = daemon;
+        options->lose = lose;
+        options->presence = presence;
+        options->namespaces_context = daemon;
     }
     options->write_metrics = write_metrics;
     options->metrics_context = daemon;
@@ -327,194 +264,13 @@ static void front_options_fill(struct daemon *daemon, struct front_options *opti
         .enforce_delete_interval = config_number(config, CONFIG_DELETE_INTERVAL) != 0,
         .memory_max = config_number(config, CONFIG_MEMORY_MAX),
         .relays = relays_control(daemon->relays),
-        .explain_absence = explain_absence,
-        .absence_context = daemon,
         .zones_folder = zones_folder(),
     };
-}
-
-/* --- Reading again ------------------------------------------------------------------------------------------------ */
-
-static void reload_credentials(struct daemon *daemon);
-
-/* The new credentials can't be used. */
-static void keep_credentials(struct daemon *daemon, const struct failure *failure)
-{
-    message_log_say(daemon->errors, "tallyd: the credentials in force stay: %s", failure->text);
-    credentials_destroy(daemon->new_credentials);
-    daemon->new_credentials = NULL;
-}
-
-/* Is the name among these? Looks first behind the last one that was found: both lists mostly have the same order. */
-static bool is_named(struct bytes name, const struct bytes *names, size_t count, size_t *next)
-{
-    for (size_t i = 0; i < count; i++) {
-        const size_t index = (*next + i) % count;
-        if (!bytes_equal(name, names[index]))
-            continue;
-        *next = index + 1;
-        return true;
-    }
-    return false;
-}
-
-/* Makes the namespaces leave that the credentials no longer name, except the first: requests that name none are about
- * that, and the relays' socket is called by it (relay_door.h). */
-static void begin_departures(struct daemon *daemon)
-{
-    size_t count, next = 0;
-    struct bytes *names = list_namespaces(daemon->credentials, &count);
-    for (size_t i = 1; i < front_count(daemon->front); i++) {
-        struct opened_namespace *opened = namespaces_at(&daemon->namespaces, i);
-        const struct bytes name = bytes_from_string(opened->name_owned);
-        if (!is_named(name, names, count, &next) && !opened->is_leaving)
-            departure_begin(&daemon->departure, opened);
-    }
-    free(names);
-}
-
-/* So many more have gone, and their folders are closed. */
-static void on_departure(void *context, size_t count)
-{
-    struct daemon *daemon = context;
-    descriptors_remove_namespaces(&daemon->descriptors, count);
-    server_set_connections_max(daemon->server, descriptors_for_connections(&daemon->descriptors));
-    message_log_say(daemon->errors, "tallyd: namespaces that the credentials name no more: %zu closed, %zu are served.",
-                    count, front_count(daemon->front));
-    if (daemon->wants_reload && !daemon->is_asked_to_stop)
-        reload_credentials(daemon);
-}
-
-/* All namespaces of the new credentials are served. */
-static void replace_credentials(struct daemon *daemon)
-{
-    front_set_credentials(daemon->front, daemon->new_credentials);
-    credentials_destroy(daemon->credentials);
-    daemon->credentials = daemon->new_credentials;
-    daemon->new_credentials = NULL;
-    if (daemon->credentials != NULL)
-        message_log_say(daemon->errors, "tallyd: credentials in force: %zu.", credentials_count(daemon->credentials));
-    if (daemon->credentials != NULL)
-        begin_departures(daemon);
-}
-
-/* The namespaces of the new credentials that are not served yet, for the caller to free. */
-static struct bytes *list_new_namespaces(const struct daemon *daemon, size_t *count)
-{
-    size_t all_count;
-    struct bytes *names = list_namespaces(daemon->new_credentials, &all_count);
-    *count = 0;
-    for (size_t i = 0; i < all_count; i++)
-        if (front_find(daemon->front, names[i]) == NULL)
-            names[(*count)++] = names[i];
-    return names;
-}
-
-static enum error begin_serving(struct daemon *daemon, struct failure *failure);
-
-/* Those that the daemon began with. */
-static void on_first_arrival(struct daemon *daemon)
-{
-    failure_init(&daemon->failure);
-    enum error error = arrival_end(&daemon->arrival, daemon->is_asked_to_stop, &daemon->failure);
-    if (error == OK)
-        error = begin_serving(daemon, &daemon->failure);
-    if (error != OK)
-        server_stop(daemon->server);
-    else if (daemon->wants_reload)
-        reload_credentials(daemon);
-}
-
-static bool is_ending(const struct daemon *daemon)
-{
-    return daemon->is_asked_to_stop || daemon->is_stopping;
-}
-
-/* The logs of new namespaces have been read. */
-static void on_arrival(void *context)
-{
-    struct daemon *daemon = context;
-    if (!daemon->is_serving) {
-        on_first_arrival(daemon);
+    if (!namespaces_are_in_postgres(config))
         return;
-    }
-    struct failure failure;
-    failure_init(&failure);
-    size_t count;
-    free(list_new_namespaces(daemon, &count));
-    enum error error = arrival_end(&daemon->arrival, is_ending(daemon), &failure);
-    if (error != OK) {
-        descriptors_remove_namespaces(&daemon->descriptors, count);
-        server_set_connections_max(daemon->server, descriptors_for_connections(&daemon->descriptors));
-    } else {
-        error = relays_follow_namespaces(daemon->relays, &failure);
-    }
-    if (error == OK)
-        replace_credentials(daemon);
-    else
-        keep_credentials(daemon, &failure);
-    if (daemon->wants_reload && !is_ending(daemon))
-        reload_credentials(daemon);
-}
-
-static enum error begin_arrival(struct daemon *daemon, const struct bytes *names, size_t count, struct failure *failure)
-{
-    if (front_count(daemon->front) + count > NAMESPACES_MAX)
-        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "%zu namespaces are served and %zu are new, and one daemon serves no more than %u. Take "
-                           "some out of the credentials first.",
-                           front_count(daemon->front), count, NAMESPACES_MAX);
-    enum error error =
-        descriptors_add_namespaces(&daemon->descriptors, count, server_connection_count(daemon->server), failure);
-    if (error != OK)
-        return error;
-    error = arrival_begin(&daemon->arrival, names, count, failure);
-    if (error != OK)
-        descriptors_remove_namespaces(&daemon->descriptors, count);
-    server_set_connections_max(daemon->server, descriptors_for_connections(&daemon->descriptors));
-    return error;
-}
-
-/* Do the new credentials name a namespace that is leaving? */
-static bool must_wait_for_departure(const struct daemon *daemon)
-{
-    size_t count;
-    struct bytes *names = list_namespaces(daemon->new_credentials, &count);
-    bool must_wait = false;
-    for (size_t i = 0; i < count && !must_wait; i++)
-        must_wait = departure_has(&daemon->departure, names[i]);
-    free(names);
-    return must_wait;
-}
-
-/* New credentials are in force once all their namespaces are served. */
-static void reload_credentials(struct daemon *daemon)
-{
-    struct failure failure;
-    failure_init(&failure);
-    daemon->wants_reload = arrival_is_under_way(&daemon->arrival) || !daemon->is_serving;
-    if (daemon->wants_reload)
-        return;
-    if (read_credentials(daemon, &daemon->new_credentials, &failure) != OK) {
-        keep_credentials(daemon, &failure);
-        return;
-    }
-    if (must_wait_for_departure(daemon)) {
-        message_log_say(daemon->errors,
-                        "tallyd: the new credentials name a namespace that is still leaving. They come into "
-                        "force when it has left.");
-        credentials_destroy(daemon->new_credentials);
-        daemon->new_credentials = NULL;
-        daemon->wants_reload = true;
-        return;
-    }
-    size_t count;
-    struct bytes *names = list_new_namespaces(daemon, &count);
-    if (count == 0)
-        replace_credentials(daemon);
-    else if (begin_arrival(daemon, names, count, &failure) != OK)
-        keep_credentials(daemon, &failure);
-    free(names);
+    options->is_elsewhere = is_elsewhere;
+    options->explain_absence = explain_absence;
+    options->absence_context = daemon;
 }
 
 /* SIGHUP: reads again everything that can change without a stop. If something can't be read, the old version stays in
@@ -525,9 +281,8 @@ static void reload(struct daemon *daemon)
     failure_init(&failure);
     if (server_reload(daemon->server, &failure) != OK)
         message_log_say(daemon->errors, "tallyd: the certificate in force stays: %s", failure.text);
-    if (daemon->is_asked_to_stop)
-        return;
-    reload_credentials(daemon);
+    if (!daemon->is_asked_to_stop)
+        renewal_ask(&daemon->renewal);
 }
 
 /* --- The end ------------------------------------------------------------------------------------------------------ */
@@ -556,11 +311,17 @@ static void say_stopping(const struct daemon *daemon, int number)
                         relays == 1 ? "relay" : "relays");
 }
 
-/* It may be waiting for another node, without end. */
-static void stop_arrival(struct daemon *daemon)
+/* In a cluster the namespaces go first, each to a node that follows it. Meanwhile this one passes on what it is asked.
+ * Where nobody is asked instead, the server goes on until its last reply has left. */
+static void begin_stop(struct daemon *daemon)
 {
-    if (arrival_is_under_way(&daemon->arrival))
-        arrival_stop(&daemon->arrival);
+    if (daemon->ownership != NULL && cluster_is_there(&daemon->cluster)) {
+        ownership_stop(daemon->ownership, stop_server);
+        return;
+    }
+    if (daemon->ownership != NULL)
+        ownership_halt(daemon->ownership);
+    relays_stop(daemon->relays, stop_server, daemon);
 }
 
 static void stop(struct daemon *daemon)
@@ -570,9 +331,8 @@ static void stop(struct daemon *daemon)
     else if (daemon->is_asked_to_stop)
         stop_server(daemon);
     else
-        relays_stop(daemon->relays, stop_server, daemon);
-    daemon->is_asked_to_stop = true;
-    stop_arrival(daemon);
+        begin_stop(daemon);
+    daemon->is_asked_to_stop = daemon->renewal.is_ending = true;
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -632,20 +392,11 @@ static void say_ready(struct daemon *daemon)
     buffer_deinit(&where);
 }
 
-/* Those to begin with: what the credentials name, or the one that is served without any. For the caller to free. */
-static struct bytes *list_first_namespaces(const struct daemon *daemon, size_t *count)
-{
-    struct bytes *names = list_namespaces(daemon->credentials, count);
-    if (daemon->credentials == NULL)
-        names[(*count)++] = BYTES(NAMESPACE_DEFAULT);
-    return names;
-}
-
 /* Recovers the namespaces that the credentials name. */
 static enum error open_namespaces(struct daemon *daemon, struct failure *failure)
 {
     size_t count;
-    struct bytes *names = list_first_namespaces(daemon, &count);
+    struct bytes *names = renewal_namespaces(&daemon->renewal, &count);
     const enum error error = namespaces_open(&daemon->namespaces, names, count, failure);
     free(names);
     return error;
@@ -666,13 +417,14 @@ static void warn_of_memory(const struct daemon *daemon)
         (unsigned long long)in_use, described, (unsigned long long)max);
 }
 
-static void warn_of_other_logs(struct daemon *daemon)
+static void warn_of_other_log(struct daemon *daemon, const struct opened_namespace *opened)
 {
     char warning[1024];
-    for (size_t i = 0; i < front_count(daemon->front); i++)
-        if (namespaces_find_other_log(&daemon->namespaces, i, warning, sizeof(warning)))
-            complain(daemon, warning);
+    if (namespaces_find_other_log(&daemon->namespaces, opened, warning, sizeof(warning)))
+        complain(daemon, warning);
 }
+
+/* --- serving from folders ----------------------------------------------------------------------------------------- */
 
 /* The namespaces are there. */
 static enum error begin_serving(struct daemon *daemon, struct failure *failure)
@@ -682,12 +434,35 @@ static enum error begin_serving(struct daemon *daemon, struct failure *failure)
     if (error != OK)
         return error;
     warn_of_memory(daemon);
-    warn_of_other_logs(daemon);
-    departure_init(&daemon->departure, daemon->relays, &daemon->loop, on_departure, daemon);
-    daemon->is_serving = true;
+    for (size_t i = 0; i < front_count(daemon->front); i++)
+        warn_of_other_log(daemon, namespaces_at(&daemon->namespaces, i));
+    renewal_begin(&daemon->renewal, &daemon->loop);
     say_ready(daemon);
     return OK;
 }
+
+static enum error serve(struct daemon *daemon, struct failure *failure)
+{
+    front_set_credentials(daemon->front, daemon->renewal.credentials_owned);
+    watch_signals(daemon); /* first: everybody who can connect may also stop it, cleanly */
+    enum error error = server_listen(daemon->server, failure);
+    error = error == OK ? begin_serving(daemon, failure) : error;
+    if (error != OK) {
+        close_signals(daemon);
+        relays_close(daemon->relays);
+        return error;
+    }
+    error = server_run(daemon->server, failure);
+    daemon->is_asked_to_stop = daemon->is_stopping = true;
+    renewal_end(&daemon->renewal,
+                &daemon->loop); /* where the server ended because a log was lost, one may come still */
+    close_signals(daemon);
+    relays_close(daemon->relays);
+    renewal_close(&daemon->renewal);
+    return error;
+}
+
+/* --- serving from PostgreSQL -------------------------------------------------------------------------------------- */
 
 static void say_standing_by(struct daemon *daemon)
 {
@@ -698,50 +473,91 @@ static void say_standing_by(struct daemon *daemon)
     buffer_deinit(&where);
 }
 
-static int compare_names(const void *a, const void *b)
+/* Relays begin with the first namespace that there is. */
+static void on_served(void *context, struct opened_namespace *opened)
 {
-    return bytes_compare(*(const struct bytes *)a, *(const struct bytes *)b);
+    struct daemon *daemon = context;
+    struct failure failure;
+    failure_init(&failure);
+    enum error error = OK;
+    if (daemon->are_relays_begun)
+        error = relays_follow_namespaces(daemon->relays, &failure);
+    else
+        error = relays_begin(daemon->relays, &daemon->loop, &daemon->namespaces,
+                             config_text(&daemon->config, CONFIG_DATA), &failure);
+    if (error != OK)
+        complain_failure(daemon, &failure);
+    else if (!daemon->are_relays_begun)
+        warn_of_memory(daemon);
+    daemon->are_relays_begun = daemon->are_relays_begun || error == OK;
+    warn_of_other_log(daemon, opened);
 }
 
-/* Logs that other nodes want as well are opened while the server runs already: it says who has them. The first by name
- * decides for all on every node, so that no two nodes have some each and wait for the rest. */
-static enum error begin_standing_by(struct daemon *daemon, struct failure *failure)
+/* One that stands by again begins anew in this, too, that it reads its credentials. */
+static void on_change(void *context, bool is_ready)
 {
-    size_t count;
-    struct bytes *names = list_first_namespaces(daemon, &count);
-    qsort(names, count, sizeof(*names), compare_names);
-    const enum error error = arrival_begin(&daemon->arrival, names, count, failure);
-    free(names);
-    if (error == OK)
+    struct daemon *daemon = context;
+    if (is_ready) {
+        say_ready(daemon);
+    } else if (!daemon->is_asked_to_stop) {
         say_standing_by(daemon);
-    return error;
+        renewal_ask(&daemon->renewal);
+    }
 }
 
-static enum error serve(struct daemon *daemon, struct failure *failure)
+static void on_left(void *context, size_t count)
 {
-    front_set_credentials(daemon->front, daemon->credentials);
-    watch_signals(daemon); /* first: everybody who can connect may also stop it, cleanly */
-    arrival_init(&daemon->arrival, &daemon->namespaces, &daemon->loop, on_arrival, daemon);
+    struct daemon *daemon = context;
+    renewal_note_departure(&daemon->renewal, count);
+}
+
+static void on_wrong_log(void *context, const struct failure *failure)
+{
+    struct daemon *daemon = context;
+    daemon->failure = *failure;
+    daemon->is_stopping = true;
+    server_stop(daemon->server);
+}
+
+static void make_ownership(struct daemon *daemon)
+{
+    const struct ownership_options options = {.namespaces = &daemon->namespaces,
+                                              .relays = daemon->relays,
+                                              .cluster = &daemon->cluster,
+                                              .loop = &daemon->loop,
+                                              .report = complain,
+                                              .served = on_served,
+                                              .changed = on_change,
+                                              .left = on_left,
+                                              .failed = on_wrong_log,
+                                              .context = daemon};
+    daemon->ownership = daemon->renewal.ownership = ownership_create(&options);
+    size_t count;
+    struct bytes *names = renewal_namespaces(&daemon->renewal, &count);
+    ownership_want(daemon->ownership, names, count);
+    free(names);
+}
+
+/* Logs that other nodes want as well are opened while the server runs already: it says who has them. */
+static enum error serve_owned(struct daemon *daemon, struct failure *failure)
+{
+    front_set_credentials(daemon->front, daemon->renewal.credentials_owned);
+    make_ownership(daemon);
+    watch_signals(daemon);
     enum error error = server_listen(daemon->server, failure);
-    if (error == OK)
-        error = front_count(daemon->front) > 0 ? begin_serving(daemon, failure) : begin_standing_by(daemon, failure);
     if (error == OK) {
+        say_standing_by(daemon);
         error = server_run(daemon->server, failure);
-        daemon->is_asked_to_stop = daemon->is_asked_to_stop || !namespaces_are_in_postgres(&daemon->config);
     }
     daemon->is_stopping = true;
-    stop_arrival(daemon);
-    while (arrival_is_under_way(&daemon->arrival)) /* where the server ended because a log was lost */
-        (void)uv_run(&daemon->loop, UV_RUN_ONCE);
+    close_signals(daemon);
+    if (daemon->are_relays_begun)
+        relays_close(daemon->relays);
+    ownership_close(daemon->ownership);
     if (error == OK && daemon->failure.error != OK && !daemon->is_asked_to_stop) {
         *failure = daemon->failure;
         error = failure->error;
     }
-    arrival_deinit(&daemon->arrival);
-    close_signals(daemon);
-    relays_close(daemon->relays);
-    if (daemon->is_serving)
-        departure_deinit(&daemon->departure);
     return error;
 }
 
@@ -760,6 +576,23 @@ static void make_forwarder(struct daemon *daemon)
     server_set_forwarder(daemon->server, daemon->forwarder);
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return bytes_compare(*(const struct bytes *)a, *(const struct bytes *)b);
+}
+
+/* In PostgreSQL the first by name: all nodes know the same one. */
+static void name_first(struct daemon *daemon)
+{
+    size_t count;
+    struct bytes *names = renewal_namespaces(&daemon->renewal, &count);
+    if (namespaces_are_in_postgres(&daemon->config))
+        qsort(names, count, sizeof(*names), compare_names);
+    ASSERT(count > 0 && names[0].size < sizeof(daemon->first));
+    (void)snprintf(daemon->first, sizeof(daemon->first), "%.*s", BYTES_FORMAT(names[0]));
+    free(names);
+}
+
 /* Makes the server, without a namespace yet. */
 static void make_server(struct daemon *daemon)
 {
@@ -775,13 +608,20 @@ static void make_server(struct daemon *daemon)
         flushers_check_often(daemon->flushers, DISK_POSTGRES_LOOK_MS);
     daemon->server = server_create(&daemon->loop, &server_options, daemon->front, &daemon->clock);
     make_forwarder(daemon);
+    name_first(daemon);
     daemon->namespaces = (struct namespaces){.config = &daemon->config,
                                              .front = daemon->front,
                                              .flushers = daemon->flushers,
                                              .server = daemon->server,
                                              .clock = &daemon->clock,
                                              .output = daemon->output,
-                                             .is_patient = daemon->has_begun};
+                                             .first = daemon->first};
+    struct renewal *renewal = &daemon->renewal;
+    renewal->front = daemon->front;
+    renewal->server = daemon->server;
+    renewal->relays = daemon->relays;
+    renewal->descriptors = &daemon->descriptors;
+    renewal->namespaces = &daemon->namespaces;
 }
 
 static enum error run(struct daemon *daemon, struct failure *failure)
@@ -790,9 +630,11 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     if (error != OK)
         return error;
     make_server(daemon);
-    if (!namespaces_are_in_postgres(&daemon->config))
+    if (namespaces_are_in_postgres(&daemon->config))
+        error = serve_owned(daemon, failure);
+    else
         error = open_namespaces(daemon, failure);
-    if (error == OK) {
+    if (error == OK && daemon->ownership == NULL) {
         error = serve(daemon, failure);
         namespaces_close(&daemon->namespaces);
     }
@@ -800,6 +642,8 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     if (daemon->forwarder != NULL)
         forwarder_close(daemon->forwarder);
     server_destroy(daemon->server); /* after the logs, whose threads wake it until the end */
+    if (daemon->ownership != NULL)
+        ownership_destroy(daemon->ownership);
     if (daemon->forwarder != NULL)
         forwarder_destroy(daemon->forwarder);
     daemon->forwarder = NULL;
@@ -809,85 +653,23 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     return error;
 }
 
-static int run_once(struct daemon *daemon, enum error *error)
+static int start(struct daemon *daemon)
 {
     struct failure failure;
     failure_init(&failure);
+    if (!cluster_join(&daemon->cluster, &daemon->config, complain, daemon))
+        return STATUS_FAILED;
     int status = uv_loop_init(&daemon->loop);
     if (status != 0) {
         message_log_say(daemon->errors, "tallyd: can't make an event loop: %s.", uv_strerror(status));
         return STATUS_FAILED;
     }
-    *error = run(daemon, &failure);
-    if (*error != OK)
+    const enum error error = run(daemon, &failure);
+    if (error != OK)
         complain_failure(daemon, &failure);
-    if (daemon->is_serving)
-        daemon->loss = failure;
     status = uv_loop_close(&daemon->loop);
     ASSERT(status == 0); /* every handle was closed */
-    return *error == OK ? 0 : STATUS_FAILED;
-}
-
-/* False: a signal came that ends the daemon. Another one ends the pause. */
-static bool pause_between(unsigned pause_ms)
-{
-    const sigset_t ours = our_signals();
-    const struct timespec pause = {.tv_sec = pause_ms / 1000, .tv_nsec = (long)(pause_ms % 1000) * 1000000};
-    const int number = sigtimedwait(&ours, NULL, &pause);
-    (void)pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
-    return number != SIGTERM && number != SIGINT;
-}
-
-/* One that could serve begins with the shortest again; but not where it served only until something had to be stored,
- * and PostgreSQL has no room: then the logs would go to and fro. */
-static unsigned next_pause_ms(unsigned pause_ms, bool has_served, enum error error)
-{
-    if (has_served && error != ERROR_DISK_FULL)
-        return STAND_BY_PAUSE_MS;
-    const bool is_nobodys = error == ERROR_SERVICE_UNAVAILABLE || error == ERROR_DISK_FULL;
-    const unsigned most = is_nobodys ? UNREACHED_PAUSE_MAX_MS : STAND_BY_PAUSE_MAX_MS;
-    return pause_ms < most / 2 ? 2 * pause_ms : most;
-}
-
-/* As at a start. What can't be read stays as it was. */
-static void read_credentials_again(struct daemon *daemon)
-{
-    struct failure failure;
-    failure_init(&failure);
-    if (read_credentials(daemon, &daemon->new_credentials, &failure) != OK) {
-        keep_credentials(daemon, &failure);
-        return;
-    }
-    credentials_destroy(daemon->credentials);
-    daemon->credentials = daemon->new_credentials;
-    daemon->new_credentials = NULL;
-}
-
-/* A node that has lost its logs in PostgreSQL, or can't reach them, begins again, and stands by. It waits a little
- * longer each time, so that one that can't keep them does not take them from one that can. */
-static int start(struct daemon *daemon)
-{
-    const bool is_shared = namespaces_are_in_postgres(&daemon->config);
-    bool has_served = false;
-    if (!cluster_join(&daemon->cluster, &daemon->config, complain, daemon))
-        return STATUS_FAILED;
-    for (unsigned pause_ms = STAND_BY_PAUSE_MS;;) {
-        enum error error = OK;
-        const int status = run_once(daemon, &error);
-        has_served = has_served || daemon->is_serving;
-        daemon->has_begun = true;
-        /* Of a log that another node has it is not an error; that is said of the folder. */
-        const bool is_wrong =
-            error == ERROR_INVALID_PARAMETER_VALUE || error == ERROR_LOG_DAMAGED || error == ERROR_LOG_LOCKED;
-        if (error == OK || !is_shared || daemon->is_asked_to_stop || (is_wrong && !has_served))
-            return status;
-        pause_ms = next_pause_ms(pause_ms, daemon->is_serving, error);
-        daemon->is_serving = daemon->is_stopping = daemon->wants_reload = false;
-        failure_init(&daemon->failure);
-        if (!pause_between(pause_ms))
-            return 0;
-        read_credentials_again(daemon);
-    }
+    return error == OK ? 0 : STATUS_FAILED;
 }
 
 /* If a standard stream is closed, the next file or socket that we open would take its place and receive what we print.
@@ -931,7 +713,7 @@ int main(int argc, char **argv)
     } else {
         status = start(&daemon);
     }
-    credentials_destroy(daemon.credentials);
+    credentials_destroy(daemon.renewal.credentials_owned);
     cluster_deinit(&daemon.cluster);
     config_deinit(&daemon.config);
     message_log_destroy(daemon.output, LAST_WORDS_MS);

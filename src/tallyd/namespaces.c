@@ -3,12 +3,10 @@
 #include "base/memory.h"
 #include "core/pools/made_match.h"
 #include "log/log.h"
-#include "server/metric.h"
 #include "tallyd/config_value.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -156,19 +154,6 @@ struct pg_options namespaces_postgres(const struct config *config, const char *l
                                .wants_replicas = config_number(config, CONFIG_LOG_REPLICAS) > 0};
 }
 
-/* `may_take` as in struct pg_options. */
-static struct disk *make_disk(struct opened_namespace *opened, const struct namespaces *namespaces,
-                              const atomic_bool *may_take)
-{
-    const struct config *config = namespaces->config;
-    if (!namespaces_are_in_postgres(config))
-        return disk_posix_create(opened->folder_owned);
-    opened->postgres = namespaces_postgres(config, opened->name_owned);
-    opened->postgres.is_patient = namespaces->is_patient;
-    opened->postgres.may_take = may_take;
-    return disk_postgres_create(&opened->postgres, opened->folder_owned);
-}
-
 static enum error recover_one(const struct namespaces *namespaces, struct opened_namespace *opened,
                               struct failure *failure)
 {
@@ -206,18 +191,14 @@ static enum error take_over_one(struct opened_namespace *opened, uint64_t now_ms
     return failure->error;
 }
 
-#define FOLLOWED_MAX 32u /* logs in PostgreSQL at a time; those beyond are read when the first has been taken */
-
-/* --- opening ------------------------------------------------------------------------------------------------------ */
+/* --- opening, in folders ------------------------------------------------------------------------------------------ */
 
 struct opening {
     struct namespaces *namespaces;
     struct opened_namespace **opened_owned;
     size_t count;
-    pthread_mutex_t mutex; /* of the first error of their recovery */
-    enum error error;
+    enum error error; /* of their recovery */
     struct failure failure;
-    atomic_bool has_first; /* the first log in PostgreSQL is this node's: it may take the others */
 };
 
 struct opening *opening_create(struct namespaces *namespaces, const struct bytes *names, size_t count)
@@ -227,122 +208,19 @@ struct opening *opening_create(struct namespaces *namespaces, const struct bytes
     opening->namespaces = namespaces;
     opening->opened_owned = memory_allocate(count * sizeof(struct opened_namespace *));
     opening->count = count;
-    (void)pthread_mutex_init(&opening->mutex, NULL);
-    const bool is_start = front_count(namespaces->front) == 0;
     for (size_t i = 0; i < count; i++) {
         struct opened_namespace *opened = memory_allocate_zeroed(sizeof(*opened));
         opening->opened_owned[i] = opened;
         name_folder(opened, namespaces->config, names[i]);
-        opened->disk = make_disk(opened, namespaces, is_start && i > 0 ? &opening->has_first : NULL);
+        opened->disk = disk_posix_create(opened->folder_owned);
     }
     return opening;
 }
 
-static enum error first_error(struct opening *opening)
-{
-    (void)pthread_mutex_lock(&opening->mutex);
-    const enum error error = opening->error;
-    (void)pthread_mutex_unlock(&opening->mutex);
-    return error;
-}
-
-/* The others need not go on. */
-static void note_error(struct opening *opening, enum error error, const struct failure *failure)
-{
-    (void)pthread_mutex_lock(&opening->mutex);
-    if (opening->error == OK) {
-        opening->error = error;
-        opening->failure = *failure;
-    }
-    (void)pthread_mutex_unlock(&opening->mutex);
-    opening_stop(opening);
-}
-
-/* A log that other nodes want as well is taken over at once; its time is that of PostgreSQL's clock. */
-static void recover_and_take(struct opening *opening, size_t index)
-{
-    struct opened_namespace *opened = opening->opened_owned[index];
-    struct failure failure;
-    failure_init(&failure);
-    enum error error = recover_one(opening->namespaces, opened, &failure);
-    if (error == OK)
-        error = take_over_one(opened, disk_postgres_now_ms(opened->disk), &failure);
-    if (error != OK)
-        note_error(opening, error, &failure);
-    else if (index == 0)
-        atomic_store(&opening->has_first, true);
-}
-
-/* What one of the threads does that follow logs at the same time. */
-struct share {
-    struct opening *opening;
-    size_t first; /* and every FOLLOWED_MAX-th from there on */
-    pthread_t thread;
-};
-
-static void *recover_share(void *argument)
-{
-    const struct share *share = argument;
-    for (size_t i = share->first; i < share->opening->count && first_error(share->opening) == OK; i += FOLLOWED_MAX)
-        recover_and_take(share->opening, i);
-    return NULL;
-}
-
-/* One of them is this thread. */
-static void recover_shared(struct opening *opening)
-{
-    struct share shares[FOLLOWED_MAX];
-    size_t count = 1;
-    shares[0] = (struct share){.opening = opening};
-    for (; count < FOLLOWED_MAX && count < opening->count; count++) {
-        shares[count] = (struct share){.opening = opening, .first = count};
-        const int result = pthread_create(&shares[count].thread, NULL, recover_share, &shares[count]);
-        struct failure failure;
-        if (result == 0)
-            continue;
-        (void)failure_set(&failure, ERROR_SERVICE_UNAVAILABLE, "there is no thread to follow a log with: %s.",
-                          strerror(result));
-        note_error(opening, ERROR_SERVICE_UNAVAILABLE, &failure);
-        break;
-    }
-    (void)recover_share(&shares[0]);
-    for (size_t i = 1; i < count; i++)
-        (void)pthread_join(shares[i].thread, NULL);
-}
-
 void opening_recover(struct opening *opening)
 {
-    if (namespaces_are_in_postgres(opening->namespaces->config)) {
-        recover_shared(opening);
-        return;
-    }
     for (size_t i = 0; i < opening->count && opening->error == OK; i++)
         opening->error = recover_one(opening->namespaces, opening->opened_owned[i], &opening->failure);
-}
-
-void opening_stop(const struct opening *opening)
-{
-    for (size_t i = 0; i < opening->count && namespaces_are_in_postgres(opening->namespaces->config); i++)
-        disk_postgres_stop(opening->opened_owned[i]->disk);
-}
-
-struct pg_node opening_owner(const struct opening *opening)
-{
-    return disk_postgres_owner(opening->opened_owned[0]->disk);
-}
-
-void opening_explain(const struct opening *opening, char *text, size_t size)
-{
-    struct disk *disk = opening->opened_owned[0]->disk;
-    const struct pg_node owner = opening_owner(opening);
-    if (disk_postgres_lacks_replica(disk))
-        (void)snprintf(text, size, "This node stands by until there is a replica: " PG_NO_REPLICA " in PostgreSQL.");
-    else if (owner.name[0] == '\0')
-        (void)snprintf(text, size, "This node stands by: nobody serves yet. Try again.");
-    else if (strcmp(owner.name, namespaces_node_name(opening->namespaces->config)) == 0)
-        (void)snprintf(text, size, "This node served last, and reads its log. Try again.");
-    else
-        (void)snprintf(text, size, "This node stands by: node %s serves. Try again, or ask that one.", owner.name);
 }
 
 /* All are recovered before the first is taken over: leases get their grace from then on, and it must not run out, nor
@@ -356,17 +234,6 @@ static enum error take_over_all(const struct opening *opening, struct failure *f
     for (size_t i = 0; i < opening->count && error == OK; i++)
         error = take_over_one(opening->opened_owned[i], clock_now_ms(clock), failure);
     return error;
-}
-
-/* They have been taken over. Where this node serves nothing else, its clock goes on from theirs, whatever the wall
- * clock of this machine shows. */
-static void follow_clock(const struct opening *opening)
-{
-    struct clock *clock = opening->namespaces->clock;
-    if (front_count(opening->namespaces->front) == 0)
-        clock_set(clock, disk_postgres_now_ms(opening->opened_owned[0]->disk));
-    for (size_t i = 0; i < opening->count; i++)
-        clock_raise(clock, namespace_time(opening->opened_owned[i]->ns));
 }
 
 void opened_namespace_close(struct opened_namespace *opened)
@@ -389,7 +256,6 @@ void opened_namespace_destroy(struct opened_namespace *opened)
 
 static void opening_destroy(struct opening *opening)
 {
-    (void)pthread_mutex_destroy(&opening->mutex);
     free(opening->opened_owned);
     free(opening);
 }
@@ -406,26 +272,105 @@ enum error opening_finish(struct opening *opening, struct failure *failure)
     enum error error = opening->error;
     if (error != OK)
         *failure = opening->failure;
-    else if (namespaces_are_in_postgres(opening->namespaces->config))
-        follow_clock(opening);
     else
         error = take_over_all(opening, failure);
     if (error != OK) {
         opening_abandon(opening);
         return error;
     }
-    opening->namespaces->look_ms = 0;
     for (size_t i = 0; i < opening->count; i++)
         server_serve(opening->namespaces->server, &opening->opened_owned[i]->served, opening->opened_owned[i]->ns);
     opening_destroy(opening);
     return OK;
 }
 
+/* --- in PostgreSQL ------------------------------------------------------------------------------------------------ */
+
+struct opened_namespace *namespaces_prepare(const struct namespaces *namespaces, const char *name,
+                                            const struct pg_options *options)
+{
+    struct opened_namespace *opened = memory_allocate_zeroed(sizeof(*opened));
+    name_folder(opened, namespaces->config, bytes_from_string(name));
+    opened->postgres = namespaces_postgres(namespaces->config, opened->name_owned);
+    opened->postgres.is_patient = options->is_patient;
+    opened->postgres.leads = options->leads;
+    opened->postgres.may_take = options->may_take;
+    opened->postgres.context = options->context;
+    opened->disk = disk_postgres_create(&opened->postgres, opened->folder_owned);
+    return opened;
+}
+
+/* A log that other nodes want as well is taken over at once; its time is that of PostgreSQL's clock. */
+enum error namespaces_follow(const struct namespaces *namespaces, struct opened_namespace *opened,
+                             struct failure *failure)
+{
+    const enum error error = recover_one(namespaces, opened, failure);
+    return error == OK ? take_over_one(opened, disk_postgres_now_ms(opened->disk), failure) : error;
+}
+
+void namespaces_serve(const struct namespaces *namespaces, struct opened_namespace *opened, bool is_alone)
+{
+    if (is_alone)
+        clock_set(namespaces->clock, disk_postgres_now_ms(opened->disk));
+    clock_raise(namespaces->clock, namespace_time(opened->ns));
+    server_serve(namespaces->server, &opened->served, opened->ns);
+}
+
+uint64_t opened_namespace_silence_ms(const struct opened_namespace *opened)
+{
+    const uint64_t now_ms = pg_now_ms(), proved_ms = disk_postgres_proved_ms(opened->disk);
+    return now_ms > proved_ms ? now_ms - proved_ms : 0;
+}
+
+/* Each body has a checksum, and PostgreSQL has them all. Who opens the log anew compares its copies, and fetches those
+ * that differ. */
+static enum permission fail_damaged(const struct opened_namespace *opened, struct failure *failure)
+{
+    (void)failure_set(
+        failure, ERROR_SERVICE_UNAVAILABLE,
+        "namespace %s: a message could not be read from the copy of its log in %s, which is damaged. This "
+        "node begins again with it, and fetches it from PostgreSQL.",
+        opened->name_owned, opened->folder_owned);
+    return PERMISSION_LOST;
+}
+
+static enum permission fail_silent(const struct opened_namespace *opened, uint64_t silence_ms, struct failure *failure)
+{
+    (void)failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
+                      "namespace %s: its log in PostgreSQL took nothing for %llu ms, longer than the lease: another "
+                      "node may serve it by now.",
+                      opened->name_owned, (unsigned long long)silence_ms);
+    return PERMISSION_LOST;
+}
+
+/* Many are not looked at in each millisecond: each look is a system call. */
+#define LOOKS_PER_MS 64u
+
+enum permission namespaces_may_answer(const struct namespaces *namespaces, struct opened_namespace *opened,
+                                      struct failure *failure)
+{
+    const uint64_t lease_ms = opened->postgres.lease_ms, now_ms = pg_now_ms();
+    if (now_ms < opened->look_ms)
+        return PERMISSION_GIVEN;
+    const uint64_t silence_ms = opened_namespace_silence_ms(opened);
+    if (api_damaged_count(&opened->served.api) > 0)
+        return fail_damaged(opened, failure);
+    if (namespace_failure(opened->ns, failure) != OK)
+        return PERMISSION_LOST;
+    if (silence_ms >= lease_ms)
+        return fail_silent(opened, silence_ms, failure);
+    if (!disk_postgres_is_whole(opened->disk))
+        return PERMISSION_PENDING;
+    const uint64_t pause_ms = 1 + front_count(namespaces->front) / LOOKS_PER_MS, left_ms = lease_ms - silence_ms;
+    opened->look_ms = now_ms + (pause_ms < left_ms ? pause_ms : left_ms);
+    return PERMISSION_GIVEN;
+}
+
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
-bool namespaces_find_other_log(const struct namespaces *namespaces, size_t index, char *text, size_t size)
+bool namespaces_find_other_log(const struct namespaces *namespaces, const struct opened_namespace *opened, char *text,
+                               size_t size)
 {
-    const struct opened_namespace *opened = namespaces_at(namespaces, index);
     const bool is_in_postgres = namespaces_are_in_postgres(namespaces->config);
     char *other_owned = make_folder_name(namespaces->config, opened->name_owned, !is_in_postgres);
     const bool is_there = core_queue_count(namespace_core(opened->ns)) == 0 && access(other_owned, F_OK) == 0;
@@ -459,96 +404,6 @@ void namespaces_close(const struct namespaces *namespaces)
         served_deinit(&opened->served);
         opened_namespace_destroy(opened);
     }
-}
-
-/* How long ago the last statement began that PostgreSQL acknowledged. */
-static uint64_t log_silence_ms(const struct opened_namespace *opened, uint64_t now_ms)
-{
-    const uint64_t proved_ms = disk_postgres_proved_ms(opened->disk);
-    return now_ms > proved_ms ? now_ms - proved_ms : 0;
-}
-
-/* Each body has a checksum, and PostgreSQL has them all. What begins anew compares its copies, and fetches those that
- * differ. */
-static enum permission fail_damaged(const struct opened_namespace *opened, struct failure *failure)
-{
-    (void)failure_set(
-        failure, ERROR_SERVICE_UNAVAILABLE,
-        "namespace %s: a message could not be read from the copy of its log in %s, which is damaged. This "
-        "node begins again, and fetches it from PostgreSQL.",
-        opened->name_owned, opened->folder_owned);
-    return PERMISSION_LOST;
-}
-
-/* Many are not looked at in each millisecond: each look is a system call. */
-#define LOOKS_PER_MS 64u
-
-enum permission namespaces_may_answer(struct namespaces *namespaces, struct failure *failure)
-{
-    const uint64_t lease_ms = config_number(namespaces->config, CONFIG_LEASE), now_ms = pg_now_ms();
-    if (now_ms < namespaces->look_ms)
-        return PERMISSION_GIVEN;
-    uint64_t longest_ms = 0;
-    bool are_whole = true;
-    const size_t count = front_count(namespaces->front);
-    for (size_t i = 0; i < count; i++) {
-        const struct opened_namespace *opened = namespaces_at(namespaces, i);
-        const uint64_t silence_ms = log_silence_ms(opened, now_ms);
-        longest_ms = silence_ms > longest_ms ? silence_ms : longest_ms;
-        are_whole = are_whole && disk_postgres_is_whole(opened->disk);
-        if (api_damaged_count(&opened->served.api) > 0)
-            return fail_damaged(opened, failure);
-        if (silence_ms < lease_ms)
-            continue;
-        (void)failure_set(
-            failure, ERROR_SERVICE_UNAVAILABLE,
-            "namespace %s: its log in PostgreSQL took nothing for %llu ms, longer than the lease: another "
-            "node may serve it by now.",
-            opened->name_owned, (unsigned long long)silence_ms);
-        return PERMISSION_LOST;
-    }
-    if (!are_whole)
-        return PERMISSION_PENDING;
-    const uint64_t pause_ms = 1 + count / LOOKS_PER_MS, left_ms = lease_ms - longest_ms;
-    namespaces->look_ms = now_ms + (pause_ms < left_ms ? pause_ms : left_ms);
-    return PERMISSION_GIVEN;
-}
-
-static void write_position(uint64_t position, struct buffer *text)
-{
-    metric_write(text, "tally_log_position_bytes", "gauge",
-                 "Where the logs end, of all namespaces in sum: what this node has written, or, if it stands by, "
-                 "followed and applied.",
-                 position);
-}
-
-void opening_write_log_metrics(const struct opening *opening, struct buffer *text)
-{
-    uint64_t position = 0;
-    for (size_t i = 0; i < opening->count; i++)
-        position += disk_postgres_position(opening->opened_owned[i]->disk);
-    write_position(position, text);
-}
-
-void namespaces_write_log_metrics(const struct namespaces *namespaces, bool is_serving, struct buffer *text)
-{
-    const uint64_t now_ms = pg_now_ms();
-    uint64_t longest_ms = 0, position = 0;
-    for (size_t i = 0; i < front_count(namespaces->front); i++) {
-        const uint64_t silence_ms = log_silence_ms(namespaces_at(namespaces, i), now_ms);
-        longest_ms = silence_ms > longest_ms ? silence_ms : longest_ms;
-        position += disk_postgres_position(namespaces_at(namespaces, i)->disk);
-    }
-    metric_write(text, "tally_log_owner", "gauge",
-                 "Whether this node has its logs in PostgreSQL and serves (1), or stands by (0).", is_serving);
-    buffer_append_format(text,
-                         "# HELP tally_log_silence_seconds How long ago the last statement began that PostgreSQL "
-                         "acknowledged; of all namespaces the longest. From the lease on nothing is answered.\n"
-                         "# TYPE tally_log_silence_seconds gauge\n"
-                         "tally_log_silence_seconds %.3f\n",
-                         (double)longest_ms / 1000);
-    if (is_serving)
-        write_position(position, text);
 }
 
 struct opened_namespace *namespaces_at(const struct namespaces *namespaces, size_t index)

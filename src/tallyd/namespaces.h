@@ -25,7 +25,8 @@ struct opened_namespace {
     struct disk *disk;          /* NULL: it was not opened */
     struct namespace *ns;
     struct namespace_relays *namespace_relays_owned; /* its relays (relays.h), or NULL */
-    bool is_leaving;                                 /* departure.h */
+    bool is_leaving;                                 /* departure.h, ownership.h */
+    uint64_t look_ms; /* of pg_now_ms(): its log was found to be this node's; to be asked again then */
 };
 
 /* Is the log in PostgreSQL? */
@@ -45,8 +46,7 @@ struct namespaces {
     struct server *server;     /* serves them, and is woken by their logs */
     struct clock *clock;
     struct message_log *output; /* hears how far a long recovery is */
-    uint64_t look_ms;           /* of pg_now_ms(): every log was found to be this node's; to be asked again then */
-    bool is_patient;            /* as in pg_options: it is not the first time that this process opens them */
+    const char *first;          /* the name of the first that there is: the relays' socket has it too (relay_door.h) */
 };
 
 /* Is a segment large enough for the frames that requests may need? ERROR_INVALID_PARAMETER_VALUE. */
@@ -61,43 +61,52 @@ enum error namespaces_open(struct namespaces *namespaces, const struct bytes *na
                            struct failure *failure);
 
 /* The same in two steps, the first of which may be done on any thread: that recovers them, and takes as long as there
- * is to read. Logs in PostgreSQL it follows, many at a time, until the owner of the first one has gone; it takes that
- * one, and then the others. Each opening ends with one of the last two. */
+ * is to read. Each opening ends with one of the last two. Logs in folders only. */
 struct opening *opening_create(struct namespaces *namespaces, const struct bytes *names, size_t count);
 void opening_recover(struct opening *opening);
-
-/* Ends a recovery that waits for another node to give its logs up. Any thread. */
-void opening_stop(const struct opening *opening);
-
-/* Says for a client who has the logs that it waits for. */
-void opening_explain(const struct opening *opening, char *text, size_t size);
-
-/* The node that has them, without a name if that is not known. */
-struct pg_node opening_owner(const struct opening *opening);
-
 enum error opening_finish(struct opening *opening, struct failure *failure);
 void opening_abandon(struct opening *opening);
 
-/* Does this process still own its logs? PERMISSION_PENDING: the connection of one is broken, and is being made anew.
- * PERMISSION_LOST: `failure` says which it may have lost, or whose copy is damaged. A yes holds for a millisecond. */
-enum permission namespaces_may_answer(struct namespaces *namespaces, struct failure *failure);
+/* --- with its log in PostgreSQL ----------------------------------------------------------------------------------- */
 
-/* Appends what /metrics says of logs in PostgreSQL: does this node serve, since when did PostgreSQL not answer, and how
- * far is it? The second: how far a node that stands by has followed. */
-void namespaces_write_log_metrics(const struct namespaces *namespaces, bool is_serving, struct buffer *text);
-void opening_write_log_metrics(const struct opening *opening, struct buffer *text);
+/* One that is neither read nor served yet. `options` say more than the configuration does, and are copied: is_patient,
+ * leads, may_take. Freed by opened_namespace_destroy(). */
+struct opened_namespace *namespaces_prepare(const struct namespaces *namespaces, const char *name,
+                                            const struct pg_options *options);
+
+/* Reads its log, and follows it until this node is the owner: then it can be served. disk_postgres_stop() ends it. Any
+ * thread. Errors of namespace_recover() and namespace_take_over(); ERROR_SERVICE_UNAVAILABLE, too, where another node
+ * was faster. */
+enum error namespaces_follow(const struct namespaces *namespaces, struct opened_namespace *opened,
+                             struct failure *failure);
+
+/* It is followed no more, and owned: has it served. Where this node serves `is_alone` nothing else, its clock goes on
+ * from that of PostgreSQL, whatever the wall clock of this machine shows. */
+void namespaces_serve(const struct namespaces *namespaces, struct opened_namespace *opened, bool is_alone);
+
+/* Does this process still own the log of this one? PERMISSION_PENDING: its connection is broken, and is being made
+ * anew. PERMISSION_LOST: `failure` says that it may have lost it, or that its copy is damaged. A yes holds for a
+ * millisecond. */
+enum permission namespaces_may_answer(const struct namespaces *namespaces, struct opened_namespace *opened,
+                                      struct failure *failure);
+
+/* How long ago the last statement began that PostgreSQL acknowledged. */
+uint64_t opened_namespace_silence_ms(const struct opened_namespace *opened);
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
 
 /* Closes one that is not served: its log and its folder, and then the rest. The first may be done on any thread if
- * namespace_retire() went before. */
+ * namespace_retire() or namespace_abandon() went before. */
 void opened_namespace_close(struct opened_namespace *opened);
 void opened_namespace_destroy(struct opened_namespace *opened);
 
 /* Makes everything durable and frees, of all that are served. The server must not run any more, but still be there. */
 void namespaces_close(const struct namespaces *namespaces);
 
-/* Is there, beside the log of the index-th, which has no queues, another one of its name that is not served: a file log
+/* Is there, beside the log of this one, which has no queues, another one of its name that is not served: a file log
  * where logs are in PostgreSQL, or the other way round? `text` then warns of it. */
-bool namespaces_find_other_log(const struct namespaces *namespaces, size_t index, char *text, size_t size);
+bool namespaces_find_other_log(const struct namespaces *namespaces, const struct opened_namespace *opened, char *text,
+                               size_t size);
 
 /* One of those that are served; fewer than front_count(). And that of a name, or NULL. */
 struct opened_namespace *namespaces_at(const struct namespaces *namespaces, size_t index);

@@ -86,7 +86,7 @@ enum error relay_door_init(struct relay_door *door, const struct namespaces *nam
                            struct failure *failure)
 {
     *door = (struct relay_door){.namespaces = namespaces, .folder = -1};
-    enum error error = name_socket(door, data, namespaces_at(namespaces, 0)->name_owned, failure);
+    enum error error = name_socket(door, data, namespaces->first, failure);
     return error == OK ? relay_door_renew(door, failure) : error;
 }
 

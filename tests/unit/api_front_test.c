@@ -290,31 +290,79 @@ static void a_signed_request_that_names_no_namespace_goes_to_that_of_its_caller(
     credentials_destroy(credentials);
 }
 
-static void explain_absence(void *context, char *text, size_t size)
+static bool is_elsewhere(void *context, struct bytes name)
 {
-    snprintf(text, size, "Ask %s.", (const char *)context);
+    (void)context;
+    return name.size == 0 || bytes_equal(name, BYTES("000000000002"));
 }
 
-static void where_no_namespace_is_served_each_request_is_told_who_serves_them(void **state)
+static void explain_absence(void *context, struct bytes name, char *text, size_t size)
 {
-    (void)state;
-    static char other[] = "the other node";
-    const struct front_options options = {
-        .region = "eu-west-1", .explain_absence = explain_absence, .absence_context = other};
-    struct fixture fixture = {.front = front_create(&options)};
+    snprintf(text, size, "Ask %s%s%.*s.", (const char *)context, name.size > 0 ? " for " : "", BYTES_FORMAT(name));
+}
+
+static char other_node[] = "the other node";
+static const struct front_options shared_options = {.region = "eu-west-1",
+                                                    .is_elsewhere = is_elsewhere,
+                                                    .explain_absence = explain_absence,
+                                                    .absence_context = other_node};
+
+/* Expects that nobody here serves what it asks, and the refusal. */
+static void expect_absent(struct fixture *fixture, const char *body, const char *name, const char *text)
+{
     struct exchange exchange;
-    arena_init(&fixture.arena);
-    submit(&fixture, &exchange, "AmazonSQS.ListQueues", "{}");
+    exchange_init(&exchange);
+    exchange.request = (struct request){.method = BYTES("POST"),
+                                        .path = BYTES("/"),
+                                        .host = BYTES("h"),
+                                        .target = BYTES("AmazonSQS.ListQueues"),
+                                        .body = bytes_from_string(body)};
+    assert_false(front_submit(fixture->front, &exchange, NOW_MS));
+    assert_int_equal(exchange.state, EXCHANGE_NEW);
+    assert_true(bytes_equal(front_absent(fixture->front), bytes_from_string(name)));
+    front_refuse_absent(fixture->front, &exchange);
     assert_null(exchange.api);
     assert_int_equal(exchange.reply.status, 503);
     assert_int_equal(exchange.reply.error, ERROR_SERVICE_UNAVAILABLE);
     assert_int_equal(exchange.hold_sequence, 0);
+    assert_ptr_equal(front_take_finished(fixture->front), &exchange);
+    assert_null(front_take_finished(fixture->front));
+    assert_non_null(memmem(exchange.reply.body.data_owned, exchange.reply.body.size, text, strlen(text)));
+    exchange_deinit(&exchange);
+}
+
+static void where_no_namespace_is_served_each_request_is_told_who_serves_it(void **state)
+{
+    (void)state;
+    struct fixture fixture = {.front = front_create(&shared_options)};
+    arena_init(&fixture.arena);
+    expect_absent(&fixture, "{}", "", "\"Ask the other node.\"");
+    expect_absent(&fixture, "{\"QueueUrl\":\"http://h/000000000002/q\"}", "000000000002",
+                  "\"Ask the other node for 000000000002.\"");
+    struct exchange exchange;
+    submit(&fixture, &exchange, "AmazonSQS.ListQueues", "[");
+    assert_int_equal(exchange.reply.status, 400); /* whoever serves it */
     assert_ptr_equal(front_take_finished(fixture.front), &exchange);
-    assert_null(front_take_finished(fixture.front));
-    assert_non_null(memmem(exchange.reply.body.data_owned, exchange.reply.body.size, "\"Ask the other node.\"", 21));
     exchange_deinit(&exchange);
     arena_deinit(&fixture.arena);
     front_destroy(fixture.front);
+}
+
+static void a_request_about_a_namespace_of_another_node_is_left_to_it_and_the_others_are_answered(void **state)
+{
+    struct fixture *fixture = *state;
+    struct front *first = fixture->front;
+    fixture->front = front_create(&shared_options);
+    api_deinit(&fixture->apis[1]);
+    api_init(&fixture->apis[1], fixture->front, fixture->namespaces[1]);
+    expect_absent(fixture, "{\"QueueUrl\":\"http://h/000000000002/q\"}", "000000000002",
+                  "\"Ask the other node for 000000000002.\"");
+    (void)call(fixture, 1, "AmazonSQS.ListQueues", "{}");
+    (void)call(fixture, 1, "AmazonSQS.ListQueues", "{\"QueueUrl\":\"http://h/333333333333/q\"}"); /* nobody has it */
+    api_deinit(&fixture->apis[1]);
+    front_destroy(fixture->front);
+    fixture->front = first;
+    api_init(&fixture->apis[1], fixture->front, fixture->namespaces[1]);
 }
 
 /* Nobody knows which namespace it is about, so it waits for none. */
@@ -343,7 +391,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(credentials_that_change_are_asked_for_in_every_namespace, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_signed_request_that_names_no_namespace_goes_to_that_of_its_caller, set_up,
                                         tear_down),
-        cmocka_unit_test(where_no_namespace_is_served_each_request_is_told_who_serves_them),
+        cmocka_unit_test(where_no_namespace_is_served_each_request_is_told_who_serves_it),
+        cmocka_unit_test_setup_teardown(
+            a_request_about_a_namespace_of_another_node_is_left_to_it_and_the_others_are_answered, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_request_that_asks_for_nothing_known_has_no_namespace, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("a front of namespaces", tests, NULL, NULL);

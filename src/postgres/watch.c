@@ -1,0 +1,179 @@
+#include "postgres/watch.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#define LOOK_MS 200u
+#define HURRIED_LOOK_MS 20u
+#define STEP_MS 10u /* so soon it notices that it is to end, or in a hurry */
+
+#define LOG_NAME_SIZE 64u
+
+/* A log, as it was seen last. */
+struct seen {
+    char log[LOG_NAME_SIZE];
+    struct pg_node owner;
+    uint64_t epoch, number; /* the signs of life */
+    uint64_t changed_ms;    /* when they were seen to change, or first seen */
+    bool has_lock;          /* its owner's process is connected */
+};
+
+struct pg_watch {
+    struct pg_options options;
+    struct pg_session session; /* the thread's */
+    pthread_t thread;
+    atomic_bool is_ending;
+    atomic_bool is_hurried;
+    pthread_mutex_t mutex;   /* of the rest */
+    struct seen *seen_owned; /* by name */
+    size_t count;
+    uint64_t heard_ms;
+};
+
+/* --- the thread --------------------------------------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct seen *one = a, *other = b;
+    return strcmp(one->log, other->log);
+}
+
+static struct seen *find(const struct pg_watch *watch, const char *log)
+{
+    struct seen key;
+    (void)snprintf(key.log, sizeof(key.log), "%s", log);
+    return watch->count == 0
+               ? NULL
+               : bsearch(&key, watch->seen_owned, watch->count, sizeof(*watch->seen_owned), compare_names);
+}
+
+static void decode(const struct pg_watch *watch, const PGresult *rows, int row, uint64_t now_ms, struct seen *seen)
+{
+    *seen = (struct seen){.epoch = pg_number(rows, row, 1),
+                          .number = pg_number(rows, row, 2),
+                          .changed_ms = now_ms,
+                          .has_lock = pg_number(rows, row, 5) != 0};
+    pg_text(rows, row, 0, seen->log, sizeof(seen->log));
+    pg_text(rows, row, 3, seen->owner.name, sizeof(seen->owner.name));
+    pg_text(rows, row, 4, seen->owner.address, sizeof(seen->owner.address));
+    const struct seen *before = find(watch, seen->log);
+    if (before != NULL && before->epoch == seen->epoch && before->number == seen->number)
+        seen->changed_ms = before->changed_ms;
+}
+
+/* The rows come in the order of names, as bytes. */
+static void note(struct pg_watch *watch, const PGresult *rows)
+{
+    const size_t count = (size_t)PQntuples(rows);
+    const uint64_t now_ms = pg_now_ms();
+    struct seen *seen = memory_allocate((count + 1) * sizeof(*seen));
+    for (size_t i = 0; i < count; i++)
+        decode(watch, rows, (int)i, now_ms, &seen[i]);
+    (void)pthread_mutex_lock(&watch->mutex);
+    free(watch->seen_owned);
+    watch->seen_owned = seen;
+    watch->count = count;
+    watch->heard_ms = now_ms;
+    (void)pthread_mutex_unlock(&watch->mutex);
+}
+
+/* While PostgreSQL can't be asked, nobody's silence counts. */
+static void note_break(struct pg_watch *watch)
+{
+    const uint64_t now_ms = pg_now_ms();
+    (void)pthread_mutex_lock(&watch->mutex);
+    for (size_t i = 0; i < watch->count; i++) {
+        watch->seen_owned[i].changed_ms = now_ms;
+        watch->seen_owned[i].has_lock = true;
+    }
+    (void)pthread_mutex_unlock(&watch->mutex);
+}
+
+static void look(struct pg_watch *watch)
+{
+    struct failure ignored;
+    failure_init(&ignored);
+    const uint64_t until_ms = pg_now_ms() + watch->options.lease_ms;
+    const struct pg_values none = {0};
+    PGresult *rows = NULL;
+    const bool is_done = pg_session_open(&watch->session, until_ms, &ignored) == OK &&
+                         pg_session_run(&watch->session, PG_OWNERS, &none, until_ms, &rows, &ignored) == PG_DONE;
+    if (is_done)
+        note(watch, rows);
+    else
+        note_break(watch);
+    PQclear(rows);
+}
+
+static void *run(void *argument)
+{
+    struct pg_watch *watch = argument;
+    while (!atomic_load(&watch->is_ending)) {
+        look(watch);
+        const uint64_t began_ms = pg_now_ms();
+        while (!atomic_load(&watch->is_ending) &&
+               pg_now_ms() < began_ms + (atomic_load(&watch->is_hurried) ? HURRIED_LOOK_MS : LOOK_MS))
+            pg_pause(STEP_MS);
+    }
+    return NULL;
+}
+
+/* --- others ------------------------------------------------------------------------------------------------------- */
+
+bool pg_watch_find(struct pg_watch *watch, const char *log, struct pg_sight *sight)
+{
+    (void)pthread_mutex_lock(&watch->mutex);
+    const struct seen *seen = find(watch, log);
+    if (seen != NULL)
+        *sight =
+            (struct pg_sight){.owner = seen->owner,
+                              .is_alone = !seen->has_lock || pg_now_ms() >= seen->changed_ms + watch->options.lease_ms};
+    (void)pthread_mutex_unlock(&watch->mutex);
+    return seen != NULL;
+}
+
+uint64_t pg_watch_heard_ms(struct pg_watch *watch)
+{
+    (void)pthread_mutex_lock(&watch->mutex);
+    const uint64_t heard_ms = watch->heard_ms;
+    (void)pthread_mutex_unlock(&watch->mutex);
+    return heard_ms;
+}
+
+void pg_watch_hurry(struct pg_watch *watch, bool is_hurried)
+{
+    atomic_store(&watch->is_hurried, is_hurried);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+struct pg_watch *pg_watch_create(const struct pg_options *options)
+{
+    struct pg_watch *watch = memory_allocate_zeroed(sizeof(*watch));
+    watch->options = *options;
+    pg_session_init(&watch->session, &watch->options, "watch");
+    (void)pthread_mutex_init(&watch->mutex, NULL);
+    sigset_t all, before;
+    (void)sigfillset(&all); /* signals are for the loop's thread */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int result = pthread_create(&watch->thread, NULL, run, watch);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (result == 0)
+        return watch;
+    (void)pthread_mutex_destroy(&watch->mutex);
+    free(watch);
+    return NULL;
+}
+
+void pg_watch_destroy(struct pg_watch *watch)
+{
+    atomic_store(&watch->is_ending, true);
+    (void)pthread_join(watch->thread, NULL);
+    pg_session_deinit(&watch->session);
+    (void)pthread_mutex_destroy(&watch->mutex);
+    free(watch->seen_owned);
+    free(watch);
+}

@@ -1,0 +1,76 @@
+/* A namespace whose log is in PostgreSQL, as this node has it. It goes round in these states:
+ *
+ *     rests      nothing of it is here; it may be followed again when its pause is over
+ *     follows    a thread reads its log, as another node writes it, until this node is the owner
+ *     serves     the server has it
+ *     leaves     it is given up: its relays end, then its requests, and its replies leave
+ *     closes     a thread closes its log; with that, the log is free for other nodes
+ *
+ * Each may come to `closes`: from `follows` where that failed, from `serves` and `leaves` where the log was lost. Which
+ * step comes when is decided in ownership.c. */
+#ifndef TALLY_TALLYD_HOLDING_H
+#define TALLY_TALLYD_HOLDING_H
+
+#include "tallyd/namespaces.h"
+
+#include <pthread.h>
+
+enum holding_state {
+    HOLDING_RESTS,
+    HOLDING_FOLLOWS,
+    HOLDING_SERVES,
+    HOLDING_LEAVES,
+    HOLDING_CLOSES,
+};
+
+struct holding {
+    char *name_owned;
+    const struct namespaces *namespaces;
+    struct opened_namespace *opened_owned; /* NULL while it rests */
+    enum holding_state state;
+    bool is_wanted;          /* the credentials name it */
+    bool is_cold;            /* it is followed because nobody has it, beside those that are followed all the time */
+    bool is_led;             /* it is followed until another log is this node's (pg_options.leads) */
+    bool is_recalled;        /* it was told to follow no more */
+    bool is_waiting;         /* closes: for a thread */
+    unsigned tries;          /* how often it was followed */
+    unsigned pause_ms;       /* the newest; it grows while this node can't keep the log */
+    uint64_t rests_until_ms; /* of pg_now_ms() */
+    uint64_t follows_since_ms;
+    struct failure loss; /* by which it was lost last; OK: it was not, or it is served again */
+
+    /* Of the thread, while it follows or closes. */
+    bool has_thread;
+    pthread_t thread;
+    void (*done)(void *context); /* called on it, when it is about to end */
+    void *context;
+    atomic_bool *leads; /* set when the log is this node's; NULL: nothing is */
+    atomic_bool is_done;
+    enum error error;
+    struct failure failure;
+};
+
+/* One that rests. The rest is borrowed. */
+struct holding *holding_create(const struct namespaces *namespaces, struct bytes name, void (*done)(void *context),
+                               void *context);
+void holding_destroy(struct holding *holding);
+
+/* From rest: begins to follow. False: the system has no thread; it still rests, and `failure` says why. */
+bool holding_follow(struct holding *holding, const struct pg_options *options, struct failure *failure);
+
+/* It follows, and is to end that. */
+void holding_recall(struct holding *holding);
+
+/* Begins to close what is opened, which the server has no more. Where the system has no thread this waits. */
+void holding_close(struct holding *holding);
+
+/* It follows or closes: is that over? Then it has been joined, and `error` and `failure` say how following ended. */
+bool holding_has_ended(struct holding *holding);
+
+/* The same, and waits for it. */
+void holding_await(struct holding *holding);
+
+/* What the node knows of the owner by following it; no name: nothing. */
+struct pg_node holding_owner(const struct holding *holding);
+
+#endif

@@ -1,0 +1,703 @@
+#include "tallyd/ownership.h"
+
+#include "base/memory.h"
+#include "postgres/watch.h"
+#include "server/metric.h"
+#include "tallyd/holding.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How often each is looked at: while one is on its way out, and otherwise. */
+#define HURRIED_LOOK_MS 5u
+#define LOOK_MS 50u
+
+/* To take one out of the front takes longer the more there are behind it. */
+#define STEPS_AT_ONCE 64u
+
+/* How long a node that could not keep a log waits before it wants it again: at first, and at most. */
+#define PAUSE_MS 100u
+#define PAUSE_MAX_MS 60000u
+#define UNREACHED_PAUSE_MAX_MS 1000u /* where PostgreSQL did not answer, or has no room: nobody else serves, either */
+
+#define COLD_PATIENCE_LEASES 3u /* one that is followed because nobody had it is left, if somebody has it then */
+#define SILENT_LEASES 2u        /* PostgreSQL that has not answered for so long is not reachable */
+#define REPORT_PAUSE_MS 1000u   /* where PostgreSQL does not answer, one line is enough for all */
+
+struct ownership {
+    struct ownership_options options;
+    const char *node;                /* this one's name */
+    struct pg_options watch_options; /* borrowed by the watch */
+    struct pg_watch *watch;          /* in a cluster; NULL: there is none */
+    struct holding **holdings_owned; /* by name */
+    size_t count;
+    size_t capacity;
+    struct holding *leader; /* without a cluster; NULL: each is taken by itself */
+    atomic_bool leads;      /* this node has the leader's log */
+    bool has_begun;
+    bool has_served; /* any, since the start */
+    bool is_ready;   /* it serves what it is for; until it serves nothing */
+    bool is_halted;  /* nothing is followed any more */
+    void (*stopped)(void *context);
+    uint64_t reported_ms; /* when a line about a silent PostgreSQL was written; 0: none yet */
+    uv_timer_t look;
+    uv_async_t woken; /* a thread has ended */
+};
+
+/* --- finding ------------------------------------------------------------------------------------------------------ */
+
+/* The place of the name, or the place for it. */
+static size_t place_of(const struct ownership *ownership, struct bytes name)
+{
+    size_t low = 0, high = ownership->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (bytes_compare(bytes_from_string(ownership->holdings_owned[middle]->name_owned), name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct holding *find(const struct ownership *ownership, struct bytes name)
+{
+    const size_t place = place_of(ownership, name);
+    struct holding *holding = place < ownership->count ? ownership->holdings_owned[place] : NULL;
+    return holding != NULL && bytes_equal(bytes_from_string(holding->name_owned), name) ? holding : NULL;
+}
+
+/* Of a request: an empty name is that of the first one (front.h). */
+static struct holding *find_asked(const struct ownership *ownership, struct bytes name)
+{
+    return name.size == 0 && ownership->count > 0 ? ownership->holdings_owned[0] : find(ownership, name);
+}
+
+static size_t count_in(const struct ownership *ownership, enum holding_state state)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < ownership->count; i++)
+        count += ownership->holdings_owned[i]->state == state;
+    return count;
+}
+
+static bool is_in_cluster(const struct ownership *ownership)
+{
+    return cluster_is_there(ownership->options.cluster);
+}
+
+/* Who has, or had, the log, as far as this node knows. */
+static struct pg_node owner_of(const struct ownership *ownership, const struct holding *holding)
+{
+    struct pg_sight sight = {0};
+    const struct pg_node owner = holding_owner(holding);
+    if (owner.name[0] == '\0' && ownership->watch != NULL)
+        (void)pg_watch_find(ownership->watch, holding->name_owned, &sight);
+    return owner.name[0] == '\0' ? sight.owner : owner;
+}
+
+/* --- loss, and pauses --------------------------------------------------------------------------------------------- */
+
+static void look_now(struct ownership *ownership);
+
+static void say(const struct ownership *ownership, const struct failure *failure)
+{
+    ownership->options.report(ownership->options.context,
+                              failure->text[0] != '\0' ? failure->text : error_row(failure->error)->text);
+}
+
+/* Of many that can't be followed because PostgreSQL does not answer, one is told. */
+static void report(struct ownership *ownership, const struct failure *failure)
+{
+    const uint64_t now_ms = pg_now_ms();
+    const bool is_nobodys = failure->error == ERROR_SERVICE_UNAVAILABLE;
+    if (is_nobodys && ownership->reported_ms != 0 && now_ms < ownership->reported_ms + REPORT_PAUSE_MS &&
+        ownership->count > 1)
+        return;
+    if (is_nobodys)
+        ownership->reported_ms = now_ms;
+    say(ownership, failure);
+}
+
+/* One that could serve begins with the shortest again; but not where it served only until something had to be stored,
+ * and PostgreSQL has no room: then the log would go to and fro. */
+static void pause_it(struct holding *holding, bool has_served, enum error error)
+{
+    const bool is_nobodys = error == ERROR_SERVICE_UNAVAILABLE || error == ERROR_DISK_FULL;
+    const unsigned most = is_nobodys ? UNREACHED_PAUSE_MAX_MS : PAUSE_MAX_MS;
+    if (has_served && error != ERROR_DISK_FULL)
+        holding->pause_ms = PAUSE_MS;
+    else if (holding->pause_ms == 0)
+        holding->pause_ms = 2 * PAUSE_MS;
+    else
+        holding->pause_ms = holding->pause_ms < most / 2 ? 2 * holding->pause_ms : most;
+    holding->rests_until_ms = pg_now_ms() + holding->pause_ms;
+}
+
+void ownership_lose(struct ownership *ownership, struct served *served, const struct failure *failure)
+{
+    struct opened_namespace *opened = CONTAINER_OF(served, struct opened_namespace, served);
+    struct holding *holding = find(ownership, bytes_from_string(opened->name_owned));
+    ASSERT(holding != NULL && holding->opened_owned == opened);
+    if (holding->state == HOLDING_SERVES)
+        relays_leave_namespace(ownership->options.relays, opened);
+    opened->is_leaving = true;
+    namespace_abandon(opened->ns);
+    if (holding == ownership->leader)
+        atomic_store(&ownership->leads, false);
+    holding->state = HOLDING_CLOSES;
+    holding->is_waiting = true;
+    holding->loss = *failure;
+    pause_it(holding, true, failure->error);
+    say(ownership, failure);
+    look_now(ownership);
+}
+
+/* --- one that follows --------------------------------------------------------------------------------------------- */
+
+static void serve(struct ownership *ownership, struct holding *holding)
+{
+    const struct namespaces *namespaces = ownership->options.namespaces;
+    const bool is_alone = front_count(namespaces->front) == 0 && count_in(ownership, HOLDING_LEAVES) == 0;
+    holding->state = HOLDING_SERVES;
+    failure_init(&holding->loss);
+    namespaces_serve(namespaces, holding->opened_owned, is_alone);
+    ownership->has_served = true;
+    ownership->options.served(ownership->options.context, holding->opened_owned);
+}
+
+/* At a start this is a matter for people. Of a log that another node has it is not an error; that is said of the
+ * folder. */
+static bool is_wrong(enum error error)
+{
+    return error == ERROR_INVALID_PARAMETER_VALUE || error == ERROR_LOG_DAMAGED || error == ERROR_LOG_LOCKED;
+}
+
+static void note_failure(struct ownership *ownership, struct holding *holding)
+{
+    if (holding->is_recalled || ownership->is_halted)
+        return;
+    pause_it(holding, false, holding->error);
+    if (is_wrong(holding->error) && !ownership->has_served) {
+        ownership_halt(ownership);
+        ownership->options.failed(ownership->options.context, &holding->failure);
+    } else {
+        report(ownership, &holding->failure);
+    }
+}
+
+static void end_following(struct ownership *ownership, struct holding *holding)
+{
+    if (!holding_has_ended(holding))
+        return;
+    const bool is_led_astray = ownership->leader != NULL && holding != ownership->leader && holding->error == OK &&
+                               !atomic_load(&ownership->leads);
+    if (holding->error == OK && holding->is_wanted && !ownership->is_halted && !is_led_astray) {
+        serve(ownership, holding);
+        return;
+    }
+    if (holding->error == OK && holding == ownership->leader)
+        atomic_store(&ownership->leads, false);
+    if (holding->error != OK)
+        note_failure(ownership, holding);
+    holding->state = HOLDING_CLOSES;
+    holding->is_waiting = true;
+}
+
+/* Must it be followed no more, or in another way? */
+static bool must_be_recalled(const struct ownership *ownership, const struct holding *holding)
+{
+    const bool is_lone = ownership->leader == NULL || holding == ownership->leader || holding->is_led;
+    if (!holding->is_wanted || ownership->is_halted || (!is_lone && !atomic_load(&ownership->leads)))
+        return true;
+    const uint64_t patience_ms = (uint64_t)COLD_PATIENCE_LEASES * ownership->watch_options.lease_ms;
+    struct pg_sight sight = {0};
+    return holding->is_cold && pg_now_ms() > holding->follows_since_ms + patience_ms &&
+           pg_watch_find(ownership->watch, holding->name_owned, &sight) && !sight.is_alone;
+}
+
+/* --- one that rests ----------------------------------------------------------------------------------------------- */
+
+/* Does nobody have it? */
+static bool is_alone(const struct ownership *ownership, const struct holding *holding)
+{
+    struct pg_sight sight = {.is_alone = true};
+    if (ownership->watch == NULL || pg_watch_heard_ms(ownership->watch) == 0)
+        return false;
+    (void)pg_watch_find(ownership->watch, holding->name_owned, &sight);
+    return sight.is_alone;
+}
+
+static void follow(struct ownership *ownership, struct holding *holding, bool is_cold)
+{
+    struct failure failure;
+    failure_init(&failure);
+    const bool is_led = ownership->leader != NULL && holding != ownership->leader && !atomic_load(&ownership->leads);
+    const struct pg_options options = {.is_patient = holding->tries > 0 || ownership->has_served,
+                                       .leads = is_led ? &ownership->leads : NULL,
+                                       .may_take = ownership->options.may_take,
+                                       .context = ownership->options.context};
+    holding->is_cold = is_cold;
+    holding->leads = holding == ownership->leader ? &ownership->leads : NULL;
+    if (holding_follow(holding, &options, &failure))
+        return;
+    pause_it(holding, false, failure.error);
+    report(ownership, &failure);
+}
+
+static void begin_following(struct ownership *ownership)
+{
+    size_t warm = 0, cold = 0;
+    for (size_t i = 0; i < ownership->count; i++) {
+        const struct holding *holding = ownership->holdings_owned[i];
+        warm += holding->state == HOLDING_FOLLOWS && !holding->is_cold;
+        cold += holding->state == HOLDING_FOLLOWS && holding->is_cold;
+    }
+    const uint64_t now_ms = pg_now_ms();
+    for (size_t i = 0; i < ownership->count && !ownership->is_halted; i++) {
+        struct holding *holding = ownership->holdings_owned[i];
+        if (holding->state != HOLDING_RESTS || !holding->is_wanted || now_ms < holding->rests_until_ms)
+            continue;
+        const bool is_warm = warm < FOLLOWED_MAX;
+        if (!is_warm && (cold >= COLD_MAX || !is_alone(ownership, holding)))
+            continue;
+        follow(ownership, holding, !is_warm);
+        warm += is_warm;
+        cold += !is_warm;
+    }
+}
+
+/* --- one that goes ------------------------------------------------------------------------------------------------ */
+
+static void begin_leaving(struct ownership *ownership, struct holding *holding)
+{
+    ASSERT(holding->state == HOLDING_SERVES);
+    holding->state = HOLDING_LEAVES;
+    holding->opened_owned->is_leaving = true;
+    holding->rests_until_ms = 0;
+    if (holding == ownership->leader)
+        atomic_store(&ownership->leads, false);
+    relays_leave_namespace(ownership->options.relays, holding->opened_owned);
+}
+
+/* Must one that is served go? */
+static bool must_leave(const struct ownership *ownership, const struct holding *holding)
+{
+    const bool lacks_leader =
+        ownership->leader != NULL && holding != ownership->leader && !atomic_load(&ownership->leads);
+    return !holding->is_wanted || ownership->stopped != NULL || lacks_leader;
+}
+
+/* True: its relays have ended, and the front has it no more. */
+static bool withdraw(struct opened_namespace *opened)
+{
+    if (api_is_withdrawn(&opened->served.api) || !relays_have_left_namespace(opened))
+        return false;
+    relays_forget_namespace(opened);
+    served_withdraw(&opened->served);
+    return true;
+}
+
+static void let_go(struct ownership *ownership, struct holding *holding)
+{
+    struct opened_namespace *opened = holding->opened_owned;
+    if (!served_is_over(&opened->served))
+        return;
+    server_retire(ownership->options.namespaces->server, &opened->served);
+    holding->state = HOLDING_CLOSES;
+    holding->is_waiting = true;
+}
+
+/* Its log is closed. Relays of one that was lost may go on for a while, and know it by its name. */
+static void end_closing(struct holding *holding)
+{
+    if (holding->has_thread && !holding_has_ended(holding))
+        return;
+    if (holding->is_waiting || !relays_have_left_namespace(holding->opened_owned))
+        return;
+    relays_forget_namespace(holding->opened_owned);
+    opened_namespace_destroy(holding->opened_owned);
+    holding->opened_owned = NULL;
+    holding->state = HOLDING_RESTS;
+}
+
+static void begin_closing(struct ownership *ownership)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < ownership->count; i++)
+        count += ownership->holdings_owned[i]->state == HOLDING_CLOSES && ownership->holdings_owned[i]->has_thread;
+    for (size_t i = 0; i < ownership->count && count < CLOSED_MAX; i++) {
+        struct holding *holding = ownership->holdings_owned[i];
+        if (holding->state != HOLDING_CLOSES || !holding->is_waiting)
+            continue;
+        holding_close(holding);
+        count++;
+    }
+}
+
+/* --- rounds ------------------------------------------------------------------------------------------------------- */
+
+/* One at rest is asked nothing by the server. What its log has to say is heard in the next turn. */
+static void look_after(const struct holding *holding)
+{
+    struct opened_namespace *opened = holding->opened_owned;
+    struct failure ignored;
+    failure_init(&ignored);
+    if (namespace_failure(opened->ns, &ignored) != OK ||
+        opened_namespace_silence_ms(opened) >= opened->postgres.lease_ms)
+        served_note(&opened->served);
+}
+
+static void step(struct ownership *ownership, struct holding *holding, size_t *withdrawn)
+{
+    if (holding->state == HOLDING_FOLLOWS && must_be_recalled(ownership, holding) && !holding->is_recalled)
+        holding_recall(holding);
+    if (holding->state == HOLDING_FOLLOWS)
+        end_following(ownership, holding);
+    if (holding->state == HOLDING_SERVES && must_leave(ownership, holding))
+        begin_leaving(ownership, holding);
+    if (holding->state == HOLDING_SERVES)
+        look_after(holding);
+    if (holding->state == HOLDING_LEAVES && api_is_withdrawn(&holding->opened_owned->served.api))
+        let_go(ownership, holding);
+    else if (holding->state == HOLDING_LEAVES && *withdrawn < STEPS_AT_ONCE)
+        *withdrawn += withdraw(holding->opened_owned);
+    if (holding->state == HOLDING_CLOSES)
+        end_closing(holding);
+}
+
+/* Those that nobody wants any more, and that have gone. */
+static void forget_unwanted(struct ownership *ownership)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < ownership->count; i++) {
+        struct holding *holding = ownership->holdings_owned[i];
+        if (holding->is_wanted || holding->state != HOLDING_RESTS)
+            ownership->holdings_owned[kept++] = holding;
+        else
+            holding_destroy(holding);
+    }
+    const size_t count = ownership->count - kept;
+    ownership->count = kept;
+    if (count > 0)
+        ownership->options.left(ownership->options.context, count);
+}
+
+static void finish_stop(struct ownership *ownership)
+{
+    void (*stopped)(void *context) = ownership->stopped;
+    if (stopped == NULL || count_in(ownership, HOLDING_RESTS) < ownership->count)
+        return;
+    ownership->stopped = NULL;
+    stopped(ownership->options.context);
+}
+
+static bool is_on_the_move(const struct ownership *ownership)
+{
+    return count_in(ownership, HOLDING_LEAVES) + count_in(ownership, HOLDING_CLOSES) > 0;
+}
+
+static bool others_have_owners(const struct ownership *ownership, bool must_be_found);
+
+/* It serves what it is for: in a cluster at least one namespace, while each of the others has another node; else all of
+ * them. It stands by when it serves nothing. */
+static void note_readiness(struct ownership *ownership)
+{
+    const size_t served = count_in(ownership, HOLDING_SERVES);
+    const bool was_ready = ownership->is_ready;
+    const bool serves_enough =
+        served == ownership->count || (is_in_cluster(ownership) && others_have_owners(ownership, false));
+    ownership->is_ready = served > 0 && (was_ready || serves_enough);
+    if (ownership->is_ready != was_ready)
+        ownership->options.changed(ownership->options.context, ownership->is_ready);
+}
+
+static void on_look(uv_timer_t *handle)
+{
+    struct ownership *ownership = handle->data;
+    size_t withdrawn = 0;
+    for (size_t i = 0; i < ownership->count; i++)
+        step(ownership, ownership->holdings_owned[i], &withdrawn);
+    begin_closing(ownership);
+    forget_unwanted(ownership);
+    begin_following(ownership);
+    const bool is_hurried = is_on_the_move(ownership);
+    if (ownership->watch != NULL)
+        pg_watch_hurry(ownership->watch, is_hurried || ownership->is_halted);
+    uv_timer_start(&ownership->look, on_look, is_hurried ? HURRIED_LOOK_MS : LOOK_MS, 0);
+    note_readiness(ownership);
+    finish_stop(ownership);
+}
+
+static void look_now(struct ownership *ownership)
+{
+    uv_timer_start(&ownership->look, on_look, 0, 0);
+}
+
+static void on_woken(uv_async_t *handle)
+{
+    look_now(handle->data);
+}
+
+/* On the thread of a holding. */
+static void wake(void *context)
+{
+    struct ownership *ownership = context;
+    uv_async_send(&ownership->woken);
+}
+
+/* --- what is wanted ----------------------------------------------------------------------------------------------- */
+
+static void add(struct ownership *ownership, struct bytes name)
+{
+    const size_t place = place_of(ownership, name);
+    ARRAY_GROW(ownership->holdings_owned, ownership->count, ownership->capacity);
+    memmove(&ownership->holdings_owned[place + 1], &ownership->holdings_owned[place],
+            (ownership->count - place) * sizeof(struct holding *));
+    ownership->holdings_owned[place] = holding_create(ownership->options.namespaces, name, wake, ownership);
+    ownership->count++;
+}
+
+void ownership_want(struct ownership *ownership, const struct bytes *names, size_t count)
+{
+    for (size_t i = 0; i < ownership->count; i++)
+        ownership->holdings_owned[i]->is_wanted = ownership->holdings_owned[i] == ownership->leader;
+    for (size_t i = 0; i < count; i++) {
+        if (find(ownership, names[i]) == NULL)
+            add(ownership, names[i]);
+        find(ownership, names[i])->is_wanted = true;
+    }
+    if (!ownership->has_begun) {
+        ASSERT(ownership->count > 0);
+        ownership->has_begun = true;
+        ownership->leader = is_in_cluster(ownership) ? NULL : ownership->holdings_owned[0];
+    }
+    look_now(ownership);
+}
+
+size_t ownership_count_new(const struct ownership *ownership, const struct bytes *names, size_t count)
+{
+    size_t count_new = 0;
+    for (size_t i = 0; i < count; i++)
+        count_new += find(ownership, names[i]) == NULL;
+    return count_new;
+}
+
+bool ownership_give_up(struct ownership *ownership, struct bytes name)
+{
+    struct holding *holding = find(ownership, name);
+    if (holding == NULL || holding->state != HOLDING_SERVES)
+        return false;
+    begin_leaving(ownership, holding);
+    look_now(ownership);
+    return true;
+}
+
+void ownership_halt(struct ownership *ownership)
+{
+    ownership->is_halted = true;
+    look_now(ownership);
+}
+
+void ownership_stop(struct ownership *ownership, void (*done)(void *context))
+{
+    ownership->stopped = done;
+    ownership_halt(ownership);
+}
+
+/* --- what others ask ---------------------------------------------------------------------------------------------- */
+
+static enum forward_owner find_node(const struct ownership *ownership, const struct holding *holding,
+                                    struct forward_target *target)
+{
+    const struct pg_node owner = owner_of(ownership, holding);
+    if (owner.name[0] == '\0')
+        return FORWARD_LATER;
+    (void)snprintf(target->said, sizeof(target->said), "%s", owner.name);
+    if (!cluster_parse_address(owner.address, &target->address))
+        return FORWARD_TO_NOBODY;
+    (void)snprintf(target->said, sizeof(target->said), "%s (%s)", owner.name, owner.address);
+    const struct sockaddr_storage *own = &ownership->options.cluster->own;
+    return memcmp(&target->address, own, sizeof(*own)) == 0 ? FORWARD_LATER : FORWARD_TO_ADDRESS;
+}
+
+/* Of a request that came while another node had it, this one may be the owner by now: then it asks itself. Where it is
+ * named as the owner and does not serve, it was that before. */
+enum forward_owner ownership_find(const struct ownership *ownership, struct bytes name, struct forward_target *target)
+{
+    const struct holding *holding = find_asked(ownership, name);
+    if (holding == NULL)
+        return FORWARD_LATER;
+    if (holding->state != HOLDING_SERVES)
+        return find_node(ownership, holding, target);
+    target->address = ownership->options.cluster->own;
+    (void)snprintf(target->said, sizeof(target->said), "%s", ownership->node);
+    return FORWARD_TO_ADDRESS;
+}
+
+bool ownership_has(const struct ownership *ownership, struct bytes name)
+{
+    return find_asked(ownership, name) != NULL;
+}
+
+void ownership_explain(const struct ownership *ownership, struct bytes name, char *text, size_t size)
+{
+    const struct holding *holding = find_asked(ownership, name);
+    if (holding == NULL)
+        return;
+    const struct pg_node owner = owner_of(ownership, holding);
+    if (holding->state == HOLDING_FOLLOWS && disk_postgres_lacks_replica(holding->opened_owned->disk))
+        (void)snprintf(text, size, "This node stands by until there is a replica: " PG_NO_REPLICA " in PostgreSQL.");
+    else if (owner.name[0] == '\0')
+        (void)snprintf(text, size, "This node stands by: nobody serves yet. Try again.");
+    else if (strcmp(owner.name, ownership->node) == 0)
+        (void)snprintf(text, size, "This node served last, and reads its log. Try again.");
+    else
+        (void)snprintf(text, size, "This node stands by: node %s serves. Try again, or ask that one.", owner.name);
+    const size_t used = strlen(text);
+    if (holding->loss.error == ERROR_DISK_FULL)
+        (void)snprintf(text + used, size - used, " Before, this node served, and gave up: %s", holding->loss.text);
+}
+
+/* Each that is not served here is another node's: one that can be asked, if it `must_be_found`. */
+static bool others_have_owners(const struct ownership *ownership, bool must_be_found)
+{
+    for (size_t i = 0; i < ownership->count; i++) {
+        const struct holding *holding = ownership->holdings_owned[i];
+        if (holding->state == HOLDING_SERVES || !holding->is_wanted)
+            continue;
+        struct forward_target target = {0};
+        const enum forward_owner owner = find_node(ownership, holding, &target);
+        if (owner == FORWARD_LATER || (must_be_found && owner != FORWARD_TO_ADDRESS))
+            return false;
+    }
+    return true;
+}
+
+static bool is_reachable(const struct ownership *ownership)
+{
+    if (ownership->watch == NULL)
+        return true; /* nobody needs to know */
+    const uint64_t silent_ms = (uint64_t)SILENT_LEASES * ownership->watch_options.lease_ms;
+    return pg_now_ms() < pg_watch_heard_ms(ownership->watch) + silent_ms;
+}
+
+struct presence ownership_presence(const struct ownership *ownership)
+{
+    const size_t served = count_in(ownership, HOLDING_SERVES);
+    return (struct presence){.stands_by = is_in_cluster(ownership) ? served == 0 : !ownership->is_ready,
+                             .namespaces = ownership->count,
+                             .served = served,
+                             .followed = count_in(ownership, HOLDING_FOLLOWS),
+                             .is_reachable = is_reachable(ownership),
+                             .knows_owners = is_in_cluster(ownership) && others_have_owners(ownership, true)};
+}
+
+enum permission ownership_may_answer(const struct ownership *ownership, const struct served *served,
+                                     struct failure *failure)
+{
+    return namespaces_may_answer(ownership->options.namespaces, CONTAINER_OF(served, struct opened_namespace, served),
+                                 failure);
+}
+
+void ownership_write_metrics(const struct ownership *ownership, struct buffer *text)
+{
+    uint64_t longest_ms = 0, position = 0;
+    size_t owned = 0;
+    for (size_t i = 0; i < ownership->count; i++) {
+        const struct holding *holding = ownership->holdings_owned[i];
+        const bool is_owned = holding->state == HOLDING_SERVES || holding->state == HOLDING_LEAVES;
+        owned += is_owned;
+        if (is_owned || holding->state == HOLDING_FOLLOWS)
+            position += disk_postgres_position(holding->opened_owned->disk);
+        const uint64_t silence_ms = is_owned ? opened_namespace_silence_ms(holding->opened_owned) : 0;
+        longest_ms = silence_ms > longest_ms ? silence_ms : longest_ms;
+    }
+    metric_write(text, "tally_log_owner", "gauge",
+                 "Whether this node has logs in PostgreSQL and serves (1), or only stands by (0).", owned > 0);
+    metric_write(text, "tally_namespaces", "gauge", "Namespaces that the credentials name.", ownership->count);
+    metric_write(text, "tally_namespaces_owned", "gauge", "Namespaces whose log in PostgreSQL is this node's.", owned);
+    metric_write(text, "tally_namespaces_followed", "gauge",
+                 "Namespaces that this node follows, to take them over when their owner ends.",
+                 count_in(ownership, HOLDING_FOLLOWS));
+    buffer_append_format(text,
+                         "# HELP tally_log_silence_seconds How long ago the last statement began that PostgreSQL "
+                         "acknowledged; of all namespaces of this node the longest. From the lease on nothing of such "
+                         "a namespace is answered.\n"
+                         "# TYPE tally_log_silence_seconds gauge\n"
+                         "tally_log_silence_seconds %.3f\n",
+                         (double)longest_ms / 1000);
+    metric_write(text, "tally_log_position_bytes", "gauge",
+                 "Where the logs end, of all namespaces in sum: what this node has written, or, where it stands by, "
+                 "followed and applied.",
+                 position);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+struct ownership *ownership_create(const struct ownership_options *options)
+{
+    struct ownership *ownership = memory_allocate_zeroed(sizeof(*ownership));
+    ownership->options = *options;
+    ownership->node = namespaces_node_name(options->namespaces->config);
+    ownership->watch_options = namespaces_postgres(options->namespaces->config, "all");
+    const int result = uv_async_init(options->loop, &ownership->woken, on_woken);
+    ASSERT(result == 0); /* fails only where the loop itself could not be made */
+    uv_timer_init(options->loop, &ownership->look);
+    ownership->look.data = ownership->woken.data = ownership;
+    uv_unref((uv_handle_t *)&ownership->woken);
+    uv_unref((uv_handle_t *)&ownership->look);
+    if (is_in_cluster(ownership))
+        ownership->watch = pg_watch_create(&ownership->watch_options);
+    return ownership;
+}
+
+/* The server has nothing of it any more. */
+static void end(struct holding *holding)
+{
+    if (holding->state == HOLDING_FOLLOWS) {
+        holding_await(holding);
+    } else if (holding->state == HOLDING_SERVES || holding->state == HOLDING_LEAVES) {
+        relays_forget_namespace(holding->opened_owned);
+        served_deinit(&holding->opened_owned->served);
+        namespace_leave_backlog(holding->opened_owned->ns);
+    } else {
+        return;
+    }
+    holding->state = HOLDING_CLOSES;
+    holding->is_waiting = true;
+}
+
+void ownership_close(struct ownership *ownership)
+{
+    ownership->is_halted = true;
+    for (size_t i = 0; i < ownership->count; i++)
+        if (ownership->holdings_owned[i]->state == HOLDING_FOLLOWS)
+            holding_recall(ownership->holdings_owned[i]); /* all of them, before the first is waited for */
+    for (size_t i = 0; i < ownership->count; i++)
+        end(ownership->holdings_owned[i]);
+    while (count_in(ownership, HOLDING_CLOSES) > 0) {
+        begin_closing(ownership);
+        for (size_t i = 0; i < ownership->count; i++) {
+            struct holding *holding = ownership->holdings_owned[i];
+            if (holding->state != HOLDING_CLOSES || holding->is_waiting)
+                continue;
+            holding_await(holding);
+            end_closing(holding);
+        }
+    }
+    for (size_t i = 0; i < ownership->count; i++)
+        holding_destroy(ownership->holdings_owned[i]);
+    ownership->count = 0;
+    if (ownership->watch != NULL)
+        pg_watch_destroy(ownership->watch);
+    ownership->watch = NULL;
+    uv_close((uv_handle_t *)&ownership->look, NULL);
+    uv_close((uv_handle_t *)&ownership->woken, NULL);
+}
+
+void ownership_destroy(struct ownership *ownership)
+{
+    free(ownership->holdings_owned);
+    free(ownership);
+}

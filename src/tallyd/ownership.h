@@ -1,0 +1,84 @@
+/* Which namespaces this node owns, where the logs are in PostgreSQL: each has a life of its own (holding.h), and this
+ * is who moves them on.
+ *
+ * In a cluster each is taken by itself, by the lock or the lease of its own log. Without one a client has to find all
+ * of them at one node. So the first by name leads: the others are taken while this node has that one, and if it loses
+ * it, it gives all of them up.
+ *
+ * One that is lost goes alone: who waited for it is refused (server.h), its log is closed beside the loop, and it is
+ * followed again after a pause, which grows while this node can't keep it. One thread, the loop's, where nothing else
+ * is said. */
+#ifndef TALLY_TALLYD_OWNERSHIP_H
+#define TALLY_TALLYD_OWNERSHIP_H
+
+#include "server/forward.h"
+#include "tallyd/cluster.h"
+#include "tallyd/relays.h"
+
+#define FOLLOWED_MAX 32u /* namespaces at a time, each with a thread and two connections to PostgreSQL */
+#define COLD_MAX 8u      /* more of them, beside those, that nobody has: so that no namespace is left alone */
+#define CLOSED_MAX 32u   /* logs that are closed at a time, each by a thread */
+
+struct ownership;
+
+struct ownership_options {
+    const struct namespaces *namespaces; /* all borrowed */
+    struct relays *relays;
+    const struct cluster *cluster;
+    uv_loop_t *loop;
+    bool (*may_take)(void *context, const char *name); /* asked before a namespace is taken; any thread; NULL: it may */
+    void (*report)(void *context, const char *text);   /* something that an operator should read */
+    void (*served)(void *context, struct opened_namespace *opened); /* it is served from now on */
+    /* It serves what it is for, from now on: in a cluster at least one namespace, while each of the others has another
+     * node; else all of them. Or it stands by: it serves nothing any more. */
+    void (*changed)(void *context, bool is_ready);
+    void (*left)(void *context, size_t count); /* so many that are not wanted any more have gone */
+    /* A log can't be used, and none was served before: the daemon should end. */
+    void (*failed)(void *context, const struct failure *failure);
+    void *context;
+};
+
+/* Nothing is followed yet. */
+struct ownership *ownership_create(const struct ownership_options *options);
+
+/* From now on these are wanted; those that are not any more leave. The first call begins, with one name at least. */
+void ownership_want(struct ownership *ownership, const struct bytes *names, size_t count);
+
+/* How many of these are not wanted yet. */
+size_t ownership_count_new(const struct ownership *ownership, const struct bytes *names, size_t count);
+
+/* Gives a namespace up that is served: no request is taken for it from now on, what was taken is answered, and its log
+ * is free for another node as soon as that is done. Then it is followed again. False: it is not served, or is leaving
+ * already. */
+bool ownership_give_up(struct ownership *ownership, struct bytes name);
+
+/* Follows no more. */
+void ownership_halt(struct ownership *ownership);
+
+/* Gives all of them up, and calls `done` from the loop when nothing is left, perhaps at once. */
+void ownership_stop(struct ownership *ownership, void (*done)(void *context));
+
+/* When the server runs no more, and relays_close() is over: closes what there still is. The loop must run once more
+ * before ownership_destroy(). */
+void ownership_close(struct ownership *ownership);
+void ownership_destroy(struct ownership *ownership);
+
+/* --- what others ask ---------------------------------------------------------------------------------------------- */
+
+struct presence ownership_presence(const struct ownership *ownership);
+
+/* For the server: may the namespace answer? It is lost. */
+enum permission ownership_may_answer(const struct ownership *ownership, const struct served *served,
+                                     struct failure *failure);
+void ownership_lose(struct ownership *ownership, struct served *served, const struct failure *failure);
+
+/* For the front, about a namespace that is not served here: is it one of these; and who serves it, for people. */
+bool ownership_has(const struct ownership *ownership, struct bytes name);
+void ownership_explain(const struct ownership *ownership, struct bytes name, char *text, size_t size);
+
+/* For the forwarder. */
+enum forward_owner ownership_find(const struct ownership *ownership, struct bytes name, struct forward_target *target);
+
+void ownership_write_metrics(const struct ownership *ownership, struct buffer *text);
+
+#endif
