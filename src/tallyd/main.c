@@ -268,7 +268,7 @@ static enum forward_owner find_owner(void *context, struct forward_target *targe
 {
     const struct daemon *daemon = context;
     if (daemon->is_serving) {
-        target->address = daemon->cluster.own;
+        (void)snprintf(target->address, sizeof(target->address), "%s", daemon->cluster.address);
         (void)snprintf(target->said, sizeof(target->said), "%s", namespaces_node_name(&daemon->config));
         return FORWARD_TO_ADDRESS;
     }
@@ -278,10 +278,12 @@ static enum forward_owner find_owner(void *context, struct forward_target *targe
     if (owner.name[0] == '\0')
         return FORWARD_LATER;
     (void)snprintf(target->said, sizeof(target->said), "%s", owner.name);
-    if (!cluster_parse_address(owner.address, &target->address))
+    struct peer_address address;
+    if (!peer_address_parse(owner.address, &address))
         return FORWARD_TO_NOBODY;
+    (void)snprintf(target->address, sizeof(target->address), "%s", owner.address);
     (void)snprintf(target->said, sizeof(target->said), "%s (%s)", owner.name, owner.address);
-    const bool was_me = memcmp(&target->address, &daemon->cluster.own, sizeof(target->address)) == 0;
+    const bool was_me = strcmp(owner.address, daemon->cluster.address) == 0;
     return was_me ? FORWARD_LATER : FORWARD_TO_ADDRESS;
 }
 
@@ -290,6 +292,7 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     const struct config *config = &daemon->config;
     server_options_init(options);
     listeners_fill(&daemon->listeners, options);
+    cluster_fill(&daemon->cluster, options);
     options->connections_max = descriptors_for_connections(&daemon->descriptors);
     options->head_size_max = config_number(config, CONFIG_HEADER_MAX);
     options->body_size_max = config_number(config, CONFIG_BODY_MAX);
@@ -753,6 +756,7 @@ static void make_forwarder(struct daemon *daemon)
                                             .secret = buffer_bytes(&daemon->cluster.secret),
                                             .front = daemon->front,
                                             .replies = server_replies(daemon->server),
+                                            .tls = server_nodes_tls(daemon->server),
                                             .find_owner = find_owner,
                                             .report = complain,
                                             .context = daemon};
