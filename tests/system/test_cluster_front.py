@@ -97,9 +97,11 @@ def test_nobody_forges_who_passes_a_request_on(nodes):
 
 @pytest.mark.parametrize("options, said", [
     (("--advertise", "127.0.0.1:1"), "cluster-secret is not"),
-    (("--cluster-secret", "/dev/null"), "it must be an IP address and a port"),
-    (("--advertise", "somewhere:1", "--cluster-secret", "/dev/null"), "it must be an IP address and a port"),
-    (("--advertise", "0.0.0.0:1", "--cluster-secret", "/dev/null"), "it must be an IP address and a port"),
+    (("--cluster-secret", "/dev/null"), "advertise is not: say at which host and port"),
+    (("--advertise", "some where:1", "--cluster-secret", "/dev/null"), "it must be an IP address or a host's name"),
+    (("--advertise", "somewhere", "--cluster-secret", "/dev/null"), "it must be an IP address or a host's name"),
+    (("--advertise", "10.0.0.256:1", "--cluster-secret", "/dev/null"), "it must be an IP address or a host's name"),
+    (("--advertise", "0.0.0.0:1", "--cluster-secret", "/dev/null"), "it must be an IP address or a host's name"),
     (("--advertise", "127.0.0.1:1", "--cluster-secret", "/dev/null"), "has 0 bytes"),
     (("--advertise", "127.0.0.1:1", "--cluster-secret", "/dev/null", "--node", "n" * 64), "at most 63 bytes"),
     (("--advertise", "127.0.0.1:1", "--cluster-secret", "/dev/null", "--node", "a b"), "no blanks"),
@@ -279,7 +281,7 @@ class Machines:
         self.hosts = [network.host(), network.host()]
         self.database = DistantPostgres(folder / "postgres", network.host()).start()
         self.cluster = Cluster(self.database, folder, host=self.hosts[1])
-        options = ("--cluster-secret", secret, *LEASED, "--credentials",
+        options = ("--cluster-secret", secret, "--cluster-insecure", *LEASED, "--credentials",
                    write_credentials(folder, "app SECRET 000000000000 read,write,admin\n"))
         one, self.two = (self.cluster.node(name, *options, "--advertise", f"{host.address}:9324", "--listen",
                                            f"{host.address}:9324", host=host)
