@@ -236,12 +236,14 @@ static void try_once(struct forwarded *forwarded, const struct forward_target *t
     struct peer *peer = peers_get(&forwarder->peers, target->address);
     if (!peer_may_try(peer))
         return;
+    forwarded->upstream =
+        upstream_send(&forwarder->upstreams, peer, buffer_bytes(&forwarded->request), on_done, forwarded);
+    if (forwarded->upstream == NULL)
+        return; /* it was not its turn */
     forwarded->tried_ms = uv_now(forwarder->loop);
     forwarded->pause_ms = forwarded->pause_ms == 0 ? TRY_MS : 2 * forwarded->pause_ms;
     forwarded->pause_ms = forwarded->pause_ms < TRY_MAX_MS ? forwarded->pause_ms : TRY_MAX_MS;
     forwarded->target = *target;
-    forwarded->upstream =
-        upstream_send(&forwarder->upstreams, peer, buffer_bytes(&forwarded->request), on_done, forwarded);
 }
 
 static void stop_upstream(struct forwarded *forwarded)

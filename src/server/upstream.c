@@ -417,7 +417,7 @@ static void begin(struct upstream *upstream, struct bytes request, upstream_cb d
 static struct upstream *send_anew(struct upstreams *upstreams, struct peer *peer, struct bytes request,
                                   upstream_cb done, void *context)
 {
-    if (upstreams->opening_count >= UPSTREAM_OPENING_MAX)
+    if (upstreams->opening_count >= (upstreams->tls == NULL ? UPSTREAM_OPENING_MAX : UPSTREAM_SHAKING_MAX))
         return NULL;
     struct upstream *upstream = create(upstreams, peer);
     begin(upstream, request, done, context);

@@ -21,9 +21,10 @@
 
 #define UPSTREAM_SILENCE_MS 3000u
 #define UPSTREAM_READ_SIZE ((size_t)64 * 1024)
-/* Connections that are being made at a time; further requests wait. With more, a busy machine would be late with all of
- * them, and give them all up. */
-#define UPSTREAM_OPENING_MAX 64u
+/* Connections that are being made at a time; further requests wait. With more handshakes, a busy machine would be late
+ * with all of them, and give them all up. */
+#define UPSTREAM_OPENING_MAX 512u
+#define UPSTREAM_SHAKING_MAX 64u /* over TLS */
 
 enum upstream_outcome {
     UPSTREAM_ANSWERED,

@@ -69,8 +69,7 @@ def test_a_long_poll_through_a_node_that_stands_by_ends_when_a_message_comes(nod
 
 def test_a_client_that_hangs_up_is_hung_up_on_at_the_owner(nodes):
     queue = create_queue(Connection(nodes[0].port))
-    with Connection(nodes[1].port) as line, contextlib.suppress(Lost, OSError):
-        line.seconds = 0.5
+    with Connection(nodes[1].port, 0.5) as line, pytest.raises(Lost):
         line.call("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 20})
     wait_until(lambda: nodes[1].metric("tally_forward_requests") == 0, 5, "that nobody waits for it")
     send(Connection(nodes[0].port), queue, ["kept"])
@@ -185,6 +184,8 @@ def test_K21_long_polls_through_a_node_end_when_the_owner_dies_and_leave_nothing
     for line in lines:
         line.write(request_bytes("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 20}))
     wait_until(lambda: nodes[1].metric("tally_forward_requests") == len(lines), 10, "that all wait")
+    wait_until(lambda: nodes[0].metric("tally_http_connections") >= len(lines), 10, "that the owner has them")
+    time.sleep(0.2)
     nodes[0].kill9()
     began = time.monotonic()
     assert {line.answer().status for line in lines} <= {200, 503}

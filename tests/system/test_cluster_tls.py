@@ -1,7 +1,6 @@
 """What passes between nodes: encrypted, and only between those whom the cluster's own authority knows; and over names
 instead of addresses."""
 
-import contextlib
 import http.client
 import os
 import shutil
@@ -126,8 +125,7 @@ def test_long_polls_and_hang_ups_go_through(nodes):
     send(Connection(nodes[0].port), queue, ["late"])
     thread.join(5)
     assert found and found[0][0]["Body"] == "late"
-    with Connection(nodes[1].port) as line, contextlib.suppress(Lost, OSError):
-        line.seconds = 0.5
+    with Connection(nodes[1].port, 0.5) as line, pytest.raises(Lost):
         line.call("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 20})
     wait_until(lambda: nodes[1].metric("tally_forward_requests") == 0, 5, "that nobody waits for it")
     send(Connection(nodes[0].port), queue, ["kept"])
