@@ -9,6 +9,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import tempfile
 import threading
 import time
 import urllib.request
@@ -18,7 +19,7 @@ from harness.measure import Case
 from harness.order import Part
 from harness.queue_peers import postgres_run
 from harness.queue_servers import PostgresQueue
-from harness.servers import RunFailed, Tallyd
+from harness.servers import RunFailed, Tallyd, free_port
 
 BYTES_TO_BARE = 0.7
 ONE_TO_BARE = 1.5
@@ -28,6 +29,8 @@ BEHIND_MS = 100
 BEHIND_LOAD = 0.7  # of what the owner can do
 GROWN = 1.25  # "flat"
 LARGE_BODY = 20_000
+FORWARD_ADDS_US = 150
+FORWARD_RATE = 0.5
 SHAPE_KEPT = 64_000_000
 
 
@@ -101,6 +104,51 @@ class StandBy(TallydOnPostgres):
 
     def start(self):
         return self.start_again()
+
+
+class Line:
+    """What nodes know each other by: a secret and, over TLS, certificates."""
+
+    def __init__(self, folder, has_tls):
+        self.folder, self.has_tls = folder, has_tls
+        with open(self.path("secret"), "w", encoding="ascii") as file:
+            file.write("0123456789abcdef0123456789abcdef\n")
+        if has_tls:  # one certificate for both nodes, which has signed itself
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                            "-subj", "/CN=bench", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.path("key"),
+                            "-out", self.path("crt")], check=True, capture_output=True, timeout=60)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def options(self, node):
+        options = ["--node", node.node, "--cluster-secret", self.path("secret")]
+        if not self.has_tls:
+            return [*options, "--advertise", f"127.0.0.1:{node.port}"]
+        port = free_port()
+        return [*options, "--advertise", f"127.0.0.1:{port}", "--cluster-listen", f"127.0.0.1:{port}",
+                "--cluster-certificate", self.path("crt"), "--cluster-key", self.path("key"), "--cluster-ca",
+                self.path("crt")]
+
+
+class Owner(TallydOnPostgres):
+    """The node that serves, of a cluster."""
+
+    node = "one"
+
+    def __init__(self, folder, core, line):
+        super().__init__(folder, core)
+        self.options = line.options(self)
+
+
+class Front(StandBy):
+    """One that stands by, and passes requests on."""
+
+    node = "two"
+
+    def __init__(self, folder, core, owner, line):
+        super().__init__(folder, core, owner)
+        self.options = line.options(self)
 
 
 class PostgresHeld(PostgresQueue):
@@ -592,4 +640,46 @@ class Shapes(LogPart):
         return rows
 
 
-PARTS = [Bytes, Wal, One, Failover, Behind, Flat, Pinned, Shapes]
+class Forward(LogPart):
+    """Sends through a node that stands by, beside sends to the owner, by turns; nodes speak plain HTTP, or TLS. All
+    share one core."""
+
+    key = "log.forward"
+    title = "requests that a node passes on"
+    KINDS = {"plain HTTP": False, "TLS": True}
+
+    def run(self, setting, tell):
+        self.check()
+        for kind, has_tls in self.KINDS.items():
+            with tempfile.TemporaryDirectory() as folder:
+                line = Line(folder, has_tls)
+                with self.server(setting, Owner, line) as owner, self.server(setting, Front, owner, line) as front:
+                    for turn in range(setting.turns):
+                        tell(f"requests passed on over {kind}, run {turn + 1} of {setting.turns}")
+                        self.measure(setting, owner, front, kind)
+
+    def measure(self, setting, owner, front, kind):
+        for name, connections in ("p50", 1), ("rate", setting.connections):
+            for node in (owner, front):
+                made = measure.server_load(setting, node, "http-send", "--connections", connections, "--body",
+                                           setting.body, *measure.window_options(setting))
+                figure = made["latency_us"]["p50"] if name == "p50" else made["messages_per_s"]
+                self.note(f"{name} {kind} {'direct' if node is owner else 'forwarded'}", figure)
+        pairs = zip(*(self.results[f"p50 {kind} {way}"] for way in ("forwarded", "direct")))
+        self.results[f"added {kind}"] = [forwarded - direct for forwarded, direct in pairs]
+
+    def rows(self, setting):
+        found = []
+        for kind in self.KINDS:
+            found.append(report.row(f"a request passed on over {kind}: what it adds, p50",
+                                    self.median_of(f"added {kind}"), "us", "the same request to the owner",
+                                    self.median_of(f"p50 {kind} direct"), "us", at_most=FORWARD_ADDS_US,
+                                    bar_on_value=True, problem=self.problem))
+            found.append(report.row(f"requests passed on over {kind}, {setting.connections} connections",
+                                    self.median_of(f"rate {kind} forwarded"), "/s", "the same to the owner",
+                                    self.median_of(f"rate {kind} direct"), "/s", at_least=FORWARD_RATE,
+                                    problem=self.problem))
+        return found
+
+
+PARTS = [Bytes, Wal, One, Failover, Behind, Forward, Flat, Pinned, Shapes]

@@ -7,14 +7,15 @@
 
 #include "base/bytes.h"
 
-#define VIEW_NAME_SIZE 64u /* of a node, an address or a log, with its NUL */
+#define VIEW_NAME_SIZE 64u /* of a node or a log, with its NUL */
+#define VIEW_ADDRESS_SIZE 264u /* a name of 255 bytes, a colon, a port */
 #define VIEW_VERSION_SIZE 32u
 #define VIEW_NONE UINT32_MAX
 
 struct view_node {
     uint32_t id; /* in PostgreSQL */
     char name[VIEW_NAME_SIZE];
-    char address[VIEW_NAME_SIZE]; /* where other nodes reach it; empty: nowhere */
+    char address[VIEW_ADDRESS_SIZE]; /* where other nodes reach it; empty: nowhere */
     char version[VIEW_VERSION_SIZE];
     bool is_alive;
     bool is_draining;     /* an operator wants it to have nothing */

@@ -17,7 +17,7 @@
 
 #define PG_OWNER_SIZE 16u
 #define PG_NODE_SIZE 64u
-#define PG_ADDRESS_SIZE 64u
+#define PG_ADDRESS_SIZE 264u /* a name of 255 bytes, a colon, a port */
 
 struct pg_options {
     const char *conninfo; /* all borrowed */

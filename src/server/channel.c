@@ -19,7 +19,7 @@ void channel_init(struct channel *channel, uv_loop_t *loop, enum listener_kind k
                   const struct channel_events *events)
 {
     channel->events = events;
-    if (kind == LISTENER_TLS)
+    if (listener_has_tls(kind))
         channel->tls_owned = tls_create(context);
     int status =
         listener_is_path(kind) ? uv_pipe_init(loop, &channel->handle.pipe, 0) : uv_tcp_init(loop, &channel->handle.tcp);
@@ -283,4 +283,14 @@ struct bytes channel_own_name(const struct channel *channel, struct arena *arena
     if (address.ss_family == AF_INET6)
         return arena_format(arena, "[%s]:%u", host, port);
     return arena_format(arena, "%s:%u", host, port);
+}
+
+void channel_client_address(const struct channel *channel, char *text, size_t size)
+{
+    struct sockaddr_storage address;
+    int address_size = sizeof(address);
+    text[0] = '\0';
+    if (channel_is_tcp(channel) &&
+        uv_tcp_getpeername(&channel->handle.tcp, (struct sockaddr *)&address, &address_size) == 0)
+        (void)uv_ip_name((const struct sockaddr *)&address, text, size);
 }

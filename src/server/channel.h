@@ -46,7 +46,7 @@ struct channel {
     bool is_writing;         /* `unsent` is on its way */
 };
 
-/* Prepares to accept from a listener of that kind; `context` is for LISTENER_TLS. In zeroed memory. */
+/* Prepares to accept from a listener of that kind; `context` is for those with TLS. In zeroed memory. */
 void channel_init(struct channel *channel, uv_loop_t *loop, enum listener_kind kind, const struct tls_context *context,
                   const struct channel_events *events);
 
@@ -83,6 +83,9 @@ static inline bool channel_is_tcp(const struct channel *channel)
 
 /* The host and port at which its client has reached it, in the arena; "localhost" over a Unix socket. */
 struct bytes channel_own_name(const struct channel *channel, struct arena *arena);
+
+/* The address of its client: "10.0.0.2"; empty where there is none. */
+void channel_client_address(const struct channel *channel, char *text, size_t size);
 
 /* How much memory received bytes take, beyond a channel at rest. */
 static inline size_t channel_memory(const struct channel *channel)

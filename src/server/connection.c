@@ -5,8 +5,10 @@
 #include "server/forward.h"
 #include "server/held_replies.h"
 #include "server/output.h"
+#include "server/report.h"
 #include "server/route.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -38,11 +40,11 @@ struct connection {
     uint64_t deadline_ms;      /* the loop time at which it is cut off; UINT64_MAX: never */
     uint64_t request_begun_ms; /* when the first byte of the current request came; 0: no request has begun */
 
-    bool is_private;   /* of the daemon's own relays */
-    bool is_last_read; /* no further request is read; further bytes are thrown away */
-    bool has_ended;    /* the client has closed its side */
-    bool must_linger;  /* the client may still be sending: closing at once would destroy the reply */
-    bool is_lingering; /* all is written and our side is closed; the client must still see it */
+    enum listener_kind kind; /* through which it came */
+    bool is_last_read;       /* no further request is read; further bytes are thrown away */
+    bool has_ended;          /* the client has closed its side */
+    bool must_linger;        /* the client may still be sending: closing at once would destroy the reply */
+    bool is_lingering;       /* all is written and our side is closed; the client must still see it */
     bool is_closing;
 };
 
@@ -212,7 +214,7 @@ static void connection_submit(struct connection *connection)
     connection->request_begun_ms = 0;
     hub->counters.requests++;
 
-    route_request(hub, pending, http, channel_is_tcp(&connection->channel));
+    route_request(hub, pending, http, connection->kind);
     connection_note_pending(connection, pending);
     http_reset(http);
     if (connection->waiting == pending && connection->has_ended)
@@ -324,14 +326,59 @@ static void connection_take_bytes(struct connection *connection, size_t size)
     }
 }
 
+/* Says which machine it is whose connection to cluster-listen has failed. */
+static void connection_report_node(struct connection *connection, uint64_t *reported_ms, const char *why)
+{
+    const struct server_options *options = &connection->hub->options;
+    char address[INET6_ADDRSTRLEN], text[512];
+    connection->hub->counters.nodes_refused++;
+    if (!report_may(reported_ms, connection_now_ms(connection)))
+        return;
+    channel_client_address(&connection->channel, address, sizeof(address));
+    (void)snprintf(text, sizeof(text), "A connection from %s to cluster-listen was refused: %s.", address, why);
+    options->report(options->report_context, text);
+}
+
+/* A connection over TLS ends before its handshake does. One that was only opened and closed says nothing. */
+static void connection_note_handshake(struct connection *connection)
+{
+    struct hub *hub = connection->hub;
+    char why[384];
+    if (connection->kind != LISTENER_NODES) {
+        hub->counters.handshakes_failed++;
+        return;
+    }
+    tls_explain(connection->channel.tls_owned, why, sizeof(why));
+    if (why[0] == '\0')
+        hub->counters.nodes_refused++;
+    else
+        connection_report_node(connection,
+                               tls_has_judged(connection->channel.tls_owned) ? &hub->reported_certificate_ms
+                                                                             : &hub->reported_stranger_ms,
+                               why);
+}
+
+/* A node without certificates reads this as: not here, and nothing was done. */
+static void connection_refuse_node(struct connection *connection)
+{
+    connection_refuse(connection, connection_form(connection), ERROR_SERVICE_UNAVAILABLE,
+                      "This is plain HTTP, but cluster-listen speaks TLS: give this node a cluster-certificate, too.");
+    connection_first_pending(connection)->exchange.reply.is_not_owner = true;
+}
+
 /* Tells the client in plain HTTP that TLS was expected. A client that was already refused, because there are too many,
  * is told that instead. */
 static void connection_take_plain(struct connection *connection)
 {
-    connection->hub->counters.handshakes_failed++;
+    const bool is_node = connection->kind == LISTENER_NODES;
     connection->hub->counters.requests_refused++;
+    connection->hub->counters.handshakes_failed += !is_node;
+    if (is_node)
+        connection_report_node(connection, &connection->hub->reported_stranger_ms, "it does not speak TLS");
     if (connection->pending_count > 0)
         connection_mark(connection);
+    else if (is_node)
+        connection_refuse_node(connection);
     else
         connection_refuse(connection, connection_form(connection), ERROR_MALFORMED_REQUEST,
                           "This is plain HTTP, but this port speaks HTTPS: begin the address with https://, not with "
@@ -713,7 +760,7 @@ static void on_closed(uv_handle_t *handle)
     connection_count_unsent(connection);
     list_remove(&connection->link);
     hub->connection_count--;
-    hub->private_count -= connection->is_private;
+    hub->private_count -= connection->kind == LISTENER_PRIVATE;
     connection_free(connection);
 }
 
@@ -731,7 +778,7 @@ static void connection_close(struct connection *connection)
     connection_count_channel(connection, 0);
     input_release(&connection->input, &connection->hub->inputs); /* now: thousands may close in one turn of the loop */
     if (!channel_is_open(&connection->channel))
-        connection->hub->counters.handshakes_failed++;
+        connection_note_handshake(connection);
     channel_close(&connection->channel, on_closed);
 }
 
@@ -752,9 +799,10 @@ static struct connection *connection_create(struct hub *hub, uv_loop_t *loop, en
     http_init(&connection->http, &hub->http_limits);
     list_append(&hub->connections, &connection->link);
     hub->connection_count++;
-    connection->is_private = kind == LISTENER_PRIVATE;
-    hub->private_count += connection->is_private;
-    channel_init(&connection->channel, loop, kind, hub->tls_context_owned, &channel_events);
+    connection->kind = kind;
+    hub->private_count += kind == LISTENER_PRIVATE;
+    channel_init(&connection->channel, loop, kind,
+                 kind == LISTENER_NODES ? hub->nodes_context_owned : hub->tls_context_owned, &channel_events);
     connection->deadline_ms = uv_now(loop) + hub->options.request_timeout_ms; /* of a handshake */
     return connection;
 }
@@ -764,7 +812,7 @@ void connection_accept(struct hub *hub, uv_stream_t *listener, enum listener_kin
     struct connection *connection = connection_create(hub, listener->loop, kind);
     size_t connections_max = hub->options.connections_max;
     size_t others_count = hub->connection_count - hub->private_count;
-    bool is_refused = !connection->is_private && others_count > connections_max;
+    bool is_refused = kind != LISTENER_PRIVATE && others_count > connections_max;
     int status = channel_accept(&connection->channel, listener);
     if (status != 0 || (is_refused && others_count > connections_max + connections_refused_max(connections_max))) {
         hub->counters.connections_refused += is_refused;

@@ -5,17 +5,19 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "server/metric.h"
+#include "server/report.h"
 #include "server/upstream.h"
 
 #include <stdlib.h>
 #include <strings.h>
 
-#define TRY_MS 20u      /* between two tries, and between two looks at who serves */
-#define CONNECT_MS 500u /* a node that does not take a connection for so long is given up */
+#define TRY_MS 20u      /* between two looks at who serves, and between the first two tries; */
+#define TRY_MAX_MS 160u /* each further one comes after twice that, up to this */
+#define CONNECT_MS 500u /* a node that does not take a connection for so long is given up; */
+#define SECURE_MS 1500u /* over TLS, where three answers have to come, this */
 #define IDLE_MS 20000u  /* a connection without a request is closed: well before the other node would */
 #define ANSWER_MS 60000u
 #define ANSWER_SIZE_MAX ((size_t)64 << 20)
-#define REPORT_PAUSE_MS 60000u /* from one line about a trouble to the next */
 
 /* A request that is being passed on. */
 struct forwarded {
@@ -28,6 +30,7 @@ struct forwarded {
     size_t counted;        /* of it, in the budget */
     uint64_t begun_ms;     /* loop time, like the next */
     uint64_t tried_ms;
+    uint64_t pause_ms;            /* from that try to the next */
     struct upstream *upstream;    /* NULL: it waits to be tried again */
     struct forward_target target; /* of the newest try */
 };
@@ -50,22 +53,27 @@ struct forwarder {
     uv_loop_t *loop;
     uv_timer_t timer; /* runs while it has requests, or idle connections */
     struct upstreams upstreams;
+    struct peers peers;
     struct list all;
     size_t count; /* of them */
     struct sha256 sha256;
     struct hmac_key key;
     char macs[2][SHA256_HEX_SIZE + 1]; /* this node's, by whether its client speaks HTTPS */
     uint64_t answered, unknown, refused, tried_again;
-    uint64_t reported_ms; /* loop time of the newest line about a trouble; 0: none yet */
+    uint64_t reported_forged_ms; /* report.h */
 };
 
-static void report(struct forwarder *forwarder, const char *text)
+static void report(struct forwarder *forwarder, uint64_t *reported_ms, const char *text)
 {
-    const uint64_t now_ms = uv_now(forwarder->loop);
-    if (forwarder->reported_ms != 0 && now_ms - forwarder->reported_ms < REPORT_PAUSE_MS)
-        return;
-    forwarder->reported_ms = now_ms;
-    forwarder->options.report(forwarder->options.context, text);
+    if (report_may(reported_ms, uv_now(forwarder->loop)))
+        forwarder->options.report(forwarder->options.context, text);
+}
+
+void forwarder_note_forged(struct forwarder *forwarder)
+{
+    report(forwarder, &forwarder->reported_forged_ms,
+           "A request came that another node has passed on, and its proof is wrong: have all nodes the same "
+           "cluster-secret?");
 }
 
 /* --- who passes on ------------------------------------------------------------------------------------------------ */
@@ -174,7 +182,7 @@ static void refuse(struct forwarded *forwarded, const char *text)
 
 static void refuse_unknown(struct forwarded *forwarded)
 {
-    char text[320];
+    char text[sizeof(forwarded->target.said) + 128];
     (void)snprintf(text, sizeof(text),
                    "Node %s got this request, and its answer did not come, so nobody knows whether it took effect. Try "
                    "again.",
@@ -183,16 +191,25 @@ static void refuse_unknown(struct forwarded *forwarded)
     refuse(forwarded, text);
 }
 
+/* The reason is for operators: clients need not know who has which certificate. */
+static void report_unreached(struct forwarder *forwarder, const struct forward_target *target)
+{
+    struct peer *peer = peers_get(&forwarder->peers, target->address);
+    char text[sizeof(target->said) + sizeof(peer->trouble) + 128];
+    (void)snprintf(text, sizeof(text), "Node %s serves, and this node could not reach it for %u s%s%s", target->said,
+                   FORWARD_WAIT_MS / 1000, peer->trouble[0] == '\0' ? "" : ": ", peer->trouble);
+    report(forwarder, &peer->reported_ms, text);
+}
+
 /* In all the time that it may wait, nobody took it. */
 static void refuse_unsent(struct forwarded *forwarded, enum forward_owner owner, const struct forward_target *target)
 {
-    char text[400];
+    char text[sizeof(target->said) + 128];
     forwarded->forwarder->refused++;
     if (owner == FORWARD_TO_ADDRESS) {
-        (void)snprintf(text, sizeof(text), "Node %s serves, and this node could not reach it for %u s", target->said,
-                       FORWARD_WAIT_MS / 1000);
-        report(forwarded->forwarder, text);
-        (void)strncat(text, ". Try again.", sizeof(text) - strlen(text) - 1);
+        (void)snprintf(text, sizeof(text), "Node %s serves, and this node could not reach it for %u s. Try again.",
+                       target->said, FORWARD_WAIT_MS / 1000);
+        report_unreached(forwarded->forwarder, target);
     } else if (owner == FORWARD_TO_NOBODY) {
         (void)snprintf(text, sizeof(text), "Node %s serves, and says nowhere how to reach it. Try again, or ask it.",
                        target->said);
@@ -243,10 +260,17 @@ static struct bytes name_of(const struct forwarded *forwarded)
 static void try_once(struct forwarded *forwarded, const struct forward_target *target)
 {
     struct forwarder *forwarder = forwarded->forwarder;
-    forwarded->tried_ms = uv_now(forwarder->loop);
-    forwarded->target = *target;
+    struct peer *peer = peers_get(&forwarder->peers, target->address);
+    if (!peer_may_try(peer))
+        return;
     forwarded->upstream =
-        upstream_send(&forwarder->upstreams, &target->address, buffer_bytes(&forwarded->request), on_done, forwarded);
+        upstream_send(&forwarder->upstreams, peer, buffer_bytes(&forwarded->request), on_done, forwarded);
+    if (forwarded->upstream == NULL)
+        return; /* it was not its turn */
+    forwarded->tried_ms = uv_now(forwarder->loop);
+    forwarded->pause_ms = forwarded->pause_ms == 0 ? TRY_MS : 2 * forwarded->pause_ms;
+    forwarded->pause_ms = forwarded->pause_ms < TRY_MAX_MS ? forwarded->pause_ms : TRY_MAX_MS;
+    forwarded->target = *target;
 }
 
 static void stop_upstream(struct forwarded *forwarded)
@@ -259,15 +283,18 @@ static void stop_upstream(struct forwarded *forwarded)
 static void check(struct forwarded *forwarded, enum forward_owner owner, const struct forward_target *target,
                   uint64_t now_ms)
 {
-    const bool has_moved = owner == FORWARD_TO_ADDRESS &&
-                           memcmp(&target->address, &forwarded->target.address, sizeof(target->address)) != 0;
+    const bool has_moved = owner == FORWARD_TO_ADDRESS && strcmp(target->address, forwarded->target.address) != 0;
     const bool has_sent = upstream_has_sent(forwarded->upstream);
     const uint64_t since_ms = now_ms - forwarded->tried_ms;
     if (has_sent && (has_moved || since_ms > ANSWER_MS)) {
         stop_upstream(forwarded);
         refuse_unknown(forwarded);
-    } else if (!has_sent && (has_moved || since_ms > CONNECT_MS)) {
+    } else if (!has_sent && has_moved) {
         stop_upstream(forwarded);
+        forwarded->forwarder->tried_again++;
+    } else if (!has_sent && since_ms > (forwarded->forwarder->options.tls == NULL ? CONNECT_MS : SECURE_MS)) {
+        upstream_give_up(forwarded->upstream);
+        forwarded->upstream = NULL;
         forwarded->forwarder->tried_again++;
     }
 }
@@ -280,21 +307,34 @@ static void look_after(struct forwarded *forwarded)
         check(forwarded, look->owner, &look->target, now_ms);
         return;
     }
+    const bool is_another = strcmp(look->target.address, forwarded->target.address) != 0;
     if (look->owner == FORWARD_TO_NOBODY || now_ms - forwarded->begun_ms >= FORWARD_WAIT_MS)
         refuse_unsent(forwarded, look->owner, &look->target);
-    else if (look->owner == FORWARD_TO_ADDRESS && now_ms - forwarded->tried_ms >= TRY_MS)
+    else if (look->owner == FORWARD_TO_ADDRESS &&
+             (is_another || now_ms - forwarded->tried_ms >= forwarded->pause_ms))
         try_once(forwarded, &look->target);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void look_after_all(struct forwarder *forwarder)
 {
-    struct forwarder *forwarder = timer->data;
     struct list_link *next;
     forwarder->round++;
     for (struct list_link *link = list_first(&forwarder->all); link != NULL; link = next) {
         next = list_next(&forwarder->all, link);
         look_after(CONTAINER_OF(link, struct forwarded, link));
     }
+}
+
+/* A name was looked up, for which requests wait. */
+static void on_looked_up(void *context)
+{
+    look_after_all(context);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct forwarder *forwarder = timer->data;
+    look_after_all(forwarder);
     upstreams_close_idle(&forwarder->upstreams, IDLE_MS);
     if (list_is_empty(&forwarder->all) && forwarder->upstreams.count == 0)
         uv_timer_stop(timer);
@@ -304,8 +344,7 @@ bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending
 {
     ASSERT(name.size <= NAMESPACE_NAME_SIZE);
     if (pending->exchange.request.forwarded_by.size > 0) { /* or two nodes would pass it to and fro */
-        report(forwarder, "A request came that another node has passed on, and its proof is wrong: have all nodes the "
-                          "same cluster-secret?");
+        forwarder_note_forged(forwarder);
         return false;
     }
     forwarder->round++; /* who serves is asked anew */
@@ -359,7 +398,8 @@ struct forwarder *forwarder_create(uv_loop_t *loop, const struct forward_options
     forwarder->key = sha256_hmac_key(&forwarder->sha256, options->secret);
     for (int i = 0; i < 2; i++)
         make_mac(forwarder, bytes_from_string(options->node), i == 1, forwarder->macs[i]);
-    upstreams_init(&forwarder->upstreams, loop, options->replies, ANSWER_SIZE_MAX);
+    upstreams_init(&forwarder->upstreams, loop, options->tls, options->replies, ANSWER_SIZE_MAX);
+    peers_init(&forwarder->peers, loop, on_looked_up, forwarder);
     const int status = uv_timer_init(loop, &forwarder->timer);
     ASSERT(status == 0);
     forwarder->timer.data = forwarder;
@@ -371,12 +411,14 @@ void forwarder_close(struct forwarder *forwarder)
 {
     ASSERT(list_is_empty(&forwarder->all));
     upstreams_close(&forwarder->upstreams);
+    peers_close(&forwarder->peers);
     uv_close((uv_handle_t *)&forwarder->timer, NULL);
 }
 
 void forwarder_destroy(struct forwarder *forwarder)
 {
     ASSERT(forwarder->upstreams.count == 0);
+    peers_deinit(&forwarder->peers);
     sha256_deinit(&forwarder->sha256);
     free(forwarder);
 }
@@ -395,4 +437,19 @@ void forwarder_write_metrics(const struct forwarder *forwarder, struct buffer *t
                  forwarder->count);
     metric_write(text, "tally_forward_connections", "gauge", "Open connections to other nodes.",
                  forwarder->upstreams.count);
+    metric_write(text, "tally_forward_connections_opened_total", "counter", "Connections begun to other nodes.",
+                 forwarder->upstreams.opened_total);
+    metric_write(text, "tally_forward_connects_failed_total", "counter",
+                 "Connections to other nodes that could not be made, for whatever reason.",
+                 forwarder->peers.connects_failed);
+    metric_write(text, "tally_forward_handshakes_failed_total", "counter",
+                 "Those of them that failed because of a certificate, or without TLS at the other end.",
+                 forwarder->upstreams.handshakes_failed);
+    metric_write(text, "tally_forward_pause_milliseconds", "gauge",
+                 "How long requests wait between two tries to reach a node that could not be reached; 0: all are.",
+                 peers_pause_ms(&forwarder->peers));
+    metric_write(text, "tally_forward_lookups_total", "counter", "Look-ups of names of other nodes.",
+                 forwarder->peers.lookups);
+    metric_write(text, "tally_forward_lookups_failed_total", "counter", "Those of them that found nothing.",
+                 forwarder->peers.lookups_failed);
 }

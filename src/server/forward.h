@@ -16,6 +16,7 @@
 #define TALLY_SERVER_FORWARD_H
 
 #include "api/front.h"
+#include "server/peer.h"
 #include "server/pending_request.h"
 
 #include <uv.h>
@@ -31,8 +32,8 @@ enum forward_owner {
 };
 
 struct forward_target {
-    struct sockaddr_storage address;
-    char said[160]; /* the node, for people: "two (10.0.0.2:9324)" */
+    char address[PEER_ADDRESS_SIZE];                     /* "10.0.0.2:9324", as peer_address_parse() takes it */
+    char said[PEER_ADDRESS_SIZE + FORWARD_NODE_MAX + 4]; /* the node, for people: "two (10.0.0.2:9324)" */
 };
 
 struct forward_options {
@@ -40,6 +41,7 @@ struct forward_options {
     struct bytes secret; /* the cluster's; not empty */
     struct front *front; /* forms refusals, and takes what is finished */
     struct reply_budget *replies;
+    const struct tls_context *tls; /* of TLS_FOR_NODES; NULL: nodes speak plain HTTP to each other */
     /* Who serves the namespace; into zeroed memory. The name is that of front_absent(). */
     enum forward_owner (*find_owner)(void *context, struct bytes name, struct forward_target *target);
     void (*report)(void *context, const char *text); /* something that an operator should read */
@@ -62,6 +64,9 @@ void forwarder_abandon(struct pending_request *pending);
 
 /* Did a node of this cluster pass the request on? Then *is_https is that of the client's connection to it. */
 bool forwarder_trusts(struct forwarder *forwarder, const struct request *request, bool *is_https);
+
+/* A request has the header line of one that was passed on, and its proof is wrong: says so, once a minute. */
+void forwarder_note_forged(struct forwarder *forwarder);
 
 /* What /metrics says of it. */
 void forwarder_write_metrics(const struct forwarder *forwarder, struct buffer *text);

@@ -4,6 +4,7 @@
 #include "server/connection.h"
 #include "server/metric.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
@@ -18,7 +19,8 @@ void hub_init(struct hub *hub, const struct server_options *options, struct fron
         .waits = {.max = options->input_memory_max / HUB_WAIT_SHARE},
         .front = front,
         .clock = clock,
-        .tls_context_owned = tls_context_create(),
+        .tls_context_owned = tls_context_create(TLS_FOR_CLIENTS),
+        .nodes_context_owned = tls_context_create(TLS_FOR_NODES),
         .output_owned = memory_allocate(HUB_OUTPUT_SIZE),
     };
     guard_init(&hub->guard, options->names != NULL ? options->names : &none_given);
@@ -50,8 +52,42 @@ void hub_deinit(struct hub *hub)
     input_cache_deinit(&hub->inputs);
     pending_request_cache_deinit(&hub->pending);
     tls_context_destroy(hub->tls_context_owned);
+    tls_context_destroy(hub->nodes_context_owned);
     free(hub->output_owned);
     front_set_budgets(hub->front, NULL, NULL);
+}
+
+/* It is used all the same: what is wrong may be right by the time of the next connection, as a clock. */
+static void warn_of_certificate(struct hub *hub)
+{
+    const struct server_options *options = &hub->options;
+    char why[256], text[512];
+    if (tls_context_suits(hub->nodes_context_owned, options->node_host, why, sizeof(why)))
+        return;
+    (void)snprintf(text, sizeof(text), "other nodes will not take the certificate in %s: it %s.",
+                   options->nodes.certificate, why);
+    options->report(options->report_context, text);
+}
+
+static enum error load_nodes_certificate(struct hub *hub, struct failure *failure)
+{
+    const enum error error = tls_context_load(hub->nodes_context_owned, &hub->options.nodes, failure);
+    if (error == OK)
+        warn_of_certificate(hub);
+    return error;
+}
+
+enum error hub_load_certificates(struct hub *hub, struct failure *failure)
+{
+    const struct listener_options *listeners = hub->options.listeners;
+    struct failure other;
+    enum error error = OK, error_of_nodes = OK;
+    failure_init(&other);
+    if (listeners[LISTENER_TLS].address != NULL)
+        error = tls_context_load(hub->tls_context_owned, &hub->options.tls, failure);
+    if (listeners[LISTENER_NODES].address != NULL)
+        error_of_nodes = load_nodes_certificate(hub, error == OK ? failure : &other);
+    return error != OK ? error : error_of_nodes;
 }
 
 void hub_update_date(struct hub *hub)
@@ -78,7 +114,10 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
     metric_write(text, "tally_http_connections_refused_total", "counter",
                  "Connections above the limit, or without memory for TLS.", counters->connections_refused);
     metric_write(text, "tally_tls_handshakes_failed_total", "counter",
-                 "TLS connections that ended before they were open.", counters->handshakes_failed);
+                 "TLS connections of clients that ended before they were open.", counters->handshakes_failed);
+    metric_write(text, "tally_nodes_refused_total", "counter",
+                 "Connections to cluster-listen without TLS, without a certificate, or with a wrong one.",
+                 counters->nodes_refused);
     metric_write(text, "tally_http_requests_total", "counter", "Requests read whole.", counters->requests);
     metric_write(text, "tally_http_requests_refused_total", "counter", "Requests too large or not HTTP.",
                  counters->requests_refused);

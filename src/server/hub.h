@@ -24,7 +24,8 @@
 struct hub_counters {
     uint64_t connections_accepted;
     uint64_t connections_refused; /* above the limit, or without memory for TLS */
-    uint64_t handshakes_failed;   /* TLS connections that ended before they were open */
+    uint64_t handshakes_failed;   /* TLS connections of clients that ended before they were open */
+    uint64_t nodes_refused;       /* those of LISTENER_NODES: no certificate, a wrong one, no TLS */
     uint64_t timeouts_idle;
     uint64_t timeouts_request;
     uint64_t timeouts_reply;
@@ -46,6 +47,9 @@ struct hub {
 
     struct forwarder *forwarder; /* borrowed; NULL: none */
     struct tls_context *tls_context_owned;
+    struct tls_context *nodes_context_owned; /* of LISTENER_NODES */
+    uint64_t reported_stranger_ms;           /* report.h: who came without a certificate, or without TLS; */
+    uint64_t reported_certificate_ms;        /* who came with a wrong one */
 
     struct list connections;
     size_t connection_count;
@@ -76,6 +80,9 @@ void hub_deinit(struct hub *hub);
 
 /* One of the served namespaces; the index is less than front_count(). */
 struct served *hub_served(const struct hub *hub, size_t index);
+
+/* Reads the certificates (server_reload()). Both are tried; the error of the first one that can't be used. */
+enum error hub_load_certificates(struct hub *hub, struct failure *failure);
 
 /* Updates the text of the header field Date from the wall clock. */
 void hub_update_date(struct hub *hub);

@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "server/tls_files.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,6 +17,7 @@ struct served;
 enum listener_kind {
     LISTENER_PLAIN,
     LISTENER_TLS,
+    LISTENER_NODES, /* other nodes of the cluster, over TLS; they show certificates, too */
     LISTENER_UNIX,
     LISTENER_PRIVATE, /* a Unix socket for other threads of this process: server_open_private() */
     LISTENER_KIND_COUNT,
@@ -24,6 +26,11 @@ enum listener_kind {
 static inline bool listener_is_path(enum listener_kind kind)
 {
     return kind == LISTENER_UNIX || kind == LISTENER_PRIVATE;
+}
+
+static inline bool listener_has_tls(enum listener_kind kind)
+{
+    return kind == LISTENER_TLS || kind == LISTENER_NODES;
 }
 
 struct listener_options {
@@ -50,8 +57,9 @@ struct presence {
 
 struct server_options {
     struct listener_options listeners[LISTENER_KIND_COUNT];
-    const char *certificate; /* for LISTENER_TLS: a file, read at the start and by server_reload(); borrowed */
-    const char *key;         /* the same */
+    struct tls_files tls;   /* for LISTENER_TLS: read at the start and by server_reload(); borrowed */
+    struct tls_files nodes; /* the same for LISTENER_NODES */
+    const char *node_host;  /* by which other nodes reach this one; with LISTENER_NODES */
 
     /* Used while there are no credentials; borrowed. NULL: only the names that it always has. */
     const struct own_names *names;

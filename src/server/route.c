@@ -76,11 +76,31 @@ static bool passes_guard(struct hub *hub, struct pending_request *pending)
     return false;
 }
 
-/* Has another node passed it on? Then that one has looked at where it came from, and URLs begin as its client's do. */
-static bool is_passed_on(struct hub *hub, struct request *request)
+/* Where nodes have certificates, they have a listener of their own: through another one nobody is a node. */
+static bool may_be_node(const struct hub *hub, enum listener_kind kind)
 {
-    return request->forwarded_by.size > 0 && hub->forwarder != NULL &&
+    const bool have_certificates = hub->options.listeners[LISTENER_NODES].address != NULL;
+    return hub->forwarder != NULL && have_certificates == (kind == LISTENER_NODES);
+}
+
+/* Has another node passed it on? Then that one has looked at where it came from, and URLs begin as its client's do. */
+static bool is_passed_on(struct hub *hub, struct request *request, enum listener_kind kind)
+{
+    return request->forwarded_by.size > 0 && may_be_node(hub, kind) &&
            forwarder_trusts(hub->forwarder, request, &request->is_https);
+}
+
+/* The listener for nodes serves nobody else, and of a node only what it proves to have passed on. */
+static void refuse_on_nodes_line(struct hub *hub, struct pending_request *pending)
+{
+    struct exchange *exchange = &pending->exchange;
+    if (exchange->request.forwarded_by.size > 0 && hub->forwarder != NULL)
+        forwarder_note_forged(hub->forwarder);
+    exchange->form = request_form(&exchange->request);
+    exchange->reply.is_not_owner = true;
+    front_refuse(hub->front, exchange, ERROR_SERVICE_UNAVAILABLE,
+                 "This is cluster-listen, where only nodes of the cluster are answered: ask the address in listen or "
+                 "tls-listen.");
 }
 
 static void route_submit(struct hub *hub, struct pending_request *pending, bool is_passed_on)
@@ -97,11 +117,15 @@ static void route_submit(struct hub *hub, struct pending_request *pending, bool 
     front_refuse_absent(hub->front, exchange);
 }
 
-void route_request(struct hub *hub, struct pending_request *pending, const struct http *http, bool is_from_network)
+void route_request(struct hub *hub, struct pending_request *pending, const struct http *http, enum listener_kind kind)
 {
     struct request *request = &pending->exchange.request;
-    const bool was_passed_on = is_passed_on(hub, request);
-    if (is_from_network && !was_passed_on && !passes_guard(hub, pending))
+    const bool was_passed_on = is_passed_on(hub, request, kind);
+    if (kind == LISTENER_NODES && !was_passed_on) {
+        refuse_on_nodes_line(hub, pending);
+        return;
+    }
+    if (!listener_is_path(kind) && !was_passed_on && !passes_guard(hub, pending))
         return;
     if (asks_for(request, http, BYTES("/health"))) {
         route_health(hub, pending);

@@ -419,6 +419,12 @@ struct reply_budget *server_replies(struct server *server)
     return &server->hub.replies;
 }
 
+const struct tls_context *server_nodes_tls(const struct server *server)
+{
+    const bool has_any = server->hub.options.listeners[LISTENER_NODES].address != NULL;
+    return has_any ? server->hub.nodes_context_owned : NULL;
+}
+
 static enum error server_open_listeners(struct server *server, struct failure *failure)
 {
     const struct server_options *options = &server->hub.options;
@@ -473,10 +479,7 @@ enum error server_open_private(struct server *server, const char *path, struct f
 
 enum error server_reload(struct server *server, struct failure *failure)
 {
-    const struct server_options *options = &server->hub.options;
-    if (options->listeners[LISTENER_TLS].address == NULL)
-        return OK;
-    return tls_context_load(server->hub.tls_context_owned, options->certificate, options->key, failure);
+    return hub_load_certificates(&server->hub, failure);
 }
 
 void server_set_connections_max(struct server *server, size_t connections_max)

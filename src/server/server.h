@@ -17,6 +17,7 @@
 
 struct forwarder;
 struct server;
+struct tls_context;
 
 /* `options` is copied; what it points to, and the rest, is borrowed for the server's life. */
 struct server *server_create(uv_loop_t *loop, const struct server_options *options, struct front *front,
@@ -31,6 +32,9 @@ void server_set_forwarder(struct server *server, struct forwarder *forwarder);
 
 /* The budget of replies, for what is made of it outside; there from server_create() to server_destroy(). */
 struct reply_budget *server_replies(struct server *server);
+
+/* What connections to other nodes use, for as long as the server is there; NULL: nodes speak plain HTTP. */
+const struct tls_context *server_nodes_tls(const struct server *server);
 
 /* Tells the loop that a frame has become durable or the log has failed; `server` is a struct server. Any thread, from
  * server_create() to server_destroy(). For namespace_options.wake. */
@@ -56,7 +60,7 @@ enum error server_listen(struct server *server, struct failure *failure);
  * server's life. Once, while it serves. ERROR_SERVICE_UNAVAILABLE if it can't be used, or if the server is stopping. */
 enum error server_open_private(struct server *server, const char *path, struct failure *failure);
 
-/* Reads the certificate for TLS again, for new connections. ERROR_INVALID_PARAMETER_VALUE if it can't be used: the
+/* Reads the certificates for TLS again, for new connections. ERROR_INVALID_PARAMETER_VALUE if one can't be used: the
  * present one stays. Does nothing without TLS. */
 enum error server_reload(struct server *server, struct failure *failure);
 

@@ -2,9 +2,11 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "server/tls_certificate.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* The most that one read from a socket brings: a record and its framing, and as much of the next. */
@@ -28,16 +30,23 @@
 #define HANDSHAKE_SIZE ((size_t)48 * 1024)
 #define HANDSHAKE_HIDDEN_SIZE ((size_t)192 * 1024)
 
-/* Of TLS 1.2 only ciphers with forward secrecy and without padding oracles; TLS 1.3 has no others. */
-#define TLS_1_2_CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
+/* Of alerts: those about certificates (RFC 8446, 6.2), and where OpenSSL's reasons for them begin. */
+#define ALERT_CERTIFICATE_MIN 42
+#define ALERT_CERTIFICATE_MAX 49
+#define ALERT_CERTIFICATE_REQUIRED 116
 
 struct tls_context {
-    SSL_CTX *ssl_context_owned; /* NULL: no certificate yet; counts the sessions that use it */
+    enum tls_use use;
+    SSL_CTX *accept_owned;  /* NULL: no certificate yet; counts the sessions that use it, as the next does */
+    SSL_CTX *connect_owned; /* TLS_FOR_NODES */
     BIO_METHOD *method_owned;
+    uint64_t loaded_count;
 };
 
 struct tls {
     SSL *ssl_owned;
+    char *host_owned;      /* that the certificate of the other side has to name; NULL: none */
+    struct buffer trouble; /* why the session failed, for people */
     struct buffer input;   /* records from the client */
     size_t input_used;     /* bytes of `input` that OpenSSL has */
     size_t input_whole;    /* bytes of `input` that OpenSSL may have: complete records */
@@ -46,6 +55,8 @@ struct tls {
     bool has_begun;        /* OpenSSL has seen something */
     bool has_changed_keys; /* records of the handshake may be encrypted now */
     bool is_open;
+    bool has_judged; /* and refused the certificate of the other side */
+    bool is_taken;   /* the node that we connected to has said that it takes our certificate */
     bool has_ended;  /* we have said so */
     bool is_plain;   /* the client's first byte was that of an HTTP method */
     bool has_failed; /* OpenSSL must not be called again */
@@ -87,9 +98,42 @@ static long memory_control(BIO *bio, int command, long number, void *pointer)
 
 /* --- Certificate -------------------------------------------------------------------------------------------------- */
 
-struct tls_context *tls_context_create(void)
+/* Of a certificate of the other side that can't be trusted: notes which one, and why. */
+static int on_verified(int is_good, X509_STORE_CTX *check)
+{
+    if (is_good == 1)
+        return 1;
+    const SSL *ssl = X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct tls *tls = SSL_get_app_data(ssl);
+    const X509 *certificate = X509_STORE_CTX_get_current_cert(check);
+    const int error = X509_STORE_CTX_get_error(check);
+    char subject[128] = "";
+    if (certificate != NULL)
+        X509_NAME_oneline(X509_get_subject_name(certificate), subject, sizeof(subject));
+    tls->has_judged = true;
+    buffer_truncate(&tls->trouble, 0);
+    if (error == X509_V_ERR_HOSTNAME_MISMATCH || error == X509_V_ERR_IP_ADDRESS_MISMATCH)
+        buffer_append_format(&tls->trouble, "its certificate (%s) does not name %s in its subjectAltName", subject,
+                             tls->host_owned);
+    else
+        buffer_append_format(&tls->trouble, "its certificate (%s) is not taken: %s", subject,
+                             X509_verify_cert_error_string(error));
+    return 0;
+}
+
+/* The node that we connected to sends a ticket once it has seen our certificate. */
+static int on_ticket(SSL *ssl, SSL_SESSION *session)
+{
+    struct tls *tls = SSL_get_app_data(ssl);
+    (void)session;
+    tls->is_taken = true;
+    return 0; /* it is not kept */
+}
+
+struct tls_context *tls_context_create(enum tls_use use)
 {
     struct tls_context *context = memory_allocate_zeroed(sizeof(*context));
+    context->use = use;
     context->method_owned = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "tally connection");
     ASSERT(context->method_owned != NULL); /* fails only without memory, as below */
     BIO_meth_set_read(context->method_owned, memory_read);
@@ -98,108 +142,92 @@ struct tls_context *tls_context_create(void)
     return context;
 }
 
+static void tls_context_drop(struct tls_context *context)
+{
+    SSL_CTX_free(context->accept_owned);
+    SSL_CTX_free(context->connect_owned);
+    context->accept_owned = context->connect_owned = NULL;
+}
+
 void tls_context_destroy(struct tls_context *context)
 {
-    SSL_CTX_free(context->ssl_context_owned);
+    tls_context_drop(context);
     BIO_meth_free(context->method_owned);
     free(context);
 }
 
-/* A daemon can ask nobody for a password. */
-static int no_password(char *password, int size, int is_writing, void *context)
+static void tls_context_watch(SSL_CTX *accept, SSL_CTX *connect)
 {
-    (void)password;
-    (void)size;
-    (void)is_writing;
-    (void)context;
-    return -1;
+    SSL_CTX_set_verify(accept, SSL_CTX_get_verify_mode(accept), on_verified);
+    SSL_CTX_set_verify(connect, SSL_CTX_get_verify_mode(connect), on_verified);
+    SSL_CTX_set_session_cache_mode(connect, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(connect, on_ticket);
 }
 
-/* Chooses HTTP/1.1 if the client offers a choice, and refuses a client that offers only other protocols. */
-static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *chosen_size,
-                           const unsigned char *offered, unsigned offered_size, void *context)
+enum error tls_context_load(struct tls_context *context, const struct tls_files *files, struct failure *failure)
 {
-    static const unsigned char ours[] = "\x08http/1.1";
-    unsigned char *at;
-    (void)ssl;
-    (void)context;
-    if (SSL_select_next_proto(&at, chosen_size, ours, sizeof(ours) - 1, offered, offered_size) !=
-        OPENSSL_NPN_NEGOTIATED)
-        return SSL_TLSEXT_ERR_ALERT_FATAL;
-    *chosen = at;
-    return SSL_TLSEXT_ERR_OK;
-}
-
-static SSL_CTX *ssl_context_create(void)
-{
-    SSL_CTX *ssl_context = SSL_CTX_new(TLS_server_method());
-    ASSERT(ssl_context != NULL);
-    SSL_CTX_set_min_proto_version(ssl_context, TLS1_2_VERSION);
-    int count = SSL_CTX_set_cipher_list(ssl_context, TLS_1_2_CIPHERS);
-    ASSERT(count == 1); /* the list is ours */
-    SSL_CTX_set_options(ssl_context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
-                                         SSL_OP_PRIORITIZE_CHACHA);
-    /* A session at rest gives its buffers back. The client remembers a session that is over (ticket); the server does
-     * not. */
-    SSL_CTX_set_mode(ssl_context, SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_session_cache_mode(ssl_context, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_default_passwd_cb(ssl_context, no_password);
-    SSL_CTX_set_alpn_select_cb(ssl_context, choose_protocol, NULL);
-    return ssl_context;
-}
-
-static enum error load_failed(struct failure *failure, const char *what, const char *path)
-{
-    /* The first error in the queue is the cause; the later ones are its results. */
-    unsigned long code = ERR_peek_error();
-    const char *reason = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
-    enum error error = failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s %s: %s.", what, path,
-                                   reason == NULL ? "it can't be used" : reason);
-    ERR_clear_error();
-    return error;
-}
-
-static enum error ssl_context_load(SSL_CTX *ssl_context, const char *certificate, const char *key,
-                                   struct failure *failure)
-{
-    ERR_clear_error();
-    if (SSL_CTX_use_certificate_chain_file(ssl_context, certificate) != 1)
-        return load_failed(failure, "can't read a certificate in PEM form from", certificate);
-    if (SSL_CTX_use_PrivateKey_file(ssl_context, key, SSL_FILETYPE_PEM) != 1)
-        return load_failed(failure, "can't read the certificate's private key, in PEM form and not encrypted, from",
-                           key);
-    if (SSL_CTX_check_private_key(ssl_context) != 1) /* of another kind than the certificate's */
-        return load_failed(failure, "can't use the private key in", key);
-    return OK;
-}
-
-enum error tls_context_load(struct tls_context *context, const char *certificate, const char *key,
-                            struct failure *failure)
-{
-    SSL_CTX *ssl_context = ssl_context_create();
-    enum error error = ssl_context_load(ssl_context, certificate, key, failure);
+    SSL_CTX *accept = NULL, *connect = NULL;
+    enum error error = tls_certificate_load(context->use, false, files, &accept, failure);
+    if (error == OK && context->use == TLS_FOR_NODES)
+        error = tls_certificate_load(context->use, true, files, &connect, failure);
     if (error != OK) {
-        SSL_CTX_free(ssl_context);
+        SSL_CTX_free(accept);
         return error;
     }
-    SSL_CTX_free(context->ssl_context_owned);
-    context->ssl_context_owned = ssl_context;
+    if (connect != NULL)
+        tls_context_watch(accept, connect);
+    tls_context_drop(context);
+    context->accept_owned = accept;
+    context->connect_owned = connect;
+    context->loaded_count++;
     return OK;
+}
+
+bool tls_context_suits(const struct tls_context *context, const char *host, char *text, size_t size)
+{
+    return tls_certificate_suits(context->accept_owned, host, text, size);
+}
+
+uint64_t tls_context_loaded_count(const struct tls_context *context)
+{
+    return context->loaded_count;
 }
 
 /* --- Session ------------------------------------------------------------------------------------------------------ */
 
-struct tls *tls_create(const struct tls_context *context)
+static struct tls *tls_make(const struct tls_context *context, SSL_CTX *ssl_context)
 {
-    ASSERT(context->ssl_context_owned != NULL);
+    ASSERT(ssl_context != NULL);
     struct tls *tls = memory_allocate_zeroed(sizeof(*tls));
     BIO *bio = BIO_new(context->method_owned);
-    tls->ssl_owned = SSL_new(context->ssl_context_owned);
+    tls->ssl_owned = SSL_new(ssl_context);
     ASSERT(bio != NULL && tls->ssl_owned != NULL);
+    SSL_set_app_data(tls->ssl_owned, tls);
     BIO_set_data(bio, tls);
     BIO_set_init(bio, 1);
     SSL_set_bio(tls->ssl_owned, bio, bio);
+    return tls;
+}
+
+struct tls *tls_create(const struct tls_context *context)
+{
+    struct tls *tls = tls_make(context, context->accept_owned);
     SSL_set_accept_state(tls->ssl_owned);
+    return tls;
+}
+
+struct tls *tls_connect(const struct tls_context *context, const char *host)
+{
+    ASSERT(context->use == TLS_FOR_NODES);
+    struct tls *tls = tls_make(context, context->connect_owned);
+    const size_t size = strlen(host) + 1;
+    tls->host_owned = memory_allocate(size);
+    memcpy(tls->host_owned, host, size);
+    tls_certificate_expect(tls->ssl_owned, host);
+    SSL_set_connect_state(tls->ssl_owned);
+    ERR_clear_error();
+    const int result = SSL_do_handshake(tls->ssl_owned); /* the first words are ours */
+    tls->has_failed = SSL_get_error(tls->ssl_owned, result) != SSL_ERROR_WANT_READ;
     return tls;
 }
 
@@ -208,6 +236,8 @@ void tls_destroy(struct tls *tls)
     SSL_free(tls->ssl_owned); /* with its BIO */
     buffer_deinit(&tls->input);
     buffer_deinit(&tls->output);
+    buffer_deinit(&tls->trouble);
+    free(tls->host_owned);
     free(tls);
 }
 
@@ -337,6 +367,34 @@ bool tls_has_unread(const struct tls *tls)
     return !tls->has_failed && (tls->input_whole > tls->input_used || SSL_pending(tls->ssl_owned) > 0);
 }
 
+/* Says why OpenSSL has given the session up, where a certificate has not said so before. */
+static void tls_note_trouble(struct tls *tls, unsigned long code)
+{
+    const int alert = ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET;
+    const char *reason = ERR_reason_error_string(code);
+    if (tls->trouble.size > 0)
+        return;
+    if (ERR_GET_LIB(code) == ERR_LIB_SSL &&
+        ((alert >= ALERT_CERTIFICATE_MIN && alert <= ALERT_CERTIFICATE_MAX) || alert == ALERT_CERTIFICATE_REQUIRED))
+        buffer_append_format(&tls->trouble, "it does not take the certificate of this node: %s",
+                             SSL_alert_desc_string_long(alert));
+    else if (ERR_GET_REASON(code) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
+        buffer_append_format(&tls->trouble, "it has shown no certificate");
+    else
+        buffer_append_format(&tls->trouble, "TLS failed: %s", reason == NULL ? "it is not TLS" : reason);
+}
+
+void tls_explain(const struct tls *tls, char *text, size_t size)
+{
+    const struct bytes trouble = buffer_bytes(&tls->trouble);
+    if (tls->is_plain)
+        (void)snprintf(text, size, "it does not speak TLS");
+    else if (trouble.size > 0)
+        (void)snprintf(text, size, "%.*s", BYTES_FORMAT(trouble));
+    else
+        (void)snprintf(text, size, "%s", tls->has_failed ? "TLS failed: it is not TLS" : "");
+}
+
 enum tls_result tls_read(struct tls *tls, uint8_t *room, size_t room_size, size_t *size)
 {
     ASSERT(room_size > 0);
@@ -357,6 +415,7 @@ enum tls_result tls_read(struct tls *tls, uint8_t *room, size_t room_size, size_
         return TLS_ENDED;
     default:
         tls->has_failed = true;
+        tls_note_trouble(tls, ERR_peek_error());
         return TLS_FAILED;
     }
 }
@@ -389,4 +448,14 @@ struct buffer *tls_output(struct tls *tls)
 bool tls_is_open(const struct tls *tls)
 {
     return tls->is_open;
+}
+
+bool tls_has_judged(const struct tls *tls)
+{
+    return tls->has_judged;
+}
+
+bool tls_is_taken(const struct tls *tls)
+{
+    return tls->is_open && tls->is_taken;
 }

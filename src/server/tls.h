@@ -4,8 +4,13 @@
  *     records from the client   tls_room(), tls_take()  ->  tls_read()    what they say
  *     records for the client    tls_output()            <-  tls_write()   what is to be said
  *
- * TLS 1.2 and 1.3; no renegotiation, no compression, no client certificates, no early data. Of the protocols that a
- * client offers, only HTTP/1.1 is chosen. The handshake happens inside tls_read().
+ * TLS 1.2 and 1.3; no renegotiation, no compression, no early data. Clients show no certificates. Of the protocols that
+ * a client offers, only HTTP/1.1 is chosen. The handshake happens inside tls_read().
+ *
+ * Between two nodes of a cluster it is TLS 1.3. Each shows a certificate that the cluster's own authority has issued,
+ * and that of the node which is connected to names the host by which it is reached. Such sessions are not resumed:
+ * connections are kept, so handshakes are rare, and a session that is resumed would outlive its certificate. Where the
+ * following says "client", it is then the other node.
  *
  * The caller bounds the memory: received records wait until tls_read() has asked for all their bytes, and records to
  * send wait until the caller has sent them. A connection at rest holds neither. OpenSSL sees only complete records,
@@ -15,6 +20,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "server/tls_files.h"
 
 struct tls_context; /* a certificate with its key, and what all sessions share */
 struct tls;         /* one session: one connection's */
@@ -28,18 +34,25 @@ enum tls_result {
 };
 
 /* Has no certificate yet: call tls_context_load() before the first session. */
-struct tls_context *tls_context_create(void);
+struct tls_context *tls_context_create(enum tls_use use);
 
 /* No session may be used after this call. */
 void tls_context_destroy(struct tls_context *context);
 
-/* Reads the certificate, followed by those that vouch for it, and its private key. Both are PEM, and the key is not
- * encrypted. Later sessions use them; existing sessions keep theirs. ERROR_INVALID_PARAMETER_VALUE if a file can't be
- * read or is not valid, or the key does not fit the certificate: then nothing changes. */
-enum error tls_context_load(struct tls_context *context, const char *certificate, const char *key,
-                            struct failure *failure);
+/* Reads the files. Later sessions use them; existing sessions keep what they have. ERROR_INVALID_PARAMETER_VALUE if a
+ * file can't be read or is not valid, or the key does not fit the certificate: then nothing changes. */
+enum error tls_context_load(struct tls_context *context, const struct tls_files *files, struct failure *failure);
 
+/* Would other nodes take the certificate from a node at `host`? As tls_certificate_suits(). TLS_FOR_NODES. */
+bool tls_context_suits(const struct tls_context *context, const char *host, char *text, size_t size);
+
+/* How often certificates came into force: sessions from before have others. */
+uint64_t tls_context_loaded_count(const struct tls_context *context);
+
+/* Accepts; or, with TLS_FOR_NODES, connects to the node at `host`, a name or an IP address without brackets. The first
+ * records are in tls_output() then. */
 struct tls *tls_create(const struct tls_context *context);
+struct tls *tls_connect(const struct tls_context *context, const char *host);
 void tls_destroy(struct tls *tls);
 
 /* Room for records from the client, with its size in *size; then, how many bytes came, which may be 0. */
@@ -69,5 +82,14 @@ struct buffer *tls_output(struct tls *tls);
 
 /* The handshake is over. */
 bool tls_is_open(const struct tls *tls);
+
+/* Of one that has connected: the other node has taken our certificate, too. What is written before may be lost. */
+bool tls_is_taken(const struct tls *tls);
+
+/* Did the other side show a certificate that can't be trusted? */
+bool tls_has_judged(const struct tls *tls);
+
+/* Why it failed, as a clause about the other side: "it has shown no certificate". Empty: it has not failed. */
+void tls_explain(const struct tls *tls, char *text, size_t size);
 
 #endif

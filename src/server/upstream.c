@@ -2,19 +2,13 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "server/answer_reader.h"
 
-#include <llhttp.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
-#include <strings.h>
 
-#define FIELD_SIZE_MAX ((size_t)256) /* of an answer's fields that are read */
-
-enum field { FIELD_CONTENT_TYPE, FIELD_QUERY_ERROR, FIELD_REQUEST_ID, FIELD_NOT_OWNER, FIELD_COUNT, FIELD_OTHER };
-
-static const char *const field_names[FIELD_COUNT] = {"content-type", "x-amzn-query-error", "x-amzn-requestid",
-                                                     "tally-not-owner"};
+#define PIECE_SIZE ((size_t)64 * 1024) /* how much of a request is encrypted at once */
 
 struct upstream {
     uv_tcp_t tcp; /* first: callbacks of libuv find the rest by it */
@@ -22,23 +16,24 @@ struct upstream {
     uv_write_t write;
     struct list_link link; /* among the idle or the busy */
     struct upstreams *upstreams;
-    struct sockaddr_storage address;
-    uint64_t idle_since; /* loop time */
+    struct peer *peer;
+    struct sockaddr_storage socket; /* its, to which this one leads */
+    uint64_t begun_ms;              /* loop time, like the next */
+    uint64_t idle_since_ms;
+    struct tls *tls_owned; /* NULL: plain */
+    uint64_t certificate;  /* tls_context_loaded_count() when it was made */
+    struct buffer unsent;  /* records that libuv has */
+    bool is_open;          /* it takes requests */
     bool has_sent, is_closing;
     bool is_writing; /* libuv has `write` */
 
     /* Of the request under way; `done` is NULL while there is none. */
-    struct bytes request;
+    struct bytes request; /* what is left to write */
     upstream_cb done;
     void *context;
 
-    llhttp_t parser;
-    struct buffer name; /* of the header field being read */
-    enum field field;
-    struct buffer fields[FIELD_COUNT];
-    struct buffer body;
+    struct answer_reader answer;
     size_t counted; /* of its memory, in the budget */
-    bool is_whole;
 };
 
 static struct upstream *upstream_of(void *handle)
@@ -48,8 +43,10 @@ static struct upstream *upstream_of(void *handle)
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-static void count_body(struct upstream *upstream, size_t size)
+/* Counts `size` bytes for the answer, and what TLS takes beyond a session at rest. */
+static void count_memory(struct upstream *upstream, size_t size)
 {
+    size += upstream->unsent.capacity + (upstream->tls_owned == NULL ? 0 : tls_memory(upstream->tls_owned));
     reply_budget_add(upstream->upstreams->replies, size);
     reply_budget_subtract(upstream->upstreams->replies, upstream->counted);
     upstream->counted = size;
@@ -59,11 +56,12 @@ static void on_closed(uv_handle_t *handle)
 {
     struct upstream *upstream = upstream_of(handle);
     upstream->upstreams->count--;
-    count_body(upstream, 0);
-    for (size_t i = 0; i < FIELD_COUNT; i++)
-        buffer_deinit(&upstream->fields[i]);
-    buffer_deinit(&upstream->name);
-    buffer_deinit(&upstream->body);
+    upstream->peer->users--;
+    reply_budget_subtract(upstream->upstreams->replies, upstream->counted);
+    if (upstream->tls_owned != NULL)
+        tls_destroy(upstream->tls_owned);
+    buffer_deinit(&upstream->unsent);
+    answer_reader_deinit(&upstream->answer);
     free(upstream);
 }
 
@@ -72,6 +70,7 @@ static void close_upstream(struct upstream *upstream)
     if (upstream->is_closing)
         return;
     upstream->is_closing = true;
+    upstream->upstreams->opening_count -= !upstream->is_open;
     list_remove(&upstream->link);
     uv_close((uv_handle_t *)&upstream->tcp, on_closed);
 }
@@ -84,6 +83,28 @@ static void fail(struct upstream *upstream, enum upstream_outcome outcome)
     close_upstream(upstream);
     if (done != NULL)
         done(upstream->context, outcome, NULL);
+}
+
+/* It could not be made. */
+static void fail_opening(struct upstream *upstream, const char *why)
+{
+    peer_note_failure(upstream->peer, upstream->begun_ms, why);
+    fail(upstream, UPSTREAM_NOT_SENT);
+}
+
+/* It ended. */
+static void fail_broken(struct upstream *upstream, const char *why)
+{
+    if (!upstream->is_open)
+        fail_opening(upstream, why);
+    else
+        fail(upstream, upstream->has_sent ? UPSTREAM_UNKNOWN : UPSTREAM_NOT_SENT);
+}
+
+void upstream_give_up(struct upstream *upstream)
+{
+    peer_note_failure(upstream->peer, upstream->begun_ms, "it does not answer");
+    upstream_stop(upstream);
 }
 
 void upstream_stop(struct upstream *upstream)
@@ -99,98 +120,38 @@ bool upstream_has_sent(const struct upstream *upstream)
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-static struct upstream *of_parser(llhttp_t *parser)
-{
-    return CONTAINER_OF(parser, struct upstream, parser);
-}
-
-static int on_field(llhttp_t *parser, const char *at, size_t size)
-{
-    struct upstream *upstream = of_parser(parser);
-    if (upstream->name.size + size <= FIELD_SIZE_MAX)
-        buffer_append(&upstream->name, at, size);
-    return 0;
-}
-
-static int on_field_complete(llhttp_t *parser)
-{
-    struct upstream *upstream = of_parser(parser);
-    upstream->field = FIELD_OTHER;
-    for (size_t i = 0; i < FIELD_COUNT; i++)
-        if (strlen(field_names[i]) == upstream->name.size &&
-            strncasecmp(field_names[i], (const char *)upstream->name.data_owned, upstream->name.size) == 0)
-            upstream->field = (enum field)i;
-    buffer_truncate(&upstream->name, 0);
-    return 0;
-}
-
-static int on_value(llhttp_t *parser, const char *at, size_t size)
-{
-    struct upstream *upstream = of_parser(parser);
-    if (upstream->field == FIELD_OTHER)
-        return 0;
-    struct buffer *value = &upstream->fields[upstream->field];
-    if (value->size + size <= FIELD_SIZE_MAX)
-        buffer_append(value, at, size);
-    return 0;
-}
-
-static int on_body(llhttp_t *parser, const char *at, size_t size)
-{
-    struct upstream *upstream = of_parser(parser);
-    if (upstream->body.size + size > upstream->upstreams->answer_size_max)
-        return HPE_USER;
-    buffer_append(&upstream->body, at, size);
-    count_body(upstream, upstream->body.capacity);
-    return 0;
-}
-
-static int on_complete(llhttp_t *parser)
-{
-    of_parser(parser)->is_whole = true;
-    return HPE_PAUSED; /* nothing may come behind it */
-}
-
-static const llhttp_settings_t settings = {.on_header_field = on_field,
-                                           .on_header_field_complete = on_field_complete,
-                                           .on_header_value = on_value,
-                                           .on_body = on_body,
-                                           .on_message_complete = on_complete};
-
-static void begin_answer(struct upstream *upstream)
-{
-    llhttp_init(&upstream->parser, HTTP_RESPONSE, &settings);
-    for (size_t i = 0; i < FIELD_COUNT; i++)
-        buffer_truncate(&upstream->fields[i], 0);
-    buffer_truncate(&upstream->name, 0);
-    buffer_truncate(&upstream->body, 0);
-    upstream->is_whole = false;
-}
-
 static void rest(struct upstream *upstream)
 {
-    upstream->idle_since = uv_now(upstream->upstreams->loop);
+    upstream->idle_since_ms = uv_now(upstream->upstreams->loop);
     list_remove(&upstream->link);
     list_prepend(&upstream->upstreams->idle, &upstream->link);
+}
+
+/* Connections that were made with another certificate end with their request. */
+static bool has_newest_certificate(const struct upstream *upstream)
+{
+    return upstream->tls_owned == NULL || upstream->certificate == tls_context_loaded_count(upstream->upstreams->tls);
 }
 
 /* An answer may come before the request was written to its end; then the rest of it must not be written any more. */
 static void hand_over(struct upstream *upstream)
 {
-    const bool goes_on = !upstream->is_writing && llhttp_should_keep_alive(&upstream->parser);
+    struct answer_reader *read = &upstream->answer;
+    const bool is_written = !upstream->is_writing && upstream->request.size == 0;
+    const bool goes_on = is_written && has_newest_certificate(upstream) && answer_reader_keeps_alive(read);
     const struct upstream_answer answer = {
-        .reply = {.status = upstream->parser.status_code,
-                  .content_type = buffer_bytes(&upstream->fields[FIELD_CONTENT_TYPE]),
-                  .query_error = buffer_bytes(&upstream->fields[FIELD_QUERY_ERROR]),
-                  .request_id = buffer_bytes(&upstream->fields[FIELD_REQUEST_ID]),
-                  .body = &upstream->body},
-        .is_not_owner = upstream->fields[FIELD_NOT_OWNER].size > 0,
+        .reply = {.status = (int)answer_reader_status(read),
+                  .content_type = answer_reader_field(read, ANSWER_CONTENT_TYPE),
+                  .query_error = answer_reader_field(read, ANSWER_QUERY_ERROR),
+                  .request_id = answer_reader_field(read, ANSWER_REQUEST_ID),
+                  .body = &read->body},
+        .is_not_owner = answer_reader_field(read, ANSWER_NOT_OWNER).size > 0,
     };
     const upstream_cb done = upstream->done;
     upstream->done = NULL;
     if (!goes_on)
         close_upstream(upstream);
-    count_body(upstream, 0); /* whoever takes it counts it */
+    count_memory(upstream, 0); /* whoever takes it counts it */
     done(upstream->context, UPSTREAM_ANSWERED, &answer);
     if (goes_on)
         rest(upstream);
@@ -203,14 +164,110 @@ static void take_bytes(struct upstream *upstream, const char *bytes, size_t size
         close_upstream(upstream);
         return;
     }
-    const llhttp_errno_t outcome = llhttp_execute(&upstream->parser, bytes, size);
-    const bool is_behind = upstream->is_whole && llhttp_get_error_pos(&upstream->parser) != bytes + size;
-    const bool is_final = upstream->parser.status_code >= 200 && upstream->parser.status_code < 600;
-    if (upstream->is_whole && !is_behind && is_final)
+    const enum answer_result result = answer_reader_feed(&upstream->answer, bytes, size);
+    count_memory(upstream, upstream->answer.body.capacity);
+    if (result == ANSWER_WHOLE)
         hand_over(upstream);
-    else if (outcome != HPE_OK)
+    else if (result == ANSWER_BROKEN)
         fail(upstream, UPSTREAM_UNKNOWN);
 }
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+static bool write_more(struct upstream *upstream);
+
+static void on_written(uv_write_t *write, int status)
+{
+    struct upstream *upstream = CONTAINER_OF(write, struct upstream, write);
+    upstream->is_writing = false;
+    if (status == UV_ECANCELED || upstream->is_closing)
+        return;
+    buffer_deinit(&upstream->unsent);
+    if (status != 0 || !write_more(upstream))
+        fail_broken(upstream, "the connection broke");
+}
+
+/* Writes these bytes; how many of them the socket took at once, or libuv's error. Of a broken connection that is
+ * noticed later, by reading. */
+static ssize_t write_some(struct upstream *upstream, const void *bytes, size_t size)
+{
+    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)bytes, (unsigned)size);
+    const int written = uv_try_write((uv_stream_t *)&upstream->tcp, &buf, 1);
+    return written == UV_EAGAIN ? 0 : written;
+}
+
+static void write_rest(struct upstream *upstream, const void *bytes, size_t size)
+{
+    const uv_buf_t buf = uv_buf_init((char *)(uintptr_t)bytes, (unsigned)size);
+    uv_stream_t *stream = (uv_stream_t *)&upstream->tcp;
+    if (size > 0)
+        upstream->is_writing = uv_write(&upstream->write, stream, &buf, 1, on_written) == 0;
+}
+
+static bool write_plain(struct upstream *upstream)
+{
+    const struct bytes request = upstream->request;
+    if (request.size == 0)
+        return true;
+    const ssize_t written = write_some(upstream, request.ptr, request.size);
+    if (written < 0)
+        return false;
+    upstream->has_sent = true;
+    upstream->request = BYTES("");
+    write_rest(upstream, request.ptr + written, request.size - (size_t)written);
+    return true;
+}
+
+/* Records that wait go, and else the next piece of the request. */
+static bool write_records(struct upstream *upstream)
+{
+    struct buffer *records = tls_output(upstream->tls_owned);
+    const bool is_piece = records->size == 0 && upstream->is_open && upstream->request.size > 0;
+    if (is_piece) {
+        const size_t size = upstream->request.size < PIECE_SIZE ? upstream->request.size : PIECE_SIZE;
+        if (!tls_write(upstream->tls_owned, upstream->request.ptr, size))
+            return false;
+        upstream->request = bytes_skip(upstream->request, size);
+    }
+    if (records->size == 0)
+        return true;
+    const ssize_t written = write_some(upstream, records->data_owned, records->size);
+    if (written < 0)
+        return false;
+    upstream->has_sent = upstream->has_sent || is_piece;
+    upstream->unsent = *records; /* its memory moves */
+    buffer_init(records);
+    write_rest(upstream, upstream->unsent.data_owned + written, upstream->unsent.size - (size_t)written);
+    if (!upstream->is_writing)
+        buffer_deinit(&upstream->unsent);
+    return true;
+}
+
+/* Writes what there is to write, as far as the socket takes it; libuv has the rest. False: nothing of it was written,
+ * because the other end has closed the connection. */
+static bool write_more(struct upstream *upstream)
+{
+    if (upstream->tls_owned == NULL)
+        return write_plain(upstream);
+    bool is_good = true;
+    do {
+        is_good = upstream->is_writing || write_records(upstream);
+    } while (is_good && !upstream->is_writing && upstream->is_open && upstream->request.size > 0);
+    count_memory(upstream, upstream->answer.body.capacity);
+    return is_good;
+}
+
+/* The connection is made, and both sides know with whom. */
+static void open_up(struct upstream *upstream)
+{
+    upstream->is_open = true;
+    upstream->upstreams->opening_count--;
+    peer_note_reached(upstream->peer);
+    if (!write_more(upstream))
+        fail(upstream, UPSTREAM_NOT_SENT);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static void on_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
@@ -225,34 +282,57 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     if (size > 0)
         take_bytes(upstream, buf->base, (size_t)size);
     else if (size < 0)
-        fail(upstream, upstream->has_sent ? UPSTREAM_UNKNOWN : UPSTREAM_NOT_SENT);
+        fail_broken(upstream, "the connection broke");
+}
+
+static void on_records_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    (void)suggested;
+    size_t size;
+    buf->base = (char *)tls_room(upstream_of(handle)->tls_owned, &size);
+    buf->len = size;
+}
+
+static void fail_tls(struct upstream *upstream)
+{
+    char why[PEER_TROUBLE_SIZE];
+    tls_explain(upstream->tls_owned, why, sizeof(why));
+    upstream->upstreams->handshakes_failed += !upstream->is_open;
+    (void)write_more(upstream); /* an alert */
+    fail_broken(upstream, why);
+}
+
+/* What came inside records is taken, and what the handshake answers is written. */
+static enum tls_result take_records(struct upstream *upstream)
+{
+    enum tls_result result = TLS_MORE;
+    char *room = upstream->upstreams->room;
+    size_t size = 0;
+    while (!upstream->is_closing &&
+           (result = tls_read(upstream->tls_owned, (uint8_t *)room, UPSTREAM_READ_SIZE, &size)) == TLS_BYTES)
+        take_bytes(upstream, room, size);
+    return result;
+}
+
+static void on_records(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+{
+    (void)buf;
+    struct upstream *upstream = upstream_of(stream);
+    tls_take(upstream->tls_owned, size > 0 ? (size_t)size : 0);
+    const enum tls_result result = take_records(upstream);
+    if (upstream->is_closing)
+        return;
+    if (result == TLS_FAILED || result == TLS_PLAIN)
+        fail_tls(upstream);
+    else if (result == TLS_ENDED || size < 0)
+        fail_broken(upstream, "the connection broke");
+    else if (!upstream->is_open && tls_is_taken(upstream->tls_owned))
+        open_up(upstream);
+    else if (!write_more(upstream))
+        fail_broken(upstream, "the connection broke");
 }
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
-
-static void on_written(uv_write_t *write, int status)
-{
-    struct upstream *upstream = CONTAINER_OF(write, struct upstream, write);
-    upstream->is_writing = false;
-    if (status != 0 && status != UV_ECANCELED)
-        fail(upstream, UPSTREAM_UNKNOWN);
-}
-
-/* False: nothing was written, because the other end has closed the connection. */
-static bool write_request(struct upstream *upstream)
-{
-    uv_stream_t *stream = (uv_stream_t *)&upstream->tcp;
-    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)upstream->request.ptr, (unsigned)upstream->request.size);
-    const int written = uv_try_write(stream, &buf, 1);
-    if (written < 0 && written != UV_EAGAIN)
-        return false;
-    upstream->has_sent = true;
-    const size_t done = written < 0 ? 0 : (size_t)written;
-    buf = uv_buf_init(buf.base + done, (unsigned)(upstream->request.size - done));
-    if (buf.len > 0) /* a broken connection is read, too */
-        upstream->is_writing = uv_write(&upstream->write, stream, &buf, 1, on_written) == 0;
-    return true;
-}
 
 /* A machine that is gone, or out of reach, says nothing at all. Without this the kernel would believe in the connection
  * for a quarter of an hour. */
@@ -271,43 +351,52 @@ static void bear_no_silence(struct upstream *upstream)
 static void on_connected(uv_connect_t *connect, int status)
 {
     struct upstream *upstream = CONTAINER_OF(connect, struct upstream, connect);
+    uv_stream_t *stream = (uv_stream_t *)&upstream->tcp;
+    const bool is_plain = upstream->tls_owned == NULL;
     if (status == UV_ECANCELED || upstream->is_closing)
         return;
     if (status == 0)
-        status = uv_read_start((uv_stream_t *)&upstream->tcp, on_allocate, on_read);
+        status =
+            is_plain ? uv_read_start(stream, on_allocate, on_read) : uv_read_start(stream, on_records_room, on_records);
     bear_no_silence(upstream);
-    if (status != 0 || !write_request(upstream))
-        fail(upstream, UPSTREAM_NOT_SENT);
+    if (status != 0)
+        fail_opening(upstream, uv_strerror(status));
+    else if (is_plain)
+        open_up(upstream);
+    else if (!write_more(upstream)) /* the first words of the handshake */
+        fail_opening(upstream, "the connection broke");
 }
 
-static struct upstream *create(struct upstreams *upstreams, const struct sockaddr_storage *address)
+static struct upstream *create(struct upstreams *upstreams, struct peer *peer)
 {
     struct upstream *upstream = memory_allocate_zeroed(sizeof(*upstream));
     upstream->upstreams = upstreams;
-    upstream->address = *address;
-    for (size_t i = 0; i < FIELD_COUNT; i++)
-        buffer_init(&upstream->fields[i]);
-    buffer_init(&upstream->name);
-    buffer_init(&upstream->body);
+    upstream->peer = peer;
+    peer->users++;
+    upstream->socket = *peer_socket(peer);
+    upstream->begun_ms = uv_now(upstreams->loop);
+    if (upstreams->tls != NULL) {
+        upstream->tls_owned = tls_connect(upstreams->tls, peer->address.host);
+        upstream->certificate = tls_context_loaded_count(upstreams->tls);
+    }
+    answer_reader_init(&upstream->answer, upstreams->answer_size_max);
+    buffer_init(&upstream->unsent);
     const int status = uv_tcp_init(upstreams->loop, &upstream->tcp);
     ASSERT(status == 0); /* makes no socket yet */
     uv_unref((uv_handle_t *)&upstream->tcp);
     list_prepend(&upstreams->busy, &upstream->link);
     upstreams->count++;
+    upstreams->opening_count++;
+    upstreams->opened_total++;
     return upstream;
 }
 
-static size_t address_size(const struct sockaddr_storage *address)
-{
-    return address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-}
-
-static struct upstream *take_idle(struct upstreams *upstreams, const struct sockaddr_storage *address)
+static struct upstream *take_idle(struct upstreams *upstreams, struct peer *peer)
 {
     for (struct list_link *link = list_first(&upstreams->idle); link != NULL;
          link = list_next(&upstreams->idle, link)) {
         struct upstream *upstream = CONTAINER_OF(link, struct upstream, link);
-        if (memcmp(&upstream->address, address, address_size(address)) != 0)
+        if (upstream->peer != peer || !peer_has_socket(peer, &upstream->socket) || !has_newest_certificate(upstream))
             continue;
         list_remove(link);
         list_prepend(&upstreams->busy, link);
@@ -322,33 +411,46 @@ static void begin(struct upstream *upstream, struct bytes request, upstream_cb d
     upstream->done = done;
     upstream->context = context;
     upstream->has_sent = false;
-    begin_answer(upstream);
+    answer_reader_begin(&upstream->answer);
 }
 
-struct upstream *upstream_send(struct upstreams *upstreams, const struct sockaddr_storage *address,
-                               struct bytes request, upstream_cb done, void *context)
+static struct upstream *send_anew(struct upstreams *upstreams, struct peer *peer, struct bytes request,
+                                  upstream_cb done, void *context)
 {
-    struct upstream *upstream;
-    while ((upstream = take_idle(upstreams, address)) != NULL) {
-        begin(upstream, request, done, context);
-        if (write_request(upstream))
-            return upstream;
-        upstream_stop(upstream);
-    }
-    upstream = create(upstreams, address);
+    if (upstreams->opening_count >= (upstreams->tls == NULL ? UPSTREAM_OPENING_MAX : UPSTREAM_SHAKING_MAX))
+        return NULL;
+    struct upstream *upstream = create(upstreams, peer);
     begin(upstream, request, done, context);
-    if (uv_tcp_connect(&upstream->connect, &upstream->tcp, (const struct sockaddr *)address, on_connected) == 0) {
+    const int status =
+        uv_tcp_connect(&upstream->connect, &upstream->tcp, (const struct sockaddr *)&upstream->socket, on_connected);
+    if (status == 0) {
         (void)uv_tcp_nodelay(&upstream->tcp, 1);
         return upstream;
     }
+    peer_note_failure(peer, upstream->begun_ms, uv_strerror(status));
     upstream_stop(upstream);
     return NULL;
 }
 
+struct upstream *upstream_send(struct upstreams *upstreams, struct peer *peer, struct bytes request, upstream_cb done,
+                               void *context)
+{
+    struct upstream *upstream;
+    while ((upstream = take_idle(upstreams, peer)) != NULL) {
+        begin(upstream, request, done, context);
+        if (write_more(upstream))
+            return upstream;
+        upstream_stop(upstream);
+    }
+    return send_anew(upstreams, peer, request, done, context);
+}
+
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
-void upstreams_init(struct upstreams *upstreams, uv_loop_t *loop, struct reply_budget *replies, size_t answer_size_max)
+void upstreams_init(struct upstreams *upstreams, uv_loop_t *loop, const struct tls_context *tls,
+                    struct reply_budget *replies, size_t answer_size_max)
 {
+    upstreams->tls = tls;
     upstreams->loop = loop;
     upstreams->replies = replies;
     upstreams->answer_size_max = answer_size_max;
@@ -376,7 +478,7 @@ void upstreams_close_idle(struct upstreams *upstreams, uint64_t idle_ms)
     for (struct list_link *link = list_first(&upstreams->idle); link != NULL; link = next) {
         next = list_next(&upstreams->idle, link);
         struct upstream *upstream = CONTAINER_OF(link, struct upstream, link);
-        if (now_ms - upstream->idle_since > idle_ms)
+        if (now_ms - upstream->idle_since_ms > idle_ms)
             close_upstream(upstream);
     }
 }

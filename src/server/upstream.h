@@ -5,17 +5,26 @@
  * never sent twice here: an idle connection that turns out to be closed when the request is written has taken none of
  * it only where not a byte was written.
  *
+ * Where nodes have certificates, a request is written once each side has taken that of the other one. A connection on
+ * which that fails has taken nothing.
+ *
  * Of an answer its framing is judged, and that its status is a final one. One thread: the loop's. */
 #ifndef TALLY_SERVER_UPSTREAM_H
 #define TALLY_SERVER_UPSTREAM_H
 
 #include "api/front.h"
 #include "base/list.h"
+#include "server/peer.h"
+#include "server/tls.h"
 
 #include <uv.h>
 
 #define UPSTREAM_SILENCE_MS 3000u
 #define UPSTREAM_READ_SIZE ((size_t)64 * 1024)
+/* Connections that are being made at a time; further requests wait. With more handshakes, a busy machine would be late
+ * with all of them, and give them all up. */
+#define UPSTREAM_OPENING_MAX 512u
+#define UPSTREAM_SHAKING_MAX 64u /* over TLS */
 
 enum upstream_outcome {
     UPSTREAM_ANSWERED,
@@ -38,24 +47,33 @@ struct upstreams {
     struct list idle; /* the newest first */
     struct list busy;
     size_t count;                  /* open ones, and those that are being closed */
+    size_t opening_count;          /* those of them that can't take a request yet */
+    uint64_t opened_total;         /* connections that were begun */
+    uint64_t handshakes_failed;    /* without a certificate, or with a wrong one, or no TLS */
+    const struct tls_context *tls; /* borrowed; NULL: plain */
     struct reply_budget *replies;  /* counts the answers while they are read; borrowed */
     size_t answer_size_max;        /* bytes of an answer's body; beyond: UPSTREAM_UNKNOWN */
     char room[UPSTREAM_READ_SIZE]; /* for one read at a time: it is used up before the next */
 };
 
-/* In zeroed memory. */
-void upstreams_init(struct upstreams *upstreams, uv_loop_t *loop, struct reply_budget *replies, size_t answer_size_max);
+/* In zeroed memory. `tls`: NULL, or of TLS_FOR_NODES, with a certificate by the first request. */
+void upstreams_init(struct upstreams *upstreams, uv_loop_t *loop, const struct tls_context *tls,
+                    struct reply_budget *replies, size_t answer_size_max);
 
 /* Closes all, without a word to those who wait. The loop must run once more. */
 void upstreams_close(struct upstreams *upstreams);
 
-/* Sends a request to the node at that address. `request` must stay until `done` was called, which is once, and never
- * from inside this function. NULL: there is no socket for it; nothing was sent, and `done` is not called. */
-struct upstream *upstream_send(struct upstreams *upstreams, const struct sockaddr_storage *address,
-                               struct bytes request, upstream_cb done, void *context);
+/* Sends a request to a node that peer_may_try() has said yes of. `request` must stay until `done` was called, which is
+ * once, and never from inside this function. NULL: there is no socket for it, or too many connections are being made;
+ * nothing was sent, and `done` is not called. Notes for the peer whether it was reached. */
+struct upstream *upstream_send(struct upstreams *upstreams, struct peer *peer, struct bytes request, upstream_cb done,
+                               void *context);
 
 /* Its client has gone, or waits no longer: closes the connection. `done` is not called any more. */
 void upstream_stop(struct upstream *upstream);
+
+/* The same where the other node has not taken the connection for too long. */
+void upstream_give_up(struct upstream *upstream);
 
 /* Was anything of the request written? */
 bool upstream_has_sent(const struct upstream *upstream);

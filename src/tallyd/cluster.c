@@ -1,6 +1,5 @@
 #include "tallyd/cluster.h"
 
-#include "tallyd/address.h"
 #include "tallyd/namespaces.h"
 
 #include <errno.h>
@@ -12,24 +11,44 @@
 #define SECRET_SIZE_MIN 16u
 #define SECRET_SIZE_MAX 4096u
 
-bool cluster_parse_address(const char *text, struct sockaddr_storage *address)
-{
-    struct address parsed;
-    *address = (struct sockaddr_storage){0};
-    if (!address_parse(&parsed, text) || parsed.port == 0)
-        return false;
-    if (parsed.is_ip6)
-        return uv_ip6_addr(parsed.host, parsed.port, (struct sockaddr_in6 *)address) == 0;
-    return uv_ip4_addr(parsed.host, parsed.port, (struct sockaddr_in *)address) == 0;
-}
+#define DESCRIBED_SIZE 256
+
+/* --- Where this node is found ------------------------------------------------------------------------------------- */
 
 /* 0.0.0.0 and [::] are addresses to listen on, and nobody reaches a node there. */
-static bool is_unspecified(const struct sockaddr_storage *address)
+static bool is_unspecified(const struct peer_address *address)
 {
-    if (address->ss_family == AF_INET6)
-        return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)address)->sin6_addr);
-    return ((const struct sockaddr_in *)address)->sin_addr.s_addr == INADDR_ANY;
+    if (address->is_name)
+        return false;
+    if (address->socket.ss_family == AF_INET6)
+        return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)&address->socket)->sin6_addr);
+    return ((const struct sockaddr_in *)&address->socket)->sin_addr.s_addr == INADDR_ANY;
 }
+
+/* Of names only localhost: where another one leads may change. */
+static bool is_loopback(const struct peer_address *address)
+{
+    if (address->is_name)
+        return strcmp(address->host, "localhost") == 0;
+    if (address->socket.ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&address->socket)->sin6_addr);
+    return ntohl(((const struct sockaddr_in *)&address->socket)->sin_addr.s_addr) >> 24 == 127;
+}
+
+static enum error read_address(struct cluster *cluster, const struct config *config, struct failure *failure)
+{
+    if (strlen(cluster->address) < PG_ADDRESS_SIZE && peer_address_parse(cluster->address, &cluster->own) &&
+        !is_unspecified(&cluster->own))
+        return OK;
+    char described[DESCRIBED_SIZE];
+    config_describe(config, CONFIG_ADVERTISE, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "%s is \"%s\": it must be an IP address or a host's name, and a port, as 10.0.0.1:9326 or "
+                       "one.example:9326, at which the other nodes reach this one.",
+                       described, cluster->address);
+}
+
+/* --- Who the others are ------------------------------------------------------------------------------------------- */
 
 /* It is a key in PostgreSQL, and stands in a header line. */
 static enum error check_name(const char *name, struct failure *failure)
@@ -65,30 +84,108 @@ static enum error read_secret(struct cluster *cluster, const char *path, struct 
                        path, size, SECRET_SIZE_MIN);
 }
 
-enum error cluster_read(struct cluster *cluster, const struct config *config, struct failure *failure)
+/* --- The line to them --------------------------------------------------------------------------------------------- */
+
+/* The first of these that is set; CONFIG_KEY_COUNT: none. */
+static enum config_key find_set(const struct config *config, const enum config_key *keys, size_t count)
 {
-    *cluster = (struct cluster){.address = config_text(config, CONFIG_ADVERTISE)};
-    buffer_init(&cluster->secret);
-    const char *secret = config_text(config, CONFIG_CLUSTER_SECRET);
-    if (cluster->address[0] == '\0' && secret[0] == '\0')
-        return OK;
-    char described[256];
-    config_describe(config, CONFIG_ADVERTISE, described, sizeof(described));
-    if (!namespaces_are_in_postgres(config))
+    for (size_t i = 0; i < count; i++)
+        if (config_text(config, keys[i])[0] != '\0')
+            return keys[i];
+    return CONFIG_KEY_COUNT;
+}
+
+/* All that belongs to a certificate. */
+static enum error read_files(struct cluster *cluster, const struct config *config, struct failure *failure)
+{
+    const char *key = config_text(config, CONFIG_CLUSTER_KEY), *listen = config_text(config, CONFIG_CLUSTER_LISTEN);
+    cluster->files.key = key[0] == '\0' ? cluster->files.certificate : key;
+    cluster->files.authority = config_text(config, CONFIG_CLUSTER_CA);
+    if (config_number(config, CONFIG_CLUSTER_INSECURE) != 0)
         return failure_set(
             failure, ERROR_INVALID_PARAMETER_VALUE,
-            "advertise and cluster-secret are for nodes that share a log in PostgreSQL, and log is file.");
-    if (!cluster_parse_address(cluster->address, &cluster->own) || is_unspecified(&cluster->own))
+            "cluster-certificate is set, so nodes speak TLS to each other, and cluster-insecure says that "
+            "they don't: leave one of the two out.");
+    if (cluster->files.authority[0] == '\0')
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "%s is \"%s\": it must be an IP address and a port, as 10.0.0.1:9324, at which the other "
-                           "nodes reach this one.",
-                           described, cluster->address);
-    if (secret[0] == '\0')
+                           "cluster-certificate is set, and cluster-ca is not: name the PEM file of the authority that "
+                           "has issued the certificates of all nodes.");
+    if (address_parse(&cluster->listen, listen) && cluster->listen.port != 0)
+        return OK;
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "cluster-listen is \"%s\": with cluster-certificate it must be an IP address and a port of its "
+                       "own, as 0.0.0.0:9326, where this node listens for the others; advertise then names that port.",
+                       listen);
+}
+
+static enum error check_plain(const struct cluster *cluster, const struct config *config, struct failure *failure)
+{
+    static const enum config_key of_certificate[] = {CONFIG_CLUSTER_KEY, CONFIG_CLUSTER_CA, CONFIG_CLUSTER_LISTEN};
+    const enum config_key key = find_set(config, of_certificate, ARRAY_LENGTH(of_certificate));
+    char described[DESCRIBED_SIZE];
+    if (key != CONFIG_KEY_COUNT) {
+        config_describe(config, key, described, sizeof(described));
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "%s is set, and cluster-secret is not: name a file with a secret that all nodes share.",
-                           described);
-    const enum error error = check_name(namespaces_node_name(config), failure);
-    return error != OK ? error : read_secret(cluster, secret, failure);
+                           "%s is set, and cluster-certificate is not: nodes would not use it.", described);
+    }
+    if (is_loopback(&cluster->own) || config_number(config, CONFIG_CLUSTER_INSECURE) != 0)
+        return OK;
+    config_describe(config, CONFIG_ADVERTISE, described, sizeof(described));
+    return failure_set(
+        failure, ERROR_INVALID_PARAMETER_VALUE,
+        "%s is %s, and there is no cluster-certificate: whoever reaches the network could read and change "
+        "what passes between the nodes. Set cluster-certificate, cluster-ca and cluster-listen "
+        "(docs/high-availability.md says how to make certificates). Where only nodes reach the network, "
+        "--cluster-insecure does without them.",
+        described, cluster->address);
+}
+
+/* Nothing that is for a cluster is set by mistake. */
+static enum error check_without_address(const struct config *config, struct failure *failure)
+{
+    static const enum config_key of_cluster[] = {CONFIG_CLUSTER_SECRET, CONFIG_CLUSTER_CERTIFICATE, CONFIG_CLUSTER_KEY,
+                                                 CONFIG_CLUSTER_CA, CONFIG_CLUSTER_LISTEN};
+    const enum config_key key = find_set(config, of_cluster, ARRAY_LENGTH(of_cluster));
+    if (key == CONFIG_KEY_COUNT)
+        return OK;
+    char described[DESCRIBED_SIZE];
+    config_describe(config, key, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "%s is set, and advertise is not: say at which host and port the other nodes reach this one.",
+                       described);
+}
+
+enum error cluster_read(struct cluster *cluster, const struct config *config, struct failure *failure)
+{
+    *cluster = (struct cluster){.address = config_text(config, CONFIG_ADVERTISE),
+                                .files.certificate = config_text(config, CONFIG_CLUSTER_CERTIFICATE)};
+    buffer_init(&cluster->secret);
+    const char *secret = config_text(config, CONFIG_CLUSTER_SECRET);
+    if (cluster->address[0] == '\0')
+        return check_without_address(config, failure);
+    if (!namespaces_are_in_postgres(config))
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "advertise is for nodes that share a log in PostgreSQL, and log is file.");
+    enum error error = read_address(cluster, config, failure);
+    if (error == OK && secret[0] == '\0')
+        error = failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                            "advertise is set, and cluster-secret is not: name a file with a secret that all nodes "
+                            "share.");
+    if (error == OK)
+        error = check_name(namespaces_node_name(config), failure);
+    if (error == OK)
+        error = cluster_has_tls(cluster) ? read_files(cluster, config, failure) : check_plain(cluster, config, failure);
+    return error == OK ? read_secret(cluster, secret, failure) : error;
+}
+
+void cluster_fill(const struct cluster *cluster, struct server_options *options)
+{
+    if (!cluster_has_tls(cluster))
+        return;
+    options->listeners[LISTENER_NODES] =
+        (struct listener_options){.address = cluster->listen.host, .port = cluster->listen.port};
+    options->nodes = cluster->files;
+    options->node_host = cluster->own.host;
 }
 
 static void report(void *context, const char *text)

@@ -1,22 +1,27 @@
-/* What makes several nodes one service: where this one is found by the others, and the secret that they share. Without
- * an address a node passes nothing on, and nothing is passed on to it. */
+/* What makes several nodes one service: where this one is found by the others, the secret that they share, and the
+ * certificates by which they know each other. Without an address a node passes nothing on, and nothing is passed on to
+ * it. */
 #ifndef TALLY_TALLYD_CLUSTER_H
 #define TALLY_TALLYD_CLUSTER_H
 
 #include "postgres/registry.h"
 #include "server/forward.h"
+#include "server/options.h"
+#include "tallyd/address.h"
 #include "tallyd/config.h"
 
 struct cluster {
-    const char *address;         /* as it is configured; borrowed; empty: none */
-    struct sockaddr_storage own; /* the same */
-    struct buffer secret;        /* empty: none */
-    struct registry *registry;   /* of the nodes; NULL: this one is not among them */
+    const char *address;     /* "advertise", as it is configured; borrowed; empty: none */
+    struct peer_address own; /* the same */
+    struct buffer secret;    /* empty: none */
+    struct address listen;   /* "cluster-listen"; with certificates */
+    struct tls_files files;  /* borrowed; certificate is empty: nodes speak plain HTTP */
+    struct registry *registry; /* of the nodes; NULL: this one is not among them */
     void (*report)(void *context, const char *text);
     void *report_context;
 };
 
-/* Reads "advertise" and the file of "cluster-secret". ERROR_INVALID_PARAMETER_VALUE. */
+/* Reads "advertise" and all that begins with "cluster-", and the file of the secret. ERROR_INVALID_PARAMETER_VALUE. */
 enum error cluster_read(struct cluster *cluster, const struct config *config, struct failure *failure);
 
 /* This node leaves, if it is among the others. */
@@ -33,7 +38,13 @@ static inline bool cluster_is_there(const struct cluster *cluster)
     return cluster->secret.size > 0;
 }
 
-/* "10.0.0.1:9324" or "[fd00::1]:9324". False: it is no address with a port. */
-bool cluster_parse_address(const char *text, struct sockaddr_storage *address);
+/* Do they know each other by certificates? */
+static inline bool cluster_has_tls(const struct cluster *cluster)
+{
+    return cluster->files.certificate[0] != '\0';
+}
+
+/* Where the others are listened for, and with which certificates. Borrows from `cluster`. */
+void cluster_fill(const struct cluster *cluster, struct server_options *options);
 
 #endif

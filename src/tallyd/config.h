@@ -27,8 +27,18 @@
       "With the log in PostgreSQL: who can't write to it for so long gives it up, and another node takes over.")       \
     X(NODE, "node", TEXT, "", 0, 0, "What this node is called among those with the same log; empty: as its host.")     \
     X(ADVERTISE, "advertise", TEXT, "", 0, 0,                                                                          \
-      "IP address and port at which the other nodes reach this one: each then answers for all. Needs cluster-secret.") \
+      "Host and port at which the other nodes reach this one: each then answers for all. Needs cluster-secret.")       \
     X(CLUSTER_SECRET, "cluster-secret", TEXT, "", 0, 0, "File with a secret that all nodes share: 16 bytes or more.")  \
+    X(CLUSTER_LISTEN, "cluster-listen", TEXT, "", 0, 0,                                                                \
+      "Address and port for the other nodes, which need certificates; nobody else is answered there.")                 \
+    X(CLUSTER_CERTIFICATE, "cluster-certificate", TEXT, "", 0, 0,                                                      \
+      "PEM file: the certificate that this node shows to the others. Read again on SIGHUP, with the next two.")        \
+    X(CLUSTER_KEY, "cluster-key", TEXT, "", 0, 0,                                                                      \
+      "PEM file: its private key; empty: it stands in cluster-certificate.")                                           \
+    X(CLUSTER_CA, "cluster-ca", TEXT, "", 0, 0,                                                                        \
+      "PEM file: the authority that has issued the certificates of the nodes, and of nobody else.")                    \
+    X(CLUSTER_INSECURE, "cluster-insecure", SWITCH, "off", 0, 1,                                                       \
+      "Nodes speak plain HTTP to each other, although advertise is no loopback address.")                              \
     X(REGION, "region", TEXT, "us-east-1", 0, 0, "Region shown in ARNs.")                                              \
     X(PUBLIC_URL, "public-url", TEXT, "", 0, 0,                                                                        \
       "What queue URLs begin with, behind a proxy; empty: the request's scheme and Host.")                             \

@@ -166,8 +166,7 @@ void listeners_fill(const struct listeners *listeners, struct server_options *op
             (struct listener_options){.address = listeners->tls.host, .port = listeners->tls.port};
     options->listeners[LISTENER_UNIX] = (struct listener_options){.address = listeners->socket};
     options->names = &listeners->names;
-    options->certificate = listeners->certificate;
-    options->key = listeners->key;
+    options->tls = (struct tls_files){.certificate = listeners->certificate, .key = listeners->key};
 }
 
 static void write_address(const char *scheme, const struct address *address, uint16_t port, struct buffer *text)

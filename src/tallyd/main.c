@@ -225,6 +225,7 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     const struct config *config = &daemon->config;
     server_options_init(options);
     listeners_fill(&daemon->listeners, options);
+    cluster_fill(&daemon->cluster, options);
     options->connections_max = descriptors_for_connections(&daemon->descriptors);
     options->head_size_max = config_number(config, CONFIG_HEADER_MAX);
     options->body_size_max = config_number(config, CONFIG_BODY_MAX);
@@ -569,6 +570,7 @@ static void make_forwarder(struct daemon *daemon)
                                             .secret = buffer_bytes(&daemon->cluster.secret),
                                             .front = daemon->front,
                                             .replies = server_replies(daemon->server),
+                                            .tls = server_nodes_tls(daemon->server),
                                             .find_owner = find_owner,
                                             .report = complain,
                                             .context = daemon};

@@ -514,11 +514,13 @@ static enum forward_owner find_node(const struct ownership *ownership, const str
     if (owner.name[0] == '\0')
         return FORWARD_LATER;
     (void)snprintf(target->said, sizeof(target->said), "%s", owner.name);
-    if (!cluster_parse_address(owner.address, &target->address))
+    struct peer_address address;
+    if (!peer_address_parse(owner.address, &address))
         return FORWARD_TO_NOBODY;
+    (void)snprintf(target->address, sizeof(target->address), "%s", owner.address);
     (void)snprintf(target->said, sizeof(target->said), "%s (%s)", owner.name, owner.address);
-    const struct sockaddr_storage *own = &ownership->options.cluster->own;
-    return memcmp(&target->address, own, sizeof(*own)) == 0 ? FORWARD_LATER : FORWARD_TO_ADDRESS;
+    const bool was_me = strcmp(owner.address, ownership->options.cluster->address) == 0;
+    return was_me ? FORWARD_LATER : FORWARD_TO_ADDRESS;
 }
 
 /* Of a request that came while another node had it, this one may be the owner by now: then it asks itself. Where it is
@@ -530,7 +532,7 @@ enum forward_owner ownership_find(const struct ownership *ownership, struct byte
         return FORWARD_LATER;
     if (holding->state != HOLDING_SERVES)
         return find_node(ownership, holding, target);
-    target->address = ownership->options.cluster->own;
+    (void)snprintf(target->address, sizeof(target->address), "%s", ownership->options.cluster->address);
     (void)snprintf(target->said, sizeof(target->said), "%s", ownership->node);
     return FORWARD_TO_ADDRESS;
 }

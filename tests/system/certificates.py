@@ -89,3 +89,34 @@ class SharedTlsSocket:
 def secure_socket(certificate, port, seconds=20):
     plain = socket.create_connection(("127.0.0.1", port), seconds)
     return TrustingContext(certificate).wrap_socket(plain)
+
+
+class Authority:
+    """Issues the certificates of a cluster's nodes."""
+
+    def __init__(self, folder, name="cluster"):
+        self.folder = folder
+        self.certificate, self.key = folder / f"{name}-ca.crt", folder / f"{name}-ca.key"
+        openssl("req", "-x509", *KIND, "-days", "30", "-subj", f"/CN={name}", "-keyout", self.key, "-out",
+                self.certificate)
+
+    def issue(self, name, names="IP:127.0.0.1,DNS:localhost", days=30):
+        """The paths of a certificate for these names and of its key. With -1 day it has expired."""
+        made, key, request = (self.folder / f"{self.certificate.stem}-{name}.{end}" for end in ("crt", "key", "csr"))
+        openssl("req", *KIND, "-subj", f"/CN={name}", "-addext", f"subjectAltName={names}", "-addext",
+                "extendedKeyUsage=serverAuth,clientAuth", "-keyout", key, "-out", request)
+        openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial", "-days",
+                days, "-copy_extensions", "copy", "-out", made)
+        return made, key
+
+    def options(self, port, issued, address="127.0.0.1"):
+        certificate, key = issued
+        return ["--cluster-listen", f"{address}:{port}", "--cluster-certificate", certificate, "--cluster-key", key,
+                "--cluster-ca", self.certificate]
+
+
+KIND = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+
+
+def openssl(*words):
+    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)

@@ -69,8 +69,7 @@ def test_a_long_poll_through_a_node_that_stands_by_ends_when_a_message_comes(nod
 
 def test_a_client_that_hangs_up_is_hung_up_on_at_the_owner(nodes):
     queue = create_queue(Connection(nodes[0].port))
-    with Connection(nodes[1].port) as line, contextlib.suppress(Lost, OSError):
-        line.seconds = 0.5
+    with Connection(nodes[1].port, 0.5) as line, pytest.raises(Lost):
         line.call("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 20})
     wait_until(lambda: nodes[1].metric("tally_forward_requests") == 0, 5, "that nobody waits for it")
     send(Connection(nodes[0].port), queue, ["kept"])
@@ -97,9 +96,11 @@ def test_nobody_forges_who_passes_a_request_on(nodes):
 
 @pytest.mark.parametrize("options, said", [
     (("--advertise", "127.0.0.1:1"), "cluster-secret is not"),
-    (("--cluster-secret", "/dev/null"), "it must be an IP address and a port"),
-    (("--advertise", "somewhere:1", "--cluster-secret", "/dev/null"), "it must be an IP address and a port"),
-    (("--advertise", "0.0.0.0:1", "--cluster-secret", "/dev/null"), "it must be an IP address and a port"),
+    (("--cluster-secret", "/dev/null"), "advertise is not: say at which host and port"),
+    (("--advertise", "some where:1", "--cluster-secret", "/dev/null"), "it must be an IP address or a host's name"),
+    (("--advertise", "somewhere", "--cluster-secret", "/dev/null"), "it must be an IP address or a host's name"),
+    (("--advertise", "10.0.0.256:1", "--cluster-secret", "/dev/null"), "it must be an IP address or a host's name"),
+    (("--advertise", "0.0.0.0:1", "--cluster-secret", "/dev/null"), "it must be an IP address or a host's name"),
     (("--advertise", "127.0.0.1:1", "--cluster-secret", "/dev/null"), "has 0 bytes"),
     (("--advertise", "127.0.0.1:1", "--cluster-secret", "/dev/null", "--node", "n" * 64), "at most 63 bytes"),
     (("--advertise", "127.0.0.1:1", "--cluster-secret", "/dev/null", "--node", "a b"), "no blanks"),
@@ -184,6 +185,8 @@ def test_K21_long_polls_through_a_node_end_when_the_owner_dies_and_leave_nothing
     for line in lines:
         line.write(request_bytes("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 20}))
     wait_until(lambda: nodes[1].metric("tally_forward_requests") == len(lines), 10, "that all wait")
+    wait_until(lambda: nodes[0].metric("tally_http_connections") >= len(lines), 10, "that the owner has them")
+    time.sleep(0.2)
     nodes[0].kill9()
     began = time.monotonic()
     assert {line.answer().status for line in lines} <= {200, 503}
@@ -280,7 +283,7 @@ class Machines:
         self.hosts = [network.host(), network.host()]
         self.database = DistantPostgres(folder / "postgres", network.host()).start()
         self.cluster = Cluster(self.database, folder, host=self.hosts[1])
-        options = ("--cluster-secret", secret, *LEASED, "--credentials",
+        options = ("--cluster-secret", secret, "--cluster-insecure", *LEASED, "--credentials",
                    write_credentials(folder, "app SECRET 000000000000 read,write,admin\n"))
         one, self.two = (self.cluster.node(name, *options, "--advertise", f"{host.address}:9324", "--listen",
                                            f"{host.address}:9324", host=host)

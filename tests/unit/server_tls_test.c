@@ -438,6 +438,116 @@ static void a_broken_certificate_leaves_the_old_one_in_force(void **state)
     tls_rig_deinit(&other);
 }
 
+/* --- Nodes -------------------------------------------------------------------------------------------------------- */
+
+/* Two nodes that have one certificate each and know whom the other one trusts. */
+struct line {
+    struct tls_rig rigs[2];
+    struct tls_context *contexts[2];
+    struct tls *ends[2]; /* that accepts, that connects */
+};
+
+static void open_line(struct line *line, bool trusts, const char *host)
+{
+    for (size_t i = 0; i < 2; i++)
+        tls_rig_init(&line->rigs[i], TLS1_3_VERSION);
+    for (size_t i = 0; i < 2; i++) {
+        const struct tls_rig *own = &line->rigs[i], *other = &line->rigs[trusts ? 1 - i : i];
+        const struct tls_files files = {
+            .certificate = own->certificate, .key = own->key, .authority = other->certificate};
+        line->contexts[i] = tls_context_create(TLS_FOR_NODES);
+        assert_int_equal(tls_context_load(line->contexts[i], &files, NULL), OK);
+        assert_int_equal(tls_context_loaded_count(line->contexts[i]), 1);
+    }
+    line->ends[0] = tls_create(line->contexts[0]);
+    line->ends[1] = tls_connect(line->contexts[1], host);
+}
+
+static void close_line(struct line *line)
+{
+    for (size_t i = 0; i < 2; i++) {
+        tls_destroy(line->ends[i]);
+        tls_context_destroy(line->contexts[i]);
+        tls_rig_deinit(&line->rigs[i]);
+    }
+    ERR_clear_error();
+}
+
+/* What one end has to send arrives at the other, which reads it into `text` and says how that ended. */
+static enum tls_result pass_on(struct tls *from, struct tls *to, struct buffer *text)
+{
+    struct buffer *records = tls_output(from);
+    uint8_t room[1000];
+    size_t size;
+    enum tls_result result;
+    if (records->size > 0)
+        memcpy(tls_room(to, &size), records->data_owned, records->size);
+    tls_take(to, records->size);
+    buffer_deinit(records);
+    while ((result = tls_read(to, room, sizeof(room), &size)) == TLS_BYTES)
+        buffer_append(text, room, size);
+    return result;
+}
+
+static void nodes_that_know_each_other_speak_once_both_have_seen_the_certificate_of_the_other(void **state)
+{
+    (void)state;
+    struct line line;
+    struct buffer heard;
+    buffer_init(&heard);
+    open_line(&line, true, "one.example");
+    assert_int_equal(pass_on(line.ends[1], line.ends[0], &heard), TLS_MORE);
+    assert_int_equal(pass_on(line.ends[0], line.ends[1], &heard), TLS_MORE);
+    assert_true(tls_is_open(line.ends[1]));
+    assert_false(tls_is_taken(line.ends[1])); /* the other node has not seen its certificate yet */
+    assert_int_equal(pass_on(line.ends[1], line.ends[0], &heard), TLS_MORE);
+    assert_true(tls_is_open(line.ends[0]));
+    assert_int_equal(pass_on(line.ends[0], line.ends[1], &heard), TLS_MORE);
+    assert_true(tls_is_taken(line.ends[1]));
+    assert_true(tls_write(line.ends[1], "GET", 3) && tls_write(line.ends[0], "200", 3));
+    (void)pass_on(line.ends[1], line.ends[0], &heard);
+    (void)pass_on(line.ends[0], line.ends[1], &heard);
+    assert_text(&heard, "GET200");
+    buffer_deinit(&heard);
+    close_line(&line);
+}
+
+static void a_node_whose_certificate_does_not_name_the_host_is_left_and_told(void **state)
+{
+    (void)state;
+    struct line line;
+    struct buffer none;
+    char why[256];
+    buffer_init(&none);
+    open_line(&line, true, "two.example");
+    (void)pass_on(line.ends[1], line.ends[0], &none);
+    assert_int_equal(pass_on(line.ends[0], line.ends[1], &none), TLS_FAILED);
+    tls_explain(line.ends[1], why, sizeof(why));
+    assert_string_equal(why, "its certificate (/CN=first) does not name two.example in its subjectAltName");
+    assert_int_equal(pass_on(line.ends[1], line.ends[0], &none), TLS_FAILED);
+    tls_explain(line.ends[0], why, sizeof(why));
+    assert_non_null(strstr(why, "it does not take the certificate of this node: "));
+    assert_false(tls_context_suits(line.contexts[0], "two.example", why, sizeof(why)));
+    close_line(&line);
+}
+
+static void a_certificate_of_another_authority_is_not_taken(void **state)
+{
+    (void)state;
+    struct line line;
+    struct buffer none;
+    char why[256];
+    buffer_init(&none);
+    open_line(&line, false, "10.0.0.1");
+    assert_true(tls_context_suits(line.contexts[0], "10.0.0.1", why, sizeof(why)));
+    (void)pass_on(line.ends[1], line.ends[0], &none);
+    assert_int_equal(pass_on(line.ends[0], line.ends[1], &none), TLS_FAILED);
+    assert_true(tls_has_judged(line.ends[1]));
+    tls_explain(line.ends[1], why, sizeof(why));
+    assert_non_null(strstr(why, "its certificate (/CN=first) is not taken: "));
+    close_line(&line);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -457,6 +567,9 @@ int main(void)
         cmocka_unit_test(only_http_1_1_is_chosen),
         cmocka_unit_test(a_new_certificate_is_for_new_sessions),
         cmocka_unit_test(a_broken_certificate_leaves_the_old_one_in_force),
+        cmocka_unit_test(nodes_that_know_each_other_speak_once_both_have_seen_the_certificate_of_the_other),
+        cmocka_unit_test(a_node_whose_certificate_does_not_name_the_host_is_left_and_told),
+        cmocka_unit_test(a_certificate_of_another_authority_is_not_taken),
     };
     return cmocka_run_group_tests_name("tls", tests, NULL, NULL);
 }

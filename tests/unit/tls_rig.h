@@ -10,6 +10,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -37,6 +38,9 @@ static inline X509 *tls_rig_certificate(EVP_PKEY *key, const char *name)
     X509_NAME *subject = X509_get_subject_name(certificate);
     X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
     X509_set_issuer_name(certificate, subject);
+    X509_EXTENSION *names = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, "DNS:one.example,IP:10.0.0.1");
+    X509_add_ext(certificate, names, -1);
+    X509_EXTENSION_free(names);
     int signature_size = X509_sign(certificate, key, EVP_sha256());
     ASSERT(signature_size > 0);
     return certificate;
@@ -65,7 +69,8 @@ static inline void tls_rig_write_certificate(const struct tls_rig *rig, const ch
 
 static inline enum error tls_rig_load(struct tls_rig *rig, struct failure *failure)
 {
-    return tls_context_load(rig->context, rig->certificate, rig->key, failure);
+    const struct tls_files files = {.certificate = rig->certificate, .key = rig->key};
+    return tls_context_load(rig->context, &files, failure);
 }
 
 /* A folder, a certificate for "first" in force, and a client that believes everybody and speaks `version` at most. */
@@ -77,7 +82,7 @@ static inline void tls_rig_init(struct tls_rig *rig, int version)
     snprintf(rig->certificate, sizeof(rig->certificate), "%s/certificate", rig->folder);
     snprintf(rig->key, sizeof(rig->key), "%s/key", rig->folder);
     tls_rig_write_certificate(rig, "first", NULL);
-    rig->context = tls_context_create();
+    rig->context = tls_context_create(TLS_FOR_CLIENTS);
     enum error error = tls_rig_load(rig, NULL);
     ASSERT(error == OK);
     rig->client_context = SSL_CTX_new(TLS_client_method());
