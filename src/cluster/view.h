@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 
-#define VIEW_NAME_SIZE 64u /* of a node or a log, with its NUL */
+#define VIEW_NAME_SIZE 64u     /* of a node or a log, with its NUL */
 #define VIEW_ADDRESS_SIZE 264u /* a name of 255 bytes, a colon, a port */
 #define VIEW_VERSION_SIZE 32u
 #define VIEW_NONE UINT32_MAX

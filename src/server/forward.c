@@ -310,8 +310,7 @@ static void look_after(struct forwarded *forwarded)
     const bool is_another = strcmp(look->target.address, forwarded->target.address) != 0;
     if (look->owner == FORWARD_TO_NOBODY || now_ms - forwarded->begun_ms >= FORWARD_WAIT_MS)
         refuse_unsent(forwarded, look->owner, &look->target);
-    else if (look->owner == FORWARD_TO_ADDRESS &&
-             (is_another || now_ms - forwarded->tried_ms >= forwarded->pause_ms))
+    else if (look->owner == FORWARD_TO_ADDRESS && (is_another || now_ms - forwarded->tried_ms >= forwarded->pause_ms))
         try_once(forwarded, &look->target);
 }
 

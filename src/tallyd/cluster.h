@@ -11,11 +11,11 @@
 #include "tallyd/config.h"
 
 struct cluster {
-    const char *address;     /* "advertise", as it is configured; borrowed; empty: none */
-    struct peer_address own; /* the same */
-    struct buffer secret;    /* empty: none */
-    struct address listen;   /* "cluster-listen"; with certificates */
-    struct tls_files files;  /* borrowed; certificate is empty: nodes speak plain HTTP */
+    const char *address;       /* "advertise", as it is configured; borrowed; empty: none */
+    struct peer_address own;   /* the same */
+    struct buffer secret;      /* empty: none */
+    struct address listen;     /* "cluster-listen"; with certificates */
+    struct tls_files files;    /* borrowed; certificate is empty: nodes speak plain HTTP */
     struct registry *registry; /* of the nodes; NULL: this one is not among them */
     void (*report)(void *context, const char *text);
     void *report_context;
