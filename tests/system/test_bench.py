@@ -163,6 +163,11 @@ def test_every_bar_of_the_design_has_a_row(results):
         "log in PostgreSQL: a stand-by behind the owner, p99",
         "log in PostgreSQL: the most bytes of the second half",
         "log in PostgreSQL: the most rows of the second half",
+        "beside a transaction that stays open: an append, the last tenth",
+        "requests passed on over plain HTTP, 64 connections",
+        "a request passed on over plain HTTP: what it adds, p50",
+        "requests passed on over TLS, 64 connections",
+        "a request passed on over TLS: what it adds, p50",
     }
     for row in results["rows"]:
         assert row["name"] in results["printed"]
