@@ -25,6 +25,10 @@
 #define LONELY_LEASES 4u        /* what nobody has had for so long is taken by any node, wherever it belongs */
 #define REPORT_PAUSE_MS 1000u   /* where PostgreSQL does not answer, one line is enough for all */
 
+/* So soon the other nodes know for sure that this one has nothing any more. A request that they have sent here before
+ * is passed on. If its connection were closed instead, nobody would know whether it took effect. */
+#define LEARNED_MS 500u
+
 struct ownership {
     struct ownership_options options;
     const char *node;                /* this one's name */
@@ -41,7 +45,8 @@ struct ownership {
     bool is_ready;   /* it serves what it is for; until it serves nothing */
     bool is_halted;  /* nothing is followed any more */
     void (*stopped)(void *context);
-    uint64_t reported_ms; /* when a line about a silent PostgreSQL was written; 0: none yet */
+    uint64_t rests_since_ms; /* on the way to `stopped`: the last one was given up; 0: not yet */
+    uint64_t reported_ms;    /* when a line about a silent PostgreSQL was written; 0: none yet */
     uv_timer_t look;
     uv_async_t woken; /* a thread has ended */
 };
@@ -456,6 +461,10 @@ static void finish_stop(struct ownership *ownership)
 {
     void (*stopped)(void *context) = ownership->stopped;
     if (stopped == NULL || count_in(ownership, HOLDING_RESTS) < ownership->count)
+        return;
+    if (ownership->rests_since_ms == 0)
+        ownership->rests_since_ms = uv_now(ownership->options.loop);
+    if (uv_now(ownership->options.loop) < ownership->rests_since_ms + LEARNED_MS)
         return;
     ownership->stopped = NULL;
     stopped(ownership->options.context);

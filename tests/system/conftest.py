@@ -112,6 +112,10 @@ class Daemon:
     def error_text(self):
         return (self.folder / "tallyd.err").read_text(errors="replace")
 
+    def wait_said(self, text, seconds=10):
+        """Until that is on standard error: what answers a request is not what writes there."""
+        wait_until(lambda: text in self.error_text(), seconds, f"that it says {text!r}")
+
     @property
     def pid(self):
         return self.process.pid

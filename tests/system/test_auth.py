@@ -718,7 +718,7 @@ def test_a_daemon_does_not_start_without_its_credentials(tmp_path):
 def test_a_file_that_others_may_read_is_warned_of(daemon_factory, credentials):
     credentials.chmod(0o644)
     running = daemon_factory("--credentials", str(credentials)).start()
-    assert f"chmod o-r {credentials}" in running.error_text()
+    running.wait_said(f"chmod o-r {credentials}")
     assert ask(running, "json", "ListQueues").status == 200
 
 

@@ -137,7 +137,7 @@ def test_a_node_with_another_secret_is_refused_and_a_request_does_not_go_to_and_
         answer = Connection(stranger.port).call("AmazonSQS.ListQueues", {})
         assert answer.status == 503 and "node one serves" in answer.body.decode(), answer.body
         assert impostor.requests == 0
-    wait_until(lambda: "the same cluster-secret?" in nodes[1].error_text(), 5, "that it says why")
+    nodes[1].wait_said("the same cluster-secret?")
     assert nodes[1].metric("tally_forwarded_retries_total") == 0
 
 
@@ -329,7 +329,7 @@ def test_an_owner_that_this_node_does_not_reach_is_waited_for_no_longer_than_a_s
     assert "nobody knows" in machines.refusal("send_message", QueueUrl=queue, MessageBody="cut")
     said = machines.refusal("send_message", QueueUrl=queue, MessageBody="cut")
     assert f"Node one ({one.address}:9324) serves, and this node could not reach it" in said
-    assert "could not reach it" in machines.two.error_text()
+    machines.two.wait_said("could not reach it")
     two.ip(f"neigh del {one.address} dev eth0")
     machines.ask("send_message", QueueUrl=queue, MessageBody="after")
 

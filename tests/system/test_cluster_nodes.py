@@ -274,7 +274,7 @@ def test_K10_of_two_nodes_with_one_name_the_later_counts_and_the_other_says_so(c
     queue = create_queue(Connection(first.port))
     send(Connection(first.port), queue, ["kept"])
     second = node_of(cluster, "twin", secret).start().wait_standing_by()
-    wait_until(lambda: "two nodes with one name?" in first.error_text(), 10, "that the first one says so")
+    first.wait_said("two nodes with one name?")
     assert f"at 127.0.0.1:{second.port}" in first.error_text() and "--node" in first.error_text()
     assert status(cluster)[0]["twin"]["Address"] == f"127.0.0.1:{second.port}"
     assert drain(Connection(first.port), queue) == ["kept"], "it serves all the same"

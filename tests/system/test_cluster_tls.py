@@ -55,7 +55,7 @@ def assert_unreached(node, reason):
     """The client learns which node it is, and standard error why."""
     said = refusal(node)
     assert "Node one (" in said and "this node could not reach it for 2 s. Try again." in said
-    wait_until(lambda: UNREACHED + reason in node.error_text(), 5, f"{reason!r} in {node.error_text()!r}")
+    node.wait_said(UNREACHED + reason)
 
 
 # --- certificates -----------------------------------------------------------------------------------------------------
@@ -152,9 +152,8 @@ def test_an_owner_with_a_wrong_certificate_is_not_asked(make, authority, tmp_pat
     front = make("two").start().wait_standing_by()
     assert_unreached(front, reason)
     assert front.metric("tally_forward_handshakes_failed_total") > 0
-    wait_until(lambda: "A connection from 127.0.0.1 to cluster-listen was refused" in owner.error_text(), 5,
-               "that the owner says so, too")
-    assert "other nodes will not take the certificate" in owner.error_text(), "it has said so at its start"
+    owner.wait_said("A connection from 127.0.0.1 to cluster-listen was refused")
+    owner.wait_said("other nodes will not take the certificate")  # at its start
 
 
 @pytest.mark.parametrize("days, other_ca, of_front, of_owner", [
@@ -166,7 +165,7 @@ def test_a_node_with_a_wrong_certificate_is_not_answered(make, authority, tmp_pa
     owner = make("one").start().wait_ready()
     front = make("two", issuer.issue("wrong", days=days)).start().wait_standing_by()
     assert_unreached(front, f"it does not take the certificate of this node: {of_front}")
-    wait_until(lambda: of_owner in owner.error_text(), 5, "that the owner says why")
+    owner.wait_said(of_owner)
     assert owner.metric("tally_nodes_refused_total") > 0
     assert owner.error_text().count("to cluster-listen was refused") == 1, "once a minute"
     assert front.error_text().count(UNREACHED) == 1, "the same"
@@ -179,13 +178,13 @@ def test_a_node_without_certificates_and_one_with_them_do_not_speak(make, cluste
     plain.options += ["--advertise", f"127.0.0.1:{plain.port}"]
     plain.start().wait_standing_by()
     assert "could not reach it for 2 s" in refusal(plain)
-    assert "from 127.0.0.1 to cluster-listen was refused: it does not speak TLS" in owner.error_text()
+    owner.wait_said("from 127.0.0.1 to cluster-listen was refused: it does not speak TLS")
     owner.kill9()
     plain.wait_ready()
     owner.start().wait_standing_by()
     answer = Connection(owner.port).call("AmazonSQS.ListQueues", {})
     assert answer.status == 503 and "Node two (" in answer.body.decode()
-    wait_until(lambda: UNREACHED + "it does not speak TLS" in owner.error_text(), 5, "that it says why")
+    owner.wait_said(UNREACHED + "it does not speak TLS")
 
 
 def test_clients_are_no_nodes(nodes, authority):
@@ -196,7 +195,7 @@ def test_clients_are_no_nodes(nodes, authority):
     with pytest.raises((ssl.SSLError, http.client.RemoteDisconnected, ConnectionError)):
         stranger.request("GET", "/health")
         stranger.getresponse()
-    wait_until(lambda: "it has shown no certificate" in nodes[0].error_text(), 5, "that the node says so")
+    nodes[0].wait_said("it has shown no certificate")
     headers = {"Host": "evil.example", "X-Amz-Target": "AmazonSQS.ListQueues", "Tally-Forwarded-By": "one " + "0" * 64,
                "Content-Type": "application/x-amz-json-1.0"}
     assert nodes[0].request("POST", "/", b"{}", headers)[0] == 403
@@ -212,7 +211,7 @@ def test_a_node_serves_nothing_on_its_line_but_what_is_passed_on(nodes, authorit
         answer = line.getresponse()
         assert answer.status == 503 and answer.headers["Tally-Not-Owner"]
         assert b"only nodes of the cluster" in answer.read()
-    wait_until(lambda: "have all nodes the same cluster-secret?" in nodes[0].error_text(), 5, "that it says why")
+    nodes[0].wait_said("have all nodes the same cluster-secret?")
 
 
 def test_certificates_are_read_again_on_sighup(make, authority):
@@ -227,7 +226,7 @@ def test_certificates_are_read_again_on_sighup(make, authority):
     wait_until(lambda: line.call("AmazonSQS.ListQueues", {}).status == 200, 10, "that the new one is in force")
     shutil.copy(authority.key, key)  # of another certificate
     os.kill(owner.pid, signal.SIGHUP)
-    wait_until(lambda: "the certificate in force stays" in owner.error_text(), 10, "that it says so")
+    owner.wait_said("the certificate in force stays")
     assert line.call("AmazonSQS.ListQueues", {}).status == 200
 
 

@@ -715,7 +715,7 @@ def test_a_snapshot_that_fails_is_reported_and_the_log_goes_on(make_world, fault
     world.stop()
     assert start_failing(world.daemon, **SNAPSHOT_FAULTS[fault]).startswith("tallyd ready"), world.daemon.error_text()
     world.fill(url, 30)
-    wait_until(lambda: "no snapshot was taken, the log goes on" in world.daemon.error_text(), 20, "the report")
+    world.daemon.wait_said("no snapshot was taken, the log goes on", 20)
     assert str(world.folder) in world.daemon.error_text()
     world.fill(url, 3)
     world.line.close()

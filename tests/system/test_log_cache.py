@@ -130,13 +130,13 @@ def test_K11_a_log_in_files_is_neither_taken_for_a_cache_nor_served_from_one(clu
     send(Connection(files.port), jobs, ["in-files"])
     assert files.stop() == 0
     node = cluster.node("one", *SMALL, data=files.data).start().wait_ready()
-    wait_until(lambda: "has no queues, and there is one in" in node.error_text(), 10, "a warning")
+    node.wait_said("has no queues, and there is one in")
     send(cluster.line(), create_queue(cluster.line()), ["in-postgresql"])
     assert node.stop() == 0
     assert files.start().stop() == 0 and "forgotten" not in files.error_text()
     (files.data / "000000000000").rename(files.folder / "kept")
     files.start()
-    wait_until(lambda: "Was --log forgotten?" in files.error_text(), 10, "a warning")
+    files.wait_said("Was --log forgotten?")
     files.stop()
     shutil.rmtree(files.data / "000000000000")
     (files.folder / "kept").rename(files.data / "000000000000")

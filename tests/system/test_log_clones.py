@@ -7,7 +7,7 @@ import contextlib
 import subprocess
 
 import pytest
-from conftest import PATIENCE, wait_until
+from conftest import PATIENCE
 from logs import SMALL, create_queue, drain, send, serves, texts
 from newer_node import NewerNode
 from nodes import Cluster, PatientLine
@@ -91,7 +91,7 @@ def test_F18_F29_two_owners_of_one_epoch_on_two_copies_and_the_one_that_is_led_t
     send(Connection(one.port), jobs, texts("a", 10))
     send(Connection(two.port), jobs, texts("b", 5))
     pair.turn_round()
-    wait_until(lambda: "of node two, and this node had sealed" in one.error_text(), 20, "that node one says so")
+    one.wait_said("of node two, and this node had sealed", 20)
     one.wait_standing_by()
     assert serves(two, jobs) and not serves(one, jobs)
     send(Connection(two.port), jobs, ["after"])

@@ -112,7 +112,7 @@ def test_F22_an_owner_whose_place_is_taken_acknowledges_nothing_and_gives_the_lo
         other.append_frame()
     with pytest.raises(Lost):
         send(AnyNode([node]), jobs, ["to nobody"])
-    wait_until(lambda: "lost writes" in node.error_text(), 20, f"that it says so; {node.error_text()}")
+    node.wait_said("lost writes", 20)
     wait_until(lambda: serves(node, jobs), 20, "that it takes the log again")
     assert sorted(drain(Connection(node.port), jobs)) == sorted(texts("m", 10))
 

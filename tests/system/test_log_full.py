@@ -145,7 +145,7 @@ def test_F11_an_idle_owner_bears_a_full_disk_for_half_a_lease_and_then_says_so(c
     time.sleep(2)
     assert cluster.head() == (1, "one") and serves(node, jobs) and node.error_text() == ""
     cluster.sql(REFUSED)
-    wait_until(lambda: REASON in node.error_text(), 10, "that it gives up, and says why")
+    node.wait_said(REASON)  # it gives up
 
 
 def test_F11_K12_a_full_disk_of_postgresql_is_said_loses_nothing_and_all_goes_on_when_it_has_room(small, tmp_path):
@@ -190,7 +190,7 @@ def test_K11_a_node_alone_without_room_for_its_cache_says_so_and_serves_again_wh
             said = sender.listen(FULL)
             assert is_killed or any(REASON.encode() in body and str(cache_disk).encode() in body for body in said), said
             assert not serves(node, sender.queue) and node.process.poll() is None
-            assert REASON in node.error_text().splitlines()[-1]
+            wait_until(lambda: REASON in node.error_text().splitlines()[-1], 10, f"{REASON} in {node.error_text()}")
         sender.send_until_taken()
     assert cluster.head()[0] <= 5, "it has taken its own log again and again while there was no room"
     sender.check([node])

@@ -278,7 +278,7 @@ def test_F14_K9_without_synchronous_standbys_what_a_primary_of_the_past_took_is_
     loss.leader.start()
     patroni.wait_healthy()
     loss.pair[0].wait_standing_by()
-    wait_until(lambda: "lost" in loss.pair[0].error_text(), 10, "that the owner of the past says what it knows")
+    loss.pair[0].wait_said("lost")  # what the owner of the past knows
     loss.check(served=["new", "after"])
 
 
@@ -351,7 +351,7 @@ def test_F24_F25_where_standbys_may_be_given_up_log_replicas_acknowledges_only_w
     assert leader.sql("SHOW synchronous_standby_names") == [("",)]
     kept = b"".join(bytes_on(member, cluster.database) for member in (asynchronous, only))
     assert [body for body in acknowledged if body.encode() not in kept] == []
-    assert "synchronous_standby_names is empty" in one.error_text()
+    one.wait_said("synchronous_standby_names is empty")
     status, said = cluster.node("three", *options, host=machines[0]).run_to_end()
     assert status == 1 and "synchronous_standby_names is empty" in said
     leader.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'tallyd%%'")

@@ -26,7 +26,7 @@ def ended(node):
 
 def refuses(node, word):
     """It says why it does not go on."""
-    wait_until(lambda: word in node.error_text(), 20, f"that node {node.name} says {word}; {node.error_text()}")
+    node.wait_said(word, 20)
     assert "newer" in node.error_text(), node.error_text()
 
 

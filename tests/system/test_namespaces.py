@@ -181,7 +181,7 @@ def test_the_others_are_served_while_the_log_of_a_new_one_is_read(daemon, creden
         os.kill(daemon.pid, signal.SIGHUP)
         assert bodies(daemon, "TWO", SECOND) == ["of TWO"]
         fcntl.flock(lock, fcntl.LOCK_UN)
-    wait_until(lambda: "credentials in force: 4." in daemon.error_text(), what="the fourth")
+    daemon.wait_said("credentials in force: 4.", 60)
     ok(daemon, "THREE", "CreateQueue", {"QueueName": "jobs"})
 
 
