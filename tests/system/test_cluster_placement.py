@@ -8,8 +8,8 @@ import pytest
 from conftest import wait_until
 from logs import CROWD, LEASE, cluster, server  # noqa: F401 (fixtures)
 from test_auth import ask, ok
-from test_cluster_namespaces import Flood, Pipe, facts, key_of, make_node, owners, rename  # noqa: F401 (fixtures)
-from test_cluster_nodes import status, tally
+from test_cluster_namespaces import Flood, Pipe, key_of, make_node, rename, wait_served  # noqa: F401 (fixtures)
+from test_cluster_nodes import owners, status, tally
 
 NAMES = [f"{number:012}" for number in range(1, 13)]
 MOVED = 10 * CROWD  # seconds that all of them may take to move
@@ -58,7 +58,7 @@ def undisturbed(targets):
 
 def test_K14_a_node_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(cluster, make_node):  # noqa: F811
     one = make_node("one", NAMES).start().wait_ready()
-    wait_until(lambda: facts(one)["served"] == len(NAMES), 20, "that it has all")
+    wait_served(one, len(NAMES))
     make_queues(one, NAMES)
     two = make_node("two", NAMES)
     with undisturbed([(one, name) for name in NAMES]) as flood:
@@ -83,7 +83,7 @@ def test_K13_three_nodes_are_drained_and_restarted_one_after_the_other_under_loa
     nodes = [make_node(name, names) for name in ("one", "two", "three")]
     for node in nodes:
         node.start()
-    wait_until(lambda: len(owners(cluster)) == len(names), 20, "that each namespace has an owner")
+    wait_until(lambda: len(status(cluster)[0]) == 3 and len(owners(cluster)) == len(names), 20, "nodes and owners")
     wait_placed(cluster, 20 * CROWD)
     make_queues(nodes[0], names)
     pipes = [Pipe(nodes, name) for name in names[:3]]
@@ -105,7 +105,7 @@ def test_K13_three_nodes_are_drained_and_restarted_one_after_the_other_under_loa
 
 def test_a_namespace_goes_where_an_operator_wants_it_and_back(cluster, make_node):  # noqa: F811
     nodes = [make_node(name, NAMES[:1]).start() for name in ("one", "two")]
-    wait_until(lambda: owners(cluster), 20, "an owner")
+    wait_until(lambda: len(status(cluster)[0]) == 2 and owners(cluster), 20, "two nodes, and an owner")
     wait_placed(cluster, 20 * CROWD)
     home = owners(cluster)[NAMES[0]]
     away = "two" if home == "one" else "one"
