@@ -208,14 +208,15 @@ def owner_of(nodes):
 
 
 def test_K21_10000_long_polls_through_nodes_whose_owner_dies_end_and_give_their_memory_back(wide, cluster):
-    """Half of them through each of two nodes; fewer where not so many files may be open (ulimit -Hn 30000). The second
-    time takes no more memory than the first."""
+    """Half of them through each of two nodes; fewer where not so many files may be open (ulimit -Hn 30000), or where
+    they are not made in time. The second time takes no more memory than the first."""
     queue = create_queue(Connection(wide[0].port))
-    taken = {}
+    taken, opened = {}, []
     for turn in range(2):
         owner = owner_of(wide)
         fronts = [node for node in wide if node is not owner]
         lines = [line for node in fronts for line in open_polls(node, queue, POLLS // 2)]
+        opened.append(len(lines))
         owner.kill9()
         began = time.monotonic()
         found = statuses(lines, 25 * PATIENCE)
@@ -230,4 +231,5 @@ def test_K21_10000_long_polls_through_nodes_whose_owner_dies_end_and_give_their_
         owner.start()
         wait_until(lambda owner=owner: owner.health() == "ok", 20, "that it has its own again")
     again = [sizes for sizes in taken.values() if len(sizes) == 2]
-    assert again and all(second < 1.25 * first + 8_000_000 for first, second in again), taken
+    more = 1.25 * max(1, opened[1] / opened[0])
+    assert again and all(second < more * first + 8_000_000 for first, second in again), (taken, opened)
