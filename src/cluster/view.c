@@ -42,13 +42,20 @@ static uint32_t index_of(size_t found)
     return found == PLACEMENT_NONE ? VIEW_NONE : (uint32_t)found;
 }
 
-static void place(struct view *view)
+/* For the caller to free. */
+static struct placement_node *list_nodes(const struct view *view)
 {
     struct placement_node *nodes = memory_allocate((view->node_count + 1) * sizeof(*nodes));
-    struct placement *placements = memory_allocate((view->log_count + 1) * sizeof(*placements));
     for (size_t i = 0; i < view->node_count; i++)
         nodes[i] = (struct placement_node){.name = bytes_from_string(view->nodes_owned[i].name),
                                            .takes = view->nodes_owned[i].is_alive && !view->nodes_owned[i].is_draining};
+    return nodes;
+}
+
+static void place(struct view *view)
+{
+    struct placement_node *nodes = list_nodes(view);
+    struct placement *placements = memory_allocate((view->log_count + 1) * sizeof(*placements));
     for (size_t i = 0; i < view->log_count; i++) {
         const uint32_t pinned_to = view->logs_owned[i].pinned_to;
         placements[i] = (struct placement){.name = bytes_from_string(view->logs_owned[i].name),
@@ -140,16 +147,38 @@ const struct view_log *view_find_log(const struct view *view, struct bytes name)
                : bsearch(&name, view->logs_owned, view->log_count, sizeof(*view->logs_owned), compare_to_log);
 }
 
+/* Of a log that has no row: where its name alone places it. True, too, where all nodes drain. */
+static bool is_first_choice(const struct view *view, struct bytes name)
+{
+    struct placement placement = {.name = name, .pinned_to = PLACEMENT_NONE};
+    struct placement_node *nodes = list_nodes(view);
+    placement_find(nodes, view->node_count, &placement, 1);
+    free(nodes);
+    return placement.owner == PLACEMENT_NONE || placement.owner == view->own;
+}
+
+bool view_should_follow(const struct view *view, struct bytes name)
+{
+    if (view->own == VIEW_NONE)
+        return false;
+    const struct view_log *log = view_find_log(view, name);
+    if (log == NULL)
+        return is_first_choice(view, name);
+    return log->wanted == VIEW_NONE || log->wanted == view->own || log->stand_by == view->own;
+}
+
 bool view_may_take(const struct view *view, struct bytes name)
 {
     if (view->own == VIEW_NONE)
         return false;
     const struct view_log *log = view_find_log(view, name);
-    if (log == NULL || log->epoch == 0 || log->wanted == VIEW_NONE)
+    if (log == NULL)
+        return is_first_choice(view, name);
+    if (log->wanted == VIEW_NONE)
         return true;
-    if (!view->is_settled)
-        return log->owner == view->own && log->wanted == view->own;
-    return log->wanted == view->own || log->stand_by == view->own;
+    if (log->wanted == view->own)
+        return view->is_settled || log->owner == view->own || log->owner == VIEW_NONE;
+    return view->is_settled && log->stand_by == view->own && log->owner == log->wanted;
 }
 
 bool view_should_give_up(const struct view *view, struct bytes name)
@@ -162,6 +191,6 @@ bool view_should_give_up(const struct view *view, struct bytes name)
 bool view_should_get_ready(const struct view *view, struct bytes name)
 {
     const struct view_log *log = view_find_log(view, name);
-    return log != NULL && view->own != VIEW_NONE && log->wanted == view->own && log->owner != VIEW_NONE &&
-           log->owner != view->own;
+    return log != NULL && view->own != VIEW_NONE && view->is_settled && log->wanted == view->own &&
+           log->owner != VIEW_NONE && log->owner != view->own;
 }

@@ -57,15 +57,19 @@ void view_note_ready(struct view *view, struct bytes log, uint32_t node_id);
 const struct view_node *view_find_node(const struct view *view, struct bytes name);
 const struct view_log *view_find_log(const struct view *view, struct bytes name);
 
-/* May this node take the log when its owner is gone? Yes if it should have it, or should follow it; and where nobody
- * else does: the log is new, or all nodes drain. A node that has just begun takes only what it had last, until it is
- * settled. It takes nothing while another process has its name. */
+/* Should this node follow the log, as its owner or its stand-by to be? A log that is not known yet is followed where it
+ * would be placed by its name alone, and any log where all nodes drain. */
+bool view_should_follow(const struct view *view, struct bytes log);
+
+/* May this node take the log when its owner is gone? Yes if it should have it. Its stand-by may if the owner was the
+ * one that should have it: else it is on its way from that owner to another node. A node that has just begun takes only
+ * what it had last, or nobody had, until it is settled. It takes nothing while another process has its name. */
 bool view_may_take(const struct view *view, struct bytes log);
 
 /* Should this node, the owner, give the log up? Yes if another one should have it, and is ready. */
 bool view_should_give_up(const struct view *view, struct bytes log);
 
-/* Should this node follow the log and become ready: it should have it, and another node has it? */
+/* Should this node follow the log and become ready: it should have it and may take it, and another node has it? */
 bool view_should_get_ready(const struct view *view, struct bytes log);
 
 #endif

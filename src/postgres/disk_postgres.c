@@ -313,6 +313,11 @@ struct pg_node disk_postgres_owner(struct disk *disk)
     return owner;
 }
 
+bool disk_postgres_is_level(struct disk *disk)
+{
+    return atomic_load(&disk_postgres_of(disk)->log.is_level);
+}
+
 bool disk_postgres_lacks_replica(struct disk *disk)
 {
     return atomic_load(&disk_postgres_of(disk)->log.lacks_replica);

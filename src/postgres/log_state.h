@@ -1,5 +1,5 @@
 /* A log in PostgreSQL as one node has it: what the parts of this folder share. Whoever owns a struct pg_log calls it
- * from one thread at a time; is_stopped, lacks_replica, proved_ms and pg_log_is_whole() are for any thread. */
+ * from one thread at a time; is_stopped, is_level, lacks_replica, proved_ms and pg_log_is_whole() are for any thread. */
 #ifndef TALLY_POSTGRES_LOG_STATE_H
 #define TALLY_POSTGRES_LOG_STATE_H
 
@@ -27,6 +27,7 @@ struct pg_log {
     uint64_t newest_id; /* its file */
     bool has_newest;
     uint64_t grown_ms;           /* when something new was read last */
+    uint64_t round_ms;           /* when the newest round of following began; 0: none has */
     struct pg_mark *marks_owned; /* a ring */
     uint64_t mark_count;         /* of all there were */
     struct pg_mark doubtful;     /* a write that was given up: nobody knows whether it happened, or ever will */
@@ -36,6 +37,7 @@ struct pg_log {
     pthread_mutex_t owner_mutex; /* of the next two, for other threads: who owned the log when this node last looked */
     struct pg_node owner;
     atomic_bool is_stopped;     /* nobody is to be waited for */
+    atomic_bool is_level;       /* it follows, and has applied all but what the newest moment brought */
     atomic_bool lacks_replica;  /* a replica is wanted, and PostgreSQL waits for none */
     _Atomic uint64_t proved_ms; /* when the newest statement that was acknowledged began */
     _Atomic uint64_t position;  /* where what this node has written, or followed and applied, ends in the log */

@@ -127,10 +127,11 @@ bool pg_watch_find(struct pg_watch *watch, const char *log, struct pg_sight *sig
 {
     (void)pthread_mutex_lock(&watch->mutex);
     const struct seen *seen = find(watch, log);
+    const uint64_t silent_ms = seen == NULL ? 0 : pg_now_ms() - seen->changed_ms;
     if (seen != NULL)
-        *sight =
-            (struct pg_sight){.owner = seen->owner,
-                              .is_alone = !seen->has_lock || pg_now_ms() >= seen->changed_ms + watch->options.lease_ms};
+        *sight = (struct pg_sight){.owner = seen->owner,
+                                   .is_alone = !seen->has_lock || silent_ms >= watch->options.lease_ms,
+                                   .silent_ms = silent_ms};
     (void)pthread_mutex_unlock(&watch->mutex);
     return seen != NULL;
 }

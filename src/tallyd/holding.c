@@ -111,6 +111,7 @@ struct holding *holding_create(const struct namespaces *namespaces, struct bytes
     holding->namespaces = namespaces;
     holding->name_owned = memory_allocate(name.size + 1);
     (void)snprintf(holding->name_owned, name.size + 1, "%.*s", BYTES_FORMAT(name));
+    holding->since_ms = pg_now_ms();
     holding->done = done;
     holding->context = context;
     failure_init(&holding->failure);

@@ -22,6 +22,7 @@
 
 #define COLD_PATIENCE_LEASES 3u /* one that is followed because nobody had it is left, if somebody has it then */
 #define SILENT_LEASES 2u        /* PostgreSQL that has not answered for so long is not reachable */
+#define LONELY_LEASES 4u        /* what nobody has had for so long is taken by any node, wherever it belongs */
 #define REPORT_PAUSE_MS 1000u   /* where PostgreSQL does not answer, one line is enough for all */
 
 /* So soon the other nodes know for sure that this one has nothing any more. A request that they have sent here before
@@ -33,6 +34,7 @@ struct ownership {
     const char *node;                /* this one's name */
     struct pg_options watch_options; /* borrowed by the watch */
     struct pg_watch *watch;          /* in a cluster; NULL: there is none */
+    const struct view *view;         /* during a round; NULL: there is none, or nothing was heard of the cluster yet */
     struct holding **holdings_owned; /* by name */
     size_t count;
     size_t capacity;
@@ -99,6 +101,65 @@ static struct pg_node owner_of(const struct ownership *ownership, const struct h
     if (owner.name[0] == '\0' && ownership->watch != NULL)
         (void)pg_watch_find(ownership->watch, holding->name_owned, &sight);
     return owner.name[0] == '\0' ? sight.owner : owner;
+}
+
+/* --- where it belongs --------------------------------------------------------------------------------------------- */
+
+static const struct view *acquire_view(const struct ownership *ownership)
+{
+    struct registry *registry = ownership->options.cluster->registry;
+    return registry == NULL ? NULL : registry_acquire(registry);
+}
+
+static bool is_lonely(const struct ownership *ownership, const char *name, uint64_t since_ms)
+{
+    struct pg_sight sight = {0};
+    const uint64_t patience_ms = (uint64_t)LONELY_LEASES * ownership->watch_options.lease_ms;
+    const bool is_seen = pg_watch_find(ownership->watch, name, &sight);
+    return (is_seen ? sight.silent_ms : pg_now_ms() - since_ms) >= patience_ms;
+}
+
+/* Asked on the threads that follow. */
+static bool may_take(void *context, const char *name)
+{
+    const struct ownership *ownership = context;
+    const struct view *view = acquire_view(ownership);
+    if (view == NULL)
+        return false;
+    const bool may = view_may_take(view, bytes_from_string(name)) ||
+                     (view->own != VIEW_NONE && is_lonely(ownership, name, pg_now_ms()));
+    registry_release(view);
+    return may;
+}
+
+static bool should_follow(const struct ownership *ownership, const struct holding *holding)
+{
+    const struct view *view = ownership->view;
+    if (view == NULL)
+        return true; /* outside of a cluster; or it is at least read, until it is known where it belongs */
+    return view_should_follow(view, bytes_from_string(holding->name_owned)) ||
+           (view->own != VIEW_NONE && is_lonely(ownership, holding->name_owned, holding->since_ms));
+}
+
+/* Should this node have it, and not only stand by? */
+static bool should_own(const struct ownership *ownership, const struct holding *holding)
+{
+    const struct view *view = ownership->view;
+    const struct view_log *log = view == NULL ? NULL : view_find_log(view, bytes_from_string(holding->name_owned));
+    return log == NULL || log->wanted == VIEW_NONE || log->wanted == view->own;
+}
+
+/* Tells the node that has it, through PostgreSQL, whether it may give it up. */
+static void tell_ready(const struct ownership *ownership, struct holding *holding)
+{
+    const struct bytes name = bytes_from_string(holding->name_owned);
+    const bool is_ready = holding->state == HOLDING_FOLLOWS && !holding->is_recalled && ownership->view != NULL &&
+                          view_should_get_ready(ownership->view, name) &&
+                          disk_postgres_is_level(holding->opened_owned->disk);
+    if (is_ready == holding->is_ready)
+        return;
+    holding->is_ready = is_ready;
+    registry_set_ready(ownership->options.cluster->registry, name, is_ready);
 }
 
 /* --- loss, and pauses --------------------------------------------------------------------------------------------- */
@@ -213,7 +274,8 @@ static void end_following(struct ownership *ownership, struct holding *holding)
 static bool must_be_recalled(const struct ownership *ownership, const struct holding *holding)
 {
     const bool is_lone = ownership->leader == NULL || holding == ownership->leader || holding->is_led;
-    if (!holding->is_wanted || ownership->is_halted || (!is_lone && !atomic_load(&ownership->leads)))
+    if (!holding->is_wanted || ownership->is_halted || (!is_lone && !atomic_load(&ownership->leads)) ||
+        !should_follow(ownership, holding))
         return true;
     const uint64_t patience_ms = (uint64_t)COLD_PATIENCE_LEASES * ownership->watch_options.lease_ms;
     struct pg_sight sight = {0};
@@ -240,8 +302,8 @@ static void follow(struct ownership *ownership, struct holding *holding, bool is
     const bool is_led = ownership->leader != NULL && holding != ownership->leader && !atomic_load(&ownership->leads);
     const struct pg_options options = {.is_patient = holding->tries > 0 || ownership->has_served,
                                        .leads = is_led ? &ownership->leads : NULL,
-                                       .may_take = ownership->options.may_take,
-                                       .context = ownership->options.context};
+                                       .may_take = is_in_cluster(ownership) ? may_take : NULL,
+                                       .context = ownership};
     holding->is_cold = is_cold;
     holding->leads = holding == ownership->leader ? &ownership->leads : NULL;
     if (holding_follow(holding, &options, &failure))
@@ -252,22 +314,26 @@ static void follow(struct ownership *ownership, struct holding *holding, bool is
 
 static void begin_following(struct ownership *ownership)
 {
-    size_t warm = 0, cold = 0;
+    size_t warm[2] = {0}, cold = 0; /* of those that this node stands by for, and of its own */
     for (size_t i = 0; i < ownership->count; i++) {
-        const struct holding *holding = ownership->holdings_owned[i];
-        warm += holding->state == HOLDING_FOLLOWS && !holding->is_cold;
-        cold += holding->state == HOLDING_FOLLOWS && holding->is_cold;
+        struct holding *holding = ownership->holdings_owned[i];
+        holding->is_own = should_own(ownership, holding);
+        if (holding->state != HOLDING_FOLLOWS)
+            continue;
+        warm[holding->is_own] += !holding->is_cold;
+        cold += holding->is_cold;
     }
     const uint64_t now_ms = pg_now_ms();
     for (size_t i = 0; i < ownership->count && !ownership->is_halted; i++) {
         struct holding *holding = ownership->holdings_owned[i];
-        if (holding->state != HOLDING_RESTS || !holding->is_wanted || now_ms < holding->rests_until_ms)
+        if (holding->state != HOLDING_RESTS || !holding->is_wanted || now_ms < holding->rests_until_ms ||
+            !should_follow(ownership, holding))
             continue;
-        const bool is_warm = warm < FOLLOWED_MAX;
+        const bool is_warm = warm[holding->is_own] < FOLLOWED_MAX;
         if (!is_warm && (cold >= COLD_MAX || !is_alone(ownership, holding)))
             continue;
         follow(ownership, holding, !is_warm);
-        warm += is_warm;
+        warm[holding->is_own] += is_warm;
         cold += !is_warm;
     }
 }
@@ -290,7 +356,9 @@ static bool must_leave(const struct ownership *ownership, const struct holding *
 {
     const bool lacks_leader =
         ownership->leader != NULL && holding != ownership->leader && !atomic_load(&ownership->leads);
-    return !holding->is_wanted || ownership->stopped != NULL || lacks_leader;
+    const bool is_anothers =
+        ownership->view != NULL && view_should_give_up(ownership->view, bytes_from_string(holding->name_owned));
+    return !holding->is_wanted || ownership->stopped != NULL || lacks_leader || is_anothers;
 }
 
 /* True: its relays have ended, and the front has it no more. */
@@ -369,6 +437,7 @@ static void step(struct ownership *ownership, struct holding *holding, size_t *w
         *withdrawn += withdraw(holding->opened_owned);
     if (holding->state == HOLDING_CLOSES)
         end_closing(holding);
+    tell_ready(ownership, holding);
 }
 
 /* Those that nobody wants any more, and that have gone. */
@@ -425,11 +494,14 @@ static void on_look(uv_timer_t *handle)
 {
     struct ownership *ownership = handle->data;
     size_t withdrawn = 0;
+    ownership->view = acquire_view(ownership);
     for (size_t i = 0; i < ownership->count; i++)
         step(ownership, ownership->holdings_owned[i], &withdrawn);
     begin_closing(ownership);
     forget_unwanted(ownership);
     begin_following(ownership);
+    registry_release(ownership->view);
+    ownership->view = NULL;
     const bool is_hurried = is_on_the_move(ownership);
     if (ownership->watch != NULL)
         pg_watch_hurry(ownership->watch, is_hurried || ownership->is_halted);

@@ -1,9 +1,13 @@
 /* Which namespaces this node owns, where the logs are in PostgreSQL: each has a life of its own (holding.h), and this
  * is who moves them on.
  *
- * In a cluster each is taken by itself, by the lock or the lease of its own log. Without one a client has to find all
- * of them at one node. So the first by name leads: the others are taken while this node has that one, and if it loses
- * it, it gives all of them up.
+ * In a cluster each is taken by itself, by the lock or the lease of its own log, and by the node that should have it or
+ * that stands by for it (cluster/view.h). One that another node should have is given up when that one is ready for it.
+ * Where nodes wait for each other in vain, since a node that should take a namespace can't, whoever sees that nobody has
+ * it for long takes it.
+ *
+ * Without a cluster a client has to find all of them at one node. So the first by name leads: the others are taken while
+ * this node has that one, and if it loses it, it gives all of them up.
  *
  * One that is lost goes alone: who waited for it is refused (server.h), its log is closed beside the loop, and it is
  * followed again after a pause, which grows while this node can't keep it. One thread, the loop's, where nothing else
@@ -15,7 +19,9 @@
 #include "tallyd/cluster.h"
 #include "tallyd/relays.h"
 
-#define FOLLOWED_MAX 32u /* namespaces at a time, each with a thread and two connections to PostgreSQL */
+/* Namespaces that this node should have and another one has, and as many for which it stands by: at a time, each with
+ * a thread and two connections to PostgreSQL. */
+#define FOLLOWED_MAX 32u
 #define COLD_MAX 8u      /* more of them, beside those, that nobody has: so that no namespace is left alone */
 #define CLOSED_MAX 32u   /* logs that are closed at a time, each by a thread */
 
@@ -26,8 +32,7 @@ struct ownership_options {
     struct relays *relays;
     const struct cluster *cluster;
     uv_loop_t *loop;
-    bool (*may_take)(void *context, const char *name); /* asked before a namespace is taken; any thread; NULL: it may */
-    void (*report)(void *context, const char *text);   /* something that an operator should read */
+    void (*report)(void *context, const char *text); /* something that an operator should read */
     void (*served)(void *context, struct opened_namespace *opened); /* it is served from now on */
     /* It serves what it is for, from now on: in a cluster at least one namespace, while each of the others has another
      * node; else all of them. Or it stands by: it serves nothing any more. */

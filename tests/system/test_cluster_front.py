@@ -15,6 +15,7 @@ from logs import CROWD, LEASED, create_queue, drain, send
 from netns import Network
 from nodes import Cluster
 from postgres import DistantPostgres
+from test_cluster_nodes import pin
 from wire import Connection, Lost, request_bytes, scaled
 
 
@@ -35,6 +36,7 @@ def node_of(cluster, name, secret, *options):
 def nodes(cluster, secret):
     """The first one serves."""
     first = node_of(cluster, "one", secret).start().wait_ready()
+    pin(cluster, "one")
     return [first, *(node_of(cluster, name, secret).start().wait_standing_by() for name in ("two", "three"))]
 
 
@@ -76,9 +78,10 @@ def test_a_client_that_hangs_up_is_hung_up_on_at_the_owner(nodes):
     assert drain(Connection(nodes[1].port), queue) == ["kept"]
 
 
-def test_a_takeover_is_waited_for(nodes):
+def test_a_takeover_is_waited_for(nodes, cluster):
     line = Connection(nodes[2].port)
     queue = create_queue(line)
+    cluster.wait_followed()
     nodes[0].kill9()
     began = time.monotonic()
     send(line, queue, ["after"])
@@ -164,7 +167,8 @@ def test_K22_an_sdk_that_knows_one_node_sends_each_message_once_and_in_order_ove
             break  # its clients know no other one
         owner.kill9()
         wait_until(lambda: any(node.process and node.health() == "ok" for node in nodes), 20, "a takeover")
-        owner.start().wait_standing_by()
+        owner.start()
+        wait_until(lambda o=owner: o.health() != "", 20, "that it is back")
     count = len(sent)
     wait_until(lambda: len(sent) > count + 10, 20, "that it sends on")
     is_over.set()
@@ -289,6 +293,7 @@ class Machines:
                                            f"{host.address}:9324", host=host)
                          for name, host in zip(("one", "two"), self.hosts))
         one.start().wait_ready()
+        pin(self.cluster, "one")
         self.two.start().wait_standing_by()
         self.sdk = boto3.client("sqs", endpoint_url=f"http://{self.hosts[1].address}:9324", region_name="us-east-1",
                                 aws_access_key_id="app", aws_secret_access_key="SECRET",

@@ -16,6 +16,7 @@ from nodes import AnyNode, Cluster
 from postgres import DistantPostgres
 from slow_line import SlowLine
 from test_cluster_front import node_of, secret  # noqa: F401 (a fixture)
+from test_cluster_nodes import pin
 from wire import Connection, request_bytes, scaled
 
 
@@ -50,6 +51,7 @@ class Machines:
             else:
                 node.options += ["--cluster-insecure", "--credentials", credentials, "--listen", f"{address}:9326"]
         self.one.start().wait_ready()
+        pin(self.cluster, "one")
         self.two.start().wait_standing_by()
 
     def close(self):
@@ -194,6 +196,7 @@ def wide(cluster, secret, tmp_path):
         node.options += authority.options(port, authority.issue(name))
         made.append(node)
     made[0].start().wait_ready()
+    pin(cluster, "one")
     for node in made[1:]:
         node.start().wait_standing_by()
     yield made
@@ -225,7 +228,8 @@ def test_K21_10000_long_polls_through_nodes_whose_owner_dies_end_and_give_their_
             wait_until(lambda node=node: node.metric("tally_forward_connections") <= 2, 30, "that no line stays")
             assert node.metric("tally_http_reply_bytes") < 1_000_000
             taken.setdefault(node.name, []).append(status_bytes(node.process, "VmRSS"))
-        owner.start().wait_standing_by()
+        owner.start()
+        wait_until(lambda owner=owner: owner.health() == "ok", 20, "that it has its own again")
     again = [sizes for sizes in taken.values() if len(sizes) == 2]
     more = 1.25 * max(1, opened[1] / opened[0])
     assert again and all(second < more * first + 8_000_000 for first, second in again), (taken, opened)

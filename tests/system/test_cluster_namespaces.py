@@ -12,6 +12,7 @@ from conftest import PATIENCE, wait_until, write_credentials
 from logs import CROWD, LEASED, SMALL, TAKEOVER, cached, cluster, flip, server  # noqa: F401 (fixtures)
 from nodes import READY, STANDING_BY
 from test_auth import ask, ok
+from test_cluster_nodes import owners, pin
 from wire import scaled
 
 NAMES = [str(number) * 12 for number in range(1, 5)]
@@ -59,8 +60,13 @@ def facts(node):
     return json.loads(node.request("GET", "/health", seconds=5)[2])
 
 
-def owners(cluster):
-    return dict(cluster.sql("SELECT log, node FROM tally_log.head ORDER BY log"))
+def wait_served(node, count, seconds=20):
+    """Until a node, which perhaps begins just now, serves so many namespaces."""
+    def serves_them():
+        with contextlib.suppress(OSError):
+            return facts(node)["served"] == count
+        return False
+    wait_until(serves_them, seconds, f"that node {node.name} serves {count}")
 
 
 def wait_for_locks(cluster, count, seconds=20):
@@ -73,10 +79,10 @@ def wait_for_locks(cluster, count, seconds=20):
 @pytest.fixture
 def halves(cluster, make_node):
     """Two nodes: the first has the first two namespaces, the second the others, and each follows those of the other."""
-    one = make_node("one", NAMES[:2]).start().wait_ready()
-    two = make_node("two", NAMES[2:]).start().wait_ready()
-    for node in one, two:
-        rename(node, NAMES)
+    one, two = (make_node(name, NAMES).start() for name in ("one", "two"))
+    wait_until(lambda: len(owners(cluster)) == len(NAMES), 20, "that each namespace has an owner")
+    pin(cluster, "one", *NAMES[:2])
+    pin(cluster, "two", *NAMES[2:])
     for node in one, two:
         wait_until(lambda n=node: (facts(n)["served"], facts(n)["followed"]) == (2, 2), 20, "two each")
     wait_for_locks(cluster, 4)
@@ -244,8 +250,9 @@ def test_K1_a_node_with_half_of_the_namespaces_is_killed_and_the_other_half_is_n
     assert not flood.failures, flood.failures[:3]
     assert set(owners(cluster).values()) == {"two"}
     assert facts(two)["served"] == 4
-    one.start().wait_standing_by()
-    assert set(owners(cluster).values()) == {"two"}, "what the other one has, it keeps"
+    one.start()
+    wait_served(one, 2)
+    assert {name for name, owner in owners(cluster).items() if owner == "one"} == set(NAMES[:2])
 
 
 def test_a_node_that_is_stopped_hands_its_namespaces_over_and_no_request_fails(cluster, halves):
@@ -277,22 +284,21 @@ def test_clients_of_the_node_that_is_stopped_are_answered_until_it_ends(halves):
 
 
 def test_more_namespaces_than_a_node_follows_are_taken_over_when_their_owner_is_killed(cluster, make_node):
-    """32 logs are followed. Here the other node's are all beyond these: they are opened when nobody has them."""
+    """32 logs of others are followed. What is beyond these is opened when nobody has it."""
     names = [f"{number:012}" for number in range(40)]
-    one = make_node("one", names[:34]).start().wait_ready(60)
-    two = make_node("two", names[34:]).start().wait_ready(60)
-    three = make_node("three", names).start().wait_standing_by(60)
-    wait_until(lambda: facts(three)["followed"] == 32, 60, "that it follows as many as it can")
-    wait_until(lambda: three.request("GET", "/ready")[0] == 200, 20, "that it knows all owners")
-    assert set(owners(cluster).values()) == {"one", "two"} and three.metric("tally_namespaces_followed") == 32
-    two.kill9()
-    wait_until(lambda: [owners(cluster)[name] for name in names[34:]] == ["three"] * 6, 30, "that all have an owner")
-    for name in names[34:]:
-        assert ok(three, key_of(name), "ListQueues") is not None
-    assert facts(three)["served"] == 6 and facts(one)["served"] == 34
+    one = make_node("one", names).start().wait_ready(60)
+    wait_served(one, 40, 60)
+    pin(cluster, "one")
+    two = make_node("two", names).start()
+    two.wait_standing_by()
+    wait_until(lambda: facts(two)["followed"] == 32, 60, "that it follows as many as it can")
+    wait_until(lambda: two.request("GET", "/ready")[0] == 200, 20, "that it knows all owners")
+    wait_for_locks(cluster, 32)
+    assert set(owners(cluster).values()) == {"one"}
     one.kill9()
-    wait_until(lambda: set(owners(cluster).values()) == {"three"} and facts(three)["served"] == 40, 60,
-               "that it has all")
+    wait_served(two, 40, 60)
+    for name in names:
+        assert ok(two, key_of(name), "ListQueues") is not None
 
 
 # --- one of them ----------------------------------------------------------------------------------------------------
@@ -455,8 +461,9 @@ def test_K22_namespaces_change_hands_under_load_and_nothing_is_lost_and_nothing_
             assert node.stop() == 0
         else:
             node.kill9()
-        wait_until(lambda n=nodes[(turn + 1) % 2]: facts(n)["served"] == 4, 20, "that the other one has all")
-        node.start().wait_standing_by()
+        wait_served(nodes[(turn + 1) % 2], 4)
+        node.start()
+        wait_served(node, 2)
     for pipe in pipes:
         pipe.finish()
         assert pipe.sent > 20

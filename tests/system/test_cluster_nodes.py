@@ -40,7 +40,8 @@ def node_of(cluster, name, secret, *options, lease=LEASED):  # noqa: F811
 def tally(cluster, *words):  # noqa: F811
     """tally cluster WORDS: its status, what it printed, what it said."""
     json_word = [word for word in words if word == "--json"]
-    command = [*WRAPPER, str(BIN / "tally"), *json_word, "cluster", *[word for word in words if word != "--json"],
+    prefix = cluster.host.prefix if cluster.host else []
+    command = [*prefix, *WRAPPER, str(BIN / "tally"), *json_word, "cluster", *[word for word in words if word != "--json"],
                "--log", cluster.uri]
     done = subprocess.run(command, capture_output=True, text=True, env=clean_environment(), timeout=60 * PATIENCE,
                           check=False)
@@ -54,6 +55,17 @@ def status(cluster):  # noqa: F811
     objects = [json.loads(line) for line in printed.splitlines()]
     return ({one["Node"]: one for one in objects if "Namespace" not in one},
             {one["Namespace"]: one for one in objects if "Namespace" in one})
+
+
+def pin(cluster, node, *names):  # noqa: F811
+    """These namespaces belong to the node from now on; without names all that there are."""
+    for name in names or owners(cluster):
+        wait_until(lambda n=name: tally(cluster, "move", n, node)[0] == 0, 10, f"that {name} belongs to {node}")
+
+
+def owners(cluster):  # noqa: F811
+    """Who has, or had last, each log."""
+    return dict(cluster.sql("SELECT log, node FROM tally_log.head ORDER BY log"))
 
 
 def is_alive(cluster, name):  # noqa: F811

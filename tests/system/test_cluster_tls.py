@@ -15,6 +15,7 @@ from conftest import free_port, wait_until
 from logs import cluster, server  # noqa: F401 (fixtures)
 from logs import LEASED, create_queue, drain, receive, send
 from test_cluster_front import Impostor, secret  # noqa: F401 (a fixture)
+from test_cluster_nodes import pin
 from wire import Connection, Lost, scaled
 
 UNREACHED = "and this node could not reach it for 2 s: "
@@ -40,9 +41,11 @@ def make(cluster, secret, authority):
 
 
 @pytest.fixture
-def nodes(make):
+def nodes(make, cluster):  # noqa: F811
     """The first one serves."""
-    return [make("one").start().wait_ready(), make("two").start().wait_standing_by()]
+    one = make("one").start().wait_ready()
+    pin(cluster, "one")
+    return [one, make("two").start().wait_standing_by()]
 
 
 def refusal(node, queue="jobs"):
@@ -132,9 +135,10 @@ def test_long_polls_and_hang_ups_go_through(nodes):
     assert drain(Connection(nodes[1].port), queue) == ["kept"]
 
 
-def test_a_takeover_is_waited_for_over_tls(nodes):
+def test_a_takeover_is_waited_for_over_tls(nodes, cluster):
     line = Connection(nodes[1].port)
     queue = create_queue(line)
+    cluster.wait_followed()
     nodes[0].kill9()
     send(line, queue, ["after"])
     assert drain(line, queue) == ["after"]

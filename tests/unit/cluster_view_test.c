@@ -78,22 +78,55 @@ static void the_node_that_should_have_a_log_and_its_stand_by_may_take_it_and_no_
 {
     (void)state;
     assert_true(may_take(&(struct scene){.own = 'a', .owner = 'c', .pinned_to = 'a'}));
-    const struct scene dead = {.own = 'b', .owner = 'c', .pinned_to = 'a', .is_dead = {false, false, true}};
-    assert_true(may_take(&dead)); /* the only other one that is alive: the stand-by */
     int takers = 0;
     for (char own = 'a'; own <= 'c'; own++)
         takers += may_take(&(struct scene){.own = own, .owner = 'a', .pinned_to = 'a'});
     assert_int_equal(takers, 2);
 }
 
-static void a_log_that_nobody_has_had_may_be_taken_by_any(void **state)
+static void a_stand_by_leaves_a_log_alone_that_is_on_its_way_to_another_node(void **state)
+{
+    (void)state;
+    struct scene scene = {.own = 'b', .owner = 'c', .pinned_to = 'a', .is_dead = {false, false, true}};
+    assert_false(may_take(&scene)); /* b is the only other one that is alive */
+    scene.owner = 'a';
+    assert_true(may_take(&scene));
+}
+
+static void a_log_that_nobody_has_had_is_taken_by_the_node_that_should_have_it(void **state)
 {
     (void)state;
     for (char own = 'a'; own <= 'c'; own++)
-        assert_true(may_take(&(struct scene){.own = own, .pinned_to = 'a'}));
-    struct view view = make_view(&(struct scene){.own = 'a'});
-    assert_true(view_may_take(&view, BYTES("a log that is not known yet")));
-    view_deinit(&view);
+        assert_int_equal(may_take(&(struct scene){.own = own, .pinned_to = 'a'}), own == 'a');
+    int takers = 0, followers = 0;
+    for (char own = 'a'; own <= 'c'; own++) {
+        struct view view = make_view(&(struct scene){.own = own});
+        takers += view_may_take(&view, BYTES("a log that is not known yet"));
+        followers += view_should_follow(&view, BYTES("a log that is not known yet"));
+        view_deinit(&view);
+    }
+    assert_int_equal(takers, 1);
+    assert_int_equal(followers, 1);
+}
+
+static void a_log_is_followed_by_the_node_that_should_have_it_and_its_stand_by(void **state)
+{
+    (void)state;
+    int followers = 0;
+    for (char own = 'a'; own <= 'c'; own++) {
+        struct view view = make_view(&(struct scene){.own = own, .owner = 'c', .pinned_to = 'a'});
+        const struct view_log *log = view_find_log(&view, BYTES(LOG));
+        assert_int_equal(view_should_follow(&view, BYTES(LOG)), log->wanted == view.own || log->stand_by == view.own);
+        followers += view_should_follow(&view, BYTES(LOG));
+        view_deinit(&view);
+    }
+    assert_int_equal(followers, 2);
+    struct view nameless = make_view(&(struct scene){.owner = 'c', .pinned_to = 'a'});
+    assert_false(view_should_follow(&nameless, BYTES(LOG)));
+    view_deinit(&nameless);
+    struct view drained = make_view(&(struct scene){.own = 'b', .owner = 'a', .is_draining = {true, true, true}});
+    assert_true(view_should_follow(&drained, BYTES(LOG)));
+    view_deinit(&drained);
 }
 
 static void where_all_nodes_drain_any_may_take_it(void **state)
@@ -114,7 +147,12 @@ static void a_node_that_has_just_begun_takes_only_what_it_had(void **state)
     (void)state;
     assert_true(may_take(&(struct scene){.own = 'a', .owner = 'a', .pinned_to = 'a', .is_unsettled = true}));
     assert_false(may_take(&(struct scene){.own = 'a', .owner = 'b', .pinned_to = 'a', .is_unsettled = true}));
-    assert_true(may_take(&(struct scene){.own = 'a', .is_unsettled = true}));
+    assert_true(may_take(&(struct scene){.own = 'a', .pinned_to = 'a', .is_unsettled = true}));
+    const struct scene other = {.own = 'b', .owner = 'a', .pinned_to = 'a', .is_dead = {false, false, true}};
+    assert_true(may_take(&other));
+    struct scene unsettled = other;
+    unsettled.is_unsettled = true;
+    assert_false(may_take(&unsettled));
 }
 
 static void a_node_whose_name_another_process_has_takes_nothing(void **state)
@@ -149,6 +187,7 @@ static void a_node_gets_ready_for_what_it_should_have_and_another_one_has(void *
         bool should;
     } rows[] = {
         {{.own = 'b', .owner = 'a', .pinned_to = 'b'}, true},
+        {{.own = 'b', .owner = 'a', .pinned_to = 'b', .is_unsettled = true}, false},
         {{.own = 'b', .owner = 'b', .pinned_to = 'b'}, false},
         {{.own = 'c', .owner = 'a', .pinned_to = 'b'}, false},
         {{.own = 'b', .pinned_to = 'b'}, false},
@@ -177,7 +216,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_and_logs_are_found_by_name_and_counted),
         cmocka_unit_test(the_node_that_should_have_a_log_and_its_stand_by_may_take_it_and_no_other),
-        cmocka_unit_test(a_log_that_nobody_has_had_may_be_taken_by_any),
+        cmocka_unit_test(a_stand_by_leaves_a_log_alone_that_is_on_its_way_to_another_node),
+        cmocka_unit_test(a_log_that_nobody_has_had_is_taken_by_the_node_that_should_have_it),
+        cmocka_unit_test(a_log_is_followed_by_the_node_that_should_have_it_and_its_stand_by),
         cmocka_unit_test(where_all_nodes_drain_any_may_take_it),
         cmocka_unit_test(a_node_that_drains_takes_nothing_while_others_do_not),
         cmocka_unit_test(a_node_that_has_just_begun_takes_only_what_it_had),

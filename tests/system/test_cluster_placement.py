@@ -1,0 +1,134 @@
+"""Namespaces go where they belong: to nodes that join, away from nodes that drain, and to where an operator wants them,
+while clients ask on."""
+
+import contextlib
+import time
+
+import pytest
+from conftest import wait_until
+from logs import CROWD, LEASE, cluster, server  # noqa: F401 (fixtures)
+from test_auth import ask, ok
+from test_cluster_namespaces import Flood, Pipe, key_of, make_node, rename, wait_served  # noqa: F401 (fixtures)
+from test_cluster_nodes import owners, status, tally
+
+NAMES = [f"{number:012}" for number in range(1, 13)]
+MOVED = 10 * CROWD  # seconds that all of them may take to move
+WAITED = 2 * CROWD  # seconds that a request may wait for a namespace that moves
+
+
+def serves(node, name, *statuses):
+    """Does it answer about the namespace, whether the queue is there or not?"""
+    with contextlib.suppress(OSError):
+        return ask(node, "json", "GetQueueUrl", {"QueueName": "jobs"}, key_of(name)).status in (200, *statuses)
+    return False
+
+
+def owned_by(cluster, node):  # noqa: F811
+    return {log for log, owner in owners(cluster).items() if owner == node}
+
+
+def is_placed(cluster):  # noqa: F811
+    """Is each namespace where it belongs?"""
+    return all(one["Node"] == one["Wanted"] for one in status(cluster)[1].values())
+
+
+def wait_placed(cluster, seconds=MOVED):  # noqa: F811
+    wait_until(lambda: is_placed(cluster), seconds, "that each namespace is where it belongs")
+
+
+def make_queues(node, names):
+    wait_until(lambda: all(serves(node, name, 400) for name in names), 20, "that it answers")
+    for name in names:
+        ok(node, key_of(name), "CreateQueue", {"QueueName": "jobs"})
+
+
+@contextlib.contextmanager
+def undisturbed(targets):
+    """Clients of these nodes and namespaces, of which none is refused or waits for long."""
+    flood = Flood(targets)
+    try:
+        flood.wait_more()
+        yield flood
+        flood.wait_more()
+    finally:
+        flood.end()
+    assert not flood.failures, flood.failures[:3]
+    assert flood.slowest < WAITED
+
+
+def test_K14_a_node_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(cluster, make_node):  # noqa: F811
+    one = make_node("one", NAMES).start().wait_ready()
+    wait_served(one, len(NAMES))
+    make_queues(one, NAMES)
+    two = make_node("two", NAMES)
+    with undisturbed([(one, name) for name in NAMES]) as flood:
+        began = time.monotonic()
+        two.start()
+        wait_until(lambda: owned_by(cluster, "two"), 20, "that the new node has some")
+        wait_placed(cluster)
+        assert time.monotonic() - began < MOVED + 5 * CROWD
+        assert 4 <= len(owned_by(cluster, "two")) <= 8  # 5/4 of the mean
+        kept = owned_by(cluster, "one")
+        assert kept | owned_by(cluster, "two") == set(NAMES)
+        flood.wait_more()
+        assert two.stop() == 0
+        wait_until(lambda: owned_by(cluster, "one") == set(NAMES), MOVED, "that the node that stays has all again")
+        flood.wait_more()
+    epochs = dict(cluster.sql("SELECT log, epoch FROM tally_log.head"))
+    assert {name for name in NAMES if epochs[name] == 1} == kept, "who could stay has been moved"
+
+
+def test_K13_three_nodes_are_drained_and_restarted_one_after_the_other_under_load(cluster, make_node):  # noqa: F811
+    names = NAMES[:6]
+    nodes = [make_node(name, names) for name in ("one", "two", "three")]
+    for node in nodes:
+        node.start()
+    wait_until(lambda: len(status(cluster)[0]) == 3 and len(owners(cluster)) == len(names), 20, "nodes and owners")
+    wait_placed(cluster, 20 * CROWD)
+    make_queues(nodes[0], names)
+    pipes = [Pipe(nodes, name) for name in names[:3]]
+    for node in nodes:
+        others = [other for other in nodes if other is not node]
+        with undisturbed([(others[n % 2], name) for n, name in enumerate(names[3:])]):
+            assert tally(cluster, "drain", node.name)[0] == 0
+            wait_until(lambda n=node: not owned_by(cluster, n.name), MOVED, f"that node {node.name} has nothing")
+            assert node.stop() == 0
+            node.start()
+            wait_until(lambda n=node: n.health() != "", 20, "that it is back")
+            assert tally(cluster, "uncordon", node.name)[0] == 0
+            wait_until(lambda n=node: owned_by(cluster, n.name), MOVED + 5, f"that node {node.name} has some again")
+            wait_placed(cluster)
+    for pipe in pipes:
+        pipe.finish()
+        assert pipe.sent > 20
+
+
+def test_a_namespace_goes_where_an_operator_wants_it_and_back(cluster, make_node):  # noqa: F811
+    nodes = [make_node(name, NAMES[:1]).start() for name in ("one", "two")]
+    wait_until(lambda: len(status(cluster)[0]) == 2 and owners(cluster), 20, "two nodes, and an owner")
+    wait_placed(cluster, 20 * CROWD)
+    home = owners(cluster)[NAMES[0]]
+    away = "two" if home == "one" else "one"
+    make_queues(nodes[0], NAMES[:1])
+    with undisturbed([(node, NAMES[0]) for node in nodes]):
+        for words, goal in ((away,), away), (("--anywhere",), home):
+            code, _, said = tally(cluster, "move", NAMES[0], *words)
+            assert code == 0, said
+            wait_until(lambda g=goal: owners(cluster)[NAMES[0]] == g, MOVED, f"that node {goal} has it")
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_namespace_whose_node_can_not_have_it_is_taken_by_another_one(cluster, make_node, is_known):  # noqa: F811
+    """The node where it belongs has no credentials of it."""
+    one = make_node("one", NAMES).start().wait_ready()
+    make_node("two", ["888888888888"]).start()
+    wait_until(lambda: status(cluster)[0].get("two", {}).get("Alive"), 20, "two nodes")
+    strange = NAMES[0] if is_known else "999999999999"
+    if is_known:
+        assert tally(cluster, "move", strange, "two")[0] == 0
+        assert one.stop() == 0
+        one.start()
+    else:
+        rename(one, [*NAMES, strange])
+    wait_until(lambda: serves(one, strange, 400), 40 * LEASE * CROWD, "that the node which knows it has it")
+    assert owners(cluster)[strange] == "one"
