@@ -28,16 +28,16 @@ struct holding {
     const struct namespaces *namespaces;
     struct opened_namespace *opened_owned; /* NULL while it rests */
     enum holding_state state;
-    bool is_wanted;          /* the credentials name it */
-    bool is_own;             /* this node should have it, or nobody says which one should */
-    bool is_cold;            /* it is followed because nobody has it, beside those that are followed all the time */
-    bool is_ready;           /* the node that has it was told that this one may have it */
-    bool is_led;             /* it is followed until another log is this node's (pg_options.leads) */
-    bool is_recalled;        /* it was told to follow no more */
-    bool is_waiting;         /* closes: for a thread */
-    uint64_t since_ms;       /* when it was first wanted, of pg_now_ms(); likewise the next ones */
-    unsigned tries;          /* how often it was followed */
-    unsigned pause_ms;       /* the newest; it grows while this node can't keep the log */
+    bool is_wanted;    /* the credentials name it */
+    bool is_own;       /* this node should have it, or nobody says which one should */
+    bool is_cold;      /* it is followed because nobody has it, beside those that are followed all the time */
+    bool is_ready;     /* the node that has it was told that this one may have it */
+    bool is_led;       /* it is followed until another log is this node's (pg_options.leads) */
+    bool is_recalled;  /* it was told to follow no more */
+    bool is_waiting;   /* closes: for a thread */
+    uint64_t since_ms; /* when it was first wanted, of pg_now_ms(); likewise the next ones */
+    unsigned tries;    /* how often it was followed */
+    unsigned pause_ms; /* the newest; it grows while this node can't keep the log */
     uint64_t rests_until_ms;
     uint64_t follows_since_ms;
     struct failure loss; /* by which it was lost last; OK: it was not, or it is served again */

@@ -22,8 +22,8 @@
 /* Namespaces that this node should have and another one has, and as many for which it stands by: at a time, each with
  * a thread and two connections to PostgreSQL. */
 #define FOLLOWED_MAX 32u
-#define COLD_MAX 8u      /* more of them, beside those, that nobody has: so that no namespace is left alone */
-#define CLOSED_MAX 32u   /* logs that are closed at a time, each by a thread */
+#define COLD_MAX 8u    /* more of them, beside those, that nobody has: so that no namespace is left alone */
+#define CLOSED_MAX 32u /* logs that are closed at a time, each by a thread */
 
 struct ownership;
 
@@ -32,7 +32,7 @@ struct ownership_options {
     struct relays *relays;
     const struct cluster *cluster;
     uv_loop_t *loop;
-    void (*report)(void *context, const char *text); /* something that an operator should read */
+    void (*report)(void *context, const char *text);                /* something that an operator should read */
     void (*served)(void *context, struct opened_namespace *opened); /* it is served from now on */
     /* It serves what it is for, from now on: in a cluster at least one namespace, while each of the others has another
      * node; else all of them. Or it stands by: it serves nothing any more. */
