@@ -1,5 +1,5 @@
 /* A log in PostgreSQL as one node has it: what the parts of this folder share. Whoever owns a struct pg_log calls it
- * from one thread at a time; is_stopped, is_level, lacks_replica, proved_ms and pg_log_is_whole() are for any thread. */
+ * from one thread at a time; what is atomic, and pg_log_is_whole(), are for any thread. */
 #ifndef TALLY_POSTGRES_LOG_STATE_H
 #define TALLY_POSTGRES_LOG_STATE_H
 

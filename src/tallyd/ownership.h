@@ -1,10 +1,9 @@
 /* Which namespaces this node owns, where the logs are in PostgreSQL: each has a life of its own (holding.h), and this
  * is who moves them on.
  *
- * In a cluster each is taken by itself, by the lock or the lease of its own log, and by the node that should have it or
- * that stands by for it (cluster/view.h). One that another node should have is given up when that one is ready for it.
- * Where nodes wait for each other in vain, since a node that should take a namespace can't, whoever sees that nobody has
- * it for long takes it.
+ * In a cluster each is taken by itself, by the lock or the lease of its own log, and by the node that should have it
+ * or that stands by for it (cluster/view.h). One that another node should have is given up when that one is ready for
+ * it. What nobody has had for long, because the node that should take it can't, is taken by any.
  *
  * Without a cluster a client has to find all of them at one node. So the first by name leads: the others are taken while
  * this node has that one, and if it loses it, it gives all of them up.

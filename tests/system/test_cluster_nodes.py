@@ -40,9 +40,9 @@ def node_of(cluster, name, secret, *options, lease=LEASED):  # noqa: F811
 def tally(cluster, *words):  # noqa: F811
     """tally cluster WORDS: its status, what it printed, what it said."""
     json_word = [word for word in words if word == "--json"]
+    others = [word for word in words if word != "--json"]
     prefix = cluster.host.prefix if cluster.host else []
-    command = [*prefix, *WRAPPER, str(BIN / "tally"), *json_word, "cluster", *[word for word in words if word != "--json"],
-               "--log", cluster.uri]
+    command = [*prefix, *WRAPPER, str(BIN / "tally"), *json_word, "cluster", *others, "--log", cluster.uri]
     done = subprocess.run(command, capture_output=True, text=True, env=clean_environment(), timeout=60 * PATIENCE,
                           check=False)
     return done.returncode, done.stdout, done.stderr
