@@ -5,8 +5,8 @@
  * or that stands by for it (cluster/view.h). One that another node should have is given up when that one is ready for
  * it. What nobody has had for long, because the node that should take it can't, is taken by any.
  *
- * Without a cluster a client has to find all of them at one node. So the first by name leads: the others are taken while
- * this node has that one, and if it loses it, it gives all of them up.
+ * Without a cluster a client has to find all of them at one node. So the first by name leads: the others are taken
+ * while this node has that one, and if it loses it, it gives all of them up.
  *
  * One that is lost goes alone: who waited for it is refused (server.h), its log is closed beside the loop, and it is
  * followed again after a pause, which grows while this node can't keep it. One thread, the loop's, where nothing else
