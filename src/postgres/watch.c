@@ -18,7 +18,7 @@ struct seen {
     struct pg_node owner;
     uint64_t epoch, number; /* the signs of life */
     uint64_t changed_ms;    /* when they were seen to change, or first seen */
-    bool has_lock;          /* its owner's process is connected */
+    uint64_t free_since_ms; /* since when nobody has the lock of this epoch; 0: its owner's process is connected */
 };
 
 struct pg_watch {
@@ -55,13 +55,16 @@ static void decode(const struct pg_watch *watch, const PGresult *rows, int row, 
     *seen = (struct seen){.epoch = pg_number(rows, row, 1),
                           .number = pg_number(rows, row, 2),
                           .changed_ms = now_ms,
-                          .has_lock = pg_number(rows, row, 5) != 0};
+                          .free_since_ms = pg_number(rows, row, 5) != 0 ? 0 : now_ms};
     pg_text(rows, row, 0, seen->log, sizeof(seen->log));
     pg_text(rows, row, 3, seen->owner.name, sizeof(seen->owner.name));
     pg_text(rows, row, 4, seen->owner.address, sizeof(seen->owner.address));
     const struct seen *before = find(watch, seen->log);
     if (before != NULL && before->epoch == seen->epoch && before->number == seen->number)
         seen->changed_ms = before->changed_ms;
+    const bool was_free = before != NULL && before->epoch == seen->epoch && before->free_since_ms != 0;
+    if (was_free && seen->free_since_ms != 0)
+        seen->free_since_ms = before->free_since_ms;
 }
 
 /* The rows come in the order of names, as bytes. */
@@ -87,7 +90,7 @@ static void note_break(struct pg_watch *watch)
     (void)pthread_mutex_lock(&watch->mutex);
     for (size_t i = 0; i < watch->count; i++) {
         watch->seen_owned[i].changed_ms = now_ms;
-        watch->seen_owned[i].has_lock = true;
+        watch->seen_owned[i].free_since_ms = 0;
     }
     (void)pthread_mutex_unlock(&watch->mutex);
 }
@@ -127,11 +130,12 @@ bool pg_watch_find(struct pg_watch *watch, const char *log, struct pg_sight *sig
 {
     (void)pthread_mutex_lock(&watch->mutex);
     const struct seen *seen = find(watch, log);
-    const uint64_t silent_ms = seen == NULL ? 0 : pg_now_ms() - seen->changed_ms;
+    const uint64_t now_ms = pg_now_ms();
     if (seen != NULL)
         *sight = (struct pg_sight){.owner = seen->owner,
-                                   .is_alone = !seen->has_lock || silent_ms >= watch->options.lease_ms,
-                                   .silent_ms = silent_ms};
+                                   .is_alone =
+                                       seen->free_since_ms != 0 || now_ms >= seen->changed_ms + watch->options.lease_ms,
+                                   .free_ms = seen->free_since_ms == 0 ? 0 : now_ms - seen->free_since_ms};
     (void)pthread_mutex_unlock(&watch->mutex);
     return seen != NULL;
 }

@@ -14,7 +14,7 @@ struct pg_watch;
 struct pg_sight {
     struct pg_node owner; /* that has or had it; no name: nobody ever had it */
     bool is_alone;        /* its owner's process has ended, or shows no sign of life for a lease */
-    uint64_t silent_ms;   /* so long it has shown none; where it was never had, since it was seen first */
+    uint64_t free_ms;     /* so long nobody has had its lock; 0: somebody has */
 };
 
 /* `options` are borrowed; they name no log. NULL: the system has no thread. */

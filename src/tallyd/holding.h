@@ -28,19 +28,29 @@ struct holding {
     const struct namespaces *namespaces;
     struct opened_namespace *opened_owned; /* NULL while it rests */
     enum holding_state state;
-    bool is_wanted;    /* the credentials name it */
-    bool is_own;       /* this node should have it, or nobody says which one should */
-    bool is_cold;      /* it is followed because nobody has it, beside those that are followed all the time */
-    bool is_ready;     /* the node that has it was told that this one may have it */
-    bool is_led;       /* it is followed until another log is this node's (pg_options.leads) */
-    bool is_recalled;  /* it was told to follow no more */
-    bool is_waiting;   /* closes: for a thread */
-    uint64_t since_ms; /* when it was first wanted, of pg_now_ms(); likewise the next ones */
-    unsigned tries;    /* how often it was followed */
-    unsigned pause_ms; /* the newest; it grows while this node can't keep the log */
+    bool is_wanted;      /* the credentials name it */
+    bool is_cold;        /* it is followed because nobody has it, beside those that are followed all the time */
+    bool has_told_ready; /* the node that has it was told that this one may have it */
+    bool is_led;         /* it is followed until another log is this node's (pg_options.leads) */
+    bool is_recalled;    /* it was told to follow no more */
+    bool is_waiting;     /* closes: for a thread */
+    unsigned tries;      /* how often it was followed */
+    unsigned pause_ms;   /* the newest; it grows while this node can't keep the log */
+    unsigned keep_ms;    /* how long it stays since it came back at once the last time; 0: it did not */
+    struct failure loss; /* by which it was lost last; OK: it was not, or it is served again */
+
+    /* Where it belongs, by the newest view of the cluster. Outside of a cluster it belongs here. */
+    bool must_be_followed; /* by this node */
+    bool is_own;           /* this node should have it, or nobody says which one should */
+    bool must_get_ready;   /* another node has it, and this one should */
+    bool must_go;          /* this node has it, another one should, and is ready */
+
+    /* Of pg_now_ms(). */
+    uint64_t since_ms; /* when it was wanted first */
     uint64_t rests_until_ms;
     uint64_t follows_since_ms;
-    struct failure loss; /* by which it was lost last; OK: it was not, or it is served again */
+    uint64_t gave_up_ms; /* when this node began to give it up; 0: never */
+    uint64_t keeps_until_ms;
 
     /* Of the thread, while it follows or closes. */
     bool has_thread;

@@ -22,11 +22,24 @@
 
 #define COLD_PATIENCE_LEASES 3u /* one that is followed because nobody had it is left, if somebody has it then */
 #define SILENT_LEASES 2u        /* PostgreSQL that has not answered for so long is not reachable */
-#define LONELY_LEASES 4u        /* what nobody has had for so long is taken by any node, wherever it belongs */
 #define REPORT_PAUSE_MS 1000u   /* where PostgreSQL does not answer, one line is enough for all */
 
-/* So soon the other nodes know for sure that this one has nothing any more. A request that they have sent here before
- * is passed on. If its connection were closed instead, nobody would know whether it took effect. */
+#define PLACE_MS 200u /* so often each is looked at without a newer view */
+
+/* What nobody has had for so long is taken though it belongs elsewhere: by its stand-by and by the node that had it
+ * last; and by any. A node that is ready for it needs some milliseconds. */
+#define NEAR_MS 1000u
+#define FAR_LEASES 4u
+
+/* One that is back so soon after it was given up stays: at first, and at most. */
+#define BACK_MS 5000u
+#define KEEP_MS 10000u
+#define KEEP_MAX_MS 600000u
+
+/* A node that ends waits so long for others to take what it had, and then for all to know it. Until then it answers who
+ * still asks it that it is not the owner. If it closed the connection of a request instead, nobody would know whether
+ * that took effect. */
+#define TAKEN_MS 2000u
 #define LEARNED_MS 500u
 
 struct ownership {
@@ -34,7 +47,8 @@ struct ownership {
     const char *node;                /* this one's name */
     struct pg_options watch_options; /* borrowed by the watch */
     struct pg_watch *watch;          /* in a cluster; NULL: there is none */
-    const struct view *view;         /* during a round; NULL: there is none, or nothing was heard of the cluster yet */
+    const struct view *view;         /* the newest; NULL: there is none, or nothing was heard of the cluster yet */
+    uint64_t placed_ms;              /* when each was looked at last */
     struct holding **holdings_owned; /* by name */
     size_t count;
     size_t capacity;
@@ -46,6 +60,7 @@ struct ownership {
     bool is_halted;  /* nothing is followed any more */
     void (*stopped)(void *context);
     uint64_t rests_since_ms; /* on the way to `stopped`: the last one was given up; 0: not yet */
+    uint64_t taken_ms;       /* likewise: all of them have other owners */
     uint64_t reported_ms;    /* when a line about a silent PostgreSQL was written; 0: none yet */
     uv_timer_t look;
     uv_async_t woken; /* a thread has ended */
@@ -111,55 +126,92 @@ static const struct view *acquire_view(const struct ownership *ownership)
     return registry == NULL ? NULL : registry_acquire(registry);
 }
 
-static bool is_lonely(const struct ownership *ownership, const char *name, uint64_t since_ms)
+/* How long nobody has had it. One that nobody has ever had is free since it was wanted here. Any thread. */
+static uint64_t free_ms(const struct ownership *ownership, const struct holding *holding)
 {
     struct pg_sight sight = {0};
-    const uint64_t patience_ms = (uint64_t)LONELY_LEASES * ownership->watch_options.lease_ms;
-    const bool is_seen = pg_watch_find(ownership->watch, name, &sight);
-    return (is_seen ? sight.silent_ms : pg_now_ms() - since_ms) >= patience_ms;
+    if (ownership->watch == NULL || pg_watch_heard_ms(ownership->watch) == 0)
+        return 0;
+    if (pg_watch_find(ownership->watch, holding->name_owned, &sight) && sight.owner.name[0] != '\0')
+        return sight.free_ms;
+    return pg_now_ms() - holding->since_ms;
+}
+
+/* So long that this node may take it, though it belongs elsewhere: that node can't have it, or has gone. Any thread. */
+static bool is_abandoned(const struct ownership *ownership, const struct view *view, const struct holding *holding)
+{
+    if (view->own == VIEW_NONE || !view->is_settled)
+        return false;
+    const struct view_log *log = view_find_log(view, bytes_from_string(holding->name_owned));
+    const bool is_near = log != NULL && (log->stand_by == view->own || log->owner == view->own);
+    return free_ms(ownership, holding) >=
+           (is_near ? NEAR_MS : (uint64_t)FAR_LEASES * ownership->watch_options.lease_ms);
 }
 
 /* Asked on the threads that follow. */
 static bool may_take(void *context, const char *name)
 {
-    const struct ownership *ownership = context;
+    const struct holding *holding = context;
+    const struct ownership *ownership = holding->context;
     const struct view *view = acquire_view(ownership);
     if (view == NULL)
         return false;
-    const bool may = view_may_take(view, bytes_from_string(name)) ||
-                     (view->own != VIEW_NONE && is_lonely(ownership, name, pg_now_ms()));
+    const bool may = view_may_take(view, bytes_from_string(name)) || is_abandoned(ownership, view, holding);
     registry_release(view);
     return may;
 }
 
-static bool should_follow(const struct ownership *ownership, const struct holding *holding)
+/* Without a view it is at least read: outside of a cluster, or until it is known where it belongs. */
+static void note_place(const struct ownership *ownership, struct holding *holding)
 {
     const struct view *view = ownership->view;
-    if (view == NULL)
-        return true; /* outside of a cluster; or it is at least read, until it is known where it belongs */
-    return view_should_follow(view, bytes_from_string(holding->name_owned)) ||
-           (view->own != VIEW_NONE && is_lonely(ownership, holding->name_owned, holding->since_ms));
+    const struct bytes name = bytes_from_string(holding->name_owned);
+    const struct view_log *log = view == NULL ? NULL : view_find_log(view, name);
+    holding->is_own = log == NULL || log->wanted == VIEW_NONE || log->wanted == view->own;
+    holding->must_get_ready = view != NULL && view_should_get_ready(view, name);
+    holding->must_go = view != NULL && view_should_give_up(view, name);
+    holding->must_be_followed =
+        view == NULL || view_should_follow(view, name) || is_abandoned(ownership, view, holding);
 }
 
-/* Should this node have it, and not only stand by? */
-static bool should_own(const struct ownership *ownership, const struct holding *holding)
+/* When there is a newer view, and from time to time, since nobody tells when something is abandoned. */
+static void note_places(struct ownership *ownership)
 {
-    const struct view *view = ownership->view;
-    const struct view_log *log = view == NULL ? NULL : view_find_log(view, bytes_from_string(holding->name_owned));
-    return log == NULL || log->wanted == VIEW_NONE || log->wanted == view->own;
+    const struct view *before = ownership->view;
+    ownership->view = acquire_view(ownership);
+    const bool is_new = ownership->view != before;
+    registry_release(before);
+    if (!is_new && pg_now_ms() < ownership->placed_ms + PLACE_MS)
+        return;
+    ownership->placed_ms = pg_now_ms();
+    for (size_t i = 0; i < ownership->count; i++)
+        note_place(ownership, ownership->holdings_owned[i]);
 }
 
 /* Tells the node that has it, through PostgreSQL, whether it may give it up. */
 static void tell_ready(const struct ownership *ownership, struct holding *holding)
 {
-    const struct bytes name = bytes_from_string(holding->name_owned);
-    const bool is_ready = holding->state == HOLDING_FOLLOWS && !holding->is_recalled && ownership->view != NULL &&
-                          view_should_get_ready(ownership->view, name) &&
+    const bool is_ready = holding->must_get_ready && holding->state == HOLDING_FOLLOWS && !holding->is_recalled &&
                           disk_postgres_is_level(holding->opened_owned->disk);
-    if (is_ready == holding->is_ready)
+    if (is_ready == holding->has_told_ready)
         return;
-    holding->is_ready = is_ready;
-    registry_set_ready(ownership->options.cluster->registry, name, is_ready);
+    holding->has_told_ready = is_ready;
+    registry_set_ready(ownership->options.cluster->registry, bytes_from_string(holding->name_owned), is_ready);
+}
+
+/* One that came back at once was given up in vain: the other node can't keep it. It stays for a while, and longer each
+ * time. */
+static void note_return(struct holding *holding)
+{
+    const uint64_t now_ms = pg_now_ms();
+    const bool is_back_at_once = holding->gave_up_ms != 0 && now_ms < holding->gave_up_ms + BACK_MS;
+    if (!is_back_at_once)
+        holding->keep_ms = 0;
+    else if (holding->keep_ms == 0)
+        holding->keep_ms = KEEP_MS;
+    else
+        holding->keep_ms = holding->keep_ms < KEEP_MAX_MS / 2 ? 2 * holding->keep_ms : KEEP_MAX_MS;
+    holding->keeps_until_ms = now_ms + holding->keep_ms;
 }
 
 /* --- loss, and pauses --------------------------------------------------------------------------------------------- */
@@ -226,6 +278,7 @@ static void serve(struct ownership *ownership, struct holding *holding)
     const struct namespaces *namespaces = ownership->options.namespaces;
     const bool is_alone = front_count(namespaces->front) == 0 && count_in(ownership, HOLDING_LEAVES) == 0;
     holding->state = HOLDING_SERVES;
+    note_return(holding);
     failure_init(&holding->loss);
     namespaces_serve(namespaces, holding->opened_owned, is_alone);
     ownership->has_served = true;
@@ -274,8 +327,8 @@ static void end_following(struct ownership *ownership, struct holding *holding)
 static bool must_be_recalled(const struct ownership *ownership, const struct holding *holding)
 {
     const bool is_lone = ownership->leader == NULL || holding == ownership->leader || holding->is_led;
-    if (!holding->is_wanted || ownership->is_halted || (!is_lone && !atomic_load(&ownership->leads)) ||
-        !should_follow(ownership, holding))
+    if (!holding->is_wanted || !holding->must_be_followed || ownership->is_halted ||
+        (!is_lone && !atomic_load(&ownership->leads)))
         return true;
     const uint64_t patience_ms = (uint64_t)COLD_PATIENCE_LEASES * ownership->watch_options.lease_ms;
     struct pg_sight sight = {0};
@@ -303,7 +356,7 @@ static void follow(struct ownership *ownership, struct holding *holding, bool is
     const struct pg_options options = {.is_patient = holding->tries > 0 || ownership->has_served,
                                        .leads = is_led ? &ownership->leads : NULL,
                                        .may_take = is_in_cluster(ownership) ? may_take : NULL,
-                                       .context = ownership};
+                                       .context = holding};
     holding->is_cold = is_cold;
     holding->leads = holding == ownership->leader ? &ownership->leads : NULL;
     if (holding_follow(holding, &options, &failure))
@@ -316,8 +369,7 @@ static void begin_following(struct ownership *ownership)
 {
     size_t warm[2] = {0}, cold = 0; /* of those that this node stands by for, and of its own */
     for (size_t i = 0; i < ownership->count; i++) {
-        struct holding *holding = ownership->holdings_owned[i];
-        holding->is_own = should_own(ownership, holding);
+        const struct holding *holding = ownership->holdings_owned[i];
         if (holding->state != HOLDING_FOLLOWS)
             continue;
         warm[holding->is_own] += !holding->is_cold;
@@ -326,8 +378,8 @@ static void begin_following(struct ownership *ownership)
     const uint64_t now_ms = pg_now_ms();
     for (size_t i = 0; i < ownership->count && !ownership->is_halted; i++) {
         struct holding *holding = ownership->holdings_owned[i];
-        if (holding->state != HOLDING_RESTS || !holding->is_wanted || now_ms < holding->rests_until_ms ||
-            !should_follow(ownership, holding))
+        if (holding->state != HOLDING_RESTS || !holding->is_wanted || !holding->must_be_followed ||
+            now_ms < holding->rests_until_ms)
             continue;
         const bool is_warm = warm[holding->is_own] < FOLLOWED_MAX;
         if (!is_warm && (cold >= COLD_MAX || !is_alone(ownership, holding)))
@@ -346,6 +398,7 @@ static void begin_leaving(struct ownership *ownership, struct holding *holding)
     holding->state = HOLDING_LEAVES;
     holding->opened_owned->is_leaving = true;
     holding->rests_until_ms = 0;
+    holding->gave_up_ms = pg_now_ms();
     if (holding == ownership->leader)
         atomic_store(&ownership->leads, false);
     relays_leave_namespace(ownership->options.relays, holding->opened_owned);
@@ -356,8 +409,7 @@ static bool must_leave(const struct ownership *ownership, const struct holding *
 {
     const bool lacks_leader =
         ownership->leader != NULL && holding != ownership->leader && !atomic_load(&ownership->leads);
-    const bool is_anothers =
-        ownership->view != NULL && view_should_give_up(ownership->view, bytes_from_string(holding->name_owned));
+    const bool is_anothers = holding->must_go && pg_now_ms() >= holding->keeps_until_ms;
     return !holding->is_wanted || ownership->stopped != NULL || lacks_leader || is_anothers;
 }
 
@@ -423,7 +475,7 @@ static void look_after(const struct holding *holding)
 
 static void step(struct ownership *ownership, struct holding *holding, size_t *withdrawn)
 {
-    if (holding->state == HOLDING_FOLLOWS && must_be_recalled(ownership, holding) && !holding->is_recalled)
+    if (holding->state == HOLDING_FOLLOWS && !holding->is_recalled && must_be_recalled(ownership, holding))
         holding_recall(holding);
     if (holding->state == HOLDING_FOLLOWS)
         end_following(ownership, holding);
@@ -457,14 +509,43 @@ static void forget_unwanted(struct ownership *ownership)
         ownership->options.left(ownership->options.context, count);
 }
 
+static bool has_others(const struct view *view)
+{
+    for (uint32_t i = 0; view != NULL && i < view->node_count; i++)
+        if (i != view->own && view->nodes_owned[i].is_alive)
+            return true;
+    return false;
+}
+
+/* Requests go to the node that PostgreSQL names. */
+static bool is_named(const struct ownership *ownership)
+{
+    for (size_t i = 0; i < ownership->count; i++) {
+        struct pg_sight sight = {0};
+        if (pg_watch_find(ownership->watch, ownership->holdings_owned[i]->name_owned, &sight) &&
+            strcmp(sight.owner.name, ownership->node) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* All rest: may others still send requests here? */
+static bool may_be_asked(struct ownership *ownership)
+{
+    const uint64_t now_ms = pg_now_ms();
+    if (ownership->watch == NULL || !has_others(ownership->view))
+        return false;
+    if (ownership->rests_since_ms == 0)
+        ownership->rests_since_ms = now_ms;
+    if (ownership->taken_ms == 0 && (now_ms >= ownership->rests_since_ms + TAKEN_MS || !is_named(ownership)))
+        ownership->taken_ms = now_ms;
+    return ownership->taken_ms == 0 || now_ms < ownership->taken_ms + LEARNED_MS;
+}
+
 static void finish_stop(struct ownership *ownership)
 {
     void (*stopped)(void *context) = ownership->stopped;
-    if (stopped == NULL || count_in(ownership, HOLDING_RESTS) < ownership->count)
-        return;
-    if (ownership->rests_since_ms == 0)
-        ownership->rests_since_ms = uv_now(ownership->options.loop);
-    if (uv_now(ownership->options.loop) < ownership->rests_since_ms + LEARNED_MS)
+    if (stopped == NULL || count_in(ownership, HOLDING_RESTS) < ownership->count || may_be_asked(ownership))
         return;
     ownership->stopped = NULL;
     stopped(ownership->options.context);
@@ -494,14 +575,12 @@ static void on_look(uv_timer_t *handle)
 {
     struct ownership *ownership = handle->data;
     size_t withdrawn = 0;
-    ownership->view = acquire_view(ownership);
+    note_places(ownership);
     for (size_t i = 0; i < ownership->count; i++)
         step(ownership, ownership->holdings_owned[i], &withdrawn);
     begin_closing(ownership);
     forget_unwanted(ownership);
     begin_following(ownership);
-    registry_release(ownership->view);
-    ownership->view = NULL;
     const bool is_hurried = is_on_the_move(ownership);
     if (ownership->watch != NULL)
         pg_watch_hurry(ownership->watch, is_hurried || ownership->is_halted);
@@ -536,6 +615,7 @@ static void add(struct ownership *ownership, struct bytes name)
     memmove(&ownership->holdings_owned[place + 1], &ownership->holdings_owned[place],
             (ownership->count - place) * sizeof(struct holding *));
     ownership->holdings_owned[place] = holding_create(ownership->options.namespaces, name, wake, ownership);
+    note_place(ownership, ownership->holdings_owned[place]);
     ownership->count++;
 }
 
@@ -775,6 +855,8 @@ void ownership_close(struct ownership *ownership)
     if (ownership->watch != NULL)
         pg_watch_destroy(ownership->watch);
     ownership->watch = NULL;
+    registry_release(ownership->view);
+    ownership->view = NULL;
     uv_close((uv_handle_t *)&ownership->look, NULL);
     uv_close((uv_handle_t *)&ownership->woken, NULL);
 }

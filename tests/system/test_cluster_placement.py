@@ -8,8 +8,8 @@ import pytest
 from conftest import wait_until
 from logs import CROWD, LEASE, cluster, server  # noqa: F401 (fixtures)
 from test_auth import ask, ok
-from test_cluster_namespaces import Flood, Pipe, key_of, make_node, rename, wait_served  # noqa: F401 (fixtures)
-from test_cluster_nodes import owners, status, tally
+from test_cluster_namespaces import Flood, Pipe, facts, key_of, make_node, rename, wait_served  # noqa: F401 (fixtures)
+from test_cluster_nodes import owners, pin, status, tally
 
 NAMES = [f"{number:012}" for number in range(1, 13)]
 MOVED = 10 * CROWD  # seconds that all of them may take to move
@@ -132,3 +132,49 @@ def test_a_namespace_whose_node_can_not_have_it_is_taken_by_another_one(cluster,
         rename(one, [*NAMES, strange])
     wait_until(lambda: serves(one, strange, 400), 40 * LEASE * CROWD, "that the node which knows it has it")
     assert owners(cluster)[strange] == "one"
+
+
+def test_a_namespace_that_is_written_to_all_the_time_is_followed_by_one_node_only(cluster, make_node):  # noqa: F811
+    """Its owner shows no other sign of life, and is not taken for gone."""
+    names = NAMES[:6]
+    nodes = [make_node(name, names).start() for name in ("one", "two", "three")]
+    wait_until(lambda: len(status(cluster)[0]) == 3 and len(owners(cluster)) == len(names), 20, "nodes and owners")
+    wait_placed(cluster, 20 * CROWD)
+    make_queues(nodes[0], names)
+    before = cluster.sql("SELECT log, epoch FROM tally_log.head ORDER BY log")
+    with undisturbed([(nodes[0], name) for name in names]):
+        time.sleep(5 * LEASE)
+        assert sum(facts(node)["followed"] for node in nodes) <= len(names)
+    assert cluster.sql("SELECT log, epoch FROM tally_log.head ORDER BY log") == before
+
+
+def test_where_it_belongs_to_a_node_that_can_not_have_it_another_one_takes_over(cluster, make_node):  # noqa: F811
+    name = NAMES[0]
+    one, two = nodes = [make_node(node, [name]).start() for node in ("one", "two")]
+    make_node("three", ["888888888888"]).start()
+    wait_until(lambda: len(status(cluster)[0]) == 3 and name in owners(cluster), 20, "three nodes, and an owner")
+    pin(cluster, "three", name)
+    make_queues(one, [name])
+    owner = owners(cluster)[name]
+    other = two if owner == "one" else one
+    time.sleep(3)  # until each is settled
+    nodes[other is one].kill9()
+    wait_until(lambda: serves(other, name), 10, "that the other one serves it")
+
+
+def test_a_node_that_can_not_keep_what_it_gets_does_not_get_it_again_at_once(cluster, make_node):  # noqa: F811
+    name = NAMES[0]
+    one = make_node("one", [name]).start().wait_ready()
+    two = make_node("two", [name]).start()
+    wait_until(lambda: len(status(cluster)[0]) == 2, 20, "two nodes")
+    pin(cluster, "two", name)
+    make_queues(one, [name])
+    wait_until(lambda: owners(cluster)[name] == "two", 20, "that it goes where it belongs")
+    two.kill9()
+    wait_served(one, 1)
+    back_at = time.monotonic()
+    two.start()
+    while time.monotonic() < back_at + 8:
+        assert owners(cluster)[name] == "one"
+        time.sleep(0.2)
+    wait_until(lambda: owners(cluster)[name] == "two", 20, "that it is tried again")
