@@ -313,9 +313,9 @@ struct pg_node disk_postgres_owner(struct disk *disk)
     return owner;
 }
 
-bool disk_postgres_is_level(struct disk *disk)
+bool disk_postgres_is_caught_up(struct disk *disk)
 {
-    return atomic_load(&disk_postgres_of(disk)->log.is_level);
+    return atomic_load(&disk_postgres_of(disk)->log.is_caught_up);
 }
 
 bool disk_postgres_lacks_replica(struct disk *disk)

@@ -35,7 +35,7 @@ struct pg_node disk_postgres_owner(struct disk *disk);
 bool disk_postgres_lacks_replica(struct disk *disk);
 
 /* Has this node, which follows the log, applied what there is of it, but for the newest moment? Any thread. */
-bool disk_postgres_is_level(struct disk *disk);
+bool disk_postgres_is_caught_up(struct disk *disk);
 
 /* Ends a wait for the log's owner (disk.h, await), with ERROR_SERVICE_UNAVAILABLE. Any thread. */
 void disk_postgres_stop(struct disk *disk);

@@ -10,7 +10,7 @@
 #define IDLE_AFTER_MS 1000u /* a log that has not grown for so long is looked at less often */
 #define IDLE_POLL_MS 100u   /* at most; who waits for its lock is told at once all the same */
 #define LOOKS_PER_LEASE 20u /* at least */
-#define LEVEL_MS 100u       /* whoever applies what a round has read in less is not behind */
+#define CAUGHT_UP_MS 100u   /* whoever applies what a round has read in less is not behind */
 
 /* --- reading what is new ------------------------------------------------------------------------------------------ */
 
@@ -229,7 +229,7 @@ static enum error follow(struct pg_log *log, bool *has_grown, bool *is_owner, st
     }
     if (error != OK || *has_grown)
         return error;
-    atomic_store(&log->is_level, true);
+    atomic_store(&log->is_caught_up, true);
     bool may_take = false;
     error = pg_standby_poll(&log->standby, &log->session, poll_until(log), &may_take, failure);
     if (error == OK)
@@ -258,7 +258,7 @@ static enum error follow_patiently(struct pg_log *log, bool *has_grown, bool *is
  * the time counts that the newest one took. */
 static void note_followed(struct pg_log *log)
 {
-    atomic_store(&log->is_level, log->round_ms != 0 && pg_now_ms() < log->round_ms + LEVEL_MS);
+    atomic_store(&log->is_caught_up, log->round_ms != 0 && pg_now_ms() < log->round_ms + CAUGHT_UP_MS);
     for (size_t i = 0; i < log->cache.count; i++)
         if (log->cache.files_owned[i]->is_cached)
             pg_log_note_position(log, log->cache.files_owned[i]);

@@ -37,7 +37,7 @@ struct pg_log {
     pthread_mutex_t owner_mutex; /* of the next two, for other threads: who owned the log when this node last looked */
     struct pg_node owner;
     atomic_bool is_stopped;     /* nobody is to be waited for */
-    atomic_bool is_level;       /* it follows, and has applied all but what the newest moment brought */
+    atomic_bool is_caught_up;   /* it follows, and has applied all but what the newest moment brought */
     atomic_bool lacks_replica;  /* a replica is wanted, and PostgreSQL waits for none */
     _Atomic uint64_t proved_ms; /* when the newest statement that was acknowledged began */
     _Atomic uint64_t position;  /* where what this node has written, or followed and applied, ends in the log */

@@ -192,7 +192,7 @@ static void note_places(struct ownership *ownership)
 static void tell_ready(const struct ownership *ownership, struct holding *holding)
 {
     const bool is_ready = holding->must_get_ready && holding->state == HOLDING_FOLLOWS && !holding->is_recalled &&
-                          disk_postgres_is_level(holding->opened_owned->disk);
+                          disk_postgres_is_caught_up(holding->opened_owned->disk);
     if (is_ready == holding->has_told_ready)
         return;
     holding->has_told_ready = is_ready;
