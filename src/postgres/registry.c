@@ -585,12 +585,17 @@ enum error registry_create(const struct registry_options *options, struct regist
     return OK;
 }
 
-void registry_destroy(struct registry *registry)
+void registry_leave(struct registry *registry)
 {
     (void)pthread_mutex_lock(&registry->mutex);
     registry->is_stopping = true;
     (void)pthread_cond_signal(&registry->wakes);
     (void)pthread_mutex_unlock(&registry->mutex);
+}
+
+void registry_destroy(struct registry *registry)
+{
+    registry_leave(registry);
     (void)pthread_join(registry->thread, NULL);
     free_all(registry);
 }

@@ -34,7 +34,11 @@ struct registry_options {
  * (cluster_secret.h), or not fit for a log. ERROR_SERVICE_UNAVAILABLE: the system gave no thread. */
 enum error registry_create(const struct registry_options *options, struct registry **registry, struct failure *failure);
 
-/* Says that this node is gone, if that is possible within a second, and frees. Nobody has a view any more. */
+/* Begins to say that this node is gone, for good: from then on others place nothing here. The newest view stays. Any
+ * thread. */
+void registry_leave(struct registry *registry);
+
+/* The same, waits for it, a second at most, and frees. Nobody has a view any more. */
 void registry_destroy(struct registry *registry);
 
 /* The newest view, for registry_release(); NULL: there has never been one. Any thread. */

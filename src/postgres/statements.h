@@ -136,12 +136,13 @@
       "  AND b.number BETWEEN $4::bigint - 8 AND $4 - 1),"                                                             \
       " beat AS (INSERT INTO tally_log.node_beat (node, number) SELECT id, $4 FROM me)"                                \
       " SELECT " PG_NODE_COLUMNS ", (SELECT count(*) FROM tally_log.head h WHERE " PG_HEAD_IS_NEW "),"                 \
-      " (SELECT changes FROM tally_log.cluster), (SELECT coalesce(sum(w.log * 1000003::bigint + w.node), 0)::bigint"   \
+      " (SELECT changes FROM tally_log.cluster), (SELECT coalesce(sum(hashint8(w.log::bigint << 32 | w.node)), 0)"     \
       "  FROM tally_log.wish w"                                                                                        \
       "  WHERE (SELECT h.node FROM tally_log.head h WHERE h.id = w.log) = (SELECT name FROM me)),"                     \
       " pg_snapshot_xmin(pg_current_snapshot())::text" PG_NODE_ROWS)                                                   \
     /* The process ends in order. */                                                                                   \
-    X(NODE_LEAVE, "UPDATE tally_log.node SET instance = NULL WHERE id = $1::int AND instance = $2::uuid")              \
+    X(NODE_LEAVE, "WITH me AS (UPDATE tally_log.node SET instance = NULL WHERE id = $1::int AND instance = $2::uuid"   \
+                  " RETURNING id) DELETE FROM tally_log.wish w USING me WHERE w.node = me.id")                         \
     X(NODES, "SELECT " PG_NODE_COLUMNS ", " PG_TIME("n.began_at") ", " PG_TIME("b.at") PG_NODE_ROWS)                   \
     /* The heads that are new since moment $1, from id $2 on, $3 of them. */                                           \
     X(HEADS, "SELECT h.id, h.log, h.epoch, h.node FROM tally_log.head h WHERE " PG_HEAD_IS_NEW                         \

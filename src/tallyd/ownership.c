@@ -663,6 +663,8 @@ void ownership_halt(struct ownership *ownership)
 void ownership_stop(struct ownership *ownership, void (*done)(void *context))
 {
     ownership->stopped = done;
+    if (ownership->options.cluster->registry != NULL)
+        registry_leave(ownership->options.cluster->registry);
     ownership_halt(ownership);
 }
 

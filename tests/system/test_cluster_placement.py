@@ -178,3 +178,24 @@ def test_a_node_that_can_not_keep_what_it_gets_does_not_get_it_again_at_once(clu
         assert owners(cluster)[name] == "one"
         time.sleep(0.2)
     wait_until(lambda: owners(cluster)[name] == "two", 20, "that it is tried again")
+
+
+def test_a_namespace_away_from_home_goes_on_when_the_node_that_has_it_is_stopped(cluster, make_node):  # noqa: F811
+    """The node where it belongs has no credentials of it; two others have."""
+    name = NAMES[0]
+    nodes = {node: make_node(node, [name]).start() for node in ("one", "two")}
+    three = make_node("three", ["888888888888"]).start()
+    wait_until(lambda: len(status(cluster)[0]) == 3 and name in owners(cluster), 20, "three nodes, and an owner")
+    pin(cluster, "three", name)
+    make_queues(nodes["one"], [name])
+    time.sleep(3)  # until each is settled
+    for _ in range(2):
+        owner = nodes[owners(cluster)[name]]
+        other = nodes["two" if owner.name == "one" else "one"]
+        with undisturbed([(other, name)]):
+            assert owner.stop() == 0
+            wait_until(lambda o=other: owners(cluster)[name] == o.name, 10, "that the other one has it")
+        owner.start()
+        wait_until(lambda o=owner: status(cluster)[0][o.name]["Alive"], 20, "that it is back")
+        time.sleep(3)
+    assert three.process.poll() is None
