@@ -144,6 +144,8 @@ static bool is_abandoned(const struct ownership *ownership, const struct view *v
         return false;
     const struct view_log *log = view_find_log(view, bytes_from_string(holding->name_owned));
     const bool is_near = log != NULL && (log->stand_by == view->own || log->owner == view->own);
+    if (is_near && log->owner != VIEW_NONE && !view->nodes_owned[log->owner].is_alive)
+        return true; /* a process that was stopped keeps its lock */
     return free_ms(ownership, holding) >=
            (is_near ? NEAR_MS : (uint64_t)FAR_LEASES * ownership->watch_options.lease_ms);
 }
