@@ -118,6 +118,14 @@ static struct pg_node owner_of(const struct ownership *ownership, const struct h
     return owner.name[0] == '\0' ? sight.owner : owner;
 }
 
+/* Of a pause that grows: `first`, and then twice as much each time. */
+static unsigned longer(unsigned pause_ms, unsigned first_ms, unsigned most_ms)
+{
+    if (pause_ms == 0)
+        return first_ms;
+    return pause_ms < most_ms / 2 ? 2 * pause_ms : most_ms;
+}
+
 /* --- where it belongs --------------------------------------------------------------------------------------------- */
 
 static const struct view *acquire_view(const struct ownership *ownership)
@@ -207,12 +215,7 @@ static void note_return(struct holding *holding)
 {
     const uint64_t now_ms = pg_now_ms();
     const bool is_back_at_once = holding->gave_up_ms != 0 && now_ms < holding->gave_up_ms + BACK_MS;
-    if (!is_back_at_once)
-        holding->keep_ms = 0;
-    else if (holding->keep_ms == 0)
-        holding->keep_ms = KEEP_MS;
-    else
-        holding->keep_ms = holding->keep_ms < KEEP_MAX_MS / 2 ? 2 * holding->keep_ms : KEEP_MAX_MS;
+    holding->keep_ms = is_back_at_once ? longer(holding->keep_ms, KEEP_MS, KEEP_MAX_MS) : 0;
     holding->keeps_until_ms = now_ms + holding->keep_ms;
 }
 
@@ -247,10 +250,8 @@ static void pause_it(struct holding *holding, bool has_served, enum error error)
     const unsigned most = is_nobodys ? UNREACHED_PAUSE_MAX_MS : PAUSE_MAX_MS;
     if (has_served && error != ERROR_DISK_FULL)
         holding->pause_ms = PAUSE_MS;
-    else if (holding->pause_ms == 0)
-        holding->pause_ms = 2 * PAUSE_MS;
     else
-        holding->pause_ms = holding->pause_ms < most / 2 ? 2 * holding->pause_ms : most;
+        holding->pause_ms = longer(holding->pause_ms, 2 * PAUSE_MS, most);
     holding->rests_until_ms = pg_now_ms() + holding->pause_ms;
 }
 

@@ -59,8 +59,8 @@ bool ownership_give_up(struct ownership *ownership, struct bytes name);
 /* Follows no more. */
 void ownership_halt(struct ownership *ownership);
 
-/* Gives all of them up. Calls `done` from the loop when nothing is left and the other nodes know it, half a second
- * later. */
+/* Gives all of them up. Calls `done` from the loop when nothing is left and the other nodes know who has them now, at
+ * most two and a half seconds later; where there are no other nodes, at once. */
 void ownership_stop(struct ownership *ownership, void (*done)(void *context));
 
 /* When the server runs no more, and relays_close() is over: closes what there still is. The loop must run once more

@@ -129,9 +129,11 @@ class Flood:
             assert not thread.is_alive()
 
 
-def serves(node, namespace):
+def serves(node, namespace, *statuses):
+    """Does it answer about the namespace: 200, or one of these?"""
     with contextlib.suppress(OSError):
-        return ask(node, "json", "GetQueueUrl", {"QueueName": "jobs"}, key_of(namespace)).status == 200
+        answer = ask(node, "json", "GetQueueUrl", {"QueueName": "jobs"}, key_of(namespace))
+        return answer.status in (200, *statuses)
     return False
 
 

@@ -7,20 +7,14 @@ import time
 import pytest
 from conftest import wait_until
 from logs import CROWD, LEASE, cluster, server  # noqa: F401 (fixtures)
-from test_auth import ask, ok
-from test_cluster_namespaces import Flood, Pipe, facts, key_of, make_node, rename, wait_served  # noqa: F401 (fixtures)
+from test_auth import ok
+from test_cluster_namespaces import make_node  # noqa: F401 (fixtures)
+from test_cluster_namespaces import Flood, Pipe, facts, key_of, rename, serves, wait_served
 from test_cluster_nodes import owners, pin, status, tally
 
 NAMES = [f"{number:012}" for number in range(1, 13)]
 MOVED = 10 * CROWD  # seconds that all of them may take to move
 WAITED = 2 * CROWD  # seconds that a request may wait for a namespace that moves
-
-
-def serves(node, name, *statuses):
-    """Does it answer about the namespace, whether the queue is there or not?"""
-    with contextlib.suppress(OSError):
-        return ask(node, "json", "GetQueueUrl", {"QueueName": "jobs"}, key_of(name)).status in (200, *statuses)
-    return False
 
 
 def owned_by(cluster, node):  # noqa: F811
