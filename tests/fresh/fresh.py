@@ -236,7 +236,7 @@ def run_on_a_terminal(tree, clone):
     text = f"cd /root/{clone} && exec ./run"
     print(f"\n=== {text} (on a terminal)", file=tree.log, flush=True)
     terminal = Terminal(tree.command(text), tree.environment, tree.log)
-    found = terminal.read_until(r"Serving on (http://\S+), data in .* Ctrl-C ends it", 1800)
+    found = terminal.read_until(r"Serving on (http://\S+), data in .* Ctrl-C ends it\.\S*\r\n", 1800)
     if found is None:
         raise Failed(f"it ended with status {terminal.end()}; {last_line(terminal.said)}")
     headers = {"X-Amz-Target": "AmazonSQS.CreateQueue", "Content-Type": "application/x-amz-json-1.0"}

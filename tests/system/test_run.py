@@ -90,7 +90,7 @@ def test_ctrl_c_ends_the_job_and_then_its_daemon_and_the_next_run_goes_on(folder
     again = Terminal(**environment)
     endpoint = endpoint_of(again)
     again.read_until("going on where an earlier run stopped")
-    again.read_until("Ctrl-C ends it")
+    again.read_until(r"Ctrl-C ends it\.\S*\r\n")
     assert '"total":1500,"succeeded":1500' in again.said.replace(" ", ""), again.said
     assert is_served(endpoint)
     before = len(again.said)
