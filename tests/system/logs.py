@@ -170,7 +170,8 @@ class FifoCheck:
             messages = line.ok_at_last("AmazonSQS.ReceiveMessage", asked).get("Messages", [])
             for message in messages:
                 self._take(line, message)
-            self.is_over = self.is_ending and not messages and self._is_empty(line)
+            is_producing = self.threads[0].is_alive()
+            self.is_over = not is_producing and not messages and self._is_empty(line)
             if not messages:
                 time.sleep(0.01)
 

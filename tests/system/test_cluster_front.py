@@ -220,15 +220,16 @@ class Impostor:
 
     def _set_address(self, port):
         self.cluster.sql("UPDATE tally_log.node SET address = %s WHERE name = %s", f"127.0.0.1:{port}", self.owner.name)
-        time.sleep(0.3)  # until the nodes that stand by have read it
+        time.sleep(0.3 * CROWD)  # until the nodes that stand by have read it
 
     def __enter__(self):
         self._set_address(self.listener.getsockname()[1])
         return self
 
     def __exit__(self, *_):
-        self._set_address(self.owner.port)
+        self.listener.shutdown(socket.SHUT_RDWR)  # close() alone would let the accept() under way take one more
         self.listener.close()
+        self._set_address(self.owner.port)
 
 
 def read_head(line):

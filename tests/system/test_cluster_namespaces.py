@@ -27,9 +27,8 @@ def lines_of(namespaces):
     return "".join(f"{key_of(name)}  the-secret  {name}  read,write,admin\n" for name in namespaces)
 
 
-@pytest.fixture
-def make_node(cluster, tmp_path, monkeypatch):
-    """A node of a cluster with credentials of these namespaces."""
+def node_maker(cluster, tmp_path, monkeypatch):  # noqa: F811
+    """Makes nodes of a cluster with credentials of these namespaces."""
     class AnySecret(dict):
         def get(self, *_):
             return "the-secret"
@@ -48,6 +47,11 @@ def make_node(cluster, tmp_path, monkeypatch):
         return node
 
     return make
+
+
+@pytest.fixture
+def make_node(cluster, tmp_path, monkeypatch):
+    return node_maker(cluster, tmp_path, monkeypatch)
 
 
 def rename(node, namespaces):
@@ -422,7 +426,7 @@ class Pipe:
 
     def _receive(self):
         turn = 0
-        while self.is_sending or len(self.found) < self.sent:
+        while self.threads[0].is_alive() or len(self.found) < self.sent:
             turn += 1
             reply = self._ask(turn, "ReceiveMessage", {"QueueUrl": self._queue(), "MaxNumberOfMessages": 10,
                                                        "VisibilityTimeout": 2})

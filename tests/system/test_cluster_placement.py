@@ -194,7 +194,7 @@ def test_a_namespace_away_from_home_goes_on_when_the_node_that_has_it_is_stopped
         other = nodes["two" if owner.name == "one" else "one"]
         with undisturbed([(other, name)]):
             assert owner.stop() == 0
-            wait_until(lambda o=other: owners(cluster)[name] == o.name, 10, "that the other one has it")
+            wait_until(lambda o=other: owners(cluster)[name] == o.name, MOVED, "that the other one has it")
         owner.start()
         wait_until(lambda o=owner: status(cluster)[0][o.name]["Alive"], 20, "that it is back")
         time.sleep(3)
