@@ -63,6 +63,10 @@ struct disk_operations {
 
     /* Reads exactly `size` bytes; a short file is ERROR_LOG_DAMAGED. */
     enum error (*read)(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure);
+
+    /* NULL, or: where the file may have data next, from `offset` on, or ends. What lies before that is a hole, and
+     * reads as zeros. */
+    uint64_t (*next_data)(struct disk_file *file, uint64_t offset);
     enum error (*write)(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure);
 
     /* Like write, for a large file that can wait. Writes small pieces and carries each to the disk before the next.

@@ -627,6 +627,18 @@ static enum error posix_read(struct disk_file *file, uint64_t offset, void *data
     return OK;
 }
 
+/* A file system that knows no holes says that all is data. */
+static uint64_t posix_next_data(struct disk_file *file, uint64_t offset)
+{
+    ASSERT(offset <= INT64_MAX);
+    const off_t found = lseek(file->descriptor, (off_t)offset, SEEK_DATA);
+    struct stat status;
+    if (found >= 0)
+        return (uint64_t)found;
+    const bool is_hole = errno == ENXIO && fstat(file->descriptor, &status) == 0 && (uint64_t)status.st_size > offset;
+    return is_hole ? (uint64_t)status.st_size : offset;
+}
+
 static enum error posix_write(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure)
 {
     ASSERT(offset <= INT64_MAX - data.size);
@@ -855,6 +867,7 @@ static const struct disk_operations posix_operations = {
     .reserve = posix_reserve,
     .room = posix_room,
     .read = posix_read,
+    .next_data = posix_next_data,
     .write = posix_write,
     .sync = posix_sync,
     .write_aside = posix_write_aside,

@@ -180,14 +180,18 @@ static bool begins_write(struct walk *walk, const PGresult *rows, int row)
     return true;
 }
 
-/* Are the bytes from `from` to `to` of the copy zero? */
+/* Are the bytes from `from` to `to` of the copy zero? Most of a segment is a hole. */
 static bool is_zero_between(const struct walk *walk, uint64_t from, uint64_t to)
 {
+    const struct disk_operations *operations = walk->cache->folder->operations;
     uint8_t *window = memory_allocate(ZEROS_AT_ONCE);
     bool is_zero = true;
     while (from < to && is_zero) {
+        from = operations->next_data == NULL ? from : operations->next_data(walk->copy, from);
+        if (from >= to)
+            break;
         const size_t piece = to - from < ZEROS_AT_ONCE ? (size_t)(to - from) : ZEROS_AT_ONCE;
-        is_zero = walk->cache->folder->operations->read(walk->copy, from, window, piece, NULL) == OK &&
+        is_zero = operations->read(walk->copy, from, window, piece, NULL) == OK &&
                   pg_chunk_cut(bytes_make(window, piece)).size == 0;
         from += piece;
     }
