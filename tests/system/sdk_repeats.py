@@ -42,14 +42,14 @@ def make_client(url, statuses):
 
 
 class SdkCheck:
-    def __init__(self, url):
+    def __init__(self, url, queue="sdk.fifo"):
         self.statuses = collections.Counter()  # of all answers; 0: none came
         self.faults = []
         self.sent = self.taken = 0
         self.next = list(range(GROUPS))  # of each group, the message that must come next
         self.is_ending = False
         self.queue = make_client(url, self.statuses).create_queue(
-            QueueName="sdk.fifo", Attributes={"FifoQueue": "true", "VisibilityTimeout": "120"})["QueueUrl"]
+            QueueName=queue, Attributes={"FifoQueue": "true", "VisibilityTimeout": "120"})["QueueUrl"]
         self.threads = [threading.Thread(target=self._run, args=(work, make_client(url, self.statuses)), daemon=True)
                         for work in (self._produce, self._consume)]
         for thread in self.threads:
