@@ -130,6 +130,11 @@ bool api_has_news(const struct api *api)
     return (core_has_ready_queue(namespace_core(api->ns)) && api->receives_waiting > 0) || wait_pool_has_news(api);
 }
 
+bool api_is_awaited(const struct api *api)
+{
+    return api->waiters.used > 0 || api->portions_waiting > 0;
+}
+
 bool api_waits_for_memory(struct api *api, uint64_t now_ms)
 {
     if (!front_must_wait(api->front) || !api_has_news(api))

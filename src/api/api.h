@@ -85,6 +85,9 @@ static inline uint64_t api_damaged_count(const struct api *api)
 /* Does something go wrong that an operator can mend? True: *failure says what it is, once for each such fault. */
 bool api_take_warning(struct api *api, struct failure *failure);
 
+/* Does a request wait in it: a long poll, or one that goes on in portions? */
+bool api_is_awaited(const struct api *api);
+
 /* Could a receive or a feed that waits be answered, now or when memory for it is free? */
 bool api_has_news(const struct api *api);
 

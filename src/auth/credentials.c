@@ -256,25 +256,31 @@ size_t credentials_count(const struct credentials *credentials)
     return credentials->count;
 }
 
-static bool is_among(struct bytes name, const struct bytes *names, size_t count)
+/* Whose places in `names`, plus one, stand in the table. */
+static bool is_among(const struct table *table, struct bytes name, const struct bytes *names)
 {
-    for (size_t i = 0; i < count; i++)
-        if (bytes_equal(name, names[i]))
+    for (struct table_probe probe = table_probe_start(table, bytes_hash(name)); table_probe_next(table, &probe);)
+        if (bytes_equal(name, names[probe.slot - 1]))
             return true;
     return false;
 }
 
 size_t credentials_namespaces(const struct credentials *credentials, struct bytes *names, size_t max)
 {
+    struct table found;
+    table_init(&found);
     size_t count = 0;
     for (size_t i = 0; credentials != NULL && i < credentials->count && count <= max; i++) {
-        struct bytes name = credentials->entries_owned[i].namespace_name;
-        if (is_among(name, names, count))
+        const struct bytes name = credentials->entries_owned[i].namespace_name;
+        if (is_among(&found, name, names))
             continue;
-        if (count < max)
+        if (count < max) {
             names[count] = name;
+            table_insert(&found, bytes_hash(name), (uint32_t)count + 1);
+        }
         count++;
     }
+    table_deinit(&found);
     return count;
 }
 

@@ -147,14 +147,28 @@ const struct view_log *view_find_log(const struct view *view, struct bytes name)
                : bsearch(&name, view->logs_owned, view->log_count, sizeof(*view->logs_owned), compare_to_log);
 }
 
-/* Of a log that has no row: where its name alone places it. True, too, where all nodes drain. */
-static bool is_first_choice(const struct view *view, struct bytes name)
+/* Of a log that has no row: where its name alone places it. */
+static uint32_t first_choice(const struct view *view, struct bytes name)
 {
     struct placement placement = {.name = name, .pinned_to = PLACEMENT_NONE};
     struct placement_node *nodes = list_nodes(view);
     placement_find(nodes, view->node_count, &placement, 1);
     free(nodes);
-    return placement.owner == PLACEMENT_NONE || placement.owner == view->own;
+    return index_of(placement.owner);
+}
+
+const struct view_node *view_find_home(const struct view *view, struct bytes name)
+{
+    const struct view_log *log = view_find_log(view, name);
+    const uint32_t home = log == NULL ? first_choice(view, name) : log->wanted;
+    return home == VIEW_NONE ? NULL : &view->nodes_owned[home];
+}
+
+/* True, too, where all nodes drain. */
+static bool is_first_choice(const struct view *view, struct bytes name)
+{
+    const uint32_t home = first_choice(view, name);
+    return home == VIEW_NONE || home == view->own;
 }
 
 bool view_should_follow(const struct view *view, struct bytes name)

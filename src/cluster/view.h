@@ -57,6 +57,9 @@ void view_note_ready(struct view *view, struct bytes log, uint32_t node_id);
 const struct view_node *view_find_node(const struct view *view, struct bytes name);
 const struct view_log *view_find_log(const struct view *view, struct bytes name);
 
+/* The node that should have the log, known or not; NULL: no node takes any. */
+const struct view_node *view_find_home(const struct view *view, struct bytes log);
+
 /* Should this node follow the log, as its owner or its stand-by to be? A log that is not known yet is followed where it
  * would be placed by its name alone, and any log where all nodes drain. */
 bool view_should_follow(const struct view *view, struct bytes log);

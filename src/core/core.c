@@ -194,6 +194,32 @@ uint64_t core_index_count(const struct core *core)
            core->pools.ticket_count;
 }
 
+static bool has_open_batch(const struct core *core)
+{
+    for (size_t i = 0; i < core->batches.order_count; i++) {
+        const uint32_t slot = core->batches.order_owned[i].slot;
+        if (slot != 0 && !core_batch(core, slot)->is_deleted && core_batch(core, slot)->state != BATCH_COMPLETED)
+            return true;
+    }
+    return false;
+}
+
+static bool has_live_ticket(const struct core *core)
+{
+    for (uint32_t i = 0; i < ticket_pool_count(core); i++) {
+        const struct ticket_counts *counts = &ticket_pool_at(core, i)->counts;
+        if (counts->waiting + counts->held > 0)
+            return true;
+    }
+    return false;
+}
+
+bool core_is_vacant(const struct core *core)
+{
+    return core->messages.items.used == 0 && schedule_count(core) == 0 && relay_record_count(core) == 0 &&
+           !has_live_ticket(core) && !has_open_batch(core);
+}
+
 uint64_t core_epoch(const struct core *core)
 {
     return core->epoch;

@@ -40,6 +40,10 @@ uint64_t core_due_ms(const struct core *core);
  * cancelled group? O(1). */
 bool core_is_settling(const struct core *core);
 
+/* True if it holds no message, no waiting ticket, no open batch, no schedule and no relay: only what it remembers, and
+ * its queues, pools and orders. O(batches and pools). */
+bool core_is_vacant(const struct core *core);
+
 /* Queues that became deliverable since the last call, one by one; NULL when there are no more. */
 struct queue *core_take_ready_queue(struct core *core);
 

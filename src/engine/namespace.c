@@ -758,6 +758,11 @@ bool namespace_is_at_rest(const struct namespace *ns)
            namespace_disk_due_ms(ns) == UINT64_MAX;
 }
 
+bool namespace_is_vacant(const struct namespace *ns)
+{
+    return core_is_vacant(ns->core);
+}
+
 /* --- snapshots ---------------------------------------------------------------------------------------------------- */
 
 /* Time that passed in frames without events is in no frame, and a snapshot has it. A node that follows the log does not

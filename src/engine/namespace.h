@@ -150,6 +150,9 @@ uint64_t namespace_short_request_max(const struct namespace *ns);
  * nothing to do for it but what falls due. */
 bool namespace_is_at_rest(const struct namespace *ns);
 
+/* core_is_vacant(). O(batches and pools). */
+bool namespace_is_vacant(const struct namespace *ns);
+
 /* When namespace_disk_step() next has something to do; UINT64_MAX: nothing is being cleaned, and the disk has room. */
 uint64_t namespace_disk_due_ms(const struct namespace *ns);
 

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define BEAT_SHARE 4u /* an idle owner proves itself so many times in a lease */
+#define BEAT_SHARE 4u              /* an idle owner proves itself so many times in a lease; */
+#define BEAT_SHARE_BESIDE_PULSE 2u /* where the pulse (pulse.h) should have done so before, this */
 #define INIT_PATIENCE_MS 30000u
 #define STATE_LOCK_NOT_AVAILABLE "55P03"
 #define STATE_DUPLICATE_SCHEMA "42P06"
@@ -259,15 +260,16 @@ static enum error disk_postgres_await(struct disk *disk, bool *is_owner, struct 
     return leave(own, error);
 }
 
-/* A connection that broke while nothing was to be done is made anew at once: until then nobody is answered. What has
- * just failed had a lease to become certain, so a beat would only take another one. */
+/* Is a sign of life late, or has the connection broken while nothing was to be done? That is made anew at once: until
+ * then nobody is answered. What has just failed had a lease to become certain, and a beat would only take another. */
 static bool must_beat(struct pg_log *log, uint64_t age_ms)
 {
     const bool has_just_failed = log->has_just_failed;
+    const uint32_t share = log->has_pulse ? BEAT_SHARE_BESIDE_PULSE : BEAT_SHARE;
     log->has_just_failed = false;
     if (has_just_failed)
         return false;
-    if (pg_now_ms() - atomic_load(&log->proved_ms) >= log->options.lease_ms / BEAT_SHARE)
+    if (pg_now_ms() - atomic_load(&log->proved_ms) >= log->options.lease_ms / share)
         return true;
     struct failure ignored;
     return age_ms == 0 && !(pg_link_is_open(&log->session.link) && pg_link_check(&log->session.link, &ignored));
@@ -280,7 +282,9 @@ static enum error disk_postgres_confirm(struct disk *disk, const struct disk_fil
     (void)file;
     struct disk_postgres *own = disk_postgres_of(disk);
     struct pg_log *log = enter(own, &failure);
-    return leave(own, must_beat(log, age_ms) ? pg_log_beat(log, failure) : OK);
+    const enum error error = must_beat(log, age_ms) ? pg_log_beat(log, failure) : OK;
+    atomic_store(&log->seen_ms, pg_now_ms());
+    return leave(own, error);
 }
 
 bool disk_postgres_is_whole(struct disk *disk)
@@ -321,6 +325,15 @@ bool disk_postgres_is_caught_up(struct disk *disk)
 bool disk_postgres_lacks_replica(struct disk *disk)
 {
     return atomic_load(&disk_postgres_of(disk)->log.lacks_replica);
+}
+
+bool disk_postgres_rest(struct disk *disk)
+{
+    struct disk_postgres *own = disk_postgres_of(disk);
+    struct failure *unasked = NULL;
+    const bool is_done = pg_log_rest(enter(own, &unasked));
+    (void)leave(own, OK);
+    return is_done;
 }
 
 void disk_postgres_stop(struct disk *disk)

@@ -37,6 +37,10 @@ bool disk_postgres_lacks_replica(struct disk *disk);
 /* Has this node, which follows the log, applied what there is of it, but for the newest moment? Any thread. */
 bool disk_postgres_is_caught_up(struct disk *disk);
 
+/* Says in PostgreSQL that nobody has the log from now on, and that nobody need have it until something is asked of it.
+ * By the owner, who has written everything, before disk_postgres_destroy(). False: it could not say so. */
+bool disk_postgres_rest(struct disk *disk);
+
 /* Ends a wait for the log's owner (disk.h, await), with ERROR_SERVICE_UNAVAILABLE. Any thread. */
 void disk_postgres_stop(struct disk *disk);
 

@@ -7,10 +7,13 @@
 #include <stdlib.h>
 
 #define POLL_MS 20u
-#define IDLE_AFTER_MS 1000u /* a log that has not grown for so long is looked at less often */
-#define IDLE_POLL_MS 100u   /* at most; who waits for its lock is told at once all the same */
-#define LOOKS_PER_LEASE 20u /* at least */
-#define CAUGHT_UP_MS 100u   /* whoever applies what a round has read in less is not behind */
+#define IDLE_AFTER_MS 1000u   /* a log that has not grown for so long is looked at less often */
+#define IDLE_POLL_MS 100u     /* at most; who waits for its lock is told at once all the same */
+#define LOOKS_PER_LEASE 20u   /* at least */
+#define QUIET_AFTER_MS 10000u /* and after so long even less often: */
+#define QUIET_POLL_MS 400u    /* at most */
+#define QUIET_LOOKS 8u        /* in a lease, at least */
+#define CAUGHT_UP_MS 100u     /* whoever applies what a round has read in less is not behind */
 
 /* --- reading what is new ------------------------------------------------------------------------------------------ */
 
@@ -170,6 +173,8 @@ static enum error take(struct pg_log *log, struct failure *failure)
     atomic_store_explicit(&log->proved_ms, began_ms, memory_order_release);
     error = pg_log_remove_rests(log, failure);
     log->is_owner = error == OK;
+    if (log->is_owner)
+        pg_log_join_pulse(log);
     return error;
 }
 
@@ -183,7 +188,8 @@ static void use_waiter(struct pg_log *log)
     log->standby.is_waiting = log->standby.has_lock = false;
 }
 
-/* Takes the log from the owner that has shown no life: if it has another one by now, goes on following that. */
+/* Takes the log from the owner that has shown no life: if it has another one by now, or was left at rest, goes on
+ * following that. */
 static enum error try_to_take(struct pg_log *log, bool *is_owner, struct failure *failure)
 {
     use_waiter(log);
@@ -191,7 +197,8 @@ static enum error try_to_take(struct pg_log *log, bool *is_owner, struct failure
     const uint64_t epoch = log->standby.epoch;
     if (pg_session_read_head(session, &session->head, pg_log_deadline(log), failure) != PG_DONE)
         return failure->error;
-    const enum error error = session->head.epoch == epoch ? take(log, failure) : ERROR_LOG_LOCKED;
+    const bool is_free = session->head.epoch == epoch && pg_standby_is_willing(session);
+    const enum error error = is_free ? take(log, failure) : ERROR_LOG_LOCKED;
     *is_owner = error == OK;
     if (error == OK) {
         pg_standby_deinit(&log->standby);
@@ -207,10 +214,13 @@ static enum error try_to_take(struct pg_log *log, bool *is_owner, struct failure
 /* Many logs are followed, and most of them do not grow. */
 static uint64_t poll_until(const struct pg_log *log)
 {
-    const uint64_t now_ms = pg_now_ms(), idle_ms = log->options.lease_ms / LOOKS_PER_LEASE;
+    const uint64_t now_ms = pg_now_ms();
+    const bool is_quiet = now_ms >= log->grown_ms + QUIET_AFTER_MS;
+    const uint64_t most_ms = is_quiet ? QUIET_POLL_MS : IDLE_POLL_MS;
+    const uint64_t idle_ms = log->options.lease_ms / (is_quiet ? QUIET_LOOKS : LOOKS_PER_LEASE);
     if (now_ms < log->grown_ms + IDLE_AFTER_MS || idle_ms < POLL_MS)
         return now_ms + POLL_MS;
-    return now_ms + (idle_ms < IDLE_POLL_MS ? idle_ms : IDLE_POLL_MS);
+    return now_ms + (idle_ms < most_ms ? idle_ms : most_ms);
 }
 
 /* One round: reads what is new, and takes the log if its owner is gone. */
@@ -308,6 +318,7 @@ enum error pg_log_join(struct pg_log *log, struct failure *failure)
     const uint64_t until_ms = pg_log_deadline(log);
     enum error error = pg_session_open(session, until_ms, failure);
     log->options.is_patient = log->options.is_patient || error == OK; /* later ones may be of another server */
+    log->grown_ms = pg_now_ms();
     if (error == OK && pg_session_read_head(session, &session->head, until_ms, failure) != PG_DONE)
         error = failure->error;
     if (error == OK)

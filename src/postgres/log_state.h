@@ -4,6 +4,7 @@
 #define TALLY_POSTGRES_LOG_STATE_H
 
 #include "postgres/cache.h"
+#include "postgres/pulse.h"
 #include "postgres/standby.h"
 #include <stdatomic.h>
 
@@ -40,11 +41,17 @@ struct pg_log {
     atomic_bool is_caught_up;   /* it follows, and has applied all but what the newest moment brought */
     atomic_bool lacks_replica;  /* a replica is wanted, and PostgreSQL waits for none */
     _Atomic uint64_t proved_ms; /* when the newest statement that was acknowledged began */
-    _Atomic uint64_t position;  /* where what this node has written, or followed and applied, ends in the log */
+    struct pg_pulse_entry pulse_entry;
+    bool has_pulse;            /* the pulse gives it signs of life */
+    _Atomic uint64_t seen_ms;  /* when the owner was looked after last (disk.h, confirm) */
+    _Atomic uint64_t position; /* where what this node has written, or followed and applied, ends in the log */
 };
 
 void pg_log_init(struct pg_log *log, const struct pg_options *options, struct disk *folder);
 void pg_log_deinit(struct pg_log *log);
+
+/* The owner gets signs of life while it writes nothing. */
+void pg_log_join_pulse(struct pg_log *log);
 
 /* In a forked child: a connection of its own, and nothing known of the files. */
 void pg_log_become_child(struct pg_log *log);
@@ -97,6 +104,10 @@ bool pg_log_is_rest(const char *name);
 
 /* Proves that this node is still the owner, and that PostgreSQL takes what it writes. The same errors. */
 enum error pg_log_beat(struct pg_log *log, struct failure *failure);
+
+/* This node, the owner, says that nobody has the log from now on, and that nobody need have it. To be closed behind
+ * it. False: it could not say so. */
+bool pg_log_rest(struct pg_log *log);
 
 /* pg_session_check_replicas(), and notes what it has found. */
 enum error pg_log_check_replicas(struct pg_log *log, uint64_t until_ms, struct failure *failure);

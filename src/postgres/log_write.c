@@ -27,16 +27,49 @@ void pg_log_init(struct pg_log *log, const struct pg_options *options, struct di
     (void)pthread_mutex_init(&log->owner_mutex, NULL);
     log->marks_owned = memory_allocate_zeroed(PG_MARKS * sizeof(*log->marks_owned));
     buffer_init(&log->scratch);
+    log->pulse_entry.proved_ms = &log->proved_ms;
+    log->pulse_entry.seen_ms = &log->seen_ms;
+}
+
+void pg_log_join_pulse(struct pg_log *log)
+{
+    log->has_pulse = log->options.pulse != NULL && !log->is_child;
+    if (log->has_pulse)
+        pg_pulse_join(log->options.pulse, &log->pulse_entry, &log->session);
+}
+
+static void leave_pulse(struct pg_log *log)
+{
+    if (log->has_pulse && !log->is_child)
+        pg_pulse_leave(log->options.pulse, &log->pulse_entry);
+    log->has_pulse = false;
 }
 
 void pg_log_deinit(struct pg_log *log)
 {
+    leave_pulse(log);
     pg_session_deinit(&log->session);
     pg_cache_deinit(&log->cache);
     pg_standby_deinit(&log->standby);
     free(log->marks_owned);
     buffer_deinit(&log->scratch);
     (void)pthread_mutex_destroy(&log->owner_mutex);
+}
+
+bool pg_log_rest(struct pg_log *log)
+{
+    struct failure ignored;
+    failure_init(&ignored);
+    struct pg_values values = {0};
+    pg_session_add_fence(&log->session, &values);
+    PGresult *result = NULL;
+    leave_pulse(log);
+    const bool is_done =
+        log->is_owner && pg_link_is_open(&log->session.link) &&
+        pg_session_run(&log->session, PG_REST, &values, pg_log_deadline(log), &result, &ignored) == PG_DONE &&
+        pg_changed(result) == 1;
+    PQclear(result);
+    return is_done;
 }
 
 void pg_log_note_owner(struct pg_log *log)
@@ -79,7 +112,7 @@ enum error pg_log_check_replicas(struct pg_log *log, uint64_t until_ms, struct f
 
 static void note_proof(struct pg_log *log, uint64_t began_ms)
 {
-    atomic_store_explicit(&log->proved_ms, began_ms, memory_order_release);
+    pg_raise_ms(&log->proved_ms, began_ms);
 }
 
 /* A statement that began then is done. It counts only if commits still wait for the replicas that are wanted: when the
@@ -109,6 +142,7 @@ static enum error fail(struct pg_log *log, enum error error, const char *what, c
                        struct failure *failure)
 {
     log->has_just_failed = true;
+    leave_pulse(log); /* until it has proved itself by what it does */
     if (error == ERROR_LOG_LOCKED && log->is_child)
         return failure_set(failure, error, "log %s in PostgreSQL: it was taken anew after this had begun: %s",
                            log->options.log, cause->text);
@@ -370,6 +404,7 @@ static enum error settle(struct pg_log *log, const struct pg_mark *pending, uint
     }
     if (error == OK) {
         pg_link_watch(&log->session.link);
+        pg_log_join_pulse(log);
     } else {
         pg_link_close(&log->session.link);
         log->session.has_lock = false;
@@ -747,5 +782,7 @@ enum error pg_log_beat(struct pg_log *log, struct failure *failure)
         (void)pg_session_try_lock(&log->session, log->session.head.epoch, &log->session.has_lock, until_ms, &cause);
     if (error == OK && (error = prove(log, began_ms, until_ms, &cause)) == ERROR_SERVICE_UNAVAILABLE)
         error = settle(log, NULL, until_ms, &ignored, &cause); /* the next beat proves it */
+    if (error == OK)
+        pg_log_join_pulse(log);
     return error == OK ? OK : fail(log, error, "beat", &cause, failure);
 }

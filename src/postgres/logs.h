@@ -7,8 +7,8 @@
 
 struct pg_log_facts {
     char name[64];
-    char node[PG_NODE_SIZE]; /* that has, or had, the log; empty: nobody ever had it */
-    char since[32];          /* when it took it, RFC 3339; empty likewise */
+    char node[PG_NODE_SIZE]; /* that has, or had, the log; empty: it is at rest, or nobody ever had it */
+    char since[32];          /* when the newest took it, RFC 3339; empty: nobody ever had it */
     uint64_t epoch;
     bool is_owned;      /* its process is connected */
     uint64_t stand_bys; /* how many nodes follow it now */

@@ -19,6 +19,8 @@
 #define PG_NODE_SIZE 64u
 #define PG_ADDRESS_SIZE 264u /* a name of 255 bytes, a colon, a port */
 
+struct pg_pulse;
+
 struct pg_options {
     const char *conninfo; /* all borrowed */
     const char *log;      /* the log's name: that of the namespace */
@@ -30,9 +32,11 @@ struct pg_options {
     bool is_patient;     /* waits for a server that has them, instead of refusing one that has not */
     /* Not NULL: another log decides about this one. It is followed until this is true, then taken, whoever has it. */
     const atomic_bool *leads;
-    /* Asked in each round before this node takes the log, or waits for it; NULL: it may. Any thread. */
-    bool (*may_take)(void *context, const char *log);
+    /* Asked in each round before this node takes the log, or waits for it; NULL: it may. `is_at_rest`: nobody has it,
+     * and nobody need have it. Any thread. */
+    bool (*may_take)(void *context, const char *log, bool is_at_rest);
     void *context;
+    struct pg_pulse *pulse; /* gives an idle owner signs of life (pulse.h); NULL: it does so itself */
 };
 
 /* A node, as PostgreSQL knows it. */
@@ -46,7 +50,7 @@ struct pg_head {
     uint32_t id;
     uint64_t epoch;
     uint8_t owner[PG_OWNER_SIZE];
-    struct pg_node node; /* that is or was the owner, as the newest sign of life had it */
+    struct pg_node node; /* that is or was the owner, as the newest sign of life had it; no name: it is at rest */
     uint64_t system_id;  /* of the server where it was sealed; 0: never sealed */
     uint64_t now_ms;     /* the server's clock, since the epoch */
     uint64_t read_ms;    /* when that was read, by pg_now_ms() */

@@ -32,11 +32,19 @@ static void drop_lock(struct pg_standby *standby)
     standby->is_waiting = standby->has_lock = false;
 }
 
+static void drop_session_lock(struct pg_standby *standby, struct pg_session *session)
+{
+    if (standby->session_has_lock)
+        pg_link_close(&session->link); /* with the lock; the next round opens it again */
+    standby->session_has_lock = false;
+}
+
 void pg_standby_note_break(struct pg_standby *standby)
 {
     const uint32_t lease_ms = standby->waiter.options->lease_ms;
     pg_standby_note_life(standby);
     drop_lock(standby);
+    standby->session_has_lock = false;
     const bool was_silent = standby->seen_ms - standby->heard_ms >= SILENT_MS;
     standby->yields_until = standby->seen_ms + (was_silent ? lease_ms : lease_ms / 2);
     standby->heard_ms = standby->seen_ms;
@@ -103,9 +111,24 @@ static void wait_for_lock(struct pg_standby *standby, const struct pg_session *s
     standby->has_lock = is_over;
 }
 
-static bool is_willing(const struct pg_options *options)
+/* A log without an owner, because it rests or he has ended, needs no second connection to wait for him. The lock stays
+ * with `session`. */
+static enum error try_at_once(struct pg_standby *standby, struct pg_session *session, uint64_t until_ms,
+                              struct failure *failure)
 {
-    return options->may_take == NULL || options->may_take(options->context, options->log);
+    if (standby->is_waiting || standby->has_lock || standby->session_has_lock || pg_now_ms() < standby->yields_until)
+        return OK;
+    standby->lock_epoch = standby->epoch;
+    return pg_session_try_lock(session, standby->epoch, &standby->session_has_lock, until_ms, failure) == PG_DONE
+               ? OK
+               : ERROR_SERVICE_UNAVAILABLE;
+}
+
+bool pg_standby_is_willing(const struct pg_session *session)
+{
+    const struct pg_options *options = session->options;
+    return options->may_take == NULL ||
+           options->may_take(options->context, options->log, session->head.node.name[0] == '\0');
 }
 
 enum error pg_standby_poll(struct pg_standby *standby, struct pg_session *session, uint64_t until_ms, bool *may_take,
@@ -116,14 +139,23 @@ enum error pg_standby_poll(struct pg_standby *standby, struct pg_session *sessio
     const enum error error = look_for_life(standby, session, pg_now_ms() + lease_ms, failure);
     if (error != OK)
         return error;
-    if (!is_willing(session->options)) {
+    if (!pg_standby_is_willing(session)) {
         drop_lock(standby); /* it must not keep the log from those who want it */
+        drop_session_lock(standby, session);
         return OK;
     }
     if (session->options->leads != NULL) { /* whether the owner is gone is found out by another log's stand-by */
         *may_take = atomic_load(session->options->leads);
         return OK;
     }
+    if (standby->session_has_lock && standby->lock_epoch != standby->epoch) {
+        drop_session_lock(standby, session);
+        return OK;
+    }
+    const enum error tried = try_at_once(standby, session, pg_now_ms() + lease_ms, failure);
+    *may_take = standby->session_has_lock;
+    if (tried != OK || *may_take)
+        return tried;
     if (standby->is_waiting && standby->lock_epoch != standby->epoch)
         drop_lock(standby);
     if (!standby->has_lock && pg_now_ms() >= standby->waits_from)

@@ -16,6 +16,7 @@ struct pg_standby {
     struct pg_session waiter; /* waits for the lock, on a connection of its own */
     bool is_waiting;          /* the statement is under way */
     bool has_lock;
+    bool session_has_lock;  /* that by which the log is read has it, taken at once */
     uint64_t waits_from;    /* the waiter failed: it is not opened again before then */
     uint64_t lock_epoch;    /* whose lock it waits for, or has */
     uint64_t heard_ms;      /* when PostgreSQL last answered */
@@ -33,6 +34,9 @@ void pg_standby_note_life(struct pg_standby *standby);
 
 /* The connection of `session`, by which the log is read, broke. */
 void pg_standby_note_break(struct pg_standby *standby);
+
+/* Do the options let this node take the log, as its head was read on `session` last? */
+bool pg_standby_is_willing(const struct pg_session *session);
 
 /* Looks for signs of life on `session`, whose head is that of the log, and waits for the lock until `until_ms`.
  * *may_take: the owner has ended, or its lease has, and the options let this node take the log. A waiter that fails is

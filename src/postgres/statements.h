@@ -192,14 +192,14 @@
             "  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"                        \
             "  GROUP BY classid, objid) l ON l.classid = 1952541804 + h.id AND l.objid = h.epoch % 2147483648"         \
             " ORDER BY h.log")                                                                                         \
-    /* Each log: signs of life of its owner, who that is, where it is found, and whether its process is connected. */  \
+    /* Each not at rest: its owner's signs of life, who that is, where it is found, and is its process connected? */   \
     X(OWNERS, "SELECT h.log, h.epoch, coalesce(b.number, 0), h.node, coalesce(n.address, ''), l.pid IS NOT NULL"       \
               " FROM tally_log.head h LEFT JOIN tally_log.beat b ON b.log = h.id"                                      \
               " LEFT JOIN tally_log.node n ON n.name = h.node LEFT JOIN (SELECT classid, objid, min(pid) AS pid"       \
               "  FROM pg_locks WHERE locktype = 'advisory' AND granted"                                                \
               "  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"                      \
               "  GROUP BY classid, objid) l ON l.classid = 1952541804 + h.id AND l.objid = h.epoch % 2147483648"       \
-              " ORDER BY h.log COLLATE \"C\"")                                                                         \
+              " WHERE h.node <> '' ORDER BY h.log COLLATE \"C\"")                                                      \
     /* Everything that is read from here on is of one moment; ends with the connection. */                             \
     X(FREEZE, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")                                                       \
     /* What a connection must be fit for; one row. */                                                                  \
@@ -222,8 +222,17 @@
       " timeline = left(pg_walfile_name(pg_current_wal_lsn()), 8),"                                                    \
       " system_id = (SELECT system_identifier FROM pg_control_system())"                                               \
       " WHERE id = $1::int AND epoch = $2::bigint AND owner = $3::uuid RETURNING epoch")                               \
+    /* Its owner leaves the log, and nothing in it has to be looked after. */                                          \
+    X(REST, "UPDATE tally_log.head SET node = '' WHERE id = $1::int AND epoch = $2::bigint AND owner = $3::uuid")      \
     X(BEGIN_BEAT, "INSERT INTO tally_log.beat (log) VALUES ($1::int) ON CONFLICT DO NOTHING")                          \
     X(BEAT, PG_FENCE "UPDATE tally_log.beat SET number = number + 1 FROM fence WHERE log = $1")                        \
+    /* Beats of many logs: ids, epochs and owners, with commas. Where somebody has a row locked, it is passed over. */ \
+    X(PULSE, "WITH mine AS MATERIALIZED (SELECT h.id FROM tally_log.head h JOIN unnest("                               \
+             "string_to_array($1::text, ',')::int[], string_to_array($2::text, ',')::bigint[],"                        \
+             " string_to_array($3::text, ',')::uuid[]) AS m(id, epoch, owner)"                                         \
+             " ON h.id = m.id AND h.epoch = m.epoch AND h.owner = m.owner JOIN tally_log.beat b ON b.log = h.id"       \
+             " ORDER BY h.id FOR SHARE OF h SKIP LOCKED FOR NO KEY UPDATE OF b SKIP LOCKED)"                           \
+             " UPDATE tally_log.beat b SET number = number + 1 FROM mine WHERE b.log = mine.id RETURNING b.log")       \
     /* Signs of life of the owner. */                                                                                  \
     X(SIGNS, "SELECT h.epoch, b.number, h.node, coalesce(n.address, '') FROM tally_log.head h"                         \
              " LEFT JOIN tally_log.beat b ON b.log = h.id LEFT JOIN tally_log.node n ON n.name = h.node"               \

@@ -35,19 +35,16 @@ struct pg_watch {
 
 /* --- the thread --------------------------------------------------------------------------------------------------- */
 
-static int compare_names(const void *a, const void *b)
+static int compare_to_name(const void *log, const void *seen)
 {
-    const struct seen *one = a, *other = b;
-    return strcmp(one->log, other->log);
+    return strcmp(log, ((const struct seen *)seen)->log);
 }
 
 static struct seen *find(const struct pg_watch *watch, const char *log)
 {
-    struct seen key;
-    (void)snprintf(key.log, sizeof(key.log), "%s", log);
     return watch->count == 0
                ? NULL
-               : bsearch(&key, watch->seen_owned, watch->count, sizeof(*watch->seen_owned), compare_names);
+               : bsearch(log, watch->seen_owned, watch->count, sizeof(*watch->seen_owned), compare_to_name);
 }
 
 static void decode(const struct pg_watch *watch, const PGresult *rows, int row, uint64_t now_ms, struct seen *seen)

@@ -10,9 +10,9 @@
 
 struct pg_watch;
 
-/* What was seen of a log. */
+/* What was seen of a log that somebody has, or had when he died. */
 struct pg_sight {
-    struct pg_node owner; /* that has or had it; no name: nobody ever had it */
+    struct pg_node owner; /* that has or had it */
     bool is_alone;        /* its owner's process has ended, or shows no sign of life for a lease */
     uint64_t free_ms;     /* so long nobody has had its lock; 0: somebody has */
 };
@@ -21,7 +21,8 @@ struct pg_sight {
 struct pg_watch *pg_watch_create(const struct pg_options *options);
 void pg_watch_destroy(struct pg_watch *watch);
 
-/* What was seen last of the log of that name. False: nobody has ever opened it, or nothing was seen yet. Any thread. */
+/* What was seen last of the log of that name. False: nobody has ever had it, its last owner has left it at rest
+ * (disk_postgres_rest()), or nothing was seen yet. Any thread. */
 bool pg_watch_find(struct pg_watch *watch, const char *log, struct pg_sight *sight);
 
 /* When PostgreSQL has answered last, in milliseconds of pg_now_ms(); 0: not yet. Any thread. */

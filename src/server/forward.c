@@ -33,6 +33,7 @@ struct forwarded {
     uint64_t pause_ms;            /* from that try to the next */
     struct upstream *upstream;    /* NULL: it waits to be tried again */
     struct forward_target target; /* of the newest try */
+    bool was_refused;             /* its newest answer was that it is not the owner */
 };
 
 /* Who serves a namespace, as it was found in one round of the timer. */
@@ -204,11 +205,12 @@ static void report_unreached(struct forwarder *forwarder, const struct forward_t
 /* In all the time that it may wait, nobody took it. */
 static void refuse_unsent(struct forwarded *forwarded, enum forward_owner owner, const struct forward_target *target)
 {
-    char text[sizeof(target->said) + 128];
+    char text[sizeof(target->said) + 192];
     forwarded->forwarder->refused++;
     if (owner == FORWARD_TO_ADDRESS) {
-        (void)snprintf(text, sizeof(text), "Node %s serves, and this node could not reach it for %u s. Try again.",
-                       target->said, FORWARD_WAIT_MS / 1000);
+        (void)snprintf(text, sizeof(text), "Node %s %s, and this node could not reach it for %u s%s. Try again.",
+                       target->said, forwarded->was_refused ? "should serve" : "serves", FORWARD_WAIT_MS / 1000,
+                       forwarded->was_refused ? ", or it does not serve yet" : "");
         report_unreached(forwarded->forwarder, target);
     } else if (owner == FORWARD_TO_NOBODY) {
         (void)snprintf(text, sizeof(text), "Node %s serves, and says nowhere how to reach it. Try again, or ask it.",
@@ -232,6 +234,7 @@ static void on_done(void *context, enum upstream_outcome outcome, const struct u
 {
     struct forwarded *forwarded = context;
     forwarded->upstream = NULL;
+    forwarded->was_refused = outcome == UPSTREAM_ANSWERED && answer->is_not_owner;
     if (outcome == UPSTREAM_ANSWERED && !answer->is_not_owner)
         deliver(forwarded, answer);
     else if (outcome == UPSTREAM_UNKNOWN)
@@ -284,9 +287,10 @@ static void check(struct forwarded *forwarded, enum forward_owner owner, const s
                   uint64_t now_ms)
 {
     const bool has_moved = owner == FORWARD_TO_ADDRESS && strcmp(target->address, forwarded->target.address) != 0;
+    const bool is_gone = owner == FORWARD_LATER; /* that node would have answered by now that it is not the owner */
     const bool has_sent = upstream_has_sent(forwarded->upstream);
     const uint64_t since_ms = now_ms - forwarded->tried_ms;
-    if (has_sent && (has_moved || since_ms > ANSWER_MS)) {
+    if (has_sent && (has_moved || (is_gone && since_ms > FORWARD_WAIT_MS) || since_ms > ANSWER_MS)) {
         stop_upstream(forwarded);
         refuse_unknown(forwarded);
     } else if (!has_sent && has_moved) {
@@ -324,10 +328,18 @@ static void look_after_all(struct forwarder *forwarder)
     }
 }
 
+static void on_timer(uv_timer_t *timer);
+
 /* A name was looked up, for which requests wait. */
 static void on_looked_up(void *context)
 {
     look_after_all(context);
+}
+
+void forwarder_note_served(struct forwarder *forwarder)
+{
+    if (!list_is_empty(&forwarder->all))
+        uv_timer_start(&forwarder->timer, on_timer, 0, TRY_MS);
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -59,6 +59,9 @@ void forwarder_destroy(struct forwarder *forwarder);
  * or because a node that this one does not trust has passed it on. */
 bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending, struct bytes name);
 
+/* A namespace is served here from now on: requests that wait for it need not wait for the next look. */
+void forwarder_note_served(struct forwarder *forwarder);
+
 /* The client of a request that it has is gone. */
 void forwarder_abandon(struct pending_request *pending);
 

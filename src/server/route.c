@@ -107,8 +107,13 @@ static void route_submit(struct hub *hub, struct pending_request *pending, bool 
 {
     struct exchange *exchange = &pending->exchange;
     if (front_submit(hub->front, exchange, clock_now_ms(hub->clock))) {
-        if (served_of(exchange) != NULL)
-            served_note(served_of(exchange));
+        /* The node that has passed it on knows its key, so it is about a namespace that this one need not know. */
+        exchange->reply.is_not_owner = is_passed_on && exchange->reply.error == ERROR_UNKNOWN_ACCESS_KEY;
+        struct served *served = served_of(exchange);
+        if (served != NULL) {
+            served_note(served);
+            served->request_count += exchange->reply.error != ERROR_ACCESS_DENIED;
+        }
         return;
     }
     if (!is_passed_on && hub->forwarder != NULL && forwarder_take(hub->forwarder, pending, front_absent(hub->front)))

@@ -65,6 +65,11 @@ bool served_rest(struct served *served)
     return true;
 }
 
+bool served_is_idle(const struct served *served)
+{
+    return !list_is_linked(&served->busy_link) && served->held.count == 0 && !api_is_awaited(&served->api);
+}
+
 /* --- replies and the log ------------------------------------------------------------------------------------------ */
 
 enum permission served_ask(struct served *served, const struct server_options *options, uint64_t turn,

@@ -21,9 +21,10 @@ struct served {
     uint64_t due_ms; /* when it has something to do by itself, as of when it came to rest; log time */
     struct held_replies held;
     struct gather gather;
-    uint64_t flushed_from; /* the newest durable frame when the frame in work went to the log */
-    uint64_t asked_turn;   /* of the loop (hub.h): in it the next was found out; 0: never */
-    bool is_withheld;      /* nothing of it may be answered at the moment (enum permission) */
+    uint64_t flushed_from;  /* the newest durable frame when the frame in work went to the log */
+    uint64_t request_count; /* that it was asked */
+    uint64_t asked_turn;    /* of the loop (hub.h): in it the next was found out; 0: never */
+    bool is_withheld;       /* nothing of it may be answered at the moment (enum permission) */
 };
 
 /* From now on the front has it. It is busy. */
@@ -49,6 +50,9 @@ void served_note(struct served *served);
 
 /* It was busy until now. True: there is nothing left to be done, and it is at rest until due_ms. */
 bool served_rest(struct served *served);
+
+/* Does nobody wait for it, and is it at rest? */
+bool served_is_idle(const struct served *served);
 
 /* When it has something to do by itself: the api's and the disk's, in log time; UINT64_MAX: never. */
 uint64_t served_next_ms(const struct served *served);

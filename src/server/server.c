@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "server/connection.h"
+#include "server/forward.h"
 #include "server/listener.h"
 #include "server/pace.h"
 
@@ -439,6 +440,8 @@ static enum error server_open_listeners(struct server *server, struct failure *f
 void server_serve(struct server *server, struct served *served, struct namespace *ns)
 {
     served_init(served, server->hub.front, ns, server->hub.clock, &server->hub.busy);
+    if (server->hub.forwarder != NULL)
+        forwarder_note_served(server->hub.forwarder);
 }
 
 void server_retire(struct server *server, struct served *served)

@@ -91,14 +91,17 @@ static const char *name_of(const struct status *status, uint32_t node)
 
 static void print_log_words(const struct status *status, const struct pg_log_facts *facts, const struct view_log *log)
 {
+    const bool is_at_rest = facts->epoch > 0 && facts->node[0] == '\0';
     if (facts->epoch == 0)
         printf("%s  nobody has had it yet", facts->name);
+    else if (is_at_rest)
+        printf("%s  at rest, last opened at %s (epoch %" PRIu64 ")", facts->name, facts->since, facts->epoch);
     else
         printf("%s  %s %s since %s (epoch %" PRIu64 "), %" PRIu64 " stand by", facts->name,
                facts->is_owned ? "owned by" : "last owned by", facts->node, facts->since, facts->epoch,
                facts->stand_bys);
     if (log != NULL && log->wanted != VIEW_NONE && log->wanted != log->owner)
-        printf(", should be on %s", name_of(status, log->wanted));
+        printf(is_at_rest ? ", opens on %s" : ", should be on %s", name_of(status, log->wanted));
     if (log != NULL && log->pinned_to != VIEW_NONE)
         printf(", pinned to %s", name_of(status, log->pinned_to));
     puts("");

@@ -38,6 +38,12 @@ static inline bool cluster_is_there(const struct cluster *cluster)
     return cluster->secret.size > 0;
 }
 
+/* Are namespaces that nobody uses left at rest (belonging.h)? */
+static inline bool cluster_lets_rest(const struct cluster *cluster, const struct config *config)
+{
+    return cluster_is_there(cluster) && config_number(config, CONFIG_REST_AFTER) > 0;
+}
+
 /* Do they know each other by certificates? */
 static inline bool cluster_has_tls(const struct cluster *cluster)
 {

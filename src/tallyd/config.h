@@ -25,6 +25,9 @@
       "With 1 or more, nothing is acknowledged while PostgreSQL has no synchronous_standby_names.")                    \
     X(LEASE, "lease", TIME, "3s", 500, MINUTE,                                                                         \
       "With the log in PostgreSQL: who can't write to it for so long gives it up, and another node takes over.")       \
+    X(REST_AFTER, "rest-after", TIME, "5m", 0, DAY,                                                                    \
+      "In a cluster: an empty namespace that nobody has asked for so long is closed until the next request. 0s: "      \
+      "never.")                                                                                                        \
     X(NODE, "node", TEXT, "", 0, 0, "What this node is called among those with the same log; empty: as its host.")     \
     X(ADVERTISE, "advertise", TEXT, "", 0, 0,                                                                          \
       "Host and port at which the other nodes reach this one: each then answers for all. Needs cluster-secret.")       \

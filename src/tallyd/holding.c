@@ -48,7 +48,7 @@ static void *run_close(void *argument)
 
 bool holding_follow(struct holding *holding, const struct pg_options *options, struct failure *failure)
 {
-    ASSERT(holding->state == HOLDING_RESTS && holding->opened_owned == NULL);
+    ASSERT(holding->state == HOLDING_ABSENT && holding->opened_owned == NULL);
     holding->opened_owned = namespaces_prepare(holding->namespaces, holding->name_owned, options);
     holding->is_led = options->leads != NULL;
     holding->is_recalled = false;
@@ -104,11 +104,12 @@ struct pg_node holding_owner(const struct holding *holding)
     return holding->state == HOLDING_FOLLOWS ? disk_postgres_owner(holding->opened_owned->disk) : (struct pg_node){0};
 }
 
-struct holding *holding_create(const struct namespaces *namespaces, struct bytes name, void (*done)(void *context),
-                               void *context)
+struct holding *holding_create(const struct namespaces *namespaces, const struct belonging *belonging,
+                               struct bytes name, void (*done)(void *context), void *context)
 {
     struct holding *holding = memory_allocate_zeroed(sizeof(*holding));
     holding->namespaces = namespaces;
+    holding->belonging = belonging;
     holding->name_owned = memory_allocate(name.size + 1);
     (void)snprintf(holding->name_owned, name.size + 1, "%.*s", BYTES_FORMAT(name));
     holding->since_ms = pg_now_ms();
@@ -121,7 +122,7 @@ struct holding *holding_create(const struct namespaces *namespaces, struct bytes
 
 void holding_destroy(struct holding *holding)
 {
-    ASSERT(holding->opened_owned == NULL && holding->state == HOLDING_RESTS);
+    ASSERT(holding->opened_owned == NULL && holding->state == HOLDING_ABSENT);
     free(holding->name_owned);
     free(holding);
 }

@@ -1,6 +1,6 @@
 /* A namespace whose log is in PostgreSQL, as this node has it. It goes round in these states:
  *
- *     rests      nothing of it is here; it may be followed again when its pause is over
+ *     absent     nothing of it is here; it may be followed again when its pause is over
  *     follows    a thread reads its log, as another node writes it, until this node is the owner
  *     serves     the server has it
  *     leaves     it is given up: its relays end, then its requests, and its replies leave
@@ -16,19 +16,23 @@
 #include <pthread.h>
 
 enum holding_state {
-    HOLDING_RESTS,
+    HOLDING_ABSENT,
     HOLDING_FOLLOWS,
     HOLDING_SERVES,
     HOLDING_LEAVES,
     HOLDING_CLOSES,
 };
 
+struct belonging;
+
 struct holding {
     char *name_owned;
     const struct namespaces *namespaces;
-    struct opened_namespace *opened_owned; /* NULL while it rests */
+    const struct belonging *belonging;     /* borrowed, as is the one before */
+    struct opened_namespace *opened_owned; /* NULL while it is absent */
     enum holding_state state;
     bool is_wanted;      /* the credentials name it */
+    bool is_awake;       /* it is among those that are looked after (ownership.c) */
     bool is_cold;        /* it is followed because nobody has it, beside those that are followed all the time */
     bool has_told_ready; /* the node that has it was told that this one may have it */
     bool is_led;         /* it is followed until another log is this node's (pg_options.leads) */
@@ -39,7 +43,9 @@ struct holding {
     unsigned keep_ms;    /* how long it stays since it came back at once the last time; 0: it did not */
     struct failure loss; /* by which it was lost last; OK: it was not, or it is served again */
 
-    /* Where it belongs, by the newest view of the cluster. Outside of a cluster it belongs here. */
+    /* Where it belongs (belonging.h). Outside of a cluster it belongs here. */
+    bool is_at_rest;       /* nobody has it, and nobody need have it until it is asked for */
+    atomic_bool is_called; /* it is followed because it was asked for at rest; until somebody has it. Any thread */
     bool must_be_followed; /* by this node */
     bool is_own;           /* this node should have it, or nobody says which one should */
     bool must_get_ready;   /* another node has it, and this one should */
@@ -47,10 +53,15 @@ struct holding {
 
     /* Of pg_now_ms(). */
     uint64_t since_ms; /* when it was wanted first */
-    uint64_t rests_until_ms;
+    uint64_t pauses_until_ms;
     uint64_t follows_since_ms;
     uint64_t gave_up_ms; /* when this node began to give it up; 0: never */
     uint64_t keeps_until_ms;
+    uint64_t rested_ms;              /* when this node left it at rest; 0: never */
+    uint64_t active_ms;              /* it serves: when it was asked, or looked into, last */
+    uint64_t request_count;          /* of served.h, as of then */
+    _Atomic uint64_t asked_ms;       /* when a request came for it that is not served here; 0: never */
+    _Atomic uint64_t asked_since_ms; /* the first of those that follow each other closely */
 
     /* Of the thread, while it follows or closes. */
     bool has_thread;
@@ -63,12 +74,12 @@ struct holding {
     struct failure failure;
 };
 
-/* One that rests. The rest is borrowed. */
-struct holding *holding_create(const struct namespaces *namespaces, struct bytes name, void (*done)(void *context),
-                               void *context);
+/* One that is absent. The rest is borrowed. */
+struct holding *holding_create(const struct namespaces *namespaces, const struct belonging *belonging,
+                               struct bytes name, void (*done)(void *context), void *context);
 void holding_destroy(struct holding *holding);
 
-/* From rest: begins to follow. False: the system has no thread; it still rests, and `failure` says why. */
+/* It is absent, and begins to follow. False: the system has no thread; it is still absent, and `failure` says why. */
 bool holding_follow(struct holding *holding, const struct pg_options *options, struct failure *failure);
 
 /* It follows, and is to end that. */

@@ -177,6 +177,8 @@ static enum error count_descriptors(struct daemon *daemon, struct failure *failu
 {
     size_t count;
     free(renewal_namespaces(&daemon->renewal, &count));
+    if (cluster_lets_rest(&daemon->cluster, &daemon->config))
+        count = RESERVED_MIN; /* ownership.h */
     const enum error error = descriptors_init(&daemon->descriptors, &daemon->config, count, failure);
     struct failure warning;
     if (error == OK && descriptors_warn(&daemon->descriptors, &warning))
@@ -205,7 +207,7 @@ static struct presence presence(void *context)
 static bool is_elsewhere(void *context, struct bytes name)
 {
     const struct daemon *daemon = context;
-    return ownership_has(daemon->ownership, name);
+    return ownership_ask(daemon->ownership, name);
 }
 
 static void explain_absence(void *context, struct bytes name, char *text, size_t size)
@@ -525,6 +527,7 @@ static void make_ownership(struct daemon *daemon)
     const struct ownership_options options = {.namespaces = &daemon->namespaces,
                                               .relays = daemon->relays,
                                               .cluster = &daemon->cluster,
+                                              .descriptors = &daemon->descriptors,
                                               .loop = &daemon->loop,
                                               .report = complain,
                                               .served = on_served,

@@ -238,10 +238,16 @@ static enum error take_over_all(const struct opening *opening, struct failure *f
 
 void opened_namespace_close(struct opened_namespace *opened)
 {
-    if (opened->ns != NULL)
+    struct failure ignored;
+    failure_init(&ignored);
+    if (opened->ns != NULL) {
+        opened->rests = opened->rests && namespace_failure(opened->ns, &ignored) == OK;
         namespace_close(opened->ns);
-    if (opened->disk != NULL)
+    }
+    if (opened->disk != NULL) {
+        opened->rests = opened->rests && disk_postgres_rest(opened->disk);
         opened->disk->operations->destroy(opened->disk);
+    }
     opened->ns = NULL;
     opened->disk = NULL;
 }
@@ -296,6 +302,7 @@ struct opened_namespace *namespaces_prepare(const struct namespaces *namespaces,
     opened->postgres.leads = options->leads;
     opened->postgres.may_take = options->may_take;
     opened->postgres.context = options->context;
+    opened->postgres.pulse = options->pulse;
     opened->disk = disk_postgres_create(&opened->postgres, opened->folder_owned);
     return opened;
 }

@@ -12,7 +12,7 @@
 #include "tallyd/config.h"
 #include "tallyd/message_log.h"
 
-#define NAMESPACES_MAX 4096u /* each has segments and an index of its own */
+#define NAMESPACES_MAX 16384u /* in folders each is open, with segments and an index of its own */
 
 struct namespace_relays;
 struct opening;
@@ -26,6 +26,7 @@ struct opened_namespace {
     struct namespace *ns;
     struct namespace_relays *namespace_relays_owned; /* its relays (relays.h), or NULL */
     bool is_leaving;                                 /* departure.h, ownership.h */
+    bool rests;                                      /* it is closed because nobody needs it (disk_postgres_rest()) */
     uint64_t look_ms; /* of pg_now_ms(): its log was found to be this node's; to be asked again then */
 };
 

@@ -1,9 +1,8 @@
 #include "tallyd/ownership.h"
 
 #include "base/memory.h"
-#include "postgres/watch.h"
 #include "server/metric.h"
-#include "tallyd/holding.h"
+#include "tallyd/belonging.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +20,7 @@
 #define UNREACHED_PAUSE_MAX_MS 1000u /* where PostgreSQL did not answer, or has no room: nobody else serves, either */
 
 #define COLD_PATIENCE_LEASES 3u /* one that is followed because nobody had it is left, if somebody has it then */
-#define SILENT_LEASES 2u        /* PostgreSQL that has not answered for so long is not reachable */
 #define REPORT_PAUSE_MS 1000u   /* where PostgreSQL does not answer, one line is enough for all */
-
-#define PLACE_MS 200u /* so often each is looked at without a newer view */
-
-/* What nobody has had for so long is taken though it belongs elsewhere: by its stand-by and by the node that had it
- * last; and by any. A node that is ready for it needs some milliseconds. */
-#define NEAR_MS 1000u
-#define FAR_LEASES 4u
 
 /* One that is back so soon after it was given up stays: at first, and at most. */
 #define BACK_MS 5000u
@@ -44,24 +35,28 @@
 
 struct ownership {
     struct ownership_options options;
-    const char *node;                /* this one's name */
-    struct pg_options watch_options; /* borrowed by the watch */
-    struct pg_watch *watch;          /* in a cluster; NULL: there is none */
-    const struct view *view;         /* the newest; NULL: there is none, or nothing was heard of the cluster yet */
-    uint64_t placed_ms;              /* when each was looked at last */
+    const char *node; /* this one's name */
+    struct belonging belonging;
     struct holding **holdings_owned; /* by name */
     size_t count;
     size_t capacity;
+    struct holding **awake_owned; /* of them: those about which something may have to be done */
+    size_t awake_count;
+    size_t awake_capacity;
+    size_t opened;          /* those that are not absent */
+    size_t reserved;        /* so many of the opened have descriptors */
     struct holding *leader; /* without a cluster; NULL: each is taken by itself */
     atomic_bool leads;      /* this node has the leader's log */
+    bool takes_descriptors;
     bool has_begun;
+    bool has_new;    /* what is wanted has changed */
     bool has_served; /* any, since the start */
     bool is_ready;   /* it serves what it is for; until it serves nothing */
     bool is_halted;  /* nothing is followed any more */
     void (*stopped)(void *context);
-    uint64_t rests_since_ms; /* on the way to `stopped`: the last one was given up; 0: not yet */
-    uint64_t taken_ms;       /* likewise: all of them have other owners */
-    uint64_t reported_ms;    /* when a line about a silent PostgreSQL was written; 0: none yet */
+    uint64_t gone_since_ms; /* on the way to `stopped`: the last one was given up; 0: not yet */
+    uint64_t taken_ms;      /* likewise: all of them have other owners */
+    uint64_t reported_ms;   /* when a line about a silent PostgreSQL was written; 0: none yet */
     uv_timer_t look;
     uv_async_t woken; /* a thread has ended */
 };
@@ -95,27 +90,54 @@ static struct holding *find_asked(const struct ownership *ownership, struct byte
     return name.size == 0 && ownership->count > 0 ? ownership->holdings_owned[0] : find(ownership, name);
 }
 
+/* Not of those that are absent. */
 static size_t count_in(const struct ownership *ownership, enum holding_state state)
 {
     size_t count = 0;
+    for (size_t i = 0; i < ownership->awake_count; i++)
+        count += ownership->awake_owned[i]->state == state;
+    return count;
+}
+
+/* Thousands may be at rest, and cost next to nothing: nobody looks at them but belonging_note(). */
+static bool needs_care(const struct holding *holding)
+{
+    return holding->state != HOLDING_ABSENT || holding->must_be_followed || !holding->is_wanted ||
+           holding->has_told_ready;
+}
+
+static void keep_awake(struct ownership *ownership, struct holding *holding)
+{
+    if (holding->is_awake || !needs_care(holding))
+        return;
+    ARRAY_GROW(ownership->awake_owned, ownership->awake_count, ownership->awake_capacity);
+    ownership->awake_owned[ownership->awake_count++] = holding;
+    holding->is_awake = true;
+}
+
+static void let_sleep(struct ownership *ownership)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < ownership->awake_count; i++) {
+        struct holding *holding = ownership->awake_owned[i];
+        holding->is_awake = needs_care(holding);
+        if (holding->is_awake)
+            ownership->awake_owned[kept++] = holding;
+    }
+    ownership->awake_count = kept;
+}
+
+static size_t count_at_rest(const struct ownership *ownership)
+{
+    size_t count = 0;
     for (size_t i = 0; i < ownership->count; i++)
-        count += ownership->holdings_owned[i]->state == state;
+        count += ownership->holdings_owned[i]->is_at_rest;
     return count;
 }
 
 static bool is_in_cluster(const struct ownership *ownership)
 {
-    return cluster_is_there(ownership->options.cluster);
-}
-
-/* Who has, or had, the log, as far as this node knows. */
-static struct pg_node owner_of(const struct ownership *ownership, const struct holding *holding)
-{
-    struct pg_sight sight = {0};
-    const struct pg_node owner = holding_owner(holding);
-    if (owner.name[0] == '\0' && ownership->watch != NULL)
-        (void)pg_watch_find(ownership->watch, holding->name_owned, &sight);
-    return owner.name[0] == '\0' ? sight.owner : owner;
+    return belonging_is_in_cluster(&ownership->belonging);
 }
 
 /* Of a pause that grows: `first`, and then twice as much each time. */
@@ -124,89 +146,6 @@ static unsigned longer(unsigned pause_ms, unsigned first_ms, unsigned most_ms)
     if (pause_ms == 0)
         return first_ms;
     return pause_ms < most_ms / 2 ? 2 * pause_ms : most_ms;
-}
-
-/* --- where it belongs --------------------------------------------------------------------------------------------- */
-
-static const struct view *acquire_view(const struct ownership *ownership)
-{
-    struct registry *registry = ownership->options.cluster->registry;
-    return registry == NULL ? NULL : registry_acquire(registry);
-}
-
-/* How long nobody has had it. One that nobody has ever had is free since it was wanted here. Any thread. */
-static uint64_t free_ms(const struct ownership *ownership, const struct holding *holding)
-{
-    struct pg_sight sight = {0};
-    if (ownership->watch == NULL || pg_watch_heard_ms(ownership->watch) == 0)
-        return 0;
-    if (pg_watch_find(ownership->watch, holding->name_owned, &sight) && sight.owner.name[0] != '\0')
-        return sight.free_ms;
-    return pg_now_ms() - holding->since_ms;
-}
-
-/* So long that this node may take it, though it belongs elsewhere: that node can't have it, or has gone. Any thread. */
-static bool is_abandoned(const struct ownership *ownership, const struct view *view, const struct holding *holding)
-{
-    if (view->own == VIEW_NONE || !view->is_settled)
-        return false;
-    const struct view_log *log = view_find_log(view, bytes_from_string(holding->name_owned));
-    const bool is_near = log != NULL && (log->stand_by == view->own || log->owner == view->own);
-    if (is_near && log->owner != VIEW_NONE && !view->nodes_owned[log->owner].is_alive)
-        return true; /* a process that was stopped keeps its lock */
-    return free_ms(ownership, holding) >=
-           (is_near ? NEAR_MS : (uint64_t)FAR_LEASES * ownership->watch_options.lease_ms);
-}
-
-/* Asked on the threads that follow. */
-static bool may_take(void *context, const char *name)
-{
-    const struct holding *holding = context;
-    const struct ownership *ownership = holding->context;
-    const struct view *view = acquire_view(ownership);
-    if (view == NULL)
-        return false;
-    const bool may = view_may_take(view, bytes_from_string(name)) || is_abandoned(ownership, view, holding);
-    registry_release(view);
-    return may;
-}
-
-/* Without a view it is at least read: outside of a cluster, or until it is known where it belongs. */
-static void note_place(const struct ownership *ownership, struct holding *holding)
-{
-    const struct view *view = ownership->view;
-    const struct bytes name = bytes_from_string(holding->name_owned);
-    const struct view_log *log = view == NULL ? NULL : view_find_log(view, name);
-    holding->is_own = log == NULL || log->wanted == VIEW_NONE || log->wanted == view->own;
-    holding->must_get_ready = view != NULL && view_should_get_ready(view, name);
-    holding->must_go = view != NULL && view_should_give_up(view, name);
-    holding->must_be_followed =
-        view == NULL || view_should_follow(view, name) || is_abandoned(ownership, view, holding);
-}
-
-/* When there is a newer view, and from time to time, since nobody tells when something is abandoned. */
-static void note_places(struct ownership *ownership)
-{
-    const struct view *before = ownership->view;
-    ownership->view = acquire_view(ownership);
-    const bool is_new = ownership->view != before;
-    registry_release(before);
-    if (!is_new && pg_now_ms() < ownership->placed_ms + PLACE_MS)
-        return;
-    ownership->placed_ms = pg_now_ms();
-    for (size_t i = 0; i < ownership->count; i++)
-        note_place(ownership, ownership->holdings_owned[i]);
-}
-
-/* Tells the node that has it, through PostgreSQL, whether it may give it up. */
-static void tell_ready(const struct ownership *ownership, struct holding *holding)
-{
-    const bool is_ready = holding->must_get_ready && holding->state == HOLDING_FOLLOWS && !holding->is_recalled &&
-                          disk_postgres_is_caught_up(holding->opened_owned->disk);
-    if (is_ready == holding->has_told_ready)
-        return;
-    holding->has_told_ready = is_ready;
-    registry_set_ready(ownership->options.cluster->registry, bytes_from_string(holding->name_owned), is_ready);
 }
 
 /* One that came back at once was given up in vain: the other node can't keep it. It stays for a while, and longer each
@@ -252,7 +191,7 @@ static void pause_it(struct holding *holding, bool has_served, enum error error)
         holding->pause_ms = PAUSE_MS;
     else
         holding->pause_ms = longer(holding->pause_ms, 2 * PAUSE_MS, most);
-    holding->rests_until_ms = pg_now_ms() + holding->pause_ms;
+    holding->pauses_until_ms = pg_now_ms() + holding->pause_ms;
 }
 
 void ownership_lose(struct ownership *ownership, struct served *served, const struct failure *failure)
@@ -263,6 +202,7 @@ void ownership_lose(struct ownership *ownership, struct served *served, const st
     if (holding->state == HOLDING_SERVES)
         relays_leave_namespace(ownership->options.relays, opened);
     opened->is_leaving = true;
+    opened->rests = false;
     namespace_abandon(opened->ns);
     if (holding == ownership->leader)
         atomic_store(&ownership->leads, false);
@@ -281,6 +221,9 @@ static void serve(struct ownership *ownership, struct holding *holding)
     const struct namespaces *namespaces = ownership->options.namespaces;
     const bool is_alone = front_count(namespaces->front) == 0 && count_in(ownership, HOLDING_LEAVES) == 0;
     holding->state = HOLDING_SERVES;
+    holding->is_at_rest = false;
+    holding->active_ms = pg_now_ms();
+    atomic_store(&holding->asked_ms, 0);
     note_return(holding);
     failure_init(&holding->loss);
     namespaces_serve(namespaces, holding->opened_owned, is_alone);
@@ -333,22 +276,45 @@ static bool must_be_recalled(const struct ownership *ownership, const struct hol
     if (!holding->is_wanted || !holding->must_be_followed || ownership->is_halted ||
         (!is_lone && !atomic_load(&ownership->leads)))
         return true;
-    const uint64_t patience_ms = (uint64_t)COLD_PATIENCE_LEASES * ownership->watch_options.lease_ms;
-    struct pg_sight sight = {0};
+    const uint64_t patience_ms = (uint64_t)COLD_PATIENCE_LEASES * ownership->belonging.watch_options.lease_ms;
     return holding->is_cold && pg_now_ms() > holding->follows_since_ms + patience_ms &&
-           pg_watch_find(ownership->watch, holding->name_owned, &sight) && !sight.is_alone;
+           !belonging_is_alone(&ownership->belonging, holding);
 }
 
-/* --- one that rests ----------------------------------------------------------------------------------------------- */
+/* --- one that is absent ------------------------------------------------------------------------------------------- */
 
-/* Does nobody have it? */
-static bool is_alone(const struct ownership *ownership, const struct holding *holding)
+bool ownership_takes_descriptors(const struct ownership *ownership)
 {
-    struct pg_sight sight = {.is_alone = true};
-    if (ownership->watch == NULL || pg_watch_heard_ms(ownership->watch) == 0)
+    return ownership->takes_descriptors;
+}
+
+static void share_descriptors(const struct ownership *ownership)
+{
+    server_set_connections_max(ownership->options.namespaces->server,
+                               descriptors_for_connections(ownership->options.descriptors));
+}
+
+/* For one more that is opened. False: the process may open too few. */
+static bool reserve(struct ownership *ownership, struct failure *failure)
+{
+    if (!ownership_takes_descriptors(ownership) || ownership->opened < ownership->reserved)
+        return true;
+    const size_t connections = server_connection_count(ownership->options.namespaces->server);
+    if (descriptors_add_namespaces(ownership->options.descriptors, 1, connections, failure) != OK)
         return false;
-    (void)pg_watch_find(ownership->watch, holding->name_owned, &sight);
-    return sight.is_alone;
+    ownership->reserved++;
+    share_descriptors(ownership);
+    return true;
+}
+
+static void note_closed(struct ownership *ownership)
+{
+    ownership->opened--;
+    if (!ownership_takes_descriptors(ownership) || ownership->reserved <= RESERVED_MIN)
+        return;
+    descriptors_remove_namespaces(ownership->options.descriptors, 1);
+    ownership->reserved--;
+    share_descriptors(ownership);
 }
 
 static void follow(struct ownership *ownership, struct holding *holding, bool is_cold)
@@ -358,39 +324,60 @@ static void follow(struct ownership *ownership, struct holding *holding, bool is
     const bool is_led = ownership->leader != NULL && holding != ownership->leader && !atomic_load(&ownership->leads);
     const struct pg_options options = {.is_patient = holding->tries > 0 || ownership->has_served,
                                        .leads = is_led ? &ownership->leads : NULL,
-                                       .may_take = is_in_cluster(ownership) ? may_take : NULL,
-                                       .context = holding};
+                                       .may_take = is_in_cluster(ownership) ? belonging_may_take : NULL,
+                                       .context = holding,
+                                       .pulse = ownership->belonging.pulse};
     holding->is_cold = is_cold;
+    atomic_store(&holding->is_called, holding->is_at_rest);
     holding->leads = holding == ownership->leader ? &ownership->leads : NULL;
-    if (holding_follow(holding, &options, &failure))
+    if (reserve(ownership, &failure) && holding_follow(holding, &options, &failure)) {
+        ownership->opened++;
         return;
+    }
     pause_it(holding, false, failure.error);
     report(ownership, &failure);
 }
 
-static void begin_following(struct ownership *ownership)
+/* How many are followed: of those that this node stands by for and of its own; and cold ones beside them. */
+struct followed {
+    size_t warm[2], cold;
+};
+
+static struct followed count_followed(const struct ownership *ownership)
 {
-    size_t warm[2] = {0}, cold = 0; /* of those that this node stands by for, and of its own */
-    for (size_t i = 0; i < ownership->count; i++) {
-        const struct holding *holding = ownership->holdings_owned[i];
+    struct followed count = {0};
+    for (size_t i = 0; i < ownership->awake_count; i++) {
+        const struct holding *holding = ownership->awake_owned[i];
         if (holding->state != HOLDING_FOLLOWS)
             continue;
-        warm[holding->is_own] += !holding->is_cold;
-        cold += holding->is_cold;
+        count.warm[holding->is_own] += !holding->is_cold;
+        count.cold += holding->is_cold;
     }
+    return count;
+}
+
+static void begin_one(struct ownership *ownership, struct holding *holding, struct followed *count)
+{
+    const bool is_warm = count->warm[holding->is_own] < FOLLOWED_MAX;
+    if (!is_warm && (count->cold >= COLD_MAX || !belonging_is_alone(&ownership->belonging, holding)))
+        return;
+    follow(ownership, holding, !is_warm);
+    count->warm[holding->is_own] += is_warm;
+    count->cold += !is_warm;
+}
+
+/* Those that nobody has go first: clients wait for them. */
+static void begin_following(struct ownership *ownership)
+{
+    struct followed count = count_followed(ownership);
     const uint64_t now_ms = pg_now_ms();
-    for (size_t i = 0; i < ownership->count && !ownership->is_halted; i++) {
-        struct holding *holding = ownership->holdings_owned[i];
-        if (holding->state != HOLDING_RESTS || !holding->is_wanted || !holding->must_be_followed ||
-            now_ms < holding->rests_until_ms)
-            continue;
-        const bool is_warm = warm[holding->is_own] < FOLLOWED_MAX;
-        if (!is_warm && (cold >= COLD_MAX || !is_alone(ownership, holding)))
-            continue;
-        follow(ownership, holding, !is_warm);
-        warm[holding->is_own] += is_warm;
-        cold += !is_warm;
-    }
+    for (int are_free = 1; are_free >= 0 && !ownership->is_halted; are_free--)
+        for (size_t i = 0; i < ownership->awake_count; i++) {
+            struct holding *holding = ownership->awake_owned[i];
+            if (holding->state == HOLDING_ABSENT && holding->is_wanted && holding->must_be_followed &&
+                now_ms >= holding->pauses_until_ms && (!are_free || belonging_is_free(&ownership->belonging, holding)))
+                begin_one(ownership, holding, &count);
+        }
 }
 
 /* --- one that goes ------------------------------------------------------------------------------------------------ */
@@ -400,7 +387,7 @@ static void begin_leaving(struct ownership *ownership, struct holding *holding)
     ASSERT(holding->state == HOLDING_SERVES);
     holding->state = HOLDING_LEAVES;
     holding->opened_owned->is_leaving = true;
-    holding->rests_until_ms = 0;
+    holding->pauses_until_ms = 0;
     holding->gave_up_ms = pg_now_ms();
     if (holding == ownership->leader)
         atomic_store(&ownership->leads, false);
@@ -416,11 +403,37 @@ static bool must_leave(const struct ownership *ownership, const struct holding *
     return !holding->is_wanted || ownership->stopped != NULL || lacks_leader || is_anothers;
 }
 
-/* True: its relays have ended, and the front has it no more. */
+/* Nobody has asked it for long, and nothing in it lives. To find that out may take some time, so if it is not so, it is
+ * tried again as much later. */
+static bool may_rest(const struct ownership *ownership, struct holding *holding)
+{
+    const struct served *served = &holding->opened_owned->served;
+    const uint64_t rest_ms = ownership->belonging.rest_ms, now_ms = pg_now_ms();
+    if (rest_ms == 0)
+        return false;
+    if (served->request_count != holding->request_count) {
+        holding->request_count = served->request_count;
+        holding->active_ms = now_ms;
+    }
+    if (now_ms < holding->active_ms + rest_ms || !served_is_idle(served))
+        return false;
+    holding->active_ms = now_ms;
+    return namespace_is_vacant(served->ns);
+}
+
+static void begin_resting(struct ownership *ownership, struct holding *holding)
+{
+    begin_leaving(ownership, holding);
+    holding->opened_owned->rests = true;
+    holding->gave_up_ms = 0;
+}
+
+/* True: its relays have ended, and the front has it no more. One that was about to rest may have been asked since. */
 static bool withdraw(struct opened_namespace *opened)
 {
     if (api_is_withdrawn(&opened->served.api) || !relays_have_left_namespace(opened))
         return false;
+    opened->rests = opened->rests && namespace_is_vacant(opened->ns);
     relays_forget_namespace(opened);
     served_withdraw(&opened->served);
     return true;
@@ -437,25 +450,31 @@ static void let_go(struct ownership *ownership, struct holding *holding)
 }
 
 /* Its log is closed. Relays of one that was lost may go on for a while, and know it by its name. */
-static void end_closing(struct holding *holding)
+static void end_closing(struct ownership *ownership, struct holding *holding)
 {
     if (holding->has_thread && !holding_has_ended(holding))
         return;
     if (holding->is_waiting || !relays_have_left_namespace(holding->opened_owned))
         return;
     relays_forget_namespace(holding->opened_owned);
+    if (holding->opened_owned->rests) {
+        holding->rested_ms = pg_now_ms();
+        holding->pause_ms = 0;
+    }
     opened_namespace_destroy(holding->opened_owned);
     holding->opened_owned = NULL;
-    holding->state = HOLDING_RESTS;
+    holding->state = HOLDING_ABSENT;
+    note_closed(ownership);
+    belonging_note(&ownership->belonging, holding);
 }
 
 static void begin_closing(struct ownership *ownership)
 {
     size_t count = 0;
-    for (size_t i = 0; i < ownership->count; i++)
-        count += ownership->holdings_owned[i]->state == HOLDING_CLOSES && ownership->holdings_owned[i]->has_thread;
-    for (size_t i = 0; i < ownership->count && count < CLOSED_MAX; i++) {
-        struct holding *holding = ownership->holdings_owned[i];
+    for (size_t i = 0; i < ownership->awake_count; i++)
+        count += ownership->awake_owned[i]->state == HOLDING_CLOSES && ownership->awake_owned[i]->has_thread;
+    for (size_t i = 0; i < ownership->awake_count && count < CLOSED_MAX; i++) {
+        struct holding *holding = ownership->awake_owned[i];
         if (holding->state != HOLDING_CLOSES || !holding->is_waiting)
             continue;
         holding_close(holding);
@@ -484,6 +503,8 @@ static void step(struct ownership *ownership, struct holding *holding, size_t *w
         end_following(ownership, holding);
     if (holding->state == HOLDING_SERVES && must_leave(ownership, holding))
         begin_leaving(ownership, holding);
+    if (holding->state == HOLDING_SERVES && may_rest(ownership, holding))
+        begin_resting(ownership, holding);
     if (holding->state == HOLDING_SERVES)
         look_after(holding);
     if (holding->state == HOLDING_LEAVES && api_is_withdrawn(&holding->opened_owned->served.api))
@@ -491,33 +512,35 @@ static void step(struct ownership *ownership, struct holding *holding, size_t *w
     else if (holding->state == HOLDING_LEAVES && *withdrawn < STEPS_AT_ONCE)
         *withdrawn += withdraw(holding->opened_owned);
     if (holding->state == HOLDING_CLOSES)
-        end_closing(holding);
-    tell_ready(ownership, holding);
+        end_closing(ownership, holding);
+    belonging_tell_ready(&ownership->belonging, holding);
+}
+
+static bool has_gone(const struct holding *holding)
+{
+    return !holding->is_wanted && holding->state == HOLDING_ABSENT;
 }
 
 /* Those that nobody wants any more, and that have gone. */
 static void forget_unwanted(struct ownership *ownership)
 {
-    size_t kept = 0;
+    size_t kept = 0, awake = 0;
+    for (size_t i = 0; i < ownership->awake_count; i++)
+        if (!has_gone(ownership->awake_owned[i]))
+            ownership->awake_owned[awake++] = ownership->awake_owned[i];
+    if (awake == ownership->awake_count)
+        return;
+    ownership->awake_count = awake;
     for (size_t i = 0; i < ownership->count; i++) {
         struct holding *holding = ownership->holdings_owned[i];
-        if (holding->is_wanted || holding->state != HOLDING_RESTS)
-            ownership->holdings_owned[kept++] = holding;
-        else
+        if (has_gone(holding))
             holding_destroy(holding);
+        else
+            ownership->holdings_owned[kept++] = holding;
     }
     const size_t count = ownership->count - kept;
     ownership->count = kept;
-    if (count > 0)
-        ownership->options.left(ownership->options.context, count);
-}
-
-static bool has_others(const struct view *view)
-{
-    for (uint32_t i = 0; view != NULL && i < view->node_count; i++)
-        if (i != view->own && view->nodes_owned[i].is_alive)
-            return true;
-    return false;
+    ownership->options.left(ownership->options.context, count);
 }
 
 /* Requests go to the node that PostgreSQL names. */
@@ -525,22 +548,22 @@ static bool is_named(const struct ownership *ownership)
 {
     for (size_t i = 0; i < ownership->count; i++) {
         struct pg_sight sight = {0};
-        if (pg_watch_find(ownership->watch, ownership->holdings_owned[i]->name_owned, &sight) &&
+        if (pg_watch_find(ownership->belonging.watch, ownership->holdings_owned[i]->name_owned, &sight) &&
             strcmp(sight.owner.name, ownership->node) == 0)
             return true;
     }
     return false;
 }
 
-/* All rest: may others still send requests here? */
+/* All are absent: may others still send requests here? */
 static bool may_be_asked(struct ownership *ownership)
 {
     const uint64_t now_ms = pg_now_ms();
-    if (ownership->watch == NULL || !has_others(ownership->view))
+    if (ownership->belonging.watch == NULL || !belonging_has_others(&ownership->belonging))
         return false;
-    if (ownership->rests_since_ms == 0)
-        ownership->rests_since_ms = now_ms;
-    if (ownership->taken_ms == 0 && (now_ms >= ownership->rests_since_ms + TAKEN_MS || !is_named(ownership)))
+    if (ownership->gone_since_ms == 0)
+        ownership->gone_since_ms = now_ms;
+    if (ownership->taken_ms == 0 && (now_ms >= ownership->gone_since_ms + TAKEN_MS || !is_named(ownership)))
         ownership->taken_ms = now_ms;
     return ownership->taken_ms == 0 || now_ms < ownership->taken_ms + LEARNED_MS;
 }
@@ -548,7 +571,7 @@ static bool may_be_asked(struct ownership *ownership)
 static void finish_stop(struct ownership *ownership)
 {
     void (*stopped)(void *context) = ownership->stopped;
-    if (stopped == NULL || count_in(ownership, HOLDING_RESTS) < ownership->count || may_be_asked(ownership))
+    if (stopped == NULL || ownership->opened > 0 || may_be_asked(ownership))
         return;
     ownership->stopped = NULL;
     stopped(ownership->options.context);
@@ -561,32 +584,52 @@ static bool is_on_the_move(const struct ownership *ownership)
 
 static bool others_have_owners(const struct ownership *ownership, bool must_be_found);
 
-/* It serves what it is for: in a cluster at least one namespace, while each of the others has another node; else all of
- * them. It stands by when it serves nothing. */
+/* Does it serve nothing of what it is for? Where namespaces rest, none may be asked for. */
+static bool serves_nothing(const struct ownership *ownership)
+{
+    return ownership->belonging.rest_ms == 0 && count_in(ownership, HOLDING_SERVES) == 0;
+}
+
+static bool serves_enough(const struct ownership *ownership)
+{
+    return count_in(ownership, HOLDING_SERVES) == ownership->count ||
+           (is_in_cluster(ownership) && others_have_owners(ownership, false));
+}
+
+/* It serves what it is for: in a cluster at least one namespace, while each of the others has another node or is at
+ * rest; else all of them. It stands by when it serves nothing. */
 static void note_readiness(struct ownership *ownership)
 {
-    const size_t served = count_in(ownership, HOLDING_SERVES);
     const bool was_ready = ownership->is_ready;
-    const bool serves_enough =
-        served == ownership->count || (is_in_cluster(ownership) && others_have_owners(ownership, false));
-    ownership->is_ready = served > 0 && (was_ready || serves_enough);
+    ownership->is_ready = !serves_nothing(ownership) && (was_ready || serves_enough(ownership));
     if (ownership->is_ready != was_ready)
         ownership->options.changed(ownership->options.context, ownership->is_ready);
+}
+
+static void note_all(struct ownership *ownership)
+{
+    const bool must_note = belonging_look(&ownership->belonging) || ownership->has_new;
+    for (size_t i = 0; must_note && i < ownership->count; i++) {
+        belonging_note(&ownership->belonging, ownership->holdings_owned[i]);
+        keep_awake(ownership, ownership->holdings_owned[i]);
+    }
+    ownership->has_new = false;
 }
 
 static void on_look(uv_timer_t *handle)
 {
     struct ownership *ownership = handle->data;
     size_t withdrawn = 0;
-    note_places(ownership);
-    for (size_t i = 0; i < ownership->count; i++)
-        step(ownership, ownership->holdings_owned[i], &withdrawn);
+    note_all(ownership);
+    for (size_t i = 0; i < ownership->awake_count; i++)
+        step(ownership, ownership->awake_owned[i], &withdrawn);
     begin_closing(ownership);
     forget_unwanted(ownership);
     begin_following(ownership);
+    let_sleep(ownership);
     const bool is_hurried = is_on_the_move(ownership);
-    if (ownership->watch != NULL)
-        pg_watch_hurry(ownership->watch, is_hurried || ownership->is_halted);
+    if (ownership->belonging.watch != NULL)
+        pg_watch_hurry(ownership->belonging.watch, is_hurried || ownership->is_halted);
     uv_timer_start(&ownership->look, on_look, is_hurried ? HURRIED_LOOK_MS : LOOK_MS, 0);
     note_readiness(ownership);
     finish_stop(ownership);
@@ -617,8 +660,8 @@ static void add(struct ownership *ownership, struct bytes name)
     ARRAY_GROW(ownership->holdings_owned, ownership->count, ownership->capacity);
     memmove(&ownership->holdings_owned[place + 1], &ownership->holdings_owned[place],
             (ownership->count - place) * sizeof(struct holding *));
-    ownership->holdings_owned[place] = holding_create(ownership->options.namespaces, name, wake, ownership);
-    note_place(ownership, ownership->holdings_owned[place]);
+    ownership->holdings_owned[place] =
+        holding_create(ownership->options.namespaces, &ownership->belonging, name, wake, ownership);
     ownership->count++;
 }
 
@@ -636,6 +679,7 @@ void ownership_want(struct ownership *ownership, const struct bytes *names, size
         ownership->has_begun = true;
         ownership->leader = is_in_cluster(ownership) ? NULL : ownership->holdings_owned[0];
     }
+    ownership->has_new = true;
     look_now(ownership);
 }
 
@@ -673,10 +717,29 @@ void ownership_stop(struct ownership *ownership, void (*done)(void *context))
 
 /* --- what others ask ---------------------------------------------------------------------------------------------- */
 
+/* It is opened if it is at rest. */
+static void note_asked(struct ownership *ownership, struct holding *holding)
+{
+    if (holding->state == HOLDING_SERVES || !belonging_note_asked(&ownership->belonging, holding))
+        return;
+    keep_awake(ownership, holding);
+    look_now(ownership);
+}
+
+bool ownership_ask(struct ownership *ownership, struct bytes name)
+{
+    struct holding *holding = find_asked(ownership, name);
+    if (holding != NULL)
+        note_asked(ownership, holding);
+    return holding != NULL;
+}
+
 static enum forward_owner find_node(const struct ownership *ownership, const struct holding *holding,
                                     struct forward_target *target)
 {
-    const struct pg_node owner = owner_of(ownership, holding);
+    struct pg_node owner = belonging_owner(&ownership->belonging, holding);
+    if (owner.name[0] == '\0')
+        owner = belonging_home(&ownership->belonging, holding);
     if (owner.name[0] == '\0')
         return FORWARD_LATER;
     (void)snprintf(target->said, sizeof(target->said), "%s", owner.name);
@@ -691,11 +754,12 @@ static enum forward_owner find_node(const struct ownership *ownership, const str
 
 /* Of a request that came while another node had it, this one may be the owner by now: then it asks itself. Where it is
  * named as the owner and does not serve, it was that before. */
-enum forward_owner ownership_find(const struct ownership *ownership, struct bytes name, struct forward_target *target)
+enum forward_owner ownership_find(struct ownership *ownership, struct bytes name, struct forward_target *target)
 {
-    const struct holding *holding = find_asked(ownership, name);
+    struct holding *holding = find_asked(ownership, name);
     if (holding == NULL)
         return FORWARD_LATER;
+    note_asked(ownership, holding);
     if (holding->state != HOLDING_SERVES)
         return find_node(ownership, holding, target);
     (void)snprintf(target->address, sizeof(target->address), "%s", ownership->options.cluster->address);
@@ -703,17 +767,12 @@ enum forward_owner ownership_find(const struct ownership *ownership, struct byte
     return FORWARD_TO_ADDRESS;
 }
 
-bool ownership_has(const struct ownership *ownership, struct bytes name)
-{
-    return find_asked(ownership, name) != NULL;
-}
-
 void ownership_explain(const struct ownership *ownership, struct bytes name, char *text, size_t size)
 {
     const struct holding *holding = find_asked(ownership, name);
     if (holding == NULL)
         return;
-    const struct pg_node owner = owner_of(ownership, holding);
+    const struct pg_node owner = belonging_owner(&ownership->belonging, holding);
     if (holding->state == HOLDING_FOLLOWS && disk_postgres_lacks_replica(holding->opened_owned->disk))
         (void)snprintf(text, size, "This node stands by until there is a replica: " PG_NO_REPLICA " in PostgreSQL.");
     else if (owner.name[0] == '\0')
@@ -727,12 +786,13 @@ void ownership_explain(const struct ownership *ownership, struct bytes name, cha
         (void)snprintf(text + used, size - used, " Before, this node served, and gave up: %s", holding->loss.text);
 }
 
-/* Each that is not served here is another node's: one that can be asked, if it `must_be_found`. */
+/* Each that is not served here is another node's: one that can be asked, if it `must_be_found`. Or it is at rest: the
+ * node where it belongs opens it, and where there is none, this one. */
 static bool others_have_owners(const struct ownership *ownership, bool must_be_found)
 {
     for (size_t i = 0; i < ownership->count; i++) {
         const struct holding *holding = ownership->holdings_owned[i];
-        if (holding->state == HOLDING_SERVES || !holding->is_wanted)
+        if (holding->state == HOLDING_SERVES || !holding->is_wanted || holding->is_at_rest)
             continue;
         struct forward_target target = {0};
         const enum forward_owner owner = find_node(ownership, holding, &target);
@@ -742,22 +802,21 @@ static bool others_have_owners(const struct ownership *ownership, bool must_be_f
     return true;
 }
 
-static bool is_reachable(const struct ownership *ownership)
+/* Of a cluster in which nothing rests each node answers that serves one. */
+static bool stands_by(const struct ownership *ownership)
 {
-    if (ownership->watch == NULL)
-        return true; /* nobody needs to know */
-    const uint64_t silent_ms = (uint64_t)SILENT_LEASES * ownership->watch_options.lease_ms;
-    return pg_now_ms() < pg_watch_heard_ms(ownership->watch) + silent_ms;
+    return is_in_cluster(ownership) && ownership->belonging.rest_ms == 0 ? serves_nothing(ownership)
+                                                                         : !ownership->is_ready;
 }
 
 struct presence ownership_presence(const struct ownership *ownership)
 {
     const size_t served = count_in(ownership, HOLDING_SERVES);
-    return (struct presence){.stands_by = is_in_cluster(ownership) ? served == 0 : !ownership->is_ready,
+    return (struct presence){.stands_by = stands_by(ownership),
                              .namespaces = ownership->count,
                              .served = served,
                              .followed = count_in(ownership, HOLDING_FOLLOWS),
-                             .is_reachable = is_reachable(ownership),
+                             .is_reachable = belonging_is_reachable(&ownership->belonging),
                              .knows_owners = is_in_cluster(ownership) && others_have_owners(ownership, true)};
 }
 
@@ -785,6 +844,9 @@ void ownership_write_metrics(const struct ownership *ownership, struct buffer *t
                  "Whether this node has logs in PostgreSQL and serves (1), or only stands by (0).", owned > 0);
     metric_write(text, "tally_namespaces", "gauge", "Namespaces that the credentials name.", ownership->count);
     metric_write(text, "tally_namespaces_owned", "gauge", "Namespaces whose log in PostgreSQL is this node's.", owned);
+    metric_write(text, "tally_namespaces_at_rest", "gauge",
+                 "Namespaces that no node has open: empty, and not asked for. The next request opens one.",
+                 count_at_rest(ownership));
     metric_write(text, "tally_namespaces_followed", "gauge",
                  "Namespaces that this node follows, to take them over when their owner ends.",
                  count_in(ownership, HOLDING_FOLLOWS));
@@ -808,15 +870,15 @@ struct ownership *ownership_create(const struct ownership_options *options)
     struct ownership *ownership = memory_allocate_zeroed(sizeof(*ownership));
     ownership->options = *options;
     ownership->node = namespaces_node_name(options->namespaces->config);
-    ownership->watch_options = namespaces_postgres(options->namespaces->config, "all");
     const int result = uv_async_init(options->loop, &ownership->woken, on_woken);
     ASSERT(result == 0); /* fails only where the loop itself could not be made */
     uv_timer_init(options->loop, &ownership->look);
     ownership->look.data = ownership->woken.data = ownership;
     uv_unref((uv_handle_t *)&ownership->woken);
     uv_unref((uv_handle_t *)&ownership->look);
-    if (is_in_cluster(ownership))
-        ownership->watch = pg_watch_create(&ownership->watch_options);
+    ownership->reserved = RESERVED_MIN;
+    ownership->takes_descriptors = cluster_lets_rest(options->cluster, options->namespaces->config);
+    belonging_init(&ownership->belonging, options->cluster, options->namespaces->config);
     return ownership;
 }
 
@@ -826,6 +888,7 @@ static void end(struct holding *holding)
     if (holding->state == HOLDING_FOLLOWS) {
         holding_await(holding);
     } else if (holding->state == HOLDING_SERVES || holding->state == HOLDING_LEAVES) {
+        holding->opened_owned->rests = false;
         relays_forget_namespace(holding->opened_owned);
         served_deinit(&holding->opened_owned->served);
         namespace_leave_backlog(holding->opened_owned->ns);
@@ -851,17 +914,13 @@ void ownership_close(struct ownership *ownership)
             if (holding->state != HOLDING_CLOSES || holding->is_waiting)
                 continue;
             holding_await(holding);
-            end_closing(holding);
+            end_closing(ownership, holding);
         }
     }
     for (size_t i = 0; i < ownership->count; i++)
         holding_destroy(ownership->holdings_owned[i]);
-    ownership->count = 0;
-    if (ownership->watch != NULL)
-        pg_watch_destroy(ownership->watch);
-    ownership->watch = NULL;
-    registry_release(ownership->view);
-    ownership->view = NULL;
+    ownership->count = ownership->awake_count = 0;
+    belonging_deinit(&ownership->belonging);
     uv_close((uv_handle_t *)&ownership->look, NULL);
     uv_close((uv_handle_t *)&ownership->woken, NULL);
 }
@@ -869,5 +928,6 @@ void ownership_close(struct ownership *ownership)
 void ownership_destroy(struct ownership *ownership)
 {
     free(ownership->holdings_owned);
+    free(ownership->awake_owned);
     free(ownership);
 }

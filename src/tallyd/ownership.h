@@ -24,12 +24,17 @@
 #define COLD_MAX 8u    /* more of them, beside those, that nobody has: so that no namespace is left alone */
 #define CLOSED_MAX 32u /* logs that are closed at a time, each by a thread */
 
+/* Where namespaces rest, descriptors for so many open ones are reserved at the start, and for more as they are
+ * opened. */
+#define RESERVED_MIN 64u
+
 struct ownership;
 
 struct ownership_options {
     const struct namespaces *namespaces; /* all borrowed */
     struct relays *relays;
     const struct cluster *cluster;
+    struct descriptors *descriptors;
     uv_loop_t *loop;
     void (*report)(void *context, const char *text);                /* something that an operator should read */
     void (*served)(void *context, struct opened_namespace *opened); /* it is served from now on */
@@ -47,6 +52,10 @@ struct ownership *ownership_create(const struct ownership_options *options);
 
 /* From now on these are wanted; those that are not any more leave. The first call begins, with one name at least. */
 void ownership_want(struct ownership *ownership, const struct bytes *names, size_t count);
+
+/* Does this take the descriptors for namespaces when they are opened, and give them back? Else whoever wants more of
+ * them does. */
+bool ownership_takes_descriptors(const struct ownership *ownership);
 
 /* How many of these are not wanted yet. */
 size_t ownership_count_new(const struct ownership *ownership, const struct bytes *names, size_t count);
@@ -77,12 +86,13 @@ enum permission ownership_may_answer(const struct ownership *ownership, const st
                                      struct failure *failure);
 void ownership_lose(struct ownership *ownership, struct served *served, const struct failure *failure);
 
-/* For the front, about a namespace that is not served here: is it one of these; and who serves it, for people. */
-bool ownership_has(const struct ownership *ownership, struct bytes name);
+/* For the front, about a namespace that is not served here. A request is about it, which opens it if it is at rest:
+ * is it one of these? And who serves it, for people. */
+bool ownership_ask(struct ownership *ownership, struct bytes name);
 void ownership_explain(const struct ownership *ownership, struct bytes name, char *text, size_t size);
 
-/* For the forwarder. */
-enum forward_owner ownership_find(const struct ownership *ownership, struct bytes name, struct forward_target *target);
+/* For the forwarder, while a request waits. */
+enum forward_owner ownership_find(struct ownership *ownership, struct bytes name, struct forward_target *target);
 
 void ownership_write_metrics(const struct ownership *ownership, struct buffer *text);
 

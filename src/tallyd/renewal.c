@@ -116,7 +116,8 @@ static void begin_departures(struct renewal *renewal)
 
 void renewal_note_departure(struct renewal *renewal, size_t count)
 {
-    descriptors_remove_namespaces(renewal->descriptors, count);
+    if (renewal->ownership == NULL || !ownership_takes_descriptors(renewal->ownership))
+        descriptors_remove_namespaces(renewal->descriptors, count);
     server_set_connections_max(renewal->server, descriptors_for_connections(renewal->descriptors));
     message_log_say(renewal->errors,
                     "tallyd: namespaces that the credentials name no more: %zu closed, %zu are served.", count,
@@ -221,7 +222,8 @@ static void follow_credentials(struct renewal *renewal)
     }
     size_t count;
     struct bytes *names = list_wanted(renewal->new_owned, &count);
-    const size_t added = ownership_count_new(renewal->ownership, names, count);
+    const bool takes_them = ownership_takes_descriptors(renewal->ownership);
+    const size_t added = takes_them ? 0 : ownership_count_new(renewal->ownership, names, count);
     const enum error error =
         descriptors_add_namespaces(renewal->descriptors, added, server_connection_count(renewal->server), &failure);
     if (error == OK) {

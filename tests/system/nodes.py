@@ -45,7 +45,7 @@ class Node(Daemon):
             self.port = str(pathlib.Path(tempfile.mkdtemp(prefix="tally-node-")) / "socket")  # its path must be short
             self.options += ["--socket", self.port]
         self.lines = []
-        self.environment = {}
+        self.environment = {"TALLY_REST_AFTER": "0s"}  # each namespace has an owner, unless a test says --rest-after
 
     def start(self):
         assert self.process is None

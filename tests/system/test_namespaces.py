@@ -509,9 +509,9 @@ def test_what_falls_due_in_a_namespace_at_rest_happens_in_time(many):
     assert 1 < time.monotonic() - begun < 6
 
 
-def test_there_are_4096_at_most(credentials, tmp_path):
-    write_many(credentials, 4097)
-    refusal = f"{credentials} has credentials of more than 4096 namespaces"
+def test_there_are_16384_at_most(credentials, tmp_path):
+    write_many(credentials, 16385)
+    refusal = f"{credentials} has credentials of more than 16384 namespaces"
     assert refusal in refused_start(
         "--data", tmp_path / "data", "--listen", "127.0.0.1:0", *SMALL, "--credentials", str(credentials))
     assert not (tmp_path / "data").exists()

@@ -1,0 +1,64 @@
+/* Where namespaces belong: which node should have each, whether this one may take it, and who has it now. What the node
+ * knows of its cluster (cluster/view.h) and what it sees of the owners (postgres/watch.h), joined.
+ *
+ * A namespace is at rest if nobody ever had it, or if its last owner has left it so (disk_postgres_rest()). Nobody need
+ * have it then. It is opened by the node where it belongs when somebody asks for it.
+ *
+ * Outside of a cluster everything belongs here, and nothing rests. One thread, the loop's, where nothing else is
+ * said. */
+#ifndef TALLY_TALLYD_BELONGING_H
+#define TALLY_TALLYD_BELONGING_H
+
+#include "postgres/pulse.h"
+#include "postgres/watch.h"
+#include "tallyd/cluster.h"
+#include "tallyd/holding.h"
+
+struct belonging {
+    const struct cluster *cluster;   /* borrowed */
+    struct pg_options watch_options; /* borrowed by the watch */
+    struct pg_watch *watch;          /* in a cluster; NULL: there is none */
+    struct pg_pulse *pulse;          /* the same */
+    const struct view *view;         /* the newest; NULL: there is none, or nothing was heard of the cluster yet */
+    uint64_t rest_ms;                /* how long one stays open that nobody asks for; 0: nothing rests */
+    uint64_t noted_ms;               /* when belonging_look() told to note all */
+};
+
+/* `cluster` and `config` are borrowed. */
+void belonging_init(struct belonging *belonging, const struct cluster *cluster, const struct config *config);
+void belonging_deinit(struct belonging *belonging);
+
+bool belonging_is_in_cluster(const struct belonging *belonging);
+
+/* Takes the newest view. True: all must be noted anew, since it is another one, or because some time has passed. */
+bool belonging_look(struct belonging *belonging);
+
+/* Notes where it belongs, in its members. */
+void belonging_note(const struct belonging *belonging, struct holding *holding);
+
+/* A request waits for it, and it is not served here. True: it was called for by that, to be followed at once. */
+bool belonging_note_asked(const struct belonging *belonging, struct holding *holding);
+
+/* May this node take the log? For pg_options.may_take; `context` is the holding. Any thread. */
+bool belonging_may_take(void *context, const char *log, bool is_at_rest);
+
+/* Tells the node that has it, through PostgreSQL, whether it may give it up. */
+void belonging_tell_ready(const struct belonging *belonging, struct holding *holding);
+
+/* Who has, or had, the log, as far as this node knows. */
+struct pg_node belonging_owner(const struct belonging *belonging, const struct holding *holding);
+
+/* Where one goes that nobody has: the node that opens it when it is asked for it; no name: none. */
+struct pg_node belonging_home(const struct belonging *belonging, const struct holding *holding);
+
+/* Does nobody have its lock? And does its owner show no sign of life besides? */
+bool belonging_is_free(const struct belonging *belonging, const struct holding *holding);
+bool belonging_is_alone(const struct belonging *belonging, const struct holding *holding);
+
+/* Is another node alive? */
+bool belonging_has_others(const struct belonging *belonging);
+
+/* Has PostgreSQL answered lately? */
+bool belonging_is_reachable(const struct belonging *belonging);
+
+#endif
