@@ -14,12 +14,12 @@ import threading
 import time
 import urllib.request
 
-from harness import measure, report
+from harness import measure, report, sign, watch
 from harness.measure import Case
 from harness.order import Part
 from harness.queue_peers import postgres_run
 from harness.queue_servers import PostgresQueue
-from harness.servers import RunFailed, Tallyd, free_port
+from harness.servers import RunFailed, Tallyd, TallydSigned, free_port
 
 BYTES_TO_BARE = 0.7
 ONE_TO_BARE = 1.5
@@ -31,6 +31,7 @@ GROWN = 1.25  # "flat"
 LARGE_BODY = 20_000
 FORWARD_ADDS_US = 150
 FORWARD_RATE = 0.5
+FIRST_REQUEST_MS = 100
 SHAPE_KEPT = 64_000_000
 
 
@@ -149,6 +150,36 @@ class Front(StandBy):
     def __init__(self, folder, core, owner, line):
         super().__init__(folder, core, owner)
         self.options = line.options(self)
+
+
+class Many(TallydOnPostgres, TallydSigned):
+    """A node of a cluster with credentials of many namespaces, of which it serves one."""
+
+    node = "one"
+
+    def __init__(self, folder, core, line, namespaces):
+        super().__init__(folder, core)
+        self.options = line.options(self)
+        self.namespaces = namespaces
+
+    def credentials(self):
+        return super().credentials() + "".join(f"{self.key(number)} {sign.SECRET} {number:012} read,write,admin\n"
+                                               for number in range(1, self.namespaces))
+
+    @staticmethod
+    def key(number):
+        return f"KEY{number:012}"
+
+    def first_request_ms(self, number):
+        body = json.dumps({"QueueName": self.queue}).encode()
+        headers = {"X-Amz-Target": "AmazonSQS.CreateQueue", "Content-Type": "application/x-amz-json-1.0",
+                   "Host": f"127.0.0.1:{self.port}"}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/", body,
+                                         sign.signed(headers, body, self.key(number)))
+        began = time.monotonic()
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            reply.read()
+        return 1000 * (time.monotonic() - began)
 
 
 class PostgresHeld(PostgresQueue):
@@ -682,4 +713,42 @@ class Forward(LogPart):
         return found
 
 
-PARTS = [Bytes, Wal, One, Failover, Behind, Forward, Flat, Pinned, Shapes]
+class Resting(LogPart):
+    """What a node takes for namespaces that nobody uses, and how long the first request of one takes."""
+
+    key = "log.rest"
+    title = "namespaces at rest"
+    NAMESPACES = 10_000
+    ASKED = 20
+
+    def run(self, setting, tell):
+        self.check()
+        for turn in range(setting.turns):
+            for namespaces in self.NAMESPACES, 1:
+                tell(f"{namespaces} namespaces at rest, run {turn + 1} of {setting.turns}")
+                with tempfile.TemporaryDirectory() as folder, \
+                        self.server(setting, Many, Line(folder, has_tls=False), namespaces) as node:
+                    self.measure(node)
+
+    def measure(self, node):
+        time.sleep(2)  # until it has read all that there is
+        self.note(f"memory of {node.namespaces}", watch.anonymous_of(node.process.pid))
+        self.note(f"threads of {node.namespaces}", len(os.listdir(f"/proc/{node.process.pid}/task")))
+        step = max(1, node.namespaces // self.ASKED)
+        for number in range(step, node.namespaces, step):
+            self.note("first", node.first_request_ms(number))
+
+    def rows(self, setting):
+        many, one = (f"of {namespaces}" for namespaces in (self.NAMESPACES, 1))
+        each = "a node with one namespace"
+        return [report.row(f"a node with {self.NAMESPACES:,} namespaces at rest: memory",
+                           self.median_of(f"memory {many}"), "bytes", each, self.median_of(f"memory {one}"), "bytes",
+                           problem=self.problem),
+                report.row(f"a node with {self.NAMESPACES:,} namespaces at rest: threads",
+                           self.median_of(f"threads {many}"), "", each, self.median_of(f"threads {one}"), "",
+                           problem=self.problem),
+                report.row("the first request of a namespace at rest, p50", self.median_of("first"), "ms",
+                           at_most=FIRST_REQUEST_MS, bar_on_value=True, problem=self.problem)]
+
+
+PARTS = [Bytes, Wal, One, Failover, Behind, Forward, Resting, Flat, Pinned, Shapes]

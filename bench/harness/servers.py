@@ -325,8 +325,11 @@ class TallydSigned(Tallyd):
     name = "Tally, signed"
     is_signed = True
 
+    def credentials(self):
+        return f"{sign.ACCESS_KEY} {sign.SECRET} 000000000000 read,write,admin\n"
+
     def command(self):
         path = os.path.join(self.folder, "credentials")
         with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(f"{sign.ACCESS_KEY} {sign.SECRET} 000000000000 read,write,admin\n")
+            file.write(self.credentials())
         return super().command() + ["--credentials", path]

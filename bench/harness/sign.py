@@ -7,7 +7,7 @@ import time
 ACCESS_KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"  # as bench/signer.h
 
 
-def signed(headers, body):
+def signed(headers, body, access_key=ACCESS_KEY):
     """The headers of a POST to / with those that a signature adds."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     scope = f"{stamp[:8]}/us-east-1/sqs/aws4_request"
@@ -21,5 +21,5 @@ def signed(headers, body):
     for part in scope.split("/"):
         key = hmac.new(key, part.encode(), hashlib.sha256).digest()
     signature = hmac.new(key, to_sign.encode(), hashlib.sha256).hexdigest()
-    return {**headers, "Authorization": f"AWS4-HMAC-SHA256 Credential={ACCESS_KEY}/{scope}, SignedHeaders={names}, "
+    return {**headers, "Authorization": f"AWS4-HMAC-SHA256 Credential={access_key}/{scope}, SignedHeaders={names}, "
                                         f"Signature={signature}"}
