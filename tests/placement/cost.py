@@ -122,8 +122,8 @@ def measure_rest(cluster, folder, namespaces, seconds):
     used = meter.differences()[2]
     threads = len(list(pathlib.Path(f"/proc/{node.pid}/task").iterdir()))
     print(f"{namespaces} namespaces at rest: ready after {ready:.1f} s, {private_kb(node.pid) // 1024} MB and "
-          f"{threads} threads in the node, {len(meter.processes)} connections; a second: {own / seconds / 1e6:.0f} ms of a "
-          f"core in the node, {used / seconds / 1e6:.0f} ms in PostgreSQL")
+          f"{threads} threads in the node, {len(meter.processes)} connections; a second: "
+          f"{own / seconds / 1e6:.0f} ms of a core in the node, {used / seconds / 1e6:.0f} ms in PostgreSQL")
     took = sorted(first_request_ms(node, number) for number in range(0, namespaces, max(1, namespaces // 50)))
     print(f"the first request of one: {took[len(took) // 2]:.0f} ms, at most {took[-1]:.0f} ms, of {len(took)}")
     node.kill9()
