@@ -16,6 +16,7 @@
 #define CONNECT_MS 500u /* a node that does not take a connection for so long is given up; */
 #define SECURE_MS 1500u /* over TLS, where three answers have to come, this */
 #define IDLE_MS 20000u  /* a connection without a request is closed: well before the other node would */
+#define MOVED_MS 500u   /* a node that is the owner no more says so within this */
 #define ANSWER_MS 60000u
 #define ANSWER_SIZE_MAX ((size_t)64 << 20)
 
@@ -34,6 +35,7 @@ struct forwarded {
     struct upstream *upstream;    /* NULL: it waits to be tried again */
     struct forward_target target; /* of the newest try */
     bool was_refused;             /* its newest answer was that it is not the owner */
+    uint64_t moved_ms; /* since when another node is the owner than the one that has the request; 0: none is */
 };
 
 /* Who serves a namespace, as it was found in one round of the timer. */
@@ -274,6 +276,7 @@ static void try_once(struct forwarded *forwarded, const struct forward_target *t
     forwarded->pause_ms = forwarded->pause_ms == 0 ? TRY_MS : 2 * forwarded->pause_ms;
     forwarded->pause_ms = forwarded->pause_ms < TRY_MAX_MS ? forwarded->pause_ms : TRY_MAX_MS;
     forwarded->target = *target;
+    forwarded->moved_ms = 0;
 }
 
 static void stop_upstream(struct forwarded *forwarded)
@@ -282,15 +285,27 @@ static void stop_upstream(struct forwarded *forwarded)
     forwarded->upstream = NULL;
 }
 
+/* Has the node that has the request not answered, though it should have? Where another one is the owner by now, it
+ * would have said that it is not. */
+static bool is_overdue(struct forwarded *forwarded, bool has_moved, bool is_gone, uint64_t now_ms)
+{
+    const uint64_t since_ms = now_ms - forwarded->tried_ms;
+    if (!has_moved)
+        forwarded->moved_ms = 0;
+    else if (forwarded->moved_ms == 0)
+        forwarded->moved_ms = now_ms;
+    return (has_moved && now_ms - forwarded->moved_ms > MOVED_MS) || (is_gone && since_ms > FORWARD_WAIT_MS) ||
+           since_ms > ANSWER_MS;
+}
+
 /* One that is under way: is another node the owner by now, and does this one take the connection, and answer? */
 static void check(struct forwarded *forwarded, enum forward_owner owner, const struct forward_target *target,
                   uint64_t now_ms)
 {
     const bool has_moved = owner == FORWARD_TO_ADDRESS && strcmp(target->address, forwarded->target.address) != 0;
-    const bool is_gone = owner == FORWARD_LATER; /* that node would have answered by now that it is not the owner */
     const bool has_sent = upstream_has_sent(forwarded->upstream);
     const uint64_t since_ms = now_ms - forwarded->tried_ms;
-    if (has_sent && (has_moved || (is_gone && since_ms > FORWARD_WAIT_MS) || since_ms > ANSWER_MS)) {
+    if (has_sent && is_overdue(forwarded, has_moved, owner == FORWARD_LATER, now_ms)) {
         stop_upstream(forwarded);
         refuse_unknown(forwarded);
     } else if (!has_sent && has_moved) {
