@@ -167,8 +167,8 @@ class Message:
 
 
 def drain(daemon, queue, count=None, seconds=20):
-    """Receives and deletes: until `count` messages have come, and then whatever else is there, so that a copy is seen;
-    without a count what is there now. In the order of their arrival."""
+    """Receives and deletes: until `count` messages have come, or none for so long, and then whatever else is there, so
+    that a copy is seen; without a count what is there now. In the order of their arrival."""
     connection = Connection(daemon.port)
     deadline = time.monotonic() + seconds * PATIENCE
     messages = []
@@ -181,6 +181,7 @@ def drain(daemon, queue, count=None, seconds=20):
             came = [Message(reply) for reply in answer.get("Messages", [])]
             messages += came
             if came:
+                deadline = time.monotonic() + seconds * PATIENCE
                 entries = [{"Id": str(i), "ReceiptHandle": message.handle} for i, message in enumerate(came)]
                 connection.ok("AmazonSQS.DeleteMessageBatch", {"QueueUrl": queue, "Entries": entries})
             elif wait == 0:

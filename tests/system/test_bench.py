@@ -168,8 +168,6 @@ def test_every_bar_of_the_design_has_a_row(results):
         "a request passed on over plain HTTP: what it adds, p50",
         "requests passed on over TLS, 64 connections",
         "a request passed on over TLS: what it adds, p50",
-        "a node with 10,000 namespaces at rest: memory",
-        "a node with 10,000 namespaces at rest: threads",
         "the first request of a namespace at rest, p50",
     }
     for row in results["rows"]:

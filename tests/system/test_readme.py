@@ -284,4 +284,4 @@ def test_the_celery_project_works(daemon, tmp_path):
         wait_until(lambda: "resized 1.png" in (tmp_path / "worker.log").read_text(), what="the task")
     finally:
         worker.terminate()
-        worker.wait(30)
+        worker.wait(90)  # it ends its long poll first
