@@ -441,7 +441,7 @@ static enum error table_renew(struct recovery *recovery, struct failure *failure
     struct segment_table *table = recovery->table;
     for (size_t i = 0; error == OK && i < table->count; i++) {
         const uint64_t start = table->entries_owned[i].ordinal * recovery->segment_size;
-        if (bsearch(&start, list.starts_owned, list.count, sizeof(start), start_compare) == NULL)
+        if (list.count == 0 || bsearch(&start, list.starts_owned, list.count, sizeof(start), start_compare) == NULL)
             segment_table_drop(table, i);
     }
     segment_table_pack(table);
