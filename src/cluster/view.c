@@ -164,11 +164,10 @@ const struct view_node *view_find_home(const struct view *view, struct bytes nam
     return home == VIEW_NONE ? NULL : &view->nodes_owned[home];
 }
 
-/* True, too, where all nodes drain. */
-static bool is_first_choice(const struct view *view, struct bytes name)
+bool view_is_home(const struct view *view, struct bytes name)
 {
-    const uint32_t home = first_choice(view, name);
-    return home == VIEW_NONE || home == view->own;
+    const struct view_node *home = view_find_home(view, name);
+    return home == NULL || (view->own != VIEW_NONE && home == &view->nodes_owned[view->own]);
 }
 
 bool view_should_follow(const struct view *view, struct bytes name)
@@ -177,7 +176,7 @@ bool view_should_follow(const struct view *view, struct bytes name)
         return false;
     const struct view_log *log = view_find_log(view, name);
     if (log == NULL)
-        return is_first_choice(view, name);
+        return view_is_home(view, name);
     return log->wanted == VIEW_NONE || log->wanted == view->own || log->stand_by == view->own;
 }
 
@@ -187,7 +186,7 @@ bool view_may_take(const struct view *view, struct bytes name)
         return false;
     const struct view_log *log = view_find_log(view, name);
     if (log == NULL)
-        return is_first_choice(view, name);
+        return view_is_home(view, name);
     if (log->wanted == VIEW_NONE)
         return true;
     if (log->wanted == view->own)

@@ -60,6 +60,9 @@ const struct view_log *view_find_log(const struct view *view, struct bytes name)
 /* The node that should have the log, known or not; NULL: no node takes any. */
 const struct view_node *view_find_home(const struct view *view, struct bytes log);
 
+/* Is that this node, or does no node take any? */
+bool view_is_home(const struct view *view, struct bytes log);
+
 /* Should this node follow the log, as its owner or its stand-by to be? A log that is not known yet is followed where it
  * would be placed by its name alone, and any log where all nodes drain. */
 bool view_should_follow(const struct view *view, struct bytes log);

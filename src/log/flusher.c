@@ -11,9 +11,9 @@
 #include "base/assert.h"
 #include "base/list.h"
 #include "base/memory.h"
+#include "log/thread.h"
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -217,12 +217,7 @@ static void *thread_run(void *argument)
 static bool start_thread(struct flushers *flushers)
 {
     pthread_t thread;
-    sigset_t all, before;
-    (void)sigfillset(&all); /* signals are for the loop's thread */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool is_started = pthread_create(&thread, NULL, thread_run, flushers) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!is_started)
+    if (thread_start(&thread, thread_run, flushers) != 0)
         return false;
     (void)pthread_detach(thread);
     flushers->thread_count++;

@@ -2,9 +2,9 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "log/thread.h"
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #define SHARE 4u    /* so many in a lease */
@@ -177,12 +177,7 @@ struct pg_pulse *pg_pulse_create(const struct pg_options *options)
     pg_session_init(&pulse->session, &pulse->options, "pulse");
     (void)pthread_mutex_init(&pulse->mutex, NULL);
     list_init(&pulse->entries);
-    sigset_t all, before;
-    (void)sigfillset(&all); /* signals are for the loop's thread */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int result = pthread_create(&pulse->thread, NULL, run, pulse);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (result == 0)
+    if (thread_start(&pulse->thread, run, pulse) == 0)
         return pulse;
     free_all(pulse);
     return NULL;

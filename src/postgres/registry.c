@@ -3,12 +3,12 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "log/thread.h"
 #include "postgres/cluster_rows.h"
 #include "postgres/cluster_secret.h"
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -550,17 +550,6 @@ static struct registry *make(const struct registry_options *options)
     return registry;
 }
 
-/* Signals are for the loop's thread. */
-static int start_thread(struct registry *registry)
-{
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int result = pthread_create(&registry->thread, NULL, run, registry);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return result;
-}
-
 enum error registry_create(const struct registry_options *options, struct registry **registry, struct failure *failure)
 {
     struct registry *made = make(options);
@@ -573,7 +562,7 @@ enum error registry_create(const struct registry_options *options, struct regist
         note_failure(made, failure);
         error = OK;
     }
-    const int result = error == OK ? start_thread(made) : 0;
+    const int result = error == OK ? thread_start(&made->thread, run, made) : 0;
     if (result != 0)
         error = failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "there is no thread to register this node with: %s.",
                             strerror(result));

@@ -2,8 +2,8 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "log/thread.h"
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #define LOOK_MS 200u
@@ -158,12 +158,7 @@ struct pg_watch *pg_watch_create(const struct pg_options *options)
     watch->options = *options;
     pg_session_init(&watch->session, &watch->options, "watch");
     (void)pthread_mutex_init(&watch->mutex, NULL);
-    sigset_t all, before;
-    (void)sigfillset(&all); /* signals are for the loop's thread */
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int result = pthread_create(&watch->thread, NULL, run, watch);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (result == 0)
+    if (thread_start(&watch->thread, run, watch) == 0)
         return watch;
     (void)pthread_mutex_destroy(&watch->mutex);
     free(watch);

@@ -1,8 +1,8 @@
 #include "tallyd/arrival.h"
 
 #include "base/assert.h"
+#include "log/thread.h"
 
-#include <signal.h>
 #include <string.h>
 
 static void *read_logs(void *argument)
@@ -37,23 +37,12 @@ void arrival_deinit(struct arrival *arrival)
     uv_close((uv_handle_t *)&arrival->read, NULL);
 }
 
-/* Signals are for the loop's thread. */
-static int start_thread(struct arrival *arrival)
-{
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int result = pthread_create(&arrival->thread, NULL, read_logs, arrival);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return result;
-}
-
 enum error arrival_begin(struct arrival *arrival, const struct bytes *names, size_t count, struct failure *failure)
 {
     ASSERT(!arrival_is_under_way(arrival));
     arrival->opening_owned = opening_create(arrival->namespaces, names, count);
     uv_ref((uv_handle_t *)&arrival->read);
-    const int result = start_thread(arrival);
+    const int result = thread_start(&arrival->thread, read_logs, arrival);
     if (result == 0)
         return OK;
     uv_unref((uv_handle_t *)&arrival->read);

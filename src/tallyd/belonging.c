@@ -112,19 +112,14 @@ static bool is_asked(const struct belonging *belonging, const struct holding *ho
     return asked_ms != 0 && pg_now_ms() < asked_ms + (lasts_ms < ASKED_MS ? ASKED_MS : lasts_ms);
 }
 
-static bool is_home(const struct view *view, const struct holding *holding)
-{
-    const struct view_node *home = view_find_home(view, bytes_from_string(holding->name_owned));
-    return home == NULL || home == &view->nodes_owned[view->own];
-}
-
 /* Somebody asks, and this is the node where it belongs, or that one does not open it. Any thread. */
 static bool is_called_for(const struct belonging *belonging, const struct view *view, const struct holding *holding)
 {
     if (view == NULL || view->own == VIEW_NONE || !is_asked(belonging, holding))
         return false;
     const uint64_t since_ms = atomic_load(&holding->asked_since_ms), now_ms = pg_now_ms();
-    return is_home(view, holding) || (view->is_settled && now_ms >= since_ms + far_ms(belonging));
+    return view_is_home(view, bytes_from_string(holding->name_owned)) ||
+           (view->is_settled && now_ms >= since_ms + far_ms(belonging));
 }
 
 bool belonging_note_asked(const struct belonging *belonging, struct holding *holding)
@@ -178,8 +173,8 @@ bool belonging_may_take(void *context, const char *name, bool is_at_rest)
         return false;
     bool may;
     if (is_at_rest && belonging->rest_ms != 0)
-        may = is_called_for(belonging, view, holding) ||
-              (view->own != VIEW_NONE && atomic_load(&holding->is_called) && is_home(view, holding));
+        may = is_called_for(belonging, view, holding) || (view->own != VIEW_NONE && atomic_load(&holding->is_called) &&
+                                                          view_is_home(view, bytes_from_string(holding->name_owned)));
     else
         may = view_may_take(view, bytes_from_string(name)) || is_abandoned(belonging, view, holding);
     registry_release(view);

@@ -1,8 +1,8 @@
 #include "tallyd/departure.h"
 
 #include "base/memory.h"
+#include "log/thread.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 #define LOOK_MS 10u
@@ -50,14 +50,10 @@ static void on_closed(uv_async_t *handle)
     departure->done(departure->context, destroy_all(departure));
 }
 
-/* Signals are for the loop's thread. Where the system has no thread, the loop closes them. */
+/* Where the system has no thread, the loop closes them. */
 static void begin_closing(struct departure *departure)
 {
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    departure->is_closing = pthread_create(&departure->thread, NULL, run_thread, departure) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    departure->is_closing = thread_start(&departure->thread, run_thread, departure) == 0;
     if (departure->is_closing)
         return;
     close_all(departure);

@@ -1,20 +1,15 @@
 #include "tallyd/holding.h"
 
 #include "base/memory.h"
+#include "log/thread.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Signals are for the loop's thread. */
 static int start_thread(struct holding *holding, void *(*run)(void *argument))
 {
-    sigset_t all, before;
     atomic_store(&holding->is_done, false);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int result = pthread_create(&holding->thread, NULL, run, holding);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int result = thread_start(&holding->thread, run, holding);
     holding->has_thread = result == 0;
     return result;
 }

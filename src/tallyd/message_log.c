@@ -2,11 +2,11 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "log/thread.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,13 +153,7 @@ struct message_log *message_log_create(int descriptor, const char *name)
     pthread_cond_init(&log->is_given, NULL);
     pthread_cond_init(&log->is_idle, &monotonic);
     pthread_condattr_destroy(&monotonic);
-
-    /* Signals are for the loop's thread. */
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int failure = pthread_create(&log->thread, NULL, write_all, log);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int failure = thread_start(&log->thread, write_all, log);
     ASSERT(failure == 0);
     return log;
 }

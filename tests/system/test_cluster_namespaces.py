@@ -423,11 +423,22 @@ class Pipe:
             self._ask(self.sent, "SendMessage", {"QueueUrl": self._queue(), "MessageBody": number,
                                                  "MessageGroupId": "g", "MessageDeduplicationId": number})
             self.sent += 1
+            self._pause()
+
+    def _pause(self):
+        """Between two messages."""
+
+    def _has_more(self):
+        """May another one have come?"""
+        return True
 
     def _receive(self):
         turn = 0
         while self.threads[0].is_alive() or len(self.found) < self.sent:
             turn += 1
+            if not self._has_more():
+                time.sleep(0.02)
+                continue
             reply = self._ask(turn, "ReceiveMessage", {"QueueUrl": self._queue(), "MaxNumberOfMessages": 10,
                                                        "VisibilityTimeout": 2})
             for message in reply.get("Messages", []):

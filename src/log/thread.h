@@ -1,0 +1,10 @@
+/* Threads of a server. */
+#ifndef TALLY_LOG_THREAD_H
+#define TALLY_LOG_THREAD_H
+
+#include <pthread.h>
+
+/* Starts a thread that takes no signals: those are for the loop's. 0, or what pthread_create() says. */
+int thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
+
+#endif
