@@ -107,10 +107,30 @@ void view_init(struct view *view, struct view_node *nodes_owned, size_t node_cou
     count_logs(view);
 }
 
+static void free_places(struct view *view)
+{
+    for (size_t i = 0; i < view->place_count; i++)
+        free(view->places_owned[i]);
+    free(view->places_owned);
+}
+
 void view_deinit(struct view *view)
 {
     free(view->nodes_owned);
     free(view->logs_owned);
+    free_places(view);
+}
+
+void view_set_places(struct view *view, char *const *places, size_t count)
+{
+    free_places(view);
+    view->places_owned = memory_allocate((count + 1) * sizeof(*view->places_owned));
+    view->place_count = count;
+    for (size_t i = 0; i < count; i++) {
+        const size_t size = strlen(places[i]) + 1;
+        view->places_owned[i] = memory_allocate(size);
+        memcpy(view->places_owned[i], places[i], size);
+    }
 }
 
 /* Of one that is not wanted, or has gone since, it says nothing. */
@@ -177,6 +197,8 @@ bool view_should_follow(const struct view *view, struct bytes name)
     const struct view_log *log = view_find_log(view, name);
     if (log == NULL)
         return view_is_home(view, name);
+    if (log->is_moving)
+        return false;
     return log->wanted == VIEW_NONE || log->wanted == view->own || log->stand_by == view->own;
 }
 
@@ -187,6 +209,8 @@ bool view_may_take(const struct view *view, struct bytes name)
     const struct view_log *log = view_find_log(view, name);
     if (log == NULL)
         return view_is_home(view, name);
+    if (log->is_moving)
+        return false;
     if (log->wanted == VIEW_NONE)
         return true;
     if (log->wanted == view->own)
@@ -197,13 +221,14 @@ bool view_may_take(const struct view *view, struct bytes name)
 bool view_should_give_up(const struct view *view, struct bytes name)
 {
     const struct view_log *log = view_find_log(view, name);
-    return log != NULL && view->own != VIEW_NONE && log->owner == view->own && log->wanted != VIEW_NONE &&
-           log->wanted != view->own && log->is_ready;
+    if (log == NULL || view->own == VIEW_NONE || log->owner != view->own)
+        return false;
+    return log->is_moving || (log->wanted != VIEW_NONE && log->wanted != view->own && log->is_ready);
 }
 
 bool view_should_get_ready(const struct view *view, struct bytes name)
 {
     const struct view_log *log = view_find_log(view, name);
-    return log != NULL && view->own != VIEW_NONE && view->is_settled && log->wanted == view->own &&
+    return log != NULL && view->own != VIEW_NONE && view->is_settled && !log->is_moving && log->wanted == view->own &&
            log->owner != VIEW_NONE && log->owner != view->own;
 }

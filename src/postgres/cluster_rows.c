@@ -16,6 +16,9 @@ void cluster_rows_deinit(struct cluster_rows *rows)
     free(rows->nodes_owned);
     free(rows->logs_owned);
     free(rows->wishes_owned);
+    for (size_t i = 0; i < rows->place_count; i++)
+        free(rows->places_owned[i]);
+    free(rows->places_owned);
 }
 
 /* --- nodes -------------------------------------------------------------------------------------------------------- */
@@ -95,6 +98,21 @@ static struct cluster_log *find_or_add_log(struct cluster_rows *rows, uint32_t i
     return &rows->logs_owned[index];
 }
 
+/* The number of a place; it stays the same as long as there are these rows. */
+static uint32_t place_index(struct cluster_rows *rows, struct bytes place)
+{
+    if (place.size == 0)
+        return VIEW_NONE;
+    for (uint32_t i = 0; i < rows->place_count; i++)
+        if (bytes_equal(bytes_from_string(rows->places_owned[i]), place))
+            return i;
+    ARRAY_GROW(rows->places_owned, rows->place_count, rows->place_capacity);
+    char *copy = memory_allocate(place.size + 1);
+    (void)snprintf(copy, place.size + 1, "%.*s", BYTES_FORMAT(place));
+    rows->places_owned[rows->place_count++] = copy;
+    return (uint32_t)rows->place_count - 1;
+}
+
 static void take_heads(struct cluster_rows *rows, const PGresult *result)
 {
     for (int i = 0; i < PQntuples(result); i++) {
@@ -102,6 +120,8 @@ static void take_heads(struct cluster_rows *rows, const PGresult *result)
         pg_text(result, i, 1, log->name, sizeof(log->name));
         log->epoch = pg_number(result, i, 2);
         pg_text(result, i, 3, log->node, sizeof(log->node));
+        log->place = place_index(rows, pg_field(result, i, 4));
+        log->is_moving = pg_number(result, i, 5) != 0;
     }
 }
 
@@ -237,11 +257,16 @@ void cluster_rows_make_view(const struct cluster_rows *rows, uint32_t own_id, bo
     for (size_t i = 0; i < rows->log_count; i++) {
         const struct cluster_log *log = &rows->logs_owned[i];
         owner = log->epoch == 0 ? VIEW_NONE : index_of_name(rows, log->node, owner);
-        logs[i] = (struct view_log){
-            .id = log->id, .epoch = log->epoch, .owner = owner, .pinned_to = index_of_id(rows, log->pinned_to)};
+        logs[i] = (struct view_log){.id = log->id,
+                                    .epoch = log->epoch,
+                                    .owner = owner,
+                                    .pinned_to = index_of_id(rows, log->pinned_to),
+                                    .place = log->place,
+                                    .is_moving = log->is_moving};
         memcpy(logs[i].name, log->name, sizeof(logs[i].name));
     }
     view_init(view, nodes, rows->node_count, logs, rows->log_count, index_of_id(rows, own_id), is_settled);
+    view_set_places(view, rows->places_owned, rows->place_count);
     for (size_t i = 0; i < rows->wish_count; i++) {
         const struct cluster_log *log = find_log_by_id(rows, rows->wishes_owned[i].log);
         if (log != NULL)

@@ -28,6 +28,8 @@ struct cluster_log {
     char name[VIEW_NAME_SIZE];
     char node[VIEW_NAME_SIZE]; /* that has it, or had it last */
     uint32_t pinned_to;        /* id of a node; 0: none */
+    uint32_t place;            /* index of places: on which server it is; VIEW_NONE: on this one */
+    bool is_moving;
 };
 
 struct cluster_wish {
@@ -39,6 +41,8 @@ struct cluster_rows {
     size_t node_count;
     struct cluster_log *logs_owned; /* by id */
     size_t log_count, log_capacity;
+    char **places_owned; /* of logs on other servers, once each */
+    size_t place_count, place_capacity;
     struct cluster_wish *wishes_owned;
     size_t wish_count;
 };

@@ -317,6 +317,15 @@ struct pg_node disk_postgres_owner(struct disk *disk)
     return owner;
 }
 
+uint64_t disk_postgres_epoch(struct disk *disk)
+{
+    struct pg_log *log = &disk_postgres_of(disk)->log;
+    (void)pthread_mutex_lock(&log->owner_mutex);
+    const uint64_t epoch = log->epoch;
+    (void)pthread_mutex_unlock(&log->owner_mutex);
+    return epoch;
+}
+
 bool disk_postgres_is_caught_up(struct disk *disk)
 {
     return atomic_load(&disk_postgres_of(disk)->log.is_caught_up);

@@ -30,6 +30,9 @@ uint64_t disk_postgres_now_ms(struct disk *disk);
 /* The node that owned the log when this one last looked, without a name if that is not known. Any thread. */
 struct pg_node disk_postgres_owner(struct disk *disk);
 
+/* The newest epoch in which this node had the log, or has seen it; 0: none yet. Any thread. */
+uint64_t disk_postgres_epoch(struct disk *disk);
+
 /* Does this node leave the log alone because replicas are wanted (pg_options), and PostgreSQL waits for none? Any
  * thread. */
 bool disk_postgres_lacks_replica(struct disk *disk);

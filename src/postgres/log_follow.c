@@ -312,6 +312,18 @@ static enum error claim(struct pg_log *log, struct failure *failure)
     return take(log, failure);
 }
 
+/* A node of a cluster learns where the log is, and opens it there (tallyd/belonging.h). */
+static enum error check_place(const struct pg_log *log, struct failure *failure)
+{
+    if (!log->session.head.is_away)
+        return OK;
+    const bool learns = log->options.may_take != NULL;
+    return failure_set(failure, learns ? ERROR_SERVICE_UNAVAILABLE : ERROR_LOG_LOCKED,
+                       "log %s has moved to another PostgreSQL, or is on its way there (\"tally cluster status\" says "
+                       "where).%s",
+                       log->options.log, learns ? "" : " Only nodes with --advertise follow it.");
+}
+
 enum error pg_log_join(struct pg_log *log, struct failure *failure)
 {
     struct pg_session *session = &log->session;
@@ -321,6 +333,8 @@ enum error pg_log_join(struct pg_log *log, struct failure *failure)
     log->grown_ms = pg_now_ms();
     if (error == OK && pg_session_read_head(session, &session->head, until_ms, failure) != PG_DONE)
         error = failure->error;
+    if (error == OK)
+        error = check_place(log, failure);
     if (error == OK)
         error = pg_session_register_node(session, until_ms, failure);
     if (error == OK)

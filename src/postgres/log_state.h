@@ -35,8 +35,9 @@ struct pg_log {
     bool has_doubtful;
     bool has_just_failed; /* an operation, and nothing was asked since */
     struct buffer scratch;
-    pthread_mutex_t owner_mutex; /* of the next two, for other threads: who owned the log when this node last looked */
+    pthread_mutex_t owner_mutex; /* of the next two, for other threads: the log when this node last looked */
     struct pg_node owner;
+    uint64_t epoch;
     atomic_bool is_stopped;     /* nobody is to be waited for */
     atomic_bool is_caught_up;   /* it follows, and has applied all but what the newest moment brought */
     atomic_bool lacks_replica;  /* a replica is wanted, and PostgreSQL waits for none */

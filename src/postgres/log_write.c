@@ -76,6 +76,7 @@ void pg_log_note_owner(struct pg_log *log)
 {
     (void)pthread_mutex_lock(&log->owner_mutex);
     log->owner = log->session.head.node;
+    log->epoch = log->session.head.epoch;
     (void)pthread_mutex_unlock(&log->owner_mutex);
 }
 

@@ -9,10 +9,12 @@ static struct pg_log_facts decode(const PGresult *rows, int row)
 {
     struct pg_log_facts facts = {.epoch = pg_number(rows, row, 1),
                                  .is_owned = pg_number(rows, row, 4) != 0,
-                                 .stand_bys = pg_number(rows, row, 5)};
+                                 .stand_bys = pg_number(rows, row, 5),
+                                 .is_moving = pg_number(rows, row, 7) != 0};
     pg_text(rows, row, 0, facts.name, sizeof(facts.name));
     pg_text(rows, row, 2, facts.node, sizeof(facts.node));
     pg_text(rows, row, 3, facts.since, sizeof(facts.since));
+    pg_text(rows, row, 6, facts.moved_to, sizeof(facts.moved_to));
     return facts;
 }
 

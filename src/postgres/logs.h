@@ -3,6 +3,7 @@
 #define TALLY_POSTGRES_LOGS_H
 
 #include "log/disk.h"
+#include "postgres/place.h"
 #include "postgres/session.h"
 
 struct pg_log_facts {
@@ -10,8 +11,10 @@ struct pg_log_facts {
     char node[PG_NODE_SIZE]; /* that has, or had, the log; empty: it is at rest, or nobody ever had it */
     char since[32];          /* when the newest took it, RFC 3339; empty: nobody ever had it */
     uint64_t epoch;
-    bool is_owned;      /* its process is connected */
-    uint64_t stand_bys; /* how many nodes follow it now */
+    bool is_owned;                /* its process is connected */
+    uint64_t stand_bys;           /* how many nodes follow it now */
+    char moved_to[PG_PLACE_SIZE]; /* the database where it is; empty: this one */
+    bool is_moving;               /* it is on its way, and nobody may take it */
 };
 
 /* Calls `visit` with each log, by name. Errors as pg_session_open(). */

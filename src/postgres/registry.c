@@ -21,6 +21,7 @@
 #define WHOLE_MS 60000u       /* so often all heads are read, whatever changed */
 #define SILENCE_SAID_MS 5000u /* a failure is worth a line when it has lasted so long */
 #define NAME_SAID_MS 60000u   /* that another process has the name is said so often */
+#define FAR_AT_ONCE 256u      /* so many logs of other servers are told in a turn */
 
 /* A view, shared by those who read it. */
 struct shared_view {
@@ -34,6 +35,14 @@ struct ready_log {
     bool is_told;
 };
 
+/* A log on another server that this node has, or has left at rest. */
+struct far_log {
+    char name[VIEW_NAME_SIZE];
+    uint64_t epoch;
+    bool is_at_rest;
+    bool is_told;
+};
+
 struct registry {
     struct registry_options options;
     uint8_t instance[PG_OWNER_SIZE];
@@ -44,6 +53,8 @@ struct registry {
     struct shared_view *view; /* the registry is one of its readers; NULL: none yet */
     struct ready_log *ready_owned;
     size_t ready_count, ready_capacity;
+    struct far_log *far_owned;
+    size_t far_count, far_capacity;
     /* The rest is the thread's. */
     struct pg_session session;
     struct cluster_fingerprint fingerprint;
@@ -184,6 +195,8 @@ static enum error register_node(struct registry *registry, uint64_t until_ms, st
     (void)pthread_mutex_lock(&registry->mutex);
     for (size_t i = 0; i < registry->ready_count; i++) /* the row's wishes are gone */
         registry->ready_owned[i].is_told = !registry->ready_owned[i].is_ready;
+    for (size_t i = 0; i < registry->far_count; i++) /* PostgreSQL may have lost what it did not wait for */
+        registry->far_owned[i].is_told = false;
     (void)pthread_mutex_unlock(&registry->mutex);
     return OK;
 }
@@ -435,6 +448,58 @@ static enum pg_outcome tell_wishes(struct registry *registry, uint64_t until_ms,
     return outcome;
 }
 
+/* --- logs on other servers ---------------------------------------------------------------------------------------- */
+
+void registry_tell_owner(struct registry *registry, struct bytes log, uint64_t epoch, bool is_at_rest)
+{
+    ASSERT(log.size < VIEW_NAME_SIZE);
+    (void)pthread_mutex_lock(&registry->mutex);
+    struct far_log *found = NULL;
+    for (size_t i = 0; i < registry->far_count && found == NULL; i++)
+        if (bytes_equal(bytes_from_string(registry->far_owned[i].name), log))
+            found = &registry->far_owned[i];
+    if (found == NULL) {
+        ARRAY_GROW(registry->far_owned, registry->far_count, registry->far_capacity);
+        found = &registry->far_owned[registry->far_count++];
+    }
+    *found = (struct far_log){.epoch = epoch, .is_at_rest = is_at_rest};
+    memcpy(found->name, log.ptr, log.size);
+    (void)pthread_mutex_unlock(&registry->mutex);
+}
+
+/* Takes one that is to be told. */
+static bool take_untold(struct registry *registry, struct far_log *log)
+{
+    (void)pthread_mutex_lock(&registry->mutex);
+    struct far_log *found = NULL;
+    for (size_t i = 0; i < registry->far_count && found == NULL; i++)
+        if (!registry->far_owned[i].is_told)
+            found = &registry->far_owned[i];
+    if (found != NULL) {
+        found->is_told = true;
+        *log = *found;
+    }
+    (void)pthread_mutex_unlock(&registry->mutex);
+    return found != NULL;
+}
+
+/* A connection that breaks here has it all told again: register_node(). */
+static enum pg_outcome tell_owners(struct registry *registry, uint64_t until_ms, struct failure *failure)
+{
+    struct far_log log;
+    for (unsigned i = 0; registry->id != 0 && i < FAR_AT_ONCE && take_untold(registry, &log); i++) {
+        struct pg_values values = {0};
+        pg_add_bytes(&values, bytes_from_string(log.name));
+        pg_add_bytes(&values, bytes_from_string(log.is_at_rest ? "" : registry->options.postgres.node));
+        pg_add_i64(&values, log.epoch);
+        const enum pg_outcome outcome =
+            pg_session_run(&registry->session, PG_TELL_OWNER, &values, until_ms, NULL, failure);
+        if (outcome != PG_DONE)
+            return outcome;
+    }
+    return PG_DONE;
+}
+
 /* --- the thread --------------------------------------------------------------------------------------------------- */
 
 static enum error turn_once(struct registry *registry, struct failure *failure)
@@ -451,6 +516,8 @@ static enum error turn_once(struct registry *registry, struct failure *failure)
         outcome = check_name(registry, until_ms, failure) == OK ? PG_DONE : PG_UNKNOWN;
     if (outcome == PG_DONE)
         outcome = tell_wishes(registry, until_ms, failure);
+    if (outcome == PG_DONE)
+        outcome = tell_owners(registry, until_ms, failure);
     if (outcome != PG_DONE) {
         pg_link_close(&registry->session.link); /* what was half done is done again */
         return ERROR_SERVICE_UNAVAILABLE;
@@ -530,6 +597,7 @@ static void free_all(struct registry *registry)
     (void)pthread_cond_destroy(&registry->wakes);
     (void)pthread_mutex_destroy(&registry->mutex);
     free(registry->ready_owned);
+    free(registry->far_owned);
     free(registry);
 }
 

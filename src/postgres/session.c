@@ -180,7 +180,8 @@ static void decode_head(const PGresult *row, struct pg_head *head)
                              .epoch = pg_number(row, 0, 1),
                              .system_id = pg_number(row, 0, 4),
                              .now_ms = pg_number(row, 0, 5),
-                             .read_ms = pg_now_ms()};
+                             .read_ms = pg_now_ms(),
+                             .is_away = pg_number(row, 0, 7) != 0};
     const struct bytes owner = pg_field(row, 0, 2);
     ASSERT(owner.size == PG_OWNER_SIZE);
     memcpy(head->owner, owner.ptr, PG_OWNER_SIZE);
@@ -250,6 +251,11 @@ static enum error fail_fenced_off(const struct pg_session *session, const struct
                        PG_LOST "the log is in epoch %" PRIu64 " of node %s, and this node had sealed epoch %" PRIu64
                                " before. Clients may have been told that what it wrote in it is durable.",
                        head->epoch, name_of(head), session->head.epoch);
+}
+
+static enum error fail_away(struct failure *failure)
+{
+    return failure_set(failure, ERROR_LOG_LOCKED, "The log has moved to another PostgreSQL, or is on its way.");
 }
 
 static bool is_same_owner(const struct pg_head *one, const struct pg_head *other)
@@ -324,6 +330,8 @@ static enum error seal_round(struct pg_session *session, struct pg_head *last, u
     if (system != OK)
         return system;
     const bool is_found = head.epoch == last->epoch + 1 && memcmp(head.owner, owner, PG_OWNER_SIZE) == 0;
+    if (head.is_away)
+        return fail_away(failure);
     if (!is_found && !is_same_owner(&head, last))
         return fail_fenced(&head, failure);
     if (is_found && draw_owner(owner, failure) != OK)
@@ -389,7 +397,9 @@ enum error pg_session_check_fence(struct pg_session *session, uint64_t until_ms,
     struct pg_head head;
     if (pg_session_read_head(session, &head, until_ms, failure) != PG_DONE)
         return ERROR_SERVICE_UNAVAILABLE;
-    return is_same_owner(&head, &session->head) ? OK : fail_fenced_off(session, &head, failure);
+    if (is_same_owner(&head, &session->head))
+        return OK;
+    return head.is_away ? fail_away(failure) : fail_fenced_off(session, &head, failure);
 }
 
 enum error pg_session_regain(struct pg_session *session, uint64_t until_ms, struct failure *failure)

@@ -54,6 +54,7 @@ struct pg_head {
     uint64_t system_id;  /* of the server where it was sealed; 0: never sealed */
     uint64_t now_ms;     /* the server's clock, since the epoch */
     uint64_t read_ms;    /* when that was read, by pg_now_ms() */
+    bool is_away;        /* it is on another server, or on its way (log_move.h): nobody may take it here */
 };
 
 struct pg_session {

@@ -63,6 +63,7 @@ static enum error look_for_life(struct pg_standby *standby, struct pg_session *s
     if (is_there) {
         pg_text(row, 0, 2, session->head.node.name, sizeof(session->head.node.name));
         pg_text(row, 0, 3, session->head.node.address, sizeof(session->head.node.address));
+        session->head.is_away = pg_number(row, 0, 4) != 0;
     }
     PQclear(row);
     if (!is_there)
@@ -127,6 +128,8 @@ static enum error try_at_once(struct pg_standby *standby, struct pg_session *ses
 bool pg_standby_is_willing(const struct pg_session *session)
 {
     const struct pg_options *options = session->options;
+    if (session->head.is_away)
+        return false;
     return options->may_take == NULL ||
            options->may_take(options->context, options->log, session->head.node.name[0] == '\0');
 }

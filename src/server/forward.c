@@ -209,7 +209,9 @@ static void refuse_unsent(struct forwarded *forwarded, enum forward_owner owner,
 {
     char text[sizeof(target->said) + 192];
     forwarded->forwarder->refused++;
-    if (owner == FORWARD_TO_ADDRESS) {
+    if (target->trouble[0] != '\0') {
+        (void)snprintf(text, sizeof(text), "%s", target->trouble);
+    } else if (owner == FORWARD_TO_ADDRESS) {
         (void)snprintf(text, sizeof(text), "Node %s %s, and this node could not reach it for %u s%s. Try again.",
                        target->said, forwarded->was_refused ? "should serve" : "serves", FORWARD_WAIT_MS / 1000,
                        forwarded->was_refused ? ", or it does not serve yet" : "");

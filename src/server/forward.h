@@ -34,6 +34,7 @@ enum forward_owner {
 struct forward_target {
     char address[PEER_ADDRESS_SIZE];                     /* "10.0.0.2:9324", as peer_address_parse() takes it */
     char said[PEER_ADDRESS_SIZE + FORWARD_NODE_MAX + 4]; /* the node, for people: "two (10.0.0.2:9324)" */
+    char trouble[160]; /* why it may be that nobody serves, as a sentence for clients; empty: nothing is known */
 };
 
 struct forward_options {

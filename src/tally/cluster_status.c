@@ -1,5 +1,6 @@
 /* tally cluster status: the nodes of a cluster, and who has the logs in a PostgreSQL. */
 #include "base/assert.h"
+#include "base/memory.h"
 #include "client/json.h"
 #include "postgres/cluster_admin.h"
 #include "postgres/logs.h"
@@ -15,8 +16,23 @@ struct settings {
 
 static const struct setting settings_table[] = {{"log", offsetof(struct settings, log)}};
 
+struct facts {
+    struct pg_log_facts *items_owned;
+    size_t count, capacity;
+};
+
+/* Another PostgreSQL that has logs of the cluster. */
+struct far_server {
+    char place[PG_PLACE_SIZE];
+    struct facts facts;
+    struct failure failure; /* why it could not be asked; OK: it could */
+};
+
 struct status {
     const struct invocation *invocation;
+    struct facts facts; /* of the logs, as the cluster's own database has them */
+    struct far_server *servers_owned;
+    size_t server_count, server_capacity;
     struct cluster_rows rows;
     struct view view;
 };
@@ -89,7 +105,18 @@ static const char *name_of(const struct status *status, uint32_t node)
     return node == VIEW_NONE ? "" : status->view.nodes_owned[node].name;
 }
 
-static void print_log_words(const struct status *status, const struct pg_log_facts *facts, const struct view_log *log)
+static void print_place_words(const struct pg_log_facts *facts, const struct far_server *server)
+{
+    if (server != NULL)
+        printf(", at %s", server->place);
+    if (server != NULL && server->failure.error != OK)
+        printf(" (as its nodes last said: %s)", server->failure.text);
+    if (facts->is_moving)
+        printf(", is moving, and nobody may have it: if no \"tally log move\" is at work, type it again");
+}
+
+static void print_log_words(const struct status *status, const struct pg_log_facts *facts,
+                            const struct far_server *server, const struct view_log *log)
 {
     const bool is_at_rest = facts->epoch > 0 && facts->node[0] == '\0';
     if (facts->epoch == 0)
@@ -104,10 +131,12 @@ static void print_log_words(const struct status *status, const struct pg_log_fac
         printf(is_at_rest ? ", opens on %s" : ", should be on %s", name_of(status, log->wanted));
     if (log != NULL && log->pinned_to != VIEW_NONE)
         printf(", pinned to %s", name_of(status, log->pinned_to));
+    print_place_words(facts, server);
     puts("");
 }
 
-static void print_log_json(const struct status *status, const struct pg_log_facts *facts, const struct view_log *log)
+static void print_log_json(const struct status *status, const struct pg_log_facts *facts,
+                           const struct far_server *server, const struct view_log *log)
 {
     yyjson_mut_doc *doc = json_document();
     yyjson_mut_val *object = yyjson_mut_obj(doc);
@@ -121,17 +150,79 @@ static void print_log_json(const struct status *status, const struct pg_log_fact
     yyjson_mut_obj_add_str(doc, object, "Wanted", log == NULL ? "" : name_of(status, log->wanted));
     yyjson_mut_obj_add_str(doc, object, "WantedStandBy", log == NULL ? "" : name_of(status, log->stand_by));
     yyjson_mut_obj_add_str(doc, object, "PinnedTo", log == NULL ? "" : name_of(status, log->pinned_to));
+    yyjson_mut_obj_add_str(doc, object, "Postgres", server == NULL ? "" : server->place);
+    yyjson_mut_obj_add_str(doc, object, "PostgresFailure", server == NULL ? "" : server->failure.text);
+    yyjson_mut_obj_add_bool(doc, object, "Moving", facts->is_moving);
     print_document(doc);
 }
 
-static void on_log(void *context, const struct pg_log_facts *facts)
+static void on_log(void *context, const struct pg_log_facts *log)
 {
-    const struct status *status = context;
-    const struct view_log *log = view_find_log(&status->view, bytes_from_string(facts->name));
-    if (status->invocation->is_json)
-        print_log_json(status, facts, log);
-    else
-        print_log_words(status, facts, log);
+    struct facts *facts = context;
+    ARRAY_GROW(facts->items_owned, facts->count, facts->capacity);
+    facts->items_owned[facts->count++] = *log;
+}
+
+static const struct far_server *find_server(const struct status *status, const char *place)
+{
+    for (size_t i = 0; i < status->server_count; i++)
+        if (strcmp(status->servers_owned[i].place, place) == 0)
+            return &status->servers_owned[i];
+    return NULL;
+}
+
+/* Asks each server that a log has moved to, once. One that does not answer is no failure of this command. */
+static void ask_servers(struct status *status, const struct pg_options *options)
+{
+    for (size_t i = 0; i < status->facts.count; i++) {
+        const char *place = status->facts.items_owned[i].moved_to;
+        if (place[0] == '\0' || find_server(status, place) != NULL)
+            continue;
+        ARRAY_GROW(status->servers_owned, status->server_count, status->server_capacity);
+        struct far_server *server = &status->servers_owned[status->server_count++];
+        *server = (struct far_server){0};
+        failure_init(&server->failure);
+        memcpy(server->place, place, sizeof(server->place));
+        struct pg_options there = *options;
+        char *conninfo = pg_place_complete(place, options->conninfo);
+        there.conninfo = conninfo;
+        (void)pg_logs_visit(&there, on_log, &server->facts, &server->failure);
+        free(conninfo);
+    }
+}
+
+/* Of a log that has moved, the server where it is knows who has it. */
+static struct pg_log_facts newest_facts(const struct pg_log_facts *known, const struct far_server *server)
+{
+    for (size_t i = 0; server != NULL && i < server->facts.count; i++)
+        if (strcmp(server->facts.items_owned[i].name, known->name) == 0) {
+            struct pg_log_facts facts = server->facts.items_owned[i];
+            facts.is_moving = known->is_moving;
+            return facts;
+        }
+    return *known;
+}
+
+static void print_logs(const struct status *status)
+{
+    for (size_t i = 0; i < status->facts.count; i++) {
+        const struct pg_log_facts *known = &status->facts.items_owned[i];
+        const struct far_server *server = find_server(status, known->moved_to);
+        const struct pg_log_facts facts = newest_facts(known, server);
+        const struct view_log *log = view_find_log(&status->view, bytes_from_string(facts.name));
+        if (status->invocation->is_json)
+            print_log_json(status, &facts, server, log);
+        else
+            print_log_words(status, &facts, server, log);
+    }
+}
+
+static void free_facts(struct status *status)
+{
+    for (size_t i = 0; i < status->server_count; i++)
+        free(status->servers_owned[i].facts.items_owned);
+    free(status->servers_owned);
+    free(status->facts.items_owned);
 }
 
 static int run(struct invocation *invocation)
@@ -150,7 +241,10 @@ static int run(struct invocation *invocation)
     enum error error = cluster_admin_read(&options, &status.rows, &status.view, &failure);
     if (error == OK) {
         print_nodes(&status);
-        error = pg_logs_visit(&options, on_log, &status, &failure);
+        error = pg_logs_visit(&options, on_log, &status.facts, &failure);
+        ask_servers(&status, &options);
+        print_logs(&status);
+        free_facts(&status);
         view_deinit(&status.view);
         cluster_rows_deinit(&status.rows);
     }

@@ -44,7 +44,10 @@ static void add_name(struct names *names, const char *name)
 
 static void on_log(void *context, const struct pg_log_facts *facts)
 {
-    add_name(context, facts->name);
+    if (facts->moved_to[0] == '\0')
+        add_name(context, facts->name);
+    else
+        printf("%s: is at %s; copy it from there\n", facts->name, facts->moved_to);
 }
 
 /* The namespaces that a data folder or a database has. */

@@ -1,5 +1,8 @@
 #include "tallyd/belonging.h"
 
+#include "base/memory.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 #define LOOK_MS 200u /* so often all are noted without a newer view */
@@ -26,17 +29,24 @@ static const struct view *acquire_view(const struct belonging *belonging)
     return registry == NULL ? NULL : registry_acquire(registry);
 }
 
-static bool has_heard(const struct belonging *belonging)
+/* Of the server on which its log is: has it been looked at? Any thread. */
+static bool has_heard(const struct holding *holding)
 {
-    return belonging->watch != NULL && pg_watch_heard_ms(belonging->watch) != 0;
+    return holding->server != NULL && log_server_has_answered(holding->server);
 }
 
-struct pg_node belonging_owner(const struct belonging *belonging, const struct holding *holding)
+/* Any thread. */
+static bool find_sight(const struct holding *holding, struct pg_sight *sight)
+{
+    return holding->server != NULL && log_server_find(holding->server, holding->name_owned, sight);
+}
+
+struct pg_node belonging_owner(const struct holding *holding)
 {
     struct pg_sight sight = {0};
     const struct pg_node owner = holding_owner(holding);
-    if (owner.name[0] == '\0' && belonging->watch != NULL)
-        (void)pg_watch_find(belonging->watch, holding->name_owned, &sight);
+    if (owner.name[0] == '\0')
+        (void)find_sight(holding, &sight);
     return owner.name[0] == '\0' ? sight.owner : owner;
 }
 
@@ -53,18 +63,18 @@ struct pg_node belonging_home(const struct belonging *belonging, const struct ho
     return found;
 }
 
-bool belonging_is_free(const struct belonging *belonging, const struct holding *holding)
+bool belonging_is_free(const struct holding *holding)
 {
     struct pg_sight sight = {0};
-    return has_heard(belonging) && (!pg_watch_find(belonging->watch, holding->name_owned, &sight) || sight.free_ms > 0);
+    return has_heard(holding) && (!find_sight(holding, &sight) || sight.free_ms > 0);
 }
 
-bool belonging_is_alone(const struct belonging *belonging, const struct holding *holding)
+bool belonging_is_alone(const struct holding *holding)
 {
     struct pg_sight sight = {.is_alone = true};
-    if (!has_heard(belonging))
+    if (!has_heard(holding))
         return false;
-    (void)pg_watch_find(belonging->watch, holding->name_owned, &sight);
+    (void)find_sight(holding, &sight);
     return sight.is_alone;
 }
 
@@ -77,12 +87,22 @@ bool belonging_has_others(const struct belonging *belonging)
     return false;
 }
 
+static bool is_reachable(const struct log_server *server)
+{
+    if (server == NULL || server->watch == NULL)
+        return true; /* nobody needs to know */
+    const uint64_t silent_ms = (uint64_t)SILENT_LEASES * server->options.lease_ms;
+    return pg_now_ms() < pg_watch_heard_ms(server->watch) + silent_ms;
+}
+
+bool belonging_sees(const struct holding *holding)
+{
+    return is_reachable(holding->server);
+}
+
 bool belonging_is_reachable(const struct belonging *belonging)
 {
-    if (belonging->watch == NULL)
-        return true; /* nobody needs to know */
-    const uint64_t silent_ms = (uint64_t)SILENT_LEASES * belonging->watch_options.lease_ms;
-    return pg_now_ms() < pg_watch_heard_ms(belonging->watch) + silent_ms;
+    return is_reachable(belonging->home);
 }
 
 /* --- at rest ------------------------------------------------------------------------------------------------------ */
@@ -92,17 +112,17 @@ static bool is_at_rest(const struct belonging *belonging, const struct holding *
 {
     struct pg_sight sight = {0};
     if (belonging->rest_ms == 0 || holding->state == HOLDING_SERVES || holding->state == HOLDING_LEAVES ||
-        !has_heard(belonging))
+        !has_heard(holding))
         return false;
-    if (!pg_watch_find(belonging->watch, holding->name_owned, &sight))
+    if (!find_sight(holding, &sight))
         return true;
     return holding->rested_ms != 0 && pg_now_ms() < holding->rested_ms + RESTED_MS &&
-           strcmp(sight.owner.name, belonging->watch_options.node) == 0;
+           strcmp(sight.owner.name, belonging->options.node) == 0;
 }
 
 static uint64_t far_ms(const struct belonging *belonging)
 {
-    return (uint64_t)FAR_LEASES * belonging->watch_options.lease_ms;
+    return (uint64_t)FAR_LEASES * belonging->options.lease_ms;
 }
 
 /* Any thread. */
@@ -122,7 +142,7 @@ static bool is_called_for(const struct belonging *belonging, const struct view *
            (view->is_settled && now_ms >= since_ms + far_ms(belonging));
 }
 
-bool belonging_note_asked(const struct belonging *belonging, struct holding *holding)
+bool belonging_note_asked(struct belonging *belonging, struct holding *holding)
 {
     if (!holding->is_at_rest)
         return false;
@@ -139,12 +159,12 @@ bool belonging_note_asked(const struct belonging *belonging, struct holding *hol
 /* --- taking ------------------------------------------------------------------------------------------------------- */
 
 /* How long nobody has had it. One that nobody has ever had is free since it was wanted here. Any thread. */
-static uint64_t free_ms(const struct belonging *belonging, const struct holding *holding)
+static uint64_t free_ms(const struct holding *holding)
 {
     struct pg_sight sight = {0};
-    if (!has_heard(belonging))
+    if (!has_heard(holding))
         return 0;
-    if (pg_watch_find(belonging->watch, holding->name_owned, &sight))
+    if (find_sight(holding, &sight))
         return sight.free_ms;
     return pg_now_ms() - holding->since_ms;
 }
@@ -152,16 +172,16 @@ static uint64_t free_ms(const struct belonging *belonging, const struct holding 
 /* So long that this node may take it, though it belongs elsewhere: that node can't have it, or has gone. Any thread. */
 static bool is_abandoned(const struct belonging *belonging, const struct view *view, const struct holding *holding)
 {
-    if (view->own == VIEW_NONE || !view->is_settled || !has_heard(belonging))
+    if (view->own == VIEW_NONE || !view->is_settled || !has_heard(holding))
         return false;
     const struct view_log *log = view_find_log(view, bytes_from_string(holding->name_owned));
     struct pg_sight ignored;
-    if (log != NULL && log->epoch > 0 && !pg_watch_find(belonging->watch, holding->name_owned, &ignored))
+    if (log != NULL && log->epoch > 0 && !find_sight(holding, &ignored))
         return false; /* it was left at rest, by a node where namespaces rest */
     const bool is_near = log != NULL && (log->stand_by == view->own || log->owner == view->own);
     if (is_near && log->owner != VIEW_NONE && !view->nodes_owned[log->owner].is_alive)
         return true; /* a process that was stopped keeps its lock */
-    return free_ms(belonging, holding) >= (is_near ? NEAR_MS : far_ms(belonging));
+    return free_ms(holding) >= (is_near ? NEAR_MS : far_ms(belonging));
 }
 
 bool belonging_may_take(void *context, const char *name, bool is_at_rest)
@@ -171,8 +191,11 @@ bool belonging_may_take(void *context, const char *name, bool is_at_rest)
     const struct view *view = acquire_view(belonging);
     if (view == NULL)
         return false;
-    bool may;
-    if (is_at_rest && belonging->rest_ms != 0)
+    const struct view_log *log = view_find_log(view, bytes_from_string(name));
+    bool may = false;
+    if (log != NULL && log->is_moving)
+        may = false;
+    else if (is_at_rest && belonging->rest_ms != 0)
         may = is_called_for(belonging, view, holding) || (view->own != VIEW_NONE && atomic_load(&holding->is_called) &&
                                                           view_is_home(view, bytes_from_string(holding->name_owned)));
     else
@@ -191,6 +214,71 @@ void belonging_tell_ready(const struct belonging *belonging, struct holding *hol
     registry_set_ready(belonging->cluster->registry, bytes_from_string(holding->name_owned), is_ready);
 }
 
+/* --- where the log is --------------------------------------------------------------------------------------------- */
+
+/* One more that a row names, for good: few are ever named. */
+static struct log_server *find_or_add_server(struct belonging *belonging, const char *place)
+{
+    for (size_t i = 0; i < belonging->other_count; i++)
+        if (strcmp(belonging->others_owned[i]->place_owned, place) == 0)
+            return belonging->others_owned[i];
+    ARRAY_GROW(belonging->others_owned, belonging->other_count, belonging->other_capacity);
+    struct log_server *made = log_server_create(&belonging->options, place);
+    belonging->others_owned[belonging->other_count++] = made;
+    return made;
+}
+
+/* What a newer view says of it. What is opened stays with the server on which it was opened, until it is closed. */
+static void note_server(struct belonging *belonging, struct holding *holding)
+{
+    const struct view *view = belonging->view;
+    if (holding->view_number == belonging->view_number && !holding->has_moved)
+        return;
+    const struct view_log *log = view == NULL ? NULL : view_find_log(view, bytes_from_string(holding->name_owned));
+    holding->view_number = belonging->view_number;
+    holding->is_moving = log != NULL && log->is_moving;
+    const bool is_far = log != NULL && log->place < view->place_count;
+    struct log_server *server =
+        is_far ? find_or_add_server(belonging, view->places_owned[log->place]) : belonging->home;
+    if (holding->state == HOLDING_ABSENT)
+        holding->server = server;
+    holding->has_moved = holding->server != server;
+}
+
+struct pg_options belonging_options(const struct belonging *belonging, struct holding *holding)
+{
+    const struct log_server *server = holding->server;
+    if (server == NULL)
+        return (struct pg_options){.conninfo = belonging->options.conninfo};
+    return (struct pg_options){.conninfo = server->options.conninfo,
+                               .may_take = belonging_may_take,
+                               .context = holding,
+                               .pulse = server->pulse};
+}
+
+void belonging_tell_owner(const struct belonging *belonging, const struct holding *holding, bool is_at_rest)
+{
+    const bool is_far = holding->server != NULL && holding->server != belonging->home;
+    if (is_far && belonging->cluster->registry != NULL)
+        registry_tell_owner(belonging->cluster->registry, bytes_from_string(holding->name_owned), holding->epoch,
+                            is_at_rest);
+}
+
+bool belonging_names_me(const struct belonging *belonging, const struct holding *holding)
+{
+    struct pg_sight sight = {0};
+    return find_sight(holding, &sight) && strcmp(sight.owner.name, belonging->options.node) == 0;
+}
+
+void belonging_hurry(const struct belonging *belonging, bool is_hurried)
+{
+    if (belonging->home != NULL && belonging->home->watch != NULL)
+        pg_watch_hurry(belonging->home->watch, is_hurried);
+    for (size_t i = 0; i < belonging->other_count; i++)
+        if (belonging->others_owned[i]->watch != NULL)
+            pg_watch_hurry(belonging->others_owned[i]->watch, is_hurried);
+}
+
 /* --- noting ------------------------------------------------------------------------------------------------------- */
 
 /* Without a view it is at least read: outside of a cluster, or until it is known where it belongs. But where namespaces
@@ -198,7 +286,9 @@ void belonging_tell_ready(const struct belonging *belonging, struct holding *hol
 static bool must_be_followed(const struct belonging *belonging, const struct holding *holding)
 {
     const struct view *view = belonging->view;
-    if (belonging->rest_ms != 0 && (view == NULL || !has_heard(belonging)))
+    if (holding->is_moving)
+        return false;
+    if (belonging->rest_ms != 0 && (view == NULL || !has_heard(holding)))
         return false;
     if (holding->is_at_rest)
         return (holding->state == HOLDING_FOLLOWS && atomic_load(&holding->is_called)) ||
@@ -208,8 +298,9 @@ static bool must_be_followed(const struct belonging *belonging, const struct hol
 }
 
 /* Most namespaces may be at rest, and each is noted several times a second. */
-void belonging_note(const struct belonging *belonging, struct holding *holding)
+void belonging_note(struct belonging *belonging, struct holding *holding)
 {
+    note_server(belonging, holding);
     holding->is_at_rest = is_at_rest(belonging, holding);
     if (!holding->is_at_rest) { /* perhaps another node was faster */
         atomic_store(&holding->is_called, false);
@@ -233,6 +324,7 @@ bool belonging_look(struct belonging *belonging)
     const struct view *before = belonging->view;
     belonging->view = acquire_view(belonging);
     const bool is_new = belonging->view != before;
+    belonging->view_number += is_new;
     registry_release(before);
     const uint64_t now_ms = pg_now_ms();
     if (!is_new && now_ms < belonging->noted_ms + LOOK_MS)
@@ -245,23 +337,22 @@ bool belonging_look(struct belonging *belonging)
 
 void belonging_init(struct belonging *belonging, const struct cluster *cluster, const struct config *config)
 {
-    *belonging = (struct belonging){.cluster = cluster, .watch_options = namespaces_postgres(config, "all")};
+    *belonging =
+        (struct belonging){.cluster = cluster, .options = namespaces_postgres(config, "all"), .view_number = 1};
     if (!belonging_is_in_cluster(belonging))
         return;
-    belonging->pulse = pg_pulse_create(&belonging->watch_options);
-    belonging->watch = pg_watch_create(&belonging->watch_options);
-    if (belonging->watch != NULL) /* else nobody would know what is at rest */
+    belonging->home = log_server_create(&belonging->options, NULL);
+    if (belonging->home->watch != NULL) /* else nobody would know what is at rest */
         belonging->rest_ms = config_number(config, CONFIG_REST_AFTER);
 }
 
 void belonging_deinit(struct belonging *belonging)
 {
-    if (belonging->watch != NULL)
-        pg_watch_destroy(belonging->watch);
-    belonging->watch = NULL;
-    if (belonging->pulse != NULL)
-        pg_pulse_destroy(belonging->pulse);
-    belonging->pulse = NULL;
+    for (size_t i = 0; i < belonging->other_count; i++)
+        log_server_destroy(belonging->others_owned[i]);
+    free(belonging->others_owned);
+    if (belonging->home != NULL)
+        log_server_destroy(belonging->home);
     registry_release(belonging->view);
-    belonging->view = NULL;
+    *belonging = (struct belonging){.cluster = belonging->cluster};
 }

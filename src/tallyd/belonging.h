@@ -9,19 +9,20 @@
 #ifndef TALLY_TALLYD_BELONGING_H
 #define TALLY_TALLYD_BELONGING_H
 
-#include "postgres/pulse.h"
-#include "postgres/watch.h"
 #include "tallyd/cluster.h"
 #include "tallyd/holding.h"
+#include "tallyd/log_server.h"
 
 struct belonging {
-    const struct cluster *cluster;   /* borrowed */
-    struct pg_options watch_options; /* borrowed by the watch */
-    struct pg_watch *watch;          /* in a cluster; NULL: there is none */
-    struct pg_pulse *pulse;          /* the same */
-    const struct view *view;         /* the newest; NULL: there is none, or nothing was heard of the cluster yet */
-    uint64_t rest_ms;                /* how long one stays open that nobody asks for; 0: nothing rests */
-    uint64_t noted_ms;               /* when belonging_look() told to note all */
+    const struct cluster *cluster;    /* borrowed */
+    struct pg_options options;        /* of the cluster's own server; borrows from the configuration */
+    struct log_server *home;          /* that server; NULL: this node is in no cluster */
+    struct log_server **others_owned; /* to which logs were moved; each stays until the end */
+    size_t other_count, other_capacity;
+    const struct view *view; /* the newest; NULL: there is none, or nothing was heard of the cluster yet */
+    uint64_t view_number;    /* counts the views */
+    uint64_t rest_ms;        /* how long one stays open that nobody asks for; 0: nothing rests */
+    uint64_t noted_ms;       /* when belonging_look() told to note all */
 };
 
 /* `cluster` and `config` are borrowed. */
@@ -34,26 +35,42 @@ bool belonging_is_in_cluster(const struct belonging *belonging);
 bool belonging_look(struct belonging *belonging);
 
 /* Notes where it belongs, in its members. */
-void belonging_note(const struct belonging *belonging, struct holding *holding);
+void belonging_note(struct belonging *belonging, struct holding *holding);
 
 /* A request waits for it, and it is not served here. True: it was called for by that, to be followed at once. */
-bool belonging_note_asked(const struct belonging *belonging, struct holding *holding);
+bool belonging_note_asked(struct belonging *belonging, struct holding *holding);
 
 /* May this node take the log? For pg_options.may_take; `context` is the holding. Any thread. */
 bool belonging_may_take(void *context, const char *log, bool is_at_rest);
+
+/* What an owner or a stand-by of the log is to know of where it belongs. What they point to stays until
+ * belonging_deinit(). */
+struct pg_options belonging_options(const struct belonging *belonging, struct holding *holding);
+
+/* It is served from now on; or was left at rest. Tells the other nodes where they would not see it. */
+void belonging_tell_owner(const struct belonging *belonging, const struct holding *holding, bool is_at_rest);
 
 /* Tells the node that has it, through PostgreSQL, whether it may give it up. */
 void belonging_tell_ready(const struct belonging *belonging, struct holding *holding);
 
 /* Who has, or had, the log, as far as this node knows. */
-struct pg_node belonging_owner(const struct belonging *belonging, const struct holding *holding);
+struct pg_node belonging_owner(const struct holding *holding);
 
 /* Where one goes that nobody has: the node that opens it when it is asked for it; no name: none. */
 struct pg_node belonging_home(const struct belonging *belonging, const struct holding *holding);
 
 /* Does nobody have its lock? And does its owner show no sign of life besides? */
-bool belonging_is_free(const struct belonging *belonging, const struct holding *holding);
-bool belonging_is_alone(const struct belonging *belonging, const struct holding *holding);
+bool belonging_is_free(const struct holding *holding);
+bool belonging_is_alone(const struct holding *holding);
+
+/* Does PostgreSQL name this node as the owner of the log? */
+bool belonging_names_me(const struct belonging *belonging, const struct holding *holding);
+
+/* Somebody waits for a change of owners: they are looked after more often. */
+void belonging_hurry(const struct belonging *belonging, bool is_hurried);
+
+/* Is the server on which its log is looked at, and has it answered lately? */
+bool belonging_sees(const struct holding *holding);
 
 /* Is another node alive? */
 bool belonging_has_others(const struct belonging *belonging);

@@ -24,6 +24,7 @@ enum holding_state {
 };
 
 struct belonging;
+struct log_server;
 
 struct holding {
     char *name_owned;
@@ -41,9 +42,15 @@ struct holding {
     unsigned tries;      /* how often it was followed */
     unsigned pause_ms;   /* the newest; it grows while this node can't keep the log */
     unsigned keep_ms;    /* how long it stays since it came back at once the last time; 0: it did not */
+    uint64_t epoch;      /* of its log when this node served it last */
     struct failure loss; /* by which it was lost last; OK: it was not, or it is served again */
 
     /* Where it belongs (belonging.h). Outside of a cluster it belongs here. */
+    struct log_server
+        *server;           /* on which its log is; borrowed; NULL: not in a cluster. Any thread while it is opened */
+    uint64_t view_number;  /* of the view that said so (belonging.h) */
+    bool has_moved;        /* its log is on another server by now */
+    bool is_moving;        /* it is on its way there, and nobody may take it */
     bool is_at_rest;       /* nobody has it, and nobody need have it until it is asked for */
     atomic_bool is_called; /* it is followed because it was asked for at rest; until somebody has it. Any thread */
     bool must_be_followed; /* by this node */

@@ -204,7 +204,9 @@ int inspect_verify(const char *folder)
 
 static void on_log(void *context, const struct pg_log_facts *facts)
 {
-    if (is_namespace_name(facts->name))
+    if (is_namespace_name(facts->name) && facts->moved_to[0] != '\0')
+        printf("PostgreSQL/%s: is at %s; it is checked there\n", facts->name, facts->moved_to);
+    else if (is_namespace_name(facts->name))
         (void)add_target(context, "PostgreSQL", facts->name);
 }
 

@@ -298,6 +298,7 @@ struct opened_namespace *namespaces_prepare(const struct namespaces *namespaces,
     struct opened_namespace *opened = memory_allocate_zeroed(sizeof(*opened));
     name_folder(opened, namespaces->config, bytes_from_string(name));
     opened->postgres = namespaces_postgres(namespaces->config, opened->name_owned);
+    opened->postgres.conninfo = options->conninfo;
     opened->postgres.is_patient = options->is_patient;
     opened->postgres.leads = options->leads;
     opened->postgres.may_take = options->may_take;

@@ -227,6 +227,8 @@ static void serve(struct ownership *ownership, struct holding *holding)
     note_return(holding);
     failure_init(&holding->loss);
     namespaces_serve(namespaces, holding->opened_owned, is_alone);
+    holding->epoch = disk_postgres_epoch(holding->opened_owned->disk);
+    belonging_tell_owner(&ownership->belonging, holding, false);
     ownership->has_served = true;
     ownership->options.served(ownership->options.context, holding->opened_owned);
 }
@@ -273,12 +275,11 @@ static void end_following(struct ownership *ownership, struct holding *holding)
 static bool must_be_recalled(const struct ownership *ownership, const struct holding *holding)
 {
     const bool is_lone = ownership->leader == NULL || holding == ownership->leader || holding->is_led;
-    if (!holding->is_wanted || !holding->must_be_followed || ownership->is_halted ||
+    if (!holding->is_wanted || !holding->must_be_followed || holding->has_moved || ownership->is_halted ||
         (!is_lone && !atomic_load(&ownership->leads)))
         return true;
-    const uint64_t patience_ms = (uint64_t)COLD_PATIENCE_LEASES * ownership->belonging.watch_options.lease_ms;
-    return holding->is_cold && pg_now_ms() > holding->follows_since_ms + patience_ms &&
-           !belonging_is_alone(&ownership->belonging, holding);
+    const uint64_t patience_ms = (uint64_t)COLD_PATIENCE_LEASES * ownership->belonging.options.lease_ms;
+    return holding->is_cold && pg_now_ms() > holding->follows_since_ms + patience_ms && !belonging_is_alone(holding);
 }
 
 /* --- one that is absent ------------------------------------------------------------------------------------------- */
@@ -322,11 +323,9 @@ static void follow(struct ownership *ownership, struct holding *holding, bool is
     struct failure failure;
     failure_init(&failure);
     const bool is_led = ownership->leader != NULL && holding != ownership->leader && !atomic_load(&ownership->leads);
-    const struct pg_options options = {.is_patient = holding->tries > 0 || ownership->has_served,
-                                       .leads = is_led ? &ownership->leads : NULL,
-                                       .may_take = is_in_cluster(ownership) ? belonging_may_take : NULL,
-                                       .context = holding,
-                                       .pulse = ownership->belonging.pulse};
+    struct pg_options options = belonging_options(&ownership->belonging, holding);
+    options.is_patient = holding->tries > 0 || ownership->has_served;
+    options.leads = is_led ? &ownership->leads : NULL;
     holding->is_cold = is_cold;
     atomic_store(&holding->is_called, holding->is_at_rest);
     holding->leads = holding == ownership->leader ? &ownership->leads : NULL;
@@ -359,7 +358,7 @@ static struct followed count_followed(const struct ownership *ownership)
 static void begin_one(struct ownership *ownership, struct holding *holding, struct followed *count)
 {
     const bool is_warm = count->warm[holding->is_own] < FOLLOWED_MAX;
-    if (!is_warm && (count->cold >= COLD_MAX || !belonging_is_alone(&ownership->belonging, holding)))
+    if (!is_warm && (count->cold >= COLD_MAX || !belonging_is_alone(holding)))
         return;
     follow(ownership, holding, !is_warm);
     count->warm[holding->is_own] += is_warm;
@@ -375,7 +374,7 @@ static void begin_following(struct ownership *ownership)
         for (size_t i = 0; i < ownership->awake_count; i++) {
             struct holding *holding = ownership->awake_owned[i];
             if (holding->state == HOLDING_ABSENT && holding->is_wanted && holding->must_be_followed &&
-                now_ms >= holding->pauses_until_ms && (!are_free || belonging_is_free(&ownership->belonging, holding)))
+                now_ms >= holding->pauses_until_ms && (!are_free || belonging_is_free(holding)))
                 begin_one(ownership, holding, &count);
         }
 }
@@ -400,7 +399,8 @@ static bool must_leave(const struct ownership *ownership, const struct holding *
     const bool lacks_leader =
         ownership->leader != NULL && holding != ownership->leader && !atomic_load(&ownership->leads);
     const bool is_anothers = holding->must_go && pg_now_ms() >= holding->keeps_until_ms;
-    return !holding->is_wanted || ownership->stopped != NULL || lacks_leader || is_anothers;
+    return !holding->is_wanted || holding->is_moving || holding->has_moved || ownership->stopped != NULL ||
+           lacks_leader || is_anothers;
 }
 
 /* Nobody has asked it for long, and nothing in it lives. To find that out may take some time, so if it is not so, it is
@@ -460,6 +460,7 @@ static void end_closing(struct ownership *ownership, struct holding *holding)
     if (holding->opened_owned->rests) {
         holding->rested_ms = pg_now_ms();
         holding->pause_ms = 0;
+        belonging_tell_owner(&ownership->belonging, holding, true);
     }
     opened_namespace_destroy(holding->opened_owned);
     holding->opened_owned = NULL;
@@ -546,12 +547,9 @@ static void forget_unwanted(struct ownership *ownership)
 /* Requests go to the node that PostgreSQL names. */
 static bool is_named(const struct ownership *ownership)
 {
-    for (size_t i = 0; i < ownership->count; i++) {
-        struct pg_sight sight = {0};
-        if (pg_watch_find(ownership->belonging.watch, ownership->holdings_owned[i]->name_owned, &sight) &&
-            strcmp(sight.owner.name, ownership->node) == 0)
+    for (size_t i = 0; i < ownership->count; i++)
+        if (belonging_names_me(&ownership->belonging, ownership->holdings_owned[i]))
             return true;
-    }
     return false;
 }
 
@@ -559,7 +557,7 @@ static bool is_named(const struct ownership *ownership)
 static bool may_be_asked(struct ownership *ownership)
 {
     const uint64_t now_ms = pg_now_ms();
-    if (ownership->belonging.watch == NULL || !belonging_has_others(&ownership->belonging))
+    if (!is_in_cluster(ownership) || !belonging_has_others(&ownership->belonging))
         return false;
     if (ownership->gone_since_ms == 0)
         ownership->gone_since_ms = now_ms;
@@ -628,8 +626,7 @@ static void on_look(uv_timer_t *handle)
     begin_following(ownership);
     let_sleep(ownership);
     const bool is_hurried = is_on_the_move(ownership);
-    if (ownership->belonging.watch != NULL)
-        pg_watch_hurry(ownership->belonging.watch, is_hurried || ownership->is_halted);
+    belonging_hurry(&ownership->belonging, is_hurried || ownership->is_halted);
     uv_timer_start(&ownership->look, on_look, is_hurried ? HURRIED_LOOK_MS : LOOK_MS, 0);
     note_readiness(ownership);
     finish_stop(ownership);
@@ -734,10 +731,22 @@ bool ownership_ask(struct ownership *ownership, struct bytes name)
     return holding != NULL;
 }
 
+/* Why nobody may have it at the moment, whoever it belongs to; empty: nothing is known. */
+static void explain_absence(const struct holding *holding, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (holding->is_moving)
+        (void)snprintf(text, size, "The log of namespace %s is moving to another PostgreSQL. Try again.",
+                       holding->name_owned);
+    else if (!belonging_sees(holding))
+        (void)snprintf(text, size, "The PostgreSQL of namespace %s does not answer. Try again.", holding->name_owned);
+}
+
 static enum forward_owner find_node(const struct ownership *ownership, const struct holding *holding,
                                     struct forward_target *target)
 {
-    struct pg_node owner = belonging_owner(&ownership->belonging, holding);
+    struct pg_node owner = belonging_owner(holding);
+    explain_absence(holding, target->trouble, sizeof(target->trouble));
     if (owner.name[0] == '\0')
         owner = belonging_home(&ownership->belonging, holding);
     if (owner.name[0] == '\0')
@@ -772,9 +781,13 @@ void ownership_explain(const struct ownership *ownership, struct bytes name, cha
     const struct holding *holding = find_asked(ownership, name);
     if (holding == NULL)
         return;
-    const struct pg_node owner = belonging_owner(&ownership->belonging, holding);
+    const struct pg_node owner = belonging_owner(holding);
+    char absence[sizeof(((struct forward_target *)NULL)->trouble)];
+    explain_absence(holding, absence, sizeof(absence));
     if (holding->state == HOLDING_FOLLOWS && disk_postgres_lacks_replica(holding->opened_owned->disk))
         (void)snprintf(text, size, "This node stands by until there is a replica: " PG_NO_REPLICA " in PostgreSQL.");
+    else if (absence[0] != '\0')
+        (void)snprintf(text, size, "%s", absence);
     else if (owner.name[0] == '\0')
         (void)snprintf(text, size, "This node stands by: nobody serves yet. Try again.");
     else if (strcmp(owner.name, ownership->node) == 0)

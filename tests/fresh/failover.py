@@ -68,7 +68,8 @@ def addresses_of(page, blocks):
 def pattern_of(text):
     """What these lines of the page may look like elsewhere: at another time, with other counts, behind a prompt."""
     pattern = re.escape(text.rstrip("\n"))
-    for changing in [r"\d+\\-\d+\\-\d+T\d+:\d+:\d+Z", r"(?<=messages=)\d+", r"(?<=epoch\\ )\d+"]:
+    for changing in [r"\d+\\-\d+\\-\d+T\d+:\d+:\d+Z", r"(?<=messages=)\d+", r"(?<=epoch\\ )\d+",
+                     r"\d+(?=\\ files?)", r"\d+(?=\\ bytes)", r"[\d.\\]+(?=\\ s$)"]:
         pattern = re.sub(changing, r"\\S+?", pattern)
     return r"(?:^|# )" + pattern.replace("\\\n", r"\r?\n") + r"\r?$"
 

@@ -314,7 +314,7 @@ static void run_check(struct backend *backend)
 static void run_head(struct backend *backend)
 {
     const struct tables *tables = &server.tables;
-    struct pg_result *row = result_create(PGRES_TUPLES_OK, 7);
+    struct pg_result *row = result_create(PGRES_TUPLES_OK, 8);
     if (tables->has_head) {
         result_add_number(row, 1, 4);
         result_add_number(row, tables->fence.epoch, 8);
@@ -326,13 +326,14 @@ static void run_head(struct backend *backend)
             result_add_number(row, tables->system_id, 8);
         result_add_number(row, server_wall_ms(), 8);
         result_add_bytes(row, BYTES("")); /* the node's address */
+        result_add_number(row, 0, 1);     /* it is not away */
     }
     answer(backend, row);
 }
 
 static void run_signs(struct backend *backend)
 {
-    struct pg_result *row = result_create(PGRES_TUPLES_OK, 4);
+    struct pg_result *row = result_create(PGRES_TUPLES_OK, 5);
     if (server.tables.has_head) {
         result_add_number(row, server.tables.fence.epoch, 8);
         if (server.tables.has_beat)
@@ -341,6 +342,7 @@ static void run_signs(struct backend *backend)
             result_add_bytes(row, bytes_make(NULL, 0));
         result_add_bytes(row, bytes_from_string(server.tables.node));
         result_add_bytes(row, BYTES("")); /* its address */
+        result_add_number(row, 0, 1);     /* it is not away */
     }
     answer(backend, row);
 }

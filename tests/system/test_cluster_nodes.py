@@ -578,7 +578,7 @@ def test_a_daemon_says_what_to_do_with_older_tables(cluster, secret):  # noqa: F
     cluster.sql(way_back())
     for node in (cluster.node("plain", *SMALL), node_of(cluster, "one", secret)):
         code, said = node.run_to_end()
-        assert code == 1 and "have version 2, and this tallyd knows 3: run tallyd --init" in said, said
+        assert code == 1 and "have version 2, and this tallyd knows 4: run tallyd --init" in said, said
         assert "while other nodes serve" in said
     assert run_init(cluster)[0] == 0
     node_of(cluster, "two", secret).start().wait_ready()
@@ -622,7 +622,7 @@ def test_two_upgrades_at_once_are_one(cluster):  # noqa: F811
     for thread in both:
         thread.join(60)
     assert [code for code, _ in codes] == [0, 0], codes
-    assert cluster.sql("SELECT number FROM tally_log.version") == [(3,)]
+    assert cluster.sql("SELECT number FROM tally_log.version") == [(4,)]
 
 
 # --- many ------------------------------------------------------------------------------------------------------------

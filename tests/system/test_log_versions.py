@@ -68,7 +68,7 @@ def test_K23_tables_of_a_newer_version_are_refused_by_all_that_connect_anew(clus
     cluster.sql("UPDATE tally_log.version SET number = number + 1")
     cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'tallyd%%' "
                 "AND datname = current_database()")
-    said = "tables of the log have version 4"
+    said = "tables of the log have version 5"
     refuses(owner, said)
     for node in (other, cluster.node("late").start()):
         ends(node, said)
