@@ -23,7 +23,8 @@
 /* A request that is being passed on. */
 struct forwarded {
     struct forwarder *forwarder;
-    struct list_link link; /* among all */
+    struct list_link link;      /* among all */
+    struct list_link room_link; /* among those that wait for room */
     struct pending_request *pending;
     char name[NAMESPACE_NAME_SIZE]; /* of the namespace that it is about */
     size_t name_size;
@@ -54,11 +55,13 @@ struct forwarder {
     struct owner_look looks[LOOKS]; /* at the place of their names' hashes */
     uint64_t round;
     uv_loop_t *loop;
-    uv_timer_t timer; /* runs while it has requests, or idle connections */
+    uv_timer_t timer;      /* runs while it has requests, or idle connections */
+    uv_timer_t room_timer; /* runs once where there may be room again */
     struct upstreams upstreams;
     struct peers peers;
     struct list all;
-    size_t count; /* of them */
+    struct list without_room; /* those of them for which there was no connection: whoever came first is the first */
+    size_t count;             /* of all */
     struct sha256 sha256;
     struct hmac_key key;
     char macs[2][SHA256_HEX_SIZE + 1]; /* this node's, by whether its client speaks HTTPS */
@@ -158,10 +161,17 @@ static void write_request(const struct forwarder *forwarder, const struct reques
 
 /* --- the end of one ----------------------------------------------------------------------------------------------- */
 
+static void leave_line(struct forwarded *forwarded)
+{
+    if (list_is_linked(&forwarded->room_link))
+        list_remove(&forwarded->room_link);
+}
+
 static void drop(struct forwarded *forwarded)
 {
     reply_budget_subtract(forwarded->forwarder->options.replies, forwarded->counted);
     list_remove(&forwarded->link);
+    leave_line(forwarded);
     forwarded->forwarder->count--;
     buffer_deinit(&forwarded->request);
     free(forwarded);
@@ -264,21 +274,55 @@ static struct bytes name_of(const struct forwarded *forwarded)
     return bytes_make(forwarded->name, forwarded->name_size);
 }
 
-static void try_once(struct forwarded *forwarded, const struct forward_target *target)
+/* False: there is no room. */
+static bool try_once(struct forwarded *forwarded, const struct forward_target *target)
 {
     struct forwarder *forwarder = forwarded->forwarder;
     struct peer *peer = peers_get(&forwarder->peers, target->address);
     if (!peer_may_try(peer))
-        return;
+        return true;
     forwarded->upstream =
         upstream_send(&forwarder->upstreams, peer, buffer_bytes(&forwarded->request), on_done, forwarded);
     if (forwarded->upstream == NULL)
-        return; /* it was not its turn */
+        return false;
+    leave_line(forwarded);
     forwarded->tried_ms = uv_now(forwarder->loop);
     forwarded->pause_ms = forwarded->pause_ms == 0 ? TRY_MS : 2 * forwarded->pause_ms;
     forwarded->pause_ms = forwarded->pause_ms < TRY_MAX_MS ? forwarded->pause_ms : TRY_MAX_MS;
     forwarded->target = *target;
     forwarded->moved_ms = 0;
+    return true;
+}
+
+static void try_or_wait(struct forwarded *forwarded, const struct forward_target *target)
+{
+    if (!try_once(forwarded, target) && !list_is_linked(&forwarded->room_link))
+        list_append(&forwarded->forwarder->without_room, &forwarded->room_link);
+}
+
+/* There may be room for those that wait for it. Who leaves the line here without being sent is looked after by the
+ * other timer. */
+static void on_room(uv_timer_t *timer)
+{
+    struct forwarder *forwarder = timer->data;
+    struct list_link *link;
+    forwarder->round++;
+    while ((link = list_first(&forwarder->without_room)) != NULL) {
+        struct forwarded *forwarded = CONTAINER_OF(link, struct forwarded, room_link);
+        const struct owner_look *look = find_owner(forwarder, name_of(forwarded));
+        list_remove(link);
+        if (look->owner == FORWARD_TO_ADDRESS && !try_once(forwarded, &look->target)) {
+            list_prepend(&forwarder->without_room, link);
+            break;
+        }
+    }
+}
+
+static void on_freed(void *context)
+{
+    struct forwarder *forwarder = context;
+    if (!list_is_empty(&forwarder->without_room))
+        uv_timer_start(&forwarder->room_timer, on_room, 0, 0);
 }
 
 static void stop_upstream(struct forwarded *forwarded)
@@ -332,7 +376,7 @@ static void look_after(struct forwarded *forwarded)
     if (look->owner == FORWARD_TO_NOBODY || now_ms - forwarded->begun_ms >= FORWARD_WAIT_MS)
         refuse_unsent(forwarded, look->owner, &look->target);
     else if (look->owner == FORWARD_TO_ADDRESS && (is_another || now_ms - forwarded->tried_ms >= forwarded->pause_ms))
-        try_once(forwarded, &look->target);
+        try_or_wait(forwarded, &look->target);
 }
 
 static void look_after_all(struct forwarder *forwarder)
@@ -398,7 +442,7 @@ bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending
     pending->exchange.caller = NULL; /* credentials may be replaced meanwhile */
     exchange_rest(&pending->exchange);
     if (look->owner == FORWARD_TO_ADDRESS)
-        try_once(forwarded, &look->target);
+        try_or_wait(forwarded, &look->target);
     if (!uv_is_active((uv_handle_t *)&forwarder->timer))
         uv_timer_start(&forwarder->timer, on_timer, TRY_MS, TRY_MS);
     return true;
@@ -415,6 +459,15 @@ void forwarder_abandon(struct pending_request *pending)
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
+/* It keeps no loop running. */
+static void init_timer(struct forwarder *forwarder, uv_timer_t *timer)
+{
+    const int status = uv_timer_init(forwarder->loop, timer);
+    ASSERT(status == 0);
+    timer->data = forwarder;
+    uv_unref((uv_handle_t *)timer);
+}
+
 struct forwarder *forwarder_create(uv_loop_t *loop, const struct forward_options *options)
 {
     ASSERT(options->secret.size > 0);
@@ -422,16 +475,15 @@ struct forwarder *forwarder_create(uv_loop_t *loop, const struct forward_options
     forwarder->options = *options;
     forwarder->loop = loop;
     list_init(&forwarder->all);
+    list_init(&forwarder->without_room);
     sha256_init(&forwarder->sha256);
     forwarder->key = sha256_hmac_key(&forwarder->sha256, options->secret);
     for (int i = 0; i < 2; i++)
         make_mac(forwarder, bytes_from_string(options->node), i == 1, forwarder->macs[i]);
-    upstreams_init(&forwarder->upstreams, loop, options->tls, options->replies, ANSWER_SIZE_MAX);
+    upstreams_init(&forwarder->upstreams, loop, options->tls, options->replies, ANSWER_SIZE_MAX, on_freed, forwarder);
     peers_init(&forwarder->peers, loop, on_looked_up, forwarder);
-    const int status = uv_timer_init(loop, &forwarder->timer);
-    ASSERT(status == 0);
-    forwarder->timer.data = forwarder;
-    uv_unref((uv_handle_t *)&forwarder->timer);
+    init_timer(forwarder, &forwarder->timer);
+    init_timer(forwarder, &forwarder->room_timer);
     return forwarder;
 }
 
@@ -441,6 +493,7 @@ void forwarder_close(struct forwarder *forwarder)
     upstreams_close(&forwarder->upstreams);
     peers_close(&forwarder->peers);
     uv_close((uv_handle_t *)&forwarder->timer, NULL);
+    uv_close((uv_handle_t *)&forwarder->room_timer, NULL);
 }
 
 void forwarder_destroy(struct forwarder *forwarder)

@@ -65,14 +65,21 @@ static void on_closed(uv_handle_t *handle)
     free(upstream);
 }
 
+static void end_opening(struct upstreams *upstreams)
+{
+    upstreams->opening_count--;
+    upstreams->freed(upstreams->context);
+}
+
 static void close_upstream(struct upstream *upstream)
 {
     if (upstream->is_closing)
         return;
     upstream->is_closing = true;
-    upstream->upstreams->opening_count -= !upstream->is_open;
     list_remove(&upstream->link);
     uv_close((uv_handle_t *)&upstream->tcp, on_closed);
+    if (!upstream->is_open)
+        end_opening(upstream->upstreams);
 }
 
 /* The request is over without an answer. */
@@ -125,6 +132,7 @@ static void rest(struct upstream *upstream)
     upstream->idle_since_ms = uv_now(upstream->upstreams->loop);
     list_remove(&upstream->link);
     list_prepend(&upstream->upstreams->idle, &upstream->link);
+    upstream->upstreams->freed(upstream->upstreams->context);
 }
 
 /* Connections that were made with another certificate end with their request. */
@@ -261,7 +269,7 @@ static bool write_more(struct upstream *upstream)
 static void open_up(struct upstream *upstream)
 {
     upstream->is_open = true;
-    upstream->upstreams->opening_count--;
+    end_opening(upstream->upstreams);
     peer_note_reached(upstream->peer);
     if (!write_more(upstream))
         fail(upstream, UPSTREAM_NOT_SENT);
@@ -448,12 +456,14 @@ struct upstream *upstream_send(struct upstreams *upstreams, struct peer *peer, s
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
 void upstreams_init(struct upstreams *upstreams, uv_loop_t *loop, const struct tls_context *tls,
-                    struct reply_budget *replies, size_t answer_size_max)
+                    struct reply_budget *replies, size_t answer_size_max, void (*freed)(void *context), void *context)
 {
     upstreams->tls = tls;
     upstreams->loop = loop;
     upstreams->replies = replies;
     upstreams->answer_size_max = answer_size_max;
+    upstreams->freed = freed;
+    upstreams->context = context;
     list_init(&upstreams->idle);
     list_init(&upstreams->busy);
 }

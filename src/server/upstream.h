@@ -21,10 +21,10 @@
 
 #define UPSTREAM_SILENCE_MS 3000u
 #define UPSTREAM_READ_SIZE ((size_t)64 * 1024)
-/* Connections that are being made at a time; further requests wait. With more handshakes, a busy machine would be late
- * with all of them, and give them all up. */
+/* Connections that are being made at a time; further requests wait for the first that is free. With more handshakes, a
+ * busy machine would be late with all of them, and give them all up. */
 #define UPSTREAM_OPENING_MAX 512u
-#define UPSTREAM_SHAKING_MAX 64u /* over TLS */
+#define UPSTREAM_SHAKING_MAX 16u /* over TLS */
 
 enum upstream_outcome {
     UPSTREAM_ANSWERED,
@@ -53,12 +53,15 @@ struct upstreams {
     const struct tls_context *tls; /* borrowed; NULL: plain */
     struct reply_budget *replies;  /* counts the answers while they are read; borrowed */
     size_t answer_size_max;        /* bytes of an answer's body; beyond: UPSTREAM_UNKNOWN */
+    void (*freed)(void *context);  /* upstream_send() may find room again */
+    void *context;
     char room[UPSTREAM_READ_SIZE]; /* for one read at a time: it is used up before the next */
 };
 
-/* In zeroed memory. `tls`: NULL, or of TLS_FOR_NODES, with a certificate by the first request. */
+/* In zeroed memory. `tls`: NULL, or of TLS_FOR_NODES, with a certificate by the first request. `freed` is called where a
+ * request that found no room might find it; it must not send from inside. */
 void upstreams_init(struct upstreams *upstreams, uv_loop_t *loop, const struct tls_context *tls,
-                    struct reply_budget *replies, size_t answer_size_max);
+                    struct reply_budget *replies, size_t answer_size_max, void (*freed)(void *context), void *context);
 
 /* Closes all, without a word to those who wait. The loop must run once more. */
 void upstreams_close(struct upstreams *upstreams);

@@ -1,10 +1,13 @@
 """What passes between nodes: encrypted, and only between those whom the cluster's own authority knows; and over names
 instead of addresses."""
 
+import contextlib
 import http.client
 import os
+import selectors
 import shutil
 import signal
+import socket
 import ssl
 import threading
 import time
@@ -16,7 +19,7 @@ from logs import cluster, server  # noqa: F401 (fixtures)
 from logs import LEASED, create_queue, drain, receive, send
 from test_cluster_front import Impostor, secret  # noqa: F401 (a fixture)
 from test_cluster_nodes import pin
-from wire import Connection, Lost, scaled
+from wire import Connection, Lost, request_bytes, scaled
 
 UNREACHED = "and this node could not reach it for 2 s: "
 
@@ -246,6 +249,73 @@ def test_a_kept_connection_ends_when_its_certificate_is_replaced(nodes, authorit
         line.ok("AmazonSQS.ListQueues", {})
         return nodes[1].metric("tally_forward_connections_opened_total") == 2
     wait_until(is_another, 10, "a connection with the new certificate")
+
+
+class BusyLine:
+    """In front of a node whose processor has `cost_s` of work for each handshake, and goes round among those that have
+    begun: of many at a time, each takes as long as all together. What comes later on a connection passes at once."""
+
+    def __init__(self, port, cost_s, rounds=4):
+        self.port, self.pause_s, self.rounds = port, cost_s / rounds, rounds
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.own_port = self.listener.getsockname()[1]
+        self.waiting, self.most = [], 0
+        for work in self._accept, self._go_round:
+            threading.Thread(target=work, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self.waiting.append((self.listener.accept()[0], self.rounds))
+                self.most = max(self.most, len(self.waiting))
+
+    def _go_round(self):
+        while self.listener.fileno() >= 0:
+            time.sleep(self.pause_s)
+            if not self.waiting:
+                continue
+            client, rounds = self.waiting.pop(0)
+            if rounds > 1:
+                self.waiting.append((client, rounds - 1))
+            else:
+                threading.Thread(target=self._pass, args=(client,), daemon=True).start()
+
+    def _pass(self, client):
+        with contextlib.suppress(OSError), client, socket.create_connection(("127.0.0.1", self.port)) as server, \
+                selectors.DefaultSelector() as selector:
+            for end, other in (client, server), (server, client):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                selector.register(end, selectors.EVENT_READ, other)
+            while True:
+                for key, _ in selector.select():
+                    data = key.fileobj.recv(65536)
+                    if not data:
+                        return
+                    key.data.sendall(data)
+
+    def close(self):
+        self.listener.close()
+
+
+def test_many_requests_at_once_reach_an_owner_that_is_slow_with_handshakes(make, cluster):
+    """64 of them are about two seconds of work, and no handshake may take that long. So a few are begun at a time, and
+    the requests that wait go on the first connections that are made."""
+    owner = make("one")
+    line = BusyLine(owner.line, 0.03)
+    at = owner.options.index("--advertise") + 1
+    owner.options[at] = f"127.0.0.1:{line.own_port}"
+    owner.start().wait_ready()
+    pin(cluster, "one")
+    front = make("two").start().wait_standing_by()
+    clients = [Connection(front.port) for _ in range(64)]
+    for client in clients:
+        client.write(request_bytes("AmazonSQS.ListQueues", {}))
+    answers = [client.answer().status for client in clients]
+    line.close()
+    assert answers == 64 * [200], answers
+    assert front.metric("tally_forward_connects_failed_total") == 0
+    assert 1 < line.most < 32, line.most
+    assert front.metric("tally_forward_connections_opened_total") < 64, "those that are made are used again"
 
 
 LOG = ("--cluster-secret", "/dev/null")
