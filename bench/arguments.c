@@ -55,6 +55,8 @@ static const struct row ROWS[] = {
     {"attribute", "N=V", "each message has this attribute", VALUE_TEXT, PLAN(attribute), 0, 0},
     {"sign", NULL,
      "each SQS request is signed, with the credential of AWS's documentation", VALUE_NONE, PLAN(is_signed), 0, 0},
+    {"access-key", "KEY", "with --sign: this access key, with the same secret", VALUE_TEXT, PLAN(access_key), 0, 0},
+    {"account", "ID", "of the queue's URL (default 000000000000)", VALUE_TEXT, PLAN(account), 0, 0},
     {"warm-up", "S", "seconds before the measured window (default 1)", VALUE_REAL, PLAN(warm_up_s), 0, 0},
     {"seconds", "S", "the measured window (default 3)", VALUE_REAL, PLAN(duration_s), 0, 0},
     {"count", "N", "instead of both: exactly N writes, all of them measured", VALUE_LARGE, PLAN(count), 1, MANY},

@@ -420,7 +420,7 @@ static void driver_open(struct driver *driver, const char *folder)
     if (credentials_parse(BYTES(SIGNER_ACCESS_KEY " " SIGNER_SECRET " 000000000000 read,write,admin"),
                           &driver->credentials_owned, &failure) != OK)
         fatal("%s", failure.text);
-    signer_init(&driver->signer, (time_t)(NOW_MS / 1000));
+    signer_init(&driver->signer, (time_t)(NOW_MS / 1000), SIGNER_ACCESS_KEY);
     request_ids_init(&driver->ids, SEED);
     driver->now_ms = NOW_MS;
     driver->limits = (struct http_limits){.head_size_max = 16 * 1024, .body_size_max = 4 * 1024 * 1024};

@@ -3,7 +3,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
-enum { DAY_SIZE = 8, HEX_SIZE = 2 * SIGNER_DIGEST_SIZE };
+enum { DAY_SIZE = 8, HEX_SIZE = 2 * SIGNER_DIGEST_SIZE, KEY_SIZE = sizeof(SIGNER_ACCESS_KEY) - 1 };
 
 #define REGION "us-east-1"
 #define SIGNED_HEADERS "content-type;host;x-amz-date;x-amz-target"
@@ -34,8 +34,11 @@ static void digest_append(struct text *out, struct view data)
     text_append(out, (struct view){hex, HEX_SIZE});
 }
 
-void signer_init(struct signer *signer, time_t now)
+void signer_init(struct signer *signer, time_t now, const char *access_key)
 {
+    if (strlen(access_key) != KEY_SIZE)
+        fatal("an access key here has %d characters, not those of %s", KEY_SIZE, access_key);
+    signer->access_key = access_key;
     struct tm civil;
     strftime(signer->stamp, sizeof(signer->stamp), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &civil));
     static const char FIRST[] = "AWS4" SIGNER_SECRET;
@@ -76,7 +79,9 @@ static void canonical_append(struct text *out, struct text *request)
 void signer_sign(const struct signer *signer, struct text *request)
 {
     memcpy(index_of(request, VIEW("\r\nX-Amz-Date: ")), signer->stamp, SIGNER_STAMP_SIZE);
-    memcpy(index_of(request, VIEW("Credential=" SIGNER_ACCESS_KEY "/")), signer->stamp, DAY_SIZE);
+    char *credential = index_of(request, VIEW("Credential="));
+    memcpy(credential, signer->access_key, KEY_SIZE);
+    memcpy(credential + KEY_SIZE + 1, signer->stamp, DAY_SIZE);
     struct text canonical, to_sign;
     text_init(&canonical);
     canonical_append(&canonical, request);

@@ -38,7 +38,8 @@ struct sqs {
 
 static void queue_url_append(struct text *out, const struct plan *plan)
 {
-    text_append_format(out, "{\"QueueUrl\":\"http://127.0.0.1:%u/000000000000/%s\"", plan->port, plan->queue);
+    text_append_format(out, "{\"QueueUrl\":\"http://127.0.0.1:%u/%s/%s\"", plan->port,
+                       plan->account == NULL ? "000000000000" : plan->account, plan->queue);
 }
 
 /* Appends a key and the place of a number behind `prefix`; returns where in `out` the number stands. */
@@ -162,7 +163,7 @@ static struct sqs *sqs_create_life(const struct plan *plan, bool is_single)
     sqs->is_single = is_single;
     sqs->numbering_owned = allocate(sizeof(*sqs->numbering_owned));
     sqs->numbering_owned->next_id = plan->id_first;
-    signer_init(&sqs->signer, time(NULL));
+    signer_init(&sqs->signer, time(NULL), plan->access_key == NULL ? SIGNER_ACCESS_KEY : plan->access_key);
     send_build(sqs, &sqs->send);
     send_batch_build(sqs, &sqs->send_batch);
     text_init(&sqs->receive);

@@ -19,7 +19,9 @@ struct plan {
     uint64_t id_first;
     /* NULL, or one message attribute of each message, RabbitMQ: argument of the queue: NAME=VALUE */
     const char *attribute;
-    bool is_signed; /* SQS only: requests carry a signature that is valid (signer.h) */
+    bool is_signed;         /* SQS only: requests carry a signature that is valid (signer.h) */
+    const char *access_key; /* NULL: SIGNER_ACCESS_KEY */
+    const char *account;    /* in the URL of the queue; NULL: 000000000000 */
     unsigned connections;
     const char *ticket_kind; /* pools only: what tickets say (tickets.h) */
     unsigned batch;          /* pools, redis-claim: tickets, pairs in one request */

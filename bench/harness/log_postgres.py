@@ -1,6 +1,7 @@
 """Tally with its log in PostgreSQL: completed jobs beside a table of jobs in the same PostgreSQL on the same cores,
 what a log costs there, and how fast another node takes over."""
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -14,7 +15,7 @@ import threading
 import time
 import urllib.request
 
-from harness import measure, report, sign, watch
+from harness import machine, measure, report, sign, watch
 from harness.measure import Case
 from harness.order import Part
 from harness.queue_peers import postgres_run
@@ -168,7 +169,7 @@ class Many(TallydOnPostgres, TallydSigned):
 
     @staticmethod
     def key(number):
-        return f"KEY{number:012}"
+        return f"AKIAIOSFODNN7{number:07}"
 
     def first_request_ms(self, number):
         body = json.dumps({"QueueName": self.queue}).encode()
@@ -180,6 +181,21 @@ class Many(TallydOnPostgres, TallydSigned):
         with urllib.request.urlopen(request, timeout=60) as reply:
             reply.read()
         return 1000 * (time.monotonic() - began)
+
+
+class Second(Many):
+    """Another node of that cluster, with the same credentials."""
+
+    name = "the second node"
+    node = "two"
+    is_guest = True
+
+    def __init__(self, folder, core, line, namespaces, first):
+        super().__init__(folder, core, line, namespaces)
+        self.postgres = first.postgres
+
+    def start(self):
+        return self.start_again()
 
 
 class PostgresHeld(PostgresQueue):
@@ -217,10 +233,10 @@ class LogPart(Part):
     """A part with servers of its own, each in a fresh folder."""
 
     @contextlib.contextmanager
-    def server(self, setting, kind=TallydOnPostgres, *more):
+    def server(self, setting, kind=TallydOnPostgres, *more, core=None):
         folder = setting.new_folder()
         try:
-            with kind(folder, setting.server_core, *more) as running:
+            with kind(folder, core or setting.server_core, *more) as running:
                 yield running
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -692,6 +708,9 @@ class Forward(LogPart):
     def measure(self, setting, owner, front, kind):
         for name, connections in ("p50", 1), ("rate", setting.connections):
             for node in (owner, front):
+                if node is front:  # makes the connections to the owner, which are kept
+                    measure.server_load(setting, node, "http-send", "--connections", connections, "--count",
+                                        4 * connections)
                 made = measure.server_load(setting, node, "http-send", "--connections", connections, "--body",
                                            setting.body, *measure.window_options(setting))
                 figure = made["latency_us"]["p50"] if name == "p50" else made["messages_per_s"]
@@ -751,4 +770,61 @@ class Resting(LogPart):
                            at_most=FIRST_REQUEST_MS, bar_on_value=True, problem=self.problem)]
 
 
-PARTS = [Bytes, Wal, One, Failover, Behind, Forward, Resting, Flat, Pinned, Shapes]
+class Spread(LogPart):
+    """Sends to namespaces of which two nodes have about half each, beside the same sends where one node has them all.
+    Each is sent to where it is. Nodes and PostgreSQL have half of the cores, the loads the others."""
+
+    key = "log.nodes"
+    title = "two nodes beside one"
+    NAMESPACES = 8
+    STEADY_S = 4  # a node that has begun asks for nothing sooner
+
+    def run(self, setting, tell):
+        self.check()
+        cores, self.load_cores = machine.halves()
+        for turn in range(setting.turns):
+            for count in 1, 2:
+                tell(f"namespaces on {count} of 2 nodes, run {turn + 1} of {setting.turns}")
+                with contextlib.ExitStack() as stack:
+                    line = Line(stack.enter_context(tempfile.TemporaryDirectory()), has_tls=False)
+                    more = line, self.NAMESPACES + 1
+                    nodes = [stack.enter_context(self.server(setting, Many, *more, core=cores))]
+                    if count == 2:
+                        nodes.append(stack.enter_context(self.server(setting, Second, *more, nodes[0], core=cores)))
+                        time.sleep(self.STEADY_S)
+                    self.measure(setting, nodes)
+
+    def measure(self, setting, nodes):
+        for number in range(1, self.NAMESPACES + 1):
+            nodes[0].first_request_ms(number)
+        owners = dict(line.split("|") for line in
+                      nodes[0].postgres.sql("SELECT log, node FROM tally_log.head").splitlines())
+        by_name = {node.node: node for node in nodes}
+        having = [by_name.get(owners.get(f"{number:012}")) for number in range(1, self.NAMESPACES + 1)]
+        if set(having) != set(nodes):
+            raise RunFailed(f"the first node has {having.count(nodes[0])} of {len(having)} namespaces")
+        with concurrent.futures.ThreadPoolExecutor(self.NAMESPACES) as pool:
+            made = list(pool.map(lambda at: self.load(setting, having[at], 1 + at), range(self.NAMESPACES)))
+        self.note(f"rate of {len(nodes)}", sum(one["messages_per_s"] for one in made))
+        self.note(f"namespaces of the first of {len(nodes)}", having.count(nodes[0]))
+
+    def load(self, setting, node, number):
+        command = [setting.load, "http-send", "--port", node.port, "--sign", "--access-key", node.key(number),
+                   "--account", f"{number:012}", "--connections", max(1, setting.connections // self.NAMESPACES),
+                   "--body", setting.body, *measure.window_options(setting)]
+        if self.load_cores is not None:
+            command = ["taskset", "-c", self.load_cores, *command]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RunFailed(done.stderr.strip()[:300])
+        return json.loads(done.stdout)
+
+    def rows(self, setting):
+        cores, two, one = len(machine.ALL_CORES), self.results.get("rate of 2", []), self.results.get("rate of 1", [])
+        shape = "shape, not scale" if cores < 8 else "half of them for nodes and PostgreSQL"
+        return [report.row(f"sends to {self.NAMESPACES} namespaces on two nodes", self.median_of("rate of 2"), "/s",
+                           f"all of them on one node; {cores} cores: {shape}", self.median_of("rate of 1"), "/s",
+                           ratios=[more / less for more, less in zip(two, one)], problem=self.problem)]
+
+
+PARTS = [Bytes, Wal, One, Failover, Behind, Forward, Resting, Spread, Flat, Pinned, Shapes]

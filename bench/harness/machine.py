@@ -68,6 +68,18 @@ def two_cores():
     return available[0], available[1]
 
 
+ALL_CORES = sorted(os.sched_getaffinity(0))  # before bench/run goes to one of them
+
+
+def halves():
+    """The cores of servers and those of loads, as taskset takes them, where several of each run. With two cores that
+    is what two_cores() says."""
+    if len(ALL_CORES) < 2 or shutil.which("taskset") is None:
+        return None, None
+    middle = len(ALL_CORES) // 2
+    return tuple(",".join(map(str, cores)) for cores in (ALL_CORES[:middle], ALL_CORES[middle:]))
+
+
 def tell(text):
     """Progress, on a terminal only."""
     if sys.stderr.isatty():

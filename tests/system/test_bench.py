@@ -210,6 +210,11 @@ def test_pools_are_measured_and_counted(results):
             assert part["problem"] == "" and part["results"], f"{key}: {part['problem']}"
 
 
+def test_two_nodes_stand_beside_one_with_the_cores_of_the_machine(results):
+    row = next(row for row in results["rows"] if row["name"] == "sends to 8 namespaces on two nodes")
+    assert row["problem"] or (row["value"] and row["reference_value"] and "cores: " in row["reference"]), row
+
+
 def test_the_generator_states_its_ceiling(results):
     assert "The load generator's own ceiling, at least: " in results["printed"]
 
