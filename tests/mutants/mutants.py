@@ -371,19 +371,20 @@ class Build:
 
 
 class Trace:
-    """Which functions each judge calls, so that a mutant is shown only to those that run it. Every object is compiled
-    once more, with a call of trace.c at the beginning of each function."""
+    """Which functions each judge calls, so that a mutant is shown only to those that run it. Each file that has a mutant
+    is compiled once more, with a call of trace.c at the beginning of each function."""
 
-    def __init__(self, build):
+    def __init__(self, build, paths):
         self.build = build
+        self.paths = paths
         self.folder = build.folder / "trace"
         self.library = self.folder / "libmutant.so"
 
     def make(self, jobs):
         """The library, and self.functions: {offset in it: (path, line where the function begins)}."""
-        sources = list(self.build.commands)
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            objects = list(pool.map(self.compile, sources))
+            traced = list(pool.map(self.compile, self.paths))
+        objects = traced + [output for path, (_, output) in self.build.commands.items() if path not in self.paths]
         hooks = self.folder / "hooks.o"
         run(["cc", "-O2", "-fPIC", "-c", str(ROOT / "tests/mutants/trace.c"), "-o", str(hooks)])
         run(["cc", "-shared", "-o", str(self.library), *objects, str(hooks), *self.build.outside_libraries],
@@ -406,7 +407,7 @@ class Trace:
             file, _, line = place.partition(":")
             line = line.split()[0] if line else ""
             index = file.find("src/")
-            if index >= 0 and line.isdigit():
+            if file[index:] in self.paths and line.isdigit():
                 self.functions[int(offset, 16)] = (file[index:], int(line))
 
     def calls_of(self, judge):
@@ -422,13 +423,15 @@ class Trace:
         return None if fault else sorted({place for offset, place in self.functions.items() if seen[offset]})
 
 
-def trace(build, judges, jobs, key):
-    """judge.calls for each judge that loads the library. What was found is written down."""
+def trace(build, judges, jobs, library, paths):
+    """judge.calls for each judge that loads the library, as far as it is about these files. What was found is written
+    down."""
+    key = hashlib.sha256("\n".join([library, *paths]).encode()).hexdigest()
     known_file = build.folder / "calls.json"
     known = json.loads(known_file.read_text()) if known_file.exists() else {}
     if known.get("library") != key:
         known = {"library": key}
-    made = Trace(build)
+    made = Trace(build, paths)
     for judge in judges:
         if judge.program is None:
             continue
@@ -534,9 +537,10 @@ def list_judges(build, pattern, seeds):
     return [judge for judge in judges if re.search(pattern, judge.name)]
 
 
-def prepare(build, judges, jobs, traces):
+def prepare(build, judges, jobs, paths):
     """Links the judges and measures each on the unchanged program; those that don't accept it are left out. What was
-    measured is written down, so that this takes its time once for each build."""
+    measured is written down, so that this takes its time once for each build. `paths`: the files that have a mutant, if
+    it is to be found out who calls their functions."""
     folder = build.folder / "unchanged"
     folder.mkdir(exist_ok=True)
     build.link_library(folder)
@@ -564,8 +568,8 @@ def prepare(build, judges, jobs, traces):
             times_file.write_text(json.dumps(times))
         judge.seconds, judge.traces = times[key]
     judges = sorted((judge for judge in judges if is_worth_it(judge, judges)), key=lambda judge: judge.seconds)
-    if traces:
-        trace(build, judges, jobs, library)
+    if paths:
+        trace(build, judges, jobs, library, paths)
     return judges
 
 
@@ -700,11 +704,11 @@ def main():
             print(f"{mutation.path}:{mutation.line}\n    - {mutation.before}\n    + {mutation.after}")
         return 0
     random.Random(seed).shuffle(mutations)
-    traces = arguments.count >= TRACED_FROM
+    paths = sorted({mutation.path for mutation in mutations}) if arguments.count >= TRACED_FROM else []
     build = Build((ROOT / arguments.build).resolve(), (ROOT / arguments.folder).resolve())
     trial = Trial(
         build,
-        prepare(build, list_judges(build, arguments.judges, arguments.seeds), arguments.jobs, traces),
+        prepare(build, list_judges(build, arguments.judges, arguments.seeds), arguments.jobs, paths),
         mutations,
         arguments.count,
     )
