@@ -156,7 +156,7 @@ soak:
 
 asan:
 	@src/configure.sh $(BUILD)/asan $(MESON_OPTIONS) -Db_sanitize=address,undefined $(SANITIZED)
-	@ninja -C $(BUILD)/asan --quiet
+	@ninja -C $(BUILD)/asan --quiet sanitized
 
 tsan:
 	@src/configure.sh $(BUILD)/tsan $(MESON_OPTIONS) -Db_sanitize=thread $(SANITIZED)
