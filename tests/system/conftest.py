@@ -354,7 +354,7 @@ def postgres(tmp_path):
     """A running PostgreSQL of the test's own: see postgres.py."""
     from postgres import Postgres
 
-    server = Postgres(tmp_path / "postgres").start()
+    server = Postgres(tmp_path / "postgres", is_alike=True).start()
     yield server
     server.stop("immediate")
     shutil.rmtree(server.folder, ignore_errors=True)
@@ -365,7 +365,7 @@ def server(tmp_path_factory):
     """One PostgreSQL for the tests of a file, each of which makes databases of its own in it."""
     from postgres import Postgres
 
-    running = Postgres(tmp_path_factory.mktemp("server") / "postgres").start()
+    running = Postgres(tmp_path_factory.mktemp("server") / "postgres", is_alike=True).start()
     yield running
     running.stop("immediate")
     shutil.rmtree(running.folder, ignore_errors=True)
