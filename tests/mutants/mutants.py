@@ -371,8 +371,8 @@ class Build:
 
 
 class Trace:
-    """Which functions each judge calls, so that a mutant is shown only to those that run it. Each file that has a mutant
-    is compiled once more, with a call of trace.c at the beginning of each function."""
+    """Which functions each judge calls, so that a mutant is shown only to those that run it. Each file that has a
+    mutant is compiled once more, with a call of trace.c at the beginning of each function."""
 
     def __init__(self, build, paths):
         self.build = build
