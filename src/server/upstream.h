@@ -58,8 +58,8 @@ struct upstreams {
     char room[UPSTREAM_READ_SIZE]; /* for one read at a time: it is used up before the next */
 };
 
-/* In zeroed memory. `tls`: NULL, or of TLS_FOR_NODES, with a certificate by the first request. `freed` is called where a
- * request that found no room might find it; it must not send from inside. */
+/* In zeroed memory. `tls`: NULL, or of TLS_FOR_NODES, with a certificate by the first request. `freed` is called where
+ * a request that found no room might find it; it must not send from inside. */
 void upstreams_init(struct upstreams *upstreams, uv_loop_t *loop, const struct tls_context *tls,
                     struct reply_budget *replies, size_t answer_size_max, void (*freed)(void *context), void *context);
 
