@@ -1,20 +1,10 @@
 # Sourced behind start.sh by examples that need PostgreSQL: starts one in the temporary folder, reachable through a
 # socket there and over no port. Sets PGHOST, PGUSER and PGDATABASE for every client.
 
-initdb=$(command -v initdb || ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | sort -V | tail -n 1 || true)
-programs=$(dirname "$initdb")
-[ -x "$programs/initdb" ] || fail "PostgreSQL is missing: apt-get install postgresql (./setup test brings it)"
+. "$root/examples/common/find-postgres.sh"
 
-# PostgreSQL refuses to run as root; there is a user for it then.
-as_postgres=
 mkdir "$folder/postgres"
-if [ "$(id -u)" -eq 0 ]; then
-    id postgres >/dev/null 2>&1 ||
-        fail "PostgreSQL does not run as root, and there is no user postgres; run this as another user"
-    as_postgres="runuser -u postgres --"
-    chmod 711 "$folder"
-    chown postgres "$folder/postgres"
-fi
+[ -z "$as_postgres" ] || chown postgres "$folder/postgres"
 
 stop_more() {
     [ ! -e "$folder/postgres/data/postmaster.pid" ] ||

@@ -4,9 +4,10 @@
 #   TALLY_URL=http://…   use this server instead of starting one; queues and batches of the example stay there
 #   TALLY_BIN=FOLDER     where tallyd is (default: build/bin, built if it is missing)
 #
-# An example that has no JavaScript sets needs_node=no before.
+# An example that has no JavaScript sets needs_node=no before; one that starts its daemons itself needs_daemon=no.
 #
-# Sets: example (the example's folder), root (the project's), folder (a temporary one), TALLY_URL.
+# Sets: example (the example's folder), root (the project's), folder (a temporary one), bin (where the programs are),
+# TALLY_URL.
 set -eu
 example=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$example/../.." && pwd)
@@ -19,6 +20,7 @@ fail() {
 folder=$(mktemp -d "${TMPDIR:-/tmp}/tally-example.XXXXXX")
 daemon=
 stop_all() {
+    trap '' INT TERM HUP # once is enough
     if command -v stop_more >/dev/null; then stop_more; fi
     if [ -n "$daemon" ]; then
         kill "$daemon" 2>/dev/null || true
@@ -53,19 +55,18 @@ install_sdk() {
 
 # --- The daemon -------------------------------------------------------------------------------------------------------
 
-TALLY_EXAMPLE_SUFFIX=
-if [ -n "${TALLY_URL:-}" ]; then
-    TALLY_EXAMPLE_SUFFIX=-$$ # queues of an earlier run are still there
-else
-    bin=${TALLY_BIN:-$root/build/bin}
-    if [ ! -x "$bin/tallyd" ]; then
-        [ -z "${TALLY_BIN:-}" ] || fail "there is no tallyd in $TALLY_BIN"
-        echo "Building Tally, once: a minute or some"
-        (cd "$root" && ./setup && make -s build) >"$folder/build.log" 2>&1 || {
-            cat "$folder/build.log" >&2
-            fail "can't build Tally"
-        }
-    fi
+bin=${TALLY_BIN:-$root/build/bin}
+build_programs() {
+    [ ! -x "$bin/tallyd" ] || return 0
+    [ -z "${TALLY_BIN:-}" ] || fail "there is no tallyd in $TALLY_BIN"
+    echo "Building Tally, once: a minute or some"
+    (cd "$root" && ./setup && make -s build) >"$folder/build.log" 2>&1 || {
+        cat "$folder/build.log" >&2
+        fail "can't build Tally"
+    }
+}
+
+start_daemon() {
     : >"$folder/tallyd.log"
     "$bin/tallyd" --listen 127.0.0.1:0 --data "$folder/data" >"$folder/tallyd.log" 2>&1 </dev/null &
     daemon=$!
@@ -79,5 +80,17 @@ else
         sleep 0.1
     done
     TALLY_URL=$(sed -n 's|^tallyd ready on \(http://[^ ]*\).*|\1|p' "$folder/tallyd.log")
+}
+
+TALLY_EXAMPLE_SUFFIX=
+if [ "${needs_daemon:-yes}" = no ]; then
+    build_programs
+else
+    if [ -n "${TALLY_URL:-}" ]; then
+        TALLY_EXAMPLE_SUFFIX=-$$ # queues of an earlier run are still there
+    else
+        build_programs
+        start_daemon
+    fi
+    export TALLY_URL TALLY_EXAMPLE_SUFFIX
 fi
-export TALLY_URL TALLY_EXAMPLE_SUFFIX
