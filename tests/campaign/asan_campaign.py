@@ -39,7 +39,7 @@ import sqs  # noqa: E402
 from clock import Clock  # noqa: E402
 from conftest import Daemon, wait_until  # noqa: E402
 from every_action import Memory, Tour, bulk, draw  # noqa: E402
-from test_auth import signed_headers  # noqa: E402
+from signing import signed_headers  # noqa: E402
 from webhook import Receiver  # noqa: E402
 from wire import Connection, Lost  # noqa: E402
 

@@ -16,6 +16,7 @@ CONFIGURATION = """\
 defaults
   mode tcp
   timeout connect 1s
+  timeout check 2s
   timeout client 90s
   timeout server 90s
 listen tally
@@ -32,12 +33,17 @@ class Haproxy:
     def __init__(self, nodes, folder):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        servers = "\n".join(f"  server {node.name} 127.0.0.1:{node.port}" for node in nodes)
+        self.name = "haproxy"
+        servers = "\n".join(f"  server {node.name} {self._address(node.port)}" for node in nodes)
         path = folder / "haproxy.cfg"
         path.write_text(CONFIGURATION.format(port=self.port, servers=servers), encoding="ascii")
         self.log = open(folder / "haproxy.log", "wb")
         self.process = subprocess.Popen([PROGRAM, "-db", "-f", str(path)], stdout=self.log,
                                         stderr=subprocess.STDOUT, env=clean_environment())
+
+    @staticmethod
+    def _address(port):
+        return f"127.0.0.1:{port}" if isinstance(port, int) else f"unix@{port}"
 
     def _is_there(self):
         assert self.process.poll() is None, self.log.name

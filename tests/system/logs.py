@@ -136,8 +136,9 @@ class FifoCheck:
     GROUPS = 3
     BACKLOG = 200  # the producer rests above this
 
-    def __init__(self, cluster):
-        self.queue = create_queue(cluster.line(), "ordered.fifo")
+    def __init__(self, cluster, queue="ordered.fifo", pause=0):
+        """`pause`: seconds between two messages."""
+        self.queue, self.pause = create_queue(cluster.line(), queue), pause
         self.faults, self.arrived, self.acknowledged = [], [], 0
         self.seen, self.deleted, self.tokens = set(), set(), collections.defaultdict(int)
         self.is_ending = self.is_over = False
@@ -162,6 +163,7 @@ class FifoCheck:
                 "QueueUrl": self.queue, "MessageBody": str(number), "MessageGroupId": f"g{number % self.GROUPS}",
                 "MessageDeduplicationId": str(number)})
             self.acknowledged += 1
+            time.sleep(self.pause)
 
     def _consume(self, line):
         asked = {"QueueUrl": self.queue, "MaxNumberOfMessages": 10, "VisibilityTimeout": 2,
@@ -173,7 +175,7 @@ class FifoCheck:
             is_producing = self.threads[0].is_alive()
             self.is_over = not is_producing and not messages and self._is_empty(line)
             if not messages:
-                time.sleep(0.01)
+                time.sleep(max(0.01, self.pause))
 
     def _take(self, line, message):
         """Only a delete that was acknowledged ends a message. One whose reply was lost may come again."""
@@ -196,7 +198,9 @@ class FifoCheck:
                 self.faults.append(f"the delete of message {number}: {answer.status} {answer.body!r}")
 
     def _is_empty(self, line):
-        return counts(line, self.queue) == [0, 0, 0]
+        with contextlib.suppress(Lost):
+            return counts(line, self.queue) == [0, 0, 0]
+        return False
 
     def finish(self):
         self.is_ending = True
@@ -213,14 +217,15 @@ class FifoCheck:
 class Traffic:
     """The check of FIFO queues and, where `has_load`, the load of test_kill9.py, on all nodes of a cluster."""
 
-    def __init__(self, cluster, has_load=True):
-        self.line = PatientLine(cluster.nodes)
+    def __init__(self, cluster, has_load=True, **more):
+        """`more`: of the FifoCheck."""
+        self.line = cluster.line(kind=PatientLine)
         self.has_load = has_load
         self.jobs, self.results = create_queue(self.line), create_queue(self.line, "results")
         self.load = Load(0, self.jobs, self.results)
         for client in self.load.makers + self.load.takers:
             client.line = cluster.line()
-        self.fifo = FifoCheck(cluster)
+        self.fifo = FifoCheck(cluster, **more)
         if has_load:
             self.load.start()
 
@@ -265,8 +270,9 @@ def fill(cluster, line, jobs, count=60, size=40000):
     return sorted(keys)
 
 
-def cached(node, suffix):
-    return sorted(path for path in node.data.rglob(f"*.{suffix}"))
+def cached(node, suffix, namespace=""):
+    """The files of its cache, of all namespaces or of one."""
+    return sorted(path for path in node.data.rglob(f"*.{suffix}") if namespace in path.parts[-2])
 
 
 def flip(path, at):
@@ -277,9 +283,9 @@ def flip(path, at):
         file.write(bytes([byte[0] ^ 0x40]))
 
 
-def spoil(node, how):
-    """Damages every file of the cache."""
-    for path in cached(node, "segment") + cached(node, "snapshot"):
+def spoil(node, how, namespace=""):
+    """Damages every file of the cache, or of that of one namespace."""
+    for path in cached(node, "segment", namespace) + cached(node, "snapshot", namespace):
         size = path.stat().st_size
         if how == "flipped":
             for at in (5, 200, 700, 3000, size // 2, size - 1):

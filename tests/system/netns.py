@@ -8,6 +8,7 @@ an error for anybody.
     with one.inside():                        # this thread's new sockets are that machine's
         socket.create_connection((two.address, 80))
     one.cut(), one.join()                     # from all others; what it says to itself still arrives
+    one.lose(two), one.find(two)              # these two only: neither reaches the other one
     network.close()
 
 Paths are shared: a Unix socket is reached from everywhere, also where a link is cut. Namespaces have no names and no
@@ -82,6 +83,7 @@ class Host(Namespace):
         self.switch, self.port = switch, f"port{number}"
         self.address = f"10.77.0.{number}"
         self.is_cut = False
+        self.lost = set()  # other hosts
         switch.ip(f"link add {self.port} type veth peer name eth0 netns {self.path}")
         switch.ip(f"link set {self.port} master switch up")
         self.ip(f"addr add {self.address}/24 dev eth0")
@@ -96,6 +98,19 @@ class Host(Namespace):
         if self.is_cut:
             self.switch.ip(f"link set {self.port} master switch")
         self.is_cut = False
+
+
+    def lose(self, other):
+        """What the two send to each other goes to a machine that is not there."""
+        for one, two in ((self, other), (other, self)):
+            one.ip(f"neigh replace {two.address} lladdr 02:00:00:00:00:99 dev eth0 nud permanent")
+            one.lost.add(two)
+
+    def find(self, other):
+        for one, two in ((self, other), (other, self)):
+            if two in one.lost:
+                one.ip(f"neigh del {two.address} dev eth0")
+                one.lost.remove(two)
 
 
 class Network:
@@ -118,6 +133,8 @@ class Network:
     def join(self):
         for host in self.hosts:
             host.join()
+            for other in list(host.lost):
+                host.find(other)
 
     def close(self):
         for namespace in [*self.hosts, self.switch]:

@@ -6,14 +6,13 @@
     newer.begin_segment(version=2)
     newer.take_back()                 # what was written last
     NewerNode(cluster, seals=False)   # writes with the epoch and owner that are there
+    NewerNode(cluster, name="111111111111")   # the log of that namespace; without it, of the only one
     newer.close()
 """
 
 import hashlib
 import struct
 import uuid
-
-import psycopg2
 
 SECTOR = 512
 FRAME_MAGIC, SEGMENT_MAGIC = 0x46594C54, 0x53594C54  # TLYF, TLYS
@@ -40,10 +39,9 @@ def frame_bytes(kind, epoch, sequence, position, time_ms, payload, version):
 
 
 class NewerNode:
-    def __init__(self, cluster, seals=True):
-        self.connection = psycopg2.connect(cluster.server.uri.rsplit("/", 1)[0] + "/" + cluster.database)
-        self.connection.autocommit = True
-        self.log, epoch, self.owner = self.rows("SELECT id, epoch, owner FROM tally_log.head")[0]
+    def __init__(self, cluster, seals=True, name="000000000000"):
+        self.connection = cluster.server.connect(dbname=cluster.database)
+        self.log, epoch, self.owner = self.rows("SELECT id, epoch, owner FROM tally_log.head WHERE log = %s", name)[0]
         self.epoch = epoch
         if seals:
             self._seal(epoch)
@@ -51,8 +49,8 @@ class NewerNode:
     def _seal(self, epoch):
         self.epoch, self.owner = epoch + 1, str(uuid.uuid4())
         self.rows("SELECT pg_advisory_lock(%s, %s)", LOCK_CLASS + self.log, self.epoch)
-        self.rows("UPDATE tally_log.head SET epoch = %s, owner = %s, node = 'newer' WHERE epoch = %s RETURNING 1",
-                  self.epoch, self.owner, epoch)
+        self.rows("UPDATE tally_log.head SET epoch = %s, owner = %s, node = 'newer' WHERE id = %s AND epoch = %s"
+                  " RETURNING 1", self.epoch, self.owner, self.log, epoch)
 
     def rows(self, statement, *values):
         with self.connection.cursor() as cursor:
@@ -101,7 +99,7 @@ class NewerNode:
         end = frame_bytes(SEGMENT_END, self.epoch, sequence, start + at, time_ms, b"", 1)
         size, = self.rows("SELECT size FROM tally_log.file WHERE id = %s", file)[0]
         name = f"{start + size:016x}.segment"
-        self.rows("DELETE FROM tally_log.file WHERE name = %s", name)  # one that was made ahead of time
+        self.rows("DELETE FROM tally_log.file WHERE log = %s AND name = %s", self.log, name)  # made ahead of time
         made, = self.rows("INSERT INTO tally_log.file (log, name, size) VALUES (%s, %s, %s) RETURNING id",
                           self.log, name, size)[0]
         head = struct.pack("<IIQQQQI", SEGMENT_MAGIC, version, (start + size) // size, size, sequence + 1, self.epoch,

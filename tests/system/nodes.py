@@ -16,6 +16,7 @@ On a machine of its own (netns.py) a node has no port that the tests can reach. 
 
 import contextlib
 import http.client
+import itertools
 import os
 import pathlib
 import re
@@ -140,9 +141,9 @@ class AnyNode:
     """As a wire.Connection, to whichever node serves. Where one does not answer, or says that it does not serve, the
     caller gets Lost, and the next request goes to the next node."""
 
-    def __init__(self, nodes, seconds=10):
-        self.connections = [Connection(node.port, seconds) for node in nodes]
-        self.at = 0
+    def __init__(self, nodes, seconds=10, credential=None, at=0):
+        self.connections = [Connection(node.port, seconds, credential) for node in nodes]
+        self.at = at
 
     def call(self, target, body):
         connection = self.connections[self.at % len(self.connections)]
@@ -191,6 +192,18 @@ class PatientLine(AnyNode):
     ok_at_last = ok
 
 
+class Doors:
+    """A cluster as those clients see it that know these nodes, or fronts before them, and have this credential. Each of
+    its lines begins at another one of these, in turn."""
+
+    def __init__(self, nodes, credential=None):
+        self.nodes, self.credential = nodes, credential
+        self.turn = itertools.count()
+
+    def line(self, seconds=10, kind=AnyNode):
+        return kind(self.nodes, seconds, self.credential, next(self.turn))
+
+
 class Cluster:
     number = 0
 
@@ -224,8 +237,8 @@ class Cluster:
         second = self.node("two", *options).start().wait_standing_by()
         return first, second
 
-    def line(self, seconds=10):
-        return AnyNode(self.nodes, seconds)
+    def line(self, seconds=10, kind=AnyNode):
+        return kind(self.nodes, seconds)
 
     def sql(self, statement, *values):
         connection = self.server.connect(dbname=self.database)

@@ -145,6 +145,11 @@ class Postgres:
         connection.autocommit = True
         return connection
 
+    def is_up(self):
+        with contextlib.suppress(psycopg2.Error):
+            return self.sql("SELECT 1") == [(1,)]
+        return False
+
     def create_database(self, name):
         self.sql(f"CREATE DATABASE {name}")
 

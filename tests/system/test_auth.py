@@ -2,8 +2,6 @@
 of credentials. Signed by boto3 where it can, and by a signer of our own where something has to be wrong."""
 
 import base64
-import hashlib
-import hmac
 import json
 import os
 import pathlib
@@ -19,6 +17,7 @@ import xml.etree.ElementTree as tree
 import pytest
 from clients import run_node
 from conftest import BIN, PATIENCE, ROOT, WRAPPER, Tally, clean_environment, hang_up_until, wait_until
+from signing import hashed, signed_headers
 
 MODEL = pathlib.Path(os.environ.get("SQS_MODEL") or ROOT.parent / "shared" / "data" / "sqs-model")
 FORMS = ["json", "query"]
@@ -38,35 +37,7 @@ POOR          poor-secret     {OTHER}    read
 SECRETS = dict(line.split()[:2] for line in CREDENTIALS.splitlines() if line and not line.startswith("#"))
 
 
-# --- A signer ---
-
-
-def hashed(text):
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def signature(secret, scope, stamp, canonical):
-    key = ("AWS4" + secret).encode()
-    for part in scope.split("/"):
-        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-    to_sign = "\n".join(["AWS4-HMAC-SHA256", stamp, scope, hashed(canonical)])
-    return hmac.new(key, to_sign.encode(), hashlib.sha256).hexdigest()
-
-
-def signed_headers(path, body, headers, key, secret, at=None, service="sqs", payload=None):
-    """The headers of a POST with what a signature adds."""
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
-    scope = f"{stamp[:8]}/eu-north-1/{service}/aws4_request"
-    headers = {**headers, "X-Amz-Date": stamp}
-    lower = {name.lower(): value for name, value in headers.items()}
-    names = ";".join(sorted(lower))
-    lines = "".join(f"{name}:{lower[name]}\n" for name in sorted(lower))
-    canonical = "\n".join(["POST", path, "", lines, names, payload or hashed(body)])
-    given = signature(secret, scope, stamp, canonical)
-    headers["Authorization"] = (
-        f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={names}, Signature={given}"
-    )
-    return headers
+# --- Requests ---
 
 
 def written(form, action, parameters, path="/"):

@@ -331,12 +331,12 @@ def test_an_owner_that_this_node_does_not_reach_is_waited_for_no_longer_than_a_s
     """Only the line between the two nodes is cut: PostgreSQL goes on naming the owner."""
     one, two = machines.hosts
     queue = machines.ask("create_queue", QueueName="jobs")["QueueUrl"]
-    two.ip(f"neigh replace {one.address} lladdr 02:00:00:00:00:99 dev eth0 nud permanent")
+    two.lose(one)
     assert "nobody knows" in machines.refusal("send_message", QueueUrl=queue, MessageBody="cut")
     said = machines.refusal("send_message", QueueUrl=queue, MessageBody="cut")
     assert f"Node one ({one.address}:9324) serves, and this node could not reach it" in said
     machines.two.wait_said("could not reach it")
-    two.ip(f"neigh del {one.address} dev eth0")
+    two.find(one)
     machines.ask("send_message", QueueUrl=queue, MessageBody="after")
 
 

@@ -12,22 +12,12 @@ from conftest import IS_BARE, PATIENCE, free_port, status_bytes, wait_until, wri
 from logs import cluster, server  # noqa: F401 (fixtures)
 from logs import LEASED, FifoCheck, Traffic, create_queue
 from netns import Network
-from nodes import AnyNode, Cluster
+from nodes import Cluster, Doors
 from postgres import DistantPostgres
 from slow_line import SlowLine
 from test_cluster_front import node_of, secret  # noqa: F401 (a fixture)
 from test_cluster_nodes import pin
 from wire import Connection, request_bytes, scaled
-
-
-class Only:
-    """A cluster as its clients see it who know one of its nodes."""
-
-    def __init__(self, node):
-        self.nodes = [node]
-
-    def line(self, seconds=10):
-        return AnyNode(self.nodes, seconds)
 
 
 class Machines:
@@ -72,7 +62,7 @@ def slow_machines(secret, tmp_path):
 def test_K25_a_line_that_loses_and_delays_packets_gives_no_wrong_answer_and_no_storm(slow_machines):
     """5 % are lost, and each takes 50 ms, in each direction. All clients go through the node at the other end."""
     one, two, line = slow_machines.one, slow_machines.two, slow_machines.slow
-    traffic = Traffic(Only(two))
+    traffic = Traffic(Doors([two]))
     clients = len(traffic.load.makers + traffic.load.takers) + 3
     highest = 0
     deadline = time.monotonic() + scaled(20, least=5)
@@ -116,7 +106,7 @@ def machines(secret, tmp_path):
 def test_K4_an_owner_that_only_postgresql_reaches_stays_the_owner_and_clients_of_others_are_refused(machines):
     """Who owns a log is what PostgreSQL says. Requests that were under way when the line was cut may have happened."""
     one, two = machines.one, machines.two
-    check = FifoCheck(Only(two))
+    check = FifoCheck(Doors([two]))
     wait_until(lambda: check.acknowledged > 20, 20, "some messages")
     epoch = machines.cluster.head()[0]
     machines.slow.loss = 1

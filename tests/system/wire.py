@@ -8,6 +8,7 @@ import os
 import socket
 
 from conftest import PATIENCE, WRAPPER
+from signing import signed_headers
 
 SCALE = float(os.environ.get("TALLY_TEST_SCALE") or (0.05 if WRAPPER else 1))
 
@@ -46,13 +47,14 @@ class Answer:
         return None
 
 
-def request_bytes(target, body):
-    """A whole request, ready to be written."""
+def request_bytes(target, body, credential=None):
+    """A whole request, ready to be written; signed, if there is a credential: (access key, secret)."""
     body = json.dumps(body).encode() if not isinstance(body, bytes) else body
-    return (
-        b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-amz-json-1.0\r\n"
-        b"X-Amz-Target: %s\r\nContent-Length: %d\r\n\r\n%s" % (target.encode(), len(body), body)
-    )
+    headers = {"Host": "127.0.0.1", "Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": target}
+    if credential is not None:
+        headers = signed_headers("/", body.decode(), headers, *credential)
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return b"POST / HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n%s" % (lines.encode(), len(body), body)
 
 
 def connect_to(port, seconds):
@@ -74,8 +76,9 @@ def connect_to(port, seconds):
 class Connection:
     """A kept connection. call() raises Lost where the server went away; the next call connects again."""
 
-    def __init__(self, port, seconds=60):
+    def __init__(self, port, seconds=60, credential=None):
         self.port = port
+        self.credential = credential
         self.seconds = seconds * PATIENCE
         self.socket = None
         self.rest = b""
@@ -131,7 +134,7 @@ class Connection:
 
     def call(self, target, body):
         """One action: the Answer, whatever its status."""
-        self.write(request_bytes(target, body))
+        self.write(request_bytes(target, body, self.credential))
         return self.answer()
 
     def ok(self, target, body):
