@@ -52,7 +52,7 @@ struct presence {
     size_t served;
     size_t followed;   /* on their way to be served, as soon as their owners go */
     bool is_reachable; /* where their logs are, as far as is known */
-    bool knows_owners; /* requests about all the others can be passed on */
+    bool knows_owners; /* requests are answered or can be passed on, about one of them at least */
 };
 
 struct server_options {

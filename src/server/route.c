@@ -34,7 +34,7 @@ static void route_health(struct hub *hub, struct pending_request *pending)
     route_finish(hub, pending, 200, "application/json");
 }
 
-/* For load balancers: does this node answer, whatever a request is about? */
+/* For load balancers: does this node answer, whatever a request is about? Of a cluster: as well as any other one? */
 static void route_ready(struct hub *hub, struct pending_request *pending)
 {
     const struct presence presence = presence_of(hub);

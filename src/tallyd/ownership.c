@@ -234,10 +234,14 @@ static void serve(struct ownership *ownership, struct holding *holding)
 }
 
 /* At a start this is a matter for people. Of a log that another node has it is not an error; that is said of the
- * folder. */
-static bool is_wrong(enum error error)
+ * folder. Of a cluster's namespaces one that can't be read does not keep a node from the others. */
+static bool ends_the_start(const struct ownership *ownership, enum error error)
 {
-    return error == ERROR_INVALID_PARAMETER_VALUE || error == ERROR_LOG_DAMAGED || error == ERROR_LOG_LOCKED;
+    if (ownership->has_served)
+        return false;
+    if (error == ERROR_LOG_DAMAGED)
+        return !is_in_cluster(ownership) || ownership->count == 1;
+    return error == ERROR_INVALID_PARAMETER_VALUE || error == ERROR_LOG_LOCKED;
 }
 
 static void note_failure(struct ownership *ownership, struct holding *holding)
@@ -245,7 +249,7 @@ static void note_failure(struct ownership *ownership, struct holding *holding)
     if (holding->is_recalled || ownership->is_halted)
         return;
     pause_it(holding, false, holding->error);
-    if (is_wrong(holding->error) && !ownership->has_served) {
+    if (ends_the_start(ownership, holding->error)) {
         ownership_halt(ownership);
         ownership->options.failed(ownership->options.context, &holding->failure);
     } else {
@@ -580,7 +584,7 @@ static bool is_on_the_move(const struct ownership *ownership)
     return count_in(ownership, HOLDING_LEAVES) + count_in(ownership, HOLDING_CLOSES) > 0;
 }
 
-static bool others_have_owners(const struct ownership *ownership, bool must_be_found);
+static bool others_have_owners(const struct ownership *ownership);
 
 /* Does it serve nothing of what it is for? Where namespaces rest, none may be asked for. */
 static bool serves_nothing(const struct ownership *ownership)
@@ -591,7 +595,7 @@ static bool serves_nothing(const struct ownership *ownership)
 static bool serves_enough(const struct ownership *ownership)
 {
     return count_in(ownership, HOLDING_SERVES) == ownership->count ||
-           (is_in_cluster(ownership) && others_have_owners(ownership, false));
+           (is_in_cluster(ownership) && others_have_owners(ownership));
 }
 
 /* It serves what it is for: in a cluster at least one namespace, while each of the others has another node or is at
@@ -799,20 +803,39 @@ void ownership_explain(const struct ownership *ownership, struct bytes name, cha
         (void)snprintf(text + used, size - used, " Before, this node served, and gave up: %s", holding->loss.text);
 }
 
-/* Each that is not served here is another node's: one that can be asked, if it `must_be_found`. Or it is at rest: the
- * node where it belongs opens it, and where there is none, this one. */
-static bool others_have_owners(const struct ownership *ownership, bool must_be_found)
+/* Must another node have it? Where it is at rest, the node where it belongs opens it, and where there is none, this
+ * one. */
+static bool is_for_others(const struct holding *holding)
+{
+    return holding->state != HOLDING_SERVES && holding->is_wanted && !holding->is_at_rest;
+}
+
+static bool others_have_owners(const struct ownership *ownership)
 {
     for (size_t i = 0; i < ownership->count; i++) {
         const struct holding *holding = ownership->holdings_owned[i];
-        if (holding->state == HOLDING_SERVES || !holding->is_wanted || holding->is_at_rest)
-            continue;
         struct forward_target target = {0};
-        const enum forward_owner owner = find_node(ownership, holding, &target);
-        if (owner == FORWARD_LATER || (must_be_found && owner != FORWARD_TO_ADDRESS))
+        if (is_for_others(holding) && find_node(ownership, holding, &target) == FORWARD_LATER)
             return false;
     }
     return true;
+}
+
+/* Are requests answered by this node or passed on, if only about one namespace? One that nobody can serve is refused by
+ * each node, and must not take all of them away from a load balancer, and the other namespaces with them. */
+static bool answers_some(const struct ownership *ownership)
+{
+    size_t unknown = 0;
+    for (size_t i = 0; i < ownership->count; i++) {
+        const struct holding *holding = ownership->holdings_owned[i];
+        struct forward_target target = {0};
+        if (holding->state == HOLDING_SERVES)
+            return true;
+        if (is_for_others(holding) && find_node(ownership, holding, &target) == FORWARD_TO_ADDRESS)
+            return true;
+        unknown += is_for_others(holding);
+    }
+    return unknown == 0;
 }
 
 /* Of a cluster in which nothing rests each node answers that serves one. */
@@ -830,7 +853,7 @@ struct presence ownership_presence(const struct ownership *ownership)
                              .served = served,
                              .followed = count_in(ownership, HOLDING_FOLLOWS),
                              .is_reachable = belonging_is_reachable(&ownership->belonging),
-                             .knows_owners = is_in_cluster(ownership) && others_have_owners(ownership, true)};
+                             .knows_owners = is_in_cluster(ownership) && answers_some(ownership)};
 }
 
 enum permission ownership_may_answer(const struct ownership *ownership, const struct served *served,
