@@ -269,7 +269,7 @@ class Patroni:
 
     def switch_over(self, leader):
         status, text = leader.rest("/switchover", {"leader": leader.name}, seconds=60)
-        assert status == 200, text
+        assert status == 200 or "status unknown" in text, text  # on a busy machine Patroni does not wait for its end
 
     def sql(self, statement, *values):
         return self.wait_leader().sql(statement, *values)

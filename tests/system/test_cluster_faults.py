@@ -17,16 +17,17 @@ import time
 import pytest
 from clients import needs
 from clock import Clock
-from conftest import PATIENCE, wait_until, write_credentials
+from conftest import wait_until
 from haproxy import PROGRAM, Haproxy
-from logs import CROWD, LEASE, LEASED, SMALL, TAKEOVER, Traffic, cached, create_queue, drain, flip, receive, send, spoil
+from logs import CROWD, LEASE, SMALL, TAKEOVER, cached, create_queue, drain, flip, receive, send, spoil
 from logs import cluster, server  # noqa: F401 (fixtures)
+from machines import NAMES, NODES, Machines, credential, wait_more
 from netns import Network
 from newer_node import NewerNode
 from nodes import Cluster, Doors, PatientLine
 from postgres import DistantPostgres
 from small_disk import Hog, NoMount, small_disk
-from test_cluster_namespaces import facts, key_of, lines_of, wait_for_locks
+from test_cluster_namespaces import facts, wait_for_locks
 from test_cluster_nodes import LIMIT, node_of, owners, secret  # noqa: F401 (a fixture)
 from test_log_clock import check_times
 from test_log_full import REASON, Sender
@@ -34,10 +35,6 @@ from test_log_trim import Dump, Writer, open_transaction
 from test_log_versions import UNKNOWN_EVENT
 from wire import Connection, Lost, request_bytes, scaled
 
-NAMES = [str(number) * 12 for number in range(1, 7)]
-NODES = ("one", "two", "three")
-PAUSE = 0.04  # seconds between two messages of a namespace
-CHECK = 0.5 * CROWD  # seconds after which a request about whether a namespace is served is given up
 KILLS = scaled(4, least=2)
 
 
@@ -61,126 +58,6 @@ class TabledPostgres(DistantPostgres):
         super().create_database(name)
 
 
-def credential(name):
-    return key_of(name), "the-secret"
-
-
-class Machines:
-    """PostgreSQL and three nodes, each on a machine of its own, and a front. Clients reach the nodes over Unix sockets:
-    also one whose machine is cut off."""
-
-    def __init__(self, network, folder, disk=None):
-        self.network, self.hosts = network, [network.host() for _ in NODES]
-        self.database = TabledPostgres(folder / "postgres", network.host(), disk).start()
-        self.cluster = Cluster(self.database, folder, host=self.hosts[0])
-        path = folder / "secret"
-        path.write_text("0123456789abcdef0123456789abcdef\n")
-        options = ("--credentials", write_credentials(folder, lines_of(NAMES)), "--cluster-secret", path,
-                   "--cluster-insecure", *LEASED)
-        self.nodes = [self.cluster.node(name, *options, "--advertise", f"{host.address}:9324", "--listen",
-                                        f"{host.address}:9324", host=host).start()
-                      for name, host in zip(NODES, self.hosts)]
-        self.front = Haproxy(self.nodes, folder)
-        self.turn = itertools.count()
-
-    # Who has what.
-
-    def owned(self, node):
-        return [name for name, owner in owners(self.cluster).items() if owner == node.name]
-
-    def owner(self):
-        """The node that has the most, and the others."""
-        first = max(self.nodes, key=lambda node: len(self.owned(node)))
-        return first, [node for node in self.nodes if node is not first]
-
-    def is_served(self, door, name):
-        """If not: self.refusal says why."""
-        self.refusal = "no answer"
-        with contextlib.suppress(Lost, OSError), Connection(door.port, CHECK, credential(name)) as line:
-            answer = line.call("AmazonSQS.ListQueues", {})
-            self.refusal = (answer.status, answer.body)
-            return answer.status == 200
-        return False
-
-    def wait_served(self, seconds, doors=None, names=NAMES, since=None):
-        """Until each of the namespaces is served through each of the doors; seconds since then."""
-        since = time.monotonic() if since is None else since
-        for door, name in itertools.product(doors or [self.front, *self.nodes], names):
-            while not self.is_served(door, name):
-                assert time.monotonic() < since + seconds, (
-                    f"{name} is not served through {door.name} within {seconds} s: {self.refusal}; "
-                    f"{owners(self.cluster)} {[(node.lines[-2:], node.error_text()[-400:]) for node in self.nodes]}")
-                time.sleep(0.02)
-        return time.monotonic() - since
-
-    def wait_calm(self):
-        """Until all namespaces are served, and a node stands by for each."""
-        self.wait_served(30)
-        wait_for_locks(self.cluster, len(NAMES), 30)
-
-    def heal(self):
-        self.network.join()
-        if not self.database.is_up():
-            self.database.start()
-        for node in self.nodes:
-            if node.process is not None and node.process.poll() is not None:
-                node.kill9()
-            if node.process is None:
-                node.start()
-            node.resume()
-        self.wait_calm()
-        for name in NAMES:  # or what a test has left would keep segments from being removed
-            line = self.line(name)
-            for queue in line.ok("AmazonSQS.ListQueues", {}).get("QueueUrls", []):
-                with contextlib.suppress(Lost):
-                    line.call("AmazonSQS.DeleteQueue", {"QueueUrl": queue})
-
-    def wait_back(self, node):
-        """Until a node that was away has some of its namespaces again."""
-        def has_some():
-            with contextlib.suppress(OSError):
-                return facts(node)["served"]
-            return 0
-        wait_until(has_some, 30, f"that node {node.name} has its own again")
-
-    # Who asks.
-
-    def line(self, name, door=None):
-        """To the front, or to this node; for what may be repeated."""
-        return Doors([door or self.front], credential(name)).line(kind=PatientLine)
-
-    @contextlib.contextmanager
-    def traffic(self, loaded=None):
-        """A check for each namespace, and batches in one: another one each time."""
-        queue = f"ordered{next(self.turn)}.fifo"
-        made = [Traffic(Doors([*self.nodes[at % 3:], self.front, *self.nodes[:at % 3]], credential(name)),
-                        has_load=name == loaded, queue=queue, pause=PAUSE) for at, name in enumerate(NAMES)]
-        try:
-            wait_more(made)
-            yield made
-            wait_more(made)
-            for one in made:
-                one.check()
-                one.fifo.is_ending = True
-            for one in made:
-                one.finish()
-        finally:
-            for one in made:
-                one.abandon()
-
-
-def wait_more(traffic, count=5):
-    """Until so many more messages of each namespace are acknowledged, and received."""
-    before = [(one.fifo.acknowledged, len(one.fifo.seen)) for one in traffic]
-
-    def are_there():
-        return all(one.fifo.faults or one.fifo.acknowledged >= sent + count and len(one.fifo.seen) >= seen + count
-                   for one, (sent, seen) in zip(traffic, before))
-    wait_until(are_there, 30, f"{count} more messages of each namespace")
-    for one in traffic:
-        one.check()
-
-
 @pytest.fixture(scope="module")
 def disk():
     """For the tables; None where none can be mounted."""
@@ -197,19 +74,30 @@ def disk():
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, disk):
     needs(PROGRAM, "haproxy")
-    network = Network()
-    made = Machines(network, tmp_path_factory.mktemp("faults"), disk)
+    network, folder = Network(), tmp_path_factory.mktemp("faults")
+    database = TabledPostgres(folder / "postgres", network.host(), disk).start()
+    hosts = [network.host() for _ in NODES]
+    made = Machines(Cluster(database, folder, host=hosts[0]), hosts, folder)
     with made.front:
-        yield made
+        yield made, network
     made.cluster.stop()
-    made.database.stop("immediate")
+    database.stop("immediate")
     network.close()
 
 
 @pytest.fixture
 def machines(whole):
-    whole.heal()
-    return whole
+    made, network = whole
+    network.join()
+    if not made.cluster.server.is_up():
+        made.cluster.server.start()
+    made.heal()
+    return made
+
+
+@pytest.fixture
+def database(machines):
+    return machines.cluster.server
 
 
 # --- nodes that end, are stopped or are cut off ---------------------------------------------------------------------
@@ -324,13 +212,12 @@ def test_K2_an_owner_that_was_stopped_answers_nobody_from_its_old_state(machines
         print(f"\nK2: taken over after {took:.2f} s")
 
 
-def test_K3_an_owner_that_only_postgresql_does_not_reach_answers_nobody_from_its_old_state(machines, capsys):
+def test_K3_an_owner_that_only_postgresql_does_not_reach_answers_nobody_from_its_old_state(machines, database, capsys):
     """Clients and other nodes reach it all the time."""
     with machines.traffic(loaded=NAMES[2]):
         owner, others = machines.owner()
-        database = machines.database.host
-        took = check_replaced(machines, owner, others, lambda: owner.host.lose(database),
-                              lambda: owner.host.find(database))
+        took = check_replaced(machines, owner, others, lambda: owner.host.lose(database.host),
+                              lambda: owner.host.find(database.host))
     with capsys.disabled():
         print(f"\nK3: taken over after {took:.2f} s")
 
@@ -354,15 +241,15 @@ def test_K5_a_node_that_was_cut_off_reads_what_it_missed_before_it_serves(machin
         print(f"\nK5: all served by the one that was cut off after {took:.2f} s")
 
 
-def test_K26_all_nodes_and_postgresql_are_killed_and_started_at_once(machines, capsys):
+def test_K26_all_nodes_and_postgresql_are_killed_and_started_at_once(machines, database, capsys):
     with machines.traffic(loaded=NAMES[3]):
         for node in machines.nodes:
             node.kill9()
-        machines.database.kill9()
+        database.kill9()
         began = time.monotonic()
         for node in machines.nodes:
             node.start()
-        machines.database.start()
+        database.start()
         took = machines.wait_served(10 * CROWD, since=began)
     with capsys.disabled():
         print(f"\nK26: {len(NAMES)} namespaces served through each of three nodes after {took:.2f} s")
@@ -371,13 +258,12 @@ def test_K26_all_nodes_and_postgresql_are_killed_and_started_at_once(machines, c
 # --- PostgreSQL -----------------------------------------------------------------------------------------------------
 
 
-def test_K6_postgresql_is_restarted_and_killed_and_all_goes_on_by_itself(machines, capsys):
+def test_K6_postgresql_is_restarted_and_killed_and_all_goes_on_by_itself(machines, database, capsys):
     took = []
     with machines.traffic(loaded=NAMES[4]) as traffic:
-        for end in (lambda: machines.database.stop("fast"), lambda: machines.database.stop("immediate"),
-                    machines.database.kill9):
+        for end in (lambda: database.stop("fast"), lambda: database.stop("immediate"), database.kill9):
             end()
-            machines.database.start()
+            database.start()
             took.append(machines.wait_served(LEASE + TAKEOVER))
             wait_more(traffic)
     assert all(node.process.poll() is None for node in machines.nodes)
@@ -394,12 +280,12 @@ def full(disk):
         yield
 
 
-def test_K12_a_full_disk_of_postgresql_is_said_and_all_goes_on_when_it_has_room(machines):
+def test_K12_a_full_disk_of_postgresql_is_said_and_all_goes_on_when_it_has_room(machines, database):
     """What clients of each namespace are told, through the front."""
     with machines.traffic() as traffic:
         senders = [Sender(Doors([machines.front], credential(name)), create_queue(machines.line(name), "big"))
                    for name in NAMES]
-        with full(machines.database.disk):
+        with full(database.disk):
             heard = {}
 
             def listen(sender):
@@ -412,9 +298,9 @@ def test_K12_a_full_disk_of_postgresql_is_said_and_all_goes_on_when_it_has_room(
                 thread.join()
         assert any(REASON.encode() in body for said in heard.values() for body in said), heard
         assert all(heard[sender] for sender in senders), "one was not refused at all"
-        if not machines.database.is_up():  # what runs it starts it again
-            machines.database.stop("immediate")
-            machines.database.start()
+        if not database.is_up():  # what runs it starts it again
+            database.stop("immediate")
+            database.start()
         for sender in senders:
             sender.send_until_taken()
         wait_more(traffic)

@@ -5,14 +5,18 @@ so that a link is cut without a word to anybody. All tests share one Patroni; ea
 with a leader and two standbys that follow it."""
 
 import contextlib
+import re
 import shutil
 import time
 
 import pytest
 
+from clients import needs
 from conftest import PATIENCE, wait_until
+from haproxy import PROGRAM
+from logs import CROWD, LEASE, LEASED, SMALL, Traffic, await_takeover, create_queue, drain, send, serves, texts
+from machines import NAMES, Machines, wait_more
 from netns import Network
-from logs import CROWD, LEASE, LEASED, Traffic, await_takeover, create_queue, drain, send, serves, texts
 from nodes import AnyNode, Cluster
 from patroni import STRICT, Member, Patroni
 from wire import Connection, Lost
@@ -30,7 +34,7 @@ def network():
 @pytest.fixture(scope="module")
 def machines(network):
     """Of nodes that have one for themselves."""
-    return [network.host(), network.host()]
+    return [network.host(), network.host(), network.host()]
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +185,64 @@ def test_F26_a_member_that_is_replaced_a_cut_and_a_kill_at_once_lose_nothing(pat
     assert patroni.wait_commits(other_than=leader) is other
     acknowledges(cluster, traffic, time.monotonic(), 2 * SECOND)
     traffic.finish()
+
+
+# --- three nodes behind a front ---------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def fronted(cluster, machines, folder, *options):
+    """With namespaces on each of three nodes."""
+    needs(PROGRAM, "haproxy")
+    made = Machines(cluster, machines, folder, options)
+    with made.front:
+        made.wait_calm()
+        yield made
+
+
+def test_K7_K9_three_nodes_behind_a_front_lose_nothing_when_the_leader_changes(
+        patroni, cluster, machines, tmp_path, capsys):
+    """The last leader loses only its Patroni, and stays a primary that takes connections."""
+    told = []
+    with fronted(cluster, machines, tmp_path, *SMALL, "--lease", f"{2 * LEASE}s") as nodes, \
+            nodes.traffic(loaded=NAMES[0]) as traffic:
+        for change, more in ((patroni.switch_over, 2), (Member.kill9, 2), (Member.kill_patroni, 4 * LEASE + 1)):
+            leader = patroni.wait_healthy()
+            wait_more(traffic)
+            change(leader)
+            patroni.wait_commits(other_than=leader)
+            told.append(nodes.wait_served(more * SECOND))
+            if leader.process is None:
+                assert change is Member.kill9 or leader.is_primary()
+                leader.start()
+        patroni.wait_healthy()
+    with capsys.disabled():
+        print(f"\nK7, K9: {', '.join(f'{took:.2f}' for took in told)} s after PostgreSQL")
+
+
+def test_K8_of_three_nodes_behind_a_front_each_says_what_a_failover_has_lost(patroni, cluster, machines, tmp_path):
+    patroni.configure(synchronous_mode=False)
+    leader = patroni.wait_healthy()
+    with fronted(cluster, machines, tmp_path, *LEASED) as nodes:
+        for name in NAMES:
+            line = nodes.line(name)
+            send(line, create_queue(line), texts("kept", 5))
+        patroni.wait_level()
+        others = patroni.others(leader)
+        for member in others:
+            member.host.cut()
+        for name in NAMES:
+            send(nodes.line(name), "jobs", texts("tail", 5))
+        leader.kill9()
+        for member in others:
+            member.host.join()
+        patroni.wait_commits(other_than=leader)
+        nodes.wait_served((2 * LEASE + 2) * SECOND)
+        said = "".join(node.error_text() for node in nodes.nodes)
+        for name in NAMES:
+            found = set(drain(nodes.line(name), "jobs"))
+            assert found >= set(texts("kept", 5))
+            assert found >= set(texts("tail", 5)) or re.search(f"{name}.*lost writes that it had", said), (name, said)
 
 
 # --- two primaries --------------------------------------------------------------------------------------------------
