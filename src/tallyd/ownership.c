@@ -1,6 +1,7 @@
 #include "tallyd/ownership.h"
 
 #include "base/memory.h"
+#include "postgres/session.h"
 #include "server/metric.h"
 #include "tallyd/belonging.h"
 
@@ -168,9 +169,15 @@ static void say(const struct ownership *ownership, const struct failure *failure
                               failure->text[0] != '\0' ? failure->text : error_row(failure->error)->text);
 }
 
-/* Of many that can't be followed because PostgreSQL does not answer, one is told. */
-static void report(struct ownership *ownership, const struct failure *failure)
+/* Of many that can't be followed because PostgreSQL does not answer, one is told. What was lost is told of each. */
+static void report(struct ownership *ownership, const struct holding *holding, const struct failure *failure)
 {
+    if (strstr(failure->text, PG_LOST) != NULL) {
+        struct failure loss;
+        (void)failure_set(&loss, failure->error, "namespace %s: %s", holding->name_owned, failure->text);
+        say(ownership, &loss);
+        return;
+    }
     const uint64_t now_ms = pg_now_ms();
     const bool is_nobodys = failure->error == ERROR_SERVICE_UNAVAILABLE;
     if (is_nobodys && ownership->reported_ms != 0 && now_ms < ownership->reported_ms + REPORT_PAUSE_MS &&
@@ -253,7 +260,7 @@ static void note_failure(struct ownership *ownership, struct holding *holding)
         ownership_halt(ownership);
         ownership->options.failed(ownership->options.context, &holding->failure);
     } else {
-        report(ownership, &holding->failure);
+        report(ownership, holding, &holding->failure);
     }
 }
 
@@ -338,7 +345,7 @@ static void follow(struct ownership *ownership, struct holding *holding, bool is
         return;
     }
     pause_it(holding, false, failure.error);
-    report(ownership, &failure);
+    report(ownership, holding, &failure);
 }
 
 /* How many are followed: of those that this node stands by for and of its own; and cold ones beside them. */
