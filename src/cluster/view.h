@@ -74,9 +74,10 @@ bool view_is_home(const struct view *view, struct bytes log);
  * would be placed by its name alone, and any log where all nodes drain. */
 bool view_should_follow(const struct view *view, struct bytes log);
 
-/* May this node take the log when its owner is gone? Not while it is moving. Yes if it should have it. Its stand-by may if the owner was the
- * one that should have it: else it is on its way from that owner to another node. A node that has just begun takes only
- * what it had last, or nobody had, until it is settled. It takes nothing while another process has its name. */
+/* May this node take the log when its owner is gone? Not while it is moving. Yes if it should have it. Its stand-by may
+ * if the owner was the one that should have it: else it is on its way from that owner to another node. A node that has
+ * just begun takes only what it had last, or nobody had, until it is settled. It takes nothing while another process
+ * has its name. */
 bool view_may_take(const struct view *view, struct bytes log);
 
 /* Should this node, the owner, give the log up? Yes if another one should have it, and is ready; and at once if it is

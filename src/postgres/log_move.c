@@ -213,8 +213,8 @@ static enum error fail_changed(const struct move *move, struct failure *failure)
                        move->home.options.log);
 }
 
-/* Changes the row in the cluster's own database, if it still says what it said. Somebody whose connection broke while he
- * moved it may be heard only now. */
+/* Changes the row in the cluster's own database, if it still says what it said. Somebody whose connection broke while
+ * he moved it may be heard only now. */
 static enum error change(struct move *move, enum pg_statement statement, struct pg_values *values,
                          struct failure *failure)
 {
@@ -240,7 +240,8 @@ static enum error mark(struct move *move, struct failure *failure)
     return change(move, PG_MOVE_MARK, &values, failure);
 }
 
-/* Ends the epoch of `head`; *is_sealed false: it has ended before. `moved_to`: empty where the mark keeps everybody off. */
+/* Ends the epoch of `head`; *is_sealed false: it has ended before. `moved_to`: empty where the mark keeps everybody
+ * off. */
 static enum error seal(struct move *move, struct place_of_log *head, const char *moved_to, bool *is_sealed,
                        struct failure *failure)
 {
@@ -268,8 +269,8 @@ static enum error has_left(struct move *move, const struct place_of_log *head, b
     return outcome == PG_DONE ? OK : failure->error;
 }
 
-/* Waits for the owner to leave, and seals the log from him on. An owner that does not leave is fenced off: requests that
- * are under way there may or may not have happened, as when its machine had failed. */
+/* Waits for the owner to leave, and seals the log from him on. An owner that does not leave is fenced off: requests
+ * that are under way there may or may not have happened, as when its machine had failed. */
 static enum error stop(struct move *move, struct place_of_log *head, struct failure *failure)
 {
     const uint64_t until_ms = pg_now_ms() + LEAVE_MS;

@@ -50,8 +50,8 @@ void registry_release(const struct view *view);
 void registry_set_ready(struct registry *registry, struct bytes log, bool is_ready);
 
 /* This node has a log that is on another server, or, with `is_at_rest`, has left it at rest there. The others learn it
- * from the database of the cluster, where the next beat says so. `epoch`: of the log; what a later owner has said stays.
- * Any thread. */
+ * from the database of the cluster, where the next beat says so. `epoch`: of the log; what a later owner has said
+ * stays. Any thread. */
 void registry_tell_owner(struct registry *registry, struct bytes log, uint64_t epoch, bool is_at_rest);
 
 #endif

@@ -52,9 +52,9 @@
     " cost int NOT NULL, fingerprint bytea NOT NULL, node text NOT NULL, address text NOT NULL,"                       \
     " began_at timestamptz NOT NULL DEFAULT clock_timestamp(), changes bigint NOT NULL DEFAULT 0);"
 
-/* Since version 4: a log may be on another server than the rest of its cluster (log_move.h). moved_to says where; in the
- * database of the cluster it leads there, and in one that the log has left since it keeps everybody from taking what is
- * old. is_moving: it is on its way, and nobody may take it. */
+/* Since version 4: a log may be on another server than the rest of its cluster (log_move.h). moved_to says where; in
+ * the database of the cluster it leads there, and in one that the log has left since it keeps everybody from taking
+ * what is old. is_moving: it is on its way, and nobody may take it. */
 #define PG_MOVE_COLUMNS "ALTER TABLE tally_log.head ADD moved_to text, ADD is_moving bool NOT NULL DEFAULT false;"
 
 /* Makes this version of an older one, and changes nothing of any other. Nodes of the older version serve meanwhile, so
@@ -127,93 +127,92 @@
  * NODE_BEAT, a sign of life, and all nodes: $1 a moment, $2 id, $3 the process, $4 the number of the beat. Behind the
  * nodes' columns: how many heads are new, how often operators have changed something, which wishes concern logs of this
  * node (a sum that differs when they do), and the moment of this statement. */
-#define PG_CLUSTER_STATEMENT_LIST(X)                                                                                        \
-    X(NODE_REGISTER,                                                                                                        \
-      "WITH registered AS (INSERT INTO tally_log.node AS n (name, address, version, instance, lease_ms)"                    \
-      " VALUES ($1::text, $2::text, $3::text, $4::uuid, $5::int) ON CONFLICT (name) DO UPDATE SET address = $2,"            \
-      " version = $3, lease_ms = $5, began_at = CASE n.instance WHEN $4 THEN n.began_at ELSE clock_timestamp() END,"        \
-      " instance = $4 WHERE $6::text = 'true' OR n.instance IS NULL OR n.instance = $4 OR coalesce((SELECT"                 \
-      "  extract(epoch FROM clock_timestamp() - b.at) * 1000 FROM tally_log.node_beat b WHERE b.node = n.id"                \
-      "  ORDER BY number DESC LIMIT 1), 1e9) > " PG_ALIVE_LIMIT " RETURNING id),"                                           \
-      " unwished AS (DELETE FROM tally_log.wish w USING registered WHERE w.node = registered.id),"                          \
-      " tidied AS (DELETE FROM tally_log.node_beat b USING registered WHERE b.node = registered.id AND b.number <"          \
-      "  (SELECT max(number) FROM tally_log.node_beat WHERE node = registered.id))"                                         \
-      " SELECT id, coalesce((SELECT max(number) FROM tally_log.node_beat b WHERE b.node = registered.id), 0)"               \
-      " FROM registered")                                                                                                   \
-    X(NODE_BEAT,                                                                                                            \
-      "WITH me AS MATERIALIZED (SELECT id, name FROM tally_log.node WHERE id = $2::int AND instance = $3::uuid),"           \
-      " gone AS (DELETE FROM tally_log.node_beat b USING me WHERE b.node = me.id"                                           \
-      "  AND b.number BETWEEN $4::bigint - 8 AND $4 - 1),"                                                                  \
-      " beat AS (INSERT INTO tally_log.node_beat (node, number) SELECT id, $4 FROM me)"                                     \
-      " SELECT " PG_NODE_COLUMNS ", (SELECT count(*) FROM tally_log.head h WHERE " PG_HEAD_IS_NEW "),"                      \
-      " (SELECT changes FROM tally_log.cluster), (SELECT coalesce(sum(hashint8(w.log::bigint << 32 | w.node)), 0)"          \
-      "  FROM tally_log.wish w"                                                                                             \
-      "  WHERE (SELECT h.node FROM tally_log.head h WHERE h.id = w.log) = (SELECT name FROM me)),"                          \
-      " pg_snapshot_xmin(pg_current_snapshot())::text" PG_NODE_ROWS)                                                        \
-    /* The process ends in order. */                                                                                        \
-    X(NODE_LEAVE, "WITH me AS (UPDATE tally_log.node SET instance = NULL WHERE id = $1::int AND instance = $2::uuid"        \
-                  " RETURNING id) DELETE FROM tally_log.wish w USING me WHERE w.node = me.id")                              \
-    X(NODES, "SELECT " PG_NODE_COLUMNS ", " PG_TIME("n.began_at") ", " PG_TIME("b.at") PG_NODE_ROWS)                        \
-    /* The heads that are new since moment $1, from id $2 on, $3 of them. */                                                \
-    X(HEADS,                                                                                                                \
-      "SELECT h.id, h.log, h.epoch, h.node, h.moved_to, h.is_moving FROM tally_log.head h WHERE " PG_HEAD_IS_NEW            \
-      " AND h.id > $2::int ORDER BY h.id LIMIT $3::int")                                                                    \
-    X(PINS, "SELECT log, node FROM tally_log.pin ORDER BY log")                                                             \
-    /* The wishes for logs of the node named $1; empty: all. */                                                             \
-    X(WISHES, "SELECT w.log, w.node FROM tally_log.wish w WHERE $1::text = '' OR"                                           \
-              " (SELECT h.node FROM tally_log.head h WHERE h.id = w.log) = $1")                                             \
-    /* $1 id of the node, $2 ids of logs, with commas. */                                                                   \
-    X(WISH, "INSERT INTO tally_log.wish (log, node) SELECT log, n.id FROM tally_log.node n,"                                \
-            " unnest(string_to_array($2::text, ',')::int[]) AS log WHERE n.id = $1::int ON CONFLICT DO NOTHING")            \
-    X(UNWISH, "DELETE FROM tally_log.wish WHERE node = $1::int"                                                             \
-              " AND log = ANY (string_to_array($2::text, ',')::int[])")                                                     \
-    /* Of a log that is elsewhere: $1 its name, $2 the node that has it, empty: it is at rest, $3 its epoch there. */       \
-    X(TELL_OWNER, "UPDATE tally_log.head SET node = $2::text, epoch = $3::bigint WHERE log = $1::text"                      \
-                  " AND moved_to IS NOT NULL AND epoch <= $3 AND (node <> $2 OR epoch < $3)")                               \
-    X(CLUSTER, "SELECT salt, cost, fingerprint, node, address, " PG_TIME("began_at") " FROM tally_log.cluster")             \
-    /* $1 salt, $2 cost, $3 fingerprint, $4 and $5 name and address of the node that begins the cluster. */                 \
-    X(CLUSTER_BEGIN, "INSERT INTO tally_log.cluster (salt, cost, fingerprint, node, address)"                               \
-                     " VALUES ($1::bytea, $2::int, $3::bytea, $4::text, $5::text) ON CONFLICT DO NOTHING")                  \
-    /* What operators do; each returns the rows that it changed, and has the nodes look. $1 the name of a node. */          \
-    X(DRAIN, "WITH changed AS (UPDATE tally_log.node SET is_draining = $2::text = 'true' WHERE name = $1::text"             \
-             " RETURNING 1)" PG_COUNT_CHANGE)                                                                               \
-    X(FORGET, "WITH changed AS (DELETE FROM tally_log.node n WHERE n.name = $1::text AND (n.instance IS NULL OR"            \
-              " coalesce((SELECT extract(epoch FROM clock_timestamp() - b.at) * 1000 FROM tally_log.node_beat b"            \
-              "  WHERE b.node = n.id ORDER BY number DESC LIMIT 1), 1e9) > " PG_ALIVE_LIMIT ")"                             \
-              " RETURNING 1)" PG_COUNT_CHANGE)                                                                              \
-    /* $2 the name of a log. */                                                                                             \
-    X(PIN, "WITH changed AS (INSERT INTO tally_log.pin (log, node) SELECT h.id, n.id FROM tally_log.head h,"                \
-           " tally_log.node n WHERE h.log = $2::text AND n.name = $1::text"                                                 \
-           " ON CONFLICT (log) DO UPDATE SET node = excluded.node RETURNING 1)" PG_COUNT_CHANGE)                            \
-    X(UNPIN, "WITH changed AS (DELETE FROM tally_log.pin p USING tally_log.head h WHERE h.id = p.log"                       \
-             " AND h.log = $1::text RETURNING 1)" PG_COUNT_CHANGE)                                                          \
-    /* The way of a log to another server (log_move.c); $1 its name. Where it is: empty in the cluster's own database. */   \
-    X(MOVE_FIND, "SELECT h.id, h.epoch, h.owner, coalesce(h.moved_to, ''),"                                                 \
-                 " h.system_id <> (SELECT system_identifier FROM pg_control_system()) FROM tally_log.head h"                \
-                 " WHERE h.log = $1::text")                                                                                 \
-    /* In the cluster's own database, where it is at $2 so far (empty: here); else nothing changes. $3 'true': nobody may \
-     * take it. */ \
-    X(MOVE_MARK, "UPDATE tally_log.head SET is_moving = $3::text = 'true' WHERE log = $1::text" PG_IS_AT)                   \
-    /* The same: from now on it is at $3, in epoch $4, and nobody has it. */                                                \
-    X(MOVE_LEAD, "UPDATE tally_log.head SET moved_to = $3::text, is_moving = false, node = '',"                             \
-                 " epoch = greatest(epoch, $4::bigint) WHERE log = $1::text AND is_moving" PG_IS_AT)                        \
-    /* The same: it is marked so, and nobody changes that before the transaction ends. */                                   \
-    X(MOVE_HOLD, "SELECT 1 FROM tally_log.head WHERE log = $1::text AND is_moving" PG_IS_AT " FOR UPDATE")                  \
-    /* The same: it stays there, in the way that $3 says it, and does not move. */                                          \
-    X(MOVE_STAY, "UPDATE tally_log.head SET moved_to = nullif($3::text, ''), is_moving = false"                             \
-                 " WHERE log = $1::text" PG_IS_AT)                                                                          \
-    /* $2, $3 the epoch and owner that end; $4 where it is from now on; empty: that is not said here. */                    \
-    X(MOVE_SEAL, "UPDATE tally_log.head SET epoch = epoch + 1, owner = gen_random_uuid(), node = '',"                       \
-                 " sealed_at = clock_timestamp(), moved_to = nullif($4::text, '') WHERE log = $1::text"                     \
-                 " AND epoch = $2::bigint AND owner = $3::uuid RETURNING epoch")                                            \
-    /* It is here, behind epoch $2, and who wants it takes it. */                                                           \
-    X(MOVE_OPEN, "UPDATE tally_log.head SET epoch = greatest(epoch, $2::bigint) + 1, owner = gen_random_uuid(),"            \
-                 " node = '', moved_to = NULL, is_moving = false,"                                                          \
-                 " system_id = (SELECT system_identifier FROM pg_control_system())"                                         \
-                 " WHERE log = $1::text RETURNING epoch")                                                                   \
-    /* Its files are removed here; $2 'true': if it is elsewhere. */                                                        \
-    X(MOVE_CLEAN, "WITH gone AS (DELETE FROM tally_log.file f USING tally_log.head h WHERE f.log = h.id"                    \
-                  " AND h.log = $1::text AND ($2::text <> 'true' OR h.moved_to IS NOT NULL) RETURNING f.id)"                \
+#define PG_CLUSTER_STATEMENT_LIST(X)                                                                                   \
+    X(NODE_REGISTER,                                                                                                   \
+      "WITH registered AS (INSERT INTO tally_log.node AS n (name, address, version, instance, lease_ms)"               \
+      " VALUES ($1::text, $2::text, $3::text, $4::uuid, $5::int) ON CONFLICT (name) DO UPDATE SET address = $2,"       \
+      " version = $3, lease_ms = $5, began_at = CASE n.instance WHEN $4 THEN n.began_at ELSE clock_timestamp() END,"   \
+      " instance = $4 WHERE $6::text = 'true' OR n.instance IS NULL OR n.instance = $4 OR coalesce((SELECT"            \
+      "  extract(epoch FROM clock_timestamp() - b.at) * 1000 FROM tally_log.node_beat b WHERE b.node = n.id"           \
+      "  ORDER BY number DESC LIMIT 1), 1e9) > " PG_ALIVE_LIMIT " RETURNING id),"                                      \
+      " unwished AS (DELETE FROM tally_log.wish w USING registered WHERE w.node = registered.id),"                     \
+      " tidied AS (DELETE FROM tally_log.node_beat b USING registered WHERE b.node = registered.id AND b.number <"     \
+      "  (SELECT max(number) FROM tally_log.node_beat WHERE node = registered.id))"                                    \
+      " SELECT id, coalesce((SELECT max(number) FROM tally_log.node_beat b WHERE b.node = registered.id), 0)"          \
+      " FROM registered")                                                                                              \
+    X(NODE_BEAT,                                                                                                       \
+      "WITH me AS MATERIALIZED (SELECT id, name FROM tally_log.node WHERE id = $2::int AND instance = $3::uuid),"      \
+      " gone AS (DELETE FROM tally_log.node_beat b USING me WHERE b.node = me.id"                                      \
+      "  AND b.number BETWEEN $4::bigint - 8 AND $4 - 1),"                                                             \
+      " beat AS (INSERT INTO tally_log.node_beat (node, number) SELECT id, $4 FROM me)"                                \
+      " SELECT " PG_NODE_COLUMNS ", (SELECT count(*) FROM tally_log.head h WHERE " PG_HEAD_IS_NEW "),"                 \
+      " (SELECT changes FROM tally_log.cluster), (SELECT coalesce(sum(hashint8(w.log::bigint << 32 | w.node)), 0)"     \
+      "  FROM tally_log.wish w"                                                                                        \
+      "  WHERE (SELECT h.node FROM tally_log.head h WHERE h.id = w.log) = (SELECT name FROM me)),"                     \
+      " pg_snapshot_xmin(pg_current_snapshot())::text" PG_NODE_ROWS)                                                   \
+    /* The process ends in order. */                                                                                   \
+    X(NODE_LEAVE, "WITH me AS (UPDATE tally_log.node SET instance = NULL WHERE id = $1::int AND instance = $2::uuid"   \
+                  " RETURNING id) DELETE FROM tally_log.wish w USING me WHERE w.node = me.id")                         \
+    X(NODES, "SELECT " PG_NODE_COLUMNS ", " PG_TIME("n.began_at") ", " PG_TIME("b.at") PG_NODE_ROWS)                   \
+    /* The heads that are new since moment $1, from id $2 on, $3 of them. */                                           \
+    X(HEADS,                                                                                                           \
+      "SELECT h.id, h.log, h.epoch, h.node, h.moved_to, h.is_moving FROM tally_log.head h WHERE " PG_HEAD_IS_NEW       \
+      " AND h.id > $2::int ORDER BY h.id LIMIT $3::int")                                                               \
+    X(PINS, "SELECT log, node FROM tally_log.pin ORDER BY log")                                                        \
+    /* The wishes for logs of the node named $1; empty: all. */                                                        \
+    X(WISHES, "SELECT w.log, w.node FROM tally_log.wish w WHERE $1::text = '' OR"                                      \
+              " (SELECT h.node FROM tally_log.head h WHERE h.id = w.log) = $1")                                        \
+    /* $1 id of the node, $2 ids of logs, with commas. */                                                              \
+    X(WISH, "INSERT INTO tally_log.wish (log, node) SELECT log, n.id FROM tally_log.node n,"                           \
+            " unnest(string_to_array($2::text, ',')::int[]) AS log WHERE n.id = $1::int ON CONFLICT DO NOTHING")       \
+    X(UNWISH, "DELETE FROM tally_log.wish WHERE node = $1::int"                                                        \
+              " AND log = ANY (string_to_array($2::text, ',')::int[])")                                                \
+    /* Of a log that is elsewhere: $1 its name, $2 the node that has it, empty: it is at rest, $3 its epoch there. */  \
+    X(TELL_OWNER, "UPDATE tally_log.head SET node = $2::text, epoch = $3::bigint WHERE log = $1::text"                 \
+                  " AND moved_to IS NOT NULL AND epoch <= $3 AND (node <> $2 OR epoch < $3)")                          \
+    X(CLUSTER, "SELECT salt, cost, fingerprint, node, address, " PG_TIME("began_at") " FROM tally_log.cluster")        \
+    /* $1 salt, $2 cost, $3 fingerprint, $4 and $5 name and address of the node that begins the cluster. */            \
+    X(CLUSTER_BEGIN, "INSERT INTO tally_log.cluster (salt, cost, fingerprint, node, address)"                          \
+                     " VALUES ($1::bytea, $2::int, $3::bytea, $4::text, $5::text) ON CONFLICT DO NOTHING")             \
+    /* What operators do; each returns the rows that it changed, and has the nodes look. $1 the name of a node. */     \
+    X(DRAIN, "WITH changed AS (UPDATE tally_log.node SET is_draining = $2::text = 'true' WHERE name = $1::text"        \
+             " RETURNING 1)" PG_COUNT_CHANGE)                                                                          \
+    X(FORGET, "WITH changed AS (DELETE FROM tally_log.node n WHERE n.name = $1::text AND (n.instance IS NULL OR"       \
+              " coalesce((SELECT extract(epoch FROM clock_timestamp() - b.at) * 1000 FROM tally_log.node_beat b"       \
+              "  WHERE b.node = n.id ORDER BY number DESC LIMIT 1), 1e9) > " PG_ALIVE_LIMIT ")"                        \
+              " RETURNING 1)" PG_COUNT_CHANGE)                                                                         \
+    /* $2 the name of a log. */                                                                                        \
+    X(PIN, "WITH changed AS (INSERT INTO tally_log.pin (log, node) SELECT h.id, n.id FROM tally_log.head h,"           \
+           " tally_log.node n WHERE h.log = $2::text AND n.name = $1::text"                                            \
+           " ON CONFLICT (log) DO UPDATE SET node = excluded.node RETURNING 1)" PG_COUNT_CHANGE)                       \
+    X(UNPIN, "WITH changed AS (DELETE FROM tally_log.pin p USING tally_log.head h WHERE h.id = p.log"                  \
+             " AND h.log = $1::text RETURNING 1)" PG_COUNT_CHANGE)                                                     \
+    /* The way of a log to another server (log_move.c); $1 its name. Where it is: empty for here. */                   \
+    X(MOVE_FIND, "SELECT h.id, h.epoch, h.owner, coalesce(h.moved_to, ''),"                                            \
+                 " h.system_id <> (SELECT system_identifier FROM pg_control_system()) FROM tally_log.head h"           \
+                 " WHERE h.log = $1::text")                                                                            \
+    /* In the cluster's own database, if it is at $2 so far (empty: here). $3 'true': nobody may take it. */           \
+    X(MOVE_MARK, "UPDATE tally_log.head SET is_moving = $3::text = 'true' WHERE log = $1::text" PG_IS_AT)              \
+    /* The same: from now on it is at $3, in epoch $4, and nobody has it. */                                           \
+    X(MOVE_LEAD, "UPDATE tally_log.head SET moved_to = $3::text, is_moving = false, node = '',"                        \
+                 " epoch = greatest(epoch, $4::bigint) WHERE log = $1::text AND is_moving" PG_IS_AT)                   \
+    /* The same: it is marked so, and nobody changes that before the transaction ends. */                              \
+    X(MOVE_HOLD, "SELECT 1 FROM tally_log.head WHERE log = $1::text AND is_moving" PG_IS_AT " FOR UPDATE")             \
+    /* The same: it stays there, in the way that $3 says it, and does not move. */                                     \
+    X(MOVE_STAY, "UPDATE tally_log.head SET moved_to = nullif($3::text, ''), is_moving = false"                        \
+                 " WHERE log = $1::text" PG_IS_AT)                                                                     \
+    /* $2, $3 the epoch and owner that end; $4 where it is from now on; empty: that is not said here. */               \
+    X(MOVE_SEAL, "UPDATE tally_log.head SET epoch = epoch + 1, owner = gen_random_uuid(), node = '',"                  \
+                 " sealed_at = clock_timestamp(), moved_to = nullif($4::text, '') WHERE log = $1::text"                \
+                 " AND epoch = $2::bigint AND owner = $3::uuid RETURNING epoch")                                       \
+    /* It is here, behind epoch $2, and who wants it takes it. */                                                      \
+    X(MOVE_OPEN, "UPDATE tally_log.head SET epoch = greatest(epoch, $2::bigint) + 1, owner = gen_random_uuid(),"       \
+                 " node = '', moved_to = NULL, is_moving = false,"                                                     \
+                 " system_id = (SELECT system_identifier FROM pg_control_system())"                                    \
+                 " WHERE log = $1::text RETURNING epoch")                                                              \
+    /* Its files are removed here; $2 'true': if it is elsewhere. */                                                   \
+    X(MOVE_CLEAN, "WITH gone AS (DELETE FROM tally_log.file f USING tally_log.head h WHERE f.log = h.id"               \
+                  " AND h.log = $1::text AND ($2::text <> 'true' OR h.moved_to IS NOT NULL) RETURNING f.id)"           \
                   " DELETE FROM tally_log.chunk c USING gone WHERE c.file = gone.id")
 
 #define PG_IS_AT " AND coalesce(moved_to, '') = $2::text"

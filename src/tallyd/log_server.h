@@ -1,5 +1,5 @@
-/* A PostgreSQL on which logs of the cluster are, as one node sees it: the cluster's own, which has its tables as well, or
- * another one, to which logs were moved (postgres/log_move.h). */
+/* A PostgreSQL on which logs of the cluster are, as one node sees it: the cluster's own, which has its tables as well,
+ * or another one, to which logs were moved (postgres/log_move.h). */
 #ifndef TALLY_TALLYD_LOG_SERVER_H
 #define TALLY_TALLYD_LOG_SERVER_H
 
@@ -14,8 +14,8 @@ struct log_server {
     struct pg_pulse *pulse;    /* the same, of signs of life */
 };
 
-/* `options` are those of the cluster's own server, and are copied; what they point to is borrowed. `place` NULL: that one
- * itself. Begins to look. */
+/* `options` are those of the cluster's own server, and are copied; what they point to is borrowed. `place` NULL: that
+ * one itself. Begins to look. */
 struct log_server *log_server_create(const struct pg_options *options, const char *place);
 void log_server_destroy(struct log_server *server);
 

@@ -224,7 +224,8 @@ def test_a_node_alone_neither_serves_nor_checks_what_has_moved(cluster, other, h
         assert node.stop() == 0
     alone = cluster.node("alone", *LEASED)
     cluster.sql("DELETE FROM tally_log.head WHERE log = %s", "000000000000")
-    cluster.sql("INSERT INTO tally_log.head (log, owner, moved_to) VALUES ('000000000000', gen_random_uuid(), %s)", there)
+    cluster.sql("INSERT INTO tally_log.head (log, owner, moved_to)"
+                " VALUES ('000000000000', gen_random_uuid(), %s)", there)
     ended, said = alone.run_to_end()
     assert ended == 1 and "has moved to another PostgreSQL" in said
     done = subprocess.run([*WRAPPER, str(BIN / "tallyd"), "--log", cluster.uri, "--verify"], capture_output=True,
