@@ -29,21 +29,22 @@ listen tally
 """
 
 
+def address_of(node):
+    """A node on a machine of its own is reached at its Unix socket."""
+    return f"127.0.0.1:{node.port}" if isinstance(node.port, int) else f"unix@{node.port}"
+
+
 class Haproxy:
     def __init__(self, nodes, folder):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.name = "haproxy"
-        servers = "\n".join(f"  server {node.name} {self._address(node.port)}" for node in nodes)
+        servers = "\n".join(f"  server {node.name} {address_of(node)}" for node in nodes)
         path = folder / "haproxy.cfg"
         path.write_text(CONFIGURATION.format(port=self.port, servers=servers), encoding="ascii")
         self.log = open(folder / "haproxy.log", "wb")
         self.process = subprocess.Popen([PROGRAM, "-db", "-f", str(path)], stdout=self.log,
                                         stderr=subprocess.STDOUT, env=clean_environment())
-
-    @staticmethod
-    def _address(port):
-        return f"127.0.0.1:{port}" if isinstance(port, int) else f"unix@{port}"
 
     def _is_there(self):
         assert self.process.poll() is None, self.log.name

@@ -135,10 +135,11 @@ class FifoCheck:
 
     GROUPS = 3
     BACKLOG = 200  # the producer rests above this
+    LEASE, WAIT, REST = 2, 0, 0.01  # seconds: of a receive, how long it waits for a message, behind one without any
 
-    def __init__(self, cluster, queue="ordered.fifo", pause=0):
+    def __init__(self, cluster, queue="ordered.fifo", pause=0, **attributes):
         """`pause`: seconds between two messages."""
-        self.queue, self.pause = create_queue(cluster.line(), queue), pause
+        self.queue, self.pause = create_queue(cluster.line(), queue, **attributes), pause
         self.faults, self.arrived, self.acknowledged = [], [], 0
         self.seen, self.deleted, self.tokens = set(), set(), collections.defaultdict(int)
         self.is_ending = self.is_over = False
@@ -163,22 +164,29 @@ class FifoCheck:
                 "QueueUrl": self.queue, "MessageBody": str(number), "MessageGroupId": f"g{number % self.GROUPS}",
                 "MessageDeduplicationId": str(number)})
             self.acknowledged += 1
-            time.sleep(self.pause)
+            self._pause()
+
+    def _pause(self):
+        """Between two messages."""
+        time.sleep(self.pause)
 
     def _consume(self, line):
-        asked = {"QueueUrl": self.queue, "MaxNumberOfMessages": 10, "VisibilityTimeout": 2,
-                 "AttributeNames": ["All"], "MessageAttributeNames": ["Tally.FencingToken"]}
+        asked = {"QueueUrl": self.queue, "MaxNumberOfMessages": 10, "VisibilityTimeout": self.LEASE,
+                 "WaitTimeSeconds": self.WAIT, "AttributeNames": ["All"],
+                 "MessageAttributeNames": ["Tally.FencingToken"]}
         while not self.is_over:
             messages = line.ok_at_last("AmazonSQS.ReceiveMessage", asked).get("Messages", [])
+            late_at = time.monotonic() + self.LEASE
             for message in messages:
-                self._take(line, message)
+                self._take(line, message, late_at)
             is_producing = self.threads[0].is_alive()
             self.is_over = not is_producing and not messages and self._is_empty(line)
             if not messages:
-                time.sleep(max(0.01, self.pause))
+                time.sleep(max(self.REST, self.pause))
 
-    def _take(self, line, message):
-        """Only a delete that was acknowledged ends a message. One whose reply was lost may come again."""
+    def _take(self, line, message, late_at):
+        """Only a delete that was acknowledged ends a message. One whose reply was lost may come again; and a receive
+        whose client is gone may still wait and take it, once its lease is over."""
         number, group = int(message["Body"]), message["Attributes"]["MessageGroupId"]
         token = int(message["MessageAttributes"]["Tally.FencingToken"]["StringValue"])
         if token <= self.tokens[group]:
@@ -194,7 +202,7 @@ class FifoCheck:
                                {"QueueUrl": self.queue, "ReceiptHandle": message["ReceiptHandle"]})
             if answer.status == 200:
                 self.deleted.add(number)
-            elif b"expired" not in answer.body:
+            elif b"expired" not in answer.body and time.monotonic() < late_at:
                 self.faults.append(f"the delete of message {number}: {answer.status} {answer.body!r}")
 
     def _is_empty(self, line):

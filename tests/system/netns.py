@@ -23,6 +23,7 @@ import threading
 import pytest
 
 NEW_NETWORK = 0x40000000  # CLONE_NEWNET
+NOBODY = "02:00:00:00:00:01"  # the address of no device: what is sent there arrives nowhere, and no error comes back
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -99,11 +100,10 @@ class Host(Namespace):
             self.switch.ip(f"link set {self.port} master switch")
         self.is_cut = False
 
-
     def lose(self, other):
         """What the two send to each other goes to a machine that is not there."""
         for one, two in ((self, other), (other, self)):
-            one.ip(f"neigh replace {two.address} lladdr 02:00:00:00:00:99 dev eth0 nud permanent")
+            one.ip(f"neigh replace {two.address} lladdr {NOBODY} dev eth0 nud permanent")
             one.lost.add(two)
 
     def find(self, other):

@@ -174,7 +174,7 @@ class DistantPostgres(Postgres):
     def start(self):
         super().start()
         with open(self.data / "pg_hba.conf", "a", encoding="ascii") as rules:
-            rules.write("host all all 0.0.0.0/0 trust\n")
+            rules.write("host all all 0.0.0.0/0 trust\nhost replication all 0.0.0.0/0 trust\n")
         self._run("pg_ctl", "-D", str(self.data), "reload")
         return self
 
