@@ -26,6 +26,7 @@ who was not answered. Standard output: one line of JSON with the figures. Exit s
 
 import argparse
 import collections
+import contextlib
 import os
 import pathlib
 import random
@@ -34,9 +35,12 @@ import sys
 import threading
 import time
 
+import psycopg2
+
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "system"))
 
+from background import Background  # noqa: E402
 from campaign import report, run_to_its_end  # noqa: E402
 from cluster_load import Clock, DatabaseProbe, Tenant  # noqa: E402
 from conftest import PATIENCE, wait_until, write_credentials  # noqa: E402
@@ -73,17 +77,15 @@ class Story:
         self.file.close()
 
 
-class Listener:
-    """Brings what a node says to the story."""
+class Listener(Background):
+    """Brings what a node says on standard error to the story."""
 
     def __init__(self, node, story):
+        super().__init__()
         self.node, self.story = node, story
         self.at = 0
-        self.is_over = threading.Event()
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
 
-    def _run(self):
+    def run(self):
         while not self.is_over.wait(0.1):
             self._take()
         self._take()
@@ -96,10 +98,6 @@ class Listener:
             for line in whole.splitlines():
                 self.story.tell(f"    {self.node.name}: {line}")
 
-    def close(self):
-        self.is_over.set()
-        self.thread.join(10)
-
 
 class Faults:
     """Each is over, and what it broke is mended, when its function returns."""
@@ -111,8 +109,9 @@ class Faults:
         self.count = collections.Counter()
 
     def kinds(self):
-        return [self.kill, self.pause, self.stop, self.drain, self.roll, self.cut_from_database, self.cut_from_nodes,
-                self.restart_database, self.crash_database, self.kill_database, self.fail_over, self.end_backends]
+        kinds = [self.kill, self.pause, self.stop, self.drain, self.roll, self.cut_from_database, self.cut_from_nodes,
+                 self.restart_database, self.crash_database, self.kill_database, self.fail_over, self.end_backends]
+        return [kind for kind in kinds if kind.__name__ not in self.campaign.given.without]
 
     def next(self):
         if not self.bag:
@@ -251,14 +250,15 @@ class Campaign:
         self.clock = Clock()
         self.story = Story(self.clock, folder / "faults.log")
         self.names = [f"{number:012}" for number in range(1, given.namespaces + 1)]
-        self.cluster = self.front = self.database = None
-        self.tenants, self.listeners, self.wrong = [], [], []
-        self.network = Network()
-        self.hosts = [self.network.host() for _ in NODES]
-        client = self.network.host()
-        connections = given.namespaces + 150 * len(NODES)
-        self.pair = StandbyPair(folder, [self.network.host(), self.network.host()], client, max_connections=connections,
-                                shared_buffers="128MB", max_wal_size="1GB")
+        self.tenants, self.wrong = [], []
+        self.running = contextlib.ExitStack()  # what has to be ended, the last one first
+        self.running.callback(self.story.close)
+        network = Network()
+        self.running.callback(network.close)
+        self.hosts = [network.host() for _ in NODES]
+        self.pair = StandbyPair(folder, [network.host(), network.host()], client=network.host(),
+                                max_connections=given.namespaces + 150 * len(NODES), max_wal_size="1GB")
+        self.running.callback(self.pair.stop)
 
     # --- the beginning ---
 
@@ -266,6 +266,18 @@ class Campaign:
         self.load_before = os.getloadavg()[0]
         self.pair.start()
         self.cluster = Cluster(self.pair, self.folder, host=self.pair.client)
+        self.running.callback(self.cluster.stop)
+        self._start_nodes()
+        self.front = self.running.enter_context(Haproxy(self.cluster.nodes, self.folder))
+        self.database = self.running.enter_context(DatabaseProbe(self.clock, self.pair))
+        ports = [node.port for node in self.cluster.nodes]
+        for number, name in enumerate(self.names):
+            is_pinned = number % PINNED_EACH == PINNED_EACH - 1
+            home = ports[number // PINNED_EACH % len(ports)] if is_pinned else self.front.port
+            self.tenants.append(Tenant(self.clock, name, self.front.port, home, ports, number % BATCHES_EACH == 0))
+            self.running.callback(self.tenants[-1].abandon)
+
+    def _start_nodes(self):
         secret = self.folder / "secret"
         secret.write_text(SECRET + "\n")
         credentials = write_credentials(self.folder, lines_of(self.names))
@@ -274,17 +286,8 @@ class Campaign:
             node = self.cluster.node(name, "--credentials", credentials, "--cluster-secret", secret, "--advertise", at,
                                      "--cluster-insecure", "--listen", at, *SMALL, host=host)
             node.start()
-            self.listeners.append(Listener(node, self.story))
+            self.running.enter_context(Listener(node, self.story))
         wait_until(self._is_settled, 120, "that each namespace is where it belongs")
-        self.front = Haproxy(self.cluster.nodes, self.folder)
-        self.front.__enter__()
-        ports = [node.port for node in self.cluster.nodes]
-        for number, name in enumerate(self.names):
-            is_pinned = number % PINNED_EACH == PINNED_EACH - 1
-            home = ports[number // PINNED_EACH % len(ports)] if is_pinned else self.front.port
-            self.tenants.append(Tenant(self.clock, name, self.front.port, home, ports, number % BATCHES_EACH == 0))
-        self.database = DatabaseProbe(self.clock, self.pair)
-        self.database.thread.start()
 
     def _is_settled(self):
         return len(owners(self.cluster)) == len(self.names) and len(status(self.cluster)[0]) == len(NODES) and \
@@ -327,8 +330,8 @@ class Campaign:
         self.story.tell(f"fault {turn + 1}: {fault.__name__}")
         try:
             fault()
-        except AssertionError as error:
-            self.wrong.append(f"{fault.__name__}: {error}")
+        except (AssertionError, OSError, psycopg2.Error) as error:
+            self.wrong.append(f"{fault.__name__}: {error!r}")
         self.story.tell(f"fault {turn + 1} is over after {self.clock.now() - began:.1f} s")
 
     def _finish(self):
@@ -358,7 +361,7 @@ class Campaign:
             "messages": sum(tenant.stream.acknowledged for tenant in self.tenants),
             "batches": sum(len(record.batches) for record in loads),
             "batch_messages": sum(len(record.sent) for record in loads),
-            "epochs": self.cluster.sql("SELECT sum(epoch) FROM tally_log.head")[0][0].__int__(),
+            "takeovers": int(self.cluster.sql("SELECT sum(epoch - 1) FROM tally_log.head")[0][0]),
             "load": [round(self.load_before, 1), round(os.getloadavg()[0], 1)],
         }
 
@@ -370,19 +373,7 @@ class Campaign:
                 self.story.tell(f"second {second}: PostgreSQL {had}, unanswered: {' '.join(missing)}")
 
     def stop(self):
-        for tenant in self.tenants:
-            tenant.abandon()
-        if self.database is not None:
-            self.database.is_over.set()
-        if self.front is not None:
-            self.front.__exit__()
-        if self.cluster is not None:
-            self.cluster.stop()
-        for listener in self.listeners:
-            listener.close()
-        self.pair.stop()
-        self.network.close()
-        self.story.close()
+        self.running.close()
 
 
 def run_campaign(folder, given):
@@ -395,6 +386,7 @@ def parse(words=None):
     parser.add_argument("--every", type=int, default=60, help="seconds between two faults")
     parser.add_argument("--namespaces", type=int, default=50)
     parser.add_argument("--least", type=float, default=99, help="percent of the seconds in which each is answered")
+    parser.add_argument("--without", nargs="*", default=[], help="kinds of faults that do not come")
     parser.add_argument("--seed", default=str(random.SystemRandom().randrange(1 << 32)), help="of the faults")
     return parser.parse_args(words)
 

@@ -1,12 +1,12 @@
 """The load of the campaign of a cluster, its judges, and what measures who was answered when.
 
     clock = Clock()                                              # seconds since it was made
-    tenant = Tenant(clock, name, front=port, ports=[…], has_batches=True)   # the clients of one namespace
+    tenant = Tenant(clock, name, front, home, ports, has_batches=True)   # the clients of one namespace
     tenant.complaints()                                          # what is wrong so far
     tenant.end(), tenant.finish()                                # after which all has come: what is wrong with it
     tenant.answered, tenant.answered_by_front                    # the seconds in which a request was answered
-    database = DatabaseProbe(clock, pair)
-    database.seconds_served(begin, end)                          # those in which PostgreSQL took writes all the time
+    with DatabaseProbe(clock, pair) as database:
+        database.seconds_served(begin, end)                      # those in which PostgreSQL took writes all the time
 """
 
 import contextlib
@@ -76,7 +76,7 @@ class TenantLine(AnyNode):
 class Stream(FifoCheck):
     """A FIFO queue whose producer takes its time."""
 
-    LEASE, WAIT, REST = 5, 5, 0.1
+    LEASE, WAIT, REST = 5, 2, 0.1
 
     def _pause(self):
         deadline = time.monotonic() + SEND_EACH * random.uniform(0.5, 1.5)
@@ -134,24 +134,22 @@ class Tenant:
     balancer and the other one all nodes."""
 
     def __init__(self, clock, name, front, home, ports, has_batches):
-        self.clock, self.name, self.home = clock, name, home
+        self.clock, self.name, self.front, self.home = clock, name, front, home
         self.answered, self.answered_by_front = set(), set()
         self.stream = Stream(self, **{"Tally.DeduplicationWindow": WINDOW})
         self.batches = Batches(self) if has_batches else None
-        queue = self.stream.queue
-        self.probes = [Probe(self._line([front], self._note_front, 5), queue), Probe(self._line(ports, self._note, 2), queue)]
+        self.probes = [Probe(self._line(known, 2), self.stream.queue) for known in ([front], ports)]
 
-    def _note(self):
-        self.answered.add(int(self.clock.now()))
-
-    def _note_front(self):
-        self.answered_by_front.add(int(self.clock.now()))
-
-    def _line(self, ports, note, seconds):
+    def _line(self, ports, seconds):
+        def note():
+            second = int(self.clock.now())
+            self.answered.add(second)
+            if ports == [self.front]:
+                self.answered_by_front.add(second)
         return TenantLine(self.name, ports, note, seconds)
 
     def line(self, seconds=10):
-        return self._line([self.home], self._note, seconds)
+        return self._line([self.home], seconds)
 
     def complaints(self):
         faults = self.stream.faults + (self.batches.record.faults if self.batches else [])
@@ -200,7 +198,6 @@ class DatabaseProbe(Background):
 
     def __init__(self, clock, pair):
         super().__init__()
-        self.thread.daemon = True
         self.clock, self.pair = clock, pair
         self.written = []  # when each write was acknowledged
         pair.sql("CREATE TABLE alive (n int)")
@@ -208,7 +205,7 @@ class DatabaseProbe(Background):
 
     def run(self):
         while not self.is_over.is_set():
-            with contextlib.suppress(psycopg2.Error), contextlib.closing(self.pair.connect()) as connection:
+            with contextlib.suppress(psycopg2.Error), contextlib.closing(self.pair.try_to_connect()) as connection:
                 self._write(connection.cursor())
             time.sleep(0.02)
 

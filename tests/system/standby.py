@@ -19,7 +19,7 @@ import shutil
 import time
 
 import psycopg2
-from conftest import wait_until
+from conftest import PATIENCE, wait_until
 from postgres import DistantPostgres
 
 
@@ -81,12 +81,22 @@ class StandbyPair:
         self._have_commits_wait_for("''")
         self._follow()
 
-    def connect(self, **options):
-        """To the one that takes writes."""
+    def try_to_connect(self, **options):
+        """To the one that takes writes, if there is one."""
         with self.client.inside():
             connection = psycopg2.connect(self.uri, target_session_attrs="read-write", connect_timeout=2, **options)
         connection.autocommit = True
         return connection
+
+    def connect(self, **options):
+        deadline = time.monotonic() + 30 * PATIENCE
+        while True:
+            try:
+                return self.try_to_connect(**options)
+            except psycopg2.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
     def sql(self, statement, *values):
         with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
