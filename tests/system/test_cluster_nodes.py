@@ -555,7 +555,7 @@ def test_an_upgrade_and_the_way_back_keep_everything_and_disturb_no_node_that_se
     sender = threading.Thread(target=send_on)
     sender.start()
     cluster.wait_followed()
-    for number in (2, 3, 2, 3):
+    for number in (2, 4, 2, 4):
         if number == 2:
             cluster.sql(way_back())
         else:

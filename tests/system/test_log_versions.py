@@ -80,6 +80,7 @@ def test_K23_tables_of_a_newer_version_are_refused_by_all_that_connect_anew(clus
 
 def test_tables_of_the_first_version_are_made_new_by_init(cluster):
     cluster.sql("DROP TABLE tally_log.node, tally_log.node_beat, tally_log.pin, tally_log.wish, tally_log.cluster")
+    cluster.sql("ALTER TABLE tally_log.head DROP COLUMN moved_to, DROP COLUMN is_moving")
     cluster.sql("UPDATE tally_log.version SET number = 1")
     status, said = cluster.node("one", *SMALL).run_to_end()
     assert status == 1 and "run tallyd --init" in said
