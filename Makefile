@@ -10,8 +10,8 @@ MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
 .PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk \
-	campaign-kills campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan match-agree mutants bench \
-	bench-large soak fresh failover count asan tsan valgrind format format-check install clean
+	campaign-kills campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan match-agree mutants \
+	bench bench-large soak fresh failover count asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -27,7 +27,7 @@ help:
 	@echo 'make campaign-pool   a million tickets, 64 matchers, the daemon killed every 3 s (CAMPAIGN=options)'
 	@echo 'make campaign-relay   an outbox of 200,000 rows, everything killed 500 times (CAMPAIGN=options)'
 	@echo 'make campaign-kills   two nodes over PostgreSQL, a million messages wait, the owner is killed 100 times'
-	@echo 'make campaign-cluster   an hour: three nodes over PostgreSQL, 50 namespaces, one fault a minute (CAMPAIGN=options)'
+	@echo 'make campaign-cluster   an hour of three nodes and 50 namespaces, with one fault a minute (CAMPAIGN=options)'
 	@echo 'make campaign-full-disk   20 times a full disk is drained, then a million messages (ROUNDS=20)'
 	@echo 'make campaign-takeover   ten relays stand by, the one that works is killed 1,000 times (CAMPAIGN=options)'
 	@echo 'make campaign-asan SECONDS=N   random requests of every action to a daemon with sanitizers, killed now and then'

@@ -155,8 +155,8 @@ def main(binaries, programs, folder, calm):
         cluster.start_postgres()
         print("Starting Tally: nodes one, two and three", flush=True)
         cluster.start_nodes("".join(tenant.credential for tenant in TENANTS))
-        print("Starting clients of the tenants ash, elm and oak. Each second: what they sent and received, how often they\n"
-              "asked again, how long one waited at most, and which node serves each tenant.\n", flush=True)
+        print("Starting clients of the tenants ash, elm and oak. Each second: what they sent and received, how often\n"
+              "they asked again, how long one waited at most, and which node serves each tenant.\n", flush=True)
         urls = [node.url for node in cluster.nodes.values()]
         clients = []
         for at, tenant in enumerate(TENANTS):

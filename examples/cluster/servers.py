@@ -113,8 +113,8 @@ class Postgres(Server):
     def create(self):
         password = self.folder / "password"
         password.write_text(os.environ["PGPASSWORD"])
-        self.call("initdb", "-D", self.data, "-U", "tally", "--auth=scram-sha-256", f"--pwfile={password}", "-E", "UTF8",
-                  "--locale=C")
+        self.call("initdb", "-D", self.data, "-U", "tally", "--auth=scram-sha-256", f"--pwfile={password}", "-E",
+                  "UTF8", "--locale=C")
 
     def copy(self, uri):
         """Becomes a standby of whichever server is the primary, whatever it was before."""

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The campaign of a cluster: three nodes before a PostgreSQL with a synchronous standby, many namespaces under load, and
-one fault a minute, drawn at random.
+"""The campaign of a cluster: three nodes before a PostgreSQL with a synchronous standby, many namespaces under load,
+and one fault a minute, drawn at random.
 
 What must hold:
   - what was acknowledged is received; nothing comes back after its delete was acknowledged; what has an id is there
@@ -60,7 +60,7 @@ BATCHES_EACH = 5  # of so many namespaces one has batches
 PINNED_EACH = 4  # of so many namespaces one has clients that know one node only
 
 
-class Story:
+class FaultLog:
     """What happened when: on standard error, and in a file."""
 
     def __init__(self, clock, path):
@@ -78,11 +78,11 @@ class Story:
 
 
 class Listener(Background):
-    """Brings what a node says on standard error to the story."""
+    """Brings what a node says on standard error to the log."""
 
-    def __init__(self, node, story):
+    def __init__(self, node, log):
         super().__init__()
-        self.node, self.story = node, story
+        self.node, self.log = node, log
         self.at = 0
 
     def run(self):
@@ -91,12 +91,13 @@ class Listener(Background):
         self._take()
 
     def _take(self):
-        text = self.node.error_text()
-        whole, _, _ = text[self.at:].rpartition("\n")
-        if whole:
-            self.at += len(whole) + 1
-            for line in whole.splitlines():
-                self.story.tell(f"    {self.node.name}: {line}")
+        with open(self.node.folder / "tallyd.err", "rb") as file:
+            file.seek(self.at)
+            lines = file.read().splitlines(keepends=True)
+        for line in lines:
+            if line.endswith(b"\n"):
+                self.at += len(line)
+                self.log.tell(f"    {self.node.name}: {line.decode(errors='replace').rstrip()}")
 
 
 class Faults:
@@ -125,7 +126,7 @@ class Faults:
         return self.chance.choice(self.nodes)
 
     def _tell(self, text):
-        self.campaign.story.tell(f"  {text}")
+        self.campaign.log.tell(f"  {text}")
 
     def _rest(self, least, most):
         seconds = self.chance.uniform(least, most)
@@ -176,7 +177,7 @@ class Faults:
             placed_by = time.monotonic() + 30 * PATIENCE
             while not is_placed(self.cluster) and time.monotonic() < placed_by:
                 time.sleep(0.2)
-            self._tell("all are where they belong" if time.monotonic() < placed_by else "some are not where they belong")
+            self._tell("all are where they belong" if time.monotonic() < placed_by else "some are not at home yet")
 
     def _drain(self, node):
         self._tell(f"drain of node {node.name}")
@@ -248,11 +249,11 @@ class Campaign:
         self.folder, self.given = folder, given
         self.chance = random.Random(given.seed)
         self.clock = Clock()
-        self.story = Story(self.clock, folder / "faults.log")
+        self.log = FaultLog(self.clock, folder / "faults.log")
         self.names = [f"{number:012}" for number in range(1, given.namespaces + 1)]
-        self.tenants, self.wrong = [], []
+        self.tenants, self.wrong, self.caused = [], [], []
         self.running = contextlib.ExitStack()  # what has to be ended, the last one first
-        self.running.callback(self.story.close)
+        self.running.callback(self.log.close)
         network = Network()
         self.running.callback(network.close)
         self.hosts = [network.host() for _ in NODES]
@@ -286,7 +287,7 @@ class Campaign:
             node = self.cluster.node(name, "--credentials", credentials, "--cluster-secret", secret, "--advertise", at,
                                      "--cluster-insecure", "--listen", at, *SMALL, host=host)
             node.start()
-            self.running.enter_context(Listener(node, self.story))
+            self.running.enter_context(Listener(node, self.log))
         wait_until(self._is_settled, 120, "that each namespace is where it belongs")
 
     def _is_settled(self):
@@ -299,7 +300,7 @@ class Campaign:
         self.begin()
         begin = int(self.clock.now()) + 3
         end = begin + self.given.seconds
-        self.story.tell(f"begin: seed {self.given.seed}, {len(self.names)} namespaces")
+        self.log.tell(f"begin: seed {self.given.seed}, {len(self.names)} namespaces")
         faults = Faults(self)
         for turn in range(self.given.seconds // self.given.every):
             at = begin + self.given.every * (turn + self.chance.uniform(0, 0.5))
@@ -309,7 +310,7 @@ class Campaign:
             self._cause(faults.next(), turn)
         self._wait(end)
         end = min(end, int(self.clock.now()))
-        self.story.tell("the end of the load")
+        self.log.tell("the end of the load")
         self._finish()
         return self._count(begin, end, faults)
 
@@ -327,12 +328,13 @@ class Campaign:
 
     def _cause(self, fault, turn):
         began = self.clock.now()
-        self.story.tell(f"fault {turn + 1}: {fault.__name__}")
+        self.caused.append((fault.__name__, began))
+        self.log.tell(f"fault {turn + 1}: {fault.__name__}")
         try:
             fault()
         except (AssertionError, OSError, psycopg2.Error) as error:
             self.wrong.append(f"{fault.__name__}: {error!r}")
-        self.story.tell(f"fault {turn + 1} is over after {self.clock.now() - began:.1f} s")
+        self.log.tell(f"fault {turn + 1} is over after {self.clock.now() - began:.1f} s")
 
     def _finish(self):
         for tenant in self.tenants:
@@ -340,8 +342,8 @@ class Campaign:
         for tenant in self.tenants:
             self.wrong += tenant.finish()
         for complaint in self.wrong:
-            self.story.tell(f"wrong: {complaint}")
-        self.story.tell("all queues are empty" if not self.wrong else f"{len(self.wrong)} things are wrong")
+            self.log.tell(f"wrong: {complaint}")
+        self.log.tell("all queues are empty" if not self.wrong else f"{len(self.wrong)} things are wrong")
 
     # --- the figures ---
 
@@ -358,19 +360,28 @@ class Campaign:
             "available_min": round(min(served), 3), "available_median": round(statistics.median(served), 3),
             "available_mean": round(statistics.mean(served), 3),
             "by_front_min": round(min(by_front), 3), "by_front_median": round(statistics.median(by_front), 3),
-            "messages": sum(tenant.stream.acknowledged for tenant in self.tenants),
+            "cost_s": self._cost(seconds, end), "messages": sum(tenant.stream.acknowledged for tenant in self.tenants),
             "batches": sum(len(record.batches) for record in loads),
             "batch_messages": sum(len(record.sent) for record in loads),
             "takeovers": int(self.cluster.sql("SELECT sum(epoch - 1) FROM tally_log.head")[0][0]),
             "load": [round(self.load_before, 1), round(os.getloadavg()[0], 1)],
         }
 
+    def _cost(self, seconds, end):
+        """Of each kind of fault: for how many of the seconds in which PostgreSQL was to be had, until the next fault,
+        a namespace was not answered, in the mean."""
+        costs = collections.defaultdict(list)
+        for (kind, began), (_, until) in zip(self.caused, [*self.caused[1:], ("", end)]):
+            after = seconds & set(range(int(began), int(until)))
+            costs[kind].append(statistics.mean(len(after - tenant.answered) for tenant in self.tenants))
+        return {kind: round(statistics.mean(cost), 2) for kind, cost in sorted(costs.items())}
+
     def _tell_unanswered(self, seconds, begin, end):
         for second in range(begin, end):
             missing = [tenant.name.lstrip("0") for tenant in self.tenants if second not in tenant.answered]
             if missing:
                 had = "was to be had" if second in seconds else "was not to be had"
-                self.story.tell(f"second {second}: PostgreSQL {had}, unanswered: {' '.join(missing)}")
+                self.log.tell(f"second {second}: PostgreSQL {had}, unanswered: {' '.join(missing)}")
 
     def stop(self):
         self.running.close()

@@ -19,7 +19,7 @@ EVERY = 5  # seconds
 SEED = os.environ.get("KILL_SEED") or str(random.SystemRandom().randrange(1 << 32))
 
 
-def test_K13_K22_faults_at_random_lose_and_repeat_nothing_in_many_namespaces(tmp_path, capsys):
+def test_K1_K2_K3_K4_K6_K13_faults_at_random_lose_and_repeat_nothing_in_many_namespaces(tmp_path, capsys):
     needs(PROGRAM, "haproxy")
     from cluster_campaign import FAULTS as BAD, parse, run_campaign
 
