@@ -217,6 +217,33 @@ def test_what_can_not_be_the_place_of_a_log_is_refused_and_changes_nothing(clust
     assert not status(cluster)[1][MOVED]["Moving"] and files_at(other) == 0
 
 
+def test_a_copy_that_fails_leaves_the_namespace_where_it_was(cluster, other, halves):  # noqa: F811
+    other.sql("ALTER TABLE tally_log.chunk ADD CONSTRAINT full_up CHECK (octet_length(body) = 0) NOT VALID")
+    code, printed, said = move(cluster, place_of(other))
+    assert code != 0 and printed == "" and "full_up" in said and said.endswith("It stays where it was.\n"), said
+    wait_answered(halves)
+    assert not status(cluster)[1][MOVED]["Moving"] and files_at(other) == 0
+    other.sql("ALTER TABLE tally_log.chunk DROP CONSTRAINT full_up")
+    moved(cluster, place_of(other))
+    there = place_of(other).replace("127.0.0.1", "localhost")
+    assert moved(cluster, there) == f"{MOVED} is at {there} already\n"  # in another way of writing it
+    wait_answered(halves)
+    other.sql("ALTER TABLE tally_log.head ADD CONSTRAINT stays CHECK (moved_to IS NULL) NOT VALID")
+    code, _, said = move(cluster, cluster.uri)  # to seal it fails
+    assert code != 0 and "stays" in said and said.endswith("It stays where it was.\n"), said
+    wait_answered(halves)
+
+
+def test_a_log_is_not_moved_to_a_copy_of_its_own_server(cluster, halves):  # noqa: F811
+    twin = cluster.server.copy().start()
+    try:
+        code, printed, said = move(cluster, f"postgres://127.0.0.1:{twin.port}/{cluster.database}")
+        assert code != 0 and "One of the two servers is a copy of the other" in said and printed == ""
+    finally:
+        twin.stop("immediate")
+    wait_answered(halves)
+
+
 def test_a_node_alone_neither_serves_nor_checks_what_has_moved(cluster, other, halves):  # noqa: F811
     there = place_of(other)
     moved(cluster, there)
