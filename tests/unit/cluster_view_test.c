@@ -21,6 +21,7 @@ struct scene {
     char owner;                      /* likewise: 0: nobody has had it */
     char pinned_to;
     bool is_unsettled;
+    bool is_moving;
 };
 
 static uint32_t index_of(char name)
@@ -41,7 +42,8 @@ static struct view make_view(const struct scene *scene)
     *logs = (struct view_log){.id = 7,
                               .epoch = scene->owner == 0 ? 0 : 5,
                               .owner = index_of(scene->owner),
-                              .pinned_to = index_of(scene->pinned_to)};
+                              .pinned_to = index_of(scene->pinned_to),
+                              .is_moving = scene->is_moving};
     (void)snprintf(logs->name, sizeof(logs->name), LOG);
     struct view view;
     view_init(&view, nodes, 3, logs, 1, index_of(scene->own), !scene->is_unsettled);
@@ -127,6 +129,32 @@ static void a_log_is_followed_by_the_node_that_should_have_it_and_its_stand_by(v
     struct view drained = make_view(&(struct scene){.own = 'b', .owner = 'a', .is_draining = {true, true, true}});
     assert_true(view_should_follow(&drained, BYTES(LOG)));
     view_deinit(&drained);
+}
+
+static void a_log_on_its_way_to_another_server_is_nobodys(void **state)
+{
+    (void)state;
+    for (char own = 'a'; own <= 'c'; own++) {
+        struct view view = make_view(&(struct scene){.own = own, .owner = 'a', .pinned_to = own, .is_moving = true});
+        assert_false(view_may_take(&view, BYTES(LOG)));
+        assert_false(view_should_follow(&view, BYTES(LOG)));
+        assert_false(view_should_get_ready(&view, BYTES(LOG)));
+        assert_int_equal(view_should_give_up(&view, BYTES(LOG)), own == 'a'); /* at once, to nobody */
+        view_deinit(&view);
+    }
+}
+
+static void the_places_of_a_view_are_its_own(void **state)
+{
+    (void)state;
+    struct view view = make_view(&(struct scene){.own = 'a', .owner = 'a'});
+    char first[] = "postgres://one/tally", second[] = "postgres://two/tally";
+    char *places[] = {first, second};
+    view_set_places(&view, places, 2);
+    first[0] = second[0] = 'x';
+    assert_int_equal(view.place_count, 2);
+    assert_string_equal(view.places_owned[1], "postgres://two/tally");
+    view_deinit(&view);
 }
 
 static void where_all_nodes_drain_any_may_take_it(void **state)
@@ -219,6 +247,8 @@ int main(void)
         cmocka_unit_test(a_stand_by_leaves_a_log_alone_that_is_on_its_way_to_another_node),
         cmocka_unit_test(a_log_that_nobody_has_had_is_taken_by_the_node_that_should_have_it),
         cmocka_unit_test(a_log_is_followed_by_the_node_that_should_have_it_and_its_stand_by),
+        cmocka_unit_test(a_log_on_its_way_to_another_server_is_nobodys),
+        cmocka_unit_test(the_places_of_a_view_are_its_own),
         cmocka_unit_test(where_all_nodes_drain_any_may_take_it),
         cmocka_unit_test(a_node_that_drains_takes_nothing_while_others_do_not),
         cmocka_unit_test(a_node_that_has_just_begun_takes_only_what_it_had),
