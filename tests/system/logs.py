@@ -200,9 +200,10 @@ class FifoCheck:
         with contextlib.suppress(Lost):
             answer = line.call("AmazonSQS.DeleteMessage",
                                {"QueueUrl": self.queue, "ReceiptHandle": message["ReceiptHandle"]})
+            is_older = time.monotonic() >= late_at and b"ReceiptHandleIsInvalid" in answer.body
             if answer.status == 200:
                 self.deleted.add(number)
-            elif b"expired" not in answer.body and time.monotonic() < late_at:
+            elif b"expired" not in answer.body and not is_older:
                 self.faults.append(f"the delete of message {number}: {answer.status} {answer.body!r}")
 
     def _is_empty(self, line):
