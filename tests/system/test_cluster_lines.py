@@ -132,13 +132,13 @@ FILES_MAX = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 # A connection that is passed on takes two open files, and some are the log's.
 ROOM = 10000 if FILES_MAX == resource.RLIM_INFINITY else max(200, min(10000, FILES_MAX // 2 - 1000))
 POLLS = min(ROOM, scaled(10000, least=200)) if IS_BARE else 400
-PORTION, OPENING = 50, 7
+PORTION, OPENING = 16, 7  # as many as there may be handshakes at a time
 
 
 def open_polls(node, queue, count):
     """So many connections, on each of which a long poll waits; on a busy machine as many as come in OPENING seconds,
     because the first ones end after 20. In portions: a request waits 2 s at most for a connection to the owner, and
-    thousands of handshakes at once may take longer."""
+    on a busy machine more handshakes may take longer."""
     request = request_bytes("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 20})
     lines, deadline = [], time.monotonic() + OPENING
     while len(lines) < count and time.monotonic() < deadline:
