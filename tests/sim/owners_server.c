@@ -440,7 +440,9 @@ static void run_text(struct backend *backend)
     }
     if (strcmp(text, "SELECT number FROM tally_log.version") == 0) {
         struct pg_result *row = result_create(PGRES_TUPLES_OK, 1);
-        result_add_bytes(row, BYTES("3"));
+        char version[16];
+        (void)snprintf(version, sizeof(version), "%d", PG_SCHEMA_VERSION);
+        result_add_bytes(row, bytes_from_string(version));
         answer(backend, row);
         return;
     }
