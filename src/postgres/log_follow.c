@@ -105,8 +105,11 @@ static enum error read_segments(struct pg_log *log, const struct followed *found
     return OK;
 }
 
+/* Of a log that is on its way to another server nothing new comes, and its files go here. */
 static enum error read_new(struct pg_log *log, bool *has_grown, struct failure *failure)
 {
+    if (log->session.head.is_away)
+        return OK;
     const enum error error = pg_cache_list(&log->cache, &log->session, pg_log_deadline(log), failure);
     if (error != OK)
         return error;
