@@ -488,7 +488,7 @@ static enum error make_schema(struct pg_session *session, enum error why_not, ui
     if (upgraded == PG_REFUSED && strcmp(session->link.state, STATE_LOCK_NOT_AVAILABLE) == 0)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                            "The tables stay as they were: an open transaction (a dump, a forgotten psql) has "
-                           "tally_log.node, and nodes that serve must not wait for it. Try again when it has ended.");
+                           "them, and nodes that serve must not wait for it. Try again when it has ended.");
     if (upgraded == PG_REFUSED)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "The tables stay as they were: %s", cause.text);
     if (upgraded != PG_DONE)

@@ -55,17 +55,25 @@
 /* Since version 4: a log may be on another server than the rest of its cluster (log_move.h). moved_to says where; in
  * the database of the cluster it leads there, and in one that the log has left since it keeps everybody from taking
  * what is old. is_moving: it is on its way, and nobody may take it. */
-#define PG_MOVE_COLUMNS "ALTER TABLE tally_log.head ADD moved_to text, ADD is_moving bool NOT NULL DEFAULT false;"
+#define PG_MOVE_COLUMNS                                                                                                \
+    "ALTER TABLE tally_log.head ADD COLUMN IF NOT EXISTS moved_to text,"                                               \
+    " ADD COLUMN IF NOT EXISTS is_moving bool NOT NULL DEFAULT false;"
 
 /* Makes this version of an older one, and changes nothing of any other. Nodes of the older version serve meanwhile, so
- * it waits for nobody's transaction: behind the ALTER, which waits for a dump, all that read tally_log.node would wait
- * as well. */
+ * it waits for nobody's transaction: behind its lock, which waits for a dump, all that read the tables would wait as
+ * well. It has both tables locked, or neither: a node that has one of them locked and waits for the other gets it in
+ * 100 ms, long before PostgreSQL would find a deadlock and refuse what the node asked for. */
 #define PG_UPGRADE                                                                                                     \
-    "DO $$DECLARE found int; BEGIN PERFORM set_config('lock_timeout', '1s', true);"                                    \
+    "DO $$DECLARE found int; gives_up timestamptz := clock_timestamp() + interval '2 s'; BEGIN"                        \
+    " PERFORM set_config('lock_timeout', '1s', true);"                                                                 \
     " SELECT number INTO found FROM tally_log.version FOR UPDATE;"                                                     \
+    " IF found NOT IN (1, 2, 3) THEN RETURN; END IF;"                                                                  \
     " IF found = 1 THEN " PG_NODE_TABLE " END IF;"                                                                     \
-    " IF found IN (1, 2) THEN " PG_CLUSTER_TABLES " END IF;"                                                           \
-    " IF found IN (1, 2, 3) THEN " PG_MOVE_COLUMNS " UPDATE tally_log.version SET number = 4; END IF; END$$"
+    " PERFORM set_config('lock_timeout', '100ms', true);"                                                              \
+    " LOOP BEGIN LOCK TABLE tally_log.head, tally_log.node; EXIT; EXCEPTION WHEN lock_not_available THEN"              \
+    " IF clock_timestamp() > gives_up THEN RAISE; END IF; PERFORM pg_sleep(0.05); END; END LOOP;"                      \
+    " IF found < 3 THEN " PG_CLUSTER_TABLES " END IF;"                                                                 \
+    " " PG_MOVE_COLUMNS " UPDATE tally_log.version SET number = 4; END$$"
 
 /* Runs as one transaction; "tallyd --init" sends it. */
 #define PG_SCHEMA                                                                                                      \

@@ -524,6 +524,14 @@ def way_back():
     return block.group(1)
 
 
+def older_while_nodes_run():
+    """The way back is for stopped nodes: it takes columns away which those of this version read. Here nodes of this
+    version stand for older ones, which do not read them. The locks are taken in the order in which nodes take them."""
+    columns = "ALTER TABLE tally_log.head DROP COLUMN moved_to, DROP COLUMN is_moving;\n"
+    assert columns in way_back()
+    return way_back().replace(columns, "").replace("BEGIN;", "BEGIN; LOCK TABLE tally_log.head, tally_log.node;")
+
+
 def run_init(cluster):  # noqa: F811
     done = subprocess.run([*WRAPPER, str(BIN / "tallyd"), "--log", cluster.uri, "--init"], capture_output=True,
                           text=True, env=clean_environment(), timeout=60 * PATIENCE, check=False)
@@ -557,7 +565,7 @@ def test_an_upgrade_and_the_way_back_keep_everything_and_disturb_no_node_that_se
     cluster.wait_followed()
     for number in (2, 4, 2, 4):
         if number == 2:
-            cluster.sql(way_back())
+            cluster.sql(older_while_nodes_run())
         else:
             assert run_init(cluster)[0] == 0
         assert cluster.sql("SELECT number FROM tally_log.version") == [(number,)]
@@ -588,7 +596,7 @@ def test_an_upgrade_that_would_have_to_wait_changes_nothing_and_holds_nobody_up(
     one, _ = cluster.pair(*SMALL)
     queue = create_queue(Connection(one.port))
     cluster.wait_followed()
-    cluster.sql(way_back())
+    cluster.sql(older_while_nodes_run())
     before = cluster.sql(CATALOG)
     with contextlib.closing(cluster.server.connect(dbname=cluster.database)) as dump:
         dump.autocommit = False
@@ -601,6 +609,27 @@ def test_an_upgrade_that_would_have_to_wait_changes_nothing_and_holds_nobody_up(
     assert cluster.sql(CATALOG) == before
     assert run_init(cluster)[0] == 0
     assert sorted(drain(Connection(one.port), queue)) == texts("m", 5)
+
+
+@pytest.mark.parametrize("tables", [("head", "node"), ("node", "head")])
+def test_an_upgrade_never_makes_a_node_wait_in_a_circle(cluster, tables):  # noqa: F811
+    """Nodes read several tables in one statement, and have the first locked while they wait for the next."""
+    cluster.sql(way_back())
+    results = []
+    with contextlib.closing(cluster.server.connect(dbname=cluster.database)) as node:
+        node.autocommit = False
+        cursor = node.cursor()
+        cursor.execute(f"SELECT count(*) FROM tally_log.{tables[0]}")
+        upgrade = threading.Thread(target=lambda: results.append(run_init(cluster)))
+        upgrade.start()
+        waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
+        wait_until(lambda: cluster.sql(waits) == [(1,)], 10, "that the upgrade waits for the node")
+        began = time.monotonic()
+        cursor.execute(f"SELECT count(*) FROM tally_log.{tables[1]}")
+        assert time.monotonic() - began < 0.5 * CROWD
+        node.rollback()
+    upgrade.join(60)
+    assert results[0][0] == 0, results
 
 
 def test_an_upgrade_that_breaks_off_leaves_the_tables_as_they_were(cluster):  # noqa: F811
