@@ -354,10 +354,19 @@ static enum error connect_to(struct pg_link *link, const PQconninfoOption *optio
     return failure->error;
 }
 
+/* One host that can't be reached says nothing about the others. */
+static struct pg_gate *gate_of(const struct pg_link *link)
+{
+    return link->is_pinned ? NULL : link->gate;
+}
+
 enum error pg_link_open(struct pg_link *link, uint64_t until_ms, struct failure *failure)
 {
+    struct pg_gate *gate = gate_of(link);
     if (pg_link_is_open(link))
         return OK;
+    if (gate != NULL && pg_gate_pass(gate, until_ms, failure) != OK)
+        return failure->error;
     if (pg_now_ms() >= until_ms) { /* no host is to blame for that */
         explain(failure, "PostgreSQL can't be reached", "there is no time left for it");
         return failure->error;
@@ -374,6 +383,8 @@ enum error pg_link_open(struct pg_link *link, uint64_t until_ms, struct failure 
     PQconninfoFree(options);
     if (error == OK)
         error = set_all(link, until_ms, failure);
+    if (gate != NULL)
+        pg_gate_note(gate, error == OK ? NULL : failure->text);
     if (error != OK) {
         pg_link_close(link);
         pass_host_over(link);

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "postgres/clock.h"
+#include "postgres/gate.h"
 #include <libpq-fe.h>
 #include <stdatomic.h>
 
@@ -34,6 +35,7 @@ struct pg_link {
     uint32_t patience_ms;      /* the server keeps a connection that went silent for so long, or longer */
     struct pg_turn turn;       /* of several hosts */
     bool is_pinned;            /* it uses no other host */
+    struct pg_gate *gate;      /* of all hosts; borrowed, or NULL */
     uint64_t prepared;         /* a bit for each statement (statements.h) that this connection has */
     bool is_relaxed;           /* commits are not waited for; see pg_link_relax() */
     bool is_unreplicated;      /* the server warned so since the last statement was sent */
@@ -62,7 +64,7 @@ bool pg_link_check(struct pg_link *link, struct failure *failure);
 /* Connects, to a server that takes writes where there are several hosts (connect.h), and makes its settings. Where the
  * call failed, or a statement was not answered in time or not replicated, that host is passed over: the next call
  * begins with the next one, on this link and on those that are made later. It may be a primary of the past, which waits
- * for a replica that will not come (F14).
+ * for a replica that will not come (F14). Where there is a gate, a server that can't be reached is tried when that says.
  * ERROR_SERVICE_UNAVAILABLE: it can't be reached, or not before `until_ms`. ERROR_INVALID_PARAMETER_VALUE: the
  * connection string is none. */
 enum error pg_link_open(struct pg_link *link, uint64_t until_ms, struct failure *failure);

@@ -16,6 +16,7 @@ void pg_session_init(struct pg_session *session, const struct pg_options *option
     char name[64];
     (void)snprintf(name, sizeof(name), "%s of %s", role, options->log);
     pg_link_init(&session->link, options->conninfo, name, options->lease_ms);
+    session->link.gate = options->gate;
 }
 
 void pg_session_deinit(struct pg_session *session)

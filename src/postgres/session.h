@@ -19,6 +19,7 @@
 #define PG_NODE_SIZE 64u
 #define PG_ADDRESS_SIZE 264u /* a name of 255 bytes, a colon, a port */
 
+struct pg_gate;
 struct pg_pulse;
 
 struct pg_options {
@@ -36,6 +37,7 @@ struct pg_options {
      * and nobody need have it. Any thread. */
     bool (*may_take)(void *context, const char *log, bool is_at_rest);
     void *context;
+    struct pg_gate *gate;   /* of this server; NULL: it is tried whenever somebody wants it */
     struct pg_pulse *pulse; /* gives an idle owner signs of life (pulse.h); NULL: it does so itself */
 };
 

@@ -249,8 +249,9 @@ struct pg_options belonging_options(const struct belonging *belonging, struct ho
 {
     const struct log_server *server = holding->server;
     if (server == NULL)
-        return (struct pg_options){.conninfo = belonging->options.conninfo};
+        return (struct pg_options){.conninfo = belonging->options.conninfo, .gate = belonging->options.gate};
     return (struct pg_options){.conninfo = server->options.conninfo,
+                               .gate = server->options.gate,
                                .may_take = belonging_may_take,
                                .context = holding,
                                .pulse = server->pulse};
@@ -339,6 +340,8 @@ void belonging_init(struct belonging *belonging, const struct cluster *cluster, 
 {
     *belonging =
         (struct belonging){.cluster = cluster, .options = namespaces_postgres(config, "all"), .view_number = 1};
+    pg_gate_init(&belonging->gate);
+    belonging->options.gate = &belonging->gate;
     if (!belonging_is_in_cluster(belonging))
         return;
     belonging->home = log_server_create(&belonging->options, NULL);
@@ -354,5 +357,6 @@ void belonging_deinit(struct belonging *belonging)
     if (belonging->home != NULL)
         log_server_destroy(belonging->home);
     registry_release(belonging->view);
+    pg_gate_deinit(&belonging->gate);
     *belonging = (struct belonging){.cluster = belonging->cluster};
 }

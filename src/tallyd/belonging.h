@@ -16,6 +16,7 @@
 struct belonging {
     const struct cluster *cluster;    /* borrowed */
     struct pg_options options;        /* of the cluster's own server; borrows from the configuration */
+    struct pg_gate gate;              /* of that server, where this node is in no cluster */
     struct log_server *home;          /* that server; NULL: this node is in no cluster */
     struct log_server **others_owned; /* to which logs were moved; each stays until the end */
     size_t other_count, other_capacity;

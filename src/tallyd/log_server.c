@@ -8,7 +8,9 @@
 struct log_server *log_server_create(const struct pg_options *options, const char *place)
 {
     struct log_server *server = memory_allocate_zeroed(sizeof(*server));
+    pg_gate_init(&server->gate);
     server->options = *options;
+    server->options.gate = &server->gate;
     if (place != NULL) {
         const size_t size = strlen(place) + 1;
         server->place_owned = memory_allocate(size);
@@ -26,6 +28,7 @@ void log_server_destroy(struct log_server *server)
         pg_watch_destroy(server->watch);
     if (server->pulse != NULL)
         pg_pulse_destroy(server->pulse);
+    pg_gate_deinit(&server->gate);
     free(server->place_owned);
     free(server->conninfo_owned);
     free(server);

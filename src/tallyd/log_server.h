@@ -3,12 +3,14 @@
 #ifndef TALLY_TALLYD_LOG_SERVER_H
 #define TALLY_TALLYD_LOG_SERVER_H
 
+#include "postgres/gate.h"
 #include "postgres/pulse.h"
 #include "postgres/watch.h"
 
 struct log_server {
     char *place_owned;         /* as the rows of its logs say it; NULL: the cluster's own */
     char *conninfo_owned;      /* the same, completed; NULL likewise */
+    struct pg_gate gate;       /* all that want it pass through this */
     struct pg_options options; /* borrowed by the next two */
     struct pg_watch *watch;    /* sees who has the logs there; NULL: the system has no thread */
     struct pg_pulse *pulse;    /* the same, of signs of life */

@@ -299,6 +299,7 @@ struct opened_namespace *namespaces_prepare(const struct namespaces *namespaces,
     name_folder(opened, namespaces->config, bytes_from_string(name));
     opened->postgres = namespaces_postgres(namespaces->config, opened->name_owned);
     opened->postgres.conninfo = options->conninfo;
+    opened->postgres.gate = options->gate;
     opened->postgres.is_patient = options->is_patient;
     opened->postgres.leads = options->leads;
     opened->postgres.may_take = options->may_take;

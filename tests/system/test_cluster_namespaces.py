@@ -3,6 +3,7 @@
 import contextlib
 import json
 import signal
+import socket
 import threading
 import time
 import uuid
@@ -10,8 +11,9 @@ import uuid
 import pytest
 from conftest import PATIENCE, wait_until, write_credentials
 from logs import CROWD, LEASED, SMALL, TAKEOVER, cached, cluster, flip, server  # noqa: F401 (fixtures)
-from nodes import READY, STANDING_BY
-from test_auth import ask, ok
+from nodes import READY, STANDING_BY, Cluster
+from postgres import Postgres
+from test_auth import ask, call, ok
 from test_cluster_nodes import owners, pin
 from wire import scaled
 
@@ -483,3 +485,33 @@ def test_K22_namespaces_change_hands_under_load_and_nothing_is_lost_and_nothing_
     for pipe in pipes:
         pipe.finish()
         assert pipe.sent > 20
+
+
+def answers(node, name, action, parameters):
+    with contextlib.suppress(OSError):
+        return call(node, key_of(name), action, parameters)[0] == 200
+
+
+def test_a_server_that_is_gone_is_tried_seldom_however_many_logs_wait_for_it(tmp_path, monkeypatch):
+    names = [f"{number:012}" for number in range(20)]
+    own = Postgres(tmp_path / "postgres", fsync="on").start()
+    with contextlib.ExitStack() as stack:
+        stack.callback(own.stop, "immediate")
+        made = Cluster(own, tmp_path)
+        stack.callback(made.stop)
+        make = node_maker(made, tmp_path, monkeypatch)
+        first, second = (make(name, names).start() for name in ("one", "two"))
+        for name in names:
+            wait_until(lambda name=name: answers(second, name, "CreateQueue", {"QueueName": "jobs"}), 30, "a queue")
+        own.stop("immediate")
+        tries, end = 0, time.monotonic() + 3
+        with socket.create_server(("127.0.0.1", own.port)) as listener:
+            while (left := end - time.monotonic()) > 0:
+                listener.settimeout(left)
+                with contextlib.suppress(TimeoutError):
+                    listener.accept()[0].close()
+                    tries += 1
+        own.start()
+        for name in names:
+            wait_until(lambda name=name: answers(first, name, "ListQueues", {}), 30, "that it is served again")
+    assert tries < 100, "each log would make twenty a second"

@@ -1,0 +1,32 @@
+/* When a PostgreSQL that can't be reached is tried again, by all connections that a process wants to it: once those
+ * under way have failed, one try follows after PG_GATE_PAUSE_MS, and further ones after pauses that double up to
+ * PG_GATE_PAUSE_MAX_MS, however many logs wait for it. When one succeeds, all go. Any thread. */
+#ifndef TALLY_POSTGRES_GATE_H
+#define TALLY_POSTGRES_GATE_H
+
+#include "base/error.h"
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PG_GATE_PAUSE_MS 20u
+#define PG_GATE_PAUSE_MAX_MS 160u
+
+struct pg_gate {
+    pthread_mutex_t mutex; /* of the rest */
+    uint32_t pause_ms;     /* 0: it was reached, or not tried yet */
+    uint64_t next_ms;      /* while there is a pause: of pg_now_ms() */
+    char why[512];         /* the newest try failed */
+};
+
+void pg_gate_init(struct pg_gate *gate);
+void pg_gate_deinit(struct pg_gate *gate);
+
+/* Waits until the caller may try, which it then does. ERROR_SERVICE_UNAVAILABLE: not before `until_ms`; `failure` has
+ * what the newest try said. */
+enum error pg_gate_pass(struct pg_gate *gate, uint64_t until_ms, struct failure *failure);
+
+/* How a try ended; NULL: the server was reached. */
+void pg_gate_note(struct pg_gate *gate, const char *why);
+
+#endif

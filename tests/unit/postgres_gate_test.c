@@ -1,0 +1,89 @@
+/* How often a PostgreSQL that can't be reached is tried, by many who want it. */
+#include "postgres/gate.h"
+
+#include "postgres/clock.h"
+#include <stdatomic.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define WAITERS 20
+#define SPAN_MS 1000u
+
+struct rig {
+    struct pg_gate gate;
+    uint64_t until_ms;
+    atomic_uint tries, refused;
+};
+
+static void *try_on(void *argument)
+{
+    struct rig *rig = argument;
+    struct failure failure;
+    failure_init(&failure);
+    while (pg_now_ms() < rig->until_ms) {
+        if (pg_gate_pass(&rig->gate, rig->until_ms, &failure) != OK) {
+            assert_string_equal(failure.text, "it is down");
+            atomic_fetch_add(&rig->refused, 1);
+            return NULL;
+        }
+        atomic_fetch_add(&rig->tries, 1);
+        pg_gate_note(&rig->gate, "it is down");
+    }
+    return NULL;
+}
+
+static void wait_at(struct rig *rig)
+{
+    pthread_t threads[WAITERS];
+    for (int i = 0; i < WAITERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, try_on, rig), 0);
+    for (int i = 0; i < WAITERS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+/* Those that are under way when it breaks, and then one after 20, 40, 80, 160, 160, ... ms. */
+static void test_many_that_wait_make_few_tries(void **state)
+{
+    (void)state;
+    struct rig rig = {.until_ms = pg_now_ms() + SPAN_MS};
+    pg_gate_init(&rig.gate);
+    wait_at(&rig);
+    assert_in_range(atomic_load(&rig.tries), 2, WAITERS + 4 + SPAN_MS / PG_GATE_PAUSE_MAX_MS);
+    assert_int_equal(atomic_load(&rig.refused), WAITERS);
+    pg_gate_deinit(&rig.gate);
+}
+
+static void test_once_it_is_reached_all_go(void **state)
+{
+    (void)state;
+    struct pg_gate gate;
+    struct failure failure;
+    failure_init(&failure);
+    pg_gate_init(&gate);
+    assert_int_equal(pg_gate_pass(&gate, pg_now_ms(), &failure), OK);
+    pg_gate_note(&gate, "it is down");
+    const uint64_t began_ms = pg_now_ms();
+    assert_int_equal(pg_gate_pass(&gate, began_ms + 1, &failure), ERROR_SERVICE_UNAVAILABLE);
+    assert_int_equal(pg_gate_pass(&gate, UINT64_MAX, &failure), OK);
+    assert_true(pg_now_ms() >= began_ms + PG_GATE_PAUSE_MS - 1);
+    assert_int_equal(pg_gate_pass(&gate, pg_now_ms() + 1, &failure), ERROR_SERVICE_UNAVAILABLE);
+    pg_gate_note(&gate, NULL);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pg_gate_pass(&gate, pg_now_ms() + 1, &failure), OK);
+    pg_gate_deinit(&gate);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many_that_wait_make_few_tries),
+        cmocka_unit_test(test_once_it_is_reached_all_go),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
