@@ -335,7 +335,9 @@ static enum error check_there(const struct walk *walk, enum error error, struct 
     PQclear(rows);
     if (is_there)
         return error;
-    return failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "file %s was removed while it was read.", walk->file->name);
+    return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
+                       "file %s was removed while this node read it. It begins again, from the newest snapshot.",
+                       walk->file->name);
 }
 
 /* What of a row's bytes belongs to the newest frame. */

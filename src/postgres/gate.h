@@ -1,6 +1,6 @@
-/* When a PostgreSQL that can't be reached is tried again, by all connections that a process wants to it: once those
- * under way have failed, one try follows after PG_GATE_PAUSE_MS, and further ones after pauses that double up to
- * PG_GATE_PAUSE_MAX_MS, however many logs wait for it. When one succeeds, all go. Any thread. */
+/* When a PostgreSQL that can't be reached is tried again, by all connections that a process wants to it: after
+ * PG_GATE_PAUSE_MS, and then after pauses that double up to PG_GATE_PAUSE_MAX_MS, however many logs wait for it. When a
+ * try succeeds, all go. Any thread. */
 #ifndef TALLY_POSTGRES_GATE_H
 #define TALLY_POSTGRES_GATE_H
 
@@ -14,9 +14,11 @@
 
 struct pg_gate {
     pthread_mutex_t mutex; /* of the rest */
-    uint32_t pause_ms;     /* 0: it was reached, or not tried yet */
-    uint64_t next_ms;      /* while there is a pause: of pg_now_ms() */
-    char why[512];         /* the newest try failed */
+    pthread_cond_t opens;
+    uint32_t pause_ms; /* 0: it was reached, or not tried yet */
+    uint64_t next_ms;  /* while there is a pause: of pg_now_ms() */
+    bool is_left_open; /* by pg_gate_leave_open() */
+    char why[512];     /* the newest try failed */
 };
 
 void pg_gate_init(struct pg_gate *gate);
@@ -28,5 +30,8 @@ enum error pg_gate_pass(struct pg_gate *gate, uint64_t until_ms, struct failure 
 
 /* How a try ended; NULL: the server was reached. */
 void pg_gate_note(struct pg_gate *gate, const char *why);
+
+/* The process ends: from here on nobody waits. */
+void pg_gate_leave_open(struct pg_gate *gate);
 
 #endif

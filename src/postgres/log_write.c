@@ -90,6 +90,7 @@ void pg_log_become_child(struct pg_log *log)
         (void)close(PQsocket(log->session.link.connection_owned));
     const struct pg_head head = log->session.head;
     const struct pg_turn turn = log->session.link.turn;
+    log->options.gate = NULL; /* its mutex may have been locked when this process was made */
     pg_session_init(&log->session, &log->options, "snapshot");
     log->session.head = head;
     pg_link_pin(&log->session.link, turn); /* to the server that has the parent's writes */

@@ -61,7 +61,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t size)
 static int on_complete(llhttp_t *parser)
 {
     of_parser(parser)->is_whole = true;
-    return HPE_PAUSED; /* nothing may come behind it */
+    return HPE_PAUSED; /* what comes behind it is another one's */
 }
 
 static const llhttp_settings_t settings = {.on_header_field = on_field,
@@ -99,15 +99,16 @@ void answer_reader_begin(struct answer_reader *reader)
     reader->is_whole = false;
 }
 
-enum answer_result answer_reader_feed(struct answer_reader *reader, const char *bytes, size_t size)
+enum answer_result answer_reader_feed(struct answer_reader *reader, const char *bytes, size_t size, size_t *used)
 {
     ASSERT(!reader->is_whole);
+    *used = size;
     const llhttp_errno_t outcome = llhttp_execute(&reader->parser, bytes, size);
     if (!reader->is_whole)
         return outcome == HPE_OK ? ANSWER_MORE : ANSWER_BROKEN;
+    *used = (size_t)(llhttp_get_error_pos(&reader->parser) - bytes);
     const unsigned status = answer_reader_status(reader);
-    const bool is_last = llhttp_get_error_pos(&reader->parser) == bytes + size;
-    return is_last && status >= STATUS_MIN && status <= STATUS_MAX ? ANSWER_WHOLE : ANSWER_BROKEN;
+    return status >= STATUS_MIN && status <= STATUS_MAX ? ANSWER_WHOLE : ANSWER_BROKEN;
 }
 
 bool answer_reader_keeps_alive(const struct answer_reader *reader)

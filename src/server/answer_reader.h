@@ -1,7 +1,7 @@
 /* Reads the answer of another node out of the bytes of a connection: its status, the few fields that are passed on, and
  * its body, within bounds. Knows no socket, so unit tests and the fuzzer run the same code.
  *
- * Of an answer its framing is judged, and that its status is a final one (200 to 599). Nothing may come behind it. */
+ * Of an answer its framing is judged, and that its status is a final one (200 to 599). */
 #ifndef TALLY_SERVER_ANSWER_READER_H
 #define TALLY_SERVER_ANSWER_READER_H
 
@@ -22,8 +22,8 @@ enum answer_field {
 
 enum answer_result {
     ANSWER_MORE,   /* it is not whole yet */
-    ANSWER_WHOLE,  /* no further bytes may be fed */
-    ANSWER_BROKEN, /* it is no HTTP, too large, or more comes than one answer; the same */
+    ANSWER_WHOLE,  /* no further bytes may be fed before answer_reader_begin() */
+    ANSWER_BROKEN, /* it is no HTTP, or too large; no further bytes may be fed */
 };
 
 struct answer_reader {
@@ -43,7 +43,8 @@ void answer_reader_deinit(struct answer_reader *reader);
 /* The next bytes begin an answer. */
 void answer_reader_begin(struct answer_reader *reader);
 
-enum answer_result answer_reader_feed(struct answer_reader *reader, const char *bytes, size_t size);
+/* *used: how many of the bytes are this answer's. Where it is whole, those behind them begin the next one. */
+enum answer_result answer_reader_feed(struct answer_reader *reader, const char *bytes, size_t size, size_t *used);
 
 /* Of a whole answer: may another request be sent on its connection? */
 bool answer_reader_keeps_alive(const struct answer_reader *reader);

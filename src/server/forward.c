@@ -19,6 +19,7 @@
 #define MOVED_MS 500u   /* a node that is the owner no more says so within this */
 #define ANSWER_MS 60000u
 #define ANSWER_SIZE_MAX ((size_t)64 << 20)
+#define SHARED_HEAD_MAX ((size_t)4 * 1024)
 
 /* A request that is being passed on. */
 struct forwarded {
@@ -28,12 +29,13 @@ struct forwarded {
     struct pending_request *pending;
     char name[NAMESPACE_NAME_SIZE]; /* of the namespace that it is about */
     size_t name_size;
+    uint64_t key;          /* for upstream_send() */
     struct buffer request; /* as it is sent */
     size_t counted;        /* of it, in the budget */
     uint64_t begun_ms;     /* loop time, like the next */
     uint64_t tried_ms;
     uint64_t pause_ms;            /* from that try to the next */
-    struct upstream *upstream;    /* NULL: it waits to be tried again */
+    struct upstream_call *call;   /* NULL: it waits to be tried again */
     struct forward_target target; /* of the newest try */
     bool was_refused;             /* its newest answer was that it is not the owner */
     uint64_t moved_ms; /* since when another node is the owner than the one that has the request; 0: none is */
@@ -116,17 +118,18 @@ bool forwarder_trusts(struct forwarder *forwarder, const struct request *request
 
 /* --- the request as it is sent ------------------------------------------------------------------------------------ */
 
-static bool is_field(struct bytes line, const char *name)
+static bool is_field(struct bytes line, struct bytes name)
 {
-    return line.size >= strlen(name) && strncasecmp((const char *)line.ptr, name, strlen(name)) == 0;
+    return line.size >= name.size && strncasecmp((const char *)line.ptr, (const char *)name.ptr, name.size) == 0;
 }
 
 /* About the client's connection, not about the request; or said anew. */
 static bool is_left_out(struct bytes line)
 {
-    static const char *const names[] = {"connection:", "keep-alive:",     "proxy-connection:",  "te:",
-                                        "upgrade:",    "content-length:", "transfer-encoding:", "trailer:",
-                                        "expect:",     "http2-settings:", "tally-forwarded-by:"};
+    static const struct bytes names[] = {
+        BYTES("connection:"), BYTES("keep-alive:"),     BYTES("proxy-connection:"),  BYTES("te:"),
+        BYTES("upgrade:"),    BYTES("content-length:"), BYTES("transfer-encoding:"), BYTES("trailer:"),
+        BYTES("expect:"),     BYTES("http2-settings:"), BYTES("tally-forwarded-by:")};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (is_field(line, names[i]))
             return true;
@@ -140,7 +143,7 @@ static void copy_head(struct buffer *out, const struct request *request)
     while (head.size > 2) { /* the empty line is its end */
         const uint8_t *end = memchr(head.ptr, '\n', head.size);
         const struct bytes line = bytes_make(head.ptr, (size_t)(end - head.ptr) + 1);
-        has_host = has_host || is_field(line, "host:");
+        has_host = has_host || is_field(line, BYTES("host:"));
         if (!is_left_out(line))
             buffer_append_bytes(out, line);
         head = bytes_skip(head, line.size);
@@ -247,14 +250,19 @@ static void deliver(struct forwarded *forwarded, const struct upstream_answer *a
 static void on_done(void *context, enum upstream_outcome outcome, const struct upstream_answer *answer)
 {
     struct forwarded *forwarded = context;
-    forwarded->upstream = NULL;
+    forwarded->call = NULL;
     forwarded->was_refused = outcome == UPSTREAM_ANSWERED && answer->is_not_owner;
-    if (outcome == UPSTREAM_ANSWERED && !answer->is_not_owner)
+    if (outcome == UPSTREAM_ANSWERED && !answer->is_not_owner) {
         deliver(forwarded, answer);
-    else if (outcome == UPSTREAM_UNKNOWN)
+        return;
+    }
+    if (outcome == UPSTREAM_UNKNOWN) {
         refuse_unknown(forwarded);
-    else
-        forwarded->forwarder->tried_again++; /* by the timer */
+        return;
+    }
+    forwarded->forwarder->tried_again++; /* by the timer */
+    if (outcome == UPSTREAM_NOT_BEGUN)
+        forwarded->key = 0; /* alone, because one of those with which it shared is refused */
 }
 
 /* Of many requests most are about a few namespaces. */
@@ -281,9 +289,9 @@ static bool try_once(struct forwarded *forwarded, const struct forward_target *t
     struct peer *peer = peers_get(&forwarder->peers, target->address);
     if (!peer_may_try(peer))
         return true;
-    forwarded->upstream =
-        upstream_send(&forwarder->upstreams, peer, buffer_bytes(&forwarded->request), on_done, forwarded);
-    if (forwarded->upstream == NULL)
+    forwarded->call = upstream_send(&forwarder->upstreams, peer, forwarded->key, buffer_bytes(&forwarded->request),
+                                    on_done, forwarded);
+    if (forwarded->call == NULL)
         return false;
     leave_line(forwarded);
     forwarded->tried_ms = uv_now(forwarder->loop);
@@ -325,10 +333,10 @@ static void on_freed(void *context)
         uv_timer_start(&forwarder->room_timer, on_room, 0, 0);
 }
 
-static void stop_upstream(struct forwarded *forwarded)
+static void stop_call(struct forwarded *forwarded)
 {
-    upstream_stop(forwarded->upstream);
-    forwarded->upstream = NULL;
+    upstream_stop(forwarded->call);
+    forwarded->call = NULL;
 }
 
 /* Has the node that has the request not answered, though it should have? Where another one is the owner by now, it
@@ -349,17 +357,17 @@ static void check(struct forwarded *forwarded, enum forward_owner owner, const s
                   uint64_t now_ms)
 {
     const bool has_moved = owner == FORWARD_TO_ADDRESS && strcmp(target->address, forwarded->target.address) != 0;
-    const bool has_sent = upstream_has_sent(forwarded->upstream);
+    const bool has_sent = upstream_has_sent(forwarded->call);
     const uint64_t since_ms = now_ms - forwarded->tried_ms;
     if (has_sent && is_overdue(forwarded, has_moved, owner == FORWARD_LATER, now_ms)) {
-        stop_upstream(forwarded);
+        stop_call(forwarded);
         refuse_unknown(forwarded);
     } else if (!has_sent && has_moved) {
-        stop_upstream(forwarded);
+        stop_call(forwarded);
         forwarded->forwarder->tried_again++;
     } else if (!has_sent && since_ms > (forwarded->forwarder->options.tls == NULL ? CONNECT_MS : SECURE_MS)) {
-        upstream_give_up(forwarded->upstream);
-        forwarded->upstream = NULL;
+        upstream_give_up(forwarded->call);
+        forwarded->call = NULL;
         forwarded->forwarder->tried_again++;
     }
 }
@@ -368,7 +376,7 @@ static void look_after(struct forwarded *forwarded)
 {
     const uint64_t now_ms = uv_now(forwarded->forwarder->loop);
     const struct owner_look *look = find_owner(forwarded->forwarder, name_of(forwarded));
-    if (forwarded->upstream != NULL) {
+    if (forwarded->call != NULL) {
         check(forwarded, look->owner, &look->target, now_ms);
         return;
     }
@@ -412,6 +420,15 @@ static void on_timer(uv_timer_t *timer)
         uv_timer_stop(timer);
 }
 
+/* Requests that wait for nothing but the log of their namespace may share a connection to its owner. Those with long
+ * replies may wait (action.h). One with a large head may be too large for the owner, with the line that is added. */
+static uint64_t key_of(const struct forwarder *forwarder, const struct request *request, struct bytes name)
+{
+    const bool may_share =
+        request->head.size <= SHARED_HEAD_MAX && front_reply_is_short(forwarder->options.front, request);
+    return may_share ? bytes_hash(name) | 1 : 0;
+}
+
 bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending, struct bytes name)
 {
     ASSERT(name.size <= NAMESPACE_NAME_SIZE);
@@ -429,6 +446,7 @@ bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending
     forwarded->begun_ms = uv_now(forwarder->loop);
     forwarded->name_size = name.size;
     memcpy(forwarded->name, name.ptr, name.size);
+    forwarded->key = key_of(forwarder, &pending->exchange.request, name);
     buffer_init(&forwarded->request);
     write_request(forwarder, &pending->exchange.request, &forwarded->request);
     forwarded->counted = forwarded->request.capacity;
@@ -448,12 +466,17 @@ bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending
     return true;
 }
 
+void forwarder_flush(struct forwarder *forwarder)
+{
+    upstreams_flush(&forwarder->upstreams);
+}
+
 void forwarder_abandon(struct pending_request *pending)
 {
     struct forwarded *forwarded = pending->forwarded;
     pending->forwarded = NULL;
-    if (forwarded->upstream != NULL)
-        upstream_stop(forwarded->upstream);
+    if (forwarded->call != NULL)
+        upstream_stop(forwarded->call);
     drop(forwarded);
 }
 
@@ -520,6 +543,9 @@ void forwarder_write_metrics(const struct forwarder *forwarder, struct buffer *t
                  forwarder->upstreams.count);
     metric_write(text, "tally_forward_connections_opened_total", "counter", "Connections begun to other nodes.",
                  forwarder->upstreams.opened_total);
+    metric_write(text, "tally_forward_writes_total", "counter",
+                 "Writes of requests to other nodes: those of a namespace that come at once go in one.",
+                 forwarder->upstreams.written_total);
     metric_write(text, "tally_forward_connects_failed_total", "counter",
                  "Connections to other nodes that could not be made, for whatever reason.",
                  forwarder->peers.connects_failed);

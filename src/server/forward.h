@@ -60,6 +60,9 @@ void forwarder_destroy(struct forwarder *forwarder);
  * or because a node that this one does not trust has passed it on. */
 bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending, struct bytes name);
 
+/* At the end of a turn of the loop: what was taken is written to the other nodes, those of a namespace at once. */
+void forwarder_flush(struct forwarder *forwarder);
+
 /* A namespace is served here from now on: requests that wait for it need not wait for the next look. */
 void forwarder_note_served(struct forwarder *forwarder);
 

@@ -271,6 +271,8 @@ static void server_turn(struct server *server)
     } while (connection_serve_ready(hub));
     server_step_disk(server);
     server_flush(server, is_quiet); /* the requests that came after those replies, and the cleaner's work */
+    if (hub->forwarder != NULL)
+        forwarder_flush(hub->forwarder);
     if (server->is_woken || server_is_short(server)) {
         server->is_woken = false;
         server_step_snapshot(server);

@@ -349,6 +349,15 @@ void belonging_init(struct belonging *belonging, const struct cluster *cluster, 
         belonging->rest_ms = config_number(config, CONFIG_REST_AFTER);
 }
 
+void belonging_end_waits(struct belonging *belonging)
+{
+    pg_gate_leave_open(&belonging->gate);
+    if (belonging->home != NULL)
+        pg_gate_leave_open(&belonging->home->gate);
+    for (size_t i = 0; i < belonging->other_count; i++)
+        pg_gate_leave_open(&belonging->others_owned[i]->gate);
+}
+
 void belonging_deinit(struct belonging *belonging)
 {
     for (size_t i = 0; i < belonging->other_count; i++)

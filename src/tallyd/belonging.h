@@ -30,6 +30,9 @@ struct belonging {
 void belonging_init(struct belonging *belonging, const struct cluster *cluster, const struct config *config);
 void belonging_deinit(struct belonging *belonging);
 
+/* This node ends: nobody waits for a PostgreSQL any more that can't be reached. */
+void belonging_end_waits(struct belonging *belonging);
+
 bool belonging_is_in_cluster(const struct belonging *belonging);
 
 /* Takes the newest view. True: all must be noted anew, since it is another one, or because some time has passed. */

@@ -163,29 +163,30 @@ static void note_return(struct holding *holding)
 
 static void look_now(struct ownership *ownership);
 
-static void say(const struct ownership *ownership, const struct failure *failure)
+/* Each line names the namespace that it is about. */
+static void say(const struct ownership *ownership, const struct holding *holding, const struct failure *failure)
 {
-    ownership->options.report(ownership->options.context,
-                              failure->text[0] != '\0' ? failure->text : error_row(failure->error)->text);
+    const char *text = failure->text[0] != '\0' ? failure->text : error_row(failure->error)->text;
+    struct failure named;
+    failure_init(&named);
+    if (strstr(text, holding->name_owned) == NULL) {
+        (void)failure_set(&named, failure->error, "namespace %s: %s", holding->name_owned, text);
+        text = named.text;
+    }
+    ownership->options.report(ownership->options.context, text);
 }
 
 /* Of many that can't be followed because PostgreSQL does not answer, one is told. What was lost is told of each. */
 static void report(struct ownership *ownership, const struct holding *holding, const struct failure *failure)
 {
-    if (strstr(failure->text, PG_LOST) != NULL) {
-        struct failure loss;
-        (void)failure_set(&loss, failure->error, "namespace %s: %s", holding->name_owned, failure->text);
-        say(ownership, &loss);
-        return;
-    }
     const uint64_t now_ms = pg_now_ms();
-    const bool is_nobodys = failure->error == ERROR_SERVICE_UNAVAILABLE;
+    const bool is_nobodys = failure->error == ERROR_SERVICE_UNAVAILABLE && strstr(failure->text, PG_LOST) == NULL;
     if (is_nobodys && ownership->reported_ms != 0 && now_ms < ownership->reported_ms + REPORT_PAUSE_MS &&
         ownership->count > 1)
         return;
     if (is_nobodys)
         ownership->reported_ms = now_ms;
-    say(ownership, failure);
+    say(ownership, holding, failure);
 }
 
 /* One that could serve begins with the shortest again; but not where it served only until something had to be stored,
@@ -217,7 +218,7 @@ void ownership_lose(struct ownership *ownership, struct served *served, const st
     holding->is_waiting = true;
     holding->loss = *failure;
     pause_it(holding, true, failure->error);
-    say(ownership, failure);
+    say(ownership, holding, failure);
     look_now(ownership);
 }
 
@@ -945,6 +946,7 @@ static void end(struct holding *holding)
 void ownership_close(struct ownership *ownership)
 {
     ownership->is_halted = true;
+    belonging_end_waits(&ownership->belonging);
     for (size_t i = 0; i < ownership->count; i++)
         if (ownership->holdings_owned[i]->state == HOLDING_FOLLOWS)
             holding_recall(ownership->holdings_owned[i]); /* all of them, before the first is waited for */

@@ -19,19 +19,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* --- Answers ------------------------------------------------------------------------------------------------------ */
 
-/* Feeds all of it, in pieces that `random` draws; NULL: at once. How it ended. */
-static enum answer_result read_answer(struct answer_reader *reader, struct bytes bytes, struct random *random)
+/* Feeds it until an answer is whole, in pieces that `random` draws; NULL: at once. How it ended; *used: how many of the
+ * bytes are the answer's. */
+static enum answer_result read_answer(struct answer_reader *reader, struct bytes bytes, struct random *random,
+                                      size_t *used)
 {
     enum answer_result result = ANSWER_MORE;
     *reader = (struct answer_reader){0};
+    *used = 0;
     answer_reader_init(reader, BODY_SIZE_MAX);
     while (bytes.size > 0 && result == ANSWER_MORE) {
         const size_t size = random == NULL ? bytes.size : 1 + random_below(random, (uint32_t)bytes.size);
-        result = answer_reader_feed(reader, (const char *)bytes.ptr, size);
+        size_t taken;
+        result = answer_reader_feed(reader, (const char *)bytes.ptr, size, &taken);
+        ASSERT(taken <= size && (result != ANSWER_MORE || taken == size));
+        *used += taken;
         bytes = bytes_skip(bytes, size);
     }
-    /* What comes behind an answer is seen by the connection, where it comes later. */
-    return result == ANSWER_WHOLE && bytes.size > 0 ? ANSWER_BROKEN : result;
+    return result;
 }
 
 static void check_answer(const struct answer_reader *reader)
@@ -50,10 +55,12 @@ static void run_answer(struct bytes bytes, uint8_t seed)
 {
     struct random random = {.state = seed};
     struct answer_reader whole, pieces;
-    const enum answer_result result = read_answer(&whole, bytes, NULL);
-    const enum answer_result in_pieces = read_answer(&pieces, bytes, &random);
+    size_t used, used_in_pieces;
+    const enum answer_result result = read_answer(&whole, bytes, NULL, &used);
+    const enum answer_result in_pieces = read_answer(&pieces, bytes, &random, &used_in_pieces);
     ASSERT(result == in_pieces);
     if (result == ANSWER_WHOLE) {
+        ASSERT(used == used_in_pieces);
         check_answer(&whole);
         check_answer(&pieces);
         ASSERT(bytes_equal(buffer_bytes(&whole.body), buffer_bytes(&pieces.body)));

@@ -79,11 +79,40 @@ static void test_once_it_is_reached_all_go(void **state)
     pg_gate_deinit(&gate);
 }
 
+static void *leave_open(void *gate)
+{
+    pg_pause(50);
+    pg_gate_leave_open(gate);
+    return NULL;
+}
+
+static void test_at_the_end_nobody_waits(void **state)
+{
+    (void)state;
+    struct pg_gate gate;
+    struct failure failure;
+    failure_init(&failure);
+    pg_gate_init(&gate);
+    pg_gate_note(&gate, "it is down");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pg_gate_pass(&gate, UINT64_MAX, &failure), OK);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, leave_open, &gate), 0);
+    const uint64_t began_ms = pg_now_ms();
+    assert_int_equal(pg_gate_pass(&gate, UINT64_MAX, &failure), OK);
+    assert_true(pg_now_ms() < began_ms + PG_GATE_PAUSE_MAX_MS);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(pg_gate_pass(&gate, pg_now_ms(), &failure), OK);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pg_gate_deinit(&gate);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_that_wait_make_few_tries),
         cmocka_unit_test(test_once_it_is_reached_all_go),
+        cmocka_unit_test(test_at_the_end_nobody_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
