@@ -64,7 +64,8 @@ bool pg_link_check(struct pg_link *link, struct failure *failure);
 /* Connects, to a server that takes writes where there are several hosts (connect.h), and makes its settings. Where the
  * call failed, or a statement was not answered in time or not replicated, that host is passed over: the next call
  * begins with the next one, on this link and on those that are made later. It may be a primary of the past, which waits
- * for a replica that will not come (F14). Where there is a gate, a server that can't be reached is tried when that says.
+ * for a replica that will not come (F14). Where there is a gate, a server that can't be reached is tried when that
+ * says.
  * ERROR_SERVICE_UNAVAILABLE: it can't be reached, or not before `until_ms`. ERROR_INVALID_PARAMETER_VALUE: the
  * connection string is none. */
 enum error pg_link_open(struct pg_link *link, uint64_t until_ms, struct failure *failure);

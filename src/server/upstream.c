@@ -223,8 +223,8 @@ static bool may_rest(const struct upstream *upstream)
     return is_written && has_newest_certificate(upstream);
 }
 
-/* Behind an answer that ends a connection nothing was begun (RFC 9112, 9.6). But a node that has lost a log says 503 once,
- * for all the requests of a connection that it had begun. Who never serves says so. */
+/* Behind an answer that ends a connection nothing was begun (RFC 9112, 9.6). But a node that has lost a log says 503
+ * once, for all the requests of a connection that it had begun. One that has nothing to do with the log says so. */
 static enum upstream_outcome outcome_behind(unsigned status, bool is_not_owner)
 {
     return status == 503 && !is_not_owner ? UPSTREAM_UNKNOWN : UPSTREAM_NOT_BEGUN;
