@@ -5,11 +5,11 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "server/metric.h"
+#include "server/onward_request.h"
 #include "server/report.h"
 #include "server/upstream.h"
 
 #include <stdlib.h>
-#include <strings.h>
 
 #define TRY_MS 20u      /* between two looks at who serves, and between the first two tries; */
 #define TRY_MAX_MS 160u /* each further one comes after twice that, up to this */
@@ -114,52 +114,6 @@ bool forwarder_trusts(struct forwarder *forwarder, const struct request *request
         return true;
     }
     return false;
-}
-
-/* --- the request as it is sent ------------------------------------------------------------------------------------ */
-
-static bool is_field(struct bytes line, struct bytes name)
-{
-    return line.size >= name.size && strncasecmp((const char *)line.ptr, (const char *)name.ptr, name.size) == 0;
-}
-
-/* About the client's connection, not about the request; or said anew. */
-static bool is_left_out(struct bytes line)
-{
-    static const struct bytes names[] = {
-        BYTES("connection:"), BYTES("keep-alive:"),     BYTES("proxy-connection:"),  BYTES("te:"),
-        BYTES("upgrade:"),    BYTES("content-length:"), BYTES("transfer-encoding:"), BYTES("trailer:"),
-        BYTES("expect:"),     BYTES("http2-settings:"), BYTES("tally-forwarded-by:")};
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (is_field(line, names[i]))
-            return true;
-    return false;
-}
-
-static void copy_head(struct buffer *out, const struct request *request)
-{
-    struct bytes head = request->head;
-    bool has_host = false;
-    while (head.size > 2) { /* the empty line is its end */
-        const uint8_t *end = memchr(head.ptr, '\n', head.size);
-        const struct bytes line = bytes_make(head.ptr, (size_t)(end - head.ptr) + 1);
-        has_host = has_host || is_field(line, BYTES("host:"));
-        if (!is_left_out(line))
-            buffer_append_bytes(out, line);
-        head = bytes_skip(head, line.size);
-    }
-    if (!has_host) /* of HTTP/1.0 */
-        buffer_append_format(out, "Host: %.*s\r\n", BYTES_FORMAT(request->host));
-}
-
-static void write_request(const struct forwarder *forwarder, const struct request *request, struct buffer *out)
-{
-    buffer_append_format(out, "%.*s %.*s%s%.*s HTTP/1.1\r\n", BYTES_FORMAT(request->method),
-                         BYTES_FORMAT(request->path), request->query.size > 0 ? "?" : "", BYTES_FORMAT(request->query));
-    copy_head(out, request);
-    buffer_append_format(out, "Tally-Forwarded-By: %s %s\r\nContent-Length: %zu\r\n\r\n", forwarder->options.node,
-                         forwarder->macs[request->is_https], request->body.size);
-    buffer_append_bytes(out, request->body);
 }
 
 /* --- the end of one ----------------------------------------------------------------------------------------------- */
@@ -420,6 +374,14 @@ static void on_timer(uv_timer_t *timer)
         uv_timer_stop(timer);
 }
 
+static void write_request(struct forwarded *forwarded, const struct request *request)
+{
+    struct forwarder *forwarder = forwarded->forwarder;
+    onward_request_write(&forwarded->request, request, forwarder->options.node, forwarder->macs[request->is_https]);
+    forwarded->counted = forwarded->request.capacity;
+    reply_budget_add(forwarder->options.replies, forwarded->counted);
+}
+
 /* Requests that wait for nothing but the log of their namespace may share a connection to its owner. Those with long
  * replies may wait (action.h). One with a large head may be too large for the owner, with the line that is added. */
 static uint64_t key_of(const struct forwarder *forwarder, const struct request *request, struct bytes name)
@@ -448,9 +410,7 @@ bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending
     memcpy(forwarded->name, name.ptr, name.size);
     forwarded->key = key_of(forwarder, &pending->exchange.request, name);
     buffer_init(&forwarded->request);
-    write_request(forwarder, &pending->exchange.request, &forwarded->request);
-    forwarded->counted = forwarded->request.capacity;
-    reply_budget_add(forwarder->options.replies, forwarded->counted);
+    write_request(forwarded, &pending->exchange.request);
     list_append(&forwarder->all, &forwarded->link);
     forwarder->count++;
     pending->forwarded = forwarded;

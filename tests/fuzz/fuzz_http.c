@@ -14,6 +14,7 @@
 #include "fuzz/backend.h"
 #include "server/guard.h"
 #include "server/http.h"
+#include "unit/onward_check.h"
 #include "unit/random.h"
 
 #include <stdlib.h>
@@ -144,8 +145,10 @@ static void run_connection(struct bytes bytes, uint8_t seed)
     read_requests(&whole, bytes, NULL);
     read_requests(&pieces, bytes, &random);
     check_equal(&whole, &pieces);
-    for (size_t i = 0; i < whole.count; i++)
+    for (size_t i = 0; i < whole.count; i++) {
         check_sound(&whole.requests[i]);
+        onward_check(&whole.requests[i]);
+    }
     if (whole.count > 0) {
         struct backend backend;
         backend_open(&backend, founded_disk());

@@ -1,0 +1,35 @@
+/* What a request becomes that is passed on, for unit tests and the fuzzer. */
+#ifndef TALLY_UNIT_ONWARD_CHECK_H
+#define TALLY_UNIT_ONWARD_CHECK_H
+
+#include "base/assert.h"
+#include "server/http.h"
+#include "server/onward_request.h"
+
+/* Passed on, a request is one request, and the same. False: it is of a kind that is not passed on. */
+static inline bool onward_check(const struct request *request)
+{
+    static const struct http_limits limits = {.head_size_max = 65536, .body_size_max = 65536};
+    const bool is_asked = bytes_equal(request->method, BYTES("GET")) || bytes_equal(request->method, BYTES("POST"));
+    struct buffer text;
+    struct http http;
+    struct request found;
+    if (!is_asked || request->host.size == 0)
+        return false;
+    buffer_init(&text);
+    onward_request_write(&text, request, "one", "proof");
+    http_init(&http, &limits);
+    ASSERT(http_feed(&http, text.data_owned, text.size) == HTTP_WHOLE && http.size == text.size && http.keeps_alive);
+    http_request(&http, text.data_owned, &found);
+    ASSERT(bytes_equal(found.method, request->method) && bytes_equal(found.path, request->path));
+    ASSERT(bytes_equal(found.query, request->query) && bytes_equal(found.host, request->host));
+    ASSERT(bytes_equal(found.target, request->target) && bytes_equal(found.origin, request->origin));
+    ASSERT(bytes_equal(found.fetch_site, request->fetch_site) && bytes_equal(found.body, request->body));
+    ASSERT(bytes_equal(found.trace_header, request->trace_header));
+    ASSERT(found.is_form == request->is_form && found.takes_json == request->takes_json);
+    ASSERT(bytes_equal(found.forwarded_by, BYTES("one proof")));
+    buffer_deinit(&text);
+    return true;
+}
+
+#endif
