@@ -100,6 +100,11 @@ class Nodes:
         wait_until(lambda: self.is_ready, 90, f"the nodes; {self.said}")
         return self
 
+    def wait_ended(self):
+        """By itself; what it said is all there."""
+        self.process.wait(10 * PATIENCE)
+        self.reader.join(10)
+
     def ask(self, *words):
         with self.came:
             self.answers.clear()
@@ -477,7 +482,7 @@ def test_a_row_of_the_cluster_that_was_changed_is_named(cluster, register):  # n
     register("n").stop()
     cluster.sql("UPDATE tally_log.cluster SET cost = 99")
     nodes = Nodes(cluster, "m")
-    wait_until(lambda: nodes.process.poll() is not None, 10, "that it is refused")
+    nodes.wait_ended()
     assert any("DELETE FROM tally_log.cluster" in line for line in nodes.said), nodes.said
     cluster.sql("DELETE FROM tally_log.cluster")
     register("m")

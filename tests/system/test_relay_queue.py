@@ -481,8 +481,8 @@ def test_R28_a_relay_that_loses_its_lease_does_not_stop_another(daemon, outbox, 
     first.wait_for("active")
     second.wait_for("active")
     outbox.sql("UPDATE tally.lease SET epoch = epoch + 1, owner = gen_random_uuid()")
-    wait_until(lambda: "standby" in first.lines[first.lines.index("active, epoch 1"):],
-               what="the end of the first term")
+    # It is told what state the relay is in a few times a second: where the next term begins at once, it hears of that.
+    wait_until(lambda: first.lines[-1] != "active, epoch 1", what="the end of the first term")
     bodies = other.fill("q", 100, groups=0)
     check_once(drain(daemon, "q", 100), bodies)
     assert second.state == "active, epoch 1" and second.lines.count("active, epoch 1") == 1
