@@ -196,10 +196,7 @@ void upstream_give_up(struct upstream_call *call)
 {
     struct upstream *upstream = call->upstream;
     upstream_stop(call);
-    if (upstream->is_closing)
-        peer_note_failure(upstream->peer, upstream->begun_ms, "it does not answer");
-    else
-        fail_opening(upstream, "it does not answer");
+    fail_opening(upstream, "it does not answer");
 }
 
 bool upstream_has_sent(const struct upstream_call *call)
