@@ -216,9 +216,16 @@ static int http_check_framing(struct http *http)
     return 0;
 }
 
+static int http_refuse_large_head(struct http *http)
+{
+    return http_refuse(http, ERROR_REQUEST_TOO_LARGE, "The header of the request is too large.");
+}
+
 static int on_headers_complete(llhttp_t *parser)
 {
     struct http *http = http_of(parser);
+    if (http->body.offset > http->limits->head_size_max && !http_has_field(http, HTTP_FIELD_FORWARDED_BY))
+        return http_refuse_large_head(http);
     http->is_in_body = true;
     http->is_form = is_media_type(http_view(http->data, &http->fields[HTTP_FIELD_CONTENT_TYPE]),
                                   BYTES("application/x-www-form-urlencoded"));
@@ -365,8 +372,8 @@ static enum http_result http_find_head(struct http *http, const uint8_t *data, s
     size_t from = http->searched > http->head_start ? http->searched : http->head_start;
     const uint8_t *end = http_find_end(data + from, data + size);
     size_t head_end = end == NULL ? size : (size_t)(end - data) + 4;
-    if (head_end > http->limits->head_size_max) {
-        http_refuse(http, ERROR_REQUEST_TOO_LARGE, "The header of the request is too large.");
+    if (head_end > http->limits->head_size_max + HTTP_NODE_ADDS_MAX) {
+        http_refuse_large_head(http);
         return HTTP_REFUSED;
     }
     if (end == NULL) {

@@ -24,9 +24,12 @@
 #endif
 
 struct http_limits {
-    size_t head_size_max; /* bytes: request line and header fields */
+    size_t head_size_max; /* bytes: request line and header fields, before another node adds its own */
     size_t body_size_max; /* bytes, without the framing of chunks; at most HTTP_BODY_SIZE_LIMIT */
 };
+
+/* Bytes that a node may add to the head of a request that it passes on (onward_request.h). */
+#define HTTP_NODE_ADDS_MAX 256u
 
 /* Offsets are 32 bits wide. */
 #define HTTP_BODY_SIZE_LIMIT ((size_t)1 << 30)

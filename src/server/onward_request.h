@@ -7,7 +7,8 @@
 #include "api/exchange.h"
 #include "base/buffer.h"
 
-/* Appends it. `node` passes it on, and `proof` shows that it may. */
+/* Appends it; its head is at most HTTP_NODE_ADDS_MAX bytes longer. `node`, of at most FORWARD_NODE_MAX bytes, passes it
+ * on, and `proof` shows that it may. */
 void onward_request_write(struct buffer *out, const struct request *request, const char *node, const char *proof);
 
 #endif

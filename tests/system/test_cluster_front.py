@@ -53,6 +53,21 @@ def test_a_node_that_stands_by_answers_for_the_one_that_serves(nodes):
     assert nodes[1].metric("tally_forwarded_total") >= 4
 
 
+def test_a_request_whose_header_is_as_large_as_may_be_passes_through_another_node(nodes):
+    """The node that passes it on adds a line."""
+    create_queue(Connection(nodes[0].port), "jobs")
+
+    def ask(node, size):
+        head = b"POST / HTTP/1.1\r\nHost: a\r\nX-Amz-Target: AmazonSQS.ListQueues\r\nContent-Length: 2\r\nX: "
+        with socket.create_connection(("127.0.0.1", node.port), 20) as line:
+            line.sendall(head.ljust(size - 4, b"x") + b"\r\n\r\n{}")
+            return line.recv(100).split(b" ")[1]
+
+    for node in nodes:
+        assert ask(node, 16384) == b"200"
+        assert ask(node, 16385) == b"413"
+
+
 def test_a_long_poll_through_a_node_that_stands_by_ends_when_a_message_comes(nodes):
     queue = create_queue(Connection(nodes[0].port))
     found = []

@@ -6,7 +6,19 @@
 #include "server/http.h"
 #include "server/onward_request.h"
 
-/* Passed on, a request is one request, and the same. False: it is of a kind that is not passed on. */
+/* As long as they get. */
+#define ONWARD_NODE "a-node-whose-name-is-as-long-as-a-name-of-a-node-may-be-sixty-3"
+#define ONWARD_PROOF "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+/* Of a request that names its host in the target only. */
+static inline size_t onward_head_size(const struct request *request)
+{
+    const size_t target_size = request->path.size + 1 + request->query.size + request->host.size;
+    return request->method.size + target_size + sizeof(" http:// HTTP/1.1") + request->head.size;
+}
+
+/* Passed on, a request is one request, and the same, and its head little longer. False: it is of a kind that is not
+ * passed on. */
 static inline bool onward_check(const struct request *request)
 {
     static const struct http_limits limits = {.head_size_max = 65536, .body_size_max = 65536};
@@ -17,7 +29,8 @@ static inline bool onward_check(const struct request *request)
     if (!is_asked || request->host.size == 0)
         return false;
     buffer_init(&text);
-    onward_request_write(&text, request, "one", "proof");
+    onward_request_write(&text, request, ONWARD_NODE, ONWARD_PROOF);
+    ASSERT(text.size - request->body.size <= onward_head_size(request) + HTTP_NODE_ADDS_MAX);
     http_init(&http, &limits);
     ASSERT(http_feed(&http, text.data_owned, text.size) == HTTP_WHOLE && http.size == text.size && http.keeps_alive);
     http_request(&http, text.data_owned, &found);
@@ -27,7 +40,7 @@ static inline bool onward_check(const struct request *request)
     ASSERT(bytes_equal(found.fetch_site, request->fetch_site) && bytes_equal(found.body, request->body));
     ASSERT(bytes_equal(found.trace_header, request->trace_header));
     ASSERT(found.is_form == request->is_form && found.takes_json == request->takes_json);
-    ASSERT(bytes_equal(found.forwarded_by, BYTES("one proof")));
+    ASSERT(bytes_equal(found.forwarded_by, BYTES(ONWARD_NODE " " ONWARD_PROOF)));
     buffer_deinit(&text);
     return true;
 }

@@ -460,6 +460,23 @@ static void a_head_may_be_as_large_as_its_limit_and_no_larger(void **state)
     assert_int_equal(reader.http.error, ERROR_REQUEST_TOO_LARGE);
 }
 
+static void a_head_that_a_node_passes_on_may_be_longer_by_what_that_adds(void **state)
+{
+    (void)state;
+    char text[4096];
+    struct reader reader;
+    const size_t size_max = limits.head_size_max + HTTP_NODE_ADDS_MAX;
+    const char lines[] = "GET / HTTP/1.1\r\nHost: a\r\nTally-Forwarded-By: b c\r\nX: %0*d\r\n\r\n";
+    const int fixed = snprintf(text, sizeof(text), lines, 1, 0) - 1;
+    for (size_t size = size_max - 1; size <= size_max + 1; size++) {
+        snprintf(text, sizeof(text), lines, (int)size - fixed, 0);
+        enum http_result expected = size <= size_max ? HTTP_WHOLE : HTTP_REFUSED;
+        assert_int_equal(read_whole(&reader, bytes_from_string(text)), expected);
+        assert_int_equal(read_slowly(&reader, bytes_from_string(text)), expected);
+    }
+    assert_int_equal(reader.http.error, ERROR_REQUEST_TOO_LARGE);
+}
+
 static void a_body_may_be_as_large_as_its_limit_and_no_larger(void **state)
 {
     (void)state;
@@ -613,6 +630,7 @@ int main(void)
         cmocka_unit_test(a_zero_byte_in_the_head_is_refused),
         cmocka_unit_test(a_bare_line_end_is_seen_at_every_place),
         cmocka_unit_test(a_head_may_be_as_large_as_its_limit_and_no_larger),
+        cmocka_unit_test(a_head_that_a_node_passes_on_may_be_longer_by_what_that_adds),
         cmocka_unit_test(a_body_may_be_as_large_as_its_limit_and_no_larger),
         cmocka_unit_test(framing_does_not_pile_up),
         cmocka_unit_test(chunks_in_sum_may_be_as_large_as_a_body),
