@@ -1,13 +1,13 @@
 #include "client/transport.h"
 
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include <curl/curl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #define CONNECT_TIMEOUT_MS 5000L
 #define RETRY_AFTER_S_MAX 86400
@@ -211,13 +211,6 @@ enum transport_result transport_post(struct transport *transport, const char *ta
         return TRANSPORT_INTERRUPTED;
     }
     return judge(transport, result, answer);
-}
-
-static uint64_t monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 bool transport_sleep(struct transport *transport, unsigned milliseconds)

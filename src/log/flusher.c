@@ -11,12 +11,12 @@
 #include "base/assert.h"
 #include "base/list.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "log/thread.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define CHECK_EVERY_MS 1000u  /* at the folders of logs that nobody writes to */
 #define THREAD_REST_MS 10000u /* a thread that had nothing to do for so long ends, if it is not the last one */
@@ -51,13 +51,6 @@ struct flushers {
     unsigned check_every_ms;
     bool is_ending;
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static void lock(struct flushers *flushers)
 {
@@ -138,7 +131,7 @@ static void serve(struct flushers *flushers, struct flusher *flusher)
 /* Looks at the folders of all logs that no thread has. With the lock, which is open meanwhile. */
 static void check_folders(struct flushers *flushers)
 {
-    flushers->check_ms = now_ms() + flushers->check_every_ms;
+    flushers->check_ms = monotonic_ms() + flushers->check_every_ms;
     /* One that is taken stays in its place. */
     for (struct list_link *link = list_first(&flushers->all); link != NULL; link = list_next(&flushers->all, link)) {
         struct flusher *flusher = CONTAINER_OF(link, struct flusher, link);
@@ -173,19 +166,16 @@ static struct flusher *take_queued(struct flushers *flushers)
 /* Until something is queued or the folders are to be looked at. */
 static void wait_for_work(struct flushers *flushers)
 {
-    struct timespec end = {.tv_sec = (time_t)(flushers->check_ms / 1000),
-                           .tv_nsec = (long)(flushers->check_ms % 1000) * 1000000};
-    const int result = pthread_cond_timedwait(&flushers->work, &flushers->lock, &end);
-    ASSERT(result == 0 || result == ETIMEDOUT);
+    (void)condition_wait_until(&flushers->work, &flushers->lock, flushers->check_ms);
 }
 
 /* With the lock. */
 static void work(struct flushers *flushers)
 {
-    uint64_t worked_ms = now_ms();
-    while (!flushers->is_ending && (flushers->thread_count == 1 || now_ms() < worked_ms + THREAD_REST_MS)) {
+    uint64_t worked_ms = monotonic_ms();
+    while (!flushers->is_ending && (flushers->thread_count == 1 || monotonic_ms() < worked_ms + THREAD_REST_MS)) {
         struct flusher *flusher = take_queued(flushers);
-        const bool must_check = now_ms() >= flushers->check_ms;
+        const bool must_check = monotonic_ms() >= flushers->check_ms;
         if (flusher == NULL && !must_check) {
             wait_for_work(flushers);
             continue;
@@ -193,7 +183,7 @@ static void work(struct flushers *flushers)
         flushers->free_count--;
         if (flusher != NULL) {
             serve(flushers, flusher);
-            worked_ms = now_ms();
+            worked_ms = monotonic_ms();
         }
         if (must_check)
             check_folders(flushers);
@@ -228,21 +218,15 @@ static bool start_thread(struct flushers *flushers)
 struct flushers *flushers_create(void)
 {
     struct flushers *flushers = memory_allocate_zeroed(sizeof(*flushers));
-    pthread_condattr_t attributes;
-    int result = pthread_condattr_init(&attributes);
+    int result = pthread_mutex_init(&flushers->lock, NULL);
     ASSERT(result == 0);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    result = pthread_mutex_init(&flushers->lock, NULL);
-    ASSERT(result == 0);
-    result = pthread_cond_init(&flushers->work, &attributes);
-    ASSERT(result == 0);
+    condition_init(&flushers->work);
     result = pthread_cond_init(&flushers->let_go, NULL);
     ASSERT(result == 0);
-    (void)pthread_condattr_destroy(&attributes);
     list_init(&flushers->all);
     list_init(&flushers->queued);
     flushers->check_every_ms = CHECK_EVERY_MS;
-    flushers->check_ms = now_ms() + flushers->check_every_ms;
+    flushers->check_ms = monotonic_ms() + flushers->check_every_ms;
     lock(flushers);
     const bool is_started = start_thread(flushers);
     ASSERT(is_started);
@@ -254,7 +238,7 @@ void flushers_check_often(struct flushers *flushers, unsigned every_ms)
 {
     lock(flushers);
     flushers->check_every_ms = every_ms < CHECK_EVERY_MS ? every_ms : CHECK_EVERY_MS;
-    flushers->check_ms = now_ms() + flushers->check_every_ms;
+    flushers->check_ms = monotonic_ms() + flushers->check_every_ms;
     pthread_cond_broadcast(&flushers->work); /* who waits for the next look already, waits for too long */
     unlock(flushers);
 }

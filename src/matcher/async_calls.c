@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "client/json.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -32,19 +33,6 @@ struct async_calls {
     unsigned thread_count;
     unsigned next_client;
 };
-
-static struct timespec deadline_in(unsigned wait_ms)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += wait_ms / 1000;
-    at.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
-}
 
 static void post(struct async_calls *calls, struct call_answer *answer)
 {
@@ -216,16 +204,12 @@ void async_calls_propose(struct async_calls *calls, char *body_owned, void *batc
 struct async_calls *async_calls_create(const struct async_calls_options *options)
 {
     struct async_calls *calls = memory_allocate_zeroed(sizeof *calls);
-    pthread_condattr_t attributes;
     ASSERT(options->proposers >= 1 && options->proposers <= PROPOSERS_MAX);
     calls->options = *options;
     calls->from = TALLY_FEED_NOW;
     calls->is_feeding = true;
     pthread_mutex_init(&calls->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&calls->has_changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&calls->has_changed);
     for (unsigned i = 0; i <= options->proposers; i++) {
         calls->clients[i] = options->connect(options->context);
         if (calls->clients[i] == NULL) {
@@ -243,10 +227,10 @@ struct async_calls *async_calls_create(const struct async_calls_options *options
 
 struct call_answer *async_calls_take(struct async_calls *calls, unsigned wait_ms)
 {
-    struct timespec deadline = deadline_in(wait_ms);
+    const uint64_t until_ms = monotonic_ms() + wait_ms;
     pthread_mutex_lock(&calls->lock);
     while (calls->answer_first == NULL && wait_ms > 0)
-        if (pthread_cond_timedwait(&calls->has_changed, &calls->lock, &deadline) != 0)
+        if (!condition_wait_until(&calls->has_changed, &calls->lock, until_ms))
             break;
     struct call_answer *answer = calls->answer_first;
     if (answer != NULL) {

@@ -1,12 +1,12 @@
 #include "postgres/clock.h"
 
+#include "base/monotonic.h"
+
 #include <time.h>
 
 uint64_t pg_now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now); /* a machine that was suspended finds its lease over */
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return boottime_ms(); /* a machine that was suspended finds its lease over */
 }
 
 void pg_pause(unsigned ms)

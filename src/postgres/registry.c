@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "log/thread.h"
 #include "postgres/cluster_rows.h"
 #include "postgres/cluster_secret.h"
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
 #define STEP_MS 3000u         /* a turn that takes longer has failed */
 #define FINGERPRINT_MS 10000u /* so much longer may the first one be, which computes the secret's fingerprint */
@@ -547,20 +547,12 @@ static bool turn(struct registry *registry)
 /* False: it is to stop. */
 static bool wait_for_turn(struct registry *registry, uint64_t at_ms)
 {
-    struct timespec until = {.tv_sec = (time_t)(at_ms / 1000), .tv_nsec = (long)(at_ms % 1000) * 1000000};
     (void)pthread_mutex_lock(&registry->mutex);
-    while (!registry->is_stopping && pthread_cond_timedwait(&registry->wakes, &registry->mutex, &until) == 0)
+    while (!registry->is_stopping && condition_wait_until(&registry->wakes, &registry->mutex, at_ms))
         continue;
     const bool goes_on = !registry->is_stopping;
     (void)pthread_mutex_unlock(&registry->mutex);
     return goes_on;
-}
-
-static uint64_t monotonic_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 static void leave(struct registry *registry)
@@ -607,11 +599,7 @@ static struct registry *make(const struct registry_options *options)
     registry->options = *options;
     registry->options.postgres.log = options->postgres.node; /* as pg_stat_activity shows the connection */
     registry->options.postgres.wants_replicas = false;       /* that is for the logs */
-    pthread_condattr_t attributes;
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&registry->wakes, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
+    condition_init(&registry->wakes);
     (void)pthread_mutex_init(&registry->mutex, NULL);
     pg_session_init(&registry->session, &registry->options.postgres, "registration");
     cluster_rows_init(&registry->rows);

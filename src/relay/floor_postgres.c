@@ -16,6 +16,7 @@
  * forgotten with the connection and the term. An id that comes back all the same, because somebody chose it or set the
  * sequence back, is found by the whole scan, which reads from 0 without pieces; then, too, all is forgotten. Behind a
  * pooler the server may change without a change of our connection, so there no ids are noted. */
+#include "base/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/source_postgres_parts.h"
 
@@ -42,7 +43,7 @@ void floor_forget_others(struct source_postgres *self)
     struct floor *floor = &self->floor;
     struct term term = floor->term;
     if (floor->connection != self->postgres.connections)
-        forget(floor, &term, self->postgres.connections, keeper_now_ms());
+        forget(floor, &term, self->postgres.connections, boottime_ms());
 }
 
 static bool is_among(const struct buffer *writers, const char *name)
@@ -120,7 +121,7 @@ static enum step settle(struct source_postgres *self, struct fault *fault)
 enum step floor_advance(struct source_postgres *self, const struct term *term, struct fault *fault)
 {
     struct floor *floor = &self->floor;
-    uint64_t now_ms = keeper_now_ms();
+    uint64_t now_ms = boottime_ms();
     if (floor->connection != self->postgres.connections || memcmp(&floor->term, term, sizeof(*term)) != 0)
         forget(floor, term, self->postgres.connections, now_ms);
     floor->is_whole = now_ms >= floor->whole_ms;
@@ -224,7 +225,7 @@ void floor_scan_all(struct floor *floor)
 void floor_note_found(struct floor *floor, const struct rows *rows)
 {
     if (floor->is_whole) {
-        uint64_t now_ms = keeper_now_ms(), took_ms = now_ms - (floor->whole_ms - WHOLE_EVERY_MS);
+        uint64_t now_ms = boottime_ms(), took_ms = now_ms - (floor->whole_ms - WHOLE_EVERY_MS);
         floor->whole_ms = now_ms + (took_ms * WHOLE_PART > WHOLE_EVERY_MS ? took_ms * WHOLE_PART : WHOLE_EVERY_MS);
     }
     bool is_wrong = false;

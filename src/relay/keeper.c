@@ -10,10 +10,10 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define WAIT_MS_MAX 250u      /* a wait holds back VACUUM for as long (P18) */
 #define RETRY_MS_MIN 50u      /* after the lease was not reached */
@@ -49,25 +49,6 @@ struct keeper {
     unsigned retry_ms;
 };
 
-/* This clock goes on while the machine is asleep: after waking up, the lease must not look as young as before. */
-uint64_t keeper_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-struct timespec keeper_wake_time(uint64_t until_ms)
-{
-    uint64_t now_ms = keeper_now_ms(), left_ms = until_ms > now_ms ? until_ms - now_ms : 0;
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    uint64_t ns = (uint64_t)time.tv_nsec + left_ms % 1000 * 1000000;
-    time.tv_sec += (time_t)(left_ms / 1000 + ns / 1000000000);
-    time.tv_nsec = (long)(ns % 1000000000);
-    return time;
-}
-
 static bool is_nobody(const struct uid *owner)
 {
     static const struct uid nobody;
@@ -97,10 +78,10 @@ static bool is_asked(const struct keeper *keeper)
 /* Until `until_ms`, or until somebody asks for something. */
 static void rest(struct keeper *keeper, uint64_t until_ms)
 {
-    struct timespec until = keeper_wake_time(until_ms);
+    uint64_t now_ms;
     lock(keeper);
-    while (!is_asked(keeper) && keeper_now_ms() < until_ms)
-        pthread_cond_timedwait(&keeper->asked, &keeper->mutex, &until);
+    while (!is_asked(keeper) && (now_ms = boottime_ms()) < until_ms)
+        (void)condition_wait_for(&keeper->asked, &keeper->mutex, until_ms - now_ms);
     unlock(keeper);
 }
 
@@ -173,7 +154,7 @@ static void leave_fenced(struct keeper *keeper)
             "fenced: the queue hears another owner of this outbox, of which this database knows nothing. A copy of the "
             "database has the same identity, and only one of the two is heard at a time; nothing is lost. Give the "
             "copy its own (in PostgreSQL: SELECT tally.rekey()), or stop its relays"};
-    uint64_t now_ms = keeper_now_ms(), lease_ms = keeper->options.lease_ms;
+    uint64_t now_ms = boottime_ms(), lease_ms = keeper->options.lease_ms;
     lock(keeper);
     bool may_retake = keeper->epoch_known >= keeper->view.term.epoch;
     unlock(keeper);
@@ -205,12 +186,12 @@ static bool is_failing(struct keeper *keeper, uint64_t now_ms, struct fault *fau
 static void beat(struct keeper *keeper)
 {
     struct fault fault = {.text = ""};
-    uint64_t asked_ms = keeper_now_ms(), lease_ms = keeper->options.lease_ms;
+    uint64_t asked_ms = boottime_ms(), lease_ms = keeper->options.lease_ms;
     enum step step = keeper->options.lease->ops->beat(keeper->options.lease, &keeper->view.term, &fault);
     lock(keeper);
     /* A term that was over for a moment stays over, even if nobody took the lease: the worker may have seen that and
      * ended. */
-    bool is_told_fenced = keeper->is_told_fenced, is_over = keeper_now_ms() >= keeper->view.valid_until_ms;
+    bool is_told_fenced = keeper->is_told_fenced, is_over = boottime_ms() >= keeper->view.valid_until_ms;
     if (step == STEP_OK && !is_over)
         keeper->view.valid_until_ms = asked_ms + lease_ms;
     unlock(keeper);
@@ -223,7 +204,7 @@ static void beat(struct keeper *keeper)
     else if (step == STEP_FENCED || is_over)
         end_term(keeper, ROLE_STANDBY, &fault);
     else
-        keeper->beat_ms = keeper_now_ms() + RETRY_MS_MIN;
+        keeper->beat_ms = boottime_ms() + RETRY_MS_MIN;
 }
 
 static void hold(struct keeper *keeper)
@@ -232,7 +213,7 @@ static void hold(struct keeper *keeper)
     lock(keeper);
     bool is_told_fenced = keeper->is_told_fenced, is_paused = keeper->is_paused, is_stopping = keeper->is_stopping;
     unlock(keeper);
-    uint64_t now_ms = keeper_now_ms();
+    uint64_t now_ms = boottime_ms();
     struct fault fault;
     if (is_stopping)
         return;
@@ -252,7 +233,7 @@ static void fail(struct keeper *keeper, const struct fault *fault)
 {
     set_role(keeper, ROLE_FAILED, fault);
     keeper->seen_ms = 0;
-    rest(keeper, keeper_now_ms() + keeper->retry_ms);
+    rest(keeper, boottime_ms() + keeper->retry_ms);
     keeper->retry_ms = keeper->retry_ms * 2 > RETRY_MS_MAX ? RETRY_MS_MAX : keeper->retry_ms * 2;
 }
 
@@ -264,7 +245,7 @@ static enum step look(struct keeper *keeper, struct fault *fault)
     enum step step = keeper->options.lease->ops->peek(keeper->options.lease, &view, fault);
     if (step != STEP_OK)
         return step;
-    uint64_t now_ms = keeper_now_ms(), apart_ms = now_ms - keeper->seen_ms;
+    uint64_t now_ms = boottime_ms(), apart_ms = now_ms - keeper->seen_ms;
     bool is_still =
         keeper->seen_ms != 0 && view.beat == keeper->seen.beat && term_equal(&view.term, &keeper->seen.term);
     if (apart_ms > keeper->options.lease_ms / 2)
@@ -282,7 +263,7 @@ static enum step take_over(struct keeper *keeper, struct fault *fault)
     unlock(keeper);
     struct term term;
     bool is_mine = false;
-    uint64_t asked_ms = keeper_now_ms();
+    uint64_t asked_ms = boottime_ms();
     struct lease *lease = keeper->options.lease;
     enum step step = lease->ops->take_over(lease, &keeper->seen, epoch_min, &term, &is_mine, fault);
     keeper->seen_ms = 0; /* if another one was faster, the waiting time begins again */
@@ -325,7 +306,7 @@ static void stand_by(struct keeper *keeper)
     bool is_paused = keeper->is_paused;
     keeper->is_resumed = false;
     unlock(keeper);
-    uint64_t now_ms = keeper_now_ms();
+    uint64_t now_ms = boottime_ms();
     if (is_paused || now_ms < keeper->away_until_ms) {
         keeper->seen_ms = 0;
         set_role(keeper, keeper->has_rival && !is_paused ? ROLE_FAILED : ROLE_STANDBY, NULL);
@@ -367,16 +348,6 @@ static void *keeper_run(void *argument)
     return NULL;
 }
 
-static void init_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    int failure = pthread_cond_init(condition, &attributes);
-    ASSERT(failure == 0);
-    pthread_condattr_destroy(&attributes);
-}
-
 struct keeper *keeper_start(const struct keeper_options *options)
 {
     ASSERT(options->lease != NULL && options->lease_ms > 0);
@@ -385,7 +356,7 @@ struct keeper *keeper_start(const struct keeper_options *options)
     keeper->retry_ms = RETRY_MS_MIN;
     keeper->failing_ms_max = (uint64_t)KEEPER_FAILING_LEASES * options->lease_ms;
     pthread_mutex_init(&keeper->mutex, NULL);
-    init_condition(&keeper->asked);
+    condition_init(&keeper->asked);
     sigset_t all, before; /* signals belong to the program's main thread */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -429,7 +400,7 @@ static bool is_current(const struct keeper *keeper, const struct term *term)
 bool keeper_is_valid(struct keeper *keeper, const struct term *term)
 {
     lock(keeper);
-    bool is_valid = is_current(keeper, term) && keeper_now_ms() < keeper->view.valid_until_ms;
+    bool is_valid = is_current(keeper, term) && boottime_ms() < keeper->view.valid_until_ms;
     unlock(keeper);
     return is_valid;
 }
@@ -455,7 +426,7 @@ void keeper_report(struct keeper *keeper, const struct term *term, bool is_worki
             keeper->failing_since_ms = 0;
             keeper->failing_ms_max = (uint64_t)KEEPER_FAILING_LEASES * keeper->options.lease_ms;
         } else if (keeper->failing_since_ms == 0) {
-            keeper->failing_since_ms = keeper_now_ms();
+            keeper->failing_since_ms = boottime_ms();
         }
     }
     unlock(keeper);

@@ -11,8 +11,8 @@
 #ifndef TALLY_RELAY_KEEPER_H
 #define TALLY_RELAY_KEEPER_H
 
+#include "base/monotonic.h"
 #include "relay/lease.h"
-#include <time.h>
 
 /* For how many leases a worker may report that it can't work. */
 #define KEEPER_FAILING_LEASES 4u
@@ -31,7 +31,7 @@ enum lease_role {
 struct keeper_view {
     enum lease_role role;
     struct term term; /* of an owner */
-    /* of an owner, on keeper_now_ms(): until then nobody else can have taken over by waiting */
+    /* of an owner, on boottime_ms(): until then nobody else can have taken over by waiting */
     uint64_t valid_until_ms;
     uint64_t takeovers; /* since it started */
     struct fault fault; /* why it failed, or why its last term ended; "" if neither */
@@ -73,11 +73,5 @@ void keeper_report(struct keeper *keeper, const struct term *term, bool is_worki
 
 /* A paused relay leaves the source to others: it gives up what it holds and takes nothing over until it is resumed. */
 void keeper_set_paused(struct keeper *keeper, bool is_paused);
-
-/* Milliseconds of a monotonic clock that goes on while the machine is asleep. */
-uint64_t keeper_now_ms(void);
-
-/* That time for a wait on a condition with CLOCK_MONOTONIC. */
-struct timespec keeper_wake_time(uint64_t until_ms);
 
 #endif

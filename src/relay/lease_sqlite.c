@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "relay/sqlite.h"
 
 #include <errno.h>
@@ -181,13 +182,6 @@ static bool is_same(const struct uid *a, const struct uid *b)
 
 /* --- operations --------------------------------------------------------------------------------------------------- */
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* Checks once whether the owner's lock is free. If so, takes it and keeps it until take_over(), so that only one
  * stand-by tries; but only if the owner is still the same, because another stand-by may have been faster. */
 static enum step look(struct lease_sqlite *self, struct term *seen, struct fault *fault)
@@ -210,7 +204,7 @@ static enum step look(struct lease_sqlite *self, struct term *seen, struct fault
 static enum step wait_for_owner(struct lease *lease, unsigned wait_ms, bool *is_free, struct fault *fault)
 {
     struct lease_sqlite *self = lease_sqlite_of(lease);
-    const uint64_t end_ms = now_ms() + wait_ms;
+    const uint64_t end_ms = monotonic_ms() + wait_ms;
     struct term seen;
     enum step step = open_both(self, fault);
     if (step != STEP_OK)
@@ -219,7 +213,7 @@ static enum step wait_for_owner(struct lease *lease, unsigned wait_ms, bool *is_
     step = read_term(self, &seen, fault);
     while (step == STEP_OK) {
         step = look(self, &seen, fault);
-        if (step != STEP_OK || self->is_free || now_ms() >= end_ms)
+        if (step != STEP_OK || self->is_free || monotonic_ms() >= end_ms)
             break;
         const struct timespec pause = {.tv_nsec = CHECK_MS * 1000000};
         (void)nanosleep(&pause, NULL);

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "relay/connection_redacted.h"
 #include "relay/keeper.h"
 #include "relay/postgres_check.h"
@@ -134,7 +135,7 @@ PGconn *postgres_open(const struct postgres *postgres, struct fault *fault, enum
 static bool wait_for(PGconn *connection, short events, uint64_t until_ms)
 {
     for (;;) {
-        uint64_t now_ms = keeper_now_ms();
+        uint64_t now_ms = boottime_ms();
         if (now_ms >= until_ms)
             return false;
         struct pollfd socket = {.fd = PQsocket(connection), .events = events};
@@ -149,7 +150,7 @@ static bool wait_for(PGconn *connection, short events, uint64_t until_ms)
 /* PQexec() and similar calls would wait for ever on a dead line. */
 static PGresult *collect(PGconn *connection, unsigned patience_ms)
 {
-    uint64_t until_ms = keeper_now_ms() + patience_ms;
+    uint64_t until_ms = boottime_ms() + patience_ms;
     PGresult *last = NULL;
     for (;;) {
         while (PQisBusy(connection)) {
@@ -232,7 +233,7 @@ static enum step broken(struct postgres *postgres, const char *reason, struct fa
 
 static enum step flush(struct postgres *postgres, struct fault *fault)
 {
-    uint64_t until_ms = keeper_now_ms() + postgres->patience_ms;
+    uint64_t until_ms = boottime_ms() + postgres->patience_ms;
     int left;
     while ((left = PQflush(postgres->connection_owned)) == 1) {
         /* Reads as well: a server that can't send its answers takes no more statements. */
@@ -289,7 +290,7 @@ enum step postgres_send(struct postgres *postgres, const struct query *query, st
 /* The next result, or NULL between those of two statements. */
 static enum step next_result(struct postgres *postgres, PGresult **result, struct fault *fault)
 {
-    uint64_t until_ms = keeper_now_ms() + postgres->patience_ms;
+    uint64_t until_ms = boottime_ms() + postgres->patience_ms;
     while (PQisBusy(postgres->connection_owned)) {
         if (!wait_for(postgres->connection_owned, POLLIN, until_ms))
             return broken(postgres, "no answer came in time", fault);

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "relay/keeper.h"
 #include <stdlib.h>
 
@@ -46,7 +47,7 @@ static void beat(struct leased_rows *leases)
 {
     size_t count;
     struct fault fault;
-    uint64_t asked_ms = keeper_now_ms();
+    uint64_t asked_ms = boottime_ms();
     if (leases->count == 0 || asked_ms - leases->used_ms > leases->idle_ms)
         return;
     char **handles = copy_handles(leases, asked_ms, &count);
@@ -57,7 +58,7 @@ static void beat(struct leased_rows *leases)
         free(handles[i]);
     free(handles);
     pthread_mutex_lock(&leases->mutex);
-    uint64_t end_ms = lease_end_ms(leases, asked_ms), now_ms = keeper_now_ms();
+    uint64_t end_ms = lease_end_ms(leases, asked_ms), now_ms = boottime_ms();
     for (size_t i = 0; i < leases->count && step == STEP_OK; i++) {
         struct leased_row *item = leases->items_owned[i];
         if (is_held(item, now_ms) && item->held_until_ms < end_ms)
@@ -70,11 +71,10 @@ static void *keep_lease(void *context)
     struct leased_rows *leases = context;
     pthread_mutex_lock(&leases->mutex);
     while (!leases->is_ending) {
-        uint64_t due_ms = keeper_now_ms() + leases->visibility_s * 1000u / BEATS;
-        while (!leases->is_ending && keeper_now_ms() < due_ms) {
-            struct timespec due = keeper_wake_time(due_ms);
-            pthread_cond_timedwait(&leases->changed, &leases->mutex, &due);
-        }
+        uint64_t due_ms = boottime_ms() + leases->visibility_s * 1000u / BEATS;
+        uint64_t now_ms;
+        while (!leases->is_ending && (now_ms = boottime_ms()) < due_ms)
+            (void)condition_wait_for(&leases->changed, &leases->mutex, due_ms - now_ms);
         if (!leases->is_ending)
             beat(leases);
     }
@@ -87,14 +87,10 @@ static void *keep_lease(void *context)
 bool leased_rows_init(struct leased_rows *leases, const struct relay_spec *spec, const char *queue,
                       unsigned visibility_s, struct fault *fault)
 {
-    pthread_condattr_t monotonic;
-    *leases = (struct leased_rows){.queue = queue, .visibility_s = visibility_s, .used_ms = keeper_now_ms()};
+    *leases = (struct leased_rows){.queue = queue, .visibility_s = visibility_s, .used_ms = boottime_ms()};
     leases->idle_ms = IDLE_MS + 2 * (spec->timeout_ms > REQUEST_MS ? spec->timeout_ms : REQUEST_MS);
     pthread_mutex_init(&leases->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&leases->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&leases->changed);
     leases->client_owned = queue_calls_connect(spec, fault);
     if (leases->client_owned == NULL)
         return false;
@@ -140,7 +136,7 @@ void leased_rows_deinit(struct leased_rows *leases)
 void leased_rows_use(struct leased_rows *leases)
 {
     pthread_mutex_lock(&leases->mutex);
-    uint64_t now_ms = keeper_now_ms();
+    uint64_t now_ms = boottime_ms();
     if (now_ms - leases->used_ms > leases->idle_ms)
         drop_all(leases);
     leases->used_ms = now_ms;
@@ -176,7 +172,7 @@ static struct leased_row *make_item(const struct row *row, const struct uid *mes
     *item = (struct leased_row){
         .row = *row,
         .message_id = *message_id,
-        .read_ms = keeper_now_ms(),
+        .read_ms = boottime_ms(),
         .held_until_ms = held_until_ms,
         .handle_owned = copy_handle(row),
     };
@@ -226,7 +222,7 @@ size_t leased_rows_list_held(struct leased_rows *leases, const char **handles)
 {
     pthread_mutex_lock(&leases->mutex);
     size_t count = 0;
-    uint64_t now_ms = keeper_now_ms();
+    uint64_t now_ms = boottime_ms();
     for (size_t i = 0; i < leases->count; i++)
         if (is_held(leases->items_owned[i], now_ms))
             handles[count++] = leases->items_owned[i]->handle_owned;

@@ -1,4 +1,5 @@
 #include "relay/queue_parked.h"
+#include "base/monotonic.h"
 #include "relay/keeper.h"
 
 #include "base/memory.h"
@@ -208,7 +209,7 @@ static enum step read_list(struct parked_queue *parked, unsigned limit, struct f
             for (size_t j = 0; j < walk->pages[i].count; j++)
                 if (is_ours(parked, &walk->pages[i].items_owned[j]))
                     read_parked(parked, &walk->pages[i].items_owned[j], &parked->items[parked->count++]);
-        parked->listed_ms = keeper_now_ms();
+        parked->listed_ms = boottime_ms();
     }
     end_walk(parked, walk);
     return step;
@@ -219,7 +220,7 @@ enum step parked_queue_list(struct parked_queue *parked, unsigned limit, struct 
 {
     uint64_t total;
     enum step step = parked_queue_count(parked, &total, fault);
-    bool is_fresh = parked->listed_ms != 0 && keeper_now_ms() - parked->listed_ms < LIST_AGE_MAX_MS;
+    bool is_fresh = parked->listed_ms != 0 && boottime_ms() - parked->listed_ms < LIST_AGE_MAX_MS;
     if (step == STEP_OK && (!is_fresh || total != parked->total))
         step = read_list(parked, limit, fault);
     if (step != STEP_OK)

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "relay/open.h"
 #include "relay/relay_inner.h"
 #include "relay/worker.h"
@@ -137,7 +138,7 @@ static void stand_by(struct relay *relay, bool can_work)
     if (relay->source != NULL)
         relay_run_requests(relay);
     if (can_work && (relay->is_keeper_paused || !find_term(relay, &term)) && reaches_source(relay))
-        relay_check_seldom(relay, keeper_now_ms());
+        relay_check_seldom(relay, boottime_ms());
     relay_lock(relay);
     bool has_news = relay->is_stopping || relay->is_paused != relay->is_keeper_paused ||
                     (can_work && !relay->is_paused && find_term(relay, &term));
@@ -183,7 +184,6 @@ static void start_keeper(struct relay *relay)
 struct relay *relay_start(const struct relay_options *options)
 {
     struct relay *relay = memory_allocate_zeroed(sizeof(*relay));
-    pthread_condattr_t monotonic;
     relay_spec_copy(&relay->spec, options->spec);
     relay->wake = options->wake;
     relay->context = options->context;
@@ -191,10 +191,7 @@ struct relay *relay_start(const struct relay_options *options)
     arena_init(&relay->parked_arena);
     relay->status.since_ms = relay_wall_ms();
     pthread_mutex_init(&relay->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&relay->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&relay->changed);
     relay->source = open_source(&relay->spec, &relay->unfit);
     if (relay->source != NULL)
         relay->sink = open_sink(&relay->spec, &relay->unfit);

@@ -1,5 +1,6 @@
 /* What the threads of a relay share, and what it shows of itself: its state, its source's health, its parked rows. */
 #include "base/assert.h"
+#include "base/monotonic.h"
 #include "relay/relay_inner.h"
 #include <stdio.h>
 #include <time.h>
@@ -41,8 +42,7 @@ void relay_unlock(struct relay *relay)
 
 void relay_sleep(struct relay *relay, unsigned wait_ms)
 {
-    struct timespec until = keeper_wake_time(keeper_now_ms() + wait_ms);
-    pthread_cond_timedwait(&relay->changed, &relay->mutex, &until);
+    (void)condition_wait_for(&relay->changed, &relay->mutex, wait_ms);
 }
 
 void relay_note_error(struct relay *relay, const char *text)

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "relay/webhook_headers.h"
 #include "relay/webhook_transfer.h"
 #include <stdio.h>
@@ -55,13 +56,6 @@ struct sink_http {
 static struct sink_http *sink_http_of(struct sink *sink)
 {
     return CONTAINER_OF(sink, struct sink_http, base);
-}
-
-static uint64_t monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 static bool uid_equal(const struct uid *a, const struct uid *b)

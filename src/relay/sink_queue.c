@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "client/json.h"
 #include "relay/keeper.h"
 #include "relay/publish_body.h"
@@ -323,7 +324,7 @@ static enum step deliver(struct sink *sink, const struct term *term, struct atte
                          uint64_t settled, const struct permit *permit, struct fault *fault)
 {
     struct sink_queue *queue = queue_of(sink);
-    uint64_t begun_ms = keeper_now_ms();
+    uint64_t begun_ms = boottime_ms();
     (void)permit;
     for (bool goes_on = true; goes_on && queue->next < count;) {
         size_t start = queue->next;
@@ -334,7 +335,7 @@ static enum step deliver(struct sink *sink, const struct term *term, struct atte
         } else {
             queue->next = queue->end;
         }
-        goes_on = !stays_behind(queue, attempts, start) && keeper_now_ms() - begun_ms < CALL_MS;
+        goes_on = !stays_behind(queue, attempts, start) && boottime_ms() - begun_ms < CALL_MS;
     }
     for (size_t i = queue->next; i < count; i++) /* also those that were in a body which the server found too large */
         attempts[i].verdict = VERDICT_UNTRIED;

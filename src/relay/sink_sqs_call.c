@@ -2,6 +2,7 @@
  * requests, each with a connection and a thread of its own. */
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "client/json.h"
 #include "relay/keeper.h"
 #include "relay/sink_sqs_parts.h"
@@ -36,7 +37,7 @@ static void exchange_deinit(struct exchange *exchange)
 static bool post(const struct sender *sender, struct exchange *exchange, bool lets_others)
 {
     struct call *call = sender->call;
-    if (keeper_now_ms() - call->begun_ms > CALL_MS || !call->permit->is_valid(call->permit->context)) {
+    if (boottime_ms() - call->begun_ms > CALL_MS || !call->permit->is_valid(call->permit->context)) {
         call->is_over = true;
         return false;
     }
@@ -278,7 +279,7 @@ enum step sink_sqs_deliver(struct sink *sink, const struct term *term, struct at
     (void)settled;
     (void)fault;
     ASSERT(count <= CALL_ROWS_MAX);
-    call.begun_ms = keeper_now_ms();
+    call.begun_ms = boottime_ms();
     sink->is_down = false;
     find_lines(&call);
     pthread_mutex_init(&call.mutex, NULL);

@@ -1,4 +1,5 @@
 /* Admin queries of an outbox in PostgreSQL: its health, its parked rows, and what to do with those. */
+#include "base/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/source_postgres_parts.h"
 #include <stdio.h>
@@ -8,7 +9,7 @@
 /* Something that holds back VACUUM for long makes every delivered row stay, and scans slower with each. */
 static enum step check_horizon(struct source_postgres *self, struct fault *fault)
 {
-    uint64_t now_ms = keeper_now_ms();
+    uint64_t now_ms = boottime_ms();
     if (now_ms < self->horizon_ms)
         return STEP_OK;
     PGresult *result;

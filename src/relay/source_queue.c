@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/machine_time.h"
 #include "relay/queue_leases.h"
@@ -185,7 +186,7 @@ static enum step receive(struct source_queue *queue, unsigned max, unsigned wait
         .attempt_id = attempt,
     };
     struct tally_messages messages;
-    uint64_t asked_ms = keeper_now_ms();
+    uint64_t asked_ms = boottime_ms();
     if (tally_receive(queue->client_owned, name_of(queue), &options, &messages) != TALLY_OK) {
         /* A repeat of this receive is no longer possible, and what it gave comes back by its timeout. */
         if (tally_client_error(queue->client_owned)->status == TALLY_REFUSED)
@@ -265,7 +266,7 @@ static enum step queue_resolve(struct source *source, const struct uid *uid, enu
  * since the queue was first not empty, the oldest is at least that old. */
 static uint64_t measure_stay(struct source_queue *queue, uint64_t count)
 {
-    uint64_t now_ms = keeper_now_ms();
+    uint64_t now_ms = boottime_ms();
     if (count == 0)
         queue->stuck_since_ms = 0;
     else if (queue->stuck_since_ms == 0)
@@ -283,7 +284,7 @@ static enum step queue_check_health(struct source *source, struct source_health 
                                      .oldest_age_ms = measure_stay(queue, counts.visible + counts.in_flight)};
     for (size_t i = 0; i < queue->leases.count; i++) {
         const struct leased_row *item = queue->leases.items_owned[i];
-        uint64_t age_ms = item->row.age_ms + (keeper_now_ms() - item->read_ms);
+        uint64_t age_ms = item->row.age_ms + (boottime_ms() - item->read_ms);
         if (item->row.age_ms < AGE_UNKNOWN_MS && age_ms > health->oldest_age_ms)
             health->oldest_age_ms = age_ms;
     }

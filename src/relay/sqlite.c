@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "relay/schema.h"
 
 #include <errno.h>
@@ -102,9 +103,7 @@ enum step sqlite_failed(struct sqlite *sqlite, struct fault *fault)
 static int on_busy(void *context, int count)
 {
     struct sqlite *sqlite = context;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    const uint64_t now_ms = monotonic_ms();
     if (count == 0)
         sqlite->busy_since_ms = now_ms;
     if (now_ms - sqlite->busy_since_ms >= sqlite->patience_ms)

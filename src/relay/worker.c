@@ -1,5 +1,6 @@
 #include "relay/worker.h"
 
+#include "base/monotonic.h"
 #include "relay/relay_inner.h"
 
 #define BACKOFF_MIN_MS 50u
@@ -44,7 +45,7 @@ bool worker_has_request(struct worker *worker)
     relay_lock(relay);
     bool has = must_pause(relay) || relay->resolve_request_count > 0;
     relay_unlock(relay);
-    return has || keeper_now_ms() >= relay->health_due_ms || !is_term_valid(worker);
+    return has || boottime_ms() >= relay->health_due_ms || !is_term_valid(worker);
 }
 
 bool worker_may_begin(struct worker *worker)
@@ -53,16 +54,16 @@ bool worker_may_begin(struct worker *worker)
     if (must_pause_now(worker))
         return false;
     relay_run_requests(relay);
-    relay_check_health(relay, keeper_now_ms());
+    relay_check_health(relay, boottime_ms());
     return true;
 }
 
 bool worker_wait(struct worker *worker, unsigned wait_ms)
 {
     struct relay *relay = worker->relay;
-    uint64_t now_ms = keeper_now_ms(), end_ms = now_ms + wait_ms;
+    uint64_t now_ms = boottime_ms(), end_ms = now_ms + wait_ms;
     relay_lock(relay);
-    for (; now_ms < end_ms && !must_pause(relay); now_ms = keeper_now_ms()) {
+    for (; now_ms < end_ms && !must_pause(relay); now_ms = boottime_ms()) {
         relay_sleep(relay, (unsigned)(end_ms - now_ms));
         if (!is_term_valid(worker))
             break;
@@ -104,7 +105,7 @@ bool worker_handle_failure(struct worker *worker, enum step step, const struct f
     }
     report_to_keeper(worker, false);
     worker->failures++;
-    relay_check_seldom(relay, keeper_now_ms());
+    relay_check_seldom(relay, boottime_ms());
     return worker_wait(worker, worker_backoff_ms(worker, worker->failures));
 }
 
@@ -149,7 +150,7 @@ static enum durability check_durable(struct worker *worker, const struct rows *r
     bool is_kept = false;
     enum step step = worker->source->ops->check_durable(worker->source, rows, &is_kept, &fault);
     if (step == STEP_OK && !is_kept) {
-        uint64_t now_ms = keeper_now_ms();
+        uint64_t now_ms = boottime_ms();
         if (worker->undurable_ms == 0)
             worker->undurable_ms = now_ms;
         if (now_ms - worker->undurable_ms >= UNDURABLE_TOLD_MS)

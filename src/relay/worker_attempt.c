@@ -9,6 +9,7 @@
  * One round: the rows that may be tried are chosen from the last scan and noted; the sink tries them; refused ones are
  * parked, others held back; and the next scan settles what was delivered. The other parts of it are named in
  * worker_attempt_parts.h. */
+#include "base/monotonic.h"
 #include "relay/worker_attempt_parts.h"
 
 #include "base/memory.h"
@@ -121,7 +122,7 @@ static bool choose_row(struct round *round, const struct row *row, uint64_t now_
 
 static bool choose(struct round *round)
 {
-    uint64_t now_ms = keeper_now_ms();
+    uint64_t now_ms = boottime_ms();
     round->count = 0;
     for (size_t i = 0; i < round->rows.count && round->count < round->worker->sink->rows_max; i++)
         if (!choose_row(round, &round->rows.items_owned[i], now_ms))
@@ -135,7 +136,7 @@ static bool note_fresh(struct round *round)
     struct row_name *names = round_name_room(round, round->count);
     size_t count = 0;
     round->current = 0;
-    round->tried_ms = keeper_now_ms();
+    round->tried_ms = boottime_ms();
     for (size_t i = 0; i < round->count; i++)
         if (round->trials_owned[i].intent == 0)
             names[count++] = row_name_of(round->attempts_owned[i].row);
@@ -177,10 +178,10 @@ static bool handle_outage(struct round *round)
         wish_ms = attempt->retry_ms > WISH_DOUBTED_MS_MAX ? WISH_DOUBTED_MS_MAX : attempt->retry_ms;
     }
     /* One pause, not two: a source keeps its rows in hand for little more than half a minute. */
-    uint64_t begun_ms = keeper_now_ms();
+    uint64_t begun_ms = boottime_ms();
     if (!worker_handle_failure(round->worker, STEP_UNREACHABLE, &fault))
         return false;
-    uint64_t waited_ms = keeper_now_ms() - begun_ms;
+    uint64_t waited_ms = boottime_ms() - begun_ms;
     return wish_ms <= waited_ms || worker_wait(round->worker, wish_ms - (uint32_t)waited_ms);
 }
 
@@ -227,7 +228,7 @@ static bool idle(struct round *round)
 
 static bool run_round(struct round *round)
 {
-    if (keeper_now_ms() - round->scanned_ms > STALE_MS && !round_scan(round))
+    if (boottime_ms() - round->scanned_ms > STALE_MS && !round_scan(round))
         return false;
     size_t held_count = round->blocked_keys.count;
     if (!choose(round))
@@ -235,10 +236,10 @@ static bool run_round(struct round *round)
     if (round->count == 0) /* what stands behind all those that were just held back is not to wait for them */
         return round->blocked_keys.count > held_count ? round_scan(round) : idle(round);
     round->idle_ms = 0;
-    uint64_t chosen_ms = keeper_now_ms();
+    uint64_t chosen_ms = boottime_ms();
     if (!note_fresh(round))
         return false;
-    if (keeper_now_ms() - chosen_ms > CHOSEN_MS_MAX)
+    if (boottime_ms() - chosen_ms > CHOSEN_MS_MAX)
         leave_untried(round); /* what could be repeated safely when it was chosen may be too old now (P17) */
     else if (!deliver(round))
         return false;

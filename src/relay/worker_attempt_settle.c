@@ -1,5 +1,6 @@
 /* What becomes of the rows that a round of worker_attempt.c has tried: they leave it, or are held back, and their
  * intents end. */
+#include "base/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/worker_attempt_parts.h"
 
@@ -27,7 +28,7 @@ static void postpone(struct round *round, struct blocked_key *key, uint32_t wish
 {
     key->failures++;
     uint32_t pause_ms = worker_backoff_ms(round->worker, key->failures);
-    key->due_ms = keeper_now_ms() + (wish_ms > 0 ? wish_ms : pause_ms);
+    key->due_ms = boottime_ms() + (wish_ms > 0 ? wish_ms : pause_ms);
 }
 
 /* The row waits, and all behind it: with its group, or with all that goes to its destination. */

@@ -1,6 +1,7 @@
 /* What a round of worker_attempt.c does with its source: the steps that are made again until they succeed, the scan,
  * and what an owner before this one has left; and what both of them need of rows. */
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/worker_attempt_parts.h"
 
@@ -125,7 +126,7 @@ static enum step scan_once(struct round *round, struct fault *fault)
     struct worker *worker = round->worker;
     struct source *source = worker->source;
     struct row_name *held = round_name_room(round, round->blocked_keys.count);
-    size_t held_count = blocked_keys_list(&round->blocked_keys, keeper_now_ms(), held);
+    size_t held_count = blocked_keys_list(&round->blocked_keys, boottime_ms(), held);
     size_t done_count;
     const struct row_name *done = intents_list_done(&round->intents, 0, &done_count);
     unsigned limit = worker->sink->rows_max < SCAN_ROWS_MAX ? worker->sink->rows_max : SCAN_ROWS_MAX;
@@ -158,7 +159,7 @@ bool round_scan(struct round *round)
             durability = worker_await_durable(round->worker, &round->rows);
         while (durability == NOT_YET_DURABLE);
     } while (durability == DURABILITY_UNKNOWN && worker_may_begin(round->worker));
-    round->scanned_ms = keeper_now_ms(); /* rows that had to wait can't be younger */
+    round->scanned_ms = boottime_ms(); /* rows that had to wait can't be younger */
     return durability == DURABLE;
 }
 
@@ -188,7 +189,7 @@ bool round_recover(struct round *round)
             struct held *held = blocked_keys_add(&round->blocked_keys, &name, &keys);
             held->intent = slot;
             held->is_doubted = true;
-            held->doubted_since_ms = (int64_t)keeper_now_ms() - (int64_t)intent.age_ms;
+            held->doubted_since_ms = (int64_t)boottime_ms() - (int64_t)intent.age_ms;
         }
     }
     return round_end_empty_intents(round);

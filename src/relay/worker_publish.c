@@ -4,6 +4,7 @@
  * and the same statement deletes those before them. Rows in hand are left out of the scan, and what can't be delivered
  * now is held (blocked_rows.h); so the next rows never pass one of their group. A publish whose answer was lost is
  * repeated as it is before anything else, and a row is deleted only after an answer that named it (P5, R14). */
+#include "base/monotonic.h"
 #include "relay/worker.h"
 
 #include "base/assert.h"
@@ -69,7 +70,7 @@ static void add_name(struct names *names, uint64_t id, struct uid uid)
  * it. */
 static void release_blocked_rows(struct publish_loop *loop)
 {
-    if (loop->blocked_rows.count == 0 || keeper_now_ms() < loop->release_ms)
+    if (loop->blocked_rows.count == 0 || boottime_ms() < loop->release_ms)
         return;
     loop->held_before = loop->blocked_rows.count;
     blocked_rows_clear(&loop->blocked_rows);
@@ -161,7 +162,7 @@ static void hold(struct publish_loop *loop, const struct attempt *attempt)
         unsigned most_ms = HOLD_MAX_MS + (unsigned)loop->held_before / HELD_NAMES_PER_HOLD_MS;
         unsigned longer_ms = loop->hold_ms * 2 < most_ms ? loop->hold_ms * 2 : most_ms;
         loop->hold_ms = loop->hold_ms == 0 ? HOLD_MIN_MS : longer_ms;
-        loop->release_ms = keeper_now_ms() + loop->hold_ms;
+        loop->release_ms = boottime_ms() + loop->hold_ms;
     }
     if (loop->blocked_rows.count == 0)
         report_reason(loop, attempt);
@@ -368,7 +369,7 @@ static bool pump(struct publish_loop *loop)
                           !blocked_rows_are_full(&loop->blocked_rows);
         make_attempts(loop);
         loop->was_cut = false;
-        loop->last_row_ms = keeper_now_ms();
+        loop->last_row_ms = boottime_ms();
         if (!(is_flowing ? publish_and_scan(loop) : publish_alone(loop)))
             return false;
         if (is_flowing) {
@@ -383,7 +384,7 @@ static bool pump(struct publish_loop *loop)
 
 static unsigned idle_ms(const struct publish_loop *loop)
 {
-    uint64_t idle = (keeper_now_ms() - loop->last_row_ms) / IDLE_PART;
+    uint64_t idle = (boottime_ms() - loop->last_row_ms) / IDLE_PART;
     unsigned wait_ms = idle < IDLE_MIN_MS ? IDLE_MIN_MS : idle > IDLE_MAX_MS ? IDLE_MAX_MS : (unsigned)idle;
     return wait_ms + (unsigned)(loop->blocked_rows.count / HELD_NAMES_PER_MS);
 }
@@ -418,7 +419,7 @@ static void run(struct publish_loop *loop)
     if (!settle_stored(loop))
         return;
     while (worker_may_begin(worker)) {
-        bool is_full = blocked_rows_are_full(&loop->blocked_rows) && keeper_now_ms() < loop->release_ms;
+        bool is_full = blocked_rows_are_full(&loop->blocked_rows) && boottime_ms() < loop->release_ms;
         if ((!is_full || loop->done.count > 0) && !scan(loop, is_full ? 1 : SCAN_ROWS_MAX))
             return;
         if (is_full)
@@ -439,7 +440,7 @@ static void run(struct publish_loop *loop)
 
 void worker_publish_run(struct worker *worker)
 {
-    struct publish_loop loop = {.worker = worker, .last_row_ms = keeper_now_ms()};
+    struct publish_loop loop = {.worker = worker, .last_row_ms = boottime_ms()};
     ASSERT(worker->sink->rows_max >= SCAN_ROWS_MAX);
     rows_init(&loop.current);
     rows_init(&loop.next);

@@ -1,9 +1,10 @@
 #include "tally/progress.h"
 
+#include "base/monotonic.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LINE_INTERVAL_MS 5000
@@ -11,19 +12,12 @@
 #define WIDTH_DEFAULT 80
 #define WIDTH_MAX 120
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 void progress_init(struct progress *progress, bool is_silent, uint64_t done)
 {
     *progress = (struct progress){
         .is_terminal = isatty(STDERR_FILENO) == 1,
         .is_silent = is_silent,
-        .started_ms = now_ms(),
+        .started_ms = monotonic_ms(),
         .start_done = done,
         .line_done = done,
     };
@@ -42,7 +36,7 @@ static int terminal_width(void)
 static int format_numbers(const struct progress *progress, uint64_t done, uint64_t failed, uint64_t total, char *text,
                           size_t size)
 {
-    uint64_t ran_ms = now_ms() - progress->started_ms;
+    uint64_t ran_ms = monotonic_ms() - progress->started_ms;
     uint64_t ours = done - progress->start_done;
     int length = snprintf(text, size, " %llu of %llu  %llu%%", (unsigned long long)done, (unsigned long long)total,
                           (unsigned long long)(total == 0 ? 100 : done * 100 / total));
@@ -74,14 +68,14 @@ static void draw_bar(struct progress *progress, uint64_t done, uint64_t failed, 
     }
     fflush(stderr);
     progress->is_drawn = progress->was_drawn = true;
-    progress->drawn_ms = now_ms();
+    progress->drawn_ms = monotonic_ms();
     progress->line_done = done;
 }
 
 /* Often enough to look alive, and once at the end. */
 static bool is_bar_due(const struct progress *progress, uint64_t done, uint64_t total)
 {
-    return now_ms() - progress->drawn_ms >= BAR_INTERVAL_MS || (done == total && progress->line_done != total);
+    return monotonic_ms() - progress->drawn_ms >= BAR_INTERVAL_MS || (done == total && progress->line_done != total);
 }
 
 /* Writes a line at each tenth of the way, at the end, and when some work was done after a longer silence. */
@@ -90,7 +84,7 @@ static bool is_line_due(const struct progress *progress, uint64_t done, uint64_t
     if (done == progress->line_done)
         return false;
     return done == total || done * 10 / total != progress->line_done * 10 / total ||
-           now_ms() - progress->drawn_ms >= LINE_INTERVAL_MS;
+           monotonic_ms() - progress->drawn_ms >= LINE_INTERVAL_MS;
 }
 
 void progress_show(struct progress *progress, uint64_t done, uint64_t failed, uint64_t total)
@@ -108,7 +102,7 @@ void progress_show(struct progress *progress, uint64_t done, uint64_t failed, ui
     format_numbers(progress, done, failed, total, numbers, sizeof numbers);
     fprintf(stderr, "tally:%s\n", numbers);
     progress->line_done = done;
-    progress->drawn_ms = now_ms();
+    progress->drawn_ms = monotonic_ms();
 }
 
 void progress_hide(struct progress *progress)

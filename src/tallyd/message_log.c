@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "log/thread.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A pipe takes this many bytes in one piece, so lines of several writers do not mix. */
@@ -143,16 +143,12 @@ static void *write_all(void *context)
 struct message_log *message_log_create(int descriptor, const char *name)
 {
     struct message_log *log = memory_allocate_zeroed(sizeof(*log));
-    pthread_condattr_t monotonic;
     log->descriptor = descriptor;
     log->name = name;
     log->ring_owned = memory_allocate(MESSAGE_LOG_SIZE);
     pthread_mutex_init(&log->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&log->is_given, NULL);
-    pthread_cond_init(&log->is_idle, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    condition_init(&log->is_idle);
     const int failure = thread_start(&log->thread, write_all, log);
     ASSERT(failure == 0);
     return log;
@@ -181,26 +177,13 @@ void message_log_say(struct message_log *log, const char *format, ...)
     pthread_mutex_unlock(&log->mutex);
 }
 
-static struct timespec time_in(unsigned wait_ms)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    time.tv_sec += wait_ms / 1000;
-    time.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-    if (time.tv_nsec >= 1000000000) {
-        time.tv_sec++;
-        time.tv_nsec -= 1000000000;
-    }
-    return time;
-}
-
 bool message_log_flush(struct message_log *log, unsigned wait_ms)
 {
-    const struct timespec end = time_in(wait_ms);
-    int status = 0;
+    const uint64_t end_ms = monotonic_ms() + wait_ms;
+    bool has_time = true;
     pthread_mutex_lock(&log->mutex);
-    while ((log->size > 0 || !log->is_resting) && status == 0)
-        status = pthread_cond_timedwait(&log->is_idle, &log->mutex, &end);
+    while ((log->size > 0 || !log->is_resting) && has_time)
+        has_time = condition_wait_until(&log->is_idle, &log->mutex, end_ms);
     const bool is_flushed = log->size == 0 && log->is_resting;
     pthread_mutex_unlock(&log->mutex);
     return is_flushed;

@@ -1,6 +1,7 @@
 #include "worker/error_tail.h"
 
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "worker/standard_error.h"
 #include "worker/text.h"
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BLOCK_SIZE 4096
@@ -142,15 +142,6 @@ static bool start_thread(struct error_tail *tail)
     return failed == 0;
 }
 
-static void init_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 struct error_tail *error_tail_create(int *file)
 {
     struct error_tail *tail;
@@ -163,7 +154,7 @@ struct error_tail *error_tail_create(int *file)
     tail = memory_allocate_zeroed(sizeof *tail);
     tail->pipe = ends[0];
     pthread_mutex_init(&tail->mutex, NULL);
-    init_condition(&tail->advanced);
+    condition_init(&tail->advanced);
     if (start_thread(tail)) {
         *file = ends[1];
         return tail;
@@ -180,11 +171,9 @@ struct error_tail *error_tail_create(int *file)
  * held. */
 static void await_handed(struct error_tail *tail, uint64_t end)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += FINISH_WAIT_MS / 1000;
+    const uint64_t until_ms = monotonic_ms() + FINISH_WAIT_MS;
     while (tail->handed_size < end)
-        if (pthread_cond_timedwait(&tail->advanced, &tail->mutex, &until) != 0)
+        if (!condition_wait_until(&tail->advanced, &tail->mutex, until_ms))
             return;
 }
 

@@ -1,24 +1,18 @@
 #include "worker/standard_error.h"
 
+#include "base/monotonic.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 #include <unistd.h>
 
 #define STEP_MS 10 /* before another try: a terminal may say that there is room and take nothing */
 
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* from seeing that there is room to using it */
 static atomic_uint_fast64_t lost;                           /* lines */
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 bool standard_error_await(unsigned wait_ms)
 {
@@ -41,7 +35,7 @@ static ssize_t write_some(const char *text, size_t size)
 
 size_t standard_error_write(const char *text, size_t size, unsigned wait_ms)
 {
-    const uint64_t end_ms = now_ms() + wait_ms;
+    const uint64_t end_ms = monotonic_ms() + wait_ms;
     size_t done = 0;
     while (done < size) {
         const ssize_t written = write_some(text + done, size - done);
@@ -51,7 +45,7 @@ size_t standard_error_write(const char *text, size_t size, unsigned wait_ms)
         }
         if (errno != EAGAIN && errno != EINTR)
             return size;
-        const uint64_t at_ms = now_ms();
+        const uint64_t at_ms = monotonic_ms();
         if (at_ms >= end_ms)
             return done;
         if (standard_error_await((unsigned)(end_ms - at_ms)))

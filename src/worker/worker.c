@@ -1,4 +1,5 @@
 /* The pool of workers: starting, stopping, signals and ended children. */
+#include "base/monotonic.h"
 #include "worker/worker_slot.h"
 
 #include "base/assert.h"
@@ -24,15 +25,6 @@ void worker_pool_report(struct worker_pool *pool, const char *format, ...)
     pool->options->note(pool->options->context, text);
 }
 
-static void init_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 static void block_signals(struct worker_pool *pool)
 {
     static const int signals[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, WORKER_NUDGE};
@@ -49,12 +41,12 @@ struct worker_pool *worker_pool_create(const struct worker_options *options, con
     pool->handler = handler;
     pool->slots_owned = memory_allocate_zeroed(options->concurrency * sizeof *pool->slots_owned);
     pthread_mutex_init(&pool->mutex, NULL);
-    init_condition(&pool->stopping);
+    condition_init(&pool->stopping);
     block_signals(pool);
     for (unsigned i = 0; i < options->concurrency; i++) {
         struct worker_slot *slot = &pool->slots_owned[i];
         slot->pool = pool;
-        init_condition(&slot->changed);
+        condition_init(&slot->changed);
         arena_init(&slot->arena);
         slot->client_owned = options->connect(options->context);
         if (slot->client_owned == NULL) {
@@ -94,7 +86,7 @@ void worker_pool_destroy(struct worker_pool *pool)
 /* With the mutex held. A second stop makes the grace shorter, never longer. */
 static void stop_locked(struct worker_pool *pool, unsigned grace_s)
 {
-    uint64_t stop_by_ms = worker_now_ms() + grace_s * 1000ull;
+    uint64_t stop_by_ms = monotonic_ms() + grace_s * 1000ull;
     if (!pool->is_stopping || stop_by_ms < pool->stop_by_ms)
         pool->stop_by_ms = stop_by_ms;
     pool->is_stopping = true;
@@ -142,7 +134,7 @@ const struct tally_error *worker_pool_failure(const struct worker_pool *pool)
 
 bool worker_pool_pause(struct worker_pool *pool, const struct tally_error *error)
 {
-    struct timespec until = worker_time_of(worker_now_ms() + PAUSE_MS);
+    const uint64_t until_ms = monotonic_ms() + PAUSE_MS;
     bool is_stopping, is_new;
 
     pthread_mutex_lock(&pool->mutex);
@@ -153,7 +145,7 @@ bool worker_pool_pause(struct worker_pool *pool, const struct tally_error *error
         worker_pool_report(pool, "%s; trying again until it works", error->message);
 
     pthread_mutex_lock(&pool->mutex);
-    while (!pool->is_stopping && pthread_cond_timedwait(&pool->stopping, &pool->mutex, &until) == 0)
+    while (!pool->is_stopping && condition_wait_until(&pool->stopping, &pool->mutex, until_ms))
         continue;
     is_stopping = pool->is_stopping;
     pthread_mutex_unlock(&pool->mutex);
@@ -207,7 +199,7 @@ static void limit_child(struct worker_slot *slot, uint64_t stop_ms, uint64_t now
  * for the server: a worker may wait for a reply at the moment when its program must end. */
 static void enforce(struct worker_pool *pool)
 {
-    uint64_t now_ms = worker_now_ms();
+    uint64_t now_ms = monotonic_ms();
     pthread_mutex_lock(&pool->mutex);
     uint64_t stop_ms = pool->is_stopping ? pool->stop_by_ms : UINT64_MAX;
     bool is_over = pool->is_stopping && now_ms >= stop_ms + KILL_AFTER_MS + TELL_MS;

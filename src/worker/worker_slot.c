@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "client/json.h"
 #include "worker/process.h"
 #include "worker/text.h"
@@ -101,7 +102,7 @@ static void take_handle(struct worker_slot *slot, const char *handle)
 {
     free(slot->handle_owned);
     slot->handle_owned = memory_duplicate_string(handle);
-    slot->beaten_ms = worker_now_ms();
+    slot->beaten_ms = monotonic_ms();
     slot->held_until_ms = lease_end_ms(slot, slot->beaten_ms);
 }
 
@@ -148,7 +149,7 @@ static const char *current_handle(struct worker_slot *slot)
 static bool is_held(const struct worker_slot *slot)
 {
     pthread_mutex_lock(&slot->pool->mutex);
-    bool is_held = slot->held_until_ms > worker_now_ms();
+    bool is_held = slot->held_until_ms > monotonic_ms();
     pthread_mutex_unlock(&slot->pool->mutex);
     return is_held;
 }
@@ -158,7 +159,7 @@ static bool is_held(const struct worker_slot *slot)
 static bool is_overslept(const struct worker_slot *slot)
 {
     pthread_mutex_lock(&slot->pool->mutex);
-    bool is_overslept = lease_end_ms(slot, slot->beaten_ms) <= worker_now_ms();
+    bool is_overslept = lease_end_ms(slot, slot->beaten_ms) <= monotonic_ms();
     pthread_mutex_unlock(&slot->pool->mutex);
     return is_overslept;
 }
@@ -166,7 +167,7 @@ static bool is_overslept(const struct worker_slot *slot)
 static void note_beat(struct worker_slot *slot, uint64_t asked_ms, bool is_good)
 {
     pthread_mutex_lock(&slot->pool->mutex);
-    slot->beaten_ms = worker_now_ms();
+    slot->beaten_ms = monotonic_ms();
     if (is_good && slot->held_until_ms > asked_ms && slot->held_until_ms < lease_end_ms(slot, asked_ms))
         slot->held_until_ms = lease_end_ms(slot, asked_ms);
     pthread_mutex_unlock(&slot->pool->mutex);
@@ -210,7 +211,7 @@ static const char *why_failed(const struct worker_slot *slot)
 /* Prolongs the lease, unless it may be somebody else's by now. Then the message comes again by itself. */
 static void beat(struct worker_slot *slot, const struct tally_message *message, bool *has_complained)
 {
-    const uint64_t asked_ms = worker_now_ms();
+    const uint64_t asked_ms = monotonic_ms();
     const char *why = "it came too late";
     if (!is_overslept(slot)) {
         bool is_good = send_beat(slot, asked_ms) == TALLY_OK;
@@ -228,7 +229,7 @@ static void beat(struct worker_slot *slot, const struct tally_message *message, 
 /* When the next heartbeat is due after one that began then: at once, nearly, if that one was given up. */
 static uint64_t next_beat_ms(const struct worker_slot *slot, uint64_t began_ms)
 {
-    uint64_t at_ms = began_ms + beat_interval_ms(slot), min_ms = worker_now_ms() + HEARTBEAT_MIN_MS;
+    uint64_t at_ms = began_ms + beat_interval_ms(slot), min_ms = monotonic_ms() + HEARTBEAT_MIN_MS;
     return at_ms < min_ms ? min_ms : at_ms;
 }
 
@@ -237,19 +238,18 @@ static void supervise(struct worker_slot *slot, const struct tally_message *mess
 {
     struct worker_pool *pool = slot->pool;
     bool has_complained = false;
-    uint64_t beat_ms = worker_slot_is_at_most_once(slot) ? UINT64_MAX : next_beat_ms(slot, worker_now_ms());
+    uint64_t beat_ms = worker_slot_is_at_most_once(slot) ? UINT64_MAX : next_beat_ms(slot, monotonic_ms());
 
     pthread_mutex_lock(&pool->mutex);
     while (!slot->has_exited) {
-        uint64_t now_ms = worker_now_ms();
+        uint64_t now_ms = monotonic_ms();
         if (now_ms >= beat_ms) {
             pthread_mutex_unlock(&pool->mutex);
             beat(slot, message, &has_complained);
             pthread_mutex_lock(&pool->mutex);
             beat_ms = next_beat_ms(slot, now_ms);
         } else {
-            struct timespec until = worker_time_of(beat_ms);
-            pthread_cond_timedwait(&slot->changed, &pool->mutex, &until);
+            (void)condition_wait_until(&slot->changed, &pool->mutex, beat_ms);
         }
     }
     end->wait_status = slot->wait_status;
@@ -277,7 +277,7 @@ static void run_program(struct worker_slot *slot, const struct tally_message *me
 
     *end = (struct worker_end){.wait_status = 0};
     pthread_mutex_lock(&pool->mutex); /* reap() must not see the child before the slot knows it */
-    slot->limit_ms = limit_s == 0 ? UINT64_MAX : worker_now_ms() + limit_s * 1000ull;
+    slot->limit_ms = limit_s == 0 ? UINT64_MAX : monotonic_ms() + limit_s * 1000ull;
     slot->kill_at_ms = 0;
     slot->was_stopped = slot->was_too_slow = false;
     slot->child = process_start(&start);
@@ -395,7 +395,7 @@ static const char *settle(struct worker_slot *slot, const struct tally_message *
 /* The pool waits for what failed here and comes again, so much later at the most. */
 static void note_return(struct worker_pool *pool, double seconds)
 {
-    uint64_t at_ms = worker_now_ms() + (uint64_t)(seconds * 1000) + 1;
+    uint64_t at_ms = monotonic_ms() + (uint64_t)(seconds * 1000) + 1;
     pthread_mutex_lock(&pool->mutex);
     pool->retry_by_ms = at_ms > pool->retry_by_ms ? at_ms : pool->retry_by_ms;
     pthread_mutex_unlock(&pool->mutex);
@@ -483,7 +483,7 @@ static bool is_drained(struct worker_pool *pool, uint64_t began_ms)
 /* How long a receive waits for a message. */
 static unsigned receive_wait_s(struct worker_pool *pool)
 {
-    uint64_t now_ms = worker_now_ms(), retry_by_ms, wait_s = UNTIL_EMPTY_WAIT_S;
+    uint64_t now_ms = monotonic_ms(), retry_by_ms, wait_s = UNTIL_EMPTY_WAIT_S;
     if (!pool->options->is_until_empty)
         return RECEIVE_WAIT_S;
     pthread_mutex_lock(&pool->mutex);
@@ -526,7 +526,7 @@ static bool take_message(struct worker_slot *slot, struct tally_messages *messag
     };
 
     while (begin_receive(slot)) {
-        uint64_t began_ms = worker_now_ms();
+        uint64_t began_ms = monotonic_ms();
         receive.wait_s = receive_wait_s(slot->pool);
         enum tally_status status = tally_receive(slot->client_owned, options->queue, &receive, messages);
         end_receive(slot);

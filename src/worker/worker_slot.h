@@ -5,7 +5,6 @@
 #include "worker/worker.h"
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 
 #define WORKER_NUDGE SIGUSR1 /* "a worker has ended": wakes worker_pool_watch() */
 
@@ -56,18 +55,5 @@ void worker_pool_report(struct worker_pool *pool, const char *format, ...) __att
 
 /* The thread of a worker; its argument is the slot. */
 void *worker_slot_main(void *argument);
-
-static inline uint64_t worker_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* For pthread_cond_timedwait() on the conditions of the pool, whose clock is the monotonic one. */
-static inline struct timespec worker_time_of(uint64_t at_ms)
-{
-    return (struct timespec){.tv_sec = (time_t)(at_ms / 1000), .tv_nsec = (long)(at_ms % 1000) * 1000000};
-}
 
 #endif
