@@ -52,6 +52,16 @@ struct owner_look {
 
 #define LOOKS 64u /* a power of two */
 
+#define PROVEN_MAX 8u
+#define PROVEN_SIZE_MAX (FORWARD_NODE_MAX + 1 + SHA256_HEX_SIZE)
+
+/* A name of a node with its proof, which was right. */
+struct proven {
+    uint8_t field[PROVEN_SIZE_MAX];
+    size_t size; /* 0: none */
+    bool is_https;
+};
+
 struct forwarder {
     struct forward_options options;
     struct owner_look looks[LOOKS]; /* at the place of their names' hashes */
@@ -67,6 +77,8 @@ struct forwarder {
     struct sha256 sha256;
     struct hmac_key key;
     char macs[2][SHA256_HEX_SIZE + 1]; /* this node's, by whether its client speaks HTTPS */
+    struct proven proven[PROVEN_MAX];  /* the newest, so that not each request costs a MAC */
+    unsigned proven_next;
     uint64_t answered, unknown, refused, tried_again;
     uint64_t reported_forged_ms; /* report.h */
 };
@@ -99,11 +111,33 @@ static void make_mac(struct forwarder *forwarder, struct bytes node, bool is_htt
     text[SHA256_HEX_SIZE] = '\0';
 }
 
+static bool is_known(const struct forwarder *forwarder, struct bytes field, bool *is_https)
+{
+    for (size_t i = 0; i < PROVEN_MAX; i++) {
+        const struct proven *known = &forwarder->proven[i];
+        if (known->size != field.size || !bytes_equal_constant_time(bytes_make(known->field, known->size), field))
+            continue;
+        *is_https = known->is_https;
+        return true;
+    }
+    return false;
+}
+
+static void remember(struct forwarder *forwarder, struct bytes field, bool is_https)
+{
+    struct proven *known = &forwarder->proven[forwarder->proven_next++ % PROVEN_MAX];
+    memcpy(known->field, field.ptr, field.size);
+    known->size = field.size;
+    known->is_https = is_https;
+}
+
 bool forwarder_trusts(struct forwarder *forwarder, const struct request *request, bool *is_https)
 {
     const struct bytes field = request->forwarded_by;
-    if (field.size <= SHA256_HEX_SIZE + 1 || field.size > FORWARD_NODE_MAX + 1 + SHA256_HEX_SIZE)
+    if (field.size <= SHA256_HEX_SIZE + 1 || field.size > PROVEN_SIZE_MAX)
         return false;
+    if (is_known(forwarder, field, is_https))
+        return true;
     const struct bytes node = bytes_make(field.ptr, field.size - SHA256_HEX_SIZE - 1);
     for (int i = 0; i < 2; i++) {
         char mac[SHA256_HEX_SIZE + 1];
@@ -111,6 +145,7 @@ bool forwarder_trusts(struct forwarder *forwarder, const struct request *request
         if (!bytes_equal_constant_time(bytes_make(mac, SHA256_HEX_SIZE), bytes_skip(field, node.size + 1)))
             continue;
         *is_https = i == 1;
+        remember(forwarder, field, *is_https);
         return true;
     }
     return false;
@@ -383,7 +418,7 @@ static void write_request(struct forwarded *forwarded, const struct request *req
 }
 
 /* Requests that wait for nothing but the log of their namespace may share a connection to its owner. Those with long
- * replies may wait (action.h). One with a large head may be too large for the owner, with the line that is added. */
+ * replies may wait (action.h). One with a large head may be too large for the owner, whose header-max may be less. */
 static uint64_t key_of(const struct forwarder *forwarder, const struct request *request, struct bytes name)
 {
     const bool may_share =
