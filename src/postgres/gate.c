@@ -1,20 +1,15 @@
 #include "postgres/gate.h"
 
 #include "base/assert.h"
+#include "base/monotonic.h"
 #include "postgres/clock.h"
 #include <stdio.h>
-#include <time.h>
 
 void pg_gate_init(struct pg_gate *gate)
 {
     *gate = (struct pg_gate){0};
-    pthread_condattr_t attributes;
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    int status = pthread_cond_init(&gate->opens, &attributes);
-    ASSERT(status == 0);
-    (void)pthread_condattr_destroy(&attributes);
-    status = pthread_mutex_init(&gate->mutex, NULL);
+    condition_init(&gate->opens);
+    const int status = pthread_mutex_init(&gate->mutex, NULL);
     ASSERT(status == 0);
 }
 
@@ -30,36 +25,29 @@ static void pause_for(struct pg_gate *gate, uint32_t pause_ms, uint64_t now_ms)
     gate->next_ms = now_ms + gate->pause_ms;
 }
 
-static bool is_shut(const struct pg_gate *gate, uint64_t now_ms)
+/* 0: it is open. */
+static uint64_t shut_until_ms(const struct pg_gate *gate, bool gives_way, uint64_t now_ms)
 {
-    return !gate->is_left_open && gate->pause_ms > 0 && now_ms < gate->next_ms;
-}
-
-static void wait_for(struct pg_gate *gate, uint64_t wait_ms)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(wait_ms / 1000);
-    until.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    (void)pthread_cond_timedwait(&gate->opens, &gate->mutex, &until);
+    uint64_t opens_ms = 0;
+    if (gate->pause_ms > 0)
+        opens_ms = gate->next_ms;
+    else if (gives_way && gate->back_ms > 0)
+        opens_ms = gate->back_ms + PG_GATE_WAY_MS;
+    return gate->is_left_open || now_ms >= opens_ms ? 0 : opens_ms;
 }
 
 /* Whoever may try begins the next pause, so that the others wait for what comes of it. */
-enum error pg_gate_pass(struct pg_gate *gate, uint64_t until_ms, struct failure *failure)
+enum error pg_gate_pass(struct pg_gate *gate, bool gives_way, uint64_t until_ms, struct failure *failure)
 {
     enum error error = OK;
     (void)pthread_mutex_lock(&gate->mutex);
-    uint64_t now_ms;
-    while (is_shut(gate, now_ms = pg_now_ms()) && error == OK) {
-        const uint64_t ends_ms = gate->next_ms < until_ms ? gate->next_ms : until_ms;
+    uint64_t now_ms = pg_now_ms(), opens_ms;
+    for (; error == OK && (opens_ms = shut_until_ms(gate, gives_way, now_ms)) != 0; now_ms = pg_now_ms()) {
+        const uint64_t ends_ms = opens_ms < until_ms ? opens_ms : until_ms;
         if (ends_ms <= now_ms)
             error = failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "%s", gate->why);
         else
-            wait_for(gate, ends_ms - now_ms);
+            (void)condition_wait_for(&gate->opens, &gate->mutex, ends_ms - now_ms);
     }
     if (error == OK)
         pause_for(gate, 2 * gate->pause_ms, now_ms);
@@ -72,6 +60,8 @@ void pg_gate_note(struct pg_gate *gate, const char *why)
 {
     (void)pthread_mutex_lock(&gate->mutex);
     if (why == NULL) {
+        if (gate->pause_ms > 0)
+            gate->back_ms = pg_now_ms();
         gate->pause_ms = 0;
         (void)pthread_cond_broadcast(&gate->opens);
     } else {

@@ -1,6 +1,7 @@
 /* When a PostgreSQL that can't be reached is tried again, by all connections that a process wants to it: after
  * PG_GATE_PAUSE_MS, and then after pauses that double up to PG_GATE_PAUSE_MAX_MS, however many logs wait for it. When a
- * try succeeds, all go. Any thread. */
+ * try succeeds, all go; but those that only follow a log let those who are to serve one go first, for
+ * PG_GATE_WAY_MS: a server that has just come back is busy with making connections. Any thread. */
 #ifndef TALLY_POSTGRES_GATE_H
 #define TALLY_POSTGRES_GATE_H
 
@@ -11,12 +12,14 @@
 
 #define PG_GATE_PAUSE_MS 20u
 #define PG_GATE_PAUSE_MAX_MS 160u
+#define PG_GATE_WAY_MS 700u
 
 struct pg_gate {
     pthread_mutex_t mutex; /* of the rest */
     pthread_cond_t opens;
     uint32_t pause_ms; /* 0: it was reached, or not tried yet */
     uint64_t next_ms;  /* while there is a pause: of pg_now_ms() */
+    uint64_t back_ms;  /* when it was reached again; 0: it always was */
     bool is_left_open; /* by pg_gate_leave_open() */
     char why[512];     /* the newest try failed */
 };
@@ -26,7 +29,7 @@ void pg_gate_deinit(struct pg_gate *gate);
 
 /* Waits until the caller may try, which it then does. ERROR_SERVICE_UNAVAILABLE: not before `until_ms`; `failure` has
  * what the newest try said. */
-enum error pg_gate_pass(struct pg_gate *gate, uint64_t until_ms, struct failure *failure);
+enum error pg_gate_pass(struct pg_gate *gate, bool gives_way, uint64_t until_ms, struct failure *failure);
 
 /* How a try ended; NULL: the server was reached. */
 void pg_gate_note(struct pg_gate *gate, const char *why);

@@ -307,19 +307,32 @@ static void wish(const struct pg_link *link, struct wishes *wishes)
     add_wish(wishes, "idle_in_transaction_session_timeout", 0);
 }
 
+/* One that was refused changes nothing. */
+static enum pg_outcome set_each(struct pg_link *link, const struct wishes *wishes, uint64_t until_ms,
+                                struct failure *failure)
+{
+    enum pg_outcome outcome = PG_DONE;
+    for (size_t i = 0; i < wishes->count && outcome != PG_UNKNOWN; i++)
+        outcome = pg_link_exec(link, wishes->texts[i], until_ms, NULL, failure);
+    return outcome;
+}
+
+/* Nearly always all wishes are granted: then they cost one statement together. */
 static enum error set_all(struct pg_link *link, uint64_t until_ms, struct failure *failure)
 {
+    char text[sizeof(((struct wishes *)NULL)->texts)];
+    size_t size = 0;
     struct wishes wishes;
     wish(link, &wishes);
+    for (size_t i = 0; i < wishes.count; i++)
+        size += (size_t)snprintf(text + size, sizeof(text) - size, "%s%s", i == 0 ? "" : ";", wishes.texts[i]);
     enum pg_outcome outcome = pg_link_exec(link, settings, until_ms, NULL, failure);
-    for (size_t i = 0; i < wishes.count && outcome == PG_DONE; i++) {
-        struct failure ignored;
-        if (pg_link_exec(link, wishes.texts[i], until_ms, NULL, &ignored) == PG_UNKNOWN) {
-            *failure = ignored;
-            outcome = PG_UNKNOWN;
-        }
-    }
-    return outcome == PG_DONE ? OK : failure->error;
+    if (outcome != PG_DONE)
+        return failure->error;
+    outcome = pg_link_exec(link, text, until_ms, NULL, failure);
+    if (outcome == PG_REFUSED)
+        outcome = set_each(link, &wishes, until_ms, failure);
+    return outcome == PG_UNKNOWN ? failure->error : OK;
 }
 
 /* Once it is connected, a server has longer to take what is sent. */
@@ -365,7 +378,7 @@ enum error pg_link_open(struct pg_link *link, uint64_t until_ms, struct failure 
     struct pg_gate *gate = gate_of(link);
     if (pg_link_is_open(link))
         return OK;
-    if (gate != NULL && pg_gate_pass(gate, until_ms, failure) != OK)
+    if (gate != NULL && pg_gate_pass(gate, link->gives_way, until_ms, failure) != OK)
         return failure->error;
     if (pg_now_ms() >= until_ms) { /* no host is to blame for that */
         explain(failure, "PostgreSQL can't be reached", "there is no time left for it");
@@ -381,14 +394,18 @@ enum error pg_link_open(struct pg_link *link, uint64_t until_ms, struct failure 
     }
     enum error error = connect_to(link, options, until_ms, failure);
     PQconninfoFree(options);
-    if (error == OK)
+    /* Where all refused at once, none of them is better than the others, and the one before comes first again. */
+    bool is_passed_over = error != OK && pg_now_ms() >= until_ms;
+    if (error == OK) {
         error = set_all(link, until_ms, failure);
+        is_passed_over = error != OK;
+    }
     if (gate != NULL)
         pg_gate_note(gate, error == OK ? NULL : failure->text);
-    if (error != OK) {
+    if (error != OK)
         pg_link_close(link);
+    if (is_passed_over)
         pass_host_over(link);
-    }
     return error;
 }
 

@@ -36,6 +36,7 @@ struct pg_link {
     struct pg_turn turn;       /* of several hosts */
     bool is_pinned;            /* it uses no other host */
     struct pg_gate *gate;      /* of all hosts; borrowed, or NULL */
+    bool gives_way;            /* at the gate, to others */
     uint64_t prepared;         /* a bit for each statement (statements.h) that this connection has */
     bool is_relaxed;           /* commits are not waited for; see pg_link_relax() */
     bool is_unreplicated;      /* the server warned so since the last statement was sent */

@@ -231,7 +231,9 @@ static enum error follow(struct pg_log *log, bool *has_grown, bool *is_owner, st
 {
     const bool is_new = !pg_link_is_open(&log->session.link);
     log->round_ms = pg_now_ms();
+    log->session.link.gives_way = true;
     enum error error = pg_session_open(&log->session, pg_log_deadline(log), failure);
+    log->session.link.gives_way = false;
     if (error == OK)
         error = read_new(log, has_grown, failure);
     if (error == OK && is_new)

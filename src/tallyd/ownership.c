@@ -18,7 +18,8 @@
 /* How long a node that could not keep a log waits before it wants it again: at first, and at most. */
 #define PAUSE_MS 100u
 #define PAUSE_MAX_MS 60000u
-#define UNREACHED_PAUSE_MAX_MS 1000u /* where PostgreSQL did not answer, or has no room: nobody else serves, either */
+#define FULL_PAUSE_MAX_MS 1000u     /* where PostgreSQL has no room: nobody else serves, either */
+#define UNREACHED_PAUSE_MAX_MS 200u /* the same where it did not answer; how often it is tried says postgres/gate.h */
 
 #define COLD_PATIENCE_LEASES 3u /* one that is followed because nobody had it is left, if somebody has it then */
 #define REPORT_PAUSE_MS 1000u   /* where PostgreSQL does not answer, one line is enough for all */
@@ -193,8 +194,9 @@ static void report(struct ownership *ownership, const struct holding *holding, c
  * and PostgreSQL has no room: then the log would go to and fro. */
 static void pause_it(struct holding *holding, bool has_served, enum error error)
 {
-    const bool is_nobodys = error == ERROR_SERVICE_UNAVAILABLE || error == ERROR_DISK_FULL;
-    const unsigned most = is_nobodys ? UNREACHED_PAUSE_MAX_MS : PAUSE_MAX_MS;
+    const unsigned most = error == ERROR_SERVICE_UNAVAILABLE ? UNREACHED_PAUSE_MAX_MS
+                          : error == ERROR_DISK_FULL         ? FULL_PAUSE_MAX_MS
+                                                             : PAUSE_MAX_MS;
     if (has_served && error != ERROR_DISK_FULL)
         holding->pause_ms = PAUSE_MS;
     else

@@ -27,7 +27,7 @@ static void *try_on(void *argument)
     struct failure failure;
     failure_init(&failure);
     while (pg_now_ms() < rig->until_ms) {
-        if (pg_gate_pass(&rig->gate, rig->until_ms, &failure) != OK) {
+        if (pg_gate_pass(&rig->gate, false, rig->until_ms, &failure) != OK) {
             assert_string_equal(failure.text, "it is down");
             atomic_fetch_add(&rig->refused, 1);
             return NULL;
@@ -66,16 +66,16 @@ static void test_once_it_is_reached_all_go(void **state)
     struct failure failure;
     failure_init(&failure);
     pg_gate_init(&gate);
-    assert_int_equal(pg_gate_pass(&gate, pg_now_ms(), &failure), OK);
+    assert_int_equal(pg_gate_pass(&gate, false, pg_now_ms(), &failure), OK);
     pg_gate_note(&gate, "it is down");
     const uint64_t began_ms = pg_now_ms();
-    assert_int_equal(pg_gate_pass(&gate, began_ms + 1, &failure), ERROR_SERVICE_UNAVAILABLE);
-    assert_int_equal(pg_gate_pass(&gate, UINT64_MAX, &failure), OK);
+    assert_int_equal(pg_gate_pass(&gate, false, began_ms + 1, &failure), ERROR_SERVICE_UNAVAILABLE);
+    assert_int_equal(pg_gate_pass(&gate, false, UINT64_MAX, &failure), OK);
     assert_true(pg_now_ms() >= began_ms + PG_GATE_PAUSE_MS - 1);
-    assert_int_equal(pg_gate_pass(&gate, pg_now_ms() + 1, &failure), ERROR_SERVICE_UNAVAILABLE);
+    assert_int_equal(pg_gate_pass(&gate, false, pg_now_ms() + 1, &failure), ERROR_SERVICE_UNAVAILABLE);
     pg_gate_note(&gate, NULL);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(pg_gate_pass(&gate, pg_now_ms() + 1, &failure), OK);
+        assert_int_equal(pg_gate_pass(&gate, false, pg_now_ms() + 1, &failure), OK);
     pg_gate_deinit(&gate);
 }
 
@@ -95,15 +95,37 @@ static void test_at_the_end_nobody_waits(void **state)
     pg_gate_init(&gate);
     pg_gate_note(&gate, "it is down");
     for (int i = 0; i < 3; i++)
-        assert_int_equal(pg_gate_pass(&gate, UINT64_MAX, &failure), OK);
+        assert_int_equal(pg_gate_pass(&gate, false, UINT64_MAX, &failure), OK);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, leave_open, &gate), 0);
     const uint64_t began_ms = pg_now_ms();
-    assert_int_equal(pg_gate_pass(&gate, UINT64_MAX, &failure), OK);
+    assert_int_equal(pg_gate_pass(&gate, false, UINT64_MAX, &failure), OK);
     assert_true(pg_now_ms() < began_ms + PG_GATE_PAUSE_MAX_MS);
     for (int i = 0; i < 100; i++)
-        assert_int_equal(pg_gate_pass(&gate, pg_now_ms(), &failure), OK);
+        assert_int_equal(pg_gate_pass(&gate, false, pg_now_ms(), &failure), OK);
     assert_int_equal(pthread_join(thread, NULL), 0);
+    pg_gate_deinit(&gate);
+}
+
+static void test_who_gives_way_waits_a_little_when_it_is_back(void **state)
+{
+    (void)state;
+    struct pg_gate gate;
+    struct failure failure;
+    failure_init(&failure);
+    pg_gate_init(&gate);
+    pg_gate_note(&gate, NULL);
+    assert_int_equal(pg_gate_pass(&gate, true, pg_now_ms() + 1, &failure), OK); /* it was never away */
+    pg_gate_note(&gate, "it is down");
+    assert_int_equal(pg_gate_pass(&gate, true, UINT64_MAX, &failure), OK);
+    const uint64_t back_ms = pg_now_ms();
+    pg_gate_note(&gate, NULL);
+    assert_int_equal(pg_gate_pass(&gate, true, back_ms + 1, &failure), ERROR_SERVICE_UNAVAILABLE);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(pg_gate_pass(&gate, false, pg_now_ms() + 1, &failure), OK);
+    assert_int_equal(pg_gate_pass(&gate, true, UINT64_MAX, &failure), OK);
+    assert_true(pg_now_ms() >= back_ms + PG_GATE_WAY_MS);
+    assert_int_equal(pg_gate_pass(&gate, true, pg_now_ms() + 1, &failure), OK);
     pg_gate_deinit(&gate);
 }
 
@@ -113,6 +135,7 @@ int main(void)
         cmocka_unit_test(test_many_that_wait_make_few_tries),
         cmocka_unit_test(test_once_it_is_reached_all_go),
         cmocka_unit_test(test_at_the_end_nobody_waits),
+        cmocka_unit_test(test_who_gives_way_waits_a_little_when_it_is_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
