@@ -159,26 +159,36 @@ static enum pg_outcome flush(struct pg_link *link, uint64_t until_ms, struct fai
     return left == 0 ? PG_DONE : lose(link, PQerrorMessage(link->connection_owned), failure);
 }
 
+/* The next result of what was sent; NULL behind the last. */
+static enum pg_outcome next_result(struct pg_link *link, uint64_t until_ms, PGresult **next, struct failure *failure)
+{
+    *next = NULL;
+    while (PQisBusy(link->connection_owned) != 0) {
+        const bool is_there = wait_for(link->connection_owned, POLLIN, until_ms);
+        if (!is_there)
+            return lose_host(link, "no answer came in time", failure);
+        if (PQconsumeInput(link->connection_owned) != 1)
+            return lose(link, PQerrorMessage(link->connection_owned), failure);
+    }
+    *next = PQgetResult(link->connection_owned);
+    return PG_DONE;
+}
+
 /* The last result of what was sent. */
 static enum pg_outcome collect(struct pg_link *link, uint64_t until_ms, PGresult **last, struct failure *failure)
 {
+    PGresult *next = NULL;
+    enum pg_outcome outcome;
     *last = NULL;
-    for (;;) {
-        while (PQisBusy(link->connection_owned) != 0) {
-            const bool is_there = wait_for(link->connection_owned, POLLIN, until_ms);
-            if (is_there && PQconsumeInput(link->connection_owned) == 1)
-                continue;
-            PQclear(*last);
-            *last = NULL;
-            return is_there ? lose(link, PQerrorMessage(link->connection_owned), failure)
-                            : lose_host(link, "no answer came in time", failure);
-        }
-        PGresult *next = PQgetResult(link->connection_owned);
-        if (next == NULL)
-            return PG_DONE;
+    while ((outcome = next_result(link, until_ms, &next, failure)) == PG_DONE && next != NULL) {
         PQclear(*last);
         *last = next;
     }
+    if (outcome != PG_DONE) {
+        PQclear(*last);
+        *last = NULL;
+    }
+    return outcome;
 }
 
 /* A connection that ended while the server was answering (57P01: an administrator ended it; 57P02, 57P03: the server
@@ -494,6 +504,38 @@ enum pg_outcome pg_link_await(struct pg_link *link, uint64_t until_ms, bool *is_
     const enum pg_outcome outcome = finish(link, 1, until_ms, NULL, failure);
     *is_over = outcome == PG_DONE;
     return outcome;
+}
+
+/* --- COPY --------------------------------------------------------------------------------------------------------- */
+
+enum pg_outcome pg_link_begin_copy(struct pg_link *link, const char *text, uint64_t until_ms, struct failure *failure)
+{
+    PGresult *first = NULL;
+    begin_step(link);
+    if (PQsendQuery(link->connection_owned, text) != 1)
+        return end_step(link, lose(link, PQerrorMessage(link->connection_owned), failure));
+    enum pg_outcome outcome = flush(link, until_ms, failure);
+    if (outcome == PG_DONE)
+        outcome = next_result(link, until_ms, &first, failure);
+    const bool has_begun = outcome == PG_DONE && PQresultStatus(first) == PGRES_COPY_IN;
+    if (outcome == PG_DONE && !has_begun)
+        outcome = judge(link, first, failure);
+    ASSERT(has_begun || outcome != PG_DONE);
+    PQclear(first);
+    return has_begun ? PG_DONE : end_step(link, outcome);
+}
+
+enum pg_outcome pg_link_put_copy(struct pg_link *link, struct bytes rows, uint64_t until_ms, struct failure *failure)
+{
+    if (PQputCopyData(link->connection_owned, (const char *)rows.ptr, (int)rows.size) != 1)
+        return end_step(link, lose(link, PQerrorMessage(link->connection_owned), failure));
+    const enum pg_outcome outcome = flush(link, until_ms, failure);
+    return outcome == PG_DONE ? PG_DONE : end_step(link, outcome);
+}
+
+enum pg_outcome pg_link_end_copy(struct pg_link *link, uint64_t until_ms, struct failure *failure)
+{
+    return end_step(link, finish(link, PQputCopyEnd(link->connection_owned, NULL), until_ms, NULL, failure));
 }
 
 void pg_link_pin(struct pg_link *link, struct pg_turn turn)

@@ -105,6 +105,12 @@ enum pg_outcome pg_link_run(struct pg_link *link, unsigned number, const char *t
 enum pg_outcome pg_link_send(struct pg_link *link, const char *text, uint64_t until_ms, struct failure *failure);
 enum pg_outcome pg_link_await(struct pg_link *link, uint64_t until_ms, bool *is_over, struct failure *failure);
 
+/* A COPY ... FROM STDIN: `text` begins it, its rows come in any number of parts, and at its end the server says what
+ * became of it. After anything but PG_DONE it is over, and the connection is only good for being closed. */
+enum pg_outcome pg_link_begin_copy(struct pg_link *link, const char *text, uint64_t until_ms, struct failure *failure);
+enum pg_outcome pg_link_put_copy(struct pg_link *link, struct bytes rows, uint64_t until_ms, struct failure *failure);
+enum pg_outcome pg_link_end_copy(struct pg_link *link, uint64_t until_ms, struct failure *failure);
+
 /* From here on it connects to that host and to no other. */
 void pg_link_pin(struct pg_link *link, struct pg_turn turn);
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #define PATIENCE_MS 10000u       /* of a statement */
 #define COPY_PATIENCE_MS 600000u /* of one that looks at all of a file, or removes all */
@@ -24,18 +25,22 @@ struct place_of_log {
     uint64_t epoch;
     uint8_t owner[PG_OWNER_SIZE];
     char moved_to[PG_PLACE_SIZE];
-    bool is_foreign; /* it was written on another server: this one is a copy */
-    bool is_there;   /* there is such a head */
+    uint32_t lease_ms; /* the longest of the nodes that have registered there */
+    bool is_foreign;   /* it was written on another server: this one is a copy */
+    bool is_free;      /* a copy may replace what is there */
+    bool is_there;     /* there is such a head */
 };
 
 struct move {
     const char *place;
     struct base home, source, target;
-    struct place_of_log led; /* where it is, by the cluster's own database */
+    struct place_of_log led; /* where it is, by the cluster's own database; `owner` is the mark of this command */
+    struct place_of_log aim; /* what the target had of it before */
     bool is_there;           /* source and target are one database; */
     bool is_from_home;       /* home and source are; */
     bool is_to_home;         /* home and target are */
     bool may_have_arrived;   /* the copy was committed, or nobody knows */
+    bool is_others;          /* somebody else moves it, or has moved it */
     struct log_moved *moved;
 };
 
@@ -75,45 +80,56 @@ static void close_base(struct base *base)
     *base = (struct base){0};
 }
 
-static enum error ask_for_lock(struct base *base, const char *function, uint64_t key, bool *is_given,
-                               struct failure *failure)
+static enum error ask(struct base *base, const char *text, bool *is_true, struct failure *failure)
 {
-    char text[TEXT_SIZE];
-    (void)snprintf(text, sizeof(text), "SELECT %s(hashtext('tally log move'), %" PRIu64 ")", function, key);
     PGresult *row = NULL;
     const enum error error = exec(base, text, PATIENCE_MS, &row, failure);
-    *is_given = error == OK && PQgetvalue(row, 0, 0)[0] == 't';
+    *is_true = error == OK && PQgetvalue(row, 0, 0)[0] == 't';
     PQclear(row);
     return error;
 }
 
-/* Are they one database, however they are written? Then a lock that one connection has is not given to the other. Two
- * that only look alike are a server and its copy (pg_basebackup, a snapshot of its disk). */
+/* Are they one database, however they are written? Then a lock that one connection has is not given to the other. Its
+ * key is drawn, so no other command has it. Two that only look alike are a server and its copy (pg_basebackup, a
+ * snapshot of its disk). */
 static enum error compare_bases(struct base *one, struct base *other, bool *is_same, struct failure *failure)
 {
+    int64_t key;
+    char lock[TEXT_SIZE], unlock[TEXT_SIZE];
     bool is_mine = false, is_given = false, ignored;
-    const uint64_t key = INT32_MAX;
-    enum error error = ask_for_lock(one, "pg_try_advisory_lock", key, &is_mine, failure);
-    if (error == OK)
-        error = ask_for_lock(other, "pg_try_advisory_lock", key, &is_given, failure);
-    if (error == OK && is_given)
-        error = ask_for_lock(other, "pg_advisory_unlock", key, &ignored, failure);
-    if (error == OK && is_mine)
-        error = ask_for_lock(one, "pg_advisory_unlock", key, &ignored, failure);
-    *is_same = error == OK && is_mine && !is_given;
-    const bool look_alike = one->session.server_id == other->session.server_id;
-    if (error != OK || *is_same || !look_alike ||
+    *is_same = false;
+    if (one->session.server_id != other->session.server_id ||
         strcmp(PQdb(one->session.link.connection_owned), PQdb(other->session.link.connection_owned)) != 0)
+        return OK;
+    if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
+        return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes.");
+    (void)snprintf(lock, sizeof(lock), "SELECT pg_try_advisory_lock(%" PRIi64 ")", key);
+    (void)snprintf(unlock, sizeof(unlock), "SELECT pg_advisory_unlock(%" PRIi64 ")", key);
+    enum error error = ask(one, lock, &is_mine, failure);
+    if (error == OK)
+        error = ask(other, lock, &is_given, failure);
+    if (error == OK && is_given)
+        error = ask(other, unlock, &ignored, failure);
+    if (error == OK && is_mine)
+        error = ask(one, unlock, &ignored, failure);
+    *is_same = error == OK && is_mine && !is_given;
+    if (error != OK || *is_same)
         return error;
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                       "One of the two servers is a copy of the other (both have the system identifier %" PRIu64
-                       "), or another \"tally log move\" has just begun. A log can't move between these.",
+                       "One of the two servers is a copy of the other: both have the system identifier %" PRIu64
+                       ". A log can't move between these.",
                        one->session.server_id);
 }
 
 static void add_log(const struct move *move, struct pg_values *values)
 {
     pg_add_bytes(values, bytes_from_string(move->home.options.log));
+}
+
+static void take_owner(const PGresult *row, int column, struct place_of_log *head)
+{
+    const struct bytes owner = pg_field(row, 0, column);
+    memcpy(head->owner, owner.ptr, owner.size < PG_OWNER_SIZE ? owner.size : PG_OWNER_SIZE);
 }
 
 static enum error find(const struct move *move, struct base *base, struct place_of_log *found, struct failure *failure)
@@ -127,9 +143,10 @@ static enum error find(const struct move *move, struct base *base, struct place_
         *found = (struct place_of_log){.id = (uint32_t)pg_number(row, 0, 0),
                                        .epoch = pg_number(row, 0, 1),
                                        .is_foreign = pg_number(row, 0, 4) != 0,
+                                       .is_free = pg_number(row, 0, 5) != 0,
+                                       .lease_ms = (uint32_t)pg_number(row, 0, 6),
                                        .is_there = true};
-        const struct bytes owner = pg_field(row, 0, 2);
-        memcpy(found->owner, owner.ptr, owner.size < PG_OWNER_SIZE ? owner.size : PG_OWNER_SIZE);
+        take_owner(row, 2, found);
         pg_text(row, 0, 3, found->moved_to, sizeof(found->moved_to));
     }
     PQclear(row);
@@ -157,7 +174,7 @@ static enum error write_cluster(struct base *target, const PGresult *row, struct
     char text[TEXT_SIZE + 2048];
     (void)snprintf(text, sizeof(text),
                    "INSERT INTO tally_log.cluster (salt, cost, fingerprint, node, address) VALUES"
-                   " (decode('%s', 'hex'), %s, decode('%s', 'hex'), %s, %s)",
+                   " (decode('%s', 'hex'), %s, decode('%s', 'hex'), %s, %s) ON CONFLICT DO NOTHING",
                    values[0], values[1], values[2], node, address);
     PQfreemem(node);
     PQfreemem(address);
@@ -174,30 +191,47 @@ static enum error check_cluster(struct move *move, struct failure *failure)
 {
     PGresult *home = NULL, *target = NULL;
     enum error error = read_cluster(&move->home, &home, failure);
-    if (error == OK)
-        error = read_cluster(&move->target, &target, failure);
     if (error == OK && PQntuples(home) == 0)
         error =
             failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                         "No node with --advertise has registered in the database of --log, and only such nodes find "
                         "a log that is elsewhere.");
-    else if (error == OK && PQntuples(target) == 0)
+    if (error == OK)
         error = write_cluster(&move->target, home, failure);
-    else if (error == OK && !is_same_cluster(home, target))
+    if (error == OK)
+        error = read_cluster(&move->target, &target, failure);
+    if (error == OK && (PQntuples(target) == 0 || !is_same_cluster(home, target)))
         error = failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                             "The database at %s belongs to another cluster: its first node was %s, at %s.", move->place,
-                            PQgetvalue(target, 0, 3), PQgetvalue(target, 0, 4));
+                            PQntuples(target) == 0 ? "?" : PQgetvalue(target, 0, 3),
+                            PQntuples(target) == 0 ? "?" : PQgetvalue(target, 0, 4));
     PQclear(home);
     PQclear(target);
     return error;
 }
 
-/* Two who move it at a time would copy what the other one is removing. The lock lasts as long as the connection, and so
- * does all that is said on it. */
+/* Some server without --advertise may have a namespace of that name there. */
+static enum error check_aim(struct move *move, struct failure *failure)
+{
+    const enum error error = find(move, &move->target, &move->aim, failure);
+    if (error != OK || move->is_there || !move->aim.is_there || move->aim.is_free)
+        return error;
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "The database at %s has a log of its own for a namespace %s, which did not come from this "
+                       "cluster. It would be lost, so nothing was moved.",
+                       move->place, move->home.options.log);
+}
+
+/* Two who move it at a time would copy what the other one is removing. The lock lasts as long as the connection to the
+ * cluster's own database. A command that stalls may lose it, and go on later: so each of its steps asks for what an
+ * earlier one has left (log_move.h). */
 static enum error exclude_others(struct move *move, struct failure *failure)
 {
     bool is_mine = false;
-    const enum error error = ask_for_lock(&move->home, "pg_try_advisory_lock", move->led.id, &is_mine, failure);
+    char text[TEXT_SIZE];
+    (void)snprintf(text, sizeof(text), "SELECT pg_try_advisory_lock(hashtext('tally log move'), %" PRIu32 ")",
+                   move->led.id);
+    const enum error error = ask(&move->home, text, &is_mine, failure);
     if (error != OK || is_mine)
         return error;
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "Another \"tally log move\" is at work on namespace %s.",
@@ -206,23 +240,26 @@ static enum error exclude_others(struct move *move, struct failure *failure)
 
 /* --- stopping ----------------------------------------------------------------------------------------------------- */
 
-static enum error fail_changed(const struct move *move, struct failure *failure)
+static enum error fail_changed(struct move *move, struct failure *failure)
 {
+    move->is_others = true;
     return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
                        "Somebody else has moved namespace %s at the same time. Look at the status, and try again.",
                        move->home.options.log);
 }
 
-/* Changes the row in the cluster's own database, if it still says what it said. Somebody whose connection broke while
- * he moved it may be heard only now. */
-static enum error change(struct move *move, enum pg_statement statement, struct pg_values *values,
-                         struct failure *failure)
+/* Runs what returns a row if the row of the log still says what this command expects. */
+static enum error run_expecting(struct move *move, struct base *base, enum pg_statement statement,
+                                const struct pg_values *values, PGresult **row, struct failure *failure)
 {
     PGresult *result = NULL;
-    const enum error error = run(&move->home, statement, values, PATIENCE_MS, &result, failure);
-    const bool is_done = error == OK && pg_changed(result) == 1;
-    PQclear(result);
-    return error != OK || is_done ? error : fail_changed(move, failure);
+    const enum error error = run(base, statement, values, PATIENCE_MS, &result, failure);
+    const bool is_expected = error == OK && PQntuples(result) == 1;
+    if (is_expected && row != NULL)
+        *row = result;
+    else
+        PQclear(result);
+    return error != OK || is_expected ? error : fail_changed(move, failure);
 }
 
 static struct pg_values where_it_is(const struct move *move)
@@ -230,32 +267,49 @@ static struct pg_values where_it_is(const struct move *move)
     struct pg_values values = {0};
     add_log(move, &values);
     pg_add_bytes(&values, bytes_from_string(move->led.moved_to));
+    pg_add_bytes(&values, bytes_make(move->led.owner, PG_OWNER_SIZE));
     return values;
 }
 
 static enum error mark(struct move *move, struct failure *failure)
 {
-    struct pg_values values = where_it_is(move);
-    pg_add_bytes(&values, BYTES("true"));
-    return change(move, PG_MOVE_MARK, &values, failure);
+    struct pg_values values = {0};
+    add_log(move, &values);
+    pg_add_bytes(&values, bytes_from_string(move->led.moved_to));
+    PGresult *row = NULL;
+    const enum error error = run_expecting(move, &move->home, PG_MOVE_MARK, &values, &row, failure);
+    if (error == OK)
+        take_owner(row, 0, &move->led);
+    PQclear(row);
+    return error;
 }
 
-/* Ends the epoch of `head`; *is_sealed false: it has ended before. `moved_to`: empty where the mark keeps everybody
- * off. */
-static enum error seal(struct move *move, struct place_of_log *head, const char *moved_to, bool *is_sealed,
-                       struct failure *failure)
+/* Is it still this command that moves the log? In a transaction nobody else moves it before that ends. */
+static enum error hold(struct move *move, struct base *base, struct failure *failure)
+{
+    const struct pg_values values = where_it_is(move);
+    return run_expecting(move, base, PG_MOVE_HOLD, &values, NULL, failure);
+}
+
+/* Ends the epoch of `head`; *is_sealed false: it has ended before. In the cluster's own database the mark keeps
+ * everybody off; in another one the head says that the log is elsewhere. */
+static enum error seal(struct move *move, struct place_of_log *head, bool *is_sealed, struct failure *failure)
 {
     struct pg_values values = {0};
     add_log(move, &values);
     pg_add_i64(&values, head->epoch);
     pg_add_bytes(&values, bytes_make(head->owner, PG_OWNER_SIZE));
-    pg_add_bytes(&values, bytes_from_string(moved_to));
+    pg_add_bytes(&values, bytes_from_string(move->is_from_home ? "" : move->place));
     PGresult *row = NULL;
     const enum error error = run(&move->source, PG_MOVE_SEAL, &values, PATIENCE_MS, &row, failure);
     *is_sealed = error == OK && PQntuples(row) == 1;
-    if (*is_sealed)
+    if (*is_sealed) {
         head->epoch = pg_number(row, 0, 0);
+        take_owner(row, 1, head);
+    }
     PQclear(row);
+    if (*is_sealed && move->is_from_home)
+        memcpy(move->led.owner, head->owner, PG_OWNER_SIZE);
     return error;
 }
 
@@ -270,15 +324,14 @@ static enum error has_left(struct move *move, const struct place_of_log *head, b
 }
 
 /* Waits for the owner to leave, and seals the log from him on. An owner that does not leave is fenced off: requests
- * that are under way there may or may not have happened, as when its machine had failed. */
+ * that are under way there may or may not have happened, as when its machine had failed. It may answer what it knows
+ * until its lease is over, so nobody else opens the log before. */
 static enum error stop(struct move *move, struct place_of_log *head, struct failure *failure)
 {
     const uint64_t until_ms = pg_now_ms() + LEAVE_MS;
-    const char *moved_to = move->is_from_home ? "" : move->place;
-    bool is_sealed = false;
+    bool is_sealed = false, has_gone = false;
     enum error error = OK;
     while (error == OK && !is_sealed) {
-        bool is_free = false;
         error = find(move, &move->source, head, failure);
         if (error == OK && (!head->is_there || head->is_foreign))
             return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
@@ -286,12 +339,17 @@ static enum error stop(struct move *move, struct place_of_log *head, struct fail
                                head->is_there ? "that database is a copy of the one where it was written"
                                               : "that database does not have it");
         if (error == OK)
-            error = has_left(move, head, &is_free, failure);
-        if (error == OK && (is_free || pg_now_ms() >= until_ms))
-            error = seal(move, head, moved_to, &is_sealed, failure);
+            error = has_left(move, head, &has_gone, failure);
+        const bool is_time = has_gone || pg_now_ms() >= until_ms;
+        if (error == OK && is_time)
+            error = hold(move, &move->home, failure);
+        if (error == OK && is_time)
+            error = seal(move, head, &is_sealed, failure);
         if (error == OK && !is_sealed)
             pg_pause(LEAVE_STEP_MS);
     }
+    if (error == OK && !has_gone)
+        pg_pause(move->led.lease_ms);
     return error;
 }
 
@@ -306,15 +364,24 @@ static enum error clean(const struct move *move, struct base *base, bool is_else
     return run(base, PG_MOVE_CLEAN, &values, COPY_PATIENCE_MS, NULL, failure);
 }
 
-/* In the cluster's own database the copy arrives with the transaction, if it is still wanted then. */
-static enum error hold(struct move *move, struct failure *failure)
+/* The row of the log at the target, in the transaction that replaces it: as it was when this command began, for another
+ * one may have brought the log there since. In the cluster's own database the mark says so. */
+static enum error hold_aim(struct move *move, struct failure *failure)
 {
-    struct pg_values values = where_it_is(move);
-    PGresult *row = NULL;
-    const enum error error = run(&move->target, PG_MOVE_HOLD, &values, PATIENCE_MS, &row, failure);
-    const bool is_held = error == OK && PQntuples(row) == 1;
-    PQclear(row);
-    return error != OK || is_held ? error : fail_changed(move, failure);
+    if (move->is_to_home)
+        return hold(move, &move->target, failure);
+    struct pg_values values = {0};
+    add_log(move, &values);
+    pg_add_i64(&values, move->aim.epoch);
+    return run_expecting(move, &move->target, PG_MOVE_AIM, &values, NULL, failure);
+}
+
+/* What was copied is what was sealed: nobody has had the log since. */
+static enum error check_source(struct move *move, const struct place_of_log *sealed, struct failure *failure)
+{
+    struct place_of_log head;
+    const enum error error = find(move, &move->source, &head, failure);
+    return error != OK || head.epoch == sealed->epoch ? error : fail_changed(move, failure);
 }
 
 /* Nobody has it, and whoever wants it may take it. *epoch becomes one behind every one that it ever had. */
@@ -344,12 +411,14 @@ static enum error copy(struct move *move, const struct place_of_log *head, uint6
         error = failure->error;
     if (error == OK)
         error = exec(&move->target, "BEGIN", PATIENCE_MS, NULL, failure);
-    if (error == OK && move->is_to_home)
-        error = hold(move, failure);
+    if (error == OK)
+        error = hold_aim(move, failure);
     if (error == OK)
         error = clean(move, &move->target, false, failure);
     for (int i = 0; error == OK && i < PQntuples(files); i++)
         error = log_transfer_file(source, target, there.id, files, i, &move->moved->bytes, failure);
+    if (error == OK)
+        error = check_source(move, head, failure);
     if (error == OK)
         error = open_there(move, &move->target, epoch, failure);
     move->may_have_arrived = error == OK;
@@ -370,7 +439,7 @@ static enum error lead(struct move *move, uint64_t epoch, struct failure *failur
         return OK;
     pg_add_bytes(&values, bytes_from_string(move->place));
     pg_add_i64(&values, epoch);
-    return change(move, PG_MOVE_LEAD, &values, failure);
+    return run_expecting(move, &move->home, PG_MOVE_LEAD, &values, NULL, failure);
 }
 
 /* It stays where it is, in `base`. What was marked or sealed may be had again. */
@@ -383,29 +452,49 @@ static enum error stay(struct move *move, struct base *base, const char *place, 
         error = open_there(move, base, &epoch, failure);
     struct pg_values values = where_it_is(move);
     pg_add_bytes(&values, bytes_from_string(move->is_from_home ? "" : place));
-    return error == OK ? change(move, PG_MOVE_STAY, &values, failure) : error;
+    return error == OK ? run_expecting(move, &move->home, PG_MOVE_STAY, &values, NULL, failure) : error;
 }
 
-/* The copy has failed, and can't have arrived. */
-static void give_up(struct move *move, const struct pg_options *options, struct failure *failure)
+/* Where the mark stands may have changed without an answer. */
+static enum error find_again(struct move *move, struct failure *failure)
+{
+    const struct place_of_log led = move->led;
+    const enum error error = find(move, &move->home, &move->led, failure);
+    return error != OK || strcmp(led.moved_to, move->led.moved_to) == 0 ? error : fail_changed(move, failure);
+}
+
+/* On connections of its own, for those of before may have broken. */
+static enum error undo(struct move *move, const struct pg_options *options, struct failure *failure)
+{
+    const char *place = move->led.moved_to[0] == '\0' ? NULL : move->led.moved_to;
+    close_base(&move->target); /* it may have rows locked */
+    close_base(&move->source);
+    close_base(&move->home);
+    enum error error = open_base(&move->home, options, NULL, failure);
+    if (error == OK)
+        error = exclude_others(move, failure);
+    if (error == OK)
+        error = find_again(move, failure);
+    if (error == OK)
+        error = open_base(&move->source, options, place, failure);
+    return error == OK ? stay(move, &move->source, place, failure) : error;
+}
+
+/* Adds to what has failed what became of the log. */
+static enum error give_up(struct move *move, const struct pg_options *options, struct failure *failure)
 {
     struct failure cause;
     failure_init(&cause);
-    const char *place = move->led.moved_to[0] == '\0' ? NULL : move->led.moved_to;
-    close_base(&move->source);
-    close_base(&move->home);
-    enum error error = open_base(&move->home, options, NULL, &cause);
-    if (error == OK)
-        error = exclude_others(move, &cause);
-    if (error == OK)
-        error = open_base(&move->source, options, place, &cause);
-    if (error == OK)
-        error = stay(move, &move->source, place, &cause);
+    if (move->is_others)
+        return failure->error;
+    const char *state = "It may still be marked, so that nobody can have it: type the same command again.";
+    if (!move->may_have_arrived && undo(move, options, &cause) == OK)
+        state = "It stays where it was.";
+    else if (move->is_others)
+        state = "Somebody else has moved it at the same time.";
     char said[sizeof(failure->text)];
     (void)snprintf(said, sizeof(said), "%s", failure->text);
-    (void)failure_set(failure, failure->error, "%s %s", said,
-                      error == OK ? "It stays where it was."
-                                  : "It is still marked, and nobody can have it: try again.");
+    return failure_set(failure, failure->error, "%s %s", said, state);
 }
 
 static enum error stop_and_copy(struct move *move, struct failure *failure)
@@ -448,7 +537,9 @@ static enum error open_all(struct move *move, const struct pg_options *options, 
         error = compare_bases(&move->source, &move->target, &move->is_there, failure);
     if (error == OK)
         error = compare_bases(&move->home, &move->source, &move->is_from_home, failure);
-    return error == OK ? compare_bases(&move->home, &move->target, &move->is_to_home, failure) : error;
+    if (error == OK)
+        error = compare_bases(&move->home, &move->target, &move->is_to_home, failure);
+    return error == OK ? check_aim(move, failure) : error;
 }
 
 static enum error move_it(struct move *move, const struct pg_options *options, struct failure *failure)
@@ -462,10 +553,7 @@ static enum error move_it(struct move *move, const struct pg_options *options, s
     error = mark(move, failure);
     if (error != OK)
         return error;
-    error = stop_and_copy(move, failure);
-    if (error != OK && !move->may_have_arrived)
-        give_up(move, options, failure);
-    return error;
+    return stop_and_copy(move, failure) == OK ? OK : give_up(move, options, failure);
 }
 
 enum error log_move(const struct pg_options *options, const char *place, struct log_moved *moved,

@@ -12,7 +12,14 @@
  *
  * What fails before the copy is committed is undone. Whoever is killed, or does not learn what became of a commit,
  * leaves it marked, and whole in one place. To run it again goes on, and to move it to where it is gives up; so nothing
- * is lost, and nobody writes to two copies (decision 0027). */
+ * is lost, and nobody writes to two copies (decision 0027).
+ *
+ * One at a time moves a log, by a lock in the cluster's own database. One that was stopped for long may have lost it
+ * without knowing. So no step relies on the lock alone:
+ *
+ *     the mark   is drawn anew by each that marks or seals the log, and the steps behind ask for it
+ *     the seal   ends the epoch that was read before the mark was asked for
+ *     the copy   counts if the source is in the sealed epoch still, and the target in the one of the beginning */
 #ifndef TALLY_POSTGRES_LOG_MOVE_H
 #define TALLY_POSTGRES_LOG_MOVE_H
 

@@ -7,31 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PATIENCE_MS 10000u   /* of a statement */
-#define ROWS_AT_ONCE 500     /* 4 MB at most */
-#define COPY_SIZE (1u << 20) /* bytes that are sent at a time */
-
-static enum error fail_copy(const PGconn *connection, struct failure *failure)
-{
-    return failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "The copy broke off: %s", PQerrorMessage(connection));
-}
-
-/* The rest of what a server says after a COPY. */
-static bool ended_well(PGconn *connection)
-{
-    bool is_well = true;
-    for (PGresult *result; (result = PQgetResult(connection)) != NULL; PQclear(result))
-        is_well = is_well && PQresultStatus(result) == PGRES_COMMAND_OK;
-    return is_well;
-}
-
-static bool begins(PGconn *connection, const char *text, ExecStatusType status)
-{
-    PGresult *result = PQexec(connection, text);
-    const bool does = PQresultStatus(result) == status;
-    PQclear(result);
-    return does;
-}
+#define PATIENCE_MS 10000u      /* of a statement */
+#define COPY_PATIENCE_MS 60000u /* of each part of a COPY: a server that writes a checkpoint may be slow */
+#define ROWS_AT_ONCE 500        /* 4 MB at most */
+#define COPY_SIZE (1u << 20)    /* bytes that are sent at a time */
 
 /* A file on its way. */
 struct transfer {
@@ -78,11 +57,10 @@ static void append_row(struct transfer *transfer, uint64_t at, struct bytes hash
 
 static enum error flush_rows(struct transfer *transfer, struct failure *failure)
 {
-    PGconn *target = transfer->into->link.connection_owned;
-    if (PQputCopyData(target, (const char *)transfer->rows.data_owned, (int)transfer->rows.size) != 1)
-        return fail_copy(target, failure);
+    const enum pg_outcome outcome =
+        pg_link_put_copy(&transfer->into->link, buffer_bytes(&transfer->rows), pg_now_ms() + COPY_PATIENCE_MS, failure);
     transfer->rows.size = 0;
-    return OK;
+    return outcome == PG_DONE ? OK : failure->error;
 }
 
 /* The write that was put together is whole. */
@@ -156,23 +134,22 @@ static enum error send_rows(struct transfer *transfer, uint64_t from, struct fai
     return error == OK ? flush_rows(transfer, failure) : error;
 }
 
-/* The COPY of one file. Waits for the target as long as the system does. */
+/* The COPY of one file. */
 static enum error send_file(struct transfer *transfer, uint64_t from, struct failure *failure)
 {
+    static const char text[] = "COPY tally_log.chunk (file, at, epoch, hash, body) FROM STDIN (FORMAT binary)";
     static const uint8_t head[19] = "PGCOPY\n\377\r\n"; /* and a zero; flags 0; the size of an extension: 0 */
-    PGconn *target = transfer->into->link.connection_owned;
-    (void)PQsetnonblocking(target, 0);
-    if (!begins(target, "COPY tally_log.chunk (file, at, epoch, hash, body) FROM STDIN (FORMAT binary)", PGRES_COPY_IN))
-        return fail_copy(target, failure);
+    struct pg_link *target = &transfer->into->link;
+    if (pg_link_begin_copy(target, text, pg_now_ms() + COPY_PATIENCE_MS, failure) != PG_DONE)
+        return failure->error;
     buffer_append(&transfer->rows, head, sizeof(head));
-    const enum error error = send_rows(transfer, from, failure);
-    if (error != OK)
-        return error;
+    enum error error = send_rows(transfer, from, failure);
     append_number(&transfer->rows, UINT16_MAX, 2);
-    if (flush_rows(transfer, failure) != OK || PQputCopyEnd(target, NULL) != 1 || !ended_well(target))
-        return fail_copy(target, failure);
-    (void)PQsetnonblocking(target, 1);
-    return OK;
+    if (error == OK)
+        error = flush_rows(transfer, failure);
+    if (error == OK && pg_link_end_copy(target, pg_now_ms() + COPY_PATIENCE_MS, failure) != PG_DONE)
+        error = failure->error;
+    return error;
 }
 
 static enum error create_file(struct pg_session *target, uint32_t log, const PGresult *files, int row, uint64_t *id,

@@ -134,7 +134,12 @@
  *
  * NODE_BEAT, a sign of life, and all nodes: $1 a moment, $2 id, $3 the process, $4 the number of the beat. Behind the
  * nodes' columns: how many heads are new, how often operators have changed something, which wishes concern logs of this
- * node (a sum that differs when they do), and the moment of this statement. */
+ * node (a sum that differs when they do), and the moment of this statement.
+ *
+ * MOVE_FIND: where the log is (empty: here), whether it was written on another server, whether a copy may replace what
+ * is here (it has left, or nobody has had it since it was put here), and the longest lease of a node. MOVE_MARK: the
+ * owner of a row that leads elsewhere is drawn anew, and so tells one command that moves the log from another one; where
+ * the log is here, that is done by the seal. */
 #define PG_CLUSTER_STATEMENT_LIST(X)                                                                                   \
     X(NODE_REGISTER,                                                                                                   \
       "WITH registered AS (INSERT INTO tally_log.node AS n (name, address, version, instance, lease_ms)"               \
@@ -195,27 +200,36 @@
            " ON CONFLICT (log) DO UPDATE SET node = excluded.node RETURNING 1)" PG_COUNT_CHANGE)                       \
     X(UNPIN, "WITH changed AS (DELETE FROM tally_log.pin p USING tally_log.head h WHERE h.id = p.log"                  \
              " AND h.log = $1::text RETURNING 1)" PG_COUNT_CHANGE)                                                     \
-    /* The way of a log to another server (log_move.c); $1 its name. Where it is: empty for here. */                   \
+    /* The way of a log to another server (log_move.c), see above; $1 its name. */                                     \
     X(MOVE_FIND, "SELECT h.id, h.epoch, h.owner, coalesce(h.moved_to, ''),"                                            \
-                 " h.system_id <> (SELECT system_identifier FROM pg_control_system()) FROM tally_log.head h"           \
-                 " WHERE h.log = $1::text")                                                                            \
-    /* In the cluster's own database, if it is at $2 so far (empty: here). $3 'true': nobody may take it. */           \
-    X(MOVE_MARK, "UPDATE tally_log.head SET is_moving = $3::text = 'true' WHERE log = $1::text" PG_IS_AT)              \
-    /* The same: from now on it is at $3, in epoch $4, and nobody has it. */                                           \
-    X(MOVE_LEAD, "UPDATE tally_log.head SET moved_to = $3::text, is_moving = false, node = '',"                        \
-                 " epoch = greatest(epoch, $4::bigint) WHERE log = $1::text AND is_moving" PG_IS_AT)                   \
+                 " h.system_id <> (SELECT system_identifier FROM pg_control_system()),"                                \
+                 " h.moved_to IS NOT NULL OR h.sealed_at IS NULL,"                                                     \
+                 " (SELECT coalesce(max(n.lease_ms), 0) FROM tally_log.node n)"                                        \
+                 " FROM tally_log.head h WHERE h.log = $1::text")                                                      \
+    /* In the cluster's own database, if it is at $2 so far (empty: here): nobody may take it. */                      \
+    X(MOVE_MARK, "UPDATE tally_log.head SET is_moving = true,"                                                         \
+                 " owner = CASE WHEN moved_to IS NULL THEN owner ELSE gen_random_uuid() END"                           \
+                 " WHERE log = $1::text" PG_IS_AT " RETURNING owner")                                                  \
+    /* The same, with mark $3: from now on it is at $4, in epoch $5, and nobody has it. */                             \
+    X(MOVE_LEAD, "UPDATE tally_log.head SET moved_to = $4::text, is_moving = false, node = '',"                        \
+                 " epoch = greatest(epoch, $5::bigint) WHERE log = $1::text AND is_moving" PG_IS_AT                    \
+                 " AND owner = $3::uuid RETURNING 1")                                                                  \
     /* The same: it is marked so, and nobody changes that before the transaction ends. */                              \
-    X(MOVE_HOLD, "SELECT 1 FROM tally_log.head WHERE log = $1::text AND is_moving" PG_IS_AT " FOR UPDATE")             \
-    /* The same: it stays there, in the way that $3 says it, and does not move. */                                     \
-    X(MOVE_STAY, "UPDATE tally_log.head SET moved_to = nullif($3::text, ''), is_moving = false"                        \
-                 " WHERE log = $1::text" PG_IS_AT)                                                                     \
+    X(MOVE_HOLD, "SELECT 1 FROM tally_log.head WHERE log = $1::text AND is_moving" PG_IS_AT " AND owner = $3::uuid"    \
+                 " FOR UPDATE")                                                                                        \
+    /* The same: it stays there, in the way that $4 says it, and does not move. */                                     \
+    X(MOVE_STAY, "UPDATE tally_log.head SET moved_to = nullif($4::text, ''), is_moving = false"                        \
+                 " WHERE log = $1::text" PG_IS_AT " AND (owner = $3::uuid OR NOT is_moving) RETURNING 1")              \
+    /* Where it is to be, but for the cluster's own: it is in epoch $2 there, and a copy may replace it. */            \
+    X(MOVE_AIM, "SELECT 1 FROM tally_log.head WHERE log = $1::text AND epoch = $2::bigint"                             \
+                " AND (moved_to IS NOT NULL OR sealed_at IS NULL) FOR UPDATE")                                         \
     /* $2, $3 the epoch and owner that end; $4 where it is from now on; empty: that is not said here. */               \
     X(MOVE_SEAL, "UPDATE tally_log.head SET epoch = epoch + 1, owner = gen_random_uuid(), node = '',"                  \
                  " sealed_at = clock_timestamp(), moved_to = nullif($4::text, '') WHERE log = $1::text"                \
-                 " AND epoch = $2::bigint AND owner = $3::uuid RETURNING epoch")                                       \
+                 " AND epoch = $2::bigint AND owner = $3::uuid RETURNING epoch, owner")                                \
     /* It is here, behind epoch $2, and who wants it takes it. */                                                      \
     X(MOVE_OPEN, "UPDATE tally_log.head SET epoch = greatest(epoch, $2::bigint) + 1, owner = gen_random_uuid(),"       \
-                 " node = '', moved_to = NULL, is_moving = false,"                                                     \
+                 " node = '', moved_to = NULL, is_moving = false, sealed_at = NULL,"                                   \
                  " system_id = (SELECT system_identifier FROM pg_control_system())"                                    \
                  " WHERE log = $1::text RETURNING epoch")                                                              \
     /* Its files are removed here; $2 'true': if it is elsewhere. */                                                   \

@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import signal
 import subprocess
 import time
 
@@ -166,6 +167,84 @@ def test_an_owner_that_does_not_leave_is_fenced_off_and_answers_nothing_old(clus
     assert [message["Body"] for message in received["Messages"]] == ["new"]
 
 
+def put(node, name, body):
+    ok(node, key_of(name), "SendMessage", {"QueueUrl": url(name), "MessageBody": body})
+
+
+def kept(node, name):
+    """The bodies of all messages, without a turn among them."""
+    bodies = []
+    while True:
+        answer = ok(node, key_of(name), "ReceiveMessage", {
+            "QueueUrl": url(name), "MaxNumberOfMessages": 10, "VisibilityTimeout": 600})
+        if not answer.get("Messages"):
+            return sorted(bodies)
+        bodies += [message["Body"] for message in answer["Messages"]]
+
+
+def moved_at_once(cluster, place):  # noqa: F811
+    for name, process in [(name, begin_move(cluster, place, name)) for name in NAMES]:
+        said = process.communicate(timeout=180 * PATIENCE)[1]
+        assert process.returncode == 0, (name, said)
+
+
+def test_many_namespaces_move_at_once_there_and_back(cluster, other, halves):  # noqa: F811
+    for name in NAMES:
+        put(halves[0], name, name)
+    for place in place_of(other), cluster.uri:
+        moved_at_once(cluster, place)
+        assert all((files_at(cluster, name) > 0) == (place == cluster.uri) for name in NAMES)
+        assert all((files_at(other, name) > 0) == (place != cluster.uri) for name in NAMES)
+    for name in NAMES:
+        wait_answered(halves, name, 20)
+        assert kept(halves[1], name) == [name]
+
+
+@pytest.mark.parametrize("is_from_home", [True, False], ids=["from_home", "to_home"])
+def test_a_mover_that_stalls_and_loses_its_lock_changes_nothing_that_came_after(
+        cluster, other, halves, is_from_home):  # noqa: F811
+    place = place_of(other) if is_from_home else cluster.uri
+    if not is_from_home:
+        moved(cluster, place_of(other))
+        wait_answered(halves)
+    one, two = halves
+    put(two, MOVED, "before")
+    owner = next(node for node in halves if node.name == owners(cluster if is_from_home else other)[MOVED])
+    owner.pause()  # so that the mover waits for it
+    first = begin_move(cluster, place)
+    try:
+        wait_until(lambda: status(cluster)[1][MOVED]["Moving"], 10 * CROWD, "the mark")
+        first.send_signal(signal.SIGSTOP)
+        owner.resume()
+        assert "is at work" in move(cluster, place)[2]
+        cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+                    " AND classid = (hashtext('tally log move')::bigint & 4294967295)::oid")
+        wait_until(lambda: move(cluster, place)[0] == 0, 20 * CROWD, "that a second one moves it")
+        wait_answered(halves)
+        put(two, MOVED, "behind")
+    finally:
+        first.send_signal(signal.SIGCONT)
+        owner.resume()
+    said = first.communicate(timeout=60 * PATIENCE)[1]
+    assert first.returncode != 0 and said.endswith("Somebody else has moved it at the same time.\n"), said
+    wait_answered(halves, seconds=20)
+    assert kept(one, MOVED) == ["before", "behind"]
+
+
+def test_a_log_does_not_move_over_one_that_did_not_come_from_its_cluster(cluster, other, halves):  # noqa: F811
+    put(halves[0], MOVED, "ours")
+    alone = other.node("alone", *LEASED).start()
+    alone.wait_ready(20 * CROWD)
+    assert alone.stop() == 0
+    other.sql("UPDATE tally_log.head SET log = %s", MOVED)  # it serves one namespace, under a name of its own
+    files = files_at(other)
+    for _ in range(2):  # the first one writes down there whose database it is
+        code, printed, said = move(cluster, place_of(other))
+        assert code != 0 and printed == "" and f"has a log of its own for a namespace {MOVED}" in said
+    wait_answered(halves)
+    assert files > 0 and files_at(other) == files and kept(halves[1], MOVED) == ["ours"]
+
+
 def test_a_namespace_at_rest_moves_and_is_opened_there(cluster, other, make_node):  # noqa: F811
     node = make_node("one", NAMES, *LEASED, "--rest-after", "1s").start()
     wait_until(lambda: made(node), 20 * CROWD, "a queue")
@@ -231,6 +310,11 @@ def test_a_copy_that_fails_leaves_the_namespace_where_it_was(cluster, other, hal
     other.sql("ALTER TABLE tally_log.head ADD CONSTRAINT stays CHECK (moved_to IS NULL) NOT VALID")
     code, _, said = move(cluster, cluster.uri)  # to seal it fails
     assert code != 0 and "stays" in said and said.endswith("It stays where it was.\n"), said
+    wait_answered(halves)
+    other.sql("ALTER TABLE tally_log.head DROP CONSTRAINT stays")
+    cluster.sql("ALTER TABLE tally_log.chunk ADD CONSTRAINT full_up CHECK (octet_length(body) = 0) NOT VALID")
+    code, _, said = move(cluster, cluster.uri)  # the copy fails, with the row of the log locked
+    assert code != 0 and "full_up" in said and said.endswith("It stays where it was.\n"), said
     wait_answered(halves)
 
 
