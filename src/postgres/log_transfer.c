@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define PATIENCE_MS 10000u      /* of a statement */
-#define COPY_PATIENCE_MS 60000u /* of each part of a COPY: a server that writes a checkpoint may be slow */
+#define COPY_PATIENCE_MS 30000u /* of each part of a COPY: a server that writes a checkpoint may be slow */
 #define ROWS_AT_ONCE 500        /* 4 MB at most */
 #define COPY_SIZE (1u << 20)    /* bytes that are sent at a time */
 
