@@ -21,6 +21,17 @@ uint64_t boottime_ms(void)
     return read_ms(CLOCK_BOOTTIME);
 }
 
+static struct timespec as_timespec(uint64_t ms)
+{
+    return (struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+}
+
+void sleep_for(uint64_t ms)
+{
+    const struct timespec pause = as_timespec(ms);
+    (void)nanosleep(&pause, NULL);
+}
+
 void condition_init(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;
@@ -34,7 +45,7 @@ void condition_init(pthread_cond_t *condition)
 
 bool condition_wait_until(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t at_ms)
 {
-    const struct timespec at = {.tv_sec = (time_t)(at_ms / 1000), .tv_nsec = (long)(at_ms % 1000) * 1000000};
+    const struct timespec at = as_timespec(at_ms);
     const int status = pthread_cond_timedwait(condition, mutex, &at);
     ASSERT(status == 0 || status == ETIMEDOUT);
     return status == 0;

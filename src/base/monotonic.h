@@ -12,6 +12,9 @@ uint64_t monotonic_ms(void);
 /* Milliseconds since the machine was booted, also those in which it was asleep: for leases, which others count on. */
 uint64_t boottime_ms(void);
 
+/* The thread sleeps; a signal ends that early. */
+void sleep_for(uint64_t ms);
+
 /* A condition whose waits end by monotonic_ms(). */
 void condition_init(pthread_cond_t *condition);
 

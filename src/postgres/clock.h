@@ -16,7 +16,4 @@ static inline void pg_raise_ms(_Atomic uint64_t *time_ms, uint64_t to_ms)
         continue;
 }
 
-/* The thread sleeps for `ms` < 1000. */
-void pg_pause(unsigned ms);
-
 #endif

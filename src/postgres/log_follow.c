@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "log/segment.h"
 #include <stdlib.h>
 
@@ -265,7 +266,7 @@ static enum error follow_patiently(struct pg_log *log, bool *has_grown, bool *is
         pg_standby_note_break(&log->standby);
     const bool has_waited = log->standby.is_waiting && !log->standby.has_lock;
     if (is_broken || !(*has_grown || *is_owner || has_waited))
-        pg_pause(POLL_MS);
+        sleep_for(POLL_MS);
     return is_broken ? OK : error;
 }
 

@@ -1,5 +1,6 @@
 #include "postgres/log_move.h"
 
+#include "base/monotonic.h"
 #include "postgres/log_transfer.h"
 
 #include <inttypes.h>
@@ -346,10 +347,10 @@ static enum error stop(struct move *move, struct place_of_log *head, struct fail
         if (error == OK && is_time)
             error = seal(move, head, &is_sealed, failure);
         if (error == OK && !is_sealed)
-            pg_pause(LEAVE_STEP_MS);
+            sleep_for(LEAVE_STEP_MS);
     }
     if (error == OK && !has_gone)
-        pg_pause(move->led.lease_ms);
+        sleep_for(move->led.lease_ms);
     return error;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "log/segment.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -162,7 +163,7 @@ static enum error bear_refusal(const struct pg_log *log, uint64_t began_ms)
         return ERROR_DISK_FAILED;
     if (log->is_child || pg_now_ms() >= began_ms + log->options.lease_ms / 2)
         return ERROR_DISK_FULL;
-    pg_pause(ROOM_PAUSE_MS);
+    sleep_for(ROOM_PAUSE_MS);
     return OK;
 }
 
@@ -402,7 +403,7 @@ static enum error settle(struct pg_log *log, const struct pg_mark *pending, uint
             error = look(log, pending, until_ms, is_there, failure);
         if (error != ERROR_SERVICE_UNAVAILABLE || pg_now_ms() >= until_ms)
             break;
-        pg_pause(SETTLE_PAUSE_MS);
+        sleep_for(SETTLE_PAUSE_MS);
     }
     if (error == OK) {
         pg_link_watch(&log->session.link);

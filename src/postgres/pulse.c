@@ -2,6 +2,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "log/thread.h"
 #include <inttypes.h>
 #include <pthread.h>
@@ -129,7 +130,7 @@ static void *run(void *argument)
         const uint64_t began_ms = pg_now_ms();
         beat_once(pulse, began_ms);
         while (!atomic_load(&pulse->is_ending) && pg_now_ms() < began_ms + pulse->options.lease_ms / SHARE)
-            pg_pause(STEP_MS);
+            sleep_for(STEP_MS);
     }
     return NULL;
 }

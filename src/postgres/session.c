@@ -1,6 +1,7 @@
 #include "postgres/session.h"
 
 #include "base/assert.h"
+#include "base/monotonic.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -362,7 +363,7 @@ static enum error seal_until(struct pg_session *session, struct pg_head last, ui
             break;
         if (pg_now_ms() + RETRY_PAUSE_MS >= until_ms)
             return ERROR_SERVICE_UNAVAILABLE; /* with what the last round said */
-        pg_pause(RETRY_PAUSE_MS);
+        sleep_for(RETRY_PAUSE_MS);
     }
     return error;
 }

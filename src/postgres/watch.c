@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "log/thread.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -116,7 +117,7 @@ static void *run(void *argument)
         const uint64_t began_ms = pg_now_ms();
         while (!atomic_load(&watch->is_ending) &&
                pg_now_ms() < began_ms + (atomic_load(&watch->is_hurried) ? HURRIED_LOOK_MS : LOOK_MS))
-            pg_pause(STEP_MS);
+            sleep_for(STEP_MS);
     }
     return NULL;
 }

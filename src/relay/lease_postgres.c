@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/postgres.h"
 #include <stdio.h>
@@ -117,11 +118,6 @@ static void release_lock(struct lease_postgres *self)
     self->has_lock = false;
 }
 
-static void pause_for(unsigned ms)
-{
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
-}
-
 /* --- waiting ------------------------------------------------------------------------------------------------------ */
 
 static enum step aim(struct lease_postgres *self, unsigned wait_ms, struct fault *fault)
@@ -157,7 +153,7 @@ static enum step lease_wait(struct lease *lease, unsigned wait_ms, bool *is_free
     struct lease_postgres *self = upcast(lease);
     *is_free = false;
     if (self->postgres.is_pooled) {
-        pause_for(wait_ms);
+        sleep_for(wait_ms);
         return STEP_OK;
     }
     enum step step = connect_first(self, fault);

@@ -215,8 +215,7 @@ static enum step wait_for_owner(struct lease *lease, unsigned wait_ms, bool *is_
         step = look(self, &seen, fault);
         if (step != STEP_OK || self->is_free || monotonic_ms() >= end_ms)
             break;
-        const struct timespec pause = {.tv_nsec = CHECK_MS * 1000000};
-        (void)nanosleep(&pause, NULL);
+        sleep_for(CHECK_MS);
     }
     if (step == STEP_OK)
         *is_free = self->is_free;

@@ -8,7 +8,7 @@ import time
 
 import pytest
 from conftest import BIN, PATIENCE, WRAPPER, clean_environment, wait_until
-from logs import CROWD, LEASED, cluster, server  # noqa: F401 (fixtures)
+from logs import CROWD, LEASE, LEASED, cluster, server  # noqa: F401 (fixtures)
 from nodes import Cluster
 from postgres import Postgres
 from test_auth import ask, ok
@@ -157,7 +157,9 @@ def test_an_owner_that_does_not_leave_is_fenced_off_and_answers_nothing_old(clus
     one, two = halves
     one.pause()
     try:
+        began = time.monotonic()
         moved(cluster, place_of(other))
+        assert time.monotonic() - began >= 10 + LEASE  # while that lasts it may answer what it knows
         wait_answered([two], seconds=20)
         ok(two, key_of(MOVED), "SendMessage", {"QueueUrl": url(MOVED), "MessageBody": "new"})
     finally:

@@ -1,6 +1,7 @@
 /* How often a PostgreSQL that can't be reached is tried, by many who want it. */
 #include "postgres/gate.h"
 
+#include "base/monotonic.h"
 #include "postgres/clock.h"
 #include <stdatomic.h>
 #include <string.h>
@@ -81,7 +82,7 @@ static void test_once_it_is_reached_all_go(void **state)
 
 static void *leave_open(void *gate)
 {
-    pg_pause(50);
+    sleep_for(50);
     pg_gate_leave_open(gate);
     return NULL;
 }
