@@ -1,7 +1,7 @@
 #include "client/transport.h"
 
 #include "base/memory.h"
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 #include <curl/curl.h>
 #include <stdatomic.h>
 #include <stdio.h>

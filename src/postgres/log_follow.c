@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 #include "log/segment.h"
 #include <stdlib.h>
 

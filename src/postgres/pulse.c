@@ -2,7 +2,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 #include "log/thread.h"
 #include <inttypes.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 #include "log/thread.h"
 #include "postgres/cluster_rows.h"
 #include "postgres/cluster_secret.h"

@@ -1,7 +1,7 @@
 #include "postgres/session.h"
 
 #include "base/assert.h"
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -137,9 +137,10 @@
  * node (a sum that differs when they do), and the moment of this statement.
  *
  * MOVE_FIND: where the log is (empty: here), whether it was written on another server, whether a copy may replace what
- * is here (it has left, or nobody has had it since it was put here), and the longest lease of a node. MOVE_MARK: the
- * owner of a row that leads elsewhere is drawn anew, and so tells one command that moves the log from another one; where
- * the log is here, that is done by the seal. */
+ * is here (it has left, or nobody has had it since it was put here), and the longest lease of a node.
+ *
+ * MOVE_MARK: the owner of a row that leads elsewhere is drawn anew, and so tells one command that moves the log from
+ * another one. Where the log is here, the seal does that. */
 #define PG_CLUSTER_STATEMENT_LIST(X)                                                                                   \
     X(NODE_REGISTER,                                                                                                   \
       "WITH registered AS (INSERT INTO tally_log.node AS n (name, address, version, instance, lease_ms)"               \

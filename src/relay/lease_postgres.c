@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/postgres.h"
 #include <stdio.h>

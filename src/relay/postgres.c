@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 #include "relay/connection_redacted.h"
 #include "relay/keeper.h"
 #include "relay/postgres_check.h"

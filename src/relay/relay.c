@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 #include "relay/open.h"
 #include "relay/relay_inner.h"
 #include "relay/worker.h"

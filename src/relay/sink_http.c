@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 #include "relay/webhook_headers.h"
 #include "relay/webhook_transfer.h"
 #include <stdio.h>

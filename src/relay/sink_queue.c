@@ -2,8 +2,8 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "base/monotonic.h"
 #include "client/json.h"
+#include "clock/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/publish_body.h"
 #include <stdio.h>

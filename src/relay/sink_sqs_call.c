@@ -2,8 +2,8 @@
  * requests, each with a connection and a thread of its own. */
 #include "base/assert.h"
 #include "base/memory.h"
-#include "base/monotonic.h"
 #include "client/json.h"
+#include "clock/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/sink_sqs_parts.h"
 #include <stdlib.h>

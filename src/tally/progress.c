@@ -1,6 +1,6 @@
 #include "tally/progress.h"
 
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 #include "log/thread.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 #include "worker/standard_error.h"
 
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* The pool of workers: starting, stopping, signals and ended children. */
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 #include "worker/worker_slot.h"
 
 #include "base/assert.h"

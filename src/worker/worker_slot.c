@@ -3,8 +3,8 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "base/monotonic.h"
 #include "client/json.h"
+#include "clock/monotonic.h"
 #include "worker/process.h"
 #include "worker/text.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* The keeper with a lease that is a few words of memory behind a lock: when a term begins and ends, and who is no
  * candidate. */
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 #include "relay/keeper.h"
 
 #include "base/assert.h"

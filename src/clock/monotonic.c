@@ -1,4 +1,4 @@
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 
 #include "base/assert.h"
 #include <errno.h>

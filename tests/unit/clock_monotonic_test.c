@@ -1,4 +1,4 @@
-#include "base/monotonic.h"
+#include "clock/monotonic.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
