@@ -58,7 +58,7 @@ def test_a_request_whose_header_is_as_large_as_may_be_passes_through_another_nod
     create_queue(Connection(nodes[0].port), "jobs")
 
     def ask(node, size):
-        head = b"POST / HTTP/1.1\r\nHost: a\r\nX-Amz-Target: AmazonSQS.ListQueues\r\nContent-Length: 2\r\nX: "
+        head = b"POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.ListQueues\r\nContent-Length: 2\r\nX: "
         with socket.create_connection(("127.0.0.1", node.port), 20) as line:
             line.sendall(head.ljust(size - 4, b"x") + b"\r\n\r\n{}")
             return line.recv(100).split(b" ")[1]
