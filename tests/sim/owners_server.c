@@ -450,7 +450,9 @@ static void run_text(struct backend *backend)
         fail("a statement that this PostgreSQL does not know: %s", text);
     if (strncmp(text, "SET synchronous_commit", 22) == 0)
         backend->is_relaxed = strstr(text, "off") != NULL;
-    (void)sscanf(text, "SET tcp_user_timeout = %u", &backend->patience_ms);
+    const char *patience = strstr(text, "SET tcp_user_timeout = "); /* several may stand in a text */
+    if (patience != NULL)
+        (void)sscanf(patience, "SET tcp_user_timeout = %u", &backend->patience_ms);
     answer(backend, result_create(PGRES_COMMAND_OK, 0));
 }
 
