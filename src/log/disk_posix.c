@@ -8,6 +8,7 @@
 #endif
 #include "base/assert.h"
 #include "base/memory.h"
+#include "clock/monotonic.h"
 #include "log/disk.h"
 #include "log/page_check.h"
 #include "log/segment.h"
@@ -287,7 +288,6 @@ static bool holder_is_gone(int descriptor)
  * is the lock file, which has the owner's pid; -1: there is none. */
 static int lock_take(int descriptor, int holder)
 {
-    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000};
     for (unsigned waited_ms = 0;; waited_ms += LOCK_PAUSE_MS) {
         if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
             return 0;
@@ -297,7 +297,7 @@ static int lock_take(int descriptor, int holder)
             errno = EWOULDBLOCK;
             return -1;
         }
-        (void)nanosleep(&pause, NULL);
+        sleep_for(LOCK_PAUSE_MS);
     }
 }
 

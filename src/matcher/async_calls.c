@@ -6,10 +6,9 @@
 #include "clock/monotonic.h"
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define FEED_AHEAD_MAX 16 /* answers of the feed that nobody has read yet */
-#define RETRY_NS 300000000
+#define RETRY_MS 300u
 
 struct async_call {
     struct async_call *next;
@@ -73,13 +72,12 @@ bool async_calls_repeats(struct async_calls *calls, const struct tally_error *er
 static void call(struct async_calls *calls, struct tally_client *client, const char *target, const char *body,
                  struct call_answer *answer)
 {
-    const struct timespec pause = {.tv_nsec = RETRY_NS};
     for (;;) {
         (void)tally_call(client, target, body, &answer->reply); /* what it came to, the client's error says */
         answer->error = *tally_client_error(client);
         if (!async_calls_repeats(calls, &answer->error) || is_stopping(calls))
             return;
-        nanosleep(&pause, NULL);
+        sleep_for(RETRY_MS);
     }
 }
 

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
 void sqlite_init(struct sqlite *sqlite, const char *path, const char *prefix, const char *const *texts, unsigned count,
@@ -108,8 +107,7 @@ static int on_busy(void *context, int count)
         sqlite->busy_since_ms = now_ms;
     if (now_ms - sqlite->busy_since_ms >= sqlite->patience_ms)
         return 0;
-    const struct timespec pause = {.tv_nsec = count < 20 ? 1000000 : 5000000};
-    (void)nanosleep(&pause, NULL);
+    sleep_for(count < 20 ? 1 : 5);
     return 1;
 }
 

@@ -1,9 +1,9 @@
 /* The keeper with a lease that is a few words of memory behind a lock: when a term begins and ends, and who is no
  * candidate. */
-#include "clock/monotonic.h"
 #include "relay/keeper.h"
 
 #include "base/assert.h"
+#include "clock/monotonic.h"
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
