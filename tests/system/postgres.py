@@ -13,7 +13,6 @@ import functools
 import glob
 import os
 import pathlib
-import pwd
 import shutil
 import signal
 import subprocess
@@ -52,7 +51,15 @@ def empty_data():
     return first.data
 
 
+def hand_over(path):
+    """To the user whom PostgreSQL runs as, where that is another one."""
+    if os.geteuid() == 0:
+        shutil.chown(path, "postgres", "postgres")
+
+
 class Postgres:
+    wal = None  # the folder of its write-ahead log, where it is not inside the data's
+
     def __init__(self, folder, is_quick=True, is_alike=False, **settings):
         """`is_alike`: its system identifier may be that of others that are. Where a log may be in it, it must not."""
         self.folder = pathlib.Path(folder)
@@ -88,13 +95,13 @@ class Postgres:
 
     def make_data(self):
         self.folder.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            owner = pwd.getpwnam("postgres")
-            os.chown(self.folder, owner.pw_uid, owner.pw_gid)
+        hand_over(self.folder)
         if self.is_alike:
             subprocess.run(["cp", "-a", str(empty_data()), str(self.data)], check=True)
         else:
-            self._run("initdb", "-D", str(self.data), "-U", "tally", "--auth=trust", "-E", "UTF8", "--locale=C", "-N")
+            elsewhere = [] if self.wal is None else ["-X", str(self.wal)]
+            self._run("initdb", "-D", str(self.data), "-U", "tally", "--auth=trust", "-E", "UTF8", "--locale=C", "-N",
+                      *elsewhere)
 
     def start(self):
         if not self.data.exists():
@@ -126,14 +133,20 @@ class Postgres:
         self.stop()
         return self.start()
 
+    def stand_by(self, host, port):
+        """Starts as a replica of the server that is there."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        hand_over(self.folder)
+        self._run("pg_basebackup", "-D", str(self.data), "-R", "-N", "-c", "fast", "-h", host, "-p", str(port), "-U",
+                  "tally")
+        return self.start()
+
     def copy(self):
         """A server with what this one has, down to the system identifier; not started yet. One that runs is copied by
         pg_basebackup, one that does not, as files."""
         twin = Postgres(self.folder.with_name(f"{self.folder.name}-copy"), **self.settings)
         twin.folder.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            owner = pwd.getpwnam("postgres")
-            os.chown(twin.folder, owner.pw_uid, owner.pw_gid)
+        hand_over(twin.folder)
         if (self.data / "postmaster.pid").exists():
             self._run("pg_basebackup", "-d", self.uri, "-D", str(twin.data), "-X", "stream", "-c", "fast")
         else:

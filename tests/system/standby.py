@@ -13,8 +13,6 @@ waits for nobody, so the pair takes writes again as soon as the standby is promo
 nothing else fails before wait_synchronous() returns."""
 
 import contextlib
-import os
-import pwd
 import shutil
 import time
 
@@ -31,13 +29,7 @@ class Server(DistantPostgres):
     def follow(self, primary):
         """Makes it a standby, and loses what it has."""
         shutil.rmtree(self.data, ignore_errors=True)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            owner = pwd.getpwnam("postgres")
-            os.chown(self.folder, owner.pw_uid, owner.pw_gid)
-        self._run("pg_basebackup", "-D", str(self.data), "-R", "-N", "-c", "fast", "-h", primary.host.address, "-p",
-                  str(primary.port), "-U", "tally")
-        return self.start()
+        return self.stand_by(primary.host.address, primary.port)
 
 
 class StandbyPair:

@@ -25,12 +25,13 @@ from machines import NAMES, NODES, Machines, credential, wait_more
 from netns import Network
 from newer_node import NewerNode
 from nodes import STANDING_BY, Cluster, Doors, PatientLine
-from postgres import DistantPostgres
-from small_disk import Hog, NoMount, small_disk
+from postgres import DistantPostgres, hand_over
+from small_disk import NoMount, small_disk
 from test_cluster_namespaces import wait_for_locks
 from test_cluster_nodes import LIMIT, node_of, owners, secret  # noqa: F401 (a fixture)
 from test_log_clock import check_times
-from test_log_full import REASON, Sender
+from test_log_full import REASON, Sender, no_room
+from test_log_full import cache_disk  # noqa: F401 (a fixture)
 from test_log_trim import Dump, Writer, open_transaction
 from test_log_versions import UNKNOWN_EVENT
 from wire import Connection, Lost, request_bytes, scaled
@@ -41,41 +42,47 @@ KILLS = scaled(4, least=2)
 # --- the cluster ----------------------------------------------------------------------------------------------------
 
 
-class TabledPostgres(DistantPostgres):
-    """Whose databases stand on a disk of their own, if there is one."""
+class SpreadPostgres(DistantPostgres):
+    """Whose databases and write-ahead log stand on disks of their own, if there are any."""
 
-    def __init__(self, folder, host, disk):
+    def __init__(self, folder, host, disks):
         super().__init__(folder, host)
-        self.disk = disk
+        self.disks = disks
+        for disk in disks.values():
+            hand_over(disk)
+        if disks:
+            self.settings.update(max_wal_size="128MB", min_wal_size="32MB")
+            self.wal = disks["wal"] / "wal"
 
     def create_database(self, name):
-        if self.disk is not None:
-            tables = self.disk / "tables"
+        if self.disks:
+            tables = self.disks["tables"] / "tables"
             tables.mkdir()
-            shutil.chown(tables, "postgres", "postgres")
+            hand_over(tables)
             self.sql(f"CREATE TABLESPACE small LOCATION '{tables}'")
             name += " TABLESPACE small"
         super().create_database(name)
 
 
 @pytest.fixture(scope="module")
-def disk():
-    """For the tables; None where none can be mounted."""
+def disks():
+    """For PostgreSQL; none where none can be mounted."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tally-faults-"))
     folder.chmod(0o711)
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         try:
-            yield stack.enter_context(small_disk(folder / "disk", 640))
+            made = {name: stack.enter_context(small_disk(folder / name, 640)) for name in ("tables", "wal")}
         except NoMount:
-            yield None
+            made = {}
+        yield made
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory, disk):
+def whole(tmp_path_factory, disks):
     needs(PROGRAM, "haproxy")
     network, folder = Network(), tmp_path_factory.mktemp("faults")
-    database = TabledPostgres(folder / "postgres", network.host(), disk).start()
+    database = SpreadPostgres(folder / "postgres", network.host(), disks).start()
     hosts = [network.host() for _ in NODES]
     made = Machines(Cluster(database, folder, host=hosts[0]), hosts, folder)
     with made.front:
@@ -279,21 +286,16 @@ def test_K6_postgresql_is_restarted_and_killed_and_all_goes_on_by_itself(machine
         print(f"\nK6: served {', '.join(f'{seconds:.2f}' for seconds in took)} s after PostgreSQL")
 
 
-@contextlib.contextmanager
-def full(disk):
-    if disk is None:
+@pytest.mark.parametrize("of", ["tables", "wal"])
+def test_K12_a_full_disk_of_postgresql_is_said_and_all_goes_on_when_it_has_room(machines, database, of):
+    """What clients of each namespace are told, through the front. Without room for its write-ahead log PostgreSQL ends,
+    and then nobody can say why."""
+    if not database.disks:
         pytest.skip("no disk can be mounted here")
-    with Hog(disk) as hog:
-        hog.wait_until_full()
-        yield
-
-
-def test_K12_a_full_disk_of_postgresql_is_said_and_all_goes_on_when_it_has_room(machines, database):
-    """What clients of each namespace are told, through the front."""
     with machines.traffic() as traffic:
         senders = [Sender(Doors([machines.front], credential(name)), create_queue(machines.line(name), "big"))
                    for name in NAMES]
-        with full(database.disk):
+        with no_room(database.disks[of]):
             heard = {}
 
             def listen(sender):
@@ -304,7 +306,7 @@ def test_K12_a_full_disk_of_postgresql_is_said_and_all_goes_on_when_it_has_room(
                 thread.start()
             for thread in threads:
                 thread.join()
-        assert any(REASON.encode() in body for said in heard.values() for body in said), heard
+        assert of == "wal" or any(REASON.encode() in body for said in heard.values() for body in said), heard
         assert all(heard[sender] for sender in senders), "one was not refused at all"
         if not database.is_up():  # what runs it starts it again
             database.stop("immediate")
@@ -378,6 +380,30 @@ def test_K11_what_an_owner_has_copied_is_damaged_while_it_serves_and_while_it_is
         for name in names[1:]:
             check_bodies(machines, name, *made[name])
         assert "changed" not in owner.error_text()
+
+
+def test_K11_an_owner_without_room_for_its_copies_leaves_its_namespaces_to_those_that_have_room(
+        machines, cache_disk):  # noqa: F811
+    """And takes some again when it has room."""
+    owner, others = machines.owner()
+    home = owner.data
+    owner.kill9()
+    owner.data = cache_disk / "data"
+    owner.start()
+    try:
+        machines.wait_back(owner)
+        machines.wait_calm()
+        with machines.traffic() as traffic:
+            with no_room(cache_disk):
+                wait_until(lambda: not machines.owned(owner), 30, "that it gives all of them up")
+                machines.wait_served(TAKEOVER + LEASE, [machines.front, *others])
+                wait_more(traffic, 20)
+                assert REASON in owner.error_text() and owner.process.poll() is None
+            machines.wait_back(owner)
+    finally:
+        owner.kill9()
+        owner.data = home
+        owner.start()
 
 
 class Churn:

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pathlib
-import pwd
 import shutil
 import tempfile
 import time
@@ -13,7 +12,7 @@ from conftest import PATIENCE, wait_until
 from logs import cluster, server  # noqa: F401 (fixtures)
 from logs import LEASE, LEASED, TAKEOVER, await_takeover, create_queue, drain, serves
 from nodes import Cluster, PatientLine
-from postgres import Postgres
+from postgres import Postgres, hand_over
 from small_disk import Hog, NoMount, small_disk
 from wire import Lost
 
@@ -29,16 +28,10 @@ class SmallPostgres(Postgres):
     def __init__(self, disk, has_wal):
         super().__init__(disk.parent / "server", fsync="on", max_wal_size="96MB", min_wal_size="32MB",
                          checkpoint_timeout="30s")
-        self.data = disk / "data"
-        self.disk, self.has_wal = disk, has_wal
-        if os.geteuid() == 0:
-            owner = pwd.getpwnam("postgres")
-            os.chown(disk, owner.pw_uid, owner.pw_gid)
-
-    def _run(self, program, *arguments):
-        if program == "initdb" and not self.has_wal:
-            arguments = (*arguments, "-X", str(self.folder / "wal"))
-        super()._run(program, *arguments)
+        self.disk, self.data = disk, disk / "data"
+        if not has_wal:
+            self.wal = self.folder / "wal"
+        hand_over(disk)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ The ids are those of the reference's scenarios. Servers that only restart stand 
 
 import contextlib
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -38,14 +37,8 @@ class Cluster:
 
     def add_replica(self):
         made = Postgres(self.folder / f"server{len(self.started)}", **self.settings)
-        made.folder.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            owner = pwd.getpwnam("postgres")
-            os.chown(made.folder, owner.pw_uid, owner.pw_gid)
-        made._run("pg_basebackup", "-D", str(made.data), "-R", "-N", "-c", "fast", "-h", "127.0.0.1", "-p",
-                  str(self.primary.port), "-U", "tally")
         self.started.append(made)
-        self.replica = made.start()
+        self.replica = made.stand_by("127.0.0.1", self.primary.port)
         self.wait_until_streaming()
         return self.replica
 

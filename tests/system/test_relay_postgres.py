@@ -20,6 +20,7 @@ import pytest
 
 from conftest import BIN, IS_BARE, PATIENCE, Daemon, clean_environment, free_port, status_bytes, wait_until
 from outbox import Outbox
+from postgres import hand_over
 from proxy import Proxy
 from queues import count_visible, make_queue
 from relay import Relay, check_once, check_order, drain
@@ -421,9 +422,9 @@ def bouncer(server):
             f"unix_socket_dir=\nauth_type=trust\nauth_file={folder}/users\npool_mode={mode}\nlogfile={folder}/log\n"
             f"ignore_startup_parameters=extra_float_digits\nmax_client_conn=100\ndefault_pool_size=20\n")
         command = [program, str(folder / "ini")]
+        for path in (folder, *folder.iterdir()):
+            hand_over(path)
         if os.geteuid() == 0:
-            for path in (folder, *folder.iterdir()):
-                shutil.chown(path, "postgres", "postgres")
             command = ["runuser", "-u", "postgres", "--", *command]
         started.append(
             subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
