@@ -1,7 +1,7 @@
 #include "client/transport.h"
 
 #include "base/memory.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include <curl/curl.h>
 #include <stdatomic.h>
 #include <stdio.h>

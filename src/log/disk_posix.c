@@ -8,10 +8,10 @@
 #endif
 #include "base/assert.h"
 #include "base/memory.h"
-#include "clock/monotonic.h"
 #include "log/disk.h"
 #include "log/page_check.h"
 #include "log/segment.h"
+#include "platform/monotonic.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -38,7 +38,7 @@
 #define ASIDE_PAUSE_MAX_NS INT64_C(50000000)
 #define REMOVED_AT_ONCE ((off_t)1 << 20)
 #define REMOVED_AT_ONCE_HURRIED ((off_t)16 << 20) /* keeps others waiting for some tens of milliseconds */
-#define REMOVAL_PAUSE_NS 4000000                  /* between two portions */
+#define REMOVAL_PAUSE_MS 4u                       /* between two portions */
 #define NS_PER_S INT64_C(1000000000)
 #define FILE_MODE 0640
 #define FOLDER_MODE 0700
@@ -774,9 +774,8 @@ static void room_give_back(const struct disk *disk, int descriptor)
     for (off_t size = status.st_size; size > (portion = portion_of(disk)); size -= portion) {
         if (ftruncate(descriptor, size - portion) != 0 || fdatasync(descriptor) != 0)
             return; /* closing it does the rest */
-        const struct timespec pause = {.tv_nsec = REMOVAL_PAUSE_NS};
         if (!is_hurried(disk))
-            (void)nanosleep(&pause, NULL);
+            sleep_for(REMOVAL_PAUSE_MS);
     }
 }
 

@@ -11,8 +11,8 @@
 #include "base/assert.h"
 #include "base/list.h"
 #include "base/memory.h"
-#include "clock/monotonic.h"
-#include "log/thread.h"
+#include "platform/monotonic.h"
+#include "platform/thread.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

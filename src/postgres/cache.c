@@ -324,7 +324,7 @@ static bool find_newest(struct walk *walk)
 
 /* A file that its owner removes while it is read is not damaged, and not empty either: it gets another name before the
  * first of its chunks goes. `error` is what reading it has come to. */
-static enum error check_there(const struct walk *walk, enum error error, struct failure *failure)
+static enum error judge_reading(const struct walk *walk, enum error error, struct failure *failure)
 {
     PGresult *rows = NULL;
     struct failure cause;
@@ -365,7 +365,7 @@ static enum error look_for_newest(const struct walk *walk, bool *is_there, struc
     *is_there = bytes_equal(bytes_make(frame, walk->newest.size), buffer_bytes(&walk->newest));
     free(frame);
     PQclear(rows);
-    return *is_there ? OK : check_there(walk, OK, failure);
+    return *is_there ? OK : judge_reading(walk, OK, failure);
 }
 
 static enum error fail_lost_tail(const struct walk *walk, struct failure *failure)
@@ -488,7 +488,7 @@ enum error pg_cache_complete(struct pg_cache *cache, struct pg_session *session,
         error = fail_lost_tail(&walk, failure);
     const bool is_empty = walk.chain.end == 0; /* or its chunks have gone, and a copy that has none is the same */
     if ((error == OK && (!is_same || is_empty)) || error == ERROR_LOG_DAMAGED)
-        error = check_there(&walk, error, failure);
+        error = judge_reading(&walk, error, failure);
     walk_end(&walk, error);
     return error;
 }
@@ -513,7 +513,7 @@ enum error pg_cache_follow(struct pg_cache *cache, struct pg_session *session, s
         error = grow_copy(&walk, failure);
     if (error == OK)
         error = fetch(&walk, file->chain.end, failure);
-    if (error == ERROR_LOG_DAMAGED && check_there(&walk, error, failure) == ERROR_LOG_DAMAGED)
+    if (error == ERROR_LOG_DAMAGED && judge_reading(&walk, error, failure) == ERROR_LOG_DAMAGED)
         error = failure_set(
             failure, ERROR_DISK_FAILED,
             PG_LOST "what it has of file %s does not go on from what this node has read. It begins again.", file->name);

@@ -1,6 +1,6 @@
 #include "postgres/clock.h"
 
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 
 uint64_t pg_now_ms(void)
 {

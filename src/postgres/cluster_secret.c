@@ -1,7 +1,7 @@
 #include "postgres/cluster_secret.h"
+#include "platform/random.h"
 
 #include <openssl/evp.h>
-#include <sys/random.h>
 
 #define COST 15u /* of a new row: N = 2^COST */
 #define COST_MIN 14u
@@ -68,8 +68,7 @@ static enum error write_row(struct pg_session *session, struct bytes secret, str
                             uint64_t until_ms, struct failure *failure)
 {
     struct cluster_row row = {.cost = COST};
-    if (getrandom(row.salt, sizeof(row.salt), 0) != (ssize_t)sizeof(row.salt))
-        return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes.");
+    random_fill(row.salt, sizeof(row.salt));
     const enum error error = compute(secret, row.salt, row.cost, row.fingerprint, failure);
     if (error != OK)
         return error;

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "conninfo/conninfo.h"
 #include "postgres/clock.h"
 
 #include <poll.h>
@@ -11,14 +12,6 @@
 #define UNSENT_MS "1000" /* an address that takes nothing of what is sent is given up after so long */
 
 /* --- the hosts ---------------------------------------------------------------------------------------------------- */
-
-const char *pg_option(const PQconninfoOption *options, const char *keyword)
-{
-    for (; options->keyword != NULL; options++)
-        if (strcmp(options->keyword, keyword) == 0)
-            return options->val;
-    return NULL;
-}
 
 static unsigned count_items(const char *list)
 {
@@ -31,9 +24,9 @@ static unsigned count_items(const char *list)
 /* Lists that do not fit each other are taken for one host's, which libpq then refuses. */
 static unsigned count_hosts(const PQconninfoOption *options)
 {
-    const char *names = pg_option(options, "host"), *addresses = pg_option(options, "hostaddr");
+    const char *names = conninfo_option(options, "host"), *addresses = conninfo_option(options, "hostaddr");
     const unsigned count = count_items(names != NULL ? names : addresses);
-    const unsigned ports = count_items(pg_option(options, "port"));
+    const unsigned ports = count_items(conninfo_option(options, "port"));
     const bool fit =
         (names == NULL || addresses == NULL || count_items(addresses) == count) && (ports == 1 || ports == count);
     return fit ? count : 1;
@@ -115,7 +108,7 @@ static PGconn *begin(const struct pg_hosts *hosts, unsigned index, unsigned coun
         if (option->val != NULL && !is_of_hosts(option->keyword))
             add_word(&words, option->keyword, option->val);
     for (unsigned i = 0; i < ARRAY_LENGTH(of_hosts); i++) {
-        items[i] = copy_item(pg_option(hosts->options, of_hosts[i]), index, count);
+        items[i] = copy_item(conninfo_option(hosts->options, of_hosts[i]), index, count);
         add_word(&words, of_hosts[i], items[i]); /* an empty one is left out by libpq, and so is NULL */
     }
     PGconn *connection = PQconnectStartParams(words.keywords, words.values, 0);

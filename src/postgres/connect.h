@@ -28,7 +28,4 @@ struct pg_hosts {
  * `until_ms` of pg_now_ms(); `reasons` then has what each of them said, as lines. */
 PGconn *pg_connect(struct pg_hosts *hosts, uint64_t until_ms, char *reasons, size_t size);
 
-/* The value of a keyword of a connection string; NULL: it has none. */
-const char *pg_option(const PQconninfoOption *options, const char *keyword);
-
 #endif

@@ -1,7 +1,7 @@
 #include "postgres/gate.h"
 
 #include "base/assert.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "postgres/clock.h"
 #include <stdio.h>
 

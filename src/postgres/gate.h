@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,7 +15,17 @@
 #define PG_GATE_PAUSE_MAX_MS 160u
 #define PG_GATE_WAY_MS 700u
 
+/* Of several hosts: the one that is tried first. */
+struct pg_host {
+    uint32_t number : 31;    /* in the connection string, modulo how many there are */
+    uint32_t has_passed : 1; /* the one before was passed over */
+};
+
 struct pg_gate {
+    /* Where a new connection begins. All of the process learn from each other: otherwise one that waits less than the
+     * first host is silent would be made anew, and begin with that host, again and again. */
+    _Atomic struct pg_host first;
+
     pthread_mutex_t mutex; /* of the rest */
     pthread_cond_t opens;
     uint32_t pause_ms; /* 0: it was reached, or not tried yet */

@@ -1,6 +1,7 @@
 #include "postgres/link.h"
 
 #include "base/assert.h"
+#include "conninfo/conninfo.h"
 #include "postgres/connect.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -16,32 +17,32 @@
 
 #define STATE_UNREPLICATED "01000" /* a warning: a cancelled wait for the replica, among others */
 
-/* Where a new link begins. All links of the process learn from each other: otherwise one that waits less than the first
- * host is silent would be made anew, and begin with that host, again and again. */
-static _Atomic struct pg_turn first_turn;
-
 static void use_host(struct pg_link *link, uint32_t host)
 {
     if (link->is_pinned)
         return;
-    link->turn = (struct pg_turn){.host = host};
-    atomic_store(&first_turn, link->turn);
+    link->host = (struct pg_host){.number = host};
+    if (link->gate != NULL)
+        atomic_store(&link->gate->first, link->host);
 }
 
 static void pass_host_over(struct pg_link *link)
 {
-    struct pg_turn failed = link->turn;
+    struct pg_host failed = link->host;
     if (link->is_pinned)
         return;
-    link->turn = (struct pg_turn){.host = failed.host + 1, .has_passed = 1};
-    (void)atomic_compare_exchange_strong(&first_turn, &failed, link->turn);
+    link->host = (struct pg_host){.number = failed.number + 1, .has_passed = 1};
+    if (link->gate != NULL)
+        (void)atomic_compare_exchange_strong(&link->gate->first, &failed, link->host);
 }
 
-void pg_link_init(struct pg_link *link, const char *conninfo, const char *role, uint32_t patience_ms)
+void pg_link_init(struct pg_link *link, const char *conninfo, struct pg_gate *gate, const char *role,
+                  uint32_t patience_ms)
 {
     *link = (struct pg_link){.conninfo = conninfo,
+                             .gate = gate,
                              .patience_ms = patience_ms < PATIENCE_MS_MIN ? PATIENCE_MS_MIN : patience_ms,
-                             .turn = atomic_load(&first_turn),
+                             .host = gate == NULL ? (struct pg_host){0} : atomic_load(&gate->first),
                              .watched = -1};
     (void)snprintf(link->application, sizeof(link->application), "tallyd, %s", role);
 }
@@ -110,7 +111,7 @@ static void end_sentence(char *line, size_t size_max, size_t *size)
 }
 
 /* "what: reason", with the lines of the reason as sentences of one. */
-static void explain_as(struct failure *failure, enum error error, const char *what, const char *reason)
+static void explain(struct failure *failure, const char *what, const char *reason)
 {
     char line[1024];
     size_t size = 0;
@@ -122,12 +123,7 @@ static void explain_as(struct failure *failure, enum error error, const char *wh
             line[size++] = is_blank ? ' ' : *reason;
     }
     end_sentence(line, sizeof(line), &size);
-    (void)failure_set(failure, error, "%s: %.*s", what, (int)size, line);
-}
-
-static void explain(struct failure *failure, const char *what, const char *reason)
-{
-    explain_as(failure, ERROR_SERVICE_UNAVAILABLE, what, reason);
+    (void)failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "%s: %.*s", what, (int)size, line);
 }
 
 static enum pg_outcome lose(struct pg_link *link, const char *reason, struct failure *failure)
@@ -349,7 +345,7 @@ static enum error set_all(struct pg_link *link, uint64_t until_ms, struct failur
 static void be_patient(const struct pg_link *link, const PQconninfoOption *options)
 {
     const unsigned timeout_ms = USER_TIMEOUT_MS;
-    if (pg_option(options, "tcp_user_timeout") == NULL) /* a Unix socket has none */
+    if (conninfo_option(options, "tcp_user_timeout") == NULL) /* a Unix socket has none */
         (void)setsockopt(PQsocket(link->connection_owned), IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,
                          sizeof(timeout_ms));
 }
@@ -360,8 +356,8 @@ static enum error connect_to(struct pg_link *link, const PQconninfoOption *optio
     char reasons[1024];
     struct pg_hosts hosts = {.options = options,
                              .application = link->application,
-                             .first = link->turn.host,
-                             .has_passed = link->turn.has_passed,
+                             .first = link->host.number,
+                             .has_passed = link->host.has_passed,
                              .is_only_first = link->is_pinned};
     link->connection_owned = pg_connect(&hosts, until_ms, reasons, sizeof(reasons));
     if (!pg_link_is_open(link)) {
@@ -394,14 +390,10 @@ enum error pg_link_open(struct pg_link *link, uint64_t until_ms, struct failure 
         explain(failure, "PostgreSQL can't be reached", "there is no time left for it");
         return failure->error;
     }
-    char *wrong = NULL;
-    PQconninfoOption *options = PQconninfoParse(link->conninfo, &wrong);
-    if (options == NULL) {
-        explain_as(failure, ERROR_INVALID_PARAMETER_VALUE, "The connection string of the log can't be read",
-                   wrong == NULL ? "no memory" : wrong);
-        PQfreemem(wrong);
-        return failure->error;
-    }
+    char wrong[CONNINFO_WRONG_SIZE];
+    PQconninfoOption *options = conninfo_parse(link->conninfo, wrong);
+    if (options == NULL)
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "The connection string of the log %s.", wrong);
     enum error error = connect_to(link, options, until_ms, failure);
     PQconninfoFree(options);
     /* Where all refused at once, none of them is better than the others, and the one before comes first again. */
@@ -538,9 +530,9 @@ enum pg_outcome pg_link_end_copy(struct pg_link *link, uint64_t until_ms, struct
     return end_step(link, finish(link, PQputCopyEnd(link->connection_owned, NULL), until_ms, NULL, failure));
 }
 
-void pg_link_pin(struct pg_link *link, struct pg_turn turn)
+void pg_link_pin(struct pg_link *link, struct pg_host host)
 {
-    link->turn = turn;
+    link->host = host;
     link->is_pinned = true;
 }
 
@@ -551,7 +543,7 @@ void pg_link_move(struct pg_link *to, struct pg_link *from)
     to->prepared = from->prepared;
     to->is_relaxed = from->is_relaxed;
     to->has_ended = from->has_ended;
-    to->turn = from->turn;
+    to->host = from->host;
     from->connection_owned = NULL;
     pg_link_close(from);
     if (to->connection_owned != NULL)

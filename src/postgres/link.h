@@ -22,18 +22,12 @@ enum pg_outcome { PG_DONE, PG_REFUSED, PG_UNKNOWN };
 
 #define PG_STATE_SIZE 6u /* an SQLSTATE and its NUL */
 
-/* The host that is tried first, modulo how many there are; its number is that in the connection string. */
-struct pg_turn {
-    uint32_t host : 31;
-    uint32_t has_passed : 1; /* the one before was passed over */
-};
-
 struct pg_link {
     PGconn *connection_owned;  /* NULL: there is none */
     const char *conninfo;      /* borrowed */
     char application[64];      /* as pg_stat_activity shows it */
     uint32_t patience_ms;      /* the server keeps a connection that went silent for so long, or longer */
-    struct pg_turn turn;       /* of several hosts */
+    struct pg_host host;       /* of several: where it is, or begins */
     bool is_pinned;            /* it uses no other host */
     struct pg_gate *gate;      /* of all hosts; borrowed, or NULL */
     bool gives_way;            /* at the gate, to others */
@@ -46,9 +40,10 @@ struct pg_link {
     char state[PG_STATE_SIZE]; /* of the last refusal */
 };
 
-/* `role` says in pg_stat_activity what the connection is for. A connection that was cut off ends in the server
- * `patience_ms` after the last sign of life, at the earliest. */
-void pg_link_init(struct pg_link *link, const char *conninfo, const char *role, uint32_t patience_ms);
+/* `gate` is that of the server, or NULL. `role` says in pg_stat_activity what the connection is for. A connection that
+ * was cut off ends in the server `patience_ms` after the last sign of life, at the earliest. */
+void pg_link_init(struct pg_link *link, const char *conninfo, struct pg_gate *gate, const char *role,
+                  uint32_t patience_ms);
 void pg_link_close(struct pg_link *link);
 bool pg_link_is_open(const struct pg_link *link);
 
@@ -64,9 +59,9 @@ bool pg_link_check(struct pg_link *link, struct failure *failure);
 
 /* Connects, to a server that takes writes where there are several hosts (connect.h), and makes its settings. Where the
  * call failed, or a statement was not answered in time or not replicated, that host is passed over: the next call
- * begins with the next one, on this link and on those that are made later. It may be a primary of the past, which waits
- * for a replica that will not come (F14). Where there is a gate, a server that can't be reached is tried when that
- * says.
+ * begins with the next one, and so do the links that are made later for the same gate. It may be a primary of the past,
+ * which waits for a replica that will not come (F14). Where there is a gate, a server that can't be reached is tried
+ * when that says.
  * ERROR_SERVICE_UNAVAILABLE: it can't be reached, or not before `until_ms`. ERROR_INVALID_PARAMETER_VALUE: the
  * connection string is none. */
 enum error pg_link_open(struct pg_link *link, uint64_t until_ms, struct failure *failure);
@@ -112,7 +107,7 @@ enum pg_outcome pg_link_put_copy(struct pg_link *link, struct bytes rows, uint64
 enum pg_outcome pg_link_end_copy(struct pg_link *link, uint64_t until_ms, struct failure *failure);
 
 /* From here on it connects to that host and to no other. */
-void pg_link_pin(struct pg_link *link, struct pg_turn turn);
+void pg_link_pin(struct pg_link *link, struct pg_host host);
 
 /* Gives `to`, which has none, the connection of `from`. */
 void pg_link_move(struct pg_link *to, struct pg_link *from);

@@ -3,8 +3,8 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "clock/monotonic.h"
 #include "log/segment.h"
+#include "platform/monotonic.h"
 #include <stdlib.h>
 
 #define POLL_MS 20u
@@ -61,7 +61,7 @@ static enum error fail_another(const struct pg_file *file, struct failure *failu
 
 /* Are these segments, which were read for the last time, still there? One that was removed before it was read to its
  * end looked as if nothing had been added to it (L13): it gets another name before the first of its chunks goes. */
-static enum error check_there(struct pg_log *log, const struct followed *found, size_t count, struct failure *failure)
+static enum error check_listed(struct pg_log *log, const struct followed *found, size_t count, struct failure *failure)
 {
     PGresult *rows = NULL;
     if (pg_session_list_files(&log->session, pg_log_deadline(log), &rows, failure) != PG_DONE)
@@ -94,7 +94,7 @@ static enum error read_segments(struct pg_log *log, const struct followed *found
             newest = i;
     }
     if (newest + 1 < count) {
-        const enum error error = check_there(log, &found[newest + 1], count - newest - 1, failure);
+        const enum error error = check_listed(log, &found[newest + 1], count - newest - 1, failure);
         if (error != OK)
             return error;
     }
@@ -149,7 +149,7 @@ static enum error check_tails(struct pg_log *log, uint64_t until_ms, struct fail
         if (!segment_name_decode(one.file->name, &one.start) || one.start < log->newest || !one.file->is_cached)
             continue;
         error = pg_log_check_tail(log, one.file, until_ms, failure);
-        if (error == ERROR_DISK_FAILED && check_there(log, &one, 1, failure) != OK)
+        if (error == ERROR_DISK_FAILED && check_listed(log, &one, 1, failure) != OK)
             /* It was removed, and is not lost; or nobody knows. One without frames had only been prepared. */
             error = one.file->chain.end > SEGMENT_HEADER_SIZE ? ERROR_SERVICE_UNAVAILABLE : OK;
     }

@@ -1,6 +1,6 @@
 #include "postgres/log_move.h"
 
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "postgres/log_transfer.h"
 
 #include <inttypes.h>

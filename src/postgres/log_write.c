@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "log/segment.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -90,11 +90,11 @@ void pg_log_become_child(struct pg_log *log)
     if (pg_link_is_open(&log->session.link))
         (void)close(PQsocket(log->session.link.connection_owned));
     const struct pg_head head = log->session.head;
-    const struct pg_turn turn = log->session.link.turn;
+    const struct pg_host host = log->session.link.host;
     log->options.gate = NULL; /* its mutex may have been locked when this process was made */
     pg_session_init(&log->session, &log->options, "snapshot");
     log->session.head = head;
-    pg_link_pin(&log->session.link, turn); /* to the server that has the parent's writes */
+    pg_link_pin(&log->session.link, host); /* to the server that has the parent's writes */
     pg_cache_init(&log->cache, log->folder);
     buffer_init(&log->scratch);
     log->mark_count = 0;

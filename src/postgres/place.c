@@ -2,26 +2,27 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "postgres/connect.h"
+#include "conninfo/conninfo.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static bool is_set(const PQconninfoOption *options, const char *keyword)
 {
-    const char *value = pg_option(options, keyword);
+    const char *value = conninfo_option(options, keyword);
     return value != NULL && value[0] != '\0';
 }
 
 enum error pg_place_check(const char *place, struct failure *failure)
 {
-    PQconninfoOption *options = PQconninfoParse(place, NULL);
+    char unread[CONNINFO_WRONG_SIZE];
+    PQconninfoOption *options = conninfo_parse(place, unread);
     const char *wrong = NULL;
     if (options == NULL)
         wrong = "it can't be read; write postgres://HOST:PORT/DATABASE";
     else if (strlen(place) >= PG_PLACE_SIZE)
         wrong = "it is longer than 1,023 bytes";
-    else if (is_set(options, "password"))
+    else if (conninfo_has_secret(options))
         wrong =
             "it has a password, and everybody who reads the tables would see it; leave it out: each node takes user "
             "and password from its own --log";

@@ -2,8 +2,8 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "clock/monotonic.h"
-#include "log/thread.h"
+#include "platform/monotonic.h"
+#include "platform/thread.h"
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static struct beaten *list_round(struct pg_pulse *pulse, uint64_t now_ms, struct
 /* One that was sealed anew meanwhile has another epoch. */
 static void note_proofs(struct pg_pulse *pulse, struct beaten *round, size_t count, uint64_t began_ms)
 {
-    const uint32_t host = pulse->session.link.turn.host;
+    const uint32_t host = pulse->session.link.host.number;
     (void)pthread_mutex_lock(&pulse->mutex);
     for (struct list_link *link = list_first(&pulse->entries); link != NULL; link = list_next(&pulse->entries, link)) {
         struct pg_pulse_entry *entry = CONTAINER_OF(link, struct pg_pulse_entry, link);
@@ -148,7 +148,7 @@ void pg_pulse_join(struct pg_pulse *pulse, struct pg_pulse_entry *entry, const s
     entry->id = head->id;
     entry->epoch = head->epoch;
     memcpy(entry->owner, head->owner, PG_OWNER_SIZE);
-    entry->host = session->link.turn.host;
+    entry->host = session->link.host.number;
     (void)pthread_mutex_unlock(&pulse->mutex);
 }
 

@@ -21,7 +21,7 @@ struct pg_pulse_entry {
     uint32_t id;
     uint64_t epoch;
     uint8_t owner[PG_OWNER_SIZE];
-    uint32_t host;               /* that its own connection goes to (pg_turn) */
+    uint32_t host;               /* that its own connection goes to (pg_host) */
     _Atomic uint64_t *proved_ms; /* raised to when a statement began that has found this owner in place */
     _Atomic uint64_t *seen_ms;   /* when the owner was looked after last (disk.h, confirm): else it gets none */
 };

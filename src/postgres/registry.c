@@ -3,8 +3,8 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "clock/monotonic.h"
-#include "log/thread.h"
+#include "platform/monotonic.h"
+#include "platform/thread.h"
 #include "postgres/cluster_rows.h"
 #include "postgres/cluster_secret.h"
 

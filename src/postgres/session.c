@@ -1,12 +1,12 @@
 #include "postgres/session.h"
 
 #include "base/assert.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
+#include "platform/random.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #define RETRY_PAUSE_MS 50u
 #define SERVER_VERSION_MIN 130000u
@@ -16,8 +16,7 @@ void pg_session_init(struct pg_session *session, const struct pg_options *option
     *session = (struct pg_session){.options = options};
     char name[64];
     (void)snprintf(name, sizeof(name), "%s of %s", role, options->log);
-    pg_link_init(&session->link, options->conninfo, name, options->lease_ms);
-    session->link.gate = options->gate;
+    pg_link_init(&session->link, options->conninfo, options->gate, name, options->lease_ms);
 }
 
 void pg_session_deinit(struct pg_session *session)
@@ -146,18 +145,10 @@ enum error pg_session_open(struct pg_session *session, uint64_t until_ms, struct
 
 /* --- the fence ---------------------------------------------------------------------------------------------------- */
 
-static enum error draw_owner(uint8_t owner[PG_OWNER_SIZE], struct failure *failure)
-{
-    if (getrandom(owner, PG_OWNER_SIZE, 0) == (ssize_t)PG_OWNER_SIZE)
-        return OK;
-    return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes.");
-}
-
 static enum pg_outcome register_log(struct pg_session *session, uint64_t until_ms, struct failure *failure)
 {
     uint8_t owner[PG_OWNER_SIZE];
-    if (draw_owner(owner, failure) != OK)
-        return PG_UNKNOWN;
+    random_fill(owner, sizeof(owner));
     struct pg_values values = {0};
     pg_add_bytes(&values, bytes_from_string(session->options->log));
     pg_add_bytes(&values, bytes_make(owner, sizeof(owner)));
@@ -336,10 +327,10 @@ static enum error seal_round(struct pg_session *session, struct pg_head *last, u
         return fail_away(failure);
     if (!is_found && !is_same_owner(&head, last))
         return fail_fenced(&head, failure);
-    if (is_found && draw_owner(owner, failure) != OK)
-        return failure->error;
-    if (is_found)
+    if (is_found) {
+        random_fill(owner, PG_OWNER_SIZE);
         *last = head;
+    }
     if (!may_seal(session, last, insists_until, until_ms, failure))
         return OK;
     if (seal(session, last, owner, is_over, until_ms, failure) == PG_REFUSED)
@@ -354,9 +345,10 @@ static enum error seal_until(struct pg_session *session, struct pg_head last, ui
                              struct failure *failure)
 {
     uint8_t owner[PG_OWNER_SIZE];
-    enum error error = draw_owner(owner, failure);
+    enum error error = OK;
     const uint64_t now_ms = pg_now_ms(), insists_until = now_ms + (until_ms > now_ms ? until_ms - now_ms : 0) / 2;
     bool is_over = false;
+    random_fill(owner, sizeof(owner));
     while (error == OK && !is_over) {
         error = seal_round(session, &last, owner, insists_until, until_ms, &is_over, failure);
         if (error != OK || is_over)

@@ -19,7 +19,6 @@
 #define PG_NODE_SIZE 64u
 #define PG_ADDRESS_SIZE 264u /* a name of 255 bytes, a colon, a port */
 
-struct pg_gate;
 struct pg_pulse;
 
 struct pg_options {

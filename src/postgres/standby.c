@@ -83,7 +83,7 @@ static enum error begin_waiting(struct pg_standby *standby, const struct pg_sess
 {
     if (standby->is_waiting)
         return OK;
-    pg_link_pin(&standby->waiter.link, session->link.turn); /* another server's lock says nothing of this one */
+    pg_link_pin(&standby->waiter.link, session->link.host); /* another server's lock says nothing of this one */
     const enum error error = pg_session_open(&standby->waiter, until_ms, failure);
     if (error != OK)
         return error;

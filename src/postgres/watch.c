@@ -2,8 +2,8 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "clock/monotonic.h"
-#include "log/thread.h"
+#include "platform/monotonic.h"
+#include "platform/thread.h"
 #include <pthread.h>
 #include <stdlib.h>
 

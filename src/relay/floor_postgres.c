@@ -16,7 +16,7 @@
  * forgotten with the connection and the term. An id that comes back all the same, because somebody chose it or set the
  * sequence back, is found by the whole scan, which reads from 0 without pieces; then, too, all is forgotten. Behind a
  * pooler the server may change without a change of our connection, so there no ids are noted. */
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/source_postgres_parts.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #ifndef TALLY_RELAY_KEEPER_H
 #define TALLY_RELAY_KEEPER_H
 
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/lease.h"
 
 /* For how many leases a worker may report that it can't work. */

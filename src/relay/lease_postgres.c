@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/postgres.h"
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "clock/monotonic.h"
-#include "relay/connection_redacted.h"
+#include "conninfo/conninfo.h"
+#include "platform/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/postgres_check.h"
 #include "relay/schema.h"
@@ -70,19 +70,17 @@ void postgres_disconnect(struct postgres *postgres)
 
 /* --- connecting --------------------------------------------------------------------------------------------------- */
 
+static bool names_several(const PQconninfoOption *options, const char *keyword)
+{
+    const char *value = conninfo_option(options, keyword);
+    return value != NULL && strchr(value, ',') != NULL;
+}
+
 /* With several hosts and no target_session_attrs, the primary is meant (P19). */
 static bool needs_target(const PQconninfoOption *options)
 {
-    bool has_several = false, has_target = false;
-    for (; options->keyword != NULL; options++) {
-        if (options->val == NULL)
-            continue;
-        if (strcmp(options->keyword, "host") == 0 || strcmp(options->keyword, "hostaddr") == 0)
-            has_several = has_several || strchr(options->val, ',') != NULL;
-        if (strcmp(options->keyword, "target_session_attrs") == 0)
-            has_target = true;
-    }
-    return has_several && !has_target;
+    return (names_several(options, "host") || names_several(options, "hostaddr")) &&
+           conninfo_option(options, "target_session_attrs") == NULL;
 }
 
 /* By default libpq prints notices of the server on standard error, and blocks if nobody reads that. */
@@ -117,11 +115,13 @@ static PGconn *connect_to(const struct postgres *postgres, bool to_primary)
 
 PGconn *postgres_open(const struct postgres *postgres, struct fault *fault, enum step *step)
 {
-    *step = connection_check(postgres->conninfo_owned, fault);
-    if (*step != STEP_OK)
+    char wrong[CONNINFO_WRONG_SIZE];
+    PQconninfoOption *options = conninfo_parse(postgres->conninfo_owned, wrong);
+    if (options == NULL) {
+        *step = fault_set(fault, STEP_UNFIT, "the connection of the source %s", wrong);
         return NULL;
-    PQconninfoOption *options = PQconninfoParse(postgres->conninfo_owned, NULL);
-    PGconn *connection = connect_to(postgres, options != NULL && needs_target(options));
+    }
+    PGconn *connection = connect_to(postgres, needs_target(options));
     PQconninfoFree(options);
     if (PQstatus(connection) == CONNECTION_OK)
         return connection;

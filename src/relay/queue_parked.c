@@ -1,5 +1,5 @@
 #include "relay/queue_parked.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/keeper.h"
 
 #include "base/memory.h"

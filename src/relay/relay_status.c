@@ -1,6 +1,6 @@
 /* What the threads of a relay share, and what it shows of itself: its state, its source's health, its parked rows. */
 #include "base/assert.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/relay_inner.h"
 #include <stdio.h>
 #include <time.h>

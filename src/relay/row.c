@@ -3,9 +3,9 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "client/json.h"
+#include "platform/random.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 void rows_init(struct rows *rows)
 {
@@ -62,8 +62,7 @@ bool uid_from_text(struct bytes text, struct uid *uid)
 
 void uid_generate(struct uid *uid)
 {
-    ssize_t size = getrandom(uid->bytes, UID_SIZE, 0);
-    ASSERT(size == (ssize_t)UID_SIZE); /* so few bytes never come in part */
+    random_fill(uid->bytes, UID_SIZE);
     uid->bytes[6] = (uint8_t)((uid->bytes[6] & 0x0f) | 0x40);
     uid->bytes[8] = (uint8_t)((uid->bytes[8] & 0x3f) | 0x80);
 }

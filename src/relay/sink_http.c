@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/webhook_headers.h"
 #include "relay/webhook_transfer.h"
 #include <stdio.h>

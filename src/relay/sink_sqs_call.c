@@ -3,7 +3,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "client/json.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/sink_sqs_parts.h"
 #include <stdlib.h>

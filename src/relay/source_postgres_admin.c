@@ -1,5 +1,5 @@
 /* Admin queries of an outbox in PostgreSQL: its health, its parked rows, and what to do with those. */
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/source_postgres_parts.h"
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/schema.h"
 
 #include <errno.h>

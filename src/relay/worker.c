@@ -1,6 +1,6 @@
 #include "relay/worker.h"
 
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/relay_inner.h"
 
 #define BACKOFF_MIN_MS 50u

@@ -9,7 +9,7 @@
  * One round: the rows that may be tried are chosen from the last scan and noted; the sink tries them; refused ones are
  * parked, others held back; and the next scan settles what was delivered. The other parts of it are named in
  * worker_attempt_parts.h. */
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/worker_attempt_parts.h"
 
 #include "base/memory.h"

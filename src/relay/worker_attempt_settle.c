@@ -1,6 +1,6 @@
 /* What becomes of the rows that a round of worker_attempt.c has tried: they leave it, or are held back, and their
  * intents end. */
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/worker_attempt_parts.h"
 

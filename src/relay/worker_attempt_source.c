@@ -1,7 +1,7 @@
 /* What a round of worker_attempt.c does with its source: the steps that are made again until they succeed, the scan,
  * and what an owner before this one has left; and what both of them need of rows. */
 #include "base/memory.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/keeper.h"
 #include "relay/worker_attempt_parts.h"
 

@@ -4,7 +4,7 @@
  * and the same statement deletes those before them. Rows in hand are left out of the scan, and what can't be delivered
  * now is held (blocked_rows.h); so the next rows never pass one of their group. A publish whose answer was lost is
  * repeated as it is before anything else, and a row is deleted only after an answer that named it (P5, R14). */
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "relay/worker.h"
 
 #include "base/assert.h"

@@ -1,12 +1,12 @@
 #include "server/hub.h"
 
 #include "base/memory.h"
+#include "platform/random.h"
 #include "server/connection.h"
 #include "server/metric.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <time.h>
 
 void hub_init(struct hub *hub, const struct server_options *options, struct front *front, const struct clock *clock)
@@ -33,8 +33,7 @@ void hub_init(struct hub *hub, const struct server_options *options, struct fron
     pending_request_cache_init(&hub->pending);
 
     uint64_t seed[2];
-    ssize_t size = getrandom(seed, sizeof(seed), 0);
-    ASSERT(size == (ssize_t)sizeof(seed)); /* such a short read is never partial once the system has booted */
+    random_fill(seed, sizeof(seed));
     request_ids_init(&hub->request_ids, seed);
     hub->date_s = UINT64_MAX;
     hub_update_date(hub);

@@ -2,10 +2,10 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "platform/thread.h"
 
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,19 +90,12 @@ static void on_async(uv_async_t *async)
     done(context, &result);
 }
 
-/* Signals are for the loop's thread. */
 static int start_thread(struct work *work)
 {
-    sigset_t all, before;
-    pthread_attr_t attributes;
     pthread_t thread;
-    (void)pthread_attr_init(&attributes);
-    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int status = pthread_create(&thread, &attributes, run, work);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attributes);
+    const int status = thread_start(&thread, run, work);
+    if (status == 0)
+        (void)pthread_detach(thread);
     return status;
 }
 

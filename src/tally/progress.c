@@ -1,6 +1,6 @@
 #include "tally/progress.h"
 
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 
 #include <stdio.h>
 #include <string.h>

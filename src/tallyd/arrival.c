@@ -1,7 +1,7 @@
 #include "tallyd/arrival.h"
 
 #include "base/assert.h"
-#include "log/thread.h"
+#include "platform/thread.h"
 
 #include <string.h>
 

@@ -249,12 +249,12 @@ struct pg_options belonging_options(const struct belonging *belonging, struct ho
 {
     const struct log_server *server = holding->server;
     if (server == NULL)
-        return (struct pg_options){.conninfo = belonging->options.conninfo, .gate = belonging->options.gate};
-    return (struct pg_options){.conninfo = server->options.conninfo,
-                               .gate = server->options.gate,
-                               .may_take = belonging_may_take,
-                               .context = holding,
-                               .pulse = server->pulse};
+        return belonging->options;
+    struct pg_options options = server->options;
+    options.may_take = belonging_may_take;
+    options.context = holding;
+    options.pulse = server->pulse;
+    return options;
 }
 
 void belonging_tell_owner(const struct belonging *belonging, const struct holding *holding, bool is_at_rest)

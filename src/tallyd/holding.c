@@ -1,7 +1,7 @@
 #include "tallyd/holding.h"
 
 #include "base/memory.h"
-#include "log/thread.h"
+#include "platform/thread.h"
 
 #include <stdlib.h>
 #include <string.h>

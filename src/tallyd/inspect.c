@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "engine/namespace.h"
 #include "log/disk_view.h"
+#include "platform/random.h"
 #include "postgres/logs.h"
 #include "tallyd/config_value.h"
 #include "tallyd/inspect_report.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -140,8 +140,7 @@ static enum error read_target(const struct target *target, struct disk *disk, st
 {
     struct salvage_options options = {
         .name = name_of(target), .segment_size = SEGMENT_SIZE_ANY, .report = inspect_report_note, .context = report};
-    if (getrandom(options.key, sizeof(options.key), 0) != (ssize_t)sizeof(options.key))
-        return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
+    random_fill(options.key, sizeof(options.key));
     return salvage_read(disk, &options, salvage, failure);
 }
 

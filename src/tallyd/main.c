@@ -484,7 +484,7 @@ static void on_served(void *context, struct opened_namespace *opened)
     failure_init(&failure);
     enum error error = OK;
     if (daemon->are_relays_begun)
-        error = relays_follow_namespaces(daemon->relays, &failure);
+        relays_follow_namespaces(daemon->relays);
     else
         error = relays_begin(daemon->relays, &daemon->loop, &daemon->namespaces,
                              config_text(&daemon->config, CONFIG_DATA), &failure);

@@ -3,13 +3,13 @@
 #include "base/memory.h"
 #include "core/pools/made_match.h"
 #include "log/log.h"
+#include "platform/random.h"
 #include "tallyd/config_value.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -182,8 +182,7 @@ static enum error recover_one(const struct namespaces *namespaces, struct opened
 static enum error take_over_one(struct opened_namespace *opened, uint64_t now_ms, struct failure *failure)
 {
     uint8_t key[CORE_KEY_SIZE];
-    if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
-        return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
+    random_fill(key, sizeof(key));
     const enum error error = namespace_take_over(opened->ns, now_ms, key, failure);
     if (error != ERROR_LOG_LOCKED)
         return error;
@@ -297,14 +296,8 @@ struct opened_namespace *namespaces_prepare(const struct namespaces *namespaces,
 {
     struct opened_namespace *opened = memory_allocate_zeroed(sizeof(*opened));
     name_folder(opened, namespaces->config, bytes_from_string(name));
-    opened->postgres = namespaces_postgres(namespaces->config, opened->name_owned);
-    opened->postgres.conninfo = options->conninfo;
-    opened->postgres.gate = options->gate;
-    opened->postgres.is_patient = options->is_patient;
-    opened->postgres.leads = options->leads;
-    opened->postgres.may_take = options->may_take;
-    opened->postgres.context = options->context;
-    opened->postgres.pulse = options->pulse;
+    opened->postgres = *options;
+    opened->postgres.log = opened->name_owned;
     opened->disk = disk_postgres_create(&opened->postgres, opened->folder_owned);
     return opened;
 }

@@ -70,8 +70,8 @@ void opening_abandon(struct opening *opening);
 
 /* --- with its log in PostgreSQL ----------------------------------------------------------------------------------- */
 
-/* One that is neither read nor served yet. `options` say more than the configuration does, and are copied: is_patient,
- * leads, may_take. Freed by opened_namespace_destroy(). */
+/* One that is neither read nor served yet. `options` are copied; the name of the log is that of the namespace. Freed
+ * by opened_namespace_destroy(). */
 struct opened_namespace *namespaces_prepare(const struct namespaces *namespaces, const char *name,
                                             const struct pg_options *options);
 
@@ -87,7 +87,7 @@ void namespaces_serve(const struct namespaces *namespaces, struct opened_namespa
 
 /* Does this process still own the log of this one? PERMISSION_PENDING: its connection is broken, and is being made
  * anew. PERMISSION_LOST: `failure` says that it may have lost it, or that its copy is damaged. A yes holds for a
- * millisecond. */
+ * millisecond, and one more for each 64 namespaces that are served. */
 enum permission namespaces_may_answer(const struct namespaces *namespaces, struct opened_namespace *opened,
                                       struct failure *failure);
 

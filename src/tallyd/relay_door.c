@@ -1,11 +1,12 @@
 #include "tallyd/relay_door.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
+#include "platform/random.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -24,42 +25,37 @@ static const struct credential *find_key(const struct credentials *credentials, 
 
 /* One credential for each namespace, in the form that credentials_parse() reads. Existing ones keep their secrets,
  * because relays have them. They have the right admin, because a relay makes the queue for what it parks. */
-static bool write_credentials(const struct relay_door *door, struct buffer *text)
+static void write_credentials(const struct relay_door *door, struct buffer *text)
 {
     for (size_t i = 0; i < front_count(door->namespaces->front); i++) {
         uint8_t random[SECRET_SIZE];
         char hex[2 * SECRET_SIZE];
         const char *name = namespaces_at(door->namespaces, i)->name_owned;
         const struct credential *known = find_key(door->credentials, bytes_from_string(name));
-        if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-            return false;
+        random_fill(random, sizeof(random));
         bytes_to_hex(bytes_make(random, sizeof(random)), hex);
         const struct bytes secret = known != NULL ? known->secret : bytes_make(hex, sizeof(hex));
         buffer_append_format(text, RELAY_DOOR_KEY_PREFIX "%s %.*s %s read,write,admin\n", name, BYTES_FORMAT(secret),
                              name);
     }
-    return true;
 }
 
-enum error relay_door_renew(struct relay_door *door, struct failure *failure)
+void relay_door_renew(struct relay_door *door)
 {
     struct credentials *credentials = NULL;
+    struct failure failure;
     struct buffer text;
+    failure_init(&failure);
     buffer_init(&text);
-    enum error error = OK;
-    if (!write_credentials(door, &text))
-        error = failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
-    if (error == OK)
-        error = credentials_parse(buffer_bytes(&text), &credentials, failure);
-    if (error == OK) {
-        front_set_inner_credentials(door->namespaces->front, credentials);
-        credentials_destroy(door->credentials);
-        door->credentials = credentials;
-    }
+    write_credentials(door, &text);
+    const enum error error = credentials_parse(buffer_bytes(&text), &credentials, &failure);
+    ASSERT(error == OK); /* the text is ours */
+    front_set_inner_credentials(door->namespaces->front, credentials);
+    credentials_destroy(door->credentials);
+    door->credentials = credentials;
     if (text.size > 0)
         explicit_bzero(text.data_owned, text.size);
     buffer_deinit(&text);
-    return error;
 }
 
 /* The file is named after the first namespace: its folder is locked, so no other daemon has the same one. */
@@ -86,8 +82,10 @@ enum error relay_door_init(struct relay_door *door, const struct namespaces *nam
                            struct failure *failure)
 {
     *door = (struct relay_door){.namespaces = namespaces, .folder = -1};
-    enum error error = name_socket(door, data, namespaces->first, failure);
-    return error == OK ? relay_door_renew(door, failure) : error;
+    const enum error error = name_socket(door, data, namespaces->first, failure);
+    if (error == OK)
+        relay_door_renew(door);
+    return error;
 }
 
 void relay_door_deinit(struct relay_door *door)

@@ -20,12 +20,12 @@ struct relay_door {
 };
 
 /* Makes credentials that the front knows from now on. The socket's file will be in `data`, which exists.
- * ERROR_INTERNAL_FAILURE: the system gave no random bytes, or does not know the folder. */
+ * ERROR_INTERNAL_FAILURE: the system does not know the folder. */
 enum error relay_door_init(struct relay_door *door, const struct namespaces *namespaces, const char *data,
                            struct failure *failure);
 
-/* Makes credentials for namespaces that were added later. ERROR_INTERNAL_FAILURE: the system gave no random bytes. */
-enum error relay_door_renew(struct relay_door *door, struct failure *failure);
+/* Makes credentials for namespaces that were added later. */
+void relay_door_renew(struct relay_door *door);
 
 /* Is the access key of the namespace's relays already used by somebody else? */
 bool relay_door_has_key(const struct credentials *credentials, struct bytes namespace_name);

@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "client/json.h"
-#include "relay/connection_redacted.h"
+#include "conninfo/conninfo.h"
 #include "relay/descriptors.h"
 #include "relay/relay.h"
 #include "tallyd/relay_door.h"
@@ -478,7 +478,7 @@ static struct bytes control_show_connection(void *context, struct bytes connecti
     char *copy = memory_allocate(connection.size + 1);
     memcpy(copy, connection.ptr, connection.size);
     copy[connection.size] = '\0';
-    connection_redact(copy, &text);
+    conninfo_redact(copy, &text);
     struct bytes shown = arena_copy(arena, buffer_bytes(&text));
     free(copy);
     buffer_deinit(&text);
@@ -589,13 +589,11 @@ enum error relays_begin(struct relays *relays, uv_loop_t *loop, const struct nam
     return OK;
 }
 
-enum error relays_follow_namespaces(struct relays *relays, struct failure *failure)
+void relays_follow_namespaces(struct relays *relays)
 {
     ASSERT(relays->namespaces != NULL);
-    const enum error error = relay_door_renew(&relays->door, failure);
-    if (error == OK)
-        make_groups(relays);
-    return error;
+    relay_door_renew(&relays->door);
+    make_groups(relays);
 }
 
 void relays_leave_namespace(struct relays *relays, struct opened_namespace *opened)

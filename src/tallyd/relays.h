@@ -24,13 +24,12 @@ const struct relay_control *relays_control(const struct relays *relays);
 
 /* Starts the recorded relays, and follows the records from now on. Call it while the server serves; everything is
  * borrowed until relays_close(). `data` is the folder in which the socket is made. ERROR_INTERNAL_FAILURE: the system
- * gave no random bytes. */
+ * does not know it. */
 enum error relays_begin(struct relays *relays, uv_loop_t *loop, const struct namespaces *namespaces, const char *data,
                         struct failure *failure);
 
-/* More namespaces are served now: starts their recorded relays. Not after relays_stop(). Errors of relays_begin(); then
- * nothing was started, and it may be tried again. */
-enum error relays_follow_namespaces(struct relays *relays, struct failure *failure);
+/* More namespaces are served now: starts their recorded relays. Not after relays_stop(). */
+void relays_follow_namespaces(struct relays *relays);
 
 /* The namespace is about to leave: its relays are asked to end, and no more of it are started. What they have in flight
  * is settled first, for which it must still be served. */

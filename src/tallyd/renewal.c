@@ -165,17 +165,14 @@ static void on_arrival(void *context)
     failure_init(&failure);
     size_t count;
     free(list_new_namespaces(renewal, &count));
-    enum error error = arrival_end(&renewal->arrival, renewal->is_ending, &failure);
-    if (error != OK) {
+    if (arrival_end(&renewal->arrival, renewal->is_ending, &failure) == OK) {
+        relays_follow_namespaces(renewal->relays);
+        replace_credentials(renewal);
+    } else {
         descriptors_remove_namespaces(renewal->descriptors, count);
         server_set_connections_max(renewal->server, descriptors_for_connections(renewal->descriptors));
-    } else {
-        error = relays_follow_namespaces(renewal->relays, &failure);
-    }
-    if (error == OK)
-        replace_credentials(renewal);
-    else
         keep_credentials(renewal, &failure);
+    }
     if (renewal->wants_renewal && !renewal->is_ending)
         renewal_ask(renewal);
 }

@@ -1,7 +1,7 @@
 #include "worker/error_tail.h"
 
 #include "base/memory.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "worker/standard_error.h"
 #include "worker/text.h"
 #include <errno.h>

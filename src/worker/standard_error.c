@@ -1,6 +1,6 @@
 #include "worker/standard_error.h"
 
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* The pool of workers: starting, stopping, signals and ended children. */
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "worker/worker_slot.h"
 
 #include "base/assert.h"

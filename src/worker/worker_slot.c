@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "client/json.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "worker/process.h"
 #include "worker/text.h"
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* How often a PostgreSQL that can't be reached is tried, by many who want it. */
 #include "postgres/gate.h"
 
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include "postgres/clock.h"
 #include <stdatomic.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "relay/keeper.h"
 
 #include "base/assert.h"
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

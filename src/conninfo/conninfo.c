@@ -1,16 +1,14 @@
-#include "relay/connection_redacted.h"
+#include "conninfo/conninfo.h"
 
-#include <libpq-fe.h>
 #include <stdio.h>
 #include <string.h>
 
 /* --- can it be read? ---------------------------------------------------------------------------------------------- */
 
-#define FORM                                                                                                           \
-    "It must be a URI, postgres://USER:PASSWORD@HOST:PORT/DATABASE, where @ : / ? # %% and blanks of a password are "  \
-    "written %%40 %%3A %%2F %%3F %%23 %%25 %%20; or words such as host=HOST dbname=DATABASE, with a value that has "   \
-    "blanks "                                                                                                          \
-    "in single quotes"
+static const char form[] =
+    "It must be a URI, postgres://USER:PASSWORD@HOST:PORT/DATABASE, where @ : / ? # % and blanks of a password are "
+    "written %40 %3A %2F %3F %23 %25 %20; or words such as host=HOST dbname=DATABASE, with a value that has blanks in "
+    "single quotes";
 
 /* libpq quotes the text that it could not parse, and that may be a password; a quoted "=" or "]" is libpq's own. */
 static void hide_quoted(const char *said, char *text, size_t size)
@@ -25,12 +23,12 @@ static void hide_quoted(const char *said, char *text, size_t size)
 }
 
 /* What stands behind the scheme of a URI; NULL: it is none. */
-static const char *behind_scheme(const char *connection)
+static const char *behind_scheme(const char *conninfo)
 {
     static const char *const schemes[] = {"postgres://", "postgresql://"};
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
-        if (strncmp(connection, schemes[i], strlen(schemes[i])) == 0)
-            return connection + strlen(schemes[i]);
+        if (strncmp(conninfo, schemes[i], strlen(schemes[i])) == 0)
+            return conninfo + strlen(schemes[i]);
     return NULL;
 }
 
@@ -44,34 +42,53 @@ static bool has_stray_at(const char *rest)
     return at < path_end;
 }
 
-static bool has_port(const PQconninfoOption *options)
+static bool has_wrong_port(const PQconninfoOption *options)
 {
-    for (; options->keyword != NULL; options++)
-        if (strcmp(options->keyword, "port") == 0 && options->val != NULL &&
-            options->val[strspn(options->val, "0123456789,")] != '\0')
-            return false;
-    return true;
+    const char *port = conninfo_option(options, "port");
+    return port != NULL && port[strspn(port, "0123456789,")] != '\0';
 }
 
-enum step connection_check(const char *connection, struct fault *fault)
+PQconninfoOption *conninfo_parse(const char *conninfo, char wrong[CONNINFO_WRONG_SIZE])
 {
-    char *wrong = NULL, reason[200];
-    PQconninfoOption *options = PQconninfoParse(connection, &wrong);
-    const char *rest = behind_scheme(connection);
-    enum step step = STEP_OK;
+    char *said = NULL, reason[200];
+    PQconninfoOption *options = PQconninfoParse(conninfo, &said);
+    const char *rest = behind_scheme(conninfo);
+    wrong[0] = '\0';
     if (options == NULL) {
-        hide_quoted(wrong == NULL ? "out of memory" : wrong, reason, sizeof(reason));
-        step = fault_set(fault, STEP_UNFIT, "the connection of the source can't be read: %s. " FORM, reason);
+        hide_quoted(said == NULL ? "out of memory" : said, reason, sizeof(reason));
+        snprintf(wrong, CONNINFO_WRONG_SIZE, "can't be read: %s. %s", reason, form);
     } else if (rest != NULL && has_stray_at(rest)) {
-        step = fault_set(fault, STEP_UNFIT,
-                         "the connection of the source has an @ that is not the one before the host. " FORM);
-    } else if (!has_port(options)) {
-        step = fault_set(fault, STEP_UNFIT,
-                         "the connection of the source has a port that is no number, or a password and no host. " FORM);
+        snprintf(wrong, CONNINFO_WRONG_SIZE, "has an @ that is not the one before the host. %s", form);
+    } else if (has_wrong_port(options)) {
+        snprintf(wrong, CONNINFO_WRONG_SIZE, "has a port that is no number, or a password and no host. %s", form);
     }
+    PQfreemem(said);
+    if (wrong[0] == '\0')
+        return options;
     PQconninfoFree(options);
-    PQfreemem(wrong);
-    return step;
+    return NULL;
+}
+
+const char *conninfo_option(const PQconninfoOption *options, const char *keyword)
+{
+    for (; options->keyword != NULL; options++)
+        if (strcmp(options->keyword, keyword) == 0)
+            return options->val;
+    return NULL;
+}
+
+/* libpq marks options with a star that must be hidden while a person types them. */
+static bool is_secret(const PQconninfoOption *option)
+{
+    return option->dispchar[0] == '*';
+}
+
+bool conninfo_has_secret(const PQconninfoOption *options)
+{
+    for (; options->keyword != NULL; options++)
+        if (is_secret(options) && options->val != NULL && options->val[0] != '\0')
+            return true;
+    return false;
 }
 
 /* --- showing ------------------------------------------------------------------------------------------------------ */
@@ -93,19 +110,17 @@ static void append_value(const char *value, struct buffer *text)
     buffer_append_u8(text, '\'');
 }
 
-void connection_redact(const char *connection, struct buffer *text)
+void conninfo_redact(const char *conninfo, struct buffer *text)
 {
-    struct fault fault;
-    PQconninfoOption *options =
-        connection_check(connection, &fault) == STEP_OK ? PQconninfoParse(connection, NULL) : NULL;
+    char wrong[CONNINFO_WRONG_SIZE];
+    PQconninfoOption *options = conninfo_parse(conninfo, wrong);
     if (options == NULL) {
         buffer_append_format(text, "(not shown: it can't be read as a connection string)");
         return;
     }
     bool is_first = true;
     for (const PQconninfoOption *option = options; option->keyword != NULL; option++) {
-        /* libpq marks options with a star that must be hidden while a person types them. */
-        if (option->val == NULL || option->dispchar[0] == '*')
+        if (option->val == NULL || is_secret(option))
             continue;
         buffer_append_format(text, "%s%s=", is_first ? "" : " ", option->keyword);
         append_value(option->val, text);

@@ -1,6 +1,6 @@
 /* Clocks that nobody sets, and waiting for a time that they show. Any thread. */
-#ifndef TALLY_CLOCK_MONOTONIC_H
-#define TALLY_CLOCK_MONOTONIC_H
+#ifndef TALLY_PLATFORM_MONOTONIC_H
+#define TALLY_PLATFORM_MONOTONIC_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "clock/monotonic.h"
+#include "platform/monotonic.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

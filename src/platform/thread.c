@@ -1,4 +1,4 @@
-#include "log/thread.h"
+#include "platform/thread.h"
 
 #include <signal.h>
 

@@ -1,6 +1,6 @@
 /* Threads of a server. */
-#ifndef TALLY_LOG_THREAD_H
-#define TALLY_LOG_THREAD_H
+#ifndef TALLY_PLATFORM_THREAD_H
+#define TALLY_PLATFORM_THREAD_H
 
 #include <pthread.h>
 
