@@ -128,9 +128,20 @@ static void serve(struct flushers *flushers, struct flusher *flusher)
         pthread_cond_broadcast(&flushers->let_go);
 }
 
-/* Looks at the folders of all logs that no thread has. With the lock, which is open meanwhile. */
+static bool start_thread(struct flushers *flushers);
+
+static bool has_several(const struct flushers *flushers)
+{
+    const struct list_link *first = list_first(&flushers->all);
+    return first != NULL && list_next(&flushers->all, first) != NULL;
+}
+
+/* Looks at the folders of all logs that no thread has. A disk may hang, and another thread then looks at the others.
+ * With the lock, which is open meanwhile. */
 static void check_folders(struct flushers *flushers)
 {
+    if (flushers->free_count == 0 && has_several(flushers) && flushers->thread_count < FLUSHER_THREADS_MAX)
+        (void)start_thread(flushers);
     flushers->check_ms = monotonic_ms() + flushers->check_every_ms;
     /* One that is taken stays in its place. */
     for (struct list_link *link = list_first(&flushers->all); link != NULL; link = list_next(&flushers->all, link)) {

@@ -1,8 +1,9 @@
 /* The log threads: they make sealed frames durable while the loop goes on collecting the next.
  *
  * The threads are shared by all logs: a log has one while it has work for it, and none while nobody writes to it. There
- * is always one thread. Another is started where a frame would have to wait for one, up to FLUSHER_THREADS_MAX, and
- * ends when it has had nothing to do for a while.
+ * is always one thread, and of several logs a second one, so that one whose disk hangs keeps nobody from looking at the
+ * others. Another is started where a frame would have to wait for one, up to FLUSHER_THREADS_MAX, and ends when it has
+ * had nothing to do for a while.
  *
  * At most one frame of a log is with a thread at a time; the loop hands over the next one when the last is durable.
  * That is group commit: the more requests arrive during a flush, the more the next frame carries. */

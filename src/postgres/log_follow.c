@@ -175,11 +175,8 @@ static enum error take(struct pg_log *log, struct failure *failure)
     log->is_owner = true;
     pg_link_watch(&log->session.link);
     atomic_store_explicit(&log->proved_ms, began_ms, memory_order_release);
-    error = pg_log_remove_rests(log, failure);
-    log->is_owner = error == OK;
-    if (log->is_owner)
-        pg_log_join_pulse(log);
-    return error;
+    pg_log_join_pulse(log);
+    return OK;
 }
 
 /* The connection that has waited for the lock becomes the one that writes. */

@@ -97,10 +97,7 @@ enum error pg_log_resize_file(struct pg_log *log, struct pg_file *file, uint64_t
  * where there is no such file. A child first removes the rests that an earlier one left. */
 enum error pg_log_remove_file(struct pg_log *log, const char *name, struct failure *failure);
 
-/* Removes the rests: what a node or a child had begun to remove when it ended, or when its connection broke. */
-enum error pg_log_remove_rests(struct pg_log *log, struct failure *failure);
-
-/* Is the file one of those? */
+/* Is it the rest of a file that a node or a child had begun to remove when it ended, or when its connection broke? */
 bool pg_log_is_rest(const char *name);
 
 /* Proves that this node is still the owner, and that PostgreSQL takes what it writes. The same errors. */

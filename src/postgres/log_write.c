@@ -4,8 +4,8 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "platform/monotonic.h"
 #include "log/segment.h"
+#include "platform/monotonic.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -696,8 +696,8 @@ static enum error delete_chunks(struct pg_log *log, const struct pg_file *file, 
     return error;
 }
 
-/* Its chunks in portions, and then its row. Where that breaks off, a rest is left: the next child that removes a file,
- * or the next owner, goes on. */
+/* Its chunks in portions, and then its row. Where that breaks off, a rest is left, and the next child that removes
+ * a file goes on. A new owner does not: its clients wait, and a rest may be gigabytes. */
 static enum error delete_rest(struct pg_log *log, struct pg_file *file, struct failure *failure)
 {
     struct failure cause;
@@ -715,24 +715,6 @@ static enum error delete_rest(struct pg_log *log, struct pg_file *file, struct f
     return error;
 }
 
-enum error pg_log_remove_file(struct pg_log *log, const char *name, struct failure *failure)
-{
-    struct failure cause;
-    failure_init(&cause);
-    enum error error = pg_log_connect(log, pg_log_deadline(log), &cause);
-    if (error != OK)
-        return fail(log, error, "remove", &cause, failure);
-    if (log->is_child)
-        error = pg_log_remove_rests(log, failure);
-    if (error != OK || pg_cache_find(&log->cache, name) == NULL)
-        return error;
-    char rest[PG_NAME_SIZE];
-    (void)snprintf(rest, sizeof(rest), "%s" REST, name);
-    const enum error renamed = pg_log_rename_file(log, name, rest, failure);
-    struct pg_file *file = pg_cache_find(&log->cache, rest);
-    return renamed != OK || file == NULL ? renamed : delete_rest(log, file, failure);
-}
-
 static struct pg_file *find_rest(const struct pg_cache *cache)
 {
     for (size_t i = 0; i < cache->count; i++)
@@ -742,12 +724,39 @@ static struct pg_file *find_rest(const struct pg_cache *cache)
 }
 
 /* Each is looked for anew: to remove one may read the list again. */
-enum error pg_log_remove_rests(struct pg_log *log, struct failure *failure)
+static enum error remove_rests(struct pg_log *log, struct failure *failure)
 {
     enum error error = OK;
     for (struct pg_file *rest; error == OK && (rest = find_rest(&log->cache)) != NULL;)
         error = delete_rest(log, rest, failure);
     return error;
+}
+
+/* Where there is a rest of an earlier file of this name, that goes first. */
+static enum error remove_under(struct pg_log *log, const char *name, const char *rest, struct failure *failure)
+{
+    struct pg_file *file = pg_cache_find(&log->cache, rest);
+    enum error error = file == NULL ? OK : delete_rest(log, file, failure);
+    if (error == OK)
+        error = pg_log_rename_file(log, name, rest, failure);
+    file = pg_cache_find(&log->cache, rest);
+    return error != OK || file == NULL ? error : delete_rest(log, file, failure);
+}
+
+enum error pg_log_remove_file(struct pg_log *log, const char *name, struct failure *failure)
+{
+    struct failure cause;
+    failure_init(&cause);
+    enum error error = pg_log_connect(log, pg_log_deadline(log), &cause);
+    if (error != OK)
+        return fail(log, error, "remove", &cause, failure);
+    if (log->is_child)
+        error = remove_rests(log, failure);
+    if (error != OK || pg_cache_find(&log->cache, name) == NULL)
+        return error;
+    char rest[PG_NAME_SIZE];
+    (void)snprintf(rest, sizeof(rest), "%s" REST, name);
+    return remove_under(log, name, rest, failure);
 }
 
 /* --- proofs of life ----------------------------------------------------------------------------------------------- */

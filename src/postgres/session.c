@@ -291,6 +291,9 @@ static void adopt(struct pg_session *session, const struct pg_head *last, const 
     session->head.epoch = last->epoch + 1;
     memcpy(session->head.owner, owner, PG_OWNER_SIZE);
     session->head.system_id = session->server_id;
+    const char *address = session->options->address == NULL ? "" : session->options->address;
+    (void)snprintf(session->head.node.name, PG_NODE_SIZE, "%s", session->options->node);
+    (void)snprintf(session->head.node.address, PG_ADDRESS_SIZE, "%s", address);
 }
 
 /* Takes the lock of the next epoch first, so that nobody else is given it while this node is alive. False: another node
@@ -360,10 +363,24 @@ static enum error seal_until(struct pg_session *session, struct pg_head last, ui
     return error;
 }
 
+/* Where another node has the lock of the epoch, and did not use it, its letting go would look like this node's end. So
+ * this node goes on to the next epoch, if it can have the lock of that. */
+static enum error seal_with_lock(struct pg_session *session, const struct pg_head *last, uint64_t until_ms,
+                                 struct failure *failure)
+{
+    const enum error error = seal_until(session, *last, until_ms, failure);
+    if (error != OK || session->has_lock)
+        return error;
+    bool has_next = false;
+    if (pg_session_try_lock(session, session->head.epoch + 1, &has_next, until_ms, failure) != PG_DONE)
+        return ERROR_SERVICE_UNAVAILABLE;
+    return has_next ? seal_until(session, session->head, until_ms, failure) : OK;
+}
+
 enum error pg_session_seal(struct pg_session *session, const struct pg_head *last, uint64_t until_ms,
                            struct failure *failure)
 {
-    return seal_until(session, *last, until_ms, failure);
+    return seal_with_lock(session, last, until_ms, failure);
 }
 
 enum error pg_session_check_replicas(struct pg_session *session, uint64_t until_ms, struct failure *failure)

@@ -56,6 +56,7 @@ static enum error look_for_life(struct pg_standby *standby, struct pg_session *s
     struct pg_values values = {0};
     pg_add_i32(&values, session->head.id);
     PGresult *row = NULL;
+    const uint64_t asked_ms = pg_now_ms(); /* the answer may have lain here while this process was stopped */
     if (pg_session_run(session, PG_SIGNS, &values, until_ms, &row, failure) != PG_DONE)
         return ERROR_SERVICE_UNAVAILABLE;
     const bool is_there = PQntuples(row) == 1;
@@ -69,7 +70,7 @@ static enum error look_for_life(struct pg_standby *standby, struct pg_session *s
     if (!is_there)
         return failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "The row of the log is gone from tally_log.head.");
     standby->reads++;
-    standby->heard_ms = pg_now_ms();
+    standby->heard_ms = asked_ms;
     if (epoch != standby->epoch || number != standby->number)
         pg_standby_note_life(standby);
     standby->epoch = epoch;

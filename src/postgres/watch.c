@@ -31,7 +31,7 @@ struct pg_watch {
     pthread_mutex_t mutex;   /* of the rest */
     struct seen *seen_owned; /* by name */
     size_t count;
-    uint64_t heard_ms;
+    uint64_t heard_ms; /* when the newest look began that was answered */
 };
 
 /* --- the thread --------------------------------------------------------------------------------------------------- */
@@ -66,18 +66,17 @@ static void decode(const struct pg_watch *watch, const PGresult *rows, int row, 
 }
 
 /* The rows come in the order of names, as bytes. */
-static void note(struct pg_watch *watch, const PGresult *rows)
+static void note(struct pg_watch *watch, const PGresult *rows, uint64_t asked_ms)
 {
     const size_t count = (size_t)PQntuples(rows);
-    const uint64_t now_ms = pg_now_ms();
     struct seen *seen = memory_allocate((count + 1) * sizeof(*seen));
     for (size_t i = 0; i < count; i++)
-        decode(watch, rows, (int)i, now_ms, &seen[i]);
+        decode(watch, rows, (int)i, asked_ms, &seen[i]);
     (void)pthread_mutex_lock(&watch->mutex);
     free(watch->seen_owned);
     watch->seen_owned = seen;
     watch->count = count;
-    watch->heard_ms = now_ms;
+    watch->heard_ms = asked_ms;
     (void)pthread_mutex_unlock(&watch->mutex);
 }
 
@@ -100,10 +99,10 @@ static void look(struct pg_watch *watch)
     const uint64_t until_ms = pg_now_ms() + watch->options.lease_ms;
     const struct pg_values none = {0};
     PGresult *rows = NULL;
-    const bool is_done = pg_session_open(&watch->session, until_ms, &ignored) == OK &&
-                         pg_session_run(&watch->session, PG_OWNERS, &none, until_ms, &rows, &ignored) == PG_DONE;
-    if (is_done)
-        note(watch, rows);
+    const bool is_open = pg_session_open(&watch->session, until_ms, &ignored) == OK;
+    const uint64_t asked_ms = pg_now_ms(); /* the answer may be late, and old then */
+    if (is_open && pg_session_run(&watch->session, PG_OWNERS, &none, until_ms, &rows, &ignored) == PG_DONE)
+        note(watch, rows, asked_ms);
     else
         note_break(watch);
     PQclear(rows);
@@ -128,12 +127,11 @@ bool pg_watch_find(struct pg_watch *watch, const char *log, struct pg_sight *sig
 {
     (void)pthread_mutex_lock(&watch->mutex);
     const struct seen *seen = find(watch, log);
-    const uint64_t now_ms = pg_now_ms();
     if (seen != NULL)
         *sight = (struct pg_sight){.owner = seen->owner,
-                                   .is_alone =
-                                       seen->free_since_ms != 0 || now_ms >= seen->changed_ms + watch->options.lease_ms,
-                                   .free_ms = seen->free_since_ms == 0 ? 0 : now_ms - seen->free_since_ms};
+                                   .is_alone = seen->free_since_ms != 0 ||
+                                               watch->heard_ms >= seen->changed_ms + watch->options.lease_ms,
+                                   .free_ms = seen->free_since_ms == 0 ? 0 : watch->heard_ms - seen->free_since_ms};
     (void)pthread_mutex_unlock(&watch->mutex);
     return seen != NULL;
 }

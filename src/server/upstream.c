@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define PIECE_SIZE ((size_t)64 * 1024) /* how much of a request is encrypted at once */
+static_assert(PIECE_SIZE >= UPSTREAM_SHARED_SIZE_MAX, "of requests in one write all go, or none is whole");
 
 struct upstream_call {
     struct list_link link;
@@ -345,7 +346,7 @@ static bool write_records(struct upstream *upstream)
 }
 
 /* Writes what there is to write, as far as the socket takes it; libuv has the rest. False: nothing of it was written,
- * because the other end has closed the connection. */
+ * or not its end, because the other end has closed the connection. */
 static bool write_more(struct upstream *upstream)
 {
     if (upstream->tls_owned == NULL)
