@@ -1,17 +1,18 @@
 #include "postgres/log_move.h"
 
 #include "platform/monotonic.h"
+#include "platform/random.h"
 #include "postgres/log_transfer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #define PATIENCE_MS 10000u       /* of a statement */
 #define COPY_PATIENCE_MS 600000u /* of one that looks at all of a file, or removes all */
 #define LEAVE_MS 10000u          /* so long an owner may take to give the log up; then it is taken from him */
 #define LEAVE_STEP_MS 20u
+#define LOCK_STEP_MS 100u
 #define TEXT_SIZE 256u
 
 struct base {
@@ -102,8 +103,7 @@ static enum error compare_bases(struct base *one, struct base *other, bool *is_s
     if (one->session.server_id != other->session.server_id ||
         strcmp(PQdb(one->session.link.connection_owned), PQdb(other->session.link.connection_owned)) != 0)
         return OK;
-    if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
-        return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes.");
+    random_fill(&key, sizeof(key));
     (void)snprintf(lock, sizeof(lock), "SELECT pg_try_advisory_lock(%" PRIi64 ")", key);
     (void)snprintf(unlock, sizeof(unlock), "SELECT pg_advisory_unlock(%" PRIi64 ")", key);
     enum error error = ask(one, lock, &is_mine, failure);
@@ -188,7 +188,8 @@ static bool is_same_cluster(const PGresult *one, const PGresult *other)
            strcmp(PQgetvalue(one, 0, 2), PQgetvalue(other, 0, 2)) == 0;
 }
 
-static enum error check_cluster(struct move *move, struct failure *failure)
+/* With `claims` a target that says nothing says from here on that it has logs of this cluster. */
+static enum error check_cluster(struct move *move, bool claims, struct failure *failure)
 {
     PGresult *home = NULL, *target = NULL;
     enum error error = read_cluster(&move->home, &home, failure);
@@ -197,15 +198,14 @@ static enum error check_cluster(struct move *move, struct failure *failure)
             failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                         "No node with --advertise has registered in the database of --log, and only such nodes find "
                         "a log that is elsewhere.");
-    if (error == OK)
+    if (error == OK && claims)
         error = write_cluster(&move->target, home, failure);
     if (error == OK)
         error = read_cluster(&move->target, &target, failure);
-    if (error == OK && (PQntuples(target) == 0 || !is_same_cluster(home, target)))
+    if (error == OK && PQntuples(target) > 0 && !is_same_cluster(home, target))
         error = failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                             "The database at %s belongs to another cluster: its first node was %s, at %s.", move->place,
-                            PQntuples(target) == 0 ? "?" : PQgetvalue(target, 0, 3),
-                            PQntuples(target) == 0 ? "?" : PQgetvalue(target, 0, 4));
+                            PQgetvalue(target, 0, 3), PQgetvalue(target, 0, 4));
     PQclear(home);
     PQclear(target);
     return error;
@@ -226,13 +226,18 @@ static enum error check_aim(struct move *move, struct failure *failure)
 /* Two who move it at a time would copy what the other one is removing. The lock lasts as long as the connection to the
  * cluster's own database. A command that stalls may lose it, and go on later: so each of its steps asks for what an
  * earlier one has left (log_move.h). */
-static enum error exclude_others(struct move *move, struct failure *failure)
+static enum error exclude_others(struct move *move, uint64_t wait_ms, struct failure *failure)
 {
+    const uint64_t until_ms = pg_now_ms() + wait_ms;
     bool is_mine = false;
     char text[TEXT_SIZE];
     (void)snprintf(text, sizeof(text), "SELECT pg_try_advisory_lock(hashtext('tally log move'), %" PRIu32 ")",
                    move->led.id);
-    const enum error error = ask(&move->home, text, &is_mine, failure);
+    enum error error = ask(&move->home, text, &is_mine, failure);
+    while (error == OK && !is_mine && pg_now_ms() < until_ms) {
+        sleep_for(LOCK_STEP_MS);
+        error = ask(&move->home, text, &is_mine, failure);
+    }
     if (error != OK || is_mine)
         return error;
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "Another \"tally log move\" is at work on namespace %s.",
@@ -315,12 +320,12 @@ static enum error seal(struct move *move, struct place_of_log *head, bool *is_se
 }
 
 /* Has the process ended, or given up, that has the log in this epoch? */
-static enum error has_left(struct move *move, const struct place_of_log *head, bool *has_left, struct failure *failure)
+static enum error has_left(struct move *move, const struct place_of_log *head, bool *has_gone, struct failure *failure)
 {
     move->source.session.head.id = head->id;
     const uint64_t until_ms = pg_now_ms() + PATIENCE_MS;
     const enum pg_outcome outcome =
-        pg_session_try_lock(&move->source.session, head->epoch, has_left, until_ms, failure);
+        pg_session_try_lock(&move->source.session, head->epoch, has_gone, until_ms, failure);
     return outcome == PG_DONE ? OK : failure->error;
 }
 
@@ -335,7 +340,7 @@ static enum error stop(struct move *move, struct place_of_log *head, struct fail
     while (error == OK && !is_sealed) {
         error = find(move, &move->source, head, failure);
         if (error == OK && (!head->is_there || head->is_foreign))
-            return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+            return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
                                "The log of namespace %s is not where it should be: %s.", move->home.options.log,
                                head->is_there ? "that database is a copy of the one where it was written"
                                               : "that database does not have it");
@@ -464,7 +469,7 @@ static enum error find_again(struct move *move, struct failure *failure)
     return error != OK || strcmp(led.moved_to, move->led.moved_to) == 0 ? error : fail_changed(move, failure);
 }
 
-/* On connections of its own, for those of before may have broken. */
+/* On connections of its own, for those of before may have broken. The lock is free when PostgreSQL has noticed that. */
 static enum error undo(struct move *move, const struct pg_options *options, struct failure *failure)
 {
     const char *place = move->led.moved_to[0] == '\0' ? NULL : move->led.moved_to;
@@ -473,7 +478,7 @@ static enum error undo(struct move *move, const struct pg_options *options, stru
     close_base(&move->home);
     enum error error = open_base(&move->home, options, NULL, failure);
     if (error == OK)
-        error = exclude_others(move, failure);
+        error = exclude_others(move, options->lease_ms + LEAVE_MS, failure);
     if (error == OK)
         error = find_again(move, failure);
     if (error == OK)
@@ -526,9 +531,9 @@ static enum error open_all(struct move *move, const struct pg_options *options, 
     if (error == OK)
         error = open_base(&move->target, options, move->place, failure);
     if (error == OK)
-        error = check_cluster(move, failure);
+        error = check_cluster(move, false, failure);
     if (error == OK)
-        error = exclude_others(move, failure);
+        error = exclude_others(move, 0, failure);
     if (error == OK)
         error = find(move, &move->home, &move->led, failure);
     const char *place = move->led.moved_to[0] == '\0' ? NULL : move->led.moved_to;
@@ -551,7 +556,9 @@ static enum error move_it(struct move *move, const struct pg_options *options, s
     move->moved->was_there = move->is_there;
     if (move->moved->was_there)
         return stay(move, &move->target, move->place, failure);
-    error = mark(move, failure);
+    error = check_cluster(move, true, failure);
+    if (error == OK)
+        error = mark(move, failure);
     if (error != OK)
         return error;
     return stop_and_copy(move, failure) == OK ? OK : give_up(move, options, failure);

@@ -251,7 +251,7 @@ static int run(struct invocation *invocation)
     if (error == OK)
         return EXIT_DONE;
     complain("%s", failure.text);
-    return EXIT_UNREACHABLE;
+    return error == ERROR_SERVICE_UNAVAILABLE ? EXIT_UNREACHABLE : EXIT_REFUSED;
 }
 
 const struct command command_cluster_status = {.settings = settings_table,
