@@ -143,21 +143,9 @@ void view_note_ready(struct view *view, struct bytes name, uint32_t node_id)
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
 
-static int compare_to_node(const void *key, const void *node)
-{
-    return bytes_compare(*(const struct bytes *)key, bytes_from_string(((const struct view_node *)node)->name));
-}
-
 static int compare_to_log(const void *key, const void *log)
 {
     return bytes_compare(*(const struct bytes *)key, bytes_from_string(((const struct view_log *)log)->name));
-}
-
-const struct view_node *view_find_node(const struct view *view, struct bytes name)
-{
-    return view->node_count == 0
-               ? NULL
-               : bsearch(&name, view->nodes_owned, view->node_count, sizeof(*view->nodes_owned), compare_to_node);
 }
 
 const struct view_log *view_find_log(const struct view *view, struct bytes name)

@@ -61,7 +61,6 @@ void view_set_places(struct view *view, char *const *places, size_t count);
 void view_note_ready(struct view *view, struct bytes log, uint32_t node_id);
 
 /* NULL: there is none. */
-const struct view_node *view_find_node(const struct view *view, struct bytes name);
 const struct view_log *view_find_log(const struct view *view, struct bytes name);
 
 /* The node that should have the log, known or not; NULL: no node takes any. */

@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "platform/monotonic.h"
+#include "platform/random.h"
 #include "platform/thread.h"
 #include "postgres/cluster_rows.h"
 #include "postgres/cluster_secret.h"
@@ -12,7 +13,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #define STEP_MS 3000u         /* a turn that takes longer has failed */
 #define FINGERPRINT_MS 10000u /* so much longer may the first one be, which computes the secret's fingerprint */
@@ -50,6 +50,7 @@ struct registry {
     pthread_mutex_t mutex; /* guards the members up to the next comment */
     pthread_cond_t wakes;
     bool is_stopping;
+    uint64_t read_ms;         /* the newest beat that succeeded; 0: none */
     struct shared_view *view; /* the registry is one of its readers; NULL: none yet */
     struct ready_log *ready_owned;
     size_t ready_count, ready_capacity;
@@ -64,7 +65,7 @@ struct registry {
     bool has_registered;              /* once, so that the name is left to whoever took it later */
     char moment[CLUSTER_MOMENT_SIZE]; /* of the newest beat on this connection; empty: there was none */
     uint64_t whole_ms;                /* when all heads were read */
-    uint64_t first_ms, read_ms;       /* the first and the newest beat that succeeded; 0: none */
+    uint64_t first_ms;                /* the first beat that succeeded; 0: none */
     uint64_t gap_ms;                  /* when a gap ended; 0: there was none */
     uint64_t changes, wish_sum;       /* as the newest beat had them */
     bool must_publish;
@@ -93,6 +94,14 @@ const struct view *registry_acquire(struct registry *registry)
         (void)atomic_fetch_add(&shared->readers, 1);
     (void)pthread_mutex_unlock(&registry->mutex);
     return shared == NULL ? NULL : &shared->view;
+}
+
+uint64_t registry_silence_ms(struct registry *registry)
+{
+    (void)pthread_mutex_lock(&registry->mutex);
+    const uint64_t read_ms = registry->read_ms;
+    (void)pthread_mutex_unlock(&registry->mutex);
+    return read_ms == 0 ? 0 : pg_now_ms() - read_ms;
 }
 
 static void publish(struct registry *registry)
@@ -160,8 +169,7 @@ static void note_other(struct registry *registry)
     registry->name_said_ms = now_ms;
     say(registry,
         "Another process has registered as node %s, at %s: two nodes with one name? Give each its own with --node. "
-        "Until "
-        "that one is gone, this one counts for nothing in the cluster, and its namespaces go to others.",
+        "Until that one is gone, this one counts for nothing in the cluster, and its namespaces go to others.",
         registry->options.postgres.node, other == NULL ? "?" : other->known.address);
 }
 
@@ -300,7 +308,9 @@ static void note_read(struct registry *registry, uint64_t began_ms)
         registry->first_ms = now_ms;
     if (registry->read_ms != 0 && (now_ms - registry->read_ms > GAP_MS || registry->moment[0] == '\0'))
         registry->gap_ms = now_ms;
+    (void)pthread_mutex_lock(&registry->mutex);
     registry->read_ms = began_ms;
+    (void)pthread_mutex_unlock(&registry->mutex);
 }
 
 static enum pg_outcome run_beat(struct registry *registry, struct beat_facts *facts, uint64_t until_ms,
@@ -599,6 +609,7 @@ static struct registry *make(const struct registry_options *options)
     registry->options = *options;
     registry->options.postgres.log = options->postgres.node; /* as pg_stat_activity shows the connection */
     registry->options.postgres.wants_replicas = false;       /* that is for the logs */
+    random_fill(registry->instance, PG_OWNER_SIZE);
     condition_init(&registry->wakes);
     (void)pthread_mutex_init(&registry->mutex, NULL);
     pg_session_init(&registry->session, &registry->options.postgres, "registration");
@@ -609,11 +620,7 @@ static struct registry *make(const struct registry_options *options)
 enum error registry_create(const struct registry_options *options, struct registry **registry, struct failure *failure)
 {
     struct registry *made = make(options);
-    enum error error = OK;
-    if (getrandom(made->instance, PG_OWNER_SIZE, 0) != (ssize_t)PG_OWNER_SIZE)
-        error = failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "the system gave no random bytes.");
-    if (error == OK)
-        error = turn_once(made, failure);
+    enum error error = turn_once(made, failure);
     if (error == ERROR_SERVICE_UNAVAILABLE) {
         note_failure(made, failure);
         error = OK;

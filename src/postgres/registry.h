@@ -38,12 +38,16 @@ enum error registry_create(const struct registry_options *options, struct regist
  * thread. */
 void registry_leave(struct registry *registry);
 
-/* The same, waits for it, a second at most, and frees. Nobody has a view any more. */
+/* The same, waits for it, and frees: a second at most while PostgreSQL answers; where it is silent, until the step that
+ * is under way has failed, which takes some seconds. Nobody has a view any more. */
 void registry_destroy(struct registry *registry);
 
 /* The newest view, for registry_release(); NULL: there has never been one. Any thread. */
 const struct view *registry_acquire(struct registry *registry);
 void registry_release(const struct view *view);
+
+/* How long ago the newest beat began that PostgreSQL has answered, in milliseconds; 0: none was yet. Any thread. */
+uint64_t registry_silence_ms(struct registry *registry);
 
 /* This node follows the log, should have it, and is ready to: its owner may give it up. Or it is not ready any more,
  * which it is from the beginning. Told to PostgreSQL by the next beat. Any thread. */

@@ -1,5 +1,6 @@
 #include "tallyd/cluster.h"
 
+#include "server/metric.h"
 #include "tallyd/namespaces.h"
 
 #include <errno.h>
@@ -197,7 +198,8 @@ static void report(void *context, const char *text)
 /* Not before the loop's thread takes it. */
 static void refuse(void *context)
 {
-    (void)context;
+    struct cluster *cluster = context;
+    atomic_store(&cluster->is_refused, true);
     (void)kill(getpid(), SIGTERM);
 }
 
@@ -219,6 +221,31 @@ bool cluster_join(struct cluster *cluster, const struct config *config,
         return true;
     report_to(context, failure.text);
     return false;
+}
+
+void cluster_write_metrics(const struct cluster *cluster, struct buffer *text)
+{
+    uint64_t alive = 0, draining = 0, misplaced = 0;
+    const struct view *view = cluster->registry == NULL ? NULL : registry_acquire(cluster->registry);
+    if (view == NULL)
+        return;
+    for (size_t i = 0; i < view->node_count; i++) {
+        alive += view->nodes_owned[i].is_alive;
+        draining += view->nodes_owned[i].is_alive && view->nodes_owned[i].is_draining;
+    }
+    for (size_t i = 0; i < view->log_count; i++) {
+        const struct view_log *log = &view->logs_owned[i];
+        misplaced += log->owner != log->wanted && log->owner != VIEW_NONE && log->wanted != VIEW_NONE;
+    }
+    registry_release(view);
+    metric_write(text, "tally_cluster_nodes", "gauge", "Nodes that are alive, as this one sees it.", alive);
+    metric_write(text, "tally_cluster_nodes_draining", "gauge", "Those of them that an operator drains.", draining);
+    metric_write(text, "tally_cluster_namespaces_misplaced", "gauge",
+                 "Namespaces that another node has, or had last, than the one that should have them.", misplaced);
+    metric_write_seconds(text, "tally_cluster_silence_seconds",
+                         "How long ago this node last said in PostgreSQL that it is alive. After five seconds, or two "
+                         "leases, the others take it for gone.",
+                         registry_silence_ms(cluster->registry));
 }
 
 void cluster_deinit(struct cluster *cluster)

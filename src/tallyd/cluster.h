@@ -9,6 +9,7 @@
 #include "server/options.h"
 #include "tallyd/address.h"
 #include "tallyd/config.h"
+#include <stdatomic.h>
 
 struct cluster {
     const char *address;       /* "advertise", as it is configured; borrowed; empty: none */
@@ -17,6 +18,7 @@ struct cluster {
     struct address listen;     /* "cluster-listen"; with certificates */
     struct tls_files files;    /* borrowed; certificate is empty: nodes speak plain HTTP */
     struct registry *registry; /* of the nodes; NULL: this one is not among them */
+    _Atomic bool is_refused;   /* since the start */
     void (*report)(void *context, const char *text);
     void *report_context;
 };
@@ -49,6 +51,9 @@ static inline bool cluster_has_tls(const struct cluster *cluster)
 {
     return cluster->files.certificate[0] != '\0';
 }
+
+/* What this node knows of the others, in Prometheus text format; nothing where it is not among any. */
+void cluster_write_metrics(const struct cluster *cluster, struct buffer *text);
 
 /* Where the others are listened for, and with which certificates. Borrows from `cluster`. */
 void cluster_fill(const struct cluster *cluster, struct server_options *options);

@@ -1,7 +1,7 @@
 /* tallyd: reads the configuration, connects namespaces and server on one loop, and turns signals into a clean stop.
  *
- * Exit status: 0 after a clean stop; 1 if it could not start or its log failed; 2 if the command line or the
- * configuration is wrong. */
+ * Exit status: 0 after a clean stop; 1 if it could not start, its log failed, or its database turned out to be another
+ * cluster's; 2 if the command line or the configuration is wrong. */
 #include "base/accounted.h"
 #include "base/assert.h"
 #include "base/memory.h"
@@ -84,6 +84,7 @@ static void write_metrics(void *context, struct buffer *text)
                          (unsigned long long)message_log_dropped_count(daemon->output));
     if (daemon->ownership != NULL)
         ownership_write_metrics(daemon->ownership, text);
+    cluster_write_metrics(&daemon->cluster, text);
     if (daemon->forwarder != NULL)
         forwarder_write_metrics(daemon->forwarder, text);
 }
@@ -674,7 +675,7 @@ static int start(struct daemon *daemon)
         complain_failure(daemon, &failure);
     status = uv_loop_close(&daemon->loop);
     ASSERT(status == 0); /* every handle was closed */
-    return error == OK ? 0 : STATUS_FAILED;
+    return error == OK && !daemon->cluster.is_refused ? 0 : STATUS_FAILED;
 }
 
 /* If a standard stream is closed, the next file or socket that we open would take its place and receive what we print.

@@ -702,16 +702,6 @@ size_t ownership_count_new(const struct ownership *ownership, const struct bytes
     return count_new;
 }
 
-bool ownership_give_up(struct ownership *ownership, struct bytes name)
-{
-    struct holding *holding = find(ownership, name);
-    if (holding == NULL || holding->state != HOLDING_SERVES)
-        return false;
-    begin_leaving(ownership, holding);
-    look_now(ownership);
-    return true;
-}
-
 void ownership_halt(struct ownership *ownership)
 {
     ownership->is_halted = true;
@@ -896,13 +886,10 @@ void ownership_write_metrics(const struct ownership *ownership, struct buffer *t
     metric_write(text, "tally_namespaces_followed", "gauge",
                  "Namespaces that this node follows, to take them over when their owner ends.",
                  count_in(ownership, HOLDING_FOLLOWS));
-    buffer_append_format(text,
-                         "# HELP tally_log_silence_seconds How long ago the last statement began that PostgreSQL "
-                         "acknowledged; of all namespaces of this node the longest. From the lease on nothing of such "
-                         "a namespace is answered.\n"
-                         "# TYPE tally_log_silence_seconds gauge\n"
-                         "tally_log_silence_seconds %.3f\n",
-                         (double)longest_ms / 1000);
+    metric_write_seconds(text, "tally_log_silence_seconds",
+                         "How long ago the last statement began that PostgreSQL acknowledged; of all namespaces of "
+                         "this node the longest. From the lease on nothing of such a namespace is answered.",
+                         longest_ms);
     metric_write(text, "tally_log_position_bytes", "gauge",
                  "Where the logs end, of all namespaces in sum: what this node has written, or, where it stands by, "
                  "followed and applied.",

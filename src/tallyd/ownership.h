@@ -60,11 +60,6 @@ bool ownership_takes_descriptors(const struct ownership *ownership);
 /* How many of these are not wanted yet. */
 size_t ownership_count_new(const struct ownership *ownership, const struct bytes *names, size_t count);
 
-/* Gives a namespace up that is served: no request is taken for it from now on, what was taken is answered, and its log
- * is free for another node as soon as that is done. Then it is followed again. False: it is not served, or is leaving
- * already. */
-bool ownership_give_up(struct ownership *ownership, struct bytes name);
-
 /* Follows no more. */
 void ownership_halt(struct ownership *ownership);
 

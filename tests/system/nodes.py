@@ -126,7 +126,10 @@ class Node(Daemon):
 
     def run_to_end(self, seconds=30):
         """For one that refuses to start: its exit status and what it said."""
-        self.start()
+        return self.start().wait_ended(seconds)
+
+    def wait_ended(self, seconds=30):
+        """For one that ends by itself: the same."""
         status = self._reap(seconds * PATIENCE)
         return status, self.error_text()
 

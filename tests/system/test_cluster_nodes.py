@@ -31,8 +31,8 @@ def secret(tmp_path):
     return path
 
 
-def node_of(cluster, name, secret, *options, lease=LEASED):  # noqa: F811
-    made = cluster.node(name, "--cluster-secret", secret, *lease, *options)
+def node_of(cluster, name, secret, *options, lease=LEASED, uri=None):  # noqa: F811
+    made = cluster.node(name, "--cluster-secret", secret, *lease, *options, uri=uri)
     made.options += ["--advertise", f"127.0.0.1:{made.port}"]
     return made
 
@@ -179,6 +179,22 @@ def test_status_tells_the_nodes_and_where_each_namespace_is_and_should_be(cluste
     assert re.fullmatch(rf"node one  127\.0\.0\.1:{one.port}, tallyd \S+, alive since 20\S+Z, last beat \d\.\d s ago, "
                         r"owns 1, should own [01]", words[0]), words
     assert words[2].startswith("000000000000  owned by one since 20"), words
+
+
+def test_metrics_tell_what_a_node_knows_of_the_others(cluster, secret):  # noqa: F811
+    one = node_of(cluster, "one", secret).start().wait_ready()
+    two = node_of(cluster, "two", secret).start().wait_standing_by()
+    for node in (one, two):
+        wait_until(lambda n=node: n.metric("tally_cluster_nodes") == 2, 10, f"that {node.name} knows of both")
+        assert node.metric("tally_cluster_nodes_draining") == 0
+        assert 0 < node.metric("tally_cluster_silence_seconds") < 3 * PATIENCE
+    assert tally(cluster, "drain", "one")[0] == 0
+    wait_until(lambda: two.metric("tally_cluster_nodes_draining") == 1, 10, "that one drains")
+    two.wait_ready()
+    wait_until(lambda: two.metric("tally_cluster_namespaces_misplaced") == 0, 10, "that all is where it should be")
+    two.pause()
+    wait_until(lambda: one.metric("tally_cluster_nodes") == 1, 4 * LIMIT, "that two is gone")
+    two.resume()
 
 
 def test_each_node_beats_every_second(cluster, register):  # noqa: F811
@@ -456,6 +472,18 @@ def test_K24_a_node_with_another_cluster_secret_is_refused_by_name(cluster, secr
     send(Connection(one.port), queue, ["undisturbed"])
     other.write_text(SECRET)
     stranger.start().wait_standing_by()
+
+
+def test_K24_a_node_that_finds_out_late_that_the_database_is_of_another_cluster_ends_as_one_that_failed(
+        cluster, secret, proxy, tmp_path):  # noqa: F811
+    node_of(cluster, "one", secret).start().wait_ready()
+    other = tmp_path / "other"
+    other.write_text("fedcba9876543210fedcba9876543210\n")
+    proxy.freeze()
+    stranger = node_of(cluster, "stranger", other, uri=proxy.uri(cluster.uri)).start().wait_standing_by()
+    proxy.thaw()
+    code, said = stranger.wait_ended()
+    assert code == 1 and "another secret" in said, (code, said)
 
 
 def test_K24_the_row_of_the_cluster_has_neither_the_secret_nor_a_quick_hash_of_it(cluster, secret):  # noqa: F811

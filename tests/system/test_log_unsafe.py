@@ -11,6 +11,7 @@ from logs import cluster, server  # noqa: F401 (fixtures)
 from logs import await_takeover, create_queue, drain, send, serves, texts
 from nodes import Cluster
 from postgres import Postgres
+from test_log_tools import tally
 from test_relay_postgres import bouncer  # noqa: F401 (a fixture)
 from wire import Connection, Lost
 
@@ -34,6 +35,16 @@ def test_K19_unsafe_settings_are_refused_by_name(cluster):
     status, said = cluster.node("two", "--log-replicas", "1").run_to_end()
     assert status == 1 and "synchronous_standby_names is empty" in said
     cluster.node("three").start().wait_ready()
+
+
+@pytest.mark.parametrize("password", ["100%sure-hunter", "hunter@2hunter", "hunter/2hunter"])
+def test_a_connection_string_that_can_not_be_read_is_refused_and_its_password_not_repeated(cluster, tmp_path, password):
+    uri = cluster.uri.replace("tally@", f"tally:{password}@")
+    status, said = cluster.node("one", uri=uri).run_to_end()
+    assert status == 1 and "The connection string of the log" in said and "written %40" in said
+    status, printed, refused = tally("cluster", "status", "--log", uri, folder=tmp_path)
+    assert status == 1 and "The connection string of the log" in refused
+    assert "hunter" not in said + printed + refused
 
 
 def test_a_server_without_fsync_is_refused(tmp_path):
