@@ -32,6 +32,11 @@ static const char *behind_scheme(const char *conninfo)
     return NULL;
 }
 
+bool conninfo_is_uri(const char *conninfo)
+{
+    return behind_scheme(conninfo) != NULL;
+}
+
 /* An @ that can't be the one between password and host. */
 static bool has_stray_at(const char *rest)
 {
@@ -93,14 +98,14 @@ bool conninfo_has_secret(const PQconninfoOption *options)
 
 /* --- showing ------------------------------------------------------------------------------------------------------ */
 
-/* Writes the value so that libpq can read it again: in quotes unless it is a plain word. */
-static void append_value(const char *value, struct buffer *text)
+/* In quotes unless it is a plain word. */
+void conninfo_append(const PQconninfoOption *option, struct buffer *text)
 {
+    const char *value = option->val;
     bool is_plain = *value != '\0' && strpbrk(value, " \t\r\n'\\") == NULL;
-    if (is_plain) {
-        buffer_append_format(text, "%s", value);
+    buffer_append_format(text, "%s=%s", option->keyword, is_plain ? value : "");
+    if (is_plain)
         return;
-    }
     buffer_append_u8(text, '\'');
     for (; *value != '\0'; value++) {
         if (*value == '\'' || *value == '\\')
@@ -122,8 +127,9 @@ void conninfo_redact(const char *conninfo, struct buffer *text)
     for (const PQconninfoOption *option = options; option->keyword != NULL; option++) {
         if (option->val == NULL || is_secret(option))
             continue;
-        buffer_append_format(text, "%s%s=", is_first ? "" : " ", option->keyword);
-        append_value(option->val, text);
+        if (!is_first)
+            buffer_append_u8(text, ' ');
+        conninfo_append(option, text);
         is_first = false;
     }
     PQconninfoFree(options);

@@ -8,6 +8,9 @@
 
 #define CONNINFO_WRONG_SIZE ((size_t)640)
 
+/* Is it a URI, postgres://… or postgresql://…? */
+bool conninfo_is_uri(const char *conninfo);
+
 /* What libpq reads out of it; the caller must PQconninfoFree() it. NULL: libpq can't read it, or would read it
  * otherwise than it was meant: a password that stands in a URI as it is may end at its first @ or /, and what follows
  * be taken for the host. `wrong` then says so behind the name of the thing, "can't be read: …", and repeats nothing
@@ -19,6 +22,9 @@ const char *conninfo_option(const PQconninfoOption *options, const char *keyword
 
 /* Has it anything that libpq calls a secret: a password, or that of a key? */
 bool conninfo_has_secret(const PQconninfoOption *options);
+
+/* Appends KEYWORD=VALUE, so that libpq can read it again. The option has a value. */
+void conninfo_append(const PQconninfoOption *option, struct buffer *text);
 
 /* Appends what libpq reads out of it as keywords: "host=db user=app". Secrets are left out. A string that does not pass
  * conninfo_parse() is not shown at all, because any part of it could be a password. */

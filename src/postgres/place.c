@@ -36,13 +36,10 @@ enum error pg_place_check(const char *place, struct failure *failure)
                                        "The place for the log is not fit for it: %s.", wrong);
 }
 
-/* As libpq reads it: KEYWORD='VALUE', where a quote and a backslash have a backslash before them. */
 static void append_setting(struct buffer *text, const PQconninfoOption *option)
 {
-    buffer_append_format(text, "%s='", option->keyword);
-    for (const char *at = option->val; *at != '\0'; at++)
-        buffer_append_format(text, *at == '\'' || *at == '\\' ? "\\%c" : "%c", *at);
-    buffer_append_format(text, "' ");
+    conninfo_append(option, text);
+    buffer_append_u8(text, ' ');
 }
 
 static bool says_where(const char *keyword)

@@ -1,6 +1,7 @@
 /* tally log copy: logs from a data folder into PostgreSQL, or back. */
 #include "base/assert.h"
 #include "base/memory.h"
+#include "conninfo/conninfo.h"
 #include "log/disk_copy.h"
 #include "postgres/disk_postgres.h"
 #include "postgres/logs.h"
@@ -29,11 +30,6 @@ struct names {
     size_t capacity;
 };
 
-static bool is_postgres(const char *place)
-{
-    return strncmp(place, "postgres://", 11) == 0 || strncmp(place, "postgresql://", 13) == 0;
-}
-
 static void add_name(struct names *names, const char *name)
 {
     if (strlen(name) != NAME_SIZE - 1 || strspn(name, "0123456789") != NAME_SIZE - 1)
@@ -53,7 +49,7 @@ static void on_log(void *context, const struct pg_log_facts *facts)
 /* The namespaces that a data folder or a database has. */
 static enum error list_names(const char *place, struct names *names, struct failure *failure)
 {
-    if (is_postgres(place)) {
+    if (conninfo_is_uri(place)) {
         const struct pg_options options = {.conninfo = place, .log = "", .node = ""};
         return pg_logs_visit(&options, on_log, names, failure);
     }
@@ -75,7 +71,7 @@ struct side {
 
 static void open_side(struct side *side, const char *place, const char *cache, const char *name)
 {
-    const bool is_remote = is_postgres(place);
+    const bool is_remote = conninfo_is_uri(place);
     (void)snprintf(side->folder, sizeof(side->folder), "%s/%s", is_remote ? cache : place, name);
     side->options = (struct pg_options){
         .conninfo = place, .log = name, .node = "tally log copy", .lease_ms = LEASE_MS, .claims = true};
@@ -102,7 +98,7 @@ static int run(struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
     const char *from = invocation->arguments[0], *to = invocation->arguments[1];
-    if (is_postgres(from) == is_postgres(to))
+    if (conninfo_is_uri(from) == conninfo_is_uri(to))
         return complain_usage(invocation, "one of FROM and TO is a data folder, the other one postgres://...");
     struct failure failure;
     failure_init(&failure);

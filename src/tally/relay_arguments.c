@@ -1,6 +1,7 @@
 #include "tally/relay_arguments.h"
 
 #include "base/assert.h"
+#include "conninfo/conninfo.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,11 +14,6 @@ static const char *behind(const char *word, const char *prefix)
 {
     size_t size = strlen(prefix);
     return strncmp(word, prefix, size) == 0 ? word + size : NULL;
-}
-
-static bool is_uri(const char *word)
-{
-    return behind(word, "postgres://") != NULL || behind(word, "postgresql://") != NULL;
 }
 
 static void add_copy(struct json_body *body, yyjson_mut_val *object, const char *name, const char *text)
@@ -57,7 +53,7 @@ static bool write_source(const struct invocation *invocation, const struct relay
 {
     const char *word = words->source;
     yyjson_mut_val *source = json_add_object(body, body->root, "Source");
-    const char *rest = is_uri(word) ? word : behind(word, "postgres:");
+    const char *rest = conninfo_is_uri(word) ? word : behind(word, "postgres:");
     if (rest != NULL) {
         json_add_text(body, source, "Type", "postgres");
         json_add_text(body, source, "Connection", rest);

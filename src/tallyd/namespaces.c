@@ -1,6 +1,7 @@
 #include "tallyd/namespaces.h"
 
 #include "base/memory.h"
+#include "conninfo/conninfo.h"
 #include "core/pools/made_match.h"
 #include "log/log.h"
 #include "platform/random.h"
@@ -129,8 +130,7 @@ static void name_folder(struct opened_namespace *opened, const struct config *co
 
 bool namespaces_are_in_postgres(const struct config *config)
 {
-    const struct bytes log = bytes_from_string(config_text(config, CONFIG_LOG));
-    return bytes_starts_with(log, BYTES("postgres://")) || bytes_starts_with(log, BYTES("postgresql://"));
+    return conninfo_is_uri(config_text(config, CONFIG_LOG));
 }
 
 const char *namespaces_node_name(const struct config *config)
