@@ -140,7 +140,7 @@ static bool has_several(const struct flushers *flushers)
  * With the lock, which is open meanwhile. */
 static void check_folders(struct flushers *flushers)
 {
-    if (flushers->free_count == 0 && has_several(flushers) && flushers->thread_count < FLUSHER_THREADS_MAX)
+    if (flushers->free_count == 0 && has_several(flushers))
         (void)start_thread(flushers);
     flushers->check_ms = monotonic_ms() + flushers->check_every_ms;
     /* One that is taken stays in its place. */
@@ -214,11 +214,11 @@ static void *thread_run(void *argument)
     return NULL;
 }
 
-/* With the lock. False: the system has no more threads. */
+/* With the lock. False: there are as many as there may be, or the system has no more. */
 static bool start_thread(struct flushers *flushers)
 {
     pthread_t thread;
-    if (thread_start(&thread, thread_run, flushers) != 0)
+    if (flushers->thread_count >= FLUSHER_THREADS_MAX || thread_start(&thread, thread_run, flushers) != 0)
         return false;
     (void)pthread_detach(thread);
     flushers->thread_count++;
@@ -325,7 +325,7 @@ void flusher_submit(struct flusher *flusher, struct bytes frame)
     if (must_queue) {
         flusher->is_taken = true;
         queue(flushers, flusher);
-        if (flushers->queued_count > flushers->free_count && flushers->thread_count < FLUSHER_THREADS_MAX)
+        if (flushers->queued_count > flushers->free_count)
             (void)start_thread(flushers); /* if not, it waits until another log lets a thread go */
     }
     unlock(flushers);

@@ -233,13 +233,14 @@ static enum error exclude_others(struct move *move, uint64_t wait_ms, struct fai
     char text[TEXT_SIZE];
     (void)snprintf(text, sizeof(text), "SELECT pg_try_advisory_lock(hashtext('tally log move'), %" PRIu32 ")",
                    move->led.id);
-    enum error error = ask(&move->home, text, &is_mine, failure);
-    while (error == OK && !is_mine && pg_now_ms() < until_ms) {
+    for (;;) {
+        const enum error error = ask(&move->home, text, &is_mine, failure);
+        if (error != OK || is_mine)
+            return error;
+        if (pg_now_ms() >= until_ms)
+            break;
         sleep_for(LOCK_STEP_MS);
-        error = ask(&move->home, text, &is_mine, failure);
     }
-    if (error != OK || is_mine)
-        return error;
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "Another \"tally log move\" is at work on namespace %s.",
                        move->home.options.log);
 }

@@ -365,8 +365,8 @@ static enum error seal_until(struct pg_session *session, struct pg_head last, ui
 
 /* Where another node has the lock of the epoch, and did not use it, its letting go would look like this node's end. So
  * this node goes on to the next epoch, if it can have the lock of that. */
-static enum error seal_with_lock(struct pg_session *session, const struct pg_head *last, uint64_t until_ms,
-                                 struct failure *failure)
+enum error pg_session_seal(struct pg_session *session, const struct pg_head *last, uint64_t until_ms,
+                           struct failure *failure)
 {
     const enum error error = seal_until(session, *last, until_ms, failure);
     if (error != OK || session->has_lock)
@@ -375,12 +375,6 @@ static enum error seal_with_lock(struct pg_session *session, const struct pg_hea
     if (pg_session_try_lock(session, session->head.epoch + 1, &has_next, until_ms, failure) != PG_DONE)
         return ERROR_SERVICE_UNAVAILABLE;
     return has_next ? seal_until(session, session->head, until_ms, failure) : OK;
-}
-
-enum error pg_session_seal(struct pg_session *session, const struct pg_head *last, uint64_t until_ms,
-                           struct failure *failure)
-{
-    return seal_with_lock(session, last, until_ms, failure);
 }
 
 enum error pg_session_check_replicas(struct pg_session *session, uint64_t until_ms, struct failure *failure)
