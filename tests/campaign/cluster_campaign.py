@@ -56,6 +56,7 @@ from test_cluster_placement import is_placed  # noqa: E402
 PORT = 9324
 NODES = ("one", "two", "three")
 FAULTS = ("wrong", "below")
+LONG = 4  # seconds without an answer by way of the balancer that are told
 BATCHES_EACH = 5  # of so many namespaces one has batches
 PINNED_EACH = 4  # of so many namespaces one has clients that know one node only
 
@@ -352,6 +353,7 @@ class Campaign:
         served = [100 * len(tenant.answered & seconds) / len(seconds) for tenant in self.tenants]
         by_front = [100 * len(tenant.answered_by_front & seconds) / len(seconds) for tenant in self.tenants]
         self._tell_unanswered(seconds, begin, end)
+        self._tell_unanswered_by_front(seconds)
         loads = [tenant.batches.record for tenant in self.tenants if tenant.batches]
         return {
             "namespaces": len(self.names), "faults": sum(faults.count.values()), "kinds": dict(faults.count),
@@ -383,8 +385,28 @@ class Campaign:
                 had = "was to be had" if second in seconds else "was not to be had"
                 self.log.tell(f"second {second}: PostgreSQL {had}, unanswered: {' '.join(missing)}")
 
+    def _tell_unanswered_by_front(self, seconds):
+        """Those who know nothing but the balancer, where they waited for long though PostgreSQL was to be had."""
+        for tenant in self.tenants:
+            for first, last in spans(seconds - tenant.answered_by_front):
+                if last - first + 1 >= LONG:
+                    failed = [f"{when:.2f} {what}" for when, what in tenant.failed_by_front if first <= when < last + 2]
+                    self.log.tell(f"seconds {first} to {last}: {tenant.name.lstrip('0')} got nothing by way of the "
+                                  f"balancer: {'; '.join(failed[:20]) or 'no request ended'}")
+
     def stop(self):
         self.running.close()
+
+
+def spans(seconds):
+    """The first and last of each run of seconds one behind the other."""
+    found = []
+    for second in sorted(seconds):
+        if found and found[-1][1] == second - 1:
+            found[-1][1] = second
+        else:
+            found.append([second, second])
+    return found
 
 
 def run_campaign(folder, given):

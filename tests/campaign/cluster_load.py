@@ -39,11 +39,21 @@ class Clock:
 
 
 class SignedConnection(Connection):
-    def __init__(self, port, namespace, seconds):
+    def __init__(self, port, namespace, note, seconds):
+        """`note` is told of each request what went wrong with it: "" if nothing did."""
         super().__init__(port, seconds)
-        self.namespace = namespace
+        self.namespace, self.note = namespace, note
 
     def call(self, target, body):
+        try:
+            answer = self._ask(target, body)
+        except Lost as lost:
+            self.note(repr(lost.__cause__))
+            raise
+        self.note("" if answer.status == 200 else f"{answer.status} {answer.body.decode()}")
+        return answer
+
+    def _ask(self, target, body):
         text, headers = written("json", target, body)
         headers = signed_headers("/", text, {**headers, "Host": "127.0.0.1"}, key_of(self.namespace), "the-secret")
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -57,15 +67,8 @@ class TenantLine(AnyNode):
     new connection, to the next of them."""
 
     def __init__(self, namespace, ports, note, seconds):
-        self.connections = [SignedConnection(port, namespace, seconds) for port in ports]
+        self.connections = [SignedConnection(port, namespace, note, seconds) for port in ports]
         self.at = 0
-        self.note = note
-
-    def call(self, target, body):
-        answer = super().call(target, body)
-        if answer.status == 200:
-            self.note()
-        return answer
 
     def _go_on(self):
         self.connections[self.at % len(self.connections)].close()
@@ -115,18 +118,22 @@ class Batches(Load):
 
 
 class Probe(Background):
-    """Asks on and on for a queue's attributes."""
+    """Asks on and on for a queue's attributes. That is refused for a moment only, by a node that says so with 503."""
 
     def __init__(self, line, queue):
         super().__init__()
         self.thread.daemon = True
         self.line, self.queue = line, queue
+        self.faults = []
         self.thread.start()
 
     def run(self):
+        asked = {"QueueUrl": self.queue, "AttributeNames": ["All"]}
         while not self.is_over.wait(PROBE_EACH):
             with contextlib.suppress(Lost):
-                self.line.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": self.queue, "AttributeNames": ["All"]})
+                answer = self.line.call("AmazonSQS.GetQueueAttributes", asked)
+                if answer.status != 200:
+                    self.faults.append(f"a probe got {answer.status} {answer.body!r}")
 
 
 class Tenant:
@@ -136,16 +143,20 @@ class Tenant:
     def __init__(self, clock, name, front, home, ports, has_batches):
         self.clock, self.name, self.front, self.home = clock, name, front, home
         self.answered, self.answered_by_front = set(), set()
+        self.failed_by_front = []  # (when, what): requests by way of the balancer that got no success
         self.stream = Stream(self, **{"Tally.DeduplicationWindow": WINDOW})
         self.batches = Batches(self) if has_batches else None
         self.probes = [Probe(self._line(known, 2), self.stream.queue) for known in ([front], ports)]
 
     def _line(self, ports, seconds):
-        def note():
-            second = int(self.clock.now())
-            self.answered.add(second)
-            if ports == [self.front]:
-                self.answered_by_front.add(second)
+        def note(failure):
+            now, is_by_front = self.clock.now(), ports == [self.front]
+            if not failure:
+                self.answered.add(int(now))
+            if is_by_front and failure:
+                self.failed_by_front.append((now, failure))
+            elif is_by_front:
+                self.answered_by_front.add(int(now))
         return TenantLine(self.name, ports, note, seconds)
 
     def line(self, seconds=10):
@@ -153,6 +164,7 @@ class Tenant:
 
     def complaints(self):
         faults = self.stream.faults + (self.batches.record.faults if self.batches else [])
+        faults += [fault for probe in self.probes for fault in probe.faults]
         return [f"{self.name}: {fault}" for fault in faults]
 
     def end(self):
