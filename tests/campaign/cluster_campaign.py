@@ -10,7 +10,9 @@ What must hold:
 A namespace is answered in a second in which any of its clients got a success: those that work, which know either the
 balancer or one node, or one of two probes, of which one knows the balancer and the other one all nodes. PostgreSQL was
 to be had in a second of which no part lies between two writes of a client of its own that are more than half a second
-apart; that one tries every tenth of a second. How much those got who know nothing but the balancer is told beside it.
+apart; that one tries every tenth of a second. How much those got who know nothing but the balancer is told beside it,
+and how long one of them waited at most: where a namespace's other clients know one node, that is one probe, which gives
+a request up after 2 s, the time for which a node looks for another one.
 
 Each machine is a network namespace (netns.py), so that links are cut without a word to anybody. PostgreSQL fails over
 as standby.py has it, and not by Patroni (test_log_patroni.py has that): the campaign itself says when, so it can wait
@@ -362,6 +364,7 @@ class Campaign:
             "available_min": round(min(served), 3), "available_median": round(statistics.median(served), 3),
             "available_mean": round(statistics.mean(served), 3),
             "by_front_min": round(min(by_front), 3), "by_front_median": round(statistics.median(by_front), 3),
+            "by_front_longest_s": max(self._longest_by_front(tenant, seconds) for tenant in self.tenants),
             "cost_s": self._cost(seconds, end), "messages": sum(tenant.stream.acknowledged for tenant in self.tenants),
             "batches": sum(len(record.batches) for record in loads),
             "batch_messages": sum(len(record.sent) for record in loads),
@@ -384,6 +387,10 @@ class Campaign:
             if missing:
                 had = "was to be had" if second in seconds else "was not to be had"
                 self.log.tell(f"second {second}: PostgreSQL {had}, unanswered: {' '.join(missing)}")
+
+    @staticmethod
+    def _longest_by_front(tenant, seconds):
+        return max((last - first + 1 for first, last in spans(seconds - tenant.answered_by_front)), default=0)
 
     def _tell_unanswered_by_front(self, seconds):
         """Those who know nothing but the balancer, where they waited for long though PostgreSQL was to be had."""
