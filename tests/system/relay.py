@@ -10,6 +10,7 @@
 
 import collections
 import functools
+import pathlib
 import signal
 import subprocess
 import threading
@@ -84,7 +85,13 @@ class Relay:
         self.process.send_signal(number)
 
     def freeze(self):
+        """Returns when all of its threads stand still: on a busy machine they go on for a while."""
         self.signal(signal.SIGSTOP)
+        wait_until(lambda: all(state in "Tt" for state in self._thread_states()), what="that the relay stands still")
+
+    def _thread_states(self):
+        tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
+        return [(task / "stat").read_text().rsplit(")", 1)[1].split()[0] for task in tasks.iterdir()]
 
     def thaw(self):
         self.signal(signal.SIGCONT)
