@@ -9,6 +9,7 @@
 """
 
 import collections
+import contextlib
 import functools
 import pathlib
 import signal
@@ -90,8 +91,11 @@ class Relay:
         wait_until(lambda: all(state in "Tt" for state in self._thread_states()), what="that the relay stands still")
 
     def _thread_states(self):
-        tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
-        return [(task / "stat").read_text().rsplit(")", 1)[1].split()[0] for task in tasks.iterdir()]
+        states = []
+        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # the thread has just ended
+                states.append((task / "stat").read_text().rsplit(")", 1)[1].split()[0])
+        return states
 
     def thaw(self):
         self.signal(signal.SIGCONT)
