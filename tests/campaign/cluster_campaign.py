@@ -355,7 +355,9 @@ class Campaign:
         served = [100 * len(tenant.answered & seconds) / len(seconds) for tenant in self.tenants]
         by_front = [100 * len(tenant.answered_by_front & seconds) / len(seconds) for tenant in self.tenants]
         self._tell_unanswered(seconds, begin, end)
-        self._tell_unanswered_by_front(seconds)
+        waits = [(tenant, first, last) for tenant in self.tenants
+                 for first, last in spans(seconds - tenant.answered_by_front)]
+        self._tell_unanswered_by_front(waits)
         loads = [tenant.batches.record for tenant in self.tenants if tenant.batches]
         return {
             "namespaces": len(self.names), "faults": sum(faults.count.values()), "kinds": dict(faults.count),
@@ -364,7 +366,7 @@ class Campaign:
             "available_min": round(min(served), 3), "available_median": round(statistics.median(served), 3),
             "available_mean": round(statistics.mean(served), 3),
             "by_front_min": round(min(by_front), 3), "by_front_median": round(statistics.median(by_front), 3),
-            "by_front_longest_s": max(self._longest_by_front(tenant, seconds) for tenant in self.tenants),
+            "by_front_longest_s": max((last - first + 1 for _, first, last in waits), default=0),
             "cost_s": self._cost(seconds, end), "messages": sum(tenant.stream.acknowledged for tenant in self.tenants),
             "batches": sum(len(record.batches) for record in loads),
             "batch_messages": sum(len(record.sent) for record in loads),
@@ -388,18 +390,13 @@ class Campaign:
                 had = "was to be had" if second in seconds else "was not to be had"
                 self.log.tell(f"second {second}: PostgreSQL {had}, unanswered: {' '.join(missing)}")
 
-    @staticmethod
-    def _longest_by_front(tenant, seconds):
-        return max((last - first + 1 for first, last in spans(seconds - tenant.answered_by_front)), default=0)
-
-    def _tell_unanswered_by_front(self, seconds):
+    def _tell_unanswered_by_front(self, waits):
         """Those who know nothing but the balancer, where they waited for long though PostgreSQL was to be had."""
-        for tenant in self.tenants:
-            for first, last in spans(seconds - tenant.answered_by_front):
-                if last - first + 1 >= LONG:
-                    failed = [f"{when:.2f} {what}" for when, what in tenant.failed_by_front if first <= when < last + 2]
-                    self.log.tell(f"seconds {first} to {last}: {tenant.name.lstrip('0')} got nothing by way of the "
-                                  f"balancer: {'; '.join(failed[:20]) or 'no request ended'}")
+        for tenant, first, last in waits:
+            if last - first + 1 >= LONG:
+                failed = [f"{when:.2f} {what}" for when, what in tenant.failed_by_front if first <= when < last + 2]
+                self.log.tell(f"seconds {first} to {last}: {tenant.name.lstrip('0')} got nothing by way of the "
+                              f"balancer: {'; '.join(failed[:20]) or 'no request ended'}")
 
     def stop(self):
         self.running.close()
