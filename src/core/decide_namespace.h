@@ -10,7 +10,7 @@ void decide_found(struct core *core, struct bytes name, const uint8_t key[CORE_K
 /* A lease that a restart interrupts lasts at most this much longer (docs/guarantees.md, section 2). */
 #define RESTART_GRACE_MS 30000u
 
-/* The first event of each owner. It has a frame of its own with the time of the last frame. O(leases). */
+/* The first event of each owner, and of one who goes on after a long silence. No time passes before it. O(leases). */
 void decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms);
 
 /* Called before a reply is given. The reply may show what time has done by itself, so the time is logged, unless an

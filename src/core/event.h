@@ -85,9 +85,10 @@
 /* A new namespace: its name, the key of its receipt handles and message ids, the size of its log's segments. */
 #define EVENT_FIELDS_founded(U8, U32, U64, RAW, TEXT) TEXT(name) RAW(key, CORE_KEY_SIZE) U64(segment_size)
 
-/* A new owner took over at resumed_at_ms. From then on, each lease in flight lasts at least its own timeout or
- * grace_ms, whichever is shorter. Its worker could not send a heartbeat while nobody served (invariant R11). The frame
- * of this event has the time of the frame before it, so no lease ends before this event could extend it. */
+/* At resumed_at_ms a new owner took over, or the owner went on, whose log had been out of reach. From then on, each
+ * lease in flight lasts at least its own timeout or grace_ms, whichever is shorter. Its worker could not send a
+ * heartbeat while nobody served (invariant R11). The frame of this event has the time of what was decided before it, so
+ * no lease ends before this event could extend it. */
 #define EVENT_FIELDS_restarted(U8, U32, U64, RAW, TEXT) U64(epoch) U64(resumed_at_ms) U32(grace_ms)
 
 /* Only time passes, to time_ms: delays and leases that were over by then stay over. The rest of the frame happens at

@@ -587,6 +587,17 @@ bool namespace_is_written(const struct namespace *ns)
     return !ns->is_flushing && list_is_empty(&ns->closed) && (ns->frame == NULL || frame_is_empty(ns->frame));
 }
 
+void namespace_resume(struct namespace *ns, uint64_t now_ms)
+{
+    struct core *core = namespace_begin(ns, namespace_time(ns)); /* while they last: time passes afterwards */
+    decide_restart(core, log_epoch(ns->log), now_ms > core_now_ms(core) ? now_ms : core_now_ms(core));
+}
+
+uint64_t namespace_waiting_bytes(const struct namespace *ns)
+{
+    return ns->closed_bytes;
+}
+
 /* The replies that have them are the loop's. */
 static void forget_grants(struct namespace *ns)
 {

@@ -82,6 +82,13 @@ void namespace_retire(struct namespace *ns);
  * told anything of it. */
 void namespace_abandon(struct namespace *ns);
 
+/* The log has been silent for long, and nobody could send a heartbeat meanwhile: the leases in flight get their grace
+ * from now_ms on, as at a takeover. In the open frame. */
+void namespace_resume(struct namespace *ns, uint64_t now_ms);
+
+/* The bytes of the frames that wait for the log. */
+uint64_t namespace_waiting_bytes(const struct namespace *ns);
+
 /* Its frames count in no backlog any more, so that namespace_close() may write them on any thread while nobody decides
  * anything. */
 void namespace_leave_backlog(struct namespace *ns);

@@ -34,11 +34,12 @@ struct pg_log {
     struct pg_mark doubtful;     /* a write that was given up: nobody knows whether it happened, or ever will */
     bool has_doubtful;
     bool has_just_failed; /* an operation, and nothing was asked since */
+    uint64_t regained_ms; /* when this node, the owner, last sealed the log anew; 0: never */
     struct buffer scratch;
     pthread_mutex_t owner_mutex; /* of the next two, for other threads: the log when this node last looked */
     struct pg_node owner;
     uint64_t epoch;
-    atomic_bool is_stopped;     /* nobody is to be waited for */
+    atomic_bool is_stopped;     /* nobody is to be waited for; for PostgreSQL, a lease at most */
     atomic_bool is_caught_up;   /* it follows, and has applied all but what the newest moment brought */
     atomic_bool lacks_replica;  /* a replica is wanted, and PostgreSQL waits for none */
     _Atomic uint64_t proved_ms; /* when the newest statement that was acknowledged began */

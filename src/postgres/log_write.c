@@ -105,6 +105,17 @@ uint64_t pg_log_deadline(const struct pg_log *log)
     return pg_now_ms() + log->options.lease_ms;
 }
 
+/* The time of an operation of the owner. */
+struct effort {
+    uint64_t began_ms; /* its newest statement that counts as a sign of life began then, or later */
+    uint64_t until_ms; /* then it is over, unless PostgreSQL is silent (settle()) */
+};
+
+static struct effort effort_begin(const struct pg_log *log)
+{
+    return (struct effort){.began_ms = pg_now_ms(), .until_ms = pg_log_deadline(log)};
+}
+
 enum error pg_log_check_replicas(struct pg_log *log, uint64_t until_ms, struct failure *failure)
 {
     const enum error error = pg_session_check_replicas(&log->session, until_ms, failure);
@@ -121,11 +132,11 @@ static void note_proof(struct pg_log *log, uint64_t began_ms)
 /* A statement that began then is done. It counts only if commits still wait for the replicas that are wanted: when the
  * last standby is taken off the list, PostgreSQL lets those go that wait, as if they were replicated. What a child
  * writes counts with its parent's next write. */
-static enum error prove(struct pg_log *log, uint64_t began_ms, uint64_t until_ms, struct failure *cause)
+static enum error prove(struct pg_log *log, const struct effort *effort, struct failure *cause)
 {
-    const enum error error = log->is_child ? OK : pg_log_check_replicas(log, until_ms, cause);
+    const enum error error = log->is_child ? OK : pg_log_check_replicas(log, effort->until_ms, cause);
     if (error == OK)
-        note_proof(log, began_ms);
+        note_proof(log, effort->began_ms);
     return error;
 }
 
@@ -387,10 +398,42 @@ static enum error look(struct pg_log *log, const struct pg_mark *pending, uint64
     return error;
 }
 
-/* Becomes certain after an unknown outcome, as far as the time allows: ERROR_SERVICE_UNAVAILABLE. A child must not seal
- * the log, which is its parent's. After an error there is no connection: whoever wants to write nevertheless, because
- * what failed did not matter to it, comes here first, and does not write behind what is missing. */
-static enum error settle(struct pg_log *log, const struct pg_mark *pending, uint64_t until_ms, bool *is_there,
+/* Has PostgreSQL not answered for a while, as far as this log has asked? */
+static bool is_silent(const struct pg_log *log)
+{
+    return pg_now_ms() >= log->regained_ms + log->options.lease_ms / 2;
+}
+
+/* The time for an operation of the owner is over. While PostgreSQL is silent nobody can take the log there, and to give
+ * it up would only mean to read it all again: the operation gets as much time once more. It gets none where PostgreSQL
+ * answers, and the operation fails nevertheless, nor where the log is being closed. */
+static bool waits_on(const struct pg_log *log, struct effort *effort)
+{
+    if (atomic_load(&log->is_stopped) || !is_silent(log))
+        return false;
+    effort->until_ms = pg_log_deadline(log);
+    return true;
+}
+
+/* Seals the log again. Behind a silence the operation has all its time before it. */
+static enum error regain(struct pg_log *log, struct effort *effort, struct failure *failure)
+{
+    const bool was_silent = is_silent(log);
+    const enum error error = pg_session_regain(&log->session, effort->until_ms, failure);
+    if (error != OK)
+        return error;
+    log->regained_ms = pg_now_ms();
+    effort->began_ms = log->session.sealed_ms;
+    if (was_silent)
+        effort->until_ms = pg_log_deadline(log);
+    return OK;
+}
+
+/* Becomes certain after an unknown outcome. While PostgreSQL is silent this waits, and the effort lasts longer.
+ * ERROR_SERVICE_UNAVAILABLE: it answers, and the time did not suffice; or the log is being closed. A child must not
+ * seal the log, which is its parent's. After an error there is no connection: whoever wants to write nevertheless,
+ * because what failed did not matter to it, comes here first, and does not write behind what is missing. */
+static enum error settle(struct pg_log *log, const struct pg_mark *pending, struct effort *effort, bool *is_there,
                          struct failure *failure)
 {
     *is_there = false;
@@ -398,15 +441,16 @@ static enum error settle(struct pg_log *log, const struct pg_mark *pending, uint
         return ERROR_SERVICE_UNAVAILABLE;
     enum error error;
     for (;;) {
-        error = pg_session_regain(&log->session, until_ms, failure);
+        error = regain(log, effort, failure);
         if (error == OK)
-            error = look(log, pending, until_ms, is_there, failure);
-        if (error != ERROR_SERVICE_UNAVAILABLE || pg_now_ms() >= until_ms)
+            error = look(log, pending, effort->until_ms, is_there, failure);
+        if (error != ERROR_SERVICE_UNAVAILABLE || (pg_now_ms() >= effort->until_ms && !waits_on(log, effort)))
             break;
         sleep_for(SETTLE_PAUSE_MS);
     }
     if (error == OK) {
         pg_link_watch(&log->session.link);
+        pg_log_note_owner(log);
         pg_log_join_pulse(log);
     } else {
         pg_link_close(&log->session.link);
@@ -426,33 +470,32 @@ void pg_log_note_position(struct pg_log *log, const struct pg_file *file)
 /* --- writes ------------------------------------------------------------------------------------------------------- */
 
 /* ERROR_SERVICE_UNAVAILABLE: nobody knows whether it was written. OK, and it is not there: it may be tried again. */
-static enum error try_to_store(struct pg_log *log, const struct pg_mark *mark, struct bytes data, uint64_t began_ms,
-                               uint64_t until_ms, bool *is_there, struct failure *cause)
+static enum error try_to_store(struct pg_log *log, const struct pg_mark *mark, struct bytes data,
+                               const struct effort *effort, bool *is_there, struct failure *cause)
 {
-    const enum pg_outcome outcome = run_write(log, mark, data, until_ms, is_there, cause);
+    const enum pg_outcome outcome = run_write(log, mark, data, effort->until_ms, is_there, cause);
     if (*is_there)
         return OK;
     if (outcome == PG_DONE) /* the fence let nothing through */
-        return pg_session_check_fence(&log->session, until_ms, cause);
+        return pg_session_check_fence(&log->session, effort->until_ms, cause);
     const bool is_unknown = outcome == PG_UNKNOWN || strcmp(log->session.link.state, STATE_UNIQUE) == 0;
-    return is_unknown ? ERROR_SERVICE_UNAVAILABLE : bear_refusal(log, began_ms);
+    return is_unknown ? ERROR_SERVICE_UNAVAILABLE : bear_refusal(log, effort->began_ms);
 }
 
-/* Until the write is durable, or it is certain that it never will be, or the lease is over. */
+/* Until the write is durable, or it is certain that it never will be, or the time is over. */
 static enum error store(struct pg_log *log, const struct pg_mark *mark, struct bytes data, struct failure *cause)
 {
-    const uint64_t began_ms = pg_now_ms(), until_ms = pg_log_deadline(log);
+    struct effort effort = effort_begin(log);
     bool is_there = false, is_proved = false;
-    enum error error = pg_log_connect(log, until_ms, cause);
+    enum error error = pg_log_connect(log, effort.until_ms, cause);
     if (error == ERROR_SERVICE_UNAVAILABLE)
-        error = settle(log, mark, until_ms, &is_there, cause);
+        error = settle(log, mark, &effort, &is_there, cause);
     while (error == OK && !is_proved) {
         const bool was_there = is_there;
-        error = was_there ? prove(log, began_ms, until_ms, cause)
-                          : try_to_store(log, mark, data, began_ms, until_ms, &is_there, cause);
+        error = was_there ? prove(log, &effort, cause) : try_to_store(log, mark, data, &effort, &is_there, cause);
         is_proved = was_there && error == OK;
         if (error == ERROR_SERVICE_UNAVAILABLE)
-            error = settle(log, mark, until_ms, &is_there, cause);
+            error = settle(log, mark, &effort, &is_there, cause);
     }
     log->has_doubtful = error != OK;
     log->doubtful = *mark;
@@ -538,32 +581,32 @@ static enum pg_outcome run_change(struct pg_log *log, const struct change *chang
     return outcome;
 }
 
-static enum error settle_change(struct pg_log *log, const struct change *change, uint64_t until_ms, bool *is_done,
+static enum error settle_change(struct pg_log *log, const struct change *change, struct effort *effort, bool *is_done,
                                 struct failure *failure)
 {
     bool ignored;
     *is_done = false;
-    enum error error = settle(log, NULL, until_ms, &ignored, failure);
+    enum error error = settle(log, NULL, effort, &ignored, failure);
     if (error == OK)
-        error = pg_cache_list(&log->cache, &log->session, until_ms, failure);
+        error = pg_cache_list(&log->cache, &log->session, effort->until_ms, failure);
     if (error == OK)
         *is_done = change->is_done(&log->cache, change);
     return error;
 }
 
 /* ERROR_SERVICE_UNAVAILABLE: nobody knows whether it was done. OK, and it is not: it may be tried again. */
-static enum error try_to_change(struct pg_log *log, const struct change *change, uint64_t began_ms, uint64_t until_ms,
+static enum error try_to_change(struct pg_log *log, const struct change *change, const struct effort *effort,
                                 bool *is_done, PGresult **result, struct failure *cause)
 {
-    const enum pg_outcome outcome = run_change(log, change, until_ms, result, cause);
+    const enum pg_outcome outcome = run_change(log, change, effort->until_ms, result, cause);
     *is_done = outcome == PG_DONE && pg_changed(*result) > 0;
     if (*is_done)
         return OK;
     PQclear(*result);
     *result = NULL;
     if (outcome != PG_DONE)
-        return outcome == PG_UNKNOWN ? ERROR_SERVICE_UNAVAILABLE : bear_refusal(log, began_ms);
-    const enum error error = pg_session_check_fence(&log->session, until_ms, cause);
+        return outcome == PG_UNKNOWN ? ERROR_SERVICE_UNAVAILABLE : bear_refusal(log, effort->began_ms);
+    const enum error error = pg_session_check_fence(&log->session, effort->until_ms, cause);
     return error == OK ? failure_set(cause, ERROR_DISK_FAILED, "there is no such file.") : error;
 }
 
@@ -572,24 +615,23 @@ static enum error try_to_change(struct pg_log *log, const struct change *change,
 static enum error make_change(struct pg_log *log, const struct change *change, PGresult **result,
                               struct failure *failure)
 {
-    const uint64_t began_ms = pg_now_ms(), until_ms = pg_log_deadline(log);
+    struct effort effort = effort_begin(log);
     struct failure cause;
     failure_init(&cause);
     bool is_done = false, is_proved = false;
     PGresult *own = NULL;
-    enum error error = pg_log_connect(log, until_ms, &cause);
+    enum error error = pg_log_connect(log, effort.until_ms, &cause);
     if (error == ERROR_SERVICE_UNAVAILABLE)
-        error = settle_change(log, change, until_ms, &is_done, &cause);
+        error = settle_change(log, change, &effort, &is_done, &cause);
     while (error == OK && !is_proved) {
         const bool was_done = is_done;
-        error = was_done ? prove(log, began_ms, until_ms, &cause)
-                         : try_to_change(log, change, began_ms, until_ms, &is_done, &own, &cause);
+        error = was_done ? prove(log, &effort, &cause) : try_to_change(log, change, &effort, &is_done, &own, &cause);
         is_proved = was_done && error == OK;
         if (error != ERROR_SERVICE_UNAVAILABLE)
             continue;
         PQclear(own); /* the list of files is read anew */
         own = NULL;
-        error = settle_change(log, change, until_ms, &is_done, &cause);
+        error = settle_change(log, change, &effort, &is_done, &cause);
     }
     if (error == OK && result != NULL)
         *result = own;
@@ -762,38 +804,38 @@ enum error pg_log_remove_file(struct pg_log *log, const char *name, struct failu
 /* --- proofs of life ----------------------------------------------------------------------------------------------- */
 
 /* ERROR_SERVICE_UNAVAILABLE: nobody knows whether it was done. OK, and it is not: it may be tried again. */
-static enum error try_to_beat(struct pg_log *log, uint64_t began_ms, uint64_t until_ms, bool *is_done,
-                              struct failure *cause)
+static enum error try_to_beat(struct pg_log *log, const struct effort *effort, bool *is_done, struct failure *cause)
 {
     if (!pg_link_is_open(&log->session.link))
         return ERROR_SERVICE_UNAVAILABLE;
     struct pg_values values = {0};
     pg_session_add_fence(&log->session, &values);
     PGresult *result = NULL;
-    const enum pg_outcome outcome = pg_session_run(&log->session, PG_BEAT, &values, until_ms, &result, cause);
+    const enum pg_outcome outcome = pg_session_run(&log->session, PG_BEAT, &values, effort->until_ms, &result, cause);
     const bool has_changed = outcome == PG_DONE && pg_changed(result) > 0;
     PQclear(result);
     *is_done = outcome == PG_DONE;
     if (outcome == PG_DONE)
-        return has_changed ? OK : pg_session_check_fence(&log->session, until_ms, cause);
-    return outcome == PG_UNKNOWN ? ERROR_SERVICE_UNAVAILABLE : bear_refusal(log, began_ms);
+        return has_changed ? OK : pg_session_check_fence(&log->session, effort->until_ms, cause);
+    return outcome == PG_UNKNOWN ? ERROR_SERVICE_UNAVAILABLE : bear_refusal(log, effort->began_ms);
 }
 
 enum error pg_log_beat(struct pg_log *log, struct failure *failure)
 {
-    const uint64_t began_ms = pg_now_ms(), until_ms = pg_log_deadline(log);
+    struct effort effort = effort_begin(log);
     struct failure cause;
     failure_init(&cause);
     bool is_done = false, ignored;
     enum error error = OK;
     while (error == OK && !is_done)
-        error = try_to_beat(log, began_ms, until_ms, &is_done, &cause);
+        error = try_to_beat(log, &effort, &is_done, &cause);
     if (error == ERROR_SERVICE_UNAVAILABLE)
-        error = settle(log, NULL, until_ms, &ignored, &cause);
+        error = settle(log, NULL, &effort, &ignored, &cause);
     if (error == OK && !log->session.has_lock) /* another node had it, or it was lost with a connection */
-        (void)pg_session_try_lock(&log->session, log->session.head.epoch, &log->session.has_lock, until_ms, &cause);
-    if (error == OK && (error = prove(log, began_ms, until_ms, &cause)) == ERROR_SERVICE_UNAVAILABLE)
-        error = settle(log, NULL, until_ms, &ignored, &cause); /* the next beat proves it */
+        (void)pg_session_try_lock(&log->session, log->session.head.epoch, &log->session.has_lock, effort.until_ms,
+                                  &cause);
+    if (error == OK && (error = prove(log, &effort, &cause)) == ERROR_SERVICE_UNAVAILABLE)
+        error = settle(log, NULL, &effort, &ignored, &cause); /* the next beat proves it */
     if (error == OK)
         pg_log_join_pulse(log);
     return error == OK ? OK : fail(log, error, "beat", &cause, failure);

@@ -279,8 +279,11 @@ static enum pg_outcome seal(struct pg_session *session, const struct pg_head *la
     pg_add_bytes(&values, bytes_make(owner, PG_OWNER_SIZE));
     pg_add_bytes(&values, bytes_from_string(session->options->node));
     PGresult *row = NULL;
+    const uint64_t began_ms = pg_now_ms();
     const enum pg_outcome outcome = pg_session_run(session, PG_SEAL, &values, until_ms, &row, failure);
     *is_mine = outcome == PG_DONE && PQntuples(row) == 1;
+    if (*is_mine)
+        session->sealed_ms = began_ms;
     PQclear(row);
     return outcome;
 }

@@ -64,6 +64,7 @@ struct pg_session {
     bool has_lock;       /* the advisory lock of its own epoch */
     struct pg_head head; /* with the epoch and owner of this node, once it is the owner */
     uint64_t server_id;  /* of the server that the connection goes to */
+    uint64_t sealed_ms;  /* when the newest statement began that has sealed the log for this node; 0: none has */
 };
 
 void pg_session_init(struct pg_session *session, const struct pg_options *options, const char *role);

@@ -886,7 +886,7 @@ static void connection_refuse_pending(struct connection *connection, struct pend
     else if (pending->state == PENDING_IN_API)
         api_abandon(exchange);
     if (exchange->grant_owned != NULL)
-        grant_forget(exchange->grant_owned);
+        grant_give_back(exchange->grant_owned, served_of(exchange)->ns);
     pending->state = PENDING_IN_API;
     exchange->state = EXCHANGE_NEW;
     front_refuse(hub->front, exchange, ERROR_SERVICE_UNAVAILABLE, text);

@@ -111,8 +111,7 @@ bool belonging_is_reachable(const struct belonging *belonging)
 static bool is_at_rest(const struct belonging *belonging, const struct holding *holding)
 {
     struct pg_sight sight = {0};
-    if (belonging->rest_ms == 0 || holding->state == HOLDING_SERVES || holding->state == HOLDING_LEAVES ||
-        !has_heard(holding))
+    if (belonging->rest_ms == 0 || holding_has_log(holding) || !has_heard(holding))
         return false;
     if (!find_sight(holding, &sight))
         return true;

@@ -73,6 +73,7 @@ void holding_close(struct holding *holding)
 {
     holding->state = HOLDING_CLOSES;
     holding->is_waiting = false;
+    disk_postgres_stop(holding->opened_owned->disk);
     if (start_thread(holding, run_close) == 0)
         return;
     opened_namespace_close(holding->opened_owned);

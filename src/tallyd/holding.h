@@ -3,11 +3,13 @@
  *     absent     nothing of it is here; it may be followed again when its pause is over
  *     follows    a thread reads its log, as another node writes it, until this node is the owner
  *     serves     the server has it
+ *     stalls     its PostgreSQL has not answered for a lease, so the server has it no more. Nobody else can take it
+ *                there meanwhile: when PostgreSQL answers and the log is still this node's, it is served again as it is
  *     leaves     it is given up: its relays end, then its requests, and its replies leave
  *     closes     a thread closes its log; with that, the log is free for other nodes
  *
- * Each may come to `closes`: from `follows` where that failed, from `serves` and `leaves` where the log was lost. Which
- * step comes when is decided in ownership.c. */
+ * Each may come to `closes`: from `follows` where that failed, from `serves`, `stalls` and `leaves` where the log was
+ * lost. Which step comes when is decided in ownership.c. */
 #ifndef TALLY_TALLYD_HOLDING_H
 #define TALLY_TALLYD_HOLDING_H
 
@@ -19,6 +21,7 @@ enum holding_state {
     HOLDING_ABSENT,
     HOLDING_FOLLOWS,
     HOLDING_SERVES,
+    HOLDING_STALLS,
     HOLDING_LEAVES,
     HOLDING_CLOSES,
 };
@@ -91,6 +94,12 @@ bool holding_follow(struct holding *holding, const struct pg_options *options, s
 
 /* It follows, and is to end that. */
 void holding_recall(struct holding *holding);
+
+/* Is the log this node's, as far as it knows? */
+static inline bool holding_has_log(const struct holding *holding)
+{
+    return holding->state == HOLDING_SERVES || holding->state == HOLDING_STALLS || holding->state == HOLDING_LEAVES;
+}
 
 /* Begins to close what is opened, which the server has no more. Where the system has no thread this waits. */
 void holding_close(struct holding *holding);

@@ -318,6 +318,13 @@ void namespaces_serve(const struct namespaces *namespaces, struct opened_namespa
     server_serve(namespaces->server, &opened->served, opened->ns);
 }
 
+void namespaces_resume(const struct namespaces *namespaces, struct opened_namespace *opened)
+{
+    opened->has_stalled = false;
+    namespace_resume(opened->ns, clock_now_ms(namespaces->clock));
+    server_serve(namespaces->server, &opened->served, opened->ns);
+}
+
 uint64_t opened_namespace_silence_ms(const struct opened_namespace *opened)
 {
     const uint64_t now_ms = pg_now_ms(), proved_ms = disk_postgres_proved_ms(opened->disk);
@@ -336,8 +343,9 @@ static enum permission fail_damaged(const struct opened_namespace *opened, struc
     return PERMISSION_LOST;
 }
 
-static enum permission fail_silent(const struct opened_namespace *opened, uint64_t silence_ms, struct failure *failure)
+static enum permission fail_silent(struct opened_namespace *opened, uint64_t silence_ms, struct failure *failure)
 {
+    opened->has_stalled = true;
     (void)failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
                       "namespace %s: its log in PostgreSQL took nothing for %llu ms, longer than the lease: another "
                       "node may serve it by now.",

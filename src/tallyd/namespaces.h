@@ -27,6 +27,7 @@ struct opened_namespace {
     struct namespace_relays *namespace_relays_owned; /* its relays (relays.h), or NULL */
     bool is_leaving;                                 /* departure.h, ownership.h */
     bool rests;                                      /* it is closed because nobody needs it (disk_postgres_rest()) */
+    bool has_stalled; /* it may not answer, and for no other reason than that PostgreSQL was silent */
     uint64_t look_ms; /* of pg_now_ms(): its log was found to be this node's; to be asked again then */
 };
 
@@ -85,9 +86,12 @@ enum error namespaces_follow(const struct namespaces *namespaces, struct opened_
  * from that of PostgreSQL, whatever the wall clock of this machine shows. */
 void namespaces_serve(const struct namespaces *namespaces, struct opened_namespace *opened, bool is_alone);
 
+/* Its log was silent for longer than a lease, and turned out to be this node's still: has it served again. */
+void namespaces_resume(const struct namespaces *namespaces, struct opened_namespace *opened);
+
 /* Does this process still own the log of this one? PERMISSION_PENDING: its connection is broken, and is being made
- * anew. PERMISSION_LOST: `failure` says that it may have lost it, or that its copy is damaged. A yes holds for a
- * millisecond, and one more for each 64 namespaces that are served. */
+ * anew. PERMISSION_LOST: `failure` says that it may have lost it (has_stalled), or that its copy is damaged. A yes
+ * holds for a millisecond, and one more for each 64 namespaces that are served. */
 enum permission namespaces_may_answer(const struct namespaces *namespaces, struct opened_namespace *opened,
                                       struct failure *failure);
 

@@ -12,6 +12,11 @@
 #define HURRIED_LOOK_MS 5u
 #define LOOK_MS 50u
 
+/* So many wait at a time for a PostgreSQL that is silent: each may keep a log thread (log/flusher.h). And so many bytes
+ * of frames wait for it with one, so that all of them leave room for others (engine/frame_backlog.h). */
+#define STALLED_MAX 48u
+#define STALLED_BYTES_MAX ((uint64_t)1 << 20)
+
 /* To take one out of the front takes longer the more there are behind it. */
 #define STEPS_AT_ONCE 64u
 
@@ -204,43 +209,70 @@ static void pause_it(struct holding *holding, bool has_served, enum error error)
     holding->pauses_until_ms = pg_now_ms() + holding->pause_ms;
 }
 
+/* Its log is closed, whatever was not written is not, and it is followed anew. */
+static void abandon(struct holding *holding, enum error error)
+{
+    namespace_abandon(holding->opened_owned->ns);
+    holding->state = HOLDING_CLOSES;
+    holding->is_waiting = true;
+    pause_it(holding, true, error);
+}
+
+/* It is served, and may not be: does it wait for its PostgreSQL, to be served again as it is? */
+static bool may_stall(const struct ownership *ownership, const struct holding *holding)
+{
+    const struct opened_namespace *opened = holding->opened_owned;
+    struct failure ignored;
+    failure_init(&ignored);
+    return holding->state == HOLDING_SERVES && opened->has_stalled && !ownership->is_halted &&
+           namespace_failure(opened->ns, &ignored) == OK && count_in(ownership, HOLDING_STALLS) < STALLED_MAX &&
+           namespace_waiting_bytes(opened->ns) <= STALLED_BYTES_MAX;
+}
+
 void ownership_lose(struct ownership *ownership, struct served *served, const struct failure *failure)
 {
     struct opened_namespace *opened = CONTAINER_OF(served, struct opened_namespace, served);
     struct holding *holding = find(ownership, bytes_from_string(opened->name_owned));
     ASSERT(holding != NULL && holding->opened_owned == opened);
+    const bool stalls = may_stall(ownership, holding);
     if (holding->state == HOLDING_SERVES)
         relays_leave_namespace(ownership->options.relays, opened);
     opened->is_leaving = true;
     opened->rests = false;
-    namespace_abandon(opened->ns);
     if (holding == ownership->leader)
         atomic_store(&ownership->leads, false);
-    holding->state = HOLDING_CLOSES;
-    holding->is_waiting = true;
     holding->loss = *failure;
-    pause_it(holding, true, failure->error);
     say(ownership, holding, failure);
+    if (stalls)
+        holding->state = HOLDING_STALLS;
+    else
+        abandon(holding, failure->error);
     look_now(ownership);
 }
 
 /* --- one that follows --------------------------------------------------------------------------------------------- */
 
-static void serve(struct ownership *ownership, struct holding *holding)
+/* The server has it from now on. */
+static void note_served(struct ownership *ownership, struct holding *holding)
 {
-    const struct namespaces *namespaces = ownership->options.namespaces;
-    const bool is_alone = front_count(namespaces->front) == 0 && count_in(ownership, HOLDING_LEAVES) == 0;
     holding->state = HOLDING_SERVES;
     holding->is_at_rest = false;
     holding->active_ms = pg_now_ms();
     atomic_store(&holding->asked_ms, 0);
-    note_return(holding);
     failure_init(&holding->loss);
-    namespaces_serve(namespaces, holding->opened_owned, is_alone);
     holding->epoch = disk_postgres_epoch(holding->opened_owned->disk);
     belonging_tell_owner(&ownership->belonging, holding, false);
     ownership->has_served = true;
     ownership->options.served(ownership->options.context, holding->opened_owned);
+}
+
+static void serve(struct ownership *ownership, struct holding *holding)
+{
+    const struct namespaces *namespaces = ownership->options.namespaces;
+    const bool is_alone = front_count(namespaces->front) == 0 && count_in(ownership, HOLDING_LEAVES) == 0;
+    note_return(holding);
+    namespaces_serve(namespaces, holding->opened_owned, is_alone);
+    note_served(ownership, holding);
 }
 
 /* At a start this is a matter for people. Of a log that another node has it is not an error; that is said of the
@@ -410,11 +442,41 @@ static void begin_leaving(struct ownership *ownership, struct holding *holding)
 /* Must one that is served go? */
 static bool must_leave(const struct ownership *ownership, const struct holding *holding)
 {
-    const bool lacks_leader =
-        ownership->leader != NULL && holding != ownership->leader && !atomic_load(&ownership->leads);
+    const bool lacks_leader = ownership->leader != NULL && holding != ownership->leader &&
+                              ownership->leader->state != HOLDING_STALLS && !atomic_load(&ownership->leads);
     const bool is_anothers = holding->must_go && pg_now_ms() >= holding->keeps_until_ms;
     return !holding->is_wanted || holding->is_moving || holding->has_moved || ownership->stopped != NULL ||
            lacks_leader || is_anothers;
+}
+
+/* PostgreSQL answers again, and the log is this node's still. */
+static void resume(struct ownership *ownership, struct holding *holding)
+{
+    struct opened_namespace *opened = holding->opened_owned;
+    relays_forget_namespace(opened);
+    opened->is_leaving = false;
+    if (holding == ownership->leader)
+        atomic_store(&ownership->leads, true);
+    namespaces_resume(ownership->options.namespaces, opened);
+    note_served(ownership, holding);
+}
+
+static void look_after_stalled(struct ownership *ownership, struct holding *holding)
+{
+    struct opened_namespace *opened = holding->opened_owned;
+    const bool answers =
+        opened_namespace_silence_ms(opened) < opened->postgres.lease_ms && disk_postgres_is_whole(opened->disk);
+    struct failure failure;
+    failure_init(&failure);
+    if (namespace_failure(opened->ns, &failure) != OK) {
+        holding->loss = failure;
+        say(ownership, holding, &failure);
+        abandon(holding, failure.error);
+    } else if (must_leave(ownership, holding)) {
+        abandon(holding, OK);
+    } else if (answers && relays_have_left_namespace(opened)) {
+        resume(ownership, holding);
+    }
 }
 
 /* Nobody has asked it for long, and nothing in it lives. To find that out may take some time, so if it is not so, it is
@@ -522,6 +584,8 @@ static void step(struct ownership *ownership, struct holding *holding, size_t *w
         begin_resting(ownership, holding);
     if (holding->state == HOLDING_SERVES)
         look_after(holding);
+    if (holding->state == HOLDING_STALLS)
+        look_after_stalled(ownership, holding);
     if (holding->state == HOLDING_LEAVES && api_is_withdrawn(&holding->opened_owned->served.api))
         let_go(ownership, holding);
     else if (holding->state == HOLDING_LEAVES && *withdrawn < STEPS_AT_ONCE)
@@ -794,6 +858,8 @@ void ownership_explain(const struct ownership *ownership, struct bytes name, cha
         (void)snprintf(text, size, "%s", absence);
     else if (owner.name[0] == '\0')
         (void)snprintf(text, size, "This node stands by: nobody serves yet. Try again.");
+    else if (holding->state == HOLDING_STALLS)
+        (void)snprintf(text, size, "This node serves, and waits for its log in PostgreSQL. Try again.");
     else if (strcmp(owner.name, ownership->node) == 0)
         (void)snprintf(text, size, "This node served last, and reads its log. Try again.");
     else
@@ -869,7 +935,7 @@ void ownership_write_metrics(const struct ownership *ownership, struct buffer *t
     size_t owned = 0;
     for (size_t i = 0; i < ownership->count; i++) {
         const struct holding *holding = ownership->holdings_owned[i];
-        const bool is_owned = holding->state == HOLDING_SERVES || holding->state == HOLDING_LEAVES;
+        const bool is_owned = holding_has_log(holding);
         owned += is_owned;
         if (is_owned || holding->state == HOLDING_FOLLOWS)
             position += disk_postgres_position(holding->opened_owned->disk);
@@ -920,10 +986,11 @@ static void end(struct holding *holding)
 {
     if (holding->state == HOLDING_FOLLOWS) {
         holding_await(holding);
-    } else if (holding->state == HOLDING_SERVES || holding->state == HOLDING_LEAVES) {
+    } else if (holding_has_log(holding)) {
         holding->opened_owned->rests = false;
         relays_forget_namespace(holding->opened_owned);
-        served_deinit(&holding->opened_owned->served);
+        if (holding->state != HOLDING_STALLS)
+            served_deinit(&holding->opened_owned->served);
         namespace_leave_backlog(holding->opened_owned->ns);
     } else {
         return;

@@ -70,7 +70,7 @@ static void append_request(struct node_request **list, struct node_request *requ
 
 void node_ask(struct node *node, struct node_request *request)
 {
-    if (node->state == NODE_DOWN || node->state == NODE_PAUSES) {
+    if (node->state == NODE_DOWN || node->state == NODE_STALLS || node->state == NODE_PAUSES) {
         end_request(request, REQUEST_REFUSED);
         return;
     }
@@ -211,12 +211,34 @@ static enum error hold(struct node *node, struct failure *failure)
     return error;
 }
 
+/* As look_after_stalled() of ownership.c has it: nobody waits any more, and when PostgreSQL answers, the node goes on
+ * as it is. */
+static enum error stall(struct node *node, struct failure *failure)
+{
+    owners_trace("node %d stalls: %s", node->index, failure->text);
+    node->state = NODE_STALLS;
+    end_all(&node->waiting, REQUEST_BROKEN);
+    end_all(&node->held, REQUEST_BROKEN);
+    enum error error = OK;
+    while (error == OK && may_answer(node, failure) != PERMISSION_GIVEN) {
+        fiber_wait(sim_now() + HOLD_US);
+        error = namespace_failure(node->ns, failure);
+    }
+    if (error != OK)
+        return error;
+    owners_trace("node %d goes on", node->index);
+    node->state = NODE_SERVES;
+    node->resumed++;
+    namespace_resume(node->ns, node_now_ms(node));
+    return OK;
+}
+
 /* One turn of the loop, as server_turn() has it. */
 static enum error turn(struct node *node, struct failure *failure)
 {
     const enum permission permission = may_answer(node, failure);
     if (permission == PERMISSION_LOST)
-        return failure->error;
+        return stall(node, failure);
     if (permission == PERMISSION_PENDING)
         return hold(node, failure);
     enum error error = namespace_flush(node->ns, failure);
@@ -304,6 +326,7 @@ static enum error live(struct node *node, struct failure *failure)
     node->state = NODE_PAUSES;
     end_all(&node->waiting, REQUEST_BROKEN);
     end_all(&node->held, REQUEST_BROKEN);
+    disk_postgres_stop(node->disk);
     if (node->ns != NULL)
         namespace_close(node->ns);
     node->disk->operations->destroy(node->disk);

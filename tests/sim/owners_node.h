@@ -8,7 +8,7 @@
 #include "owners_judge.h"
 #include "postgres/session.h"
 
-enum node_state { NODE_DOWN, NODE_STANDS_BY, NODE_SERVES, NODE_PAUSES };
+enum node_state { NODE_DOWN, NODE_STANDS_BY, NODE_SERVES, NODE_STALLS, NODE_PAUSES };
 
 enum request_state { REQUEST_WAITS, REQUEST_HELD, REQUEST_ANSWERED, REQUEST_REFUSED, REQUEST_BROKEN };
 
@@ -45,6 +45,7 @@ struct node {
     uint64_t first;               /* of this owner's frames */
     uint64_t proved_at;           /* as the network saw it */
     uint64_t served;              /* how often it has become the owner */
+    uint64_t resumed;             /* how often it went on as it was, after it could not answer for a while */
     struct node_request *waiting; /* oldest first */
     struct node_request *held;
 };

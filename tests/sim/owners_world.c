@@ -519,7 +519,7 @@ static bool is_live(uint64_t since)
             return false;
     for (unsigned i = 0; i < world.node_count; i++)
         if (world.nodes[i].process.stopped_until > sim_now() || world.nodes[i].process.cut_until > sim_now() ||
-            world.nodes[i].state == NODE_PAUSES)
+            world.nodes[i].state == NODE_STALLS || world.nodes[i].state == NODE_PAUSES)
             return false;
     return server_is_up();
 }
@@ -584,8 +584,10 @@ static void sum_up(struct owners_report *report)
     report->losses += server_has_lost_frames() ? 1 : 0;
     report->statements += server_statements();
     report->milliseconds += sim_now() / MS;
-    for (unsigned i = 0; i < world.node_count; i++)
+    for (unsigned i = 0; i < world.node_count; i++) {
         report->takeovers += world.nodes[i].served;
+        report->resumes += world.nodes[i].resumed;
+    }
 }
 
 void owners_world_run(uint64_t seed, bool is_traced, struct owners_report *report)
@@ -604,12 +606,12 @@ void owners_report_print(const struct owners_report *report)
 {
     printf("; %" PRIu64 " sent, %" PRIu64 " taken, %" PRIu64 " read, %" PRIu64 " refused, %" PRIu64
            " of unknown outcome, %" PRIu64 " old states read within a lease; %" PRIu64 " times an owner, %" PRIu64
-           " frames, %" PRIu64 " statements; %" PRIu64 " kills, %" PRIu64 " stops, %" PRIu64 " cuts, %" PRIu64
-           " breaks, %" PRIu64 " restarts, %" PRIu64 " failovers, %" PRIu64 " waits cancelled; %" PRIu64
-           " seeds lost frames, of them %" PRIu64 " acknowledged messages, %" PRIu64 " without a word; %" PRIu64
-           " s of simulated time\n",
+           " times on again as it was, %" PRIu64 " frames, %" PRIu64 " statements; %" PRIu64 " kills, %" PRIu64
+           " stops, %" PRIu64 " cuts, %" PRIu64 " breaks, %" PRIu64 " restarts, %" PRIu64 " failovers, %" PRIu64
+           " waits cancelled; %" PRIu64 " seeds lost frames, of them %" PRIu64 " acknowledged messages, %" PRIu64
+           " without a word; %" PRIu64 " s of simulated time\n",
            report->sent, report->taken, report->read, report->refused, report->unknown, report->stale,
-           report->takeovers, report->frames, report->statements, report->kills, report->stops, report->cuts,
-           report->breaks, report->restarts, report->failovers, report->cancels, report->losses, report->lost,
-           report->silent, report->milliseconds / 1000);
+           report->takeovers, report->resumes, report->frames, report->statements, report->kills, report->stops,
+           report->cuts, report->breaks, report->restarts, report->failovers, report->cancels, report->losses,
+           report->lost, report->silent, report->milliseconds / 1000);
 }

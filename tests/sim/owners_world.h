@@ -8,8 +8,8 @@
 struct owners_report {
     uint64_t seeds;
     uint64_t sent, taken, read, refused, unknown;
-    uint64_t stale; /* reads of an old state, within a lease */
-    uint64_t takeovers;
+    uint64_t stale;              /* reads of an old state, within a lease */
+    uint64_t takeovers, resumes; /* a node has become the owner, and has gone on as it was */
     uint64_t frames;
     uint64_t statements;
     uint64_t kills, stops, cuts, breaks, restarts, failovers, cancels;

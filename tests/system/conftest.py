@@ -5,7 +5,9 @@ TALLY_WRAPPER  what to put before every program, for example "valgrind --quiet -
 """
 
 import contextlib
+import functools
 import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -36,11 +38,27 @@ PATIENCE = 10 if WRAPPER else 1
 SIGNALS_SENT = 6 if "tsan" in BIN.parts else 1
 
 
-def free_port():
-    """Below those that the kernel gives to connections: one of these would take it before a daemon does."""
+PORTS_EACH = 200
+
+
+@functools.cache
+def own_ports():
+    """Ports that no other process of the tests takes, in a circle; a name that the kernel gives to one socket says so.
+    A daemon keeps its port while it is down. All are below those that the kernel gives to connections: one of these
+    would take it before a daemon does."""
     end = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    while True:
-        port = random.randrange(end // 3, end)
+    firsts = list(range(end // 3, end - PORTS_EACH, PORTS_EACH))
+    random.shuffle(firsts)
+    for first in firsts:
+        claim = socket.socket(socket.AF_UNIX)
+        with contextlib.suppress(OSError):
+            claim.bind(f"\0tally tests, ports from {first}")
+            return claim, itertools.cycle(range(first, first + PORTS_EACH))
+    raise AssertionError("other tests have all the ports")
+
+
+def free_port():
+    for port in own_ports()[1]:
         with socket.socket() as listener, contextlib.suppress(OSError):
             listener.bind(("127.0.0.1", port))
             return port

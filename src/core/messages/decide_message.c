@@ -143,6 +143,17 @@ bool decide_renew_lease(struct core *core, struct granted_lease *lease, uint64_t
     return true;
 }
 
+void decide_end_lease(struct core *core, const struct granted_lease *lease)
+{
+    const uint32_t slot = core_find_message(core, lease->message);
+    const struct message *message = slot == 0 ? NULL : core_message(core, slot);
+    if (message != NULL && message->state == MESSAGE_IN_FLIGHT && message->delivery == lease->delivery)
+        core_emit(core, &(struct event){
+                            .kind = EVENT_VISIBILITY_CHANGED,
+                            .visibility_changed = {.number = lease->message, .timeout_ms = 0},
+                        });
+}
+
 /* --- failure ------------------------------------------------------------------------------------------------------ */
 
 /* How long attempt `attempt` (from 1) of this message waits before the next: min * factor^(attempt-1), at most max,

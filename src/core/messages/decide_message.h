@@ -40,6 +40,9 @@ enum error decide_change_visibility(struct core *core, struct queue *queue, stru
  * messages). */
 bool decide_renew_lease(struct core *core, struct granted_lease *lease, uint64_t visible_at_ms);
 
+/* The message is visible again, if the lease is the newest of it and not over. The delivery counts. O(log messages). */
+void decide_end_lease(struct core *core, const struct granted_lease *lease);
+
 /* The report of a failed attempt; zeroed: the queue's settings decide what follows. */
 struct failed_attempt {
     struct bytes reason; /* may be empty */

@@ -1,0 +1,149 @@
+"""The log in PostgreSQL: an owner whose PostgreSQL is silent for longer than the lease, and whose log nobody takes
+meanwhile. It goes on as it is, instead of reading its log again (docs/decisions/0030)."""
+
+import concurrent.futures
+import contextlib
+import time
+
+import pytest
+from conftest import PATIENCE, wait_until, write_credentials
+from logs import (LEASE, LEASED, TAKEOVER, Traffic, await_takeover, cluster, create_queue, delete, drain,  # noqa: F401
+                  receive, send, serves, server)
+from test_log_namespaces import owners, secrets  # noqa: F401 (fixture)
+from test_namespaces import CREDENTIALS, FIRST, SECOND, bodies, make
+from wire import Connection
+
+
+@contextlib.contextmanager
+def silence(cluster, leases=3):
+    """PostgreSQL is down for so long, and up again."""
+    cluster.server.stop("immediate")
+    began = time.monotonic()
+    try:
+        yield
+        time.sleep(max(0, began + leases * LEASE - time.monotonic()))
+    finally:
+        cluster.server.start()
+
+
+def alone(cluster):
+    return cluster.node("one", *LEASED).start().wait_ready()
+
+
+def await_again(node, queue):
+    """It serves again: as soon as a stand-by would after the end of the owner."""
+    await_takeover(node, queue, time.monotonic(), TAKEOVER)
+
+
+def answers(node, *requests):
+    """Those of requests that are under way at the same time."""
+    with concurrent.futures.ThreadPoolExecutor(len(requests)) as pool, contextlib.ExitStack() as stack:
+        lines = [stack.enter_context(Connection(node.port, 20 * PATIENCE)) for _ in requests]
+        waits = [pool.submit(line.call, f"AmazonSQS.{action}", body) for line, (action, body) in zip(lines, requests)]
+        return [wait.result() for wait in waits]
+
+
+def test_K6_an_owner_goes_on_as_it_is_when_postgresql_was_away_for_many_leases(cluster):  # noqa: F811
+    owner, other = cluster.pair(*LEASED)
+    traffic = Traffic(cluster)
+    queue = create_queue(cluster.line(), "mark")
+    for round_number in range(2):
+        time.sleep(0.5)
+        with silence(cluster):
+            [answer] = answers(owner, ("SendMessage", {"QueueUrl": queue, "MessageBody": f"unknown{round_number}"}))
+            assert answer.status == 503 and "does not know whether" in answer.json()["message"]
+            wait_until(lambda: owner.health() == "standby", 10, "that it serves nothing")
+            assert not serves(owner, queue) and not serves(other, queue)
+        await_again(owner, queue)
+        traffic.check()
+    # What was not durable when PostgreSQL went is there: who reads the log again does not find it.
+    assert drain(Connection(owner.port), queue) == ["unknown0", "unknown1"]
+    assert cluster.head()[1] == "one" and owner.is_ready(), owner.error_text()
+    traffic.finish()
+    killed_at = time.monotonic()
+    owner.kill9()
+    await_takeover(other, traffic.jobs, killed_at)
+
+
+def test_K6_the_messages_of_a_receive_that_was_refused_are_there_at_once(cluster):  # noqa: F811
+    node = alone(cluster)
+    line = Connection(node.port, 20 * PATIENCE)
+    plain, ordered = create_queue(line, "plain"), create_queue(line, "ordered.fifo")
+    send(line, plain, ["a"])
+    for body in "b", "c":
+        line.ok("AmazonSQS.SendMessage", {"QueueUrl": ordered, "MessageBody": body, "MessageGroupId": "g",
+                                          "MessageDeduplicationId": body})
+    with silence(cluster):
+        ask = {"VisibilityTimeout": 600, "AttributeNames": ["ApproximateReceiveCount"]}
+        refused = answers(node, ("ReceiveMessage", {"QueueUrl": plain, **ask}),
+                          ("ReceiveMessage", {"QueueUrl": ordered, **ask}))
+        assert [answer.status for answer in refused] == [503, 503]
+    await_again(node, plain)
+    for queue, body in (plain, "a"), (ordered, "b"):
+        [message] = receive(line, queue, AttributeNames=["ApproximateReceiveCount"], MaxNumberOfMessages=1)
+        assert (message["Body"], message["Attributes"]["ApproximateReceiveCount"]) == (body, "2")
+        delete(line, queue, message)
+    assert drain(line, ordered) == ["c"]
+
+
+def test_K6_a_receive_that_was_refused_is_repeated_with_its_attempt_id(cluster):  # noqa: F811
+    node = alone(cluster)
+    line = Connection(node.port, 20 * PATIENCE)
+    queue = create_queue(line, "ordered.fifo")
+    line.ok("AmazonSQS.SendMessage", {"QueueUrl": queue, "MessageBody": "a", "MessageGroupId": "g",
+                                      "MessageDeduplicationId": "a"})
+    ask = {"VisibilityTimeout": 600, "ReceiveRequestAttemptId": "attempt"}
+    with silence(cluster):
+        assert answers(node, ("ReceiveMessage", {"QueueUrl": queue, **ask}))[0].status == 503
+    await_again(node, queue)
+    assert receive(line, queue) == []
+    [message] = receive(line, queue, **ask)
+    delete(line, queue, message)
+
+
+@pytest.mark.parametrize("refuses", [False, True], ids=["no heartbeat", "a heartbeat that was refused"])
+def test_K6_a_worker_that_could_send_no_heartbeat_keeps_its_message(cluster, refuses):  # noqa: F811
+    node = alone(cluster)
+    line = Connection(node.port, 20 * PATIENCE)
+    queue = create_queue(line)
+    send(line, queue, ["a"])
+    [message] = receive(line, queue, VisibilityTimeout=2 * LEASE)
+    with silence(cluster):
+        if refuses:
+            beat = {"QueueUrl": queue, "ReceiptHandle": message["ReceiptHandle"], "VisibilityTimeout": 2 * LEASE}
+            assert answers(node, ("ChangeMessageVisibility", beat))[0].status == 503
+    await_again(node, queue)
+    assert receive(line, queue) == []
+    line.ok("AmazonSQS.ChangeMessageVisibility",
+            {"QueueUrl": queue, "ReceiptHandle": message["ReceiptHandle"], "VisibilityTimeout": 60})
+    assert receive(line, queue) == []
+    delete(line, queue, message)
+
+
+def test_K6_every_namespace_of_a_node_goes_on_as_it_is(cluster, tmp_path, secrets):  # noqa: F811
+    options = (*LEASED, "--credentials", write_credentials(tmp_path, CREDENTIALS))
+    one, two = cluster.pair(*options)
+    make(one)
+    with silence(cluster):
+        wait_until(lambda: one.health() == "standby", 10, "that it serves nothing")
+    one.wait_ready(TAKEOVER)
+    assert owners(cluster) == ["one"] * 2
+    assert bodies(one, "ONE", FIRST) == ["of ONE"] and bodies(one, "TWO", SECOND) == ["of TWO"]
+    assert two.health() == "standby"
+
+
+@pytest.mark.parametrize("is_back", [False, True], ids=["away", "back"])
+def test_a_node_that_waits_for_postgresql_stops_when_it_is_told_to(cluster, is_back):  # noqa: F811
+    node = alone(cluster)
+    queue = create_queue(cluster.line())
+    with silence(cluster):
+        answers(node, ("SendMessage", {"QueueUrl": queue, "MessageBody": "a"}))
+        wait_until(lambda: node.health() == "standby", 10, "that it serves nothing")
+        if not is_back:
+            began = time.monotonic()
+            assert node.stop() == 0
+            assert time.monotonic() - began < (2 * LEASE + 1) * PATIENCE
+    if is_back:
+        assert node.stop() == 0
+    node.start().wait_ready()
+    assert drain(Connection(node.port), queue) in ([], ["a"])
