@@ -173,7 +173,7 @@ static void grant_leases(struct call *call, const struct queue *queue, const str
         leases[i].message = messages[i].handle.message;
         leases[i].delivery = messages[i].handle.delivery;
     }
-    call->exchange->grant_owned->is_secret = command->attempt.size == 0; /* else a repeat gets them */
+    call->exchange->grant_owned->is_unrepeatable = command->attempt.size == 0; /* else a repeat gets them */
 }
 
 /* Takes messages, or repeats those of an earlier receive with the same attempt id. */

@@ -35,7 +35,7 @@ static void grant_begin(struct grants *grants, struct grant *grant)
 {
     grant->due_ms = grant->stale_ms = UINT64_MAX;
     grant->renewed_in = 0;
-    grant->is_held_again = grant->is_secret = false;
+    grant->is_held_again = grant->is_unrepeatable = false;
     list_append(&grants->list, &grant->link);
 }
 
@@ -119,7 +119,7 @@ bool grant_may_leave(struct grant *grant, struct namespace *ns, uint64_t now_ms,
 
 void grant_give_back(struct grant *grant, struct namespace *ns)
 {
-    struct core *core = grant->is_secret && grant->count > 0 ? namespace_begin(ns, namespace_time(ns)) : NULL;
+    struct core *core = grant->is_unrepeatable && grant->count > 0 ? namespace_begin(ns, namespace_time(ns)) : NULL;
     for (unsigned i = 0; core != NULL && i < grant->count; i++)
         decide_end_lease(core, &grant->leases[i]);
     grant_forget(grant);

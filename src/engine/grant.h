@@ -24,7 +24,7 @@ struct grant {
     uint64_t stale_ms;     /* from then on a lease of it is shorter than promised */
     uint64_t renewed_in;   /* frame of the newest renewal; 0: none */
     bool is_held_again;    /* the reply has waited for a renewal */
-    bool is_secret;        /* nobody but its reader will know of its leases */
+    bool is_unrepeatable;  /* no repeat of the request gets its leases: without the reply nobody ever has them */
     unsigned count;
     uint32_t timeouts_ms[GRANT_LEASES_MAX];
     struct granted_lease leases[GRANT_LEASES_MAX];
@@ -78,8 +78,8 @@ static inline bool grant_is_held(const struct grant *grant)
     return grant != NULL && list_is_linked(&grant->link);
 }
 
-/* The reply will never leave: leases that nobody can know of end, so that others get the messages. In the open frame.
- * The owner keeps the memory for its next reply. */
+/* The reply will never leave: leases that nobody can have end, so that others get the messages. In the open frame. The
+ * owner keeps the memory for its next reply. */
 void grant_give_back(struct grant *grant, struct namespace *ns);
 
 /* The reply has left, or never will. The owner keeps the memory for its next reply. */

@@ -593,9 +593,12 @@ void namespace_resume(struct namespace *ns, uint64_t now_ms)
     decide_restart(core, log_epoch(ns->log), now_ms > core_now_ms(core) ? now_ms : core_now_ms(core));
 }
 
-uint64_t namespace_waiting_bytes(const struct namespace *ns)
+uint64_t namespace_waiting_memory(const struct namespace *ns)
 {
-    return ns->closed_bytes;
+    uint64_t memory = 0;
+    for (struct list_link *link = list_first(&ns->closed); link != NULL; link = list_next(&ns->closed, link))
+        memory += CONTAINER_OF(link, struct open_frame, link)->bytes.capacity;
+    return memory;
 }
 
 /* The replies that have them are the loop's. */

@@ -86,8 +86,8 @@ void namespace_abandon(struct namespace *ns);
  * from now_ms on, as at a takeover. In the open frame. */
 void namespace_resume(struct namespace *ns, uint64_t now_ms);
 
-/* The bytes of the frames that wait for the log. */
-uint64_t namespace_waiting_bytes(const struct namespace *ns);
+/* The bytes that frames hold which wait for the log (frame_backlog.h). O(frames). */
+uint64_t namespace_waiting_memory(const struct namespace *ns);
 
 /* Its frames count in no backlog any more, so that namespace_close() may write them on any thread while nobody decides
  * anything. */

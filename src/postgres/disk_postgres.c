@@ -350,6 +350,11 @@ void disk_postgres_stop(struct disk *disk)
     atomic_store(&disk_postgres_of(disk)->log.is_stopped, true);
 }
 
+void disk_postgres_bear_silence(struct disk *disk, bool bears)
+{
+    atomic_store(&disk_postgres_of(disk)->log.bears_silence, bears);
+}
+
 /* --- what the cache answers --------------------------------------------------------------------------------------- */
 
 static enum error disk_postgres_size(struct disk_file *file, uint64_t *size, struct failure *failure)

@@ -4,8 +4,8 @@
  * A local folder has a copy of each file, the cache: reads and maps come from it. lock() begins to follow the log, or
  * takes it at once where the options claim it; await() follows until it makes this node the owner. Every other node's
  * writes are refused from then on (session.h). A write whose outcome nobody knows is settled before the call returns:
- * the log is sealed again, and read. As long as PostgreSQL does not answer, the call waits. If it answers, and that
- * does not succeed within the lease, the write fails, and with it the log; whoever uses it then opens it anew.
+ * the log is sealed again, and read. If that does not succeed within the lease, the write fails, and with it the log;
+ * whoever uses it then opens it anew. An owner that bears silence waits for as long as PostgreSQL does not answer.
  *
  * Differences to the real disk: a write is durable when it returns, unless it is one of write_aside(), which a sync
  * makes durable; a file can't be written twice at one place; no spare files are kept; a forked child gets a connection
@@ -44,9 +44,12 @@ bool disk_postgres_is_caught_up(struct disk *disk);
  * By the owner, who has written everything, before disk_postgres_destroy(). False: it could not say so. */
 bool disk_postgres_rest(struct disk *disk);
 
-/* Ends a wait for the log's owner (disk.h, await), with ERROR_SERVICE_UNAVAILABLE. From now on no call waits longer
- * than a lease for a PostgreSQL that does not answer. Any thread. */
+/* Ends a wait for the log's owner (disk.h, await), with ERROR_SERVICE_UNAVAILABLE. Any thread. */
 void disk_postgres_stop(struct disk *disk);
+
+/* Whether the owner's calls wait for as long as PostgreSQL is silent; at first, and when this is taken back, for a lease.
+ * Any thread. */
+void disk_postgres_bear_silence(struct disk *disk, bool bears);
 
 /* When the newest statement that was acknowledged began, in milliseconds of pg_now_ms(): until a lease later no other
  * node believes that this one is gone, unless its connection ended (disk_postgres_is_whole()). Any thread. */

@@ -39,7 +39,8 @@ struct pg_log {
     pthread_mutex_t owner_mutex; /* of the next two, for other threads: the log when this node last looked */
     struct pg_node owner;
     uint64_t epoch;
-    atomic_bool is_stopped;     /* nobody is to be waited for; for PostgreSQL, a lease at most */
+    atomic_bool is_stopped;     /* nobody is to be waited for */
+    atomic_bool bears_silence;  /* an operation of the owner waits as long as PostgreSQL is silent */
     atomic_bool is_caught_up;   /* it follows, and has applied all but what the newest moment brought */
     atomic_bool lacks_replica;  /* a replica is wanted, and PostgreSQL waits for none */
     _Atomic uint64_t proved_ms; /* when the newest statement that was acknowledged began */

@@ -107,7 +107,7 @@ uint64_t pg_log_deadline(const struct pg_log *log)
 
 /* The time of an operation of the owner. */
 struct effort {
-    uint64_t began_ms; /* its newest statement that counts as a sign of life began then, or later */
+    uint64_t began_ms; /* when it began, or, if that was later, when the log was sealed again */
     uint64_t until_ms; /* then it is over, unless PostgreSQL is silent (settle()) */
 };
 
@@ -398,18 +398,18 @@ static enum error look(struct pg_log *log, const struct pg_mark *pending, uint64
     return error;
 }
 
-/* Has PostgreSQL not answered for a while, as far as this log has asked? */
+/* Has this node not been able to seal the log again for a while, which it tries again and again? */
 static bool is_silent(const struct pg_log *log)
 {
     return pg_now_ms() >= log->regained_ms + log->options.lease_ms / 2;
 }
 
-/* The time for an operation of the owner is over. While PostgreSQL is silent nobody can take the log there, and to give
- * it up would only mean to read it all again: the operation gets as much time once more. It gets none where PostgreSQL
- * answers, and the operation fails nevertheless, nor where the log is being closed. */
+/* The time for an operation of the owner is over. While PostgreSQL is silent, to give the log up would only mean to read
+ * it all again: the operation gets as much time once more. It gets none where the log was sealed again, and the
+ * operation fails nevertheless. */
 static bool waits_on(const struct pg_log *log, struct effort *effort)
 {
-    if (atomic_load(&log->is_stopped) || !is_silent(log))
+    if (!atomic_load(&log->bears_silence) || !is_silent(log))
         return false;
     effort->until_ms = pg_log_deadline(log);
     return true;
@@ -429,8 +429,8 @@ static enum error regain(struct pg_log *log, struct effort *effort, struct failu
     return OK;
 }
 
-/* Becomes certain after an unknown outcome. While PostgreSQL is silent this waits, and the effort lasts longer.
- * ERROR_SERVICE_UNAVAILABLE: it answers, and the time did not suffice; or the log is being closed. A child must not
+/* Becomes certain after an unknown outcome. While PostgreSQL is silent, and the log bears that, this waits, and the
+ * effort lasts longer. ERROR_SERVICE_UNAVAILABLE: the time did not suffice. A child must not
  * seal the log, which is its parent's. After an error there is no connection: whoever wants to write nevertheless,
  * because what failed did not matter to it, comes here first, and does not write behind what is missing. */
 static enum error settle(struct pg_log *log, const struct pg_mark *pending, struct effort *effort, bool *is_there,

@@ -312,12 +312,26 @@ static bool may_seal(struct pg_session *session, const struct pg_head *last, uin
     return session->has_lock || (outcome == PG_DONE && pg_now_ms() >= insists_until);
 }
 
-/* One round of finding out who owns the log, and sealing it from `last` on. OK with *is_over false: again. A seal of an
- * earlier round that is found may stand on this server alone, if its wait for a replica was cancelled. So the log is
- * sealed once more, from there: only an acknowledged seal shows that all before it is as durable as it must be (L9). */
-static enum error seal_round(struct pg_session *session, struct pg_head *last, uint8_t owner[PG_OWNER_SIZE],
-                             uint64_t insists_until, uint64_t until_ms, bool *is_over, struct failure *failure)
+/* May this node seal the log, whose head was just read? From where, says sealing->last. A failover to another server
+ * may have taken back what was found before. */
+static bool finds_its_place(struct pg_sealing *sealing, const struct pg_head *head)
 {
+    const bool is_made =
+        head->epoch == sealing->last.epoch + 1 && memcmp(head->owner, sealing->owner, PG_OWNER_SIZE) == 0;
+    if (is_made)
+        random_fill(sealing->owner, PG_OWNER_SIZE);
+    if (is_made || is_same_owner(head, &sealing->from))
+        sealing->last = *head;
+    return is_same_owner(head, &sealing->last);
+}
+
+/* One round of finding out who owns the log, and sealing it. OK with *is_over false: again. A seal of an earlier round
+ * that is found may stand on this server alone, if its wait for a replica was cancelled. So the log is sealed once
+ * more, from there: only an acknowledged seal shows that all before it is as durable as it must be (L9). */
+static enum error seal_round(struct pg_session *session, uint64_t insists_until, uint64_t until_ms, bool *is_over,
+                             struct failure *failure)
+{
+    struct pg_sealing *sealing = &session->sealing;
     struct pg_head head;
     *is_over = false;
     const enum error error = pg_session_open(session, until_ms, failure);
@@ -328,35 +342,38 @@ static enum error seal_round(struct pg_session *session, struct pg_head *last, u
     const enum error system = check_system(session, &head, failure);
     if (system != OK)
         return system;
-    const bool is_found = head.epoch == last->epoch + 1 && memcmp(head.owner, owner, PG_OWNER_SIZE) == 0;
     if (head.is_away)
         return fail_away(failure);
-    if (!is_found && !is_same_owner(&head, last))
+    if (!finds_its_place(sealing, &head))
         return fail_fenced(&head, failure);
-    if (is_found) {
-        random_fill(owner, PG_OWNER_SIZE);
-        *last = head;
-    }
-    if (!may_seal(session, last, insists_until, until_ms, failure))
+    if (!may_seal(session, &sealing->last, insists_until, until_ms, failure))
         return OK;
-    if (seal(session, last, owner, is_over, until_ms, failure) == PG_REFUSED)
+    if (seal(session, &sealing->last, sealing->owner, is_over, until_ms, failure) == PG_REFUSED)
         return failure->error;
     if (*is_over)
-        adopt(session, last, owner);
+        adopt(session, &sealing->last, sealing->owner);
     return OK;
 }
 
-/* The fresh owner stays the same until it is found: one that was sealed without an answer is. */
-static enum error seal_until(struct pg_session *session, struct pg_head last, uint64_t until_ms,
+/* One that was broken off goes on where it was. */
+static void begin_sealing(struct pg_sealing *sealing, const struct pg_head *from)
+{
+    if (sealing->is_unsure && is_same_owner(&sealing->from, from))
+        return;
+    *sealing = (struct pg_sealing){.from = *from, .last = *from, .is_unsure = true};
+    random_fill(sealing->owner, PG_OWNER_SIZE);
+}
+
+static enum error seal_until(struct pg_session *session, struct pg_head from, uint64_t until_ms,
                              struct failure *failure)
 {
-    uint8_t owner[PG_OWNER_SIZE];
     enum error error = OK;
     const uint64_t now_ms = pg_now_ms(), insists_until = now_ms + (until_ms > now_ms ? until_ms - now_ms : 0) / 2;
     bool is_over = false;
-    random_fill(owner, sizeof(owner));
+    begin_sealing(&session->sealing, &from);
     while (error == OK && !is_over) {
-        error = seal_round(session, &last, owner, insists_until, until_ms, &is_over, failure);
+        error = seal_round(session, insists_until, until_ms, &is_over, failure);
+        session->sealing.is_unsure = !is_over;
         if (error != OK || is_over)
             break;
         if (pg_now_ms() + RETRY_PAUSE_MS >= until_ms)

@@ -26,7 +26,7 @@ struct pg_options {
     const char *log;      /* the log's name: that of the namespace */
     const char *node;     /* this node's name, for people */
     const char *address;  /* where other nodes reach it; empty: nowhere; NULL: it is no node */
-    uint32_t lease_ms;    /* an owner that can't append for so long gives the log up */
+    uint32_t lease_ms;    /* an owner that can't append for so long answers nobody, or gives the log up */
     bool claims;          /* takes a log at once if nobody has it, and refuses otherwise, instead of following */
     bool wants_replicas; /* what no replica has is not acknowledged: with synchronous_standby_names empty nobody owns */
     bool is_patient;     /* waits for a server that has them, instead of refusing one that has not */
@@ -58,13 +58,22 @@ struct pg_head {
     bool is_away;        /* it is on another server, or on its way (log_move.h): nobody may take it here */
 };
 
+/* A seal that this node tries to make. What it has sent without an answer it finds again, however long that takes. */
+struct pg_sealing {
+    struct pg_head from;          /* the head that it began with */
+    struct pg_head last;          /* the newest one that was found, from which the next statement seals */
+    uint8_t owner[PG_OWNER_SIZE]; /* that this statement sets */
+    bool is_unsure;               /* it was broken off */
+};
+
 struct pg_session {
     const struct pg_options *options;
     struct pg_link link;
     bool has_lock;       /* the advisory lock of its own epoch */
     struct pg_head head; /* with the epoch and owner of this node, once it is the owner */
     uint64_t server_id;  /* of the server that the connection goes to */
-    uint64_t sealed_ms;  /* when the newest statement began that has sealed the log for this node; 0: none has */
+    struct pg_sealing sealing;
+    uint64_t sealed_ms; /* when the newest statement began that has sealed the log for this node; 0: none has */
 };
 
 void pg_session_init(struct pg_session *session, const struct pg_options *options, const char *role);

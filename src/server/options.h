@@ -42,7 +42,8 @@ struct listener_options {
 enum permission {
     PERMISSION_GIVEN,
     PERMISSION_PENDING, /* its replies wait; it is asked again every few milliseconds */
-    PERMISSION_LOST,    /* this process may not own its log, or knows it wrongly: `failure` says why */
+    PERMISSION_SILENT,  /* its log has not answered for so long that another process may own it, as `failure` says */
+    PERMISSION_LOST,    /* this process does not own its log, or knows it wrongly: `failure` says why */
 };
 
 /* How much of what this node is for it serves itself, for /health and /ready. */
@@ -84,10 +85,11 @@ struct server_options {
     void *report_context;
 
     /* NULL: everything may be answered, and a log that fails ends the server. Else asked before anything of a namespace
-     * is answered. One that is lost, or whose log has failed, goes and the others stay: the front has it no more, and
-     * who waited for it has been refused, when lose() is called from the loop. */
+     * is answered. One whose log is silent, or that is lost, as where its log has failed, goes and the others stay: the
+     * front has it no more, and who waited for it has been refused, when lose() is called from the loop, with the one or
+     * the other. */
     enum permission (*may_answer)(void *context, const struct served *served, struct failure *failure);
-    void (*lose)(void *context, struct served *served, const struct failure *failure);
+    void (*lose)(void *context, struct served *served, enum permission why, const struct failure *failure);
     /* NULL: it serves all that there is. */
     struct presence (*presence)(void *context);
     void *namespaces_context;

@@ -197,17 +197,20 @@ static bool server_is_short(const struct server *server)
 }
 
 /* Of the failures only a full disk is of use to clients. The others name files and nodes. */
-static void server_word_loss(const struct failure *failure, char *text, size_t size)
+static void server_word_loss(enum permission why, const struct failure *failure, char *text, size_t size)
 {
-    (void)snprintf(
-        text, size, "This server has lost its log, so it does not know whether the request took effect. Try again.%s%s",
-        failure->error == ERROR_DISK_FULL ? " It said: " : "", failure->error == ERROR_DISK_FULL ? failure->text : "");
+    const char *what =
+        why == PERMISSION_SILENT ? "The log of this server does not answer" : "This server has lost its log";
+    (void)snprintf(text, size, "%s, so it does not know whether the request took effect. Try again.%s%s", what,
+                   failure->error == ERROR_DISK_FULL ? " It said: " : "",
+                   failure->error == ERROR_DISK_FULL ? failure->text : "");
 }
 
 #define SERVER_LOSS_SIZE (sizeof(((struct failure *)0)->text) + 256)
 
 /* Nobody may be told anything of the namespace any more. Without anybody who goes on without it, the loop ends. */
-static void server_lose(struct server *server, struct served *served, const struct failure *failure)
+static void server_lose(struct server *server, struct served *served, enum permission why,
+                        const struct failure *failure)
 {
     const struct server_options *options = &server->hub.options;
     if (options->lose == NULL) {
@@ -216,12 +219,12 @@ static void server_lose(struct server *server, struct served *served, const stru
         return;
     }
     char text[SERVER_LOSS_SIZE];
-    server_word_loss(failure, text, sizeof(text));
+    server_word_loss(why, failure, text, sizeof(text));
     connection_refuse_namespace(&server->hub, &served->api, text);
     if (!api_is_withdrawn(&served->api))
         served_withdraw(served);
     served_deinit(served);
-    options->lose(options->namespaces_context, served, failure);
+    options->lose(options->namespaces_context, served, why, failure);
 }
 
 static void on_hold(uv_timer_t *handle)
@@ -242,8 +245,8 @@ static void server_ask(struct server *server)
         struct failure failure;
         failure_init(&failure);
         const enum permission permission = served_ask(served, &hub->options, hub->turn, &failure);
-        if (permission == PERMISSION_LOST)
-            server_lose(server, served, &failure);
+        if (permission == PERMISSION_SILENT || permission == PERMISSION_LOST)
+            server_lose(server, served, permission, &failure);
         are_withheld = are_withheld || permission == PERMISSION_PENDING;
     }
     if (are_withheld)
@@ -299,7 +302,7 @@ static void server_take_failures(struct server *server)
         struct failure failure;
         failure_init(&failure);
         if (namespace_failure(served->ns, &failure) != OK)
-            server_lose(server, served, &failure);
+            server_lose(server, served, PERMISSION_LOST, &failure);
     }
 }
 
@@ -523,7 +526,7 @@ void server_stop(struct server *server)
 static void server_refuse_all(struct server *server)
 {
     char text[SERVER_LOSS_SIZE];
-    server_word_loss(&server->failure, text, sizeof(text));
+    server_word_loss(PERMISSION_LOST, &server->failure, text, sizeof(text));
     connection_fail_all(&server->hub, text);
 }
 

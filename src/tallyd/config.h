@@ -24,7 +24,7 @@
     X(LOG_REPLICAS, "log-replicas", COUNT, "0", 0, 100,                                                                \
       "With 1 or more, nothing is acknowledged while PostgreSQL has no synchronous_standby_names.")                    \
     X(LEASE, "lease", TIME, "3s", 500, MINUTE,                                                                         \
-      "With the log in PostgreSQL: who can't write to it for so long gives it up, and another node takes over.")       \
+      "With the log in PostgreSQL: who can't write to it for so long answers nobody, and another node takes over.")    \
     X(REST_AFTER, "rest-after", TIME, "5m", 0, DAY,                                                                    \
       "In a cluster: an empty namespace that nobody has asked for so long is closed until the next request. 0s: "      \
       "never.")                                                                                                        \

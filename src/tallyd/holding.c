@@ -69,11 +69,17 @@ void holding_recall(struct holding *holding)
     disk_postgres_stop(holding->opened_owned->disk);
 }
 
-void holding_close(struct holding *holding)
+void holding_give_up(struct holding *holding)
 {
     holding->state = HOLDING_CLOSES;
+    holding->is_waiting = true;
+    disk_postgres_bear_silence(holding->opened_owned->disk, false);
+}
+
+void holding_close(struct holding *holding)
+{
+    ASSERT(holding->state == HOLDING_CLOSES && holding->is_waiting);
     holding->is_waiting = false;
-    disk_postgres_stop(holding->opened_owned->disk);
     if (start_thread(holding, run_close) == 0)
         return;
     opened_namespace_close(holding->opened_owned);

@@ -3,8 +3,8 @@
  *     absent     nothing of it is here; it may be followed again when its pause is over
  *     follows    a thread reads its log, as another node writes it, until this node is the owner
  *     serves     the server has it
- *     stalls     its PostgreSQL has not answered for a lease, so the server has it no more. Nobody else can take it
- *                there meanwhile: when PostgreSQL answers and the log is still this node's, it is served again as it is
+ *     stalls     its PostgreSQL has not answered for a lease, so the server has it no more. When that answers, and the
+ *                log is still this node's, it is served again as it is
  *     leaves     it is given up: its relays end, then its requests, and its replies leave
  *     closes     a thread closes its log; with that, the log is free for other nodes
  *
@@ -101,7 +101,10 @@ static inline bool holding_has_log(const struct holding *holding)
     return holding->state == HOLDING_SERVES || holding->state == HOLDING_STALLS || holding->state == HOLDING_LEAVES;
 }
 
-/* Begins to close what is opened, which the server has no more. Where the system has no thread this waits. */
+/* The server has it no more, nor does it follow: it is to be closed, and waits for a thread that does that. */
+void holding_give_up(struct holding *holding);
+
+/* Gives it that thread. Where the system has none this waits. */
 void holding_close(struct holding *holding);
 
 /* It follows or closes: is that over? Then it has been joined, and `error` and `failure` say how following ended. */

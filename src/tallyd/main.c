@@ -193,10 +193,10 @@ static enum permission may_answer(void *context, const struct served *served, st
     return ownership_may_answer(daemon->ownership, served, failure);
 }
 
-static void lose(void *context, struct served *served, const struct failure *failure)
+static void lose(void *context, struct served *served, enum permission why, const struct failure *failure)
 {
     const struct daemon *daemon = context;
-    ownership_lose(daemon->ownership, served, failure);
+    ownership_lose(daemon->ownership, served, why, failure);
 }
 
 static struct presence presence(void *context)

@@ -315,12 +315,12 @@ void namespaces_serve(const struct namespaces *namespaces, struct opened_namespa
     if (is_alone)
         clock_set(namespaces->clock, disk_postgres_now_ms(opened->disk));
     clock_raise(namespaces->clock, namespace_time(opened->ns));
+    disk_postgres_bear_silence(opened->disk, true);
     server_serve(namespaces->server, &opened->served, opened->ns);
 }
 
 void namespaces_resume(const struct namespaces *namespaces, struct opened_namespace *opened)
 {
-    opened->has_stalled = false;
     namespace_resume(opened->ns, clock_now_ms(namespaces->clock));
     server_serve(namespaces->server, &opened->served, opened->ns);
 }
@@ -343,14 +343,13 @@ static enum permission fail_damaged(const struct opened_namespace *opened, struc
     return PERMISSION_LOST;
 }
 
-static enum permission fail_silent(struct opened_namespace *opened, uint64_t silence_ms, struct failure *failure)
+static enum permission fail_silent(const struct opened_namespace *opened, uint64_t silence_ms, struct failure *failure)
 {
-    opened->has_stalled = true;
     (void)failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
                       "namespace %s: its log in PostgreSQL took nothing for %llu ms, longer than the lease: another "
                       "node may serve it by now.",
                       opened->name_owned, (unsigned long long)silence_ms);
-    return PERMISSION_LOST;
+    return PERMISSION_SILENT;
 }
 
 /* Many are not looked at in each millisecond: each look is a system call. */

@@ -27,7 +27,6 @@ struct opened_namespace {
     struct namespace_relays *namespace_relays_owned; /* its relays (relays.h), or NULL */
     bool is_leaving;                                 /* departure.h, ownership.h */
     bool rests;                                      /* it is closed because nobody needs it (disk_postgres_rest()) */
-    bool has_stalled; /* it may not answer, and for no other reason than that PostgreSQL was silent */
     uint64_t look_ms; /* of pg_now_ms(): its log was found to be this node's; to be asked again then */
 };
 
@@ -90,8 +89,8 @@ void namespaces_serve(const struct namespaces *namespaces, struct opened_namespa
 void namespaces_resume(const struct namespaces *namespaces, struct opened_namespace *opened);
 
 /* Does this process still own the log of this one? PERMISSION_PENDING: its connection is broken, and is being made
- * anew. PERMISSION_LOST: `failure` says that it may have lost it (has_stalled), or that its copy is damaged. A yes
- * holds for a millisecond, and one more for each 64 namespaces that are served. */
+ * anew. PERMISSION_SILENT: it has not been whole for a lease. PERMISSION_LOST: it has failed, or its copy is damaged. A
+ * yes holds for a millisecond, and one more for each 64 namespaces that are served. */
 enum permission namespaces_may_answer(const struct namespaces *namespaces, struct opened_namespace *opened,
                                       struct failure *failure);
 

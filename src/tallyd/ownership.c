@@ -1,6 +1,8 @@
 #include "tallyd/ownership.h"
 
 #include "base/memory.h"
+#include "engine/frame_backlog.h"
+#include "log/flusher.h"
 #include "postgres/session.h"
 #include "server/metric.h"
 #include "tallyd/belonging.h"
@@ -12,10 +14,14 @@
 #define HURRIED_LOOK_MS 5u
 #define LOOK_MS 50u
 
-/* So many wait at a time for a PostgreSQL that is silent: each may keep a log thread (log/flusher.h). And so many bytes
- * of frames wait for it with one, so that all of them leave room for others (engine/frame_backlog.h). */
+/* So many wait at a time for a PostgreSQL that is silent, with so many bytes of frames each: all together leave log
+ * threads and room for frames to others, whose PostgreSQL answers. */
 #define STALLED_MAX 48u
-#define STALLED_BYTES_MAX ((uint64_t)1 << 20)
+#define STALLED_MEMORY_MAX ((uint64_t)1 << 20)
+#define STALLED_REPORT_MS 10000u /* from one line about them to the next */
+
+static_assert(STALLED_MAX < FLUSHER_THREADS_MAX, "each may keep a log thread");
+static_assert(STALLED_MAX * STALLED_MEMORY_MAX < FRAME_BACKLOG_MAX, "their frames are among those of all");
 
 /* To take one out of the front takes longer the more there are behind it. */
 #define STEPS_AT_ONCE 64u
@@ -63,7 +69,9 @@ struct ownership {
     void (*stopped)(void *context);
     uint64_t gone_since_ms; /* on the way to `stopped`: the last one was given up; 0: not yet */
     uint64_t taken_ms;      /* likewise: all of them have other owners */
-    uint64_t reported_ms;   /* when a line about a silent PostgreSQL was written; 0: none yet */
+    uint64_t reported_ms;   /* when a line about a silent PostgreSQL was written; 0: none yet; likewise the next two */
+    uint64_t stalled_ms;    /* about those that wait for it */
+    uint64_t resumed_ms;    /* about those that go on */
     uv_timer_t look;
     uv_async_t woken; /* a thread has ended */
 };
@@ -182,16 +190,23 @@ static void say(const struct ownership *ownership, const struct holding *holding
     ownership->options.report(ownership->options.context, text);
 }
 
-/* Of many that can't be followed because PostgreSQL does not answer, one is told. What was lost is told of each. */
-static void report(struct ownership *ownership, const struct holding *holding, const struct failure *failure)
+/* Is it time for one more line of many that say the same? */
+static bool may_tell(uint64_t *told_ms, uint64_t pause_ms)
 {
     const uint64_t now_ms = pg_now_ms();
+    if (*told_ms != 0 && now_ms < *told_ms + pause_ms)
+        return false;
+    *told_ms = now_ms;
+    return true;
+}
+
+/* Of many that can't be followed, or stall, because PostgreSQL does not answer, one is told. What was lost is told of
+ * each. */
+static void report(struct ownership *ownership, const struct holding *holding, const struct failure *failure)
+{
     const bool is_nobodys = failure->error == ERROR_SERVICE_UNAVAILABLE && strstr(failure->text, PG_LOST) == NULL;
-    if (is_nobodys && ownership->reported_ms != 0 && now_ms < ownership->reported_ms + REPORT_PAUSE_MS &&
-        ownership->count > 1)
+    if (is_nobodys && !may_tell(&ownership->reported_ms, ownership->count > 1 ? REPORT_PAUSE_MS : 0))
         return;
-    if (is_nobodys)
-        ownership->reported_ms = now_ms;
     say(ownership, holding, failure);
 }
 
@@ -213,28 +228,27 @@ static void pause_it(struct holding *holding, bool has_served, enum error error)
 static void abandon(struct holding *holding, enum error error)
 {
     namespace_abandon(holding->opened_owned->ns);
-    holding->state = HOLDING_CLOSES;
-    holding->is_waiting = true;
+    holding_give_up(holding);
     pause_it(holding, true, error);
 }
 
-/* It is served, and may not be: does it wait for its PostgreSQL, to be served again as it is? */
+/* Its PostgreSQL is silent: does it wait for that, to be served again as it is? */
 static bool may_stall(const struct ownership *ownership, const struct holding *holding)
 {
-    const struct opened_namespace *opened = holding->opened_owned;
+    const struct namespace *ns = holding->opened_owned->ns;
     struct failure ignored;
     failure_init(&ignored);
-    return holding->state == HOLDING_SERVES && opened->has_stalled && !ownership->is_halted &&
-           namespace_failure(opened->ns, &ignored) == OK && count_in(ownership, HOLDING_STALLS) < STALLED_MAX &&
-           namespace_waiting_bytes(opened->ns) <= STALLED_BYTES_MAX;
+    return holding->state == HOLDING_SERVES && !ownership->is_halted && namespace_failure(ns, &ignored) == OK &&
+           count_in(ownership, HOLDING_STALLS) < STALLED_MAX && namespace_waiting_memory(ns) <= STALLED_MEMORY_MAX;
 }
 
-void ownership_lose(struct ownership *ownership, struct served *served, const struct failure *failure)
+void ownership_lose(struct ownership *ownership, struct served *served, enum permission why,
+                    const struct failure *failure)
 {
     struct opened_namespace *opened = CONTAINER_OF(served, struct opened_namespace, served);
     struct holding *holding = find(ownership, bytes_from_string(opened->name_owned));
     ASSERT(holding != NULL && holding->opened_owned == opened);
-    const bool stalls = may_stall(ownership, holding);
+    const bool stalls = why == PERMISSION_SILENT && may_stall(ownership, holding);
     if (holding->state == HOLDING_SERVES)
         relays_leave_namespace(ownership->options.relays, opened);
     opened->is_leaving = true;
@@ -242,11 +256,14 @@ void ownership_lose(struct ownership *ownership, struct served *served, const st
     if (holding == ownership->leader)
         atomic_store(&ownership->leads, false);
     holding->loss = *failure;
-    say(ownership, holding, failure);
-    if (stalls)
+    if (stalls) {
         holding->state = HOLDING_STALLS;
-    else
+        ownership->stalled_ms = pg_now_ms();
+        report(ownership, holding, failure);
+    } else {
+        say(ownership, holding, failure);
         abandon(holding, failure->error);
+    }
     look_now(ownership);
 }
 
@@ -313,8 +330,7 @@ static void end_following(struct ownership *ownership, struct holding *holding)
         atomic_store(&ownership->leads, false);
     if (holding->error != OK)
         note_failure(ownership, holding);
-    holding->state = HOLDING_CLOSES;
-    holding->is_waiting = true;
+    holding_give_up(holding);
 }
 
 /* Must it be followed no more, or in another way? */
@@ -449,6 +465,33 @@ static bool must_leave(const struct ownership *ownership, const struct holding *
            lacks_leader || is_anothers;
 }
 
+static void tell_resumed(struct ownership *ownership, const struct holding *holding)
+{
+    struct failure text;
+    failure_init(&text);
+    if (!may_tell(&ownership->resumed_ms, REPORT_PAUSE_MS))
+        return;
+    (void)failure_set(&text, ERROR_SERVICE_UNAVAILABLE,
+                      "namespace %s: PostgreSQL answers again, and the log is still this node's: it is served again.",
+                      holding->name_owned);
+    say(ownership, holding, &text);
+}
+
+static void tell_stalled(struct ownership *ownership, const struct holding *holding)
+{
+    char why[512] = "";
+    struct failure text;
+    failure_init(&text);
+    if (!may_tell(&ownership->stalled_ms, STALLED_REPORT_MS))
+        return;
+    if (holding->opened_owned->postgres.gate != NULL)
+        pg_gate_explain(holding->opened_owned->postgres.gate, why, sizeof(why));
+    (void)failure_set(&text, ERROR_SERVICE_UNAVAILABLE,
+                      "namespace %s: it waits for its log in PostgreSQL, one of %zu. %s", holding->name_owned,
+                      count_in(ownership, HOLDING_STALLS), why);
+    say(ownership, holding, &text);
+}
+
 /* PostgreSQL answers again, and the log is this node's still. */
 static void resume(struct ownership *ownership, struct holding *holding)
 {
@@ -459,6 +502,7 @@ static void resume(struct ownership *ownership, struct holding *holding)
         atomic_store(&ownership->leads, true);
     namespaces_resume(ownership->options.namespaces, opened);
     note_served(ownership, holding);
+    tell_resumed(ownership, holding);
 }
 
 static void look_after_stalled(struct ownership *ownership, struct holding *holding)
@@ -472,10 +516,12 @@ static void look_after_stalled(struct ownership *ownership, struct holding *hold
         holding->loss = failure;
         say(ownership, holding, &failure);
         abandon(holding, failure.error);
-    } else if (must_leave(ownership, holding)) {
+    } else if (ownership->is_halted || must_leave(ownership, holding)) {
         abandon(holding, OK);
     } else if (answers && relays_have_left_namespace(opened)) {
         resume(ownership, holding);
+    } else {
+        tell_stalled(ownership, holding);
     }
 }
 
@@ -521,8 +567,7 @@ static void let_go(struct ownership *ownership, struct holding *holding)
     if (!served_is_over(&opened->served))
         return;
     server_retire(ownership->options.namespaces->server, &opened->served);
-    holding->state = HOLDING_CLOSES;
-    holding->is_waiting = true;
+    holding_give_up(holding);
 }
 
 /* Its log is closed. Relays of one that was lost may go on for a while, and know it by its name. */
@@ -856,10 +901,10 @@ void ownership_explain(const struct ownership *ownership, struct bytes name, cha
         (void)snprintf(text, size, "This node stands by until there is a replica: " PG_NO_REPLICA " in PostgreSQL.");
     else if (absence[0] != '\0')
         (void)snprintf(text, size, "%s", absence);
-    else if (owner.name[0] == '\0')
-        (void)snprintf(text, size, "This node stands by: nobody serves yet. Try again.");
     else if (holding->state == HOLDING_STALLS)
         (void)snprintf(text, size, "This node serves, and waits for its log in PostgreSQL. Try again.");
+    else if (owner.name[0] == '\0')
+        (void)snprintf(text, size, "This node stands by: nobody serves yet. Try again.");
     else if (strcmp(owner.name, ownership->node) == 0)
         (void)snprintf(text, size, "This node served last, and reads its log. Try again.");
     else
@@ -935,11 +980,11 @@ void ownership_write_metrics(const struct ownership *ownership, struct buffer *t
     size_t owned = 0;
     for (size_t i = 0; i < ownership->count; i++) {
         const struct holding *holding = ownership->holdings_owned[i];
-        const bool is_owned = holding_has_log(holding);
-        owned += is_owned;
-        if (is_owned || holding->state == HOLDING_FOLLOWS)
+        const bool has_log = holding_has_log(holding);
+        owned += has_log && holding->state != HOLDING_STALLS;
+        if (has_log || holding->state == HOLDING_FOLLOWS)
             position += disk_postgres_position(holding->opened_owned->disk);
-        const uint64_t silence_ms = is_owned ? opened_namespace_silence_ms(holding->opened_owned) : 0;
+        const uint64_t silence_ms = has_log ? opened_namespace_silence_ms(holding->opened_owned) : 0;
         longest_ms = silence_ms > longest_ms ? silence_ms : longest_ms;
     }
     metric_write(text, "tally_log_owner", "gauge",
@@ -949,6 +994,9 @@ void ownership_write_metrics(const struct ownership *ownership, struct buffer *t
     metric_write(text, "tally_namespaces_at_rest", "gauge",
                  "Namespaces that no node has open: empty, and not asked for. The next request opens one.",
                  count_at_rest(ownership));
+    metric_write(text, "tally_namespaces_stalled", "gauge",
+                 "Namespaces that this node had when their PostgreSQL went silent, and serves again when that answers.",
+                 count_in(ownership, HOLDING_STALLS));
     metric_write(text, "tally_namespaces_followed", "gauge",
                  "Namespaces that this node follows, to take them over when their owner ends.",
                  count_in(ownership, HOLDING_FOLLOWS));
@@ -995,8 +1043,7 @@ static void end(struct holding *holding)
     } else {
         return;
     }
-    holding->state = HOLDING_CLOSES;
-    holding->is_waiting = true;
+    holding_give_up(holding);
 }
 
 void ownership_close(struct ownership *ownership)

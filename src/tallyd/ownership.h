@@ -9,8 +9,9 @@
  * while this node has that one, and if it loses it, it gives all of them up.
  *
  * One that is lost goes alone: who waited for it is refused (server.h), its log is closed beside the loop, and it is
- * followed again after a pause, which grows while this node can't keep it. One thread, the loop's, where nothing else
- * is said. */
+ * followed again after a pause, which grows while this node can't keep it. One whose PostgreSQL is only silent stalls,
+ * and is served again as it is if the log turns out to be this node's still (docs/decisions/0030). One thread, the
+ * loop's, where nothing else is said. */
 #ifndef TALLY_TALLYD_OWNERSHIP_H
 #define TALLY_TALLYD_OWNERSHIP_H
 
@@ -76,10 +77,11 @@ void ownership_destroy(struct ownership *ownership);
 
 struct presence ownership_presence(const struct ownership *ownership);
 
-/* For the server: may the namespace answer? It is lost. */
+/* For the server: may the namespace answer? It may not (PERMISSION_SILENT), or is lost. */
 enum permission ownership_may_answer(const struct ownership *ownership, const struct served *served,
                                      struct failure *failure);
-void ownership_lose(struct ownership *ownership, struct served *served, const struct failure *failure);
+void ownership_lose(struct ownership *ownership, struct served *served, enum permission why,
+                    const struct failure *failure);
 
 /* For the front, about a namespace that is not served here. A request is about it, which opens it if it is at rest:
  * is it one of these? And who serves it, for people. */

@@ -196,7 +196,7 @@ static enum permission may_answer(const struct node *node, struct failure *failu
     if (is_silent) {
         (void)failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "the log took nothing for %" PRIu64 " ms",
                           now_ms - proved_ms);
-        return PERMISSION_LOST;
+        return PERMISSION_SILENT;
     }
     return disk_postgres_is_whole(node->disk) || owners_plant_is(BROKEN_LINK_ANSWERS) ? PERMISSION_GIVEN
                                                                                       : PERMISSION_PENDING;
@@ -237,7 +237,7 @@ static enum error stall(struct node *node, struct failure *failure)
 static enum error turn(struct node *node, struct failure *failure)
 {
     const enum permission permission = may_answer(node, failure);
-    if (permission == PERMISSION_LOST)
+    if (permission == PERMISSION_SILENT)
         return stall(node, failure);
     if (permission == PERMISSION_PENDING)
         return hold(node, failure);
@@ -260,6 +260,7 @@ static enum error serve(struct node *node, struct failure *failure)
     enum error error = OK;
     node->state = NODE_SERVES;
     node->served++;
+    disk_postgres_bear_silence(node->disk, true);
     owners_trace("node %d serves, epoch %" PRIu64 " of the log", node->index, log_epoch(namespace_log(node->ns)));
     while (error == OK) {
         error = turn(node, failure);
@@ -326,7 +327,7 @@ static enum error live(struct node *node, struct failure *failure)
     node->state = NODE_PAUSES;
     end_all(&node->waiting, REQUEST_BROKEN);
     end_all(&node->held, REQUEST_BROKEN);
-    disk_postgres_stop(node->disk);
+    disk_postgres_bear_silence(node->disk, false);
     if (node->ns != NULL)
         namespace_close(node->ns);
     node->disk->operations->destroy(node->disk);

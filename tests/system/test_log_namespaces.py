@@ -180,7 +180,7 @@ def test_K3_a_node_that_waits_for_a_namespace_of_another_one_stands_by_when_it_l
     proxy.thaw()
 
 
-def test_a_node_that_begins_again_reads_its_credentials_again(cluster, proxy, tmp_path, secrets):
+def test_a_node_that_begins_again_reads_its_credentials_again(cluster, proxy, tmp_path, secrets, monkeypatch):
     path = write_credentials(tmp_path, CREDENTIALS)
     node = cluster.node("one", *LEASED, "--credentials", path, uri=proxy.uri(cluster.uri)).start().wait_ready()
     make(node)
@@ -189,5 +189,5 @@ def test_a_node_that_begins_again_reads_its_credentials_again(cluster, proxy, tm
     wait_until(lambda: stood_by(node) == 2, 20, "that it begins again")
     proxy.thaw()
     node.wait_ready()
-    SECRETS["ONE"] = "another-secret"
+    monkeypatch.setitem(SECRETS, "ONE", "another-secret")
     assert bodies(node, "ONE", FIRST) == ["of ONE"]

@@ -10,8 +10,9 @@ from conftest import PATIENCE, wait_until, write_credentials
 from logs import (LEASE, LEASED, TAKEOVER, Traffic, await_takeover, cluster, create_queue, delete, drain,  # noqa: F401
                   receive, send, serves, server)
 from test_log_namespaces import owners, secrets  # noqa: F401 (fixture)
+from test_log_server import set_standby_names
 from test_namespaces import CREDENTIALS, FIRST, SECOND, bodies, make
-from wire import Connection
+from wire import Connection, Lost
 
 
 @contextlib.contextmanager
@@ -54,7 +55,11 @@ def test_K6_an_owner_goes_on_as_it_is_when_postgresql_was_away_for_many_leases(c
             assert answer.status == 503 and "does not know whether" in answer.json()["message"]
             wait_until(lambda: owner.health() == "standby", 10, "that it serves nothing")
             assert not serves(owner, queue) and not serves(other, queue)
+            assert [owner.metric(f"tally_{name}") for name in ("namespaces_stalled", "log_owner")] == [1, 0]
+            with contextlib.suppress(Lost), Connection(owner.port, 10) as line:
+                assert "waits for its log in PostgreSQL" in line.call("AmazonSQS.ListQueues", {}).json()["message"]
         await_again(owner, queue)
+        assert [owner.metric(f"tally_{name}") for name in ("namespaces_stalled", "log_owner")] == [0, 1]
         traffic.check()
     # What was not durable when PostgreSQL went is there: who reads the log again does not find it.
     assert drain(Connection(owner.port), queue) == ["unknown0", "unknown1"]
@@ -63,6 +68,37 @@ def test_K6_an_owner_goes_on_as_it_is_when_postgresql_was_away_for_many_leases(c
     killed_at = time.monotonic()
     owner.kill9()
     await_takeover(other, traffic.jobs, killed_at)
+
+
+def test_K6_an_owner_finds_the_seal_that_postgresql_made_long_after_it_had_stopped_waiting(cluster):  # noqa: F811
+    """PostgreSQL answers, and commits nothing: it waits for a standby that is not there."""
+    node = alone(cluster)
+    queue = create_queue(cluster.line())
+    set_standby_names(cluster.server, "nobody")
+    try:
+        [answer] = answers(node, ("SendMessage", {"QueueUrl": queue, "MessageBody": "unknown"}))
+        assert answer.status == 503
+        time.sleep(3 * LEASE)
+    finally:
+        set_standby_names(cluster.server, "")
+    await_again(node, queue)
+    assert drain(Connection(node.port), queue) == ["unknown"]
+    assert "owns the log" not in node.error_text() and "PostgreSQL answers again" in node.error_text()
+
+
+def test_K6_a_relay_goes_on_with_its_namespace(cluster):  # noqa: F811
+    node = alone(cluster)
+    line = Connection(node.port, 20 * PATIENCE)
+    source, sink = create_queue(line, "from"), create_queue(line, "to")
+    line.ok("Tally.CreateRelay", {"RelayName": "r", "Source": {"Type": "queue", "QueueUrl": source},
+                                  "Sink": {"Type": "queue", "QueueUrl": sink}})
+    send(line, source, ["a"])
+    wait_until(lambda: drain(line, sink) == ["a"], 20, "that the relay works")
+    with silence(cluster):
+        wait_until(lambda: node.health() == "standby", 10, "that it serves nothing")
+    await_again(node, sink)
+    send(line, source, ["b"])
+    wait_until(lambda: drain(line, sink) == ["b"], 20, "that the relay works again")
 
 
 def test_K6_the_messages_of_a_receive_that_was_refused_are_there_at_once(cluster):  # noqa: F811
