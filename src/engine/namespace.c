@@ -627,6 +627,8 @@ void namespace_leave_backlog(struct namespace *ns)
 void namespace_abandon(struct namespace *ns)
 {
     namespace_leave_backlog(ns);
+    if (ns->flusher != NULL)
+        flusher_abandon(ns->flusher);
     if (ns->failed == OK)
         ns->failed = failure_set(&ns->failure, ERROR_SERVICE_UNAVAILABLE, "the log was given up.");
     forget_grants(ns);

@@ -34,6 +34,7 @@ struct flusher {
     uint64_t sequence;      /* of that frame */
     struct failure failure; /* written once, before has_failed is set */
     atomic_bool is_idle;
+    atomic_bool is_abandoned;
     atomic_bool has_failed;
     atomic_uint_least64_t durable;
 };
@@ -78,7 +79,9 @@ static void write_frame(struct flusher *flusher)
 {
     struct failure failure;
     failure_init(&failure);
-    if (log_write(flusher->log, flusher->frame, &failure) == OK)
+    if (atomic_load(&flusher->is_abandoned))
+        note_failure(flusher, &(struct failure){.error = ERROR_SERVICE_UNAVAILABLE, .text = "the log was given up."});
+    else if (log_write(flusher->log, flusher->frame, &failure) == OK)
         atomic_store_explicit(&flusher->durable, flusher->sequence, memory_order_release);
     else
         note_failure(flusher, &failure);
@@ -91,7 +94,8 @@ static void check_folder(struct flusher *flusher)
 {
     struct failure failure;
     failure_init(&failure);
-    if (atomic_load(&flusher->has_failed) || log_confirm(flusher->log, &failure) == OK)
+    if (atomic_load(&flusher->is_abandoned) || atomic_load(&flusher->has_failed) ||
+        log_confirm(flusher->log, &failure) == OK)
         return;
     note_failure(flusher, &failure);
     flusher->wake(flusher->context);
@@ -288,12 +292,18 @@ struct flusher *flusher_create(struct flushers *flushers, struct log *log, void 
     flusher->wake = wake;
     flusher->context = context;
     atomic_init(&flusher->is_idle, true);
+    atomic_init(&flusher->is_abandoned, false);
     atomic_init(&flusher->has_failed, false);
     atomic_init(&flusher->durable, 0);
     lock(flushers);
     list_append(&flushers->all, &flusher->link);
     unlock(flushers);
     return flusher;
+}
+
+void flusher_abandon(struct flusher *flusher)
+{
+    atomic_store(&flusher->is_abandoned, true);
 }
 
 void flusher_destroy(struct flusher *flusher)

@@ -33,6 +33,9 @@ size_t flushers_thread_count(struct flushers *flushers);
  * asked once a second whether its folder is still there. */
 struct flusher *flusher_create(struct flushers *flushers, struct log *log, void (*wake)(void *context), void *context);
 
+/* The log is given up: a frame that no thread works on yet is not written, nor is one that comes. */
+void flusher_abandon(struct flusher *flusher);
+
 /* Waits for the frame in work. */
 void flusher_destroy(struct flusher *flusher);
 

@@ -326,6 +326,14 @@ uint64_t disk_postgres_epoch(struct disk *disk)
     return epoch;
 }
 
+void disk_postgres_explain(struct disk *disk, char *text, size_t size)
+{
+    struct pg_log *log = &disk_postgres_of(disk)->log;
+    (void)pthread_mutex_lock(&log->owner_mutex);
+    (void)snprintf(text, size, "%s", log->trouble);
+    (void)pthread_mutex_unlock(&log->owner_mutex);
+}
+
 bool disk_postgres_is_caught_up(struct disk *disk)
 {
     return atomic_load(&disk_postgres_of(disk)->log.is_caught_up);

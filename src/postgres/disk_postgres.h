@@ -33,6 +33,9 @@ struct pg_node disk_postgres_owner(struct disk *disk);
 /* The newest epoch in which this node had the log, or has seen it; 0: none yet. Any thread. */
 uint64_t disk_postgres_epoch(struct disk *disk);
 
+/* Why this node, the owner, can't go on with the log at the moment; empty: it can, as far as is known. Any thread. */
+void disk_postgres_explain(struct disk *disk, char *text, size_t size);
+
 /* Does this node leave the log alone because replicas are wanted (pg_options), and PostgreSQL waits for none? Any
  * thread. */
 bool disk_postgres_lacks_replica(struct disk *disk);
@@ -47,8 +50,8 @@ bool disk_postgres_rest(struct disk *disk);
 /* Ends a wait for the log's owner (disk.h, await), with ERROR_SERVICE_UNAVAILABLE. Any thread. */
 void disk_postgres_stop(struct disk *disk);
 
-/* Whether the owner's calls wait for as long as PostgreSQL is silent; at first, and when this is taken back, for a lease.
- * Any thread. */
+/* Whether the owner's calls wait for as long as PostgreSQL is silent. At first, and when this is taken back, they wait
+ * for a lease. Any thread. */
 void disk_postgres_bear_silence(struct disk *disk, bool bears);
 
 /* When the newest statement that was acknowledged began, in milliseconds of pg_now_ms(): until a lease later no other

@@ -72,13 +72,6 @@ void pg_gate_note(struct pg_gate *gate, const char *why)
     (void)pthread_mutex_unlock(&gate->mutex);
 }
 
-void pg_gate_explain(struct pg_gate *gate, char *text, size_t size)
-{
-    (void)pthread_mutex_lock(&gate->mutex);
-    (void)snprintf(text, size, "%s", gate->why);
-    (void)pthread_mutex_unlock(&gate->mutex);
-}
-
 void pg_gate_leave_open(struct pg_gate *gate)
 {
     (void)pthread_mutex_lock(&gate->mutex);

@@ -45,9 +45,6 @@ enum error pg_gate_pass(struct pg_gate *gate, bool gives_way, uint64_t until_ms,
 /* How a try ended; NULL: the server was reached. */
 void pg_gate_note(struct pg_gate *gate, const char *why);
 
-/* What the newest try that failed said; empty: none has. */
-void pg_gate_explain(struct pg_gate *gate, char *text, size_t size);
-
 /* The process ends: from here on nobody waits. */
 void pg_gate_leave_open(struct pg_gate *gate);
 

@@ -36,9 +36,10 @@ struct pg_log {
     bool has_just_failed; /* an operation, and nothing was asked since */
     uint64_t regained_ms; /* when this node, the owner, last sealed the log anew; 0: never */
     struct buffer scratch;
-    pthread_mutex_t owner_mutex; /* of the next two, for other threads: the log when this node last looked */
+    pthread_mutex_t owner_mutex; /* of the next three, for other threads: the log when this node last looked */
     struct pg_node owner;
     uint64_t epoch;
+    char trouble[512];          /* why the owner can't seal it again; empty: it can */
     atomic_bool is_stopped;     /* nobody is to be waited for */
     atomic_bool bears_silence;  /* an operation of the owner waits as long as PostgreSQL is silent */
     atomic_bool is_caught_up;   /* it follows, and has applied all but what the newest moment brought */

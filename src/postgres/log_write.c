@@ -14,6 +14,7 @@
 #define REMOVED_AT_ONCE 500u /* chunks: 4 MB */
 #define REST ".gone"         /* behind the name of a file that is being removed */
 #define SETTLE_PAUSE_MS 20u  /* from one try to become certain to the next */
+#define SEALS_MAX 10u        /* one operation may seal the log so often, and then gets no more time */
 #define ROOM_PAUSE_MS 50u    /* from a statement for which PostgreSQL had no room to the next try */
 
 #define STATE_DISK_FULL "53100"
@@ -109,6 +110,7 @@ uint64_t pg_log_deadline(const struct pg_log *log)
 struct effort {
     uint64_t began_ms; /* when it began, or, if that was later, when the log was sealed again */
     uint64_t until_ms; /* then it is over, unless PostgreSQL is silent (settle()) */
+    unsigned seals;    /* how often it has sealed the log again behind a silence */
 };
 
 static struct effort effort_begin(const struct pg_log *log)
@@ -398,18 +400,20 @@ static enum error look(struct pg_log *log, const struct pg_mark *pending, uint64
     return error;
 }
 
-/* Has this node not been able to seal the log again for a while, which it tries again and again? */
+/* Has PostgreSQL neither sealed the log for this node, which tries it again and again, nor refused to, for a while? */
 static bool is_silent(const struct pg_log *log)
 {
-    return pg_now_ms() >= log->regained_ms + log->options.lease_ms / 2;
+    const uint64_t refused_ms = log->session.refused_ms;
+    const uint64_t heard_ms = refused_ms > log->regained_ms ? refused_ms : log->regained_ms;
+    return pg_now_ms() >= heard_ms + log->options.lease_ms / 2;
 }
 
-/* The time for an operation of the owner is over. While PostgreSQL is silent, to give the log up would only mean to read
- * it all again: the operation gets as much time once more. It gets none where the log was sealed again, and the
- * operation fails nevertheless. */
+/* The time for an operation of the owner is over. While PostgreSQL is silent, to give the log up would only mean to
+ * read it all again: the operation gets as much time once more. It gets none where the log was sealed again, just now
+ * or often, and the operation fails nevertheless. */
 static bool waits_on(const struct pg_log *log, struct effort *effort)
 {
-    if (!atomic_load(&log->bears_silence) || !is_silent(log))
+    if (!atomic_load(&log->bears_silence) || !is_silent(log) || effort->seals >= SEALS_MAX)
         return false;
     effort->until_ms = pg_log_deadline(log);
     return true;
@@ -424,9 +428,17 @@ static enum error regain(struct pg_log *log, struct effort *effort, struct failu
         return error;
     log->regained_ms = pg_now_ms();
     effort->began_ms = log->session.sealed_ms;
-    if (was_silent)
+    if (was_silent && effort->seals++ < SEALS_MAX)
         effort->until_ms = pg_log_deadline(log);
     return OK;
+}
+
+/* For other threads; NULL: there is none any more. */
+static void note_trouble(struct pg_log *log, const struct failure *failure)
+{
+    (void)pthread_mutex_lock(&log->owner_mutex);
+    (void)snprintf(log->trouble, sizeof(log->trouble), "%.511s", failure == NULL ? "" : failure->text);
+    (void)pthread_mutex_unlock(&log->owner_mutex);
 }
 
 /* Becomes certain after an unknown outcome. While PostgreSQL is silent, and the log bears that, this waits, and the
@@ -444,6 +456,7 @@ static enum error settle(struct pg_log *log, const struct pg_mark *pending, stru
         error = regain(log, effort, failure);
         if (error == OK)
             error = look(log, pending, effort->until_ms, is_there, failure);
+        note_trouble(log, error == OK ? NULL : failure);
         if (error != ERROR_SERVICE_UNAVAILABLE || (pg_now_ms() >= effort->until_ms && !waits_on(log, effort)))
             break;
         sleep_for(SETTLE_PAUSE_MS);

@@ -348,8 +348,10 @@ static enum error seal_round(struct pg_session *session, uint64_t insists_until,
         return fail_fenced(&head, failure);
     if (!may_seal(session, &sealing->last, insists_until, until_ms, failure))
         return OK;
-    if (seal(session, &sealing->last, sealing->owner, is_over, until_ms, failure) == PG_REFUSED)
+    if (seal(session, &sealing->last, sealing->owner, is_over, until_ms, failure) == PG_REFUSED) {
+        session->refused_ms = pg_now_ms();
         return failure->error;
+    }
     if (*is_over)
         adopt(session, &sealing->last, sealing->owner);
     return OK;

@@ -73,7 +73,8 @@ struct pg_session {
     struct pg_head head; /* with the epoch and owner of this node, once it is the owner */
     uint64_t server_id;  /* of the server that the connection goes to */
     struct pg_sealing sealing;
-    uint64_t sealed_ms; /* when the newest statement began that has sealed the log for this node; 0: none has */
+    uint64_t sealed_ms;  /* when the newest statement began that has sealed the log for this node; 0: none has */
+    uint64_t refused_ms; /* when PostgreSQL last refused such a statement; 0: never */
 };
 
 void pg_session_init(struct pg_session *session, const struct pg_options *options, const char *role);

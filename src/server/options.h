@@ -86,8 +86,8 @@ struct server_options {
 
     /* NULL: everything may be answered, and a log that fails ends the server. Else asked before anything of a namespace
      * is answered. One whose log is silent, or that is lost, as where its log has failed, goes and the others stay: the
-     * front has it no more, and who waited for it has been refused, when lose() is called from the loop, with the one or
-     * the other. */
+     * front has it no more, and who waited for it has been refused, when lose() is called from the loop, with the one
+     * or the other. */
     enum permission (*may_answer)(void *context, const struct served *served, struct failure *failure);
     void (*lose)(void *context, struct served *served, enum permission why, const struct failure *failure);
     /* NULL: it serves all that there is. */

@@ -1,11 +1,9 @@
-#include "tallyd/ownership.h"
+#include "tallyd/ownership_state.h"
 
 #include "base/memory.h"
 #include "engine/frame_backlog.h"
 #include "log/flusher.h"
 #include "postgres/session.h"
-#include "server/metric.h"
-#include "tallyd/belonging.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,73 +44,7 @@ static_assert(STALLED_MAX * STALLED_MEMORY_MAX < FRAME_BACKLOG_MAX, "their frame
 #define TAKEN_MS 2000u
 #define LEARNED_MS 500u
 
-struct ownership {
-    struct ownership_options options;
-    const char *node; /* this one's name */
-    struct belonging belonging;
-    struct holding **holdings_owned; /* by name */
-    size_t count;
-    size_t capacity;
-    struct holding **awake_owned; /* of them: those about which something may have to be done */
-    size_t awake_count;
-    size_t awake_capacity;
-    size_t opened;          /* those that are not absent */
-    size_t reserved;        /* so many of the opened have descriptors */
-    struct holding *leader; /* without a cluster; NULL: each is taken by itself */
-    atomic_bool leads;      /* this node has the leader's log */
-    bool takes_descriptors;
-    bool has_begun;
-    bool has_new;    /* what is wanted has changed */
-    bool has_served; /* any, since the start */
-    bool is_ready;   /* it serves what it is for; until it serves nothing */
-    bool is_halted;  /* nothing is followed any more */
-    void (*stopped)(void *context);
-    uint64_t gone_since_ms; /* on the way to `stopped`: the last one was given up; 0: not yet */
-    uint64_t taken_ms;      /* likewise: all of them have other owners */
-    uint64_t reported_ms;   /* when a line about a silent PostgreSQL was written; 0: none yet; likewise the next two */
-    uint64_t stalled_ms;    /* about those that wait for it */
-    uint64_t resumed_ms;    /* about those that go on */
-    uv_timer_t look;
-    uv_async_t woken; /* a thread has ended */
-};
-
-/* --- finding ------------------------------------------------------------------------------------------------------ */
-
-/* The place of the name, or the place for it. */
-static size_t place_of(const struct ownership *ownership, struct bytes name)
-{
-    size_t low = 0, high = ownership->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (bytes_compare(bytes_from_string(ownership->holdings_owned[middle]->name_owned), name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static struct holding *find(const struct ownership *ownership, struct bytes name)
-{
-    const size_t place = place_of(ownership, name);
-    struct holding *holding = place < ownership->count ? ownership->holdings_owned[place] : NULL;
-    return holding != NULL && bytes_equal(bytes_from_string(holding->name_owned), name) ? holding : NULL;
-}
-
-/* Of a request: an empty name is that of the first one (front.h). */
-static struct holding *find_asked(const struct ownership *ownership, struct bytes name)
-{
-    return name.size == 0 && ownership->count > 0 ? ownership->holdings_owned[0] : find(ownership, name);
-}
-
-/* Not of those that are absent. */
-static size_t count_in(const struct ownership *ownership, enum holding_state state)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < ownership->awake_count; i++)
-        count += ownership->awake_owned[i]->state == state;
-    return count;
-}
+/* --- those that are looked after ---------------------------------------------------------------------------------- */
 
 /* Thousands may be at rest, and cost next to nothing: nobody looks at them but belonging_note(). */
 static bool needs_care(const struct holding *holding)
@@ -140,19 +72,6 @@ static void let_sleep(struct ownership *ownership)
             ownership->awake_owned[kept++] = holding;
     }
     ownership->awake_count = kept;
-}
-
-static size_t count_at_rest(const struct ownership *ownership)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < ownership->count; i++)
-        count += ownership->holdings_owned[i]->is_at_rest;
-    return count;
-}
-
-static bool is_in_cluster(const struct ownership *ownership)
-{
-    return belonging_is_in_cluster(&ownership->belonging);
 }
 
 /* Of a pause that grows: `first`, and then twice as much each time. */
@@ -232,21 +151,22 @@ static void abandon(struct holding *holding, enum error error)
     pause_it(holding, true, error);
 }
 
-/* Its PostgreSQL is silent: does it wait for that, to be served again as it is? */
+/* Its PostgreSQL is silent: does it wait for that, to be served again as it is? Without the leader no other would. */
 static bool may_stall(const struct ownership *ownership, const struct holding *holding)
 {
     const struct namespace *ns = holding->opened_owned->ns;
     struct failure ignored;
     failure_init(&ignored);
     return holding->state == HOLDING_SERVES && !ownership->is_halted && namespace_failure(ns, &ignored) == OK &&
-           count_in(ownership, HOLDING_STALLS) < STALLED_MAX && namespace_waiting_memory(ns) <= STALLED_MEMORY_MAX;
+           (holding == ownership->leader || ownership_count_in(ownership, HOLDING_STALLS) < STALLED_MAX) &&
+           namespace_waiting_memory(ns) <= STALLED_MEMORY_MAX;
 }
 
 void ownership_lose(struct ownership *ownership, struct served *served, enum permission why,
                     const struct failure *failure)
 {
     struct opened_namespace *opened = CONTAINER_OF(served, struct opened_namespace, served);
-    struct holding *holding = find(ownership, bytes_from_string(opened->name_owned));
+    struct holding *holding = ownership_find_holding(ownership, bytes_from_string(opened->name_owned));
     ASSERT(holding != NULL && holding->opened_owned == opened);
     const bool stalls = why == PERMISSION_SILENT && may_stall(ownership, holding);
     if (holding->state == HOLDING_SERVES)
@@ -286,7 +206,7 @@ static void note_served(struct ownership *ownership, struct holding *holding)
 static void serve(struct ownership *ownership, struct holding *holding)
 {
     const struct namespaces *namespaces = ownership->options.namespaces;
-    const bool is_alone = front_count(namespaces->front) == 0 && count_in(ownership, HOLDING_LEAVES) == 0;
+    const bool is_alone = front_count(namespaces->front) == 0 && ownership_count_in(ownership, HOLDING_LEAVES) == 0;
     note_return(holding);
     namespaces_serve(namespaces, holding->opened_owned, is_alone);
     note_served(ownership, holding);
@@ -299,7 +219,7 @@ static bool ends_the_start(const struct ownership *ownership, enum error error)
     if (ownership->has_served)
         return false;
     if (error == ERROR_LOG_DAMAGED)
-        return !is_in_cluster(ownership) || ownership->count == 1;
+        return !ownership_is_in_cluster(ownership) || ownership->count == 1;
     return error == ERROR_INVALID_PARAMETER_VALUE || error == ERROR_LOG_LOCKED;
 }
 
@@ -419,7 +339,7 @@ static struct followed count_followed(const struct ownership *ownership)
 
 static void begin_one(struct ownership *ownership, struct holding *holding, struct followed *count)
 {
-    const bool is_warm = count->warm[holding->is_own] < FOLLOWED_MAX;
+    const bool is_warm = holding == ownership->leader || count->warm[holding->is_own] < FOLLOWED_MAX;
     if (!is_warm && (count->cold >= COLD_MAX || !belonging_is_alone(holding)))
         return;
     follow(ownership, holding, !is_warm);
@@ -484,11 +404,10 @@ static void tell_stalled(struct ownership *ownership, const struct holding *hold
     failure_init(&text);
     if (!may_tell(&ownership->stalled_ms, STALLED_REPORT_MS))
         return;
-    if (holding->opened_owned->postgres.gate != NULL)
-        pg_gate_explain(holding->opened_owned->postgres.gate, why, sizeof(why));
+    disk_postgres_explain(holding->opened_owned->disk, why, sizeof(why));
     (void)failure_set(&text, ERROR_SERVICE_UNAVAILABLE,
                       "namespace %s: it waits for its log in PostgreSQL, one of %zu. %s", holding->name_owned,
-                      count_in(ownership, HOLDING_STALLS), why);
+                      ownership_count_in(ownership, HOLDING_STALLS), why);
     say(ownership, holding, &text);
 }
 
@@ -680,7 +599,7 @@ static bool is_named(const struct ownership *ownership)
 static bool may_be_asked(struct ownership *ownership)
 {
     const uint64_t now_ms = pg_now_ms();
-    if (!is_in_cluster(ownership) || !belonging_has_others(&ownership->belonging))
+    if (!ownership_is_in_cluster(ownership) || !belonging_has_others(&ownership->belonging))
         return false;
     if (ownership->gone_since_ms == 0)
         ownership->gone_since_ms = now_ms;
@@ -700,21 +619,13 @@ static void finish_stop(struct ownership *ownership)
 
 static bool is_on_the_move(const struct ownership *ownership)
 {
-    return count_in(ownership, HOLDING_LEAVES) + count_in(ownership, HOLDING_CLOSES) > 0;
-}
-
-static bool others_have_owners(const struct ownership *ownership);
-
-/* Does it serve nothing of what it is for? Where namespaces rest, none may be asked for. */
-static bool serves_nothing(const struct ownership *ownership)
-{
-    return ownership->belonging.rest_ms == 0 && count_in(ownership, HOLDING_SERVES) == 0;
+    return ownership_count_in(ownership, HOLDING_LEAVES) + ownership_count_in(ownership, HOLDING_CLOSES) > 0;
 }
 
 static bool serves_enough(const struct ownership *ownership)
 {
-    return count_in(ownership, HOLDING_SERVES) == ownership->count ||
-           (is_in_cluster(ownership) && others_have_owners(ownership));
+    return ownership_count_in(ownership, HOLDING_SERVES) == ownership->count ||
+           (ownership_is_in_cluster(ownership) && ownership_others_have_owners(ownership));
 }
 
 /* It serves what it is for: in a cluster at least one namespace, while each of the others has another node or is at
@@ -722,7 +633,7 @@ static bool serves_enough(const struct ownership *ownership)
 static void note_readiness(struct ownership *ownership)
 {
     const bool was_ready = ownership->is_ready;
-    ownership->is_ready = !serves_nothing(ownership) && (was_ready || serves_enough(ownership));
+    ownership->is_ready = !ownership_serves_nothing(ownership) && (was_ready || serves_enough(ownership));
     if (ownership->is_ready != was_ready)
         ownership->options.changed(ownership->options.context, ownership->is_ready);
 }
@@ -776,7 +687,7 @@ static void wake(void *context)
 
 static void add(struct ownership *ownership, struct bytes name)
 {
-    const size_t place = place_of(ownership, name);
+    const size_t place = ownership_place_of(ownership, name);
     ARRAY_GROW(ownership->holdings_owned, ownership->count, ownership->capacity);
     memmove(&ownership->holdings_owned[place + 1], &ownership->holdings_owned[place],
             (ownership->count - place) * sizeof(struct holding *));
@@ -790,14 +701,14 @@ void ownership_want(struct ownership *ownership, const struct bytes *names, size
     for (size_t i = 0; i < ownership->count; i++)
         ownership->holdings_owned[i]->is_wanted = ownership->holdings_owned[i] == ownership->leader;
     for (size_t i = 0; i < count; i++) {
-        if (find(ownership, names[i]) == NULL)
+        if (ownership_find_holding(ownership, names[i]) == NULL)
             add(ownership, names[i]);
-        find(ownership, names[i])->is_wanted = true;
+        ownership_find_holding(ownership, names[i])->is_wanted = true;
     }
     if (!ownership->has_begun) {
         ASSERT(ownership->count > 0);
         ownership->has_begun = true;
-        ownership->leader = is_in_cluster(ownership) ? NULL : ownership->holdings_owned[0];
+        ownership->leader = ownership_is_in_cluster(ownership) ? NULL : ownership->holdings_owned[0];
     }
     ownership->has_new = true;
     look_now(ownership);
@@ -807,7 +718,7 @@ size_t ownership_count_new(const struct ownership *ownership, const struct bytes
 {
     size_t count_new = 0;
     for (size_t i = 0; i < count; i++)
-        count_new += find(ownership, names[i]) == NULL;
+        count_new += ownership_find_holding(ownership, names[i]) == NULL;
     return count_new;
 }
 
@@ -838,176 +749,25 @@ static void note_asked(struct ownership *ownership, struct holding *holding)
 
 bool ownership_ask(struct ownership *ownership, struct bytes name)
 {
-    struct holding *holding = find_asked(ownership, name);
+    struct holding *holding = ownership_find_asked(ownership, name);
     if (holding != NULL)
         note_asked(ownership, holding);
     return holding != NULL;
-}
-
-/* Why nobody may have it at the moment, whoever it belongs to; empty: nothing is known. */
-static void explain_absence(const struct holding *holding, char *text, size_t size)
-{
-    text[0] = '\0';
-    if (holding->is_moving)
-        (void)snprintf(text, size, "The log of namespace %s is moving to another PostgreSQL. Try again.",
-                       holding->name_owned);
-    else if (!belonging_sees(holding))
-        (void)snprintf(text, size, "The PostgreSQL of namespace %s does not answer. Try again.", holding->name_owned);
-}
-
-static enum forward_owner find_node(const struct ownership *ownership, const struct holding *holding,
-                                    struct forward_target *target)
-{
-    struct pg_node owner = belonging_owner(holding);
-    explain_absence(holding, target->trouble, sizeof(target->trouble));
-    if (owner.name[0] == '\0')
-        owner = belonging_home(&ownership->belonging, holding);
-    if (owner.name[0] == '\0')
-        return FORWARD_LATER;
-    (void)snprintf(target->said, sizeof(target->said), "%s", owner.name);
-    struct peer_address address;
-    if (!peer_address_parse(owner.address, &address))
-        return FORWARD_TO_NOBODY;
-    (void)snprintf(target->address, sizeof(target->address), "%s", owner.address);
-    (void)snprintf(target->said, sizeof(target->said), "%s (%s)", owner.name, owner.address);
-    const bool was_me = strcmp(owner.address, ownership->options.cluster->address) == 0;
-    return was_me ? FORWARD_LATER : FORWARD_TO_ADDRESS;
 }
 
 /* Of a request that came while another node had it, this one may be the owner by now: then it asks itself. Where it is
  * named as the owner and does not serve, it was that before. */
 enum forward_owner ownership_find(struct ownership *ownership, struct bytes name, struct forward_target *target)
 {
-    struct holding *holding = find_asked(ownership, name);
+    struct holding *holding = ownership_find_asked(ownership, name);
     if (holding == NULL)
         return FORWARD_LATER;
     note_asked(ownership, holding);
     if (holding->state != HOLDING_SERVES)
-        return find_node(ownership, holding, target);
+        return ownership_find_node(ownership, holding, target);
     (void)snprintf(target->address, sizeof(target->address), "%s", ownership->options.cluster->address);
     (void)snprintf(target->said, sizeof(target->said), "%s", ownership->node);
     return FORWARD_TO_ADDRESS;
-}
-
-void ownership_explain(const struct ownership *ownership, struct bytes name, char *text, size_t size)
-{
-    const struct holding *holding = find_asked(ownership, name);
-    if (holding == NULL)
-        return;
-    const struct pg_node owner = belonging_owner(holding);
-    char absence[sizeof(((struct forward_target *)NULL)->trouble)];
-    explain_absence(holding, absence, sizeof(absence));
-    if (holding->state == HOLDING_FOLLOWS && disk_postgres_lacks_replica(holding->opened_owned->disk))
-        (void)snprintf(text, size, "This node stands by until there is a replica: " PG_NO_REPLICA " in PostgreSQL.");
-    else if (absence[0] != '\0')
-        (void)snprintf(text, size, "%s", absence);
-    else if (holding->state == HOLDING_STALLS)
-        (void)snprintf(text, size, "This node serves, and waits for its log in PostgreSQL. Try again.");
-    else if (owner.name[0] == '\0')
-        (void)snprintf(text, size, "This node stands by: nobody serves yet. Try again.");
-    else if (strcmp(owner.name, ownership->node) == 0)
-        (void)snprintf(text, size, "This node served last, and reads its log. Try again.");
-    else
-        (void)snprintf(text, size, "This node stands by: node %s serves. Try again, or ask that one.", owner.name);
-    const size_t used = strlen(text);
-    if (holding->loss.error == ERROR_DISK_FULL)
-        (void)snprintf(text + used, size - used, " Before, this node served, and gave up: %s", holding->loss.text);
-}
-
-/* Must another node have it? Where it is at rest, the node where it belongs opens it, and where there is none, this
- * one. */
-static bool is_for_others(const struct holding *holding)
-{
-    return holding->state != HOLDING_SERVES && holding->is_wanted && !holding->is_at_rest;
-}
-
-static bool others_have_owners(const struct ownership *ownership)
-{
-    for (size_t i = 0; i < ownership->count; i++) {
-        const struct holding *holding = ownership->holdings_owned[i];
-        struct forward_target target = {0};
-        if (is_for_others(holding) && find_node(ownership, holding, &target) == FORWARD_LATER)
-            return false;
-    }
-    return true;
-}
-
-/* Are requests answered by this node or passed on, if only about one namespace? One that nobody can serve is refused by
- * each node, and must not take all of them away from a load balancer, and the other namespaces with them. */
-static bool answers_some(const struct ownership *ownership)
-{
-    size_t unknown = 0;
-    for (size_t i = 0; i < ownership->count; i++) {
-        const struct holding *holding = ownership->holdings_owned[i];
-        struct forward_target target = {0};
-        if (holding->state == HOLDING_SERVES)
-            return true;
-        if (is_for_others(holding) && find_node(ownership, holding, &target) == FORWARD_TO_ADDRESS)
-            return true;
-        unknown += is_for_others(holding);
-    }
-    return unknown == 0;
-}
-
-/* Of a cluster in which nothing rests each node answers that serves one. */
-static bool stands_by(const struct ownership *ownership)
-{
-    return is_in_cluster(ownership) && ownership->belonging.rest_ms == 0 ? serves_nothing(ownership)
-                                                                         : !ownership->is_ready;
-}
-
-struct presence ownership_presence(const struct ownership *ownership)
-{
-    const size_t served = count_in(ownership, HOLDING_SERVES);
-    return (struct presence){.stands_by = stands_by(ownership),
-                             .namespaces = ownership->count,
-                             .served = served,
-                             .followed = count_in(ownership, HOLDING_FOLLOWS),
-                             .is_reachable = belonging_is_reachable(&ownership->belonging),
-                             .knows_owners = is_in_cluster(ownership) && answers_some(ownership)};
-}
-
-enum permission ownership_may_answer(const struct ownership *ownership, const struct served *served,
-                                     struct failure *failure)
-{
-    return namespaces_may_answer(ownership->options.namespaces, CONTAINER_OF(served, struct opened_namespace, served),
-                                 failure);
-}
-
-void ownership_write_metrics(const struct ownership *ownership, struct buffer *text)
-{
-    uint64_t longest_ms = 0, position = 0;
-    size_t owned = 0;
-    for (size_t i = 0; i < ownership->count; i++) {
-        const struct holding *holding = ownership->holdings_owned[i];
-        const bool has_log = holding_has_log(holding);
-        owned += has_log && holding->state != HOLDING_STALLS;
-        if (has_log || holding->state == HOLDING_FOLLOWS)
-            position += disk_postgres_position(holding->opened_owned->disk);
-        const uint64_t silence_ms = has_log ? opened_namespace_silence_ms(holding->opened_owned) : 0;
-        longest_ms = silence_ms > longest_ms ? silence_ms : longest_ms;
-    }
-    metric_write(text, "tally_log_owner", "gauge",
-                 "Whether this node has logs in PostgreSQL and serves (1), or only stands by (0).", owned > 0);
-    metric_write(text, "tally_namespaces", "gauge", "Namespaces that the credentials name.", ownership->count);
-    metric_write(text, "tally_namespaces_owned", "gauge", "Namespaces whose log in PostgreSQL is this node's.", owned);
-    metric_write(text, "tally_namespaces_at_rest", "gauge",
-                 "Namespaces that no node has open: empty, and not asked for. The next request opens one.",
-                 count_at_rest(ownership));
-    metric_write(text, "tally_namespaces_stalled", "gauge",
-                 "Namespaces that this node had when their PostgreSQL went silent, and serves again when that answers.",
-                 count_in(ownership, HOLDING_STALLS));
-    metric_write(text, "tally_namespaces_followed", "gauge",
-                 "Namespaces that this node follows, to take them over when their owner ends.",
-                 count_in(ownership, HOLDING_FOLLOWS));
-    metric_write_seconds(text, "tally_log_silence_seconds",
-                         "How long ago the last statement began that PostgreSQL acknowledged; of all namespaces of "
-                         "this node the longest. From the lease on nothing of such a namespace is answered.",
-                         longest_ms);
-    metric_write(text, "tally_log_position_bytes", "gauge",
-                 "Where the logs end, of all namespaces in sum: what this node has written, or, where it stands by, "
-                 "followed and applied.",
-                 position);
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
@@ -1055,7 +815,7 @@ void ownership_close(struct ownership *ownership)
             holding_recall(ownership->holdings_owned[i]); /* all of them, before the first is waited for */
     for (size_t i = 0; i < ownership->count; i++)
         end(ownership->holdings_owned[i]);
-    while (count_in(ownership, HOLDING_CLOSES) > 0) {
+    while (ownership_count_in(ownership, HOLDING_CLOSES) > 0) {
         begin_closing(ownership);
         for (size_t i = 0; i < ownership->count; i++) {
             struct holding *holding = ownership->holdings_owned[i];

@@ -23,6 +23,7 @@ struct flusher {
     uint64_t durable;
     struct failure failure; /* error OK: none */
     bool is_idle;
+    bool is_abandoned;
     bool is_ending;
     bool is_over;
 };
@@ -52,7 +53,9 @@ static void write_frame(struct flusher *flusher)
 {
     struct failure failure;
     failure_init(&failure);
-    if (log_write(flusher->log, flusher->frame, &failure) == OK)
+    if (flusher->is_abandoned)
+        note_failure(flusher, &(struct failure){.error = ERROR_SERVICE_UNAVAILABLE});
+    else if (log_write(flusher->log, flusher->frame, &failure) == OK)
         flusher->durable = flusher->sequence;
     else
         note_failure(flusher, &failure);
@@ -98,6 +101,11 @@ struct flusher *flusher_create(struct flushers *flushers, struct log *log, void 
     failure_init(&flusher->failure);
     flusher->fiber = fiber_start(fiber_process(), run, flusher);
     return flusher;
+}
+
+void flusher_abandon(struct flusher *flusher)
+{
+    flusher->is_abandoned = true;
 }
 
 void flusher_destroy(struct flusher *flusher)

@@ -11,7 +11,7 @@ from logs import (LEASE, LEASED, TAKEOVER, Traffic, await_takeover, cluster, cre
                   receive, send, serves, server)
 from test_log_namespaces import owners, secrets  # noqa: F401 (fixture)
 from test_log_server import set_standby_names
-from test_namespaces import CREDENTIALS, FIRST, SECOND, bodies, make
+from test_namespaces import CREDENTIALS, FIRST, SECOND, SECRETS, bodies, make
 from wire import Connection, Lost
 
 
@@ -166,6 +166,23 @@ def test_K6_every_namespace_of_a_node_goes_on_as_it_is(cluster, tmp_path, secret
     assert owners(cluster) == ["one"] * 2
     assert bodies(one, "ONE", FIRST) == ["of ONE"] and bodies(one, "TWO", SECOND) == ["of TWO"]
     assert two.health() == "standby"
+
+
+def test_K6_of_more_namespaces_than_may_wait_all_are_served_again(
+        cluster, tmp_path, secrets, monkeypatch):  # noqa: F811
+    """48 go on as they are, among them the first by name, without which no other is served. The others are read
+    again."""
+    names = [f"{number:012}" for number in range(60)]
+    for name in names:
+        monkeypatch.setitem(SECRETS, f"K{name}", "one-secret")
+    lines = [f"K{name}  one-secret  {name}  read,write,admin\n" for name in names]
+    node = cluster.node("one", *LEASED, "--credentials", write_credentials(tmp_path, "".join(lines))).start()
+    node.wait_ready(60)
+    for _ in range(2):
+        with silence(cluster):
+            wait_until(lambda: node.metric("tally_namespaces_stalled") in (48, 49), 10, "that as many wait as may")
+        node.wait_ready(60)
+        assert node.metric("tally_namespaces_owned") == 60
 
 
 @pytest.mark.parametrize("is_back", [False, True], ids=["away", "back"])

@@ -101,6 +101,34 @@ static void frames_become_durable_in_order(void **state)
     memory_disk_destroy(disk);
 }
 
+static void a_log_that_was_given_up_is_written_to_no_more(void **state)
+{
+    (void)state;
+    struct disk *disk = memory_disk_create(1);
+    struct log_rig rig;
+    log_rig_init(&rig, disk);
+    assert_int_equal(log_rig_open(&rig), OK);
+    struct loop loop;
+    loop_init(&loop);
+    struct flushers *flushers = flushers_create();
+    struct flusher *flusher = flusher_create(flushers, rig.log, loop_wake, &loop);
+    frames_flush(&rig, flusher, &loop, 3);
+    flusher_abandon(flusher);
+    log_rig_seal(&rig, 1000);
+    flusher_submit(flusher, buffer_bytes(&rig.frame));
+    loop_wait_for_idle(&loop, flusher);
+    assert_int_equal(flusher_durable(flusher), 3);
+    assert_int_equal(flusher_failure(flusher, NULL), ERROR_SERVICE_UNAVAILABLE);
+    flusher_destroy(flusher);
+    flushers_destroy(flushers);
+    log_rig_close(&rig);
+    assert_int_equal(log_rig_open(&rig), OK);
+    assert_int_equal(rig.replayed, 3);
+    (void)close(loop.wake);
+    log_rig_deinit(&rig);
+    memory_disk_destroy(disk);
+}
+
 static void the_end_waits_for_the_frame_in_work(void **state)
 {
     (void)state;
@@ -288,9 +316,13 @@ static void a_frame_waits_where_all_threads_are_busy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_become_durable_in_order),  cmocka_unit_test(the_end_waits_for_the_frame_in_work),
-        cmocka_unit_test(a_failure_is_reported_and_final), cmocka_unit_test(the_thread_and_the_loop_share_real_files),
-        cmocka_unit_test(logs_share_their_threads),        cmocka_unit_test(a_frame_waits_where_all_threads_are_busy),
+        cmocka_unit_test(frames_become_durable_in_order),
+        cmocka_unit_test(the_end_waits_for_the_frame_in_work),
+        cmocka_unit_test(a_log_that_was_given_up_is_written_to_no_more),
+        cmocka_unit_test(a_failure_is_reported_and_final),
+        cmocka_unit_test(the_thread_and_the_loop_share_real_files),
+        cmocka_unit_test(logs_share_their_threads),
+        cmocka_unit_test(a_frame_waits_where_all_threads_are_busy),
     };
     return cmocka_run_group_tests_name("log flusher", tests, NULL, NULL);
 }
