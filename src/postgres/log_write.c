@@ -14,7 +14,7 @@
 #define REMOVED_AT_ONCE 500u /* chunks: 4 MB */
 #define REST ".gone"         /* behind the name of a file that is being removed */
 #define SETTLE_PAUSE_MS 20u  /* from one try to become certain to the next */
-#define SEALS_MAX 10u        /* one operation may seal the log so often, and then gets no more time */
+#define SEALS_MAX 5u         /* one operation may seal the log so often behind a silence, and then gets no more time */
 #define ROOM_PAUSE_MS 50u    /* from a statement for which PostgreSQL had no room to the next try */
 
 #define STATE_DISK_FULL "53100"

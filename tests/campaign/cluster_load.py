@@ -150,12 +150,14 @@ class Tenant:
 
     def _line(self, ports, seconds):
         def note(failure):
-            now, is_by_front = self.clock.now(), ports == [self.front]
+            now = self.clock.now()
             if not failure:
                 self.answered.add(int(now))
-            if is_by_front and failure:
+            if ports != [self.front]:
+                return
+            if failure:
                 self.failed_by_front.append((now, failure))
-            elif is_by_front:
+            else:
                 self.answered_by_front.add(int(now))
         return TenantLine(self.name, ports, note, seconds)
 
