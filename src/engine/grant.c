@@ -119,9 +119,11 @@ bool grant_may_leave(struct grant *grant, struct namespace *ns, uint64_t now_ms,
 
 void grant_give_back(struct grant *grant, struct namespace *ns)
 {
-    struct core *core = grant->is_unrepeatable && grant->count > 0 ? namespace_begin(ns, namespace_time(ns)) : NULL;
-    for (unsigned i = 0; core != NULL && i < grant->count; i++)
-        decide_end_lease(core, &grant->leases[i]);
+    if (grant->is_unrepeatable && grant->count > 0) {
+        struct core *core = namespace_begin(ns, namespace_time(ns));
+        for (unsigned i = 0; i < grant->count; i++)
+            decide_end_lease(core, &grant->leases[i]);
+    }
     grant_forget(grant);
 }
 

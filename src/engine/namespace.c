@@ -618,9 +618,8 @@ void namespace_retire(struct namespace *ns)
 
 void namespace_leave_backlog(struct namespace *ns)
 {
-    for (struct list_link *link = list_first(&ns->closed); link != NULL && ns->options.backlog != NULL;
-         link = list_next(&ns->closed, link))
-        frame_backlog_subtract(ns->options.backlog, CONTAINER_OF(link, struct open_frame, link)->bytes.capacity);
+    if (ns->options.backlog != NULL)
+        frame_backlog_subtract(ns->options.backlog, namespace_waiting_memory(ns));
     ns->options.backlog = NULL;
 }
 

@@ -127,12 +127,20 @@ enum error decide_change_visibility(struct core *core, struct queue *queue, stru
     return OK;
 }
 
+/* The message, if the lease is the newest of it and not over; else NULL. */
+static const struct message *find_leased(const struct core *core, const struct granted_lease *lease)
+{
+    const uint32_t slot = core_find_message(core, lease->message);
+    const struct message *message = slot == 0 ? NULL : core_message(core, slot);
+    const bool is_leased =
+        message != NULL && message->state == MESSAGE_IN_FLIGHT && message->delivery == lease->delivery;
+    return is_leased ? message : NULL;
+}
+
 bool decide_renew_lease(struct core *core, struct granted_lease *lease, uint64_t visible_at_ms)
 {
-    uint32_t slot = core_find_message(core, lease->message);
-    const struct message *message = slot == 0 ? NULL : core_message(core, slot);
-    if (message == NULL || message->state != MESSAGE_IN_FLIGHT || message->delivery != lease->delivery ||
-        message->visible_at_ms < lease->visible_at_ms)
+    const struct message *message = find_leased(core, lease);
+    if (message == NULL || message->visible_at_ms < lease->visible_at_ms)
         return false;
     if (message->visible_at_ms < visible_at_ms)
         core_emit(core, &(struct event){
@@ -145,9 +153,7 @@ bool decide_renew_lease(struct core *core, struct granted_lease *lease, uint64_t
 
 void decide_end_lease(struct core *core, const struct granted_lease *lease)
 {
-    const uint32_t slot = core_find_message(core, lease->message);
-    const struct message *message = slot == 0 ? NULL : core_message(core, slot);
-    if (message != NULL && message->state == MESSAGE_IN_FLIGHT && message->delivery == lease->delivery)
+    if (find_leased(core, lease) != NULL)
         core_emit(core, &(struct event){
                             .kind = EVENT_VISIBILITY_CHANGED,
                             .visibility_changed = {.number = lease->message, .timeout_ms = 0},
