@@ -19,7 +19,7 @@
 #include <stdlib.h>
 
 #define CHECK_EVERY_MS 1000u  /* at the folders of logs that nobody writes to */
-#define THREAD_REST_MS 10000u /* a thread that had nothing to do for so long ends, if it is not the last one */
+#define THREAD_REST_MS 10000u /* a thread that had nothing to do for so long ends, if it is not needed all the time */
 
 struct flusher {
     struct flushers *flushers;
@@ -184,11 +184,17 @@ static void wait_for_work(struct flushers *flushers)
     (void)condition_wait_until(&flushers->work, &flushers->lock, flushers->check_ms);
 }
 
+/* Whether there would be too few threads without the one that asks. */
+static bool is_always_needed(const struct flushers *flushers)
+{
+    return flushers->thread_count <= (has_several(flushers) ? 2 : 1);
+}
+
 /* With the lock. */
 static void work(struct flushers *flushers)
 {
     uint64_t worked_ms = monotonic_ms();
-    while (!flushers->is_ending && (flushers->thread_count == 1 || monotonic_ms() < worked_ms + THREAD_REST_MS)) {
+    while (!flushers->is_ending && (is_always_needed(flushers) || monotonic_ms() < worked_ms + THREAD_REST_MS)) {
         struct flusher *flusher = take_queued(flushers);
         const bool must_check = monotonic_ms() >= flushers->check_ms;
         if (flusher == NULL && !must_check) {
