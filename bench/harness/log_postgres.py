@@ -689,35 +689,45 @@ class Shapes(LogPart):
 
 
 class Forward(LogPart):
-    """Sends through a node that stands by, beside sends to the owner, by turns; nodes speak plain HTTP, or TLS. All
-    share one core."""
+    """Sends through a node that stands by, beside sends to the owner, by turns; nodes speak plain HTTP, or TLS.
+
+    What passing on adds is small beside what a flush takes, and that changes from one second to the next: so it is the
+    median of the differences of short slices, of which two at a time follow each other. With one connection the load
+    waits while the nodes work, so the front has the load's core, as two nodes have a machine each. For the rate all
+    servers share one core."""
 
     key = "log.forward"
     title = "requests that a node passes on"
     KINDS = {"plain HTTP": False, "TLS": True}
+    SLICES = 10
 
     def run(self, setting, tell):
         self.check()
         for kind, has_tls in self.KINDS.items():
             with tempfile.TemporaryDirectory() as folder:
                 line = Line(folder, has_tls)
-                with self.server(setting, Owner, line) as owner, self.server(setting, Front, owner, line) as front:
-                    for turn in range(setting.turns):
-                        tell(f"requests passed on over {kind}, run {turn + 1} of {setting.turns}")
-                        self.measure(setting, owner, front, kind)
+                for what, measured, core in (("what it adds", self.measure_added, setting.load_core),
+                                             ("the rate", self.measure_rate, setting.server_core)):
+                    with self.server(setting, Owner, line) as owner, \
+                            self.server(setting, Front, owner, line, core=core) as front:
+                        for turn in range(setting.turns):
+                            tell(f"requests passed on over {kind}, {what}, run {turn + 1} of {setting.turns}")
+                            measured(setting, owner, front, kind)
+    def measure_added(self, setting, owner, front, kind):
+        for _ in range(self.SLICES):
+            direct, forwarded = (self.load(setting, node, 1, self.SLICES)["latency_us"]["p50"] for node in (owner, front))
+            self.note(f"p50 {kind} direct", direct)
+            self.note(f"added {kind}", forwarded - direct)
 
-    def measure(self, setting, owner, front, kind):
-        for name, connections in ("p50", 1), ("rate", setting.connections):
-            for node in (owner, front):
-                if node is front:  # makes the connections to the owner, which are kept
-                    measure.server_load(setting, node, "http-send", "--connections", connections, "--count",
-                                        4 * connections)
-                made = measure.server_load(setting, node, "http-send", "--connections", connections, "--body",
-                                           setting.body, *measure.window_options(setting))
-                figure = made["latency_us"]["p50"] if name == "p50" else made["messages_per_s"]
-                self.note(f"{name} {kind} {'direct' if node is owner else 'forwarded'}", figure)
-        pairs = zip(*(self.results[f"p50 {kind} {way}"] for way in ("forwarded", "direct")))
-        self.results[f"added {kind}"] = [forwarded - direct for forwarded, direct in pairs]
+    def measure_rate(self, setting, owner, front, kind):
+        for way, node in ("direct", owner), ("forwarded", front):
+            self.note(f"rate {kind} {way}", self.load(setting, node, setting.connections, 1)["messages_per_s"])
+
+    @staticmethod
+    def load(setting, node, connections, slices):
+        """Its warm-up also makes the connections to the owner, which are kept."""
+        return measure.server_load(setting, node, "http-send", "--connections", connections, "--body", setting.body,
+                                   "--seconds", setting.seconds / slices, "--warm-up", setting.warm_up / slices)
 
     def rows(self, setting):
         found = []
