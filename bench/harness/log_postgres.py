@@ -715,7 +715,8 @@ class Forward(LogPart):
                             measured(setting, owner, front, kind)
     def measure_added(self, setting, owner, front, kind):
         for _ in range(self.SLICES):
-            direct, forwarded = (self.load(setting, node, 1, self.SLICES)["latency_us"]["p50"] for node in (owner, front))
+            direct, forwarded = (self.load(setting, node, 1, self.SLICES)["latency_us"]["p50"]
+                                 for node in (owner, front))
             self.note(f"p50 {kind} direct", direct)
             self.note(f"added {kind}", forwarded - direct)
 
