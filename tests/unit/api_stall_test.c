@@ -1,6 +1,7 @@
 /* A disk that stalls: requests are decided while a frame waits for it, and their replies are held. What is decided
  * counts from when it was asked for, and leases count from when their reply leaves. */
 #include "core/event.h"
+#include "core/messages/decide_message.h"
 #include "scenario.h"
 #include <stdarg.h>
 
@@ -377,6 +378,71 @@ static void a_lease_that_was_given_up_is_not_renewed(void **state)
     close_world(world);
 }
 
+/* The reply will never leave: the server refuses the request instead. */
+static void give_back(struct world *world, struct ask *ask)
+{
+    grant_give_back(ask->exchange.grant_owned, world->ns);
+    end(ask);
+}
+
+static void a_receive_that_is_refused_gives_its_leases_back(void **state)
+{
+    struct world *world = open_world(state);
+    struct ask receive;
+    world_send(world, "q", NULL, "m");
+    ask(world, &receive, "ReceiveMessage", "{'QueueUrl':'q'}");
+    expect_answered(world, &receive);
+    EXPECT(world, receive_count(world, "q") == 0);
+    give_back(world, &receive);
+    EXPECT(world, receive_count(world, "q") == 1);
+    close_world(world);
+}
+
+/* The repeat has the same leases; so has who holds a lease and asked for it to be longer. */
+static void what_a_repeat_or_its_holder_has_is_not_given_back(void **state)
+{
+    struct world *world = open_world(state);
+    struct ask receive, repeat, heartbeat;
+    struct taken taken;
+    world_create_queue(world, "f.fifo", "'FifoQueue':'true'");
+    world_call(world, "SendMessage",
+               "{'QueueUrl':'f.fifo','MessageBody':'m','MessageGroupId':'g','MessageDeduplicationId':'1'}");
+    const char *body = "{'QueueUrl':'f.fifo','ReceiveRequestAttemptId':'a'}";
+    ask(world, &receive, "ReceiveMessage", "%s", body);
+    expect_answered(world, &receive);
+    give_back(world, &receive);
+    EXPECT(world, receive_count(world, "f.fifo") == 0);
+    ask(world, &repeat, "ReceiveMessage", "%s", body);
+    expect_answered(world, &repeat);
+    EXPECT(world, gives(&repeat, "MessageId"));
+    end(&repeat);
+    world_send(world, "q", NULL, "m");
+    EXPECT(world, world_take(world, "q", 5, 1, &taken) == 1);
+    ask(world, &heartbeat, "ChangeMessageVisibility", "{'QueueUrl':'q','ReceiptHandle':'%s','VisibilityTimeout':60}",
+        taken.handle);
+    expect_answered(world, &heartbeat);
+    give_back(world, &heartbeat);
+    EXPECT(world, receive_count(world, "q") == 0);
+    close_world(world);
+}
+
+/* Somebody has made it deliverable meanwhile, and another has it now. */
+static void a_lease_that_another_has_now_is_not_given_back(void **state)
+{
+    struct world *world = open_world(state);
+    struct ask receive;
+    struct taken taken;
+    world_send(world, "q", NULL, "m");
+    ask(world, &receive, "ReceiveMessage", "{'QueueUrl':'q'}");
+    expect_answered(world, &receive);
+    struct core *core = namespace_begin(world->ns, world->now_ms);
+    decide_end_lease(core, &receive.exchange.grant_owned->leases[0]);
+    EXPECT(world, world_take(world, "q", 30, 1, &taken) == 1);
+    give_back(world, &receive);
+    EXPECT(world, receive_count(world, "q") == 0);
+    close_world(world);
+}
+
 /* Two tickets of a pool that asks for confirmations within 5 seconds are matched, and the record
  * of that waits for the disk. */
 static void match_two(struct world *world)
@@ -443,6 +509,9 @@ int main(void)
         cmocka_unit_test(a_short_lease_survives_a_crash_right_behind_its_reply),
         cmocka_unit_test(a_renewed_lease_is_given_again_under_its_attempt_id),
         cmocka_unit_test(a_lease_that_was_given_up_is_not_renewed),
+        cmocka_unit_test(a_receive_that_is_refused_gives_its_leases_back),
+        cmocka_unit_test(what_a_repeat_or_its_holder_has_is_not_given_back),
+        cmocka_unit_test(a_lease_that_another_has_now_is_not_given_back),
         cmocka_unit_test(no_match_times_out_before_anybody_can_hear_of_it),
         cmocka_unit_test(a_match_that_is_durable_at_once_has_its_time_once),
     };
