@@ -32,6 +32,9 @@ CROWD = 1 if LOAD < 1 else 2 * LOAD
 TAKEOVER = 2 * CROWD  # seconds that a takeover may take at most
 LEASE = 1 if CROWD < 1.5 else 2  # seconds, where a test says --lease
 LEASED = (*SMALL, "--lease", f"{LEASE}s")
+# Seconds behind each piece of work, so that what is tested is the fault and not how much the processors can do.
+LOAD_PAUSE = 0.02  # of each of the thirteen clients of a load
+CHECK_PAUSE = 0.005
 HEADER = ROOT / "src" / "postgres" / "statements.h"
 
 
@@ -137,7 +140,7 @@ class FifoCheck:
     BACKLOG = 200  # the producer rests above this
     LEASE, WAIT, REST = 2, 0, 0.01  # seconds: of a receive, how long it waits for a message, behind one without any
 
-    def __init__(self, cluster, queue="ordered.fifo", pause=0, **attributes):
+    def __init__(self, cluster, queue="ordered.fifo", pause=CHECK_PAUSE, **attributes):
         """`pause`: seconds between two messages."""
         self.queue, self.pause = create_queue(cluster.line(), queue, **attributes), pause
         self.faults, self.arrived, self.acknowledged = [], [], 0
@@ -231,7 +234,7 @@ class Traffic:
         self.line = cluster.line(kind=PatientLine)
         self.has_load = has_load
         self.jobs, self.results = create_queue(self.line), create_queue(self.line, "results")
-        self.load = Load(0, self.jobs, self.results)
+        self.load = Load(0, self.jobs, self.results, LOAD_PAUSE)
         for client in self.load.makers + self.load.takers:
             client.line = cluster.line()
         self.fifo = FifoCheck(cluster, **more)

@@ -286,13 +286,21 @@ def test_K6_postgresql_is_restarted_and_killed_and_all_goes_on_by_itself(machine
         print(f"\nK6: served {', '.join(f'{seconds:.2f}' for seconds in took)} s after PostgreSQL")
 
 
+@contextlib.contextmanager
+def kept_wal(database):
+    """Each checkpoint would make room in the write-ahead log, and then nobody is refused."""
+    database.sql("SELECT pg_create_physical_replication_slot('kept', true)")
+    yield
+    database.sql("SELECT pg_drop_replication_slot('kept')")
+
+
 @pytest.mark.parametrize("of", ["tables", "wal"])
 def test_K12_a_full_disk_of_postgresql_is_said_and_all_goes_on_when_it_has_room(machines, database, of):
     """What clients of each namespace are told, through the front. Without room for its write-ahead log PostgreSQL ends,
     and then nobody can say why."""
     if not database.disks:
         pytest.skip("no disk can be mounted here")
-    with machines.traffic() as traffic:
+    with machines.traffic() as traffic, kept_wal(database) if of == "wal" else contextlib.nullcontext():
         senders = [Sender(Doors([machines.front], credential(name)), create_queue(machines.line(name), "big"))
                    for name in NAMES]
         with no_room(database.disks[of]):

@@ -79,6 +79,7 @@ class Client(threading.Thread):
             while not self.load.is_over(self):
                 try:
                     self.work()
+                    time.sleep(self.load.pause)
                 except Lost:
                     self.record.lost += 1
                     time.sleep(0.005)
@@ -272,8 +273,9 @@ class Collector(Client):
 
 
 class Load:
-    def __init__(self, port, jobs, results):
-        self.port, self.jobs, self.results = port, jobs, results
+    def __init__(self, port, jobs, results, pause=0):
+        """`pause`: seconds, of each client behind each piece of its work."""
+        self.port, self.jobs, self.results, self.pause = port, jobs, results, pause
         self.record = Record()
         self.reports = collections.deque()
         self.reports_again = collections.deque()
