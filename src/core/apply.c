@@ -446,9 +446,9 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     /* A dead-lettered message has failed already. */
     enum unit_state outcome = message->is_moved ? UNIT_FAILED : end_outcome((enum end_reason)ended->reason);
     core_leave_state(core, slot);
+    core_unlist_message(core, slot);
     dependency_message_ended(core, slot, outcome);
     drop_extra(core, slot, outcome);
-    message_list_unlink(core_message_list_at(core, message_list_slot), &core->messages.items, slot);
     extents_leave(&core->extents, message->position / core->segment_size, message->content_size);
     forget_origin(core, message);
     number_map_remove(&core->messages.by_number, ended->number);
@@ -498,7 +498,7 @@ bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *mo
     core_leave_state(core, slot);
     dependency_message_dead_lettered(core, slot);
     struct bytes group = leave_order(core, slot);
-    message_list_unlink(source, &core->messages.items, slot);
+    core_unlist_message(core, slot);
     core_queue(core, origin)->origin_count++;
     queue_set_add(&target->origins, core_queue(core, origin)->id);
     forget_origin(core, message);
@@ -645,8 +645,8 @@ bool apply_message_moved(struct core *core, const struct event_message_moved *mo
     uint32_t from = core_group_of(core, message);
     struct bytes group = from == 0 ? bytes_make(NULL, 0) : accounted_duplicate(core_group(core, from)->id_owned);
     core_leave_state(core, slot);
+    core_unlist_message(core, slot);
     drop_extra(core, slot, UNIT_FAILED);
-    message_list_unlink(core_message_list_at(core, message->message_list), &core->messages.items, slot);
     forget_origin(core, message);
     rejoin_batch(core, message, moved->successor);
     renew(core, slot, moved);

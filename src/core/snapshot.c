@@ -163,8 +163,7 @@ static void write_message(const struct core *core, const struct message *message
         write_extra(core, core_extra_of(core, message), out);
 }
 
-/* A message list's messages: the arrivals in order; then the moved ones in heap order, so that pushing them again makes
- * the same heap; then its rings. */
+/* A message list's messages: the arrivals in order; then the moved ones in order; then its rings. */
 static void write_message_list(const struct core *core, const struct message_list *list, struct core_writer *writer)
 {
     buffer_append_u64(&writer->piece, list->number);
@@ -174,8 +173,9 @@ static void write_message_list(const struct core *core, const struct message_lis
         write_message(core, core_message(core, slot), &writer->piece);
         core_writer_pass_on(writer);
     }
-    for (uint32_t i = 0; i < list->moved.count; i++) {
-        write_message(core, core_message(core, list->moved.entries_owned[i].slot), &writer->piece);
+    const struct ordered_key least = {0};
+    for (struct ordered_cursor at = ordered_seek(&list->moved, &least); at.leaf != NULL; at = ordered_next(at)) {
+        write_message(core, core_message(core, ordered_slot(at)), &writer->piece);
         core_writer_pass_on(writer);
     }
     if (list->queue != 0)

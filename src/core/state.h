@@ -224,9 +224,11 @@ void core_advance(struct core *core, uint64_t now_ms);
 
 uint32_t core_find_message(const struct core *core, uint64_t number);
 
-/* For apply and decode: makes a message; and adds one to a message list. */
+/* For apply and decode: makes a message; and adds one to a message list, or takes it off while it has its extra still.
+ */
 uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size);
 void core_list_message(struct core *core, uint32_t slot, uint32_t message_list);
+void core_unlist_message(struct core *core, uint32_t slot);
 
 /* Is the message out of reach: purged with its queue, or in a cancelled batch? It then only waits to be ended. */
 bool core_message_is_dead(const struct core *core, const struct message *message);

@@ -343,6 +343,13 @@ def an_explained(chance, memory):
     return {"QueueUrl": memory.url(queue), "MessageId": message}
 
 
+def a_page_of_messages(chance, memory):
+    some = {"Body": chance.choice(["none", "preview", "full"])} if chance.random() < 0.7 else {}
+    if chance.random() < 0.5:
+        some["State"] = chance.choice(["ready", "delayed", "in-flight", "blocked", "held"])
+    return {**some, **page(chance, memory)}
+
+
 RELAYS, SCHEDULES = ["r0", "r1", "r2"], [f"s{i}" for i in range(5)]
 UNITS = of_batch(lambda chance, memory: {"Count": 4} if chance.random() < 0.5
                  else {"Units": [str(chance.randrange(10)) for _ in range(5)]})
@@ -427,6 +434,8 @@ DRAWS = {
         **({"State": chance.choice(["held", "paused", "ready", "busy"])} if chance.random() < 0.7 else {}),
         **page(chance, memory)})),
     "Tally.ExplainMessage": (2, an_explained),
+    "Tally.ListMessages": (2, of_queue(a_page_of_messages)),
+    "Tally.GetMessage": (2, lambda chance, memory: {"MessageId": an_explained(chance, memory)["MessageId"]}),
     "Tally.CreatePool": (2, lambda chance, memory: pool_arguments(chance, memory, a_pool(chance))),
     "Tally.UpdatePool": (1, of_pool(lambda chance, memory: {"Rules": [
         {"type": "equal", "attr": "mode"},
@@ -514,6 +523,8 @@ class Tour:
         sent = self.call("AmazonSQS.SendMessage", {**at, "MessageBody": "a"})
         self.call("AmazonSQS.SendMessageBatch", {**at, "Entries": entries})
         self.call("Tally.ExplainMessage", {**at, "MessageId": sent["MessageId"]})
+        self.call("Tally.GetMessage", {"MessageId": sent["MessageId"]})
+        self.call("Tally.ListMessages", {**at, "Body": "full"})
         self.call("AmazonSQS.DeleteMessage", {**at, "ReceiptHandle": self.take(at)["ReceiptHandle"]})
         held = [{"Id": str(i), "ReceiptHandle": self.take(at)["ReceiptHandle"]} for i in range(2)]
         self.call("AmazonSQS.ChangeMessageVisibilityBatch",

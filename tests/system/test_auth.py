@@ -409,6 +409,8 @@ NEEDED = {
     "Tally.ListPools": (None, {}),
     "Tally.ListGroups": (None, Q),
     "Tally.ExplainMessage": (None, {**Q, "MessageId": "x"}),
+    "Tally.ListMessages": ("read", Q),
+    "Tally.GetMessage": ("read", {"MessageId": "x"}),
 }
 
 

@@ -531,6 +531,30 @@ def test_explain_follows_a_message_to_its_end(tally):
     assert tally.json("explain", "orders", "nonsense")[0]["State"] == "unknown"
 
 
+def test_messages_and_peek_show_what_is_there_and_receive_nothing(tally):
+    tally("queue", "create", "orders", "--dead-letter", "dead", "--max-attempts", "1")
+    ids = [tally("send", "orders", f"one\ntwo {n}").out.strip() for n in range(3)]
+    late = tally("send", "orders", "late", "--delay", "900").out.strip()
+    lines = tally("messages", "orders").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["ready"] * 3 + ["delayed"]
+    assert [line.split()[3] for line in lines] == [*ids, late]
+    assert "It is delayed until" in lines[3]
+    assert "  one two 0\n" in tally("messages", "orders", "--body", "preview").out
+    some = tally("messages", "orders", "--limit", "2", "--json")
+    assert [json.loads(line)["MessageId"] for line in some.out.splitlines()] == ids[:2]
+    assert "there are more than 2; --limit 0 lists all" in some.err
+    assert tally("messages", "orders", "--state", "delayed").out.split()[3] == late
+    assert "It must be ready, delayed" in tally("messages", "orders", "--state", "free", status=1).err
+    shown = tally("peek", ids[1]).out
+    assert "state       ready\n" in shown and "body        one\ntwo 1\n" in shown
+    assert tally.json("peek", ids[1])[0]["ReceiveCount"] == 0
+    tally("receive", "orders", "--visibility", "0")
+    assert tally("receive", "orders").out == "one\ntwo 1\n"  # which gives the first one up
+    assert tally("messages", "dead").out.split()[3] == ids[0]
+    assert "came from   orders\n" in tally("peek", ids[0]).out
+    assert tally("peek", "nonsense").out == "state       unknown\n"
+
+
 def test_send_takes_standard_input_byte_for_byte(tally):
     tally("queue", "create", "orders")
     body = "zwölf\tBoxkämpfer\r\n\n \U0001f980 \"quoted\" \\ end\n"

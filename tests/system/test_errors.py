@@ -155,7 +155,7 @@ ROWS = [
             ("ResumeGroup", {"MessageGroupId": "g"}),
             ("ReleaseGroup", {"MessageGroupId": "g", "Action": "retry"}),
             ("ListGroups", {}),
-            ("ExplainMessage", {"MessageId": "a"}),
+            ("ListMessages", {}),
         ]
         for url in [queue("none"), "http://nowhere", "", None, "http://127.0.0.1/111111111111/q", "none", "/", "//"]
     ],
@@ -437,6 +437,12 @@ ROWS = [
     ("ListGroups", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
     ("ListGroups", {"QueueUrl": Q, "NextToken": "x"}, IPV, "Invalid or expired next token."),
     ("ExplainMessage", {"QueueUrl": Q}, *missing("MessageId")),
+    ("GetMessage", {}, *missing("MessageId")),
+    ("GetMessage", {"MessageId": "a", "Body": "half"}, *invalid("Body", "half", "It must be none, preview or full.")),
+    ("ListMessages", {"QueueUrl": Q, "State": "free"},
+     *invalid("State", "free", "It must be ready, delayed, in-flight, blocked or held.")),
+    ("ListMessages", {"QueueUrl": Q, "NextToken": "1.2"}, IPV, "Invalid or expired next token."),
+    ("ListMessages", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
     # Tally's type orders, schedules and commits.
     ("PutTypeOrder", {"Types": ["a", "b"]}, *missing("Name")),
     ("PutTypeOrder", {"Name": "o"}, *missing("Types")),
@@ -589,7 +595,7 @@ ROWS = [
 OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch",
                "ListUnits", "ListBatches", "DeleteBatch"}
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups",
-                "ExplainMessage"}
+                "ExplainMessage", "ListMessages", "GetMessage"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule",
                 "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
 OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}

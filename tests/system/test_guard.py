@@ -124,8 +124,8 @@ ONLY_READS = {
     "ListMessageMoveTasks",
     "DescribeBatch", "ListBatches", "ListUnits", "ListTypeOrders", "DescribeSchedule", "ListSchedules", "DescribeRelay",
     "ListRelays",
-    "ListDoubts", "ListGroups", "ExplainMessage", "DescribePool", "ListPools", "GetTicket", "ListTickets",
-    "CountTickets", "ExplainTicket",
+    "ListDoubts", "ListGroups", "ExplainMessage", "ListMessages", "GetMessage", "DescribePool", "ListPools",
+    "GetTicket", "ListTickets", "CountTickets", "ExplainTicket",
 }
 
 

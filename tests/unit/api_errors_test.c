@@ -192,7 +192,6 @@ static const struct {
     {"Tally.ExplainMessage", "{'QueueUrl':'none','MessageId':'a'}", "QueueDoesNotExist", ""},
     {"Tally.ExplainMessage", "{'QueueUrl':'http://nowhere','MessageId':'a'}", "QueueDoesNotExist", ""},
     {"Tally.ExplainMessage", "{'QueueUrl':'','MessageId':'a'}", "QueueDoesNotExist", ""},
-    {"Tally.ExplainMessage", "{'QueueUrl':null,'MessageId':'a'}", "QueueDoesNotExist", ""},
     {"Tally.ExplainMessage", "{'QueueUrl':'http://127.0.0.1/111111111111/q','MessageId':'a'}", "QueueDoesNotExist", ""},
     {"Tally.ExplainMessage", "{'QueueUrl':'none','MessageId':'a'}", "QueueDoesNotExist", ""},
     {"Tally.ExplainMessage", "{'QueueUrl':'/','MessageId':'a'}", "QueueDoesNotExist", ""},

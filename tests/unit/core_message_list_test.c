@@ -73,7 +73,7 @@ static void change_state(struct rig *rig, uint32_t slot, enum message_state stat
 static void leave(struct rig *rig, uint32_t slot)
 {
     message_list_leave_state(message_list_of(rig), &rig->timers, &rig->messages, slot);
-    message_list_unlink(message_list_of(rig), &rig->messages, slot);
+    message_list_unlink(message_list_of(rig), &rig->messages, slot, message_at(&rig->messages, slot)->sent_at_ms);
     slab_free(&rig->messages, slot);
     rig->is_live[slot] = false;
 }

@@ -229,6 +229,12 @@ static const struct told story[] = {
     {"Tally.ExplainMessage", "{'QueueUrl':'q','MessageId':'<m3>'}"},
     {"Tally.ExplainMessage", "{'QueueUrl':'q','MessageId':'<m4>'}"},
     {"Tally.ExplainMessage", "{'QueueUrl':'f.fifo','MessageId':'<f2>'}"},
+    {"Tally.ExplainMessage", "{'MessageId':'<f2>'}"},
+    {"Tally.GetMessage", "{'MessageId':'<f2>','Body':'preview'}"},
+    {"Tally.ListMessages", "{'QueueUrl':'q','MaxResults':1,'Body':'full'}", "NextToken looked"},
+    {"Tally.ListMessages",
+     "{'QueueUrl':'q','MaxResults':1,'NextToken':'<looked>','State':'ready','BatchId':'b','Reason':'r','OlderThan':1}"},
+    {"Tally.ListMessages", "{'QueueUrl':'f.fifo','MessageGroupId':'g'}"},
     {"ChangeMessageVisibility", "{'QueueUrl':'q','ReceiptHandle':'<h1>','VisibilityTimeout':100}"},
     {"ChangeMessageVisibilityBatch", "{'QueueUrl':'q','Entries':[{'Id':'a','ReceiptHandle':'<h5>','"
                                      "VisibilityTimeout':7},{'Id':'b','ReceiptHandle':"

@@ -224,6 +224,25 @@ void explain_slot(const struct core *core, const struct queue *queue, uint32_t s
     add_returns(core, message, explanation);
 }
 
+enum message_condition explain_condition(const struct core *core, const struct queue *queue, uint32_t slot)
+{
+    const struct message *message = core_message(core, slot);
+    const uint32_t group = core_group_of(core, message);
+    struct explanation explanation;
+    if (core_message_is_dead(core, message))
+        return CONDITION_ENDED;
+    if (message->state == MESSAGE_IN_FLIGHT)
+        return CONDITION_IN_FLIGHT;
+    if (group != 0 && core_group(core, group)->is_held)
+        return CONDITION_HELD;
+    if (message->state == MESSAGE_WAITING)
+        return core_extra_of(core, message)->is_held ? CONDITION_HELD : CONDITION_BLOCKED;
+    if (message->state == MESSAGE_DELAYED)
+        return CONDITION_DELAYED;
+    explain_slot(core, queue, slot, &explanation);
+    return explanation.condition;
+}
+
 /* --- messages that are gone --------------------------------------------------------------------------------------- */
 
 static void explain_end(const struct core *core, uint64_t number, struct explanation *explanation)
@@ -249,6 +268,15 @@ static uint64_t find_number(const struct core *core, const uint8_t id[MESSAGE_ID
     return match == 0 ? 0 : made_match_at(core, match)->message;
 }
 
+uint32_t explain_find(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE], struct queue **queue)
+{
+    const uint64_t number = find_number(core, id);
+    const uint32_t slot = number == 0 ? 0 : core_find_message(core, number);
+    const uint32_t there = slot == 0 ? 0 : core_message_list_at(core, core_message(core, slot)->message_list)->queue;
+    *queue = there == 0 ? NULL : core_queue(core, there);
+    return there == 0 ? 0 : slot;
+}
+
 void explain_message(const struct core *core, const struct queue *queue, const uint8_t id[MESSAGE_ID_SIZE],
                      struct explanation *explanation)
 {
@@ -264,8 +292,8 @@ void explain_message(const struct core *core, const struct queue *queue, const u
     }
     const struct message *message = core_message(core, slot);
     uint32_t other = core_message_list_at(core, message->message_list)->queue;
-    if (message->message_list == queue->message_list) {
-        explain_slot(core, queue, slot, explanation);
+    if (queue == NULL ? other != 0 : message->message_list == queue->message_list) {
+        explain_slot(core, core_queue(core, other), slot, explanation);
     } else if (other == 0) {
         explanation->is_gone = true; /* of a queue that was purged or deleted */
         explanation->condition = CONDITION_ENDED;

@@ -70,13 +70,21 @@ struct explanation {
     struct why whys[WHYS_MAX];
 };
 
-/* Explains the message with that MessageId, which was sent to or is in the queue. O(what it waits for). */
+/* Explains the message with that MessageId, which was sent to or is in the queue; without a queue (NULL), wherever it
+ * is. O(what it waits for). */
 void explain_message(const struct core *core, const struct queue *queue, const uint8_t id[MESSAGE_ID_SIZE],
                      struct explanation *explanation);
 
 /* The same for a message that lives, by its slot. */
 void explain_slot(const struct core *core, const struct queue *queue, uint32_t message,
                   struct explanation *explanation);
+
+/* Only its condition. O(1), unless it could be delivered if its group or its queue let it. */
+enum message_condition explain_condition(const struct core *core, const struct queue *queue, uint32_t message);
+
+/* The slot of the message with that MessageId, and the queue that it is in; 0: it is in none, or in one that was purged
+ * or deleted. */
+uint32_t explain_find(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE], struct queue **queue);
 
 /* The MessageId of message `number`, alive or not. */
 void explain_message_id(const struct core *core, uint64_t number, uint8_t id[MESSAGE_ID_SIZE]);

@@ -39,7 +39,7 @@ struct message {
     uint64_t delivery;     /* number of its newest delivery: the fencing token; 0 before the first */
     uint32_t content_size; /* bytes */
     uint32_t message_list;
-    uint32_t prev; /* in the message list's list of arrivals; for a moved message, its index in the heap `moved` */
+    uint32_t prev; /* in the message list's list of arrivals; 0 for a moved message */
     uint32_t next;
     uint32_t heap_index; /* in the timers or in the message list's heap `returned` */
     uint32_t batch;      /* slot; 0: none */

@@ -28,6 +28,13 @@ void core_list_message(struct core *core, uint32_t slot, uint32_t message_list)
     core_expect_expiry(core, message_list);
 }
 
+void core_unlist_message(struct core *core, uint32_t slot)
+{
+    const struct message *message = core_message(core, slot);
+    message_list_unlink(core_message_list_at(core, message->message_list), &core->messages.items, slot,
+                        core_counted_from_ms(core, message));
+}
+
 bool core_message_is_dead(const struct core *core, const struct message *message)
 {
     if (core_message_list_at(core, message->message_list)->queue == 0)

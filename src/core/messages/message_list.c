@@ -4,14 +4,19 @@ void message_list_init(struct message_list *list, const struct slab *messages, u
 {
     *list = (struct message_list){.number = number, .queue = queue};
     heap_init(&list->returned, messages, offsetof(struct message, heap_index), offsetof(struct message, number));
-    heap_init(&list->moved, messages, offsetof(struct message, prev), offsetof(struct message, number));
+    ordered_init(&list->moved);
 }
 
 void message_list_deinit(struct message_list *list)
 {
     ASSERT(!list_is_linked(&list->draining_link));
     heap_deinit(&list->returned);
-    heap_deinit(&list->moved);
+    ordered_deinit(&list->moved);
+}
+
+static struct ordered_key moved_key(uint64_t counted_from_ms, uint64_t number)
+{
+    return (struct ordered_key){.sort_key = counted_from_ms, .number = number};
 }
 
 void message_list_link(struct message_list *list, struct slab *messages, uint32_t slot, uint64_t counted_from_ms)
@@ -20,7 +25,8 @@ void message_list_link(struct message_list *list, struct slab *messages, uint32_
     ASSERT(message->state == 0 && message->prev == 0 && message->next == 0);
     list->count++;
     if (message->is_moved) {
-        heap_push(&list->moved, counted_from_ms, slot);
+        const struct ordered_key key = moved_key(counted_from_ms, message->number);
+        ordered_insert(&list->moved, &key, slot);
         return;
     }
     message->prev = list->last;
@@ -33,13 +39,14 @@ void message_list_link(struct message_list *list, struct slab *messages, uint32_
     list->last = slot;
 }
 
-void message_list_unlink(struct message_list *list, struct slab *messages, uint32_t slot)
+void message_list_unlink(struct message_list *list, struct slab *messages, uint32_t slot, uint64_t counted_from_ms)
 {
     struct message *message = message_at(messages, slot);
     ASSERT(message->state == 0 && list->count > 0);
     list->count--;
     if (message->is_moved) {
-        heap_remove(&list->moved, slot);
+        const struct ordered_key key = moved_key(counted_from_ms, message->number);
+        ordered_remove(&list->moved, &key);
         return;
     }
     if (list->cursor == slot)
@@ -133,12 +140,20 @@ uint32_t message_list_next_deliverable(struct message_list *list, const struct s
 
 uint32_t message_list_oldest(const struct message_list *list, const struct slab *messages)
 {
-    if (list->moved.count == 0)
+    const struct ordered_key least = {0};
+    const struct ordered_cursor moved = ordered_seek(&list->moved, &least);
+    if (moved.leaf == NULL)
         return list->first;
-    struct heap_entry moved = heap_top(&list->moved);
-    if (list->first == 0 || moved.key < message_at(messages, list->first)->sent_at_ms)
-        return moved.slot;
+    if (list->first == 0 || ordered_key(moved)->sort_key < message_at(messages, list->first)->sent_at_ms)
+        return ordered_slot(moved);
     return list->first;
+}
+
+uint32_t message_list_moved_from(const struct message_list *list, uint64_t counted_from_ms, uint64_t number)
+{
+    const struct ordered_key key = moved_key(counted_from_ms, number);
+    const struct ordered_cursor cursor = ordered_seek(&list->moved, &key);
+    return cursor.leaf == NULL ? 0 : ordered_slot(cursor);
 }
 
 /* The counts of a walk along the arrivals. */
@@ -179,9 +194,10 @@ void message_list_check(const struct message_list *list, const struct slab *mess
     }
     ASSERT(list->last == prev);
     ASSERT(list->cursor == 0 || !census.is_before_cursor);
-    for (uint32_t i = 0; i < list->moved.count; i++) {
-        const struct message *message = message_at(messages, list->moved.entries_owned[i].slot);
-        ASSERT(message->is_moved && message->state != MESSAGE_FRESH);
+    const struct ordered_key least = {0};
+    for (struct ordered_cursor at = ordered_seek(&list->moved, &least); at.leaf != NULL; at = ordered_next(at)) {
+        const struct message *message = message_at(messages, ordered_slot(at));
+        ASSERT(message->is_moved && message->state != MESSAGE_FRESH && message->number == ordered_key(at)->number);
         census_add(&census, message, message_list_slot);
     }
     ASSERT(census.count == list->count);
@@ -189,5 +205,5 @@ void message_list_check(const struct message_list *list, const struct slab *mess
     ASSERT(census.delayed_count == list->delayed_count);
     ASSERT(census.returned_count == list->returned.count);
     heap_check(&list->returned);
-    heap_check(&list->moved);
+    ordered_check(&list->moved);
 }

@@ -7,13 +7,14 @@
  * (group.h). The other messages are delivered oldest first. Messages never received are found by `cursor`, which only
  * moves forward along the list of arrivals and passes each message once. The others wait in the heap `returned`, by
  * number. Expiry is by age. The list of arrivals is in order of age. Messages moved here from another queue keep their
- * age, and are in the heap `moved`. */
+ * age, and are in the ordered set `moved`. */
 #ifndef TALLY_CORE_MESSAGES_MESSAGE_LIST_H
 #define TALLY_CORE_MESSAGES_MESSAGE_LIST_H
 
 #include "base/heap.h"
 #include "base/list.h"
 #include "core/order/group.h"
+#include "match/ordered.h"
 
 struct message_list {
     uint64_t number; /* unique, decides ties between message lists */
@@ -24,8 +25,8 @@ struct message_list {
     struct heap returned;
     struct ring rings[RING_COUNT]; /* of groups, by what they have to deliver */
     uint32_t ring_bits;            /* 1 << ring for each ready ring that is not empty */
-    struct heap moved;
-    uint64_t count; /* messages on it, in any state */
+    struct ordered moved;          /* by the start of their retention, then by number */
+    uint64_t count;                /* messages on it, in any state */
     uint64_t in_flight_count;
     uint64_t delayed_count; /* delayed or waiting */
     uint32_t expiry_index;  /* in the core's heap of expiries */
@@ -46,8 +47,9 @@ void message_list_deinit(struct message_list *list);
 /* Puts a message on the message list: a new one at the end of the arrivals; if it is_moved, by the start of its
  * retention. The caller sets the state afterwards with the message_list_* functions below. */
 void message_list_link(struct message_list *list, struct slab *messages, uint32_t slot, uint64_t counted_from_ms);
-/* Takes a message off the list; it must be in no heap of states any more (message_list_leave_state). */
-void message_list_unlink(struct message_list *list, struct slab *messages, uint32_t slot);
+/* Takes a message off the list, with the same time; it must be in no heap of states any more
+ * (message_list_leave_state). */
+void message_list_unlink(struct message_list *list, struct slab *messages, uint32_t slot, uint64_t counted_from_ms);
 
 /* Gives a linked message without a state its state; timers belong to the core. O(log n) at most. */
 void message_list_enter_state(struct message_list *list, struct heap *timers, struct slab *messages, uint32_t slot,
@@ -61,6 +63,9 @@ uint32_t message_list_next_deliverable(struct message_list *list, const struct s
 
 /* The message that was sent first, or 0. */
 uint32_t message_list_oldest(const struct message_list *list, const struct slab *messages);
+
+/* The message that was moved here with the smallest key that is at least that one, or 0. O(log n). */
+uint32_t message_list_moved_from(const struct message_list *list, uint64_t counted_from_ms, uint64_t number);
 
 static inline uint64_t message_list_visible_count(const struct message_list *list)
 {

@@ -1,0 +1,147 @@
+/* ListMessages: the messages of a queue, oldest first, seen without being touched. */
+#include "api/peek.h"
+#include "core/messages/message_walk.h"
+#include "core/state.h"
+
+/* The bodies of one page have no more bytes than this together, but for the first of them. */
+#define PAGE_SIZE_MAX ((size_t)1 << 20)
+
+#define AGE_S_MAX 1209600 /* the longest retention */
+
+/* --- parameters --------------------------------------------------------------------------------------------------- */
+
+static enum error read_state(struct call *call, struct message_filter *filter)
+{
+    struct bytes text = {NULL, 0};
+    const enum error error = params_text(&call->params, "State", &text);
+    if (error != OK || text.ptr == NULL)
+        return error;
+    filter->has_condition = peek_state_find(text, &filter->condition) && filter->condition < CONDITION_ENDED;
+    if (filter->has_condition)
+        return OK;
+    return params_invalid(&call->params, "State", text, "It must be ready, delayed, in-flight, blocked or held.");
+}
+
+static enum error read_batch(struct call *call, struct message_filter *filter)
+{
+    const struct batch *batch;
+    struct bytes text = {NULL, 0};
+    enum error error = params_text(&call->params, "BatchId", &text);
+    if (error == OK && text.ptr != NULL)
+        error = call_batch(call, &batch);
+    if (error == OK && text.ptr != NULL)
+        filter->batch = core_find_batch_by_number(call->core, batch->number);
+    return error;
+}
+
+static enum error read_filter(struct call *call, struct message_filter *filter)
+{
+    int64_t older_s = 0;
+    *filter = (struct message_filter){0};
+    enum error error = read_state(call, filter);
+    if (error == OK)
+        error = params_text(&call->params, "MessageGroupId", &filter->group);
+    if (error == OK)
+        error = call_check_group(&call->params, filter->group);
+    if (error == OK)
+        error = params_text(&call->params, "Reason", &filter->reason);
+    if (error == OK)
+        error = read_batch(call, filter);
+    if (error == OK)
+        error = params_integer_in(&call->params, "OlderThan", 0, AGE_S_MAX, "Must be a number of seconds.", &older_s);
+    if (error == OK && older_s > 0)
+        filter->sent_before_ms = call->now_ms - (uint64_t)older_s * 1000;
+    return error;
+}
+
+/* A place as text: three numbers. */
+static enum error read_place(struct call *call, struct message_place *place)
+{
+    uint64_t *const parts[] = {&place->counted_from_ms, &place->number, &place->arrival};
+    struct bytes text = {NULL, 0};
+    *place = (struct message_place){0};
+    const enum error error = params_text(&call->params, "NextToken", &text);
+    if (error != OK || text.ptr == NULL)
+        return error;
+    bool is_good = true;
+    for (size_t i = 0; i < ARRAY_LENGTH(parts) && is_good; i++) {
+        const bool is_last = i + 1 == ARRAY_LENGTH(parts);
+        const uint8_t *dot = is_last ? text.ptr + text.size : memchr(text.ptr, '.', text.size);
+        const size_t size = dot == NULL ? 0 : (size_t)(dot - text.ptr);
+        is_good = dot != NULL && bytes_to_u64(bytes_make(text.ptr, size), parts[i]);
+        text = bytes_skip(text, size + !is_last);
+    }
+    if (!is_good || place->number == UINT64_MAX || place->arrival > UINT64_MAX - MESSAGE_WALK_VISITS_MAX)
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
+    return OK;
+}
+
+static void write_next_token(struct call *call, const struct message_place *place)
+{
+    writer_text(call->reply, "NextToken",
+                arena_format(call->arena, "%llu.%llu.%llu", (unsigned long long)place->counted_from_ms,
+                             (unsigned long long)place->number, (unsigned long long)place->arrival));
+}
+
+/* --- the action --------------------------------------------------------------------------------------------------- */
+
+/* Writes the page. Returns the place behind it; *is_end: there are no more. */
+static struct message_place write_page(struct call *call, const struct queue *queue,
+                                       const struct message_filter *filter, struct message_place place,
+                                       enum peek_body body, int64_t results_max, bool *is_end)
+{
+    struct explanation *explanation = arena_allocate(call->arena, sizeof(*explanation));
+    struct message_walk walk;
+    int64_t count = 0;
+    const size_t size = call->reply->out->size;
+    message_walk_begin(&walk, call->core, queue, place);
+    *is_end = false;
+    if (walk.is_lost)
+        return walk.place;
+    for (unsigned visits = 0; visits < MESSAGE_WALK_VISITS_MAX && count < results_max; visits++) {
+        const struct message_place before = walk.place;
+        const uint32_t slot = message_walk_next(&walk);
+        if (slot == 0) {
+            *is_end = true;
+            return walk.place;
+        }
+        if (!message_filter_takes(filter, call->core, queue, slot))
+            continue;
+        const bool is_large =
+            call->reply->out->size - size + core_message(call->core, slot)->content_size > PAGE_SIZE_MAX;
+        if (body == PEEK_WHOLE && count > 0 && is_large)
+            return before;
+        writer_object_begin(call->reply, NULL);
+        peek_write(call, queue, slot, body, 1, explanation);
+        writer_object_end(call->reply);
+        count++;
+    }
+    return walk.place;
+}
+
+enum error action_list_messages(struct call *call)
+{
+    struct queue *queue;
+    struct message_filter filter;
+    struct message_place place;
+    enum peek_body body = PEEK_NO_BODY;
+    int64_t results_max;
+    bool is_given, is_end;
+    enum error error = call_queue(call, &queue);
+    if (error == OK)
+        error = read_filter(call, &filter);
+    if (error == OK)
+        error = peek_read_body(call, &body);
+    if (error == OK)
+        error = call_results_max(call, &results_max, &is_given);
+    if (error == OK)
+        error = read_place(call, &place);
+    if (error != OK)
+        return error;
+    writer_list_begin(call->reply, "Messages");
+    place = write_page(call, queue, &filter, place, body, results_max, &is_end);
+    writer_list_end(call->reply);
+    if (!is_end)
+        write_next_token(call, &place);
+    return OK;
+}

@@ -1,0 +1,148 @@
+#include "api/peek.h"
+
+#include "api/access.h"
+#include "api/reach.h"
+#include "api/why.h"
+#include "core/messages/content.h"
+#include "core/state.h"
+
+#define PREVIEW_SIZE 256u
+
+static const char *const state_names[] = {
+    [CONDITION_READY] = "ready",     [CONDITION_DELAYED] = "delayed", [CONDITION_IN_FLIGHT] = "in-flight",
+    [CONDITION_BLOCKED] = "blocked", [CONDITION_HELD] = "held",       [CONDITION_ENDED] = "ended",
+    [CONDITION_UNKNOWN] = "unknown",
+};
+
+const char *peek_state_name(enum message_condition condition)
+{
+    return state_names[condition];
+}
+
+bool peek_state_find(struct bytes name, enum message_condition *condition)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(state_names); i++) {
+        if (bytes_equal(name, bytes_from_string(state_names[i]))) {
+            *condition = (enum message_condition)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum error peek_read_body(struct call *call, enum peek_body *body)
+{
+    static const char *const names[] = {[PEEK_NO_BODY] = "none", [PEEK_PREVIEW] = "preview", [PEEK_WHOLE] = "full"};
+    struct bytes text = {NULL, 0};
+    const enum error error = params_text(&call->params, "Body", &text);
+    if (error != OK || text.ptr == NULL)
+        return error;
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        if (bytes_equal(text, bytes_from_string(names[i]))) {
+            *body = (enum peek_body)i;
+            return OK;
+        }
+    }
+    return params_invalid(&call->params, "Body", text, "It must be none, preview or full.");
+}
+
+/* --- its content -------------------------------------------------------------------------------------------------- */
+
+/* The beginning of a text that is valid UTF-8, without a part of a character at its end. */
+static struct bytes preview_of(struct bytes body)
+{
+    if (body.size <= PREVIEW_SIZE)
+        return body;
+    size_t size = PREVIEW_SIZE;
+    while (size > 0 && (body.ptr[size] & 0xc0) == 0x80)
+        size--;
+    return bytes_make(body.ptr, size);
+}
+
+/* A list of names that asks for every attribute. */
+static yyjson_val *every_name(struct call *call)
+{
+    return yyjson_obj_get(params_parse_text(BYTES("{\"Names\":[\"All\"]}"), call->arena), "Names");
+}
+
+static void write_content(struct call *call, const struct content *content, enum peek_body body)
+{
+    struct writer *reply = call->reply;
+    const struct attributes none = {.count = 0};
+    writer_number(reply, "BodySize", content->body.size);
+    if (content->deduplication.size > 0)
+        writer_text(reply, "MessageDeduplicationId", content->deduplication);
+    if (body == PEEK_PREVIEW)
+        writer_text(reply, "Body", preview_of(content->body));
+    if (body != PEEK_WHOLE)
+        return;
+    writer_text(reply, "Body", content->body);
+    writer_text(reply, "SenderId", content->sender);
+    if (content->trace.size > 0)
+        writer_text(reply, "AWSTraceHeader", content->trace);
+    attributes_write(content->attributes, content->attributes_md5, &none, every_name(call), call_digest(call),
+                     call_scratch(call), reply);
+}
+
+/* --- what the index knows ----------------------------------------------------------------------------------------- */
+
+static void write_times(struct call *call, const struct message *message)
+{
+    struct writer *reply = call->reply;
+    writer_time(reply, "SentAt", message->sent_at_ms);
+    writer_number(reply, "ReceiveCount", message->receive_count);
+    if (message->first_received_after_ms > 0)
+        writer_time(reply, "FirstReceivedAt", message->sent_at_ms + message->first_received_after_ms - 1);
+    if (message->receive_count > 0)
+        writer_time(reply, "LastReceivedAt", message->sent_at_ms + message->received_after_ms);
+}
+
+static void write_place(struct call *call, const struct message *message)
+{
+    struct writer *reply = call->reply;
+    const struct message_extra *extra = core_extra_of(call->core, message);
+    const uint32_t group = core_group_of(call->core, message);
+    if (group != 0 && core_group(call->core, group)->id_owned.size > 0)
+        writer_text(reply, "MessageGroupId", core_group(call->core, group)->id_owned);
+    if (extra != NULL && extra->reason_owned.size > 0)
+        writer_text(reply, "FailureReason", extra->reason_owned);
+    if (message->batch != 0 && reach_batch(call, core_batch(call->core, message->batch)))
+        writer_text(reply, "BatchId", core_batch(call->core, message->batch)->id_owned);
+    if (message->origin != 0 && access_covers(call, core_queue(call->core, message->origin)->name_owned))
+        writer_text(reply, "DeadLetterQueueSource", core_queue(call->core, message->origin)->name_owned);
+}
+
+static void write_id(struct call *call, const struct message *message, const struct content *content)
+{
+    uint8_t id[MESSAGE_ID_SIZE];
+    char text[IDENTITY_TEXT_SIZE];
+    const bool is_renamed = message->is_redriven && message->completes == 0;
+    if (content == NULL || (is_renamed && identity_message_number(call_digest(call), content->id) != 0))
+        explain_message_id(call->core, message->number, id);
+    else
+        memcpy(id, content->id, sizeof(id));
+    identity_to_text(id, text);
+    writer_text(call->reply, "MessageId", bytes_make(text, sizeof(text)));
+}
+
+void peek_write(struct call *call, const struct queue *queue, uint32_t slot, enum peek_body body, unsigned whys_max,
+                struct explanation *explanation)
+{
+    const struct message *message = core_message(call->core, slot);
+    struct content content;
+    const uint8_t *bytes = namespace_read(call->ns, message->position, message->content_size);
+    const bool is_read = bytes != NULL && content_decode(bytes_make(bytes, message->content_size), &content);
+    explain_slot(call->core, queue, slot, explanation);
+    write_id(call, message, is_read ? &content : NULL);
+    writer_string(call->reply, "State", state_names[explanation->condition]);
+    write_times(call, message);
+    write_place(call, message);
+    if (is_read)
+        write_content(call, &content, body);
+    else
+        writer_boolean(call->reply, "IsDamaged", true);
+    writer_list_begin(call->reply, "Why");
+    for (unsigned i = 0; i < explanation->count && i < whys_max; i++)
+        why_write(call, &explanation->whys[i]);
+    writer_list_end(call->reply);
+}
