@@ -1,5 +1,7 @@
 #include "tally/output.h"
 
+#include "base/assert.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -77,6 +79,18 @@ void output_time(const char *name, double seconds)
         return;
     strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
     output_field(name, text);
+}
+
+void output_age(uint64_t seconds, char text[OUTPUT_AGE_SIZE])
+{
+    static const struct {
+        uint64_t below_s, unit_s; /* the last has no bound */
+        const char *unit;
+    } rows[] = {{120, 1, "s"}, {7200, 60, "min"}, {172800, 3600, "h"}, {0, 86400, "d"}};
+    size_t row = 0;
+    while (row + 1 < ARRAY_LENGTH(rows) && seconds >= rows[row].below_s)
+        row++;
+    snprintf(text, OUTPUT_AGE_SIZE, "%llu %s", (unsigned long long)(seconds / rows[row].unit_s), rows[row].unit);
 }
 
 void output_text(const struct invocation *invocation, const char *member, const char *text)

@@ -30,6 +30,10 @@ const char *output_text_of(yyjson_val *object, const char *member);
 /* A time in seconds since the epoch, as "2026-11-20 06:07:41 UTC"; empty if it is 0. */
 void output_time(const char *name, double seconds);
 
+/* "59 s", "59 min", "47 h", "13 d". */
+#define OUTPUT_AGE_SIZE 32
+void output_age(uint64_t seconds, char text[OUTPUT_AGE_SIZE]);
+
 /* The only text in a command's answer: alone, or with --json as {"MEMBER": TEXT}. */
 void output_text(const struct invocation *invocation, const char *member, const char *text);
 

@@ -48,29 +48,13 @@ static void print_header(void)
     printf("%12s %12s %12s %8s  %s\n", "READY", "IN FLIGHT", "DELAYED", "OLDEST", "QUEUE");
 }
 
-/* "59 s", "59 min", "47 h", "13 d"; "-" if there is no message, or the server does not say. */
-static void format_age(yyjson_val *attributes, char *text, size_t size)
-{
-    static const struct {
-        uint64_t below_s, unit_s; /* the last has no bound */
-        const char *unit;
-    } rows[] = {{120, 1, "s"}, {7200, 60, "min"}, {172800, 3600, "h"}, {0, 86400, "d"}};
-    size_t row = 0;
-    uint64_t seconds = json_number(attributes, "Tally.OldestMessageAge");
-    while (row + 1 < ARRAY_LENGTH(rows) && seconds >= rows[row].below_s)
-        row++;
-    if (json_text(attributes, "Tally.OldestMessageAge") == NULL)
-        snprintf(text, size, "-");
-    else
-        snprintf(text, size, "%llu %s", (unsigned long long)(seconds / rows[row].unit_s), rows[row].unit);
-}
-
 static void print_line(const char *url, yyjson_val *attributes)
 {
-    char age[32];
+    char age[OUTPUT_AGE_SIZE] = "-"; /* there is no message, or the server does not say */
     for (size_t i = 0; i < ARRAY_LENGTH(counts); i++)
         printf("%12llu ", (unsigned long long)json_number(attributes, counts[i].attribute));
-    format_age(attributes, age, sizeof age);
+    if (json_text(attributes, "Tally.OldestMessageAge") != NULL)
+        output_age(json_number(attributes, "Tally.OldestMessageAge"), age);
     printf("%8s  %s%s\n", age, name_of(url), json_text(attributes, "Tally.Paused") == NULL ? "" : " (paused)");
 }
 

@@ -1,0 +1,158 @@
+/* tally messages and peek: the messages of a queue, and one message, seen without receiving them. */
+#include "base/assert.h"
+#include "tally/output.h"
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define PAGE_SIZE 1000u
+
+struct settings {
+    const char *state;
+    const char *group;
+    const char *batch;
+    const char *reason;
+    const char *body;
+    struct option_number older_than;
+    struct option_number limit;
+};
+
+static const struct setting settings_table[] = {
+    {"state", offsetof(struct settings, state)}, {"group", offsetof(struct settings, group)},
+    {"batch", offsetof(struct settings, batch)}, {"reason", offsetof(struct settings, reason)},
+    {"body", offsetof(struct settings, body)},   {"older-than", offsetof(struct settings, older_than)},
+    {"limit", offsetof(struct settings, limit)},
+};
+
+/* Why it waits, or why it failed; "" if neither. */
+static const char *why_of(yyjson_val *message)
+{
+    return output_text_of(yyjson_arr_get_first(yyjson_obj_get(message, "Why")), "Text");
+}
+
+/* In one line: a body may have many. */
+static void print_body(const char *body)
+{
+    printf("  ");
+    for (const char *at = body; *at != '\0'; at++)
+        putchar(strchr("\r\n\t", *at) == NULL ? *at : ' ');
+    puts("");
+}
+
+static void print_line(yyjson_val *message)
+{
+    char age[OUTPUT_AGE_SIZE];
+    const char *group = json_text(message, "MessageGroupId"), *body = json_text(message, "Body");
+    const double age_s = (double)time(NULL) - json_real(message, "SentAt");
+    output_age(age_s > 0 ? (uint64_t)age_s : 0, age);
+    printf("%-9s %6s  %s", output_text_of(message, "State"), age, output_text_of(message, "MessageId"));
+    if (group != NULL)
+        printf("  %s", group);
+    if (why_of(message)[0] != '\0')
+        printf("  %s", why_of(message));
+    puts("");
+    if (body != NULL)
+        print_body(body);
+}
+
+static void add_filter(const struct settings *settings, struct json_body *body)
+{
+    json_add_text(body, body->root, "State", settings->state);
+    json_add_text(body, body->root, "MessageGroupId", settings->group);
+    json_add_text(body, body->root, "BatchId", settings->batch);
+    json_add_text(body, body->root, "Reason", settings->reason);
+    json_add_text(body, body->root, "Body", settings->body);
+    if (settings->older_than.is_given)
+        json_add_number(body, body->root, "OlderThan", settings->older_than.value);
+}
+
+/* Prints a page of `left` messages at most, and takes them from *left. */
+static int print_page(struct invocation *invocation, uint64_t *left, char *token, size_t token_size)
+{
+    struct json_body body;
+    struct tally_reply reply;
+    size_t i, max;
+    yyjson_val *message;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "QueueUrl", invocation->arguments[0]);
+    add_filter(invocation->settings, &body);
+    json_add_number(&body, body.root, "MaxResults", *left < PAGE_SIZE ? *left : PAGE_SIZE);
+    json_add_text(&body, body.root, "NextToken", *token == '\0' ? NULL : token);
+    if (json_body_call(&body, invocation->client, "Tally.ListMessages", &reply) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    yyjson_arr_foreach(yyjson_obj_get(json_root(&reply), "Messages"), i, max, message)
+    {
+        if (invocation->is_json)
+            output_value(message);
+        else
+            print_line(message);
+        *left -= *left > 0;
+    }
+    json_copy(json_root(&reply), "NextToken", token, token_size);
+    tally_reply_deinit(&reply);
+    return EXIT_DONE;
+}
+
+static int run(struct invocation *invocation)
+{
+    const struct settings *settings = invocation->settings;
+    const uint64_t limit = settings->limit.value;
+    uint64_t left = limit == 0 ? UINT64_MAX : limit;
+    char token[128] = "";
+    int status = invocation_connect(invocation);
+    if (status != EXIT_DONE)
+        return status;
+    do
+        status = print_page(invocation, &left, token, sizeof token);
+    while (status == EXIT_DONE && *token != '\0' && left > 0);
+    if (status == EXIT_DONE && *token != '\0')
+        complain("there are more than %llu; --limit 0 lists all", (unsigned long long)limit);
+    return status;
+}
+
+const struct command command_messages = {
+    .settings = settings_table,
+    .setting_count = ARRAY_LENGTH(settings_table),
+    .settings_size = sizeof(struct settings),
+    .run = run,
+};
+
+/* --- one message -------------------------------------------------------------------------------------------------- */
+
+static void print_attributes(yyjson_val *message)
+{
+    size_t i, max;
+    yyjson_val *name, *value;
+    yyjson_obj_foreach(yyjson_obj_get(message, "MessageAttributes"), i, max, name, value)
+    {
+        const char *text = json_text(value, "StringValue");
+        char label[160];
+        snprintf(label, sizeof label, "%s = %.100s", yyjson_get_str(name), text == NULL ? "(binary)" : text);
+        output_field(i == 0 ? "attributes" : "", label);
+    }
+}
+
+static void print_message(yyjson_val *message)
+{
+    static const char *const head[][2] = {{"queue", "QueueUrl"}, {"state", "State"}};
+    static const char *const place[][2] = {{"group", "MessageGroupId"},
+                                           {"batch", "BatchId"},
+                                           {"came from", "DeadLetterQueueSource"},
+                                           {"failed", "FailureReason"},
+                                           {"received", "ReceiveCount"}};
+    size_t i, max;
+    yyjson_val *why;
+    output_members(message, head, ARRAY_LENGTH(head));
+    yyjson_arr_foreach(yyjson_obj_get(message, "Why"), i, max, why)
+    {
+        output_field(i == 0 ? "why" : "", output_text_of(why, "Text"));
+    }
+    output_time("sent", json_real(message, "SentAt"));
+    output_time("last taken", json_real(message, "LastReceivedAt"));
+    output_members(message, place, ARRAY_LENGTH(place));
+    print_attributes(message);
+    if (json_text(message, "Body") != NULL)
+        output_field("body", json_text(message, "Body"));
+}
+
+const struct command command_peek = {.action = "Tally.GetMessage", .members = {"MessageId"}, .print = print_message};
