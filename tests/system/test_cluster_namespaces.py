@@ -18,6 +18,7 @@ from test_cluster_nodes import owners, pin
 from wire import scaled
 
 NAMES = [str(number) * 12 for number in range(1, 5)]
+PAUSE = 0.02  # seconds between two requests of a client: what is tested is the fault
 NOBODY = ("UPDATE tally_log.head SET epoch = epoch + 1, owner = %s, node = 'nobody', sealed_at = now() WHERE log = %s")
 
 
@@ -123,6 +124,7 @@ class Flood:
                 self.failures.append((namespace, 0, repr(error)))
             self.slowest = max(self.slowest, time.monotonic() - began)
             self.sent[namespace] += 1
+            time.sleep(PAUSE)
 
     def wait_more(self, count=20):
         before = dict(self.sent)
@@ -428,6 +430,7 @@ class Pipe:
 
     def _pause(self):
         """Between two messages."""
+        time.sleep(PAUSE)
 
     def _has_more(self):
         """May another one have come?"""
@@ -444,6 +447,8 @@ class Pipe:
                                                        "VisibilityTimeout": 2})
             for message in reply.get("Messages", []):
                 self._take(turn, message)
+            if not reply.get("Messages"):
+                time.sleep(PAUSE)
 
     def _take(self, turn, message):
         number = int(message["Body"])

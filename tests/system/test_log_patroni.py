@@ -287,14 +287,18 @@ class Loss:
         for node in (self.owner, self.pair[0]):
             send(Connection(node.port), "jobs", texts("tail", 20))
 
-    def check(self, served=("after",)):
-        """The first log has everything, and the second says what is lost."""
+    def check(self, served=("after",), may_heal=False):
+        """The first log has everything, and the second says what is lost; or, where its owner was quick enough to be
+        the next one too, has everything."""
         for log in (self.first, self.second):
             log.line().ok_at_last("AmazonSQS.SendMessage", {"QueueUrl": "jobs", "MessageBody": "after"})
         assert self.owner.is_ready() and len(self.owner.lines) == 2
         assert self._read_anew(self.first) == sorted(texts("kept", 10) + texts("tail", 20) + ["after"])
         said = "".join(node.error_text() for node in self.second.nodes)
-        assert self._read_anew(self.second) == sorted([*texts("kept", 10), *served])
+        found = self._read_anew(self.second)
+        if may_heal and found == sorted([*texts("kept", 10), *texts("tail", 20), *served]):
+            return
+        assert found == sorted([*texts("kept", 10), *served])
         assert "lost writes that it had acknowledged" in said
 
     def _read_anew(self, log):
@@ -324,7 +328,7 @@ def test_K8_an_asynchronous_failover_that_loses_a_tail_is_healed_or_reported(los
     for member in others:
         member.host.join()
     patroni.wait_commits(other_than=loss.leader)
-    loss.check()
+    loss.check(may_heal=True)
 
 
 def test_F14_K9_without_synchronous_standbys_what_a_primary_of_the_past_took_is_written_again_or_reported(
