@@ -6,6 +6,9 @@
 /* The bodies of one page have no more bytes than this together, but for the first of them. */
 #define PAGE_SIZE_MAX ((size_t)1 << 20)
 
+/* How many contents of a page may have to be waited for, the more slowly the disk answers. A receive has as many. */
+#define WAITS_MAX 10u
+
 #define AGE_S_MAX 1209600 /* the longest retention */
 
 /* --- parameters --------------------------------------------------------------------------------------------------- */
@@ -93,6 +96,7 @@ static struct message_place write_page(struct call *call, const struct queue *qu
     struct explanation *explanation = arena_allocate(call->arena, sizeof(*explanation));
     struct message_walk walk;
     int64_t count = 0;
+    unsigned waits = 0;
     const size_t size = call->reply->out->size;
     message_walk_begin(&walk, call->core, queue, place);
     *is_end = false;
@@ -109,7 +113,8 @@ static struct message_place write_page(struct call *call, const struct queue *qu
             continue;
         const bool is_large =
             call->reply->out->size - size + core_message(call->core, slot)->content_size > PAGE_SIZE_MAX;
-        if (body == PEEK_WHOLE && count > 0 && is_large)
+        waits += peek_waits_for_disk(call, slot, body);
+        if (count > 0 && ((body == PEEK_WHOLE && is_large) || waits > WAITS_MAX))
             return before;
         writer_object_begin(call->reply, NULL);
         peek_write(call, queue, slot, body, 1, explanation);

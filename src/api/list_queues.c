@@ -1,5 +1,7 @@
-/* ListQueues and ListDeadLetterSourceQueues: queues in order of name, a page at a time. */
+/* ListQueues, ListDeadLetterSourceQueues and ListQueueStats: queues in order of name, a page at a time. */
 #include "api/access.h"
+#include "api/wait.h"
+#include "core/messages/message_list.h"
 
 /* Which queues a list has. */
 struct selection {
@@ -13,8 +15,14 @@ static bool is_selected(const struct call *call, const struct selection *selecti
     return is_source && access_covers(call, queue->name_owned);
 }
 
-/* Writes a page of their URLs as the list `member`. */
-static enum error list(struct call *call, const char *member, const struct selection *selection)
+static void write_url(struct call *call, const struct queue *queue)
+{
+    writer_text(call->reply, NULL, call_queue_url(call, queue));
+}
+
+/* Writes a page of them as the list `member`. */
+static enum error list(struct call *call, const char *member, const struct selection *selection,
+                       void (*write)(struct call *call, const struct queue *queue))
 {
     struct bytes from = selection->prefix;
     int64_t results_max, count = 0;
@@ -35,7 +43,7 @@ static enum error list(struct call *call, const char *member, const struct selec
         }
         if (count++ == 0)
             writer_list_begin(call->reply, member);
-        writer_text(call->reply, NULL, call_queue_url(call, queue));
+        write(call, queue);
     }
     if (count > 0)
         writer_list_end(call->reply);
@@ -48,12 +56,51 @@ enum error action_list_queues(struct call *call)
 {
     struct selection selection = {.target = NULL};
     enum error error = params_text(&call->params, "QueueNamePrefix", &selection.prefix);
-    return error == OK ? list(call, "QueueUrls", &selection) : error;
+    return error == OK ? list(call, "QueueUrls", &selection, write_url) : error;
 }
 
 enum error action_list_dead_letter_source_queues(struct call *call)
 {
     struct queue *target;
     enum error error = call_queue(call, &target);
-    return error == OK ? list(call, "queueUrls", &(struct selection){.target = target}) : error;
+    return error == OK ? list(call, "queueUrls", &(struct selection){.target = target}, write_url) : error;
+}
+
+/* --- what is in them ---------------------------------------------------------------------------------------------- */
+
+/* The name of its dead-letter queue, if it has one of this namespace and the caller covers that. */
+static void write_dead_letter_queue(struct call *call, const struct queue *queue)
+{
+    const struct bytes name = queue_name_of_arn(queue->settings.dead_letter_arn);
+    if (name.size > 0 && access_covers(call, name))
+        writer_text(call->reply, "DeadLetterQueue", name);
+}
+
+static void write_stats(struct call *call, const struct queue *queue)
+{
+    struct writer *reply = call->reply;
+    const struct message_list *list = core_message_list(call->core, queue);
+    const uint64_t oldest_ms = core_oldest_since_ms(call->core, queue), now_ms = core_now_ms(call->core);
+    writer_object_begin(reply, NULL);
+    writer_text(reply, "QueueName", queue->name_owned);
+    writer_text(reply, "QueueUrl", call_queue_url(call, queue));
+    writer_number(reply, "Ready", message_list_visible_count(list));
+    writer_number(reply, "InFlight", list->in_flight_count);
+    writer_number(reply, "Delayed", list->delayed_count);
+    if (list->group_count > 0)
+        writer_number(reply, "Groups", list->group_count);
+    if (oldest_ms != UINT64_MAX)
+        writer_number(reply, "OldestMessageAge", oldest_ms > now_ms ? 0 : (now_ms - oldest_ms) / 1000);
+    writer_number(reply, "WaitingReceives", wait_receive_count(call->api, queue));
+    if (queue->is_paused)
+        writer_boolean(reply, "Paused", true);
+    write_dead_letter_queue(call, queue);
+    writer_object_end(reply);
+}
+
+enum error action_list_queue_stats(struct call *call)
+{
+    struct selection selection = {.target = NULL};
+    enum error error = params_text(&call->params, "QueueNamePrefix", &selection.prefix);
+    return error == OK ? list(call, "Queues", &selection, write_stats) : error;
 }

@@ -112,6 +112,12 @@ static void write_place(struct call *call, const struct message *message)
         writer_text(reply, "DeadLetterQueueSource", core_queue(call->core, message->origin)->name_owned);
 }
 
+/* Does its id stand only in its content? So does that of a match; every other follows from the number. */
+static bool has_own_id(const struct message *message)
+{
+    return message->is_result || message->is_redriven;
+}
+
 static void write_id(struct call *call, const struct message *message, const struct content *content)
 {
     uint8_t id[MESSAGE_ID_SIZE];
@@ -125,21 +131,38 @@ static void write_id(struct call *call, const struct message *message, const str
     writer_text(call->reply, "MessageId", bytes_make(text, sizeof(text)));
 }
 
+static bool needs_content(const struct message *message, enum peek_body body)
+{
+    return body != PEEK_NO_BODY || has_own_id(message);
+}
+
+bool peek_waits_for_disk(struct call *call, uint32_t slot, enum peek_body body)
+{
+    const struct message *message = core_message(call->core, slot);
+    return needs_content(message, body) && !namespace_is_resident(call->ns, message->position, message->content_size);
+}
+
+static bool read_content(struct call *call, const struct message *message, struct content *content)
+{
+    const uint8_t *bytes = namespace_read(call->ns, message->position, message->content_size);
+    return bytes != NULL && content_decode(bytes_make(bytes, message->content_size), content);
+}
+
 void peek_write(struct call *call, const struct queue *queue, uint32_t slot, enum peek_body body, unsigned whys_max,
                 struct explanation *explanation)
 {
     const struct message *message = core_message(call->core, slot);
+    const bool is_needed = needs_content(message, body);
     struct content content;
-    const uint8_t *bytes = namespace_read(call->ns, message->position, message->content_size);
-    const bool is_read = bytes != NULL && content_decode(bytes_make(bytes, message->content_size), &content);
+    const bool is_read = is_needed && read_content(call, message, &content);
     explain_slot(call->core, queue, slot, explanation);
     write_id(call, message, is_read ? &content : NULL);
     writer_string(call->reply, "State", state_names[explanation->condition]);
     write_times(call, message);
     write_place(call, message);
-    if (is_read)
+    if (is_read && body != PEEK_NO_BODY)
         write_content(call, &content, body);
-    else
+    if (is_needed && !is_read)
         writer_boolean(call->reply, "IsDamaged", true);
     writer_list_begin(call->reply, "Why");
     for (unsigned i = 0; i < explanation->count && i < whys_max; i++)

@@ -98,7 +98,8 @@ void wait_renew(struct api *api);
 void wait_receive_init(struct api *api);
 void wait_receive_deinit(struct api *api);
 
-/* Does a receive wait for the queue's messages? */
+/* How many receives wait for the queue's messages; and is it any? */
+uint32_t wait_receive_count(const struct api *api, const struct queue *queue);
 bool wait_receive_is_awaited(const struct api *api, const struct queue *queue);
 
 /* May a receive wait that would keep what this command has of its request? Then it waits until `deadline_ms`, and the

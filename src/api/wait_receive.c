@@ -21,6 +21,7 @@ struct queue_waiters {
     uint32_t slot;  /* in api->queue_waiters */
     uint32_t queue; /* its id, under which it is found */
     struct list receives;
+    uint32_t count; /* of them */
 };
 
 void wait_receive_init(struct api *api)
@@ -58,6 +59,12 @@ static void waiters_free(struct api *api, struct queue_waiters *waiters)
     ASSERT(list_is_empty(&waiters->receives));
     number_map_remove(&api->queue_waiters_by_id, waiters->queue);
     slab_free(&api->queue_waiters, waiters->slot);
+}
+
+uint32_t wait_receive_count(const struct api *api, const struct queue *queue)
+{
+    const struct queue_waiters *waiters = waiters_find(api, queue);
+    return waiters == NULL ? 0 : waiters->count;
 }
 
 bool wait_receive_is_awaited(const struct api *api, const struct queue *queue)
@@ -122,6 +129,7 @@ void wait_receive(struct call *call, struct queue *queue, const struct receive_c
     if (waiters == NULL)
         waiters = waiters_add(api, queue);
     list_append(&waiters->receives, &waiter->link);
+    waiters->count++;
     wait_set_deadline(api, waiter, deadline_ms);
     /* A receive that met many spent messages may have stopped before it saw a good one. */
     if (may_find_more(api, call->core, queue))
@@ -134,6 +142,7 @@ static void leave(struct api *api, struct waiter *waiter)
     if (waiter->receive.queue == NULL)
         return;
     struct queue_waiters *waiters = waiters_find(api, waiter->receive.queue);
+    waiters->count--;
     if (list_is_empty(&waiters->receives))
         waiters_free(api, waiters);
 }

@@ -34,117 +34,85 @@ static const char *name_of(const char *url)
 
 /* ---- A queue's line ---------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *attribute;
-    const char *member; /* with --json */
-} counts[] = {
-    {"ApproximateNumberOfMessages", "Ready"},
-    {"ApproximateNumberOfMessagesNotVisible", "InFlight"},
-    {"ApproximateNumberOfMessagesDelayed", "Delayed"},
-};
+static const char *const counts[] = {"Ready", "InFlight", "Delayed"};
 
 static void print_header(void)
 {
     printf("%12s %12s %12s %8s  %s\n", "READY", "IN FLIGHT", "DELAYED", "OLDEST", "QUEUE");
 }
 
-static void print_line(const char *url, yyjson_val *attributes)
+static bool has_messages(yyjson_val *queue)
 {
-    char age[OUTPUT_AGE_SIZE] = "-"; /* there is no message, or the server does not say */
-    for (size_t i = 0; i < ARRAY_LENGTH(counts); i++)
-        printf("%12llu ", (unsigned long long)json_number(attributes, counts[i].attribute));
-    if (json_text(attributes, "Tally.OldestMessageAge") != NULL)
-        output_age(json_number(attributes, "Tally.OldestMessageAge"), age);
-    printf("%8s  %s%s\n", age, name_of(url), json_text(attributes, "Tally.Paused") == NULL ? "" : " (paused)");
+    return yyjson_obj_get(queue, "OldestMessageAge") != NULL;
 }
 
-static void print_json(const char *url, yyjson_val *attributes)
+static void print_line(yyjson_val *queue)
+{
+    char age[OUTPUT_AGE_SIZE] = "-";
+    for (size_t i = 0; i < ARRAY_LENGTH(counts); i++)
+        printf("%12llu ", (unsigned long long)json_number(queue, counts[i]));
+    if (has_messages(queue))
+        output_age(json_number(queue, "OldestMessageAge"), age);
+    printf("%8s  %s%s\n", age, output_text_of(queue, "QueueName"), json_is_true(queue, "Paused") ? " (paused)" : "");
+}
+
+static void print_json(yyjson_val *queue)
 {
     struct json_body line;
     json_body_init(&line);
-    json_add_text(&line, line.root, "Queue", name_of(url));
-    json_add_text(&line, line.root, "QueueUrl", url);
+    json_add_text(&line, line.root, "Queue", output_text_of(queue, "QueueName"));
+    json_add_text(&line, line.root, "QueueUrl", output_text_of(queue, "QueueUrl"));
     for (size_t i = 0; i < ARRAY_LENGTH(counts); i++)
-        json_add_number(&line, line.root, counts[i].member, json_number(attributes, counts[i].attribute));
-    if (json_text(attributes, "Tally.OldestMessageAge") != NULL)
-        json_add_number(&line, line.root, "OldestSeconds", json_number(attributes, "Tally.OldestMessageAge"));
-    yyjson_mut_obj_add_bool(line.doc_owned, line.root, "Paused", json_text(attributes, "Tally.Paused") != NULL);
+        json_add_number(&line, line.root, counts[i], json_number(queue, counts[i]));
+    if (has_messages(queue))
+        json_add_number(&line, line.root, "OldestSeconds", json_number(queue, "OldestMessageAge"));
+    yyjson_mut_obj_add_bool(line.doc_owned, line.root, "Paused", json_is_true(queue, "Paused"));
     output_document(line.doc_owned);
     yyjson_mut_doc_free(line.doc_owned);
 }
 
-/* A queue that was deleted a moment ago has no line. */
-static int show_queue(const struct listing *listing, const char *url)
-{
-    struct tally_client *client = listing->invocation->client;
-    struct json_body body;
-    struct tally_reply reply;
-
-    json_body_init(&body);
-    json_add_text(&body, body.root, "QueueUrl", url);
-    yyjson_mut_arr_add_str(body.doc_owned, json_add_array(&body, body.root, "AttributeNames"), "All");
-    if (json_body_call(&body, client, "AmazonSQS.GetQueueAttributes", &reply) != TALLY_OK)
-        return strcmp(tally_client_error(client)->code, "QueueDoesNotExist") == 0
-                   ? EXIT_DONE
-                   : invocation_failed(listing->invocation, client);
-    yyjson_val *attributes = yyjson_obj_get(json_root(&reply), "Attributes");
-    if (listing->invocation->is_json)
-        print_json(url, attributes);
-    else
-        print_line(url, attributes);
-    tally_reply_deinit(&reply);
-    return EXIT_DONE;
-}
-
 /* ---- Pages ------------------------------------------------------------------------------------------------------- */
 
-static int take_url(struct listing *listing, const char *url)
+/* A URL, or with is_long what ListQueueStats says of a queue. */
+static void take_queue(struct listing *listing, yyjson_val *queue)
 {
-    if (listing->is_long)
-        return show_queue(listing, url);
-    if (listing->invocation->is_json)
+    const bool is_json = listing->invocation->is_json;
+    const char *url = yyjson_get_str(queue);
+    if (listing->is_long && is_json)
+        print_json(queue);
+    else if (listing->is_long)
+        print_line(queue);
+    else if (is_json && url != NULL)
         yyjson_mut_arr_add_strcpy(listing->answer.doc_owned, listing->urls, url);
-    else
+    else if (url != NULL)
         puts(listing->settings->has_urls ? url : name_of(url));
-    return EXIT_DONE;
-}
-
-/* Copies the token of the next page, "" if there is none. */
-static int take_page(struct listing *listing, const struct tally_reply *reply, char *token, size_t token_size)
-{
-    yyjson_val *root = json_root(reply);
-    int status = EXIT_DONE;
-    size_t i, max;
-    yyjson_val *value;
-
-    yyjson_arr_foreach(yyjson_obj_get(root, "QueueUrls"), i, max, value)
-    {
-        if (status == EXIT_DONE && yyjson_is_str(value))
-            status = take_url(listing, yyjson_get_str(value));
-    }
-    json_copy(root, "NextToken", token, token_size);
-    return status;
 }
 
 static int list(struct listing *listing)
 {
     struct tally_client *client = listing->invocation->client;
+    const char *action = listing->is_long ? "Tally.ListQueueStats" : "AmazonSQS.ListQueues";
     char token[4096] = "";
-    int status = EXIT_DONE;
 
     do {
         struct json_body body;
         struct tally_reply reply;
+        size_t i, max;
+        yyjson_val *queue;
         json_body_init(&body);
         json_add_text(&body, body.root, "QueueNamePrefix", listing->settings->prefix);
         json_add_text(&body, body.root, "NextToken", *token == '\0' ? NULL : token);
         json_add_number(&body, body.root, "MaxResults", 1000);
-        if (json_body_call(&body, client, "AmazonSQS.ListQueues", &reply) != TALLY_OK)
+        if (json_body_call(&body, client, action, &reply) != TALLY_OK)
             return invocation_failed(listing->invocation, client);
-        status = take_page(listing, &reply, token, sizeof token);
+        yyjson_arr_foreach(yyjson_obj_get(json_root(&reply), listing->is_long ? "Queues" : "QueueUrls"), i, max, queue)
+        {
+            take_queue(listing, queue);
+        }
+        json_copy(json_root(&reply), "NextToken", token, sizeof token);
         tally_reply_deinit(&reply);
-    } while (status == EXIT_DONE && *token != '\0');
-    return status;
+    } while (*token != '\0');
+    return EXIT_DONE;
 }
 
 static int run(struct invocation *invocation)

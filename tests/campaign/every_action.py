@@ -435,6 +435,7 @@ DRAWS = {
         **page(chance, memory)})),
     "Tally.ExplainMessage": (2, an_explained),
     "Tally.ListMessages": (2, of_queue(a_page_of_messages)),
+    "Tally.ListQueueStats": (2, page),
     "Tally.GetMessage": (2, lambda chance, memory: {"MessageId": an_explained(chance, memory)["MessageId"]}),
     "Tally.CreatePool": (2, lambda chance, memory: pool_arguments(chance, memory, a_pool(chance))),
     "Tally.UpdatePool": (1, of_pool(lambda chance, memory: {"Rules": [
@@ -524,6 +525,7 @@ class Tour:
         self.call("AmazonSQS.SendMessageBatch", {**at, "Entries": entries})
         self.call("Tally.ExplainMessage", {**at, "MessageId": sent["MessageId"]})
         self.call("Tally.GetMessage", {"MessageId": sent["MessageId"]})
+        self.call("Tally.ListQueueStats", {})
         self.call("Tally.ListMessages", {**at, "Body": "full"})
         self.call("AmazonSQS.DeleteMessage", {**at, "ReceiptHandle": self.take(at)["ReceiptHandle"]})
         held = [{"Id": str(i), "ReceiptHandle": self.take(at)["ReceiptHandle"]} for i in range(2)]

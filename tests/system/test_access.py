@@ -234,15 +234,15 @@ CELLS = {
     **{action: lambda _: {"RelayName": "r"}
        for action in ("DescribeRelay", "PauseRelay", "ResumeRelay", "DeleteRelay", "ListDoubts")},
     "ResolveDoubt": lambda _: {"RelayName": "r", "Id": 1, "Action": "send"},
-    **{action: lambda _: {} for action in ("ListQueues", "ListBatches", "ListSchedules", "ListPools", "ListTypeOrders",
-                                           "ListRelays")},
+    **{action: lambda _: {} for action in ("ListQueues", "ListQueueStats", "ListBatches", "ListSchedules", "ListPools",
+                                           "ListTypeOrders", "ListRelays")},
     "DeletePool": of_pool(),
     "DeleteSchedule": of_schedule(),
     "PurgeQueue": of_queue(),
     "DeleteQueue": lambda half: {"QueueUrl": url_of(f"{half}-gone")},
 }
-LISTS = {"ListQueues": "mine-one", "ListBatches": "mine-batch", "ListSchedules": "mine-schedule",
-         "ListPools": "mine-pool"}
+LISTS = {"ListQueues": "mine-one", "ListQueueStats": "mine-one", "ListBatches": "mine-batch",
+         "ListSchedules": "mine-schedule", "ListPools": "mine-pool"}
 
 # How what is out of reach is refused, where it is not as the reach of its action says.
 REFUSED = {"queue": "AccessDenied", "publisher": "AccessDenied", "namespace": "AccessDenied"}

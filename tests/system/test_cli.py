@@ -311,8 +311,7 @@ def test_queue_list_long_says_how_full_the_queues_are_and_how_old_the_oldest_mes
 
 def test_queue_list_long_shows_any_age_that_a_server_answers(tally, http_proxy):
     answers = {
-        "AmazonSQS.ListQueues": {"QueueUrls": ["http://localhost/000000000000/old"]},
-        "AmazonSQS.GetQueueAttributes": {"Attributes": {"Tally.OldestMessageAge": str(2**64 - 1)}},
+        "Tally.ListQueueStats": {"Queues": [{"QueueName": "old", "OldestMessageAge": 2**64 - 1}]},
     }
     http_proxy.answer = lambda target, body: (200, json.dumps(answers[target]).encode())
     lines = tally("queue", "list", "--long", "--endpoint", http_proxy.endpoint).out.splitlines()

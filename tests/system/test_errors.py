@@ -443,6 +443,8 @@ ROWS = [
      *invalid("State", "free", "It must be ready, delayed, in-flight, blocked or held.")),
     ("ListMessages", {"QueueUrl": Q, "NextToken": "1.2"}, IPV, "Invalid or expired next token."),
     ("ListMessages", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
+    ("ListQueueStats", {"MaxResults": 0}, IPV, None),
+    ("ListQueueStats", {"NextToken": "x"}, IPV, "Invalid or expired next token."),
     # Tally's type orders, schedules and commits.
     ("PutTypeOrder", {"Types": ["a", "b"]}, *missing("Name")),
     ("PutTypeOrder", {"Name": "o"}, *missing("Types")),
@@ -595,7 +597,7 @@ ROWS = [
 OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch",
                "ListUnits", "ListBatches", "DeleteBatch"}
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups",
-                "ExplainMessage", "ListMessages", "GetMessage"}
+                "ExplainMessage", "ListMessages", "GetMessage", "ListQueueStats"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule",
                 "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
 OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}

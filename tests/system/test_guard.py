@@ -120,7 +120,7 @@ def test_http_1_0_without_host_gets_queue_urls_that_work(daemon_factory, tmp_pat
 
 
 ONLY_READS = {
-    "GetQueueUrl", "ListQueues", "GetQueueAttributes", "ListQueueTags", "ListDeadLetterSourceQueues",
+    "GetQueueUrl", "ListQueues", "ListQueueStats", "GetQueueAttributes", "ListQueueTags", "ListDeadLetterSourceQueues",
     "ListMessageMoveTasks",
     "DescribeBatch", "ListBatches", "ListUnits", "ListTypeOrders", "DescribeSchedule", "ListSchedules", "DescribeRelay",
     "ListRelays",

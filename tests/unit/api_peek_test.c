@@ -1,5 +1,5 @@
-/* ListMessages and GetMessage: every message once, oldest first, whatever ends between two pages; and looking changes
- * nothing. */
+/* ListMessages, GetMessage and ListQueueStats: every message once, oldest first, whatever ends between two pages; and
+ * looking changes nothing. */
 #include "engine/namespace.h"
 #include "scenario.h"
 
@@ -306,6 +306,39 @@ static void what_is_gone_has_no_body_but_its_end(void **state)
     close_world(world);
 }
 
+static void the_stats_of_queues_are_those_of_their_attributes(void **state)
+{
+    (void)state;
+    struct world *world = open_world();
+    struct taken taken;
+    world_create_queue(world, "f.fifo", "'FifoQueue':'true','ContentBasedDeduplication':'true'");
+    world_call(world, "SendMessage", "{'QueueUrl':'f.fifo','MessageBody':'m','MessageGroupId':'g'}");
+    world_call(world, "Tally.PauseQueue", "{'QueueUrl':'f.fifo'}");
+    for (unsigned i = 0; i < 4; i++)
+        world_send(world, "q", NULL, "m");
+    world_call(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'late','DelaySeconds':60}");
+    EXPECT(world, world_take(world, "q", 30, 1, &taken) == 1);
+    world_pass_time(world, 3500);
+    struct answer answer = world_call(world, "Tally.ListQueueStats", "{'MaxResults':2}");
+    yyjson_val *queues = yyjson_obj_get(answer.root, "Queues");
+    EXPECT(world, yyjson_arr_size(queues) == 2 && answer_has(answer, "NextToken"));
+    EXPECT(world, strcmp(member(yyjson_arr_get(queues, 0), "QueueName"), "dead") == 0);
+    EXPECT(world, yyjson_obj_get(yyjson_arr_get(queues, 0), "OldestMessageAge") == NULL);
+    yyjson_val *paused = yyjson_arr_get(queues, 1);
+    EXPECT(world,
+           yyjson_get_bool(yyjson_obj_get(paused, "Paused")) && yyjson_get_uint(yyjson_obj_get(paused, "Groups")) == 1);
+    answer = world_call(world, "Tally.ListQueueStats", "{'NextToken':'%s'}", answer_text(answer, "NextToken"));
+    yyjson_val *last = yyjson_arr_get(yyjson_obj_get(answer.root, "Queues"), 0);
+    static const struct {
+        const char *name;
+        uint64_t value;
+    } members[] = {{"Ready", 3}, {"InFlight", 1}, {"Delayed", 1}, {"OldestMessageAge", 3}, {"WaitingReceives", 0}};
+    for (size_t i = 0; i < ARRAY_LENGTH(members); i++)
+        EXPECT(world, yyjson_get_uint(yyjson_obj_get(last, members[i].name)) == members[i].value);
+    EXPECT(world, strcmp(member(last, "DeadLetterQueue"), "dead") == 0);
+    close_world(world);
+}
+
 static void what_is_no_filter_is_refused(void **state)
 {
     (void)state;
@@ -349,6 +382,7 @@ int main(void)
         cmocka_unit_test(looking_changes_nothing),
         cmocka_unit_test(a_page_of_bodies_ends_at_a_mebibyte),
         cmocka_unit_test(what_is_gone_has_no_body_but_its_end),
+        cmocka_unit_test(the_stats_of_queues_are_those_of_their_attributes),
         cmocka_unit_test(what_is_no_filter_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -235,6 +235,8 @@ static const struct told story[] = {
     {"Tally.ListMessages",
      "{'QueueUrl':'q','MaxResults':1,'NextToken':'<looked>','State':'ready','BatchId':'b','Reason':'r','OlderThan':1}"},
     {"Tally.ListMessages", "{'QueueUrl':'f.fifo','MessageGroupId':'g'}"},
+    {"Tally.ListQueueStats", "{'MaxResults':1}", "NextToken stats"},
+    {"Tally.ListQueueStats", "{'MaxResults':1000,'NextToken':'<stats>','QueueNamePrefix':''}"},
     {"ChangeMessageVisibility", "{'QueueUrl':'q','ReceiptHandle':'<h1>','VisibilityTimeout':100}"},
     {"ChangeMessageVisibilityBatch", "{'QueueUrl':'q','Entries':[{'Id':'a','ReceiptHandle':'<h5>','"
                                      "VisibilityTimeout':7},{'Id':'b','ReceiptHandle':"
