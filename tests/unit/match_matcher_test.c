@@ -2,6 +2,7 @@
 #include "match_rig.h"
 
 #include "match/expression.h"
+#include "support/scale.h"
 #include <time.h>
 
 /* --- the worked examples of the rule language --------------------------------------------------------------------- */
@@ -326,7 +327,7 @@ static void every_pair_is_the_best_one_and_none_is_left(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(pair_rules); i++)
-        for (uint64_t seed = 1; seed <= 3; seed++)
+        for (uint64_t seed = 1; seed <= scaled(3); seed++)
             random_pairs(pair_rules[i], seed * 1000 + i);
 }
 
@@ -360,7 +361,7 @@ static void MR39_looks_survive_what_comes_and_goes_between_their_parts(void **st
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(pair_rules); i++)
-        for (uint64_t seed = 1; seed <= 3; seed++)
+        for (uint64_t seed = 1; seed <= scaled(3); seed++)
             interrupted_pairs(pair_rules[i], seed * 7000 + i);
 }
 
