@@ -3,8 +3,10 @@
 #include "core/messages/message_walk.h"
 #include "core/state.h"
 
-/* The bodies of one page have no more bytes than this together, but for the first of them. */
+/* A page with whole bodies, and what it has to read of the log for them or for their beginnings, have no more bytes
+ * than this, unless its first message alone has. */
 #define PAGE_SIZE_MAX ((size_t)1 << 20)
+#define PAGE_READ_MAX ((size_t)16 << 20)
 
 /* How many contents of a page may have to be waited for, the more slowly the disk answers. A receive has as many. */
 #define WAITS_MAX 10u
@@ -97,6 +99,7 @@ static struct message_place write_page(struct call *call, const struct queue *qu
     struct message_walk walk;
     int64_t count = 0;
     unsigned waits = 0;
+    size_t read_size = 0;
     const size_t size = call->reply->out->size;
     message_walk_begin(&walk, call->core, queue, place);
     *is_end = false;
@@ -111,16 +114,18 @@ static struct message_place write_page(struct call *call, const struct queue *qu
         }
         if (!message_filter_takes(filter, call->core, queue, slot))
             continue;
-        const bool is_large =
-            call->reply->out->size - size + core_message(call->core, slot)->content_size > PAGE_SIZE_MAX;
-        waits += peek_waits_for_disk(call, slot, body);
-        if (count > 0 && ((body == PEEK_WHOLE && is_large) || waits > WAITS_MAX))
+        const size_t content_size = peek_reads(call, slot, body);
+        const bool is_large = call->reply->out->size - size + content_size > PAGE_SIZE_MAX;
+        read_size += content_size;
+        waits += content_size > 0 && peek_waits_for_disk(call, slot);
+        if (count > 0 && ((body == PEEK_WHOLE && is_large) || read_size > PAGE_READ_MAX || waits > WAITS_MAX))
             return before;
         writer_object_begin(call->reply, NULL);
         peek_write(call, queue, slot, body, 1, explanation);
         writer_object_end(call->reply);
         count++;
     }
+    *is_end = message_walk_is_over(&walk);
     return walk.place;
 }
 

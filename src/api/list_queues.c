@@ -7,6 +7,7 @@
 struct selection {
     struct bytes prefix;        /* of their names */
     const struct queue *target; /* only queues with this dead-letter queue; NULL: all queues */
+    bool has_empty_list;        /* where there is none; SQS's own actions leave the list out */
 };
 
 static bool is_selected(const struct call *call, const struct selection *selection, const struct queue *queue)
@@ -31,6 +32,8 @@ static enum error list(struct call *call, const char *member, const struct selec
     if (error != OK)
         return error;
     const struct queue *next = NULL;
+    if (selection->has_empty_list)
+        writer_list_begin(call->reply, member);
     for (size_t i = core_queue_index(call->core, from); i < core_queue_count(call->core) && next == NULL; i++) {
         const struct queue *queue = core_queue_by_name(call->core, i);
         if (!bytes_starts_with(queue->name_owned, selection->prefix))
@@ -41,11 +44,11 @@ static enum error list(struct call *call, const char *member, const struct selec
             next = queue;
             continue;
         }
-        if (count++ == 0)
+        if (count++ == 0 && !selection->has_empty_list)
             writer_list_begin(call->reply, member);
         write(call, queue);
     }
-    if (count > 0)
+    if (count > 0 || selection->has_empty_list)
         writer_list_end(call->reply);
     if (next != NULL && is_paged)
         writer_hex(call->reply, "NextToken", next->name_owned);
@@ -84,7 +87,7 @@ static void write_stats(struct call *call, const struct queue *queue)
     writer_object_begin(reply, NULL);
     writer_text(reply, "QueueName", queue->name_owned);
     writer_text(reply, "QueueUrl", call_queue_url(call, queue));
-    writer_number(reply, "Ready", message_list_visible_count(list));
+    writer_number(reply, "Visible", message_list_visible_count(list));
     writer_number(reply, "InFlight", list->in_flight_count);
     writer_number(reply, "Delayed", list->delayed_count);
     if (list->group_count > 0)
@@ -100,7 +103,7 @@ static void write_stats(struct call *call, const struct queue *queue)
 
 enum error action_list_queue_stats(struct call *call)
 {
-    struct selection selection = {.target = NULL};
+    struct selection selection = {.has_empty_list = true};
     enum error error = params_text(&call->params, "QueueNamePrefix", &selection.prefix);
     return error == OK ? list(call, "Queues", &selection, write_stats) : error;
 }

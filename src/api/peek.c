@@ -136,10 +136,16 @@ static bool needs_content(const struct message *message, enum peek_body body)
     return body != PEEK_NO_BODY || has_own_id(message);
 }
 
-bool peek_waits_for_disk(struct call *call, uint32_t slot, enum peek_body body)
+size_t peek_reads(const struct call *call, uint32_t slot, enum peek_body body)
 {
     const struct message *message = core_message(call->core, slot);
-    return needs_content(message, body) && !namespace_is_resident(call->ns, message->position, message->content_size);
+    return needs_content(message, body) ? message->content_size : 0;
+}
+
+bool peek_waits_for_disk(struct call *call, uint32_t slot)
+{
+    const struct message *message = core_message(call->core, slot);
+    return !namespace_is_resident(call->ns, message->position, message->content_size);
 }
 
 static bool read_content(struct call *call, const struct message *message, struct content *content)

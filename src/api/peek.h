@@ -19,12 +19,13 @@ enum error peek_read_body(struct call *call, enum peek_body *body);
 const char *peek_state_name(enum message_condition condition);
 bool peek_state_find(struct bytes name, enum message_condition *condition);
 
-/* Would the message's content have to be waited for? Begins to load it then. */
-bool peek_waits_for_disk(struct call *call, uint32_t slot, enum peek_body body);
+/* How many bytes peek_write() will read of the log; and would they have to be waited for? Begins to load them then. */
+size_t peek_reads(const struct call *call, uint32_t slot, enum peek_body body);
+bool peek_waits_for_disk(struct call *call, uint32_t slot);
 
 /* Writes the members of the message in `slot` of `queue`, with the reasons why it waits, whys_max at most, into the
  * object that is open. `explanation` is room that is overwritten. Reads the content only where it must. O(what it waits
- * for + its body). */
+ * for + content). */
 void peek_write(struct call *call, const struct queue *queue, uint32_t slot, enum peek_body body, unsigned whys_max,
                 struct explanation *explanation);
 

@@ -224,8 +224,8 @@ void core_advance(struct core *core, uint64_t now_ms);
 
 uint32_t core_find_message(const struct core *core, uint64_t number);
 
-/* For apply and decode: makes a message; and adds one to a message list, or takes it off while it has its extra still.
- */
+/* For apply and decode: makes a message; adds one to a message list; and takes it off, which needs its extra: call it
+ * before that is dropped. */
 uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size);
 void core_list_message(struct core *core, uint32_t slot, uint32_t message_list);
 void core_unlist_message(struct core *core, uint32_t slot);

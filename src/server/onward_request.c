@@ -4,7 +4,7 @@
 
 #include <strings.h>
 
-/* `name` is in lower case. The first letters differ of most: five times as fast. */
+/* `name` is in lower case. Most lines differ at the first letter: looking at that first is five times as fast. */
 static bool is_field(struct bytes line, struct bytes name)
 {
     return line.size >= name.size && (line.ptr[0] | 0x20) == name.ptr[0] &&

@@ -1,8 +1,8 @@
 /* tally messages and peek: the messages of a queue, and one message, seen without receiving them. */
 #include "base/assert.h"
+#include "base/buffer.h"
 #include "tally/output.h"
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define PAGE_SIZE 1000u
@@ -30,15 +30,6 @@ static const char *why_of(yyjson_val *message)
     return output_text_of(yyjson_arr_get_first(yyjson_obj_get(message, "Why")), "Text");
 }
 
-/* In one line: a body may have many. */
-static void print_body(const char *body)
-{
-    printf("  ");
-    for (const char *at = body; *at != '\0'; at++)
-        putchar(strchr("\r\n\t", *at) == NULL ? *at : ' ');
-    puts("");
-}
-
 static void print_line(yyjson_val *message)
 {
     char age[OUTPUT_AGE_SIZE];
@@ -47,12 +38,12 @@ static void print_line(yyjson_val *message)
     output_age(age_s > 0 ? (uint64_t)age_s : 0, age);
     printf("%-9s %6s  %s", output_text_of(message, "State"), age, output_text_of(message, "MessageId"));
     if (group != NULL)
-        printf("  %s", group);
+        output_in_line("  ", group);
     if (why_of(message)[0] != '\0')
-        printf("  %s", why_of(message));
-    puts("");
+        output_in_line("  ", why_of(message));
     if (body != NULL)
-        print_body(body);
+        output_in_line("\n  ", body);
+    puts("");
 }
 
 static void add_filter(const struct settings *settings, struct json_body *body)
@@ -106,7 +97,7 @@ static int run(struct invocation *invocation)
         status = print_page(invocation, &left, token, sizeof token);
     while (status == EXIT_DONE && *token != '\0' && left > 0);
     if (status == EXIT_DONE && *token != '\0')
-        complain("there are more than %llu; --limit 0 lists all", (unsigned long long)limit);
+        complain("these are the first %llu, and there may be more; --limit 0 lists all", (unsigned long long)limit);
     return status;
 }
 
@@ -123,13 +114,16 @@ static void print_attributes(yyjson_val *message)
 {
     size_t i, max;
     yyjson_val *name, *value;
+    struct buffer line;
+    buffer_init(&line);
     yyjson_obj_foreach(yyjson_obj_get(message, "MessageAttributes"), i, max, name, value)
     {
         const char *text = json_text(value, "StringValue");
-        char label[160];
-        snprintf(label, sizeof label, "%s = %.100s", yyjson_get_str(name), text == NULL ? "(binary)" : text);
-        output_field(i == 0 ? "attributes" : "", label);
+        buffer_truncate(&line, 0);
+        buffer_append_format(&line, "%s = %s%c", yyjson_get_str(name), text == NULL ? "(binary)" : text, '\0');
+        output_field(i == 0 ? "attributes" : "", (const char *)line.data_owned);
     }
+    buffer_deinit(&line);
 }
 
 static void print_message(yyjson_val *message)

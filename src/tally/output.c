@@ -81,6 +81,16 @@ void output_time(const char *name, double seconds)
     output_field(name, text);
 }
 
+void output_in_line(const char *before, const char *text)
+{
+    printf("%s", before);
+    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
+        const bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; /* U+0080 to U+009F */
+        putchar(is_c1 || *at < ' ' || *at == 0x7f ? ' ' : *at);
+        at += is_c1;
+    }
+}
+
 void output_age(uint64_t seconds, char text[OUTPUT_AGE_SIZE])
 {
     static const struct {

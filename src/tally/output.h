@@ -24,6 +24,10 @@ void output_members(yyjson_val *object, const char *const rows[][2], size_t coun
 /* The same for numbers; an absent one is 0. */
 void output_numbers(yyjson_val *object, const char *const rows[][2], size_t count);
 
+/* `before` and a text of others, which stays in its line and says nothing to the terminal: a blank stands for each
+ * control character. */
+void output_in_line(const char *before, const char *text);
+
 /* A member that is a text, or "" if it is absent. */
 const char *output_text_of(yyjson_val *object, const char *member);
 

@@ -34,7 +34,10 @@ static const char *name_of(const char *url)
 
 /* ---- A queue's line ---------------------------------------------------------------------------------------------- */
 
-static const char *const counts[] = {"Ready", "InFlight", "Delayed"};
+static const struct {
+    const char *member; /* of the answer */
+    const char *shown;  /* with --json */
+} counts[] = {{"Visible", "Ready"}, {"InFlight", "InFlight"}, {"Delayed", "Delayed"}};
 
 static void print_header(void)
 {
@@ -50,7 +53,7 @@ static void print_line(yyjson_val *queue)
 {
     char age[OUTPUT_AGE_SIZE] = "-";
     for (size_t i = 0; i < ARRAY_LENGTH(counts); i++)
-        printf("%12llu ", (unsigned long long)json_number(queue, counts[i]));
+        printf("%12llu ", (unsigned long long)json_number(queue, counts[i].member));
     if (has_messages(queue))
         output_age(json_number(queue, "OldestMessageAge"), age);
     printf("%8s  %s%s\n", age, output_text_of(queue, "QueueName"), json_is_true(queue, "Paused") ? " (paused)" : "");
@@ -63,7 +66,7 @@ static void print_json(yyjson_val *queue)
     json_add_text(&line, line.root, "Queue", output_text_of(queue, "QueueName"));
     json_add_text(&line, line.root, "QueueUrl", output_text_of(queue, "QueueUrl"));
     for (size_t i = 0; i < ARRAY_LENGTH(counts); i++)
-        json_add_number(&line, line.root, counts[i], json_number(queue, counts[i]));
+        json_add_number(&line, line.root, counts[i].shown, json_number(queue, counts[i].member));
     if (has_messages(queue))
         json_add_number(&line, line.root, "OldestSeconds", json_number(queue, "OldestMessageAge"));
     yyjson_mut_obj_add_bool(line.doc_owned, line.root, "Paused", json_is_true(queue, "Paused"));

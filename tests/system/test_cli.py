@@ -541,7 +541,8 @@ def test_messages_and_peek_show_what_is_there_and_receive_nothing(tally):
     assert "  one two 0\n" in tally("messages", "orders", "--body", "preview").out
     some = tally("messages", "orders", "--limit", "2", "--json")
     assert [json.loads(line)["MessageId"] for line in some.out.splitlines()] == ids[:2]
-    assert "there are more than 2; --limit 0 lists all" in some.err
+    assert "these are the first 2, and there may be more; --limit 0 lists all" in some.err
+    assert tally("messages", "orders", "--limit", "4").err == ""
     assert tally("messages", "orders", "--state", "delayed").out.split()[3] == late
     assert "It must be ready, delayed" in tally("messages", "orders", "--state", "free", status=1).err
     shown = tally("peek", ids[1]).out

@@ -79,7 +79,7 @@ void explain_message(const struct core *core, const struct queue *queue, const u
 void explain_slot(const struct core *core, const struct queue *queue, uint32_t message,
                   struct explanation *explanation);
 
-/* Only its condition. O(1), unless it could be delivered if its group or its queue let it. */
+/* Only its condition. O(1). */
 enum message_condition explain_condition(const struct core *core, const struct queue *queue, uint32_t message);
 
 /* The slot of the message with that MessageId, and the queue that it is in; 0: it is in none, or in one that was purged

@@ -149,13 +149,6 @@ uint32_t message_list_oldest(const struct message_list *list, const struct slab 
     return list->first;
 }
 
-uint32_t message_list_moved_from(const struct message_list *list, uint64_t counted_from_ms, uint64_t number)
-{
-    const struct ordered_key key = moved_key(counted_from_ms, number);
-    const struct ordered_cursor cursor = ordered_seek(&list->moved, &key);
-    return cursor.leaf == NULL ? 0 : ordered_slot(cursor);
-}
-
 /* The counts of a walk along the arrivals. */
 struct message_list_census {
     uint64_t count;

@@ -64,9 +64,6 @@ uint32_t message_list_next_deliverable(struct message_list *list, const struct s
 /* The message that was sent first, or 0. */
 uint32_t message_list_oldest(const struct message_list *list, const struct slab *messages);
 
-/* The message that was moved here with the smallest key that is at least that one, or 0. O(log n). */
-uint32_t message_list_moved_from(const struct message_list *list, uint64_t counted_from_ms, uint64_t number);
-
 static inline uint64_t message_list_visible_count(const struct message_list *list)
 {
     return list->count - list->in_flight_count - list->delayed_count;

@@ -69,6 +69,11 @@ uint32_t message_walk_next(struct message_walk *walk)
     return slot;
 }
 
+bool message_walk_is_over(const struct message_walk *walk)
+{
+    return walk->arrival == 0 && walk->moved.leaf == NULL;
+}
+
 /* --- a filter ----------------------------------------------------------------------------------------------------- */
 
 static bool begins_with(struct bytes text, struct bytes beginning)
@@ -92,8 +97,7 @@ bool message_filter_takes(const struct message_filter *filter, const struct core
                           uint32_t slot)
 {
     const struct message *message = core_message(core, slot);
-    return message->sent_at_ms >= filter->sent_from_ms &&
-           (filter->sent_before_ms == 0 || message->sent_at_ms < filter->sent_before_ms) &&
+    return (filter->sent_before_ms == 0 || message->sent_at_ms < filter->sent_before_ms) &&
            (filter->batch == 0 || message->batch == filter->batch) &&
            (filter->group.size == 0 || is_of_group(core, message, filter->group)) &&
            (filter->reason.size == 0 || has_failed_so(core, message, filter->reason)) &&

@@ -1,6 +1,5 @@
-/* A walk along the messages of a queue, oldest first, that touches none of them: for pages of a list, and for what is
- * to be done with some of them. Between two pages a walk is its place, which needs no memory here: messages may come,
- * end and move meanwhile. Pure. */
+/* A walk along the messages of a queue, oldest first, that touches none of them: for the pages of a list. Between two
+ * pages a walk is its place, which needs no memory here: messages may come, end and move meanwhile. Pure. */
 #ifndef TALLY_CORE_MESSAGES_MESSAGE_WALK_H
 #define TALLY_CORE_MESSAGES_MESSAGE_WALK_H
 
@@ -31,15 +30,15 @@ void message_walk_begin(struct message_walk *walk, const struct core *core, cons
 
 /* The slot of the next message, 0: there is none. Only while no event is applied. O(1). */
 uint32_t message_walk_next(struct message_walk *walk);
+bool message_walk_is_over(const struct message_walk *walk);
 
 /* Which messages of a queue are meant; of zeros, all. */
 struct message_filter {
     bool has_condition;
     enum message_condition condition;
-    struct bytes group;  /* MessageGroupId; empty: any */
-    struct bytes reason; /* the newest failure begins with it; empty: any */
-    uint32_t batch;      /* slot; 0: any */
-    uint64_t sent_from_ms;
+    struct bytes group;      /* MessageGroupId; empty: any */
+    struct bytes reason;     /* the newest failure begins with it; empty: any */
+    uint32_t batch;          /* slot; 0: any */
     uint64_t sent_before_ms; /* 0: any */
 };
 
