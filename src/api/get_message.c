@@ -1,21 +1,7 @@
 /* GetMessage: a message wherever it is, seen without being touched. */
 #include "api/access.h"
 #include "api/peek.h"
-#include "api/reach.h"
 #include "api/why.h"
-
-/* It is in no queue that the caller covers: what is remembered of its end, if anything. */
-static void write_absent(struct call *call, const uint8_t *id, bool is_out_of_reach, struct explanation *explanation)
-{
-    *explanation = (struct explanation){.condition = CONDITION_UNKNOWN};
-    if (id != NULL && !is_out_of_reach && !reach_is_confined(call))
-        explain_message(call->core, NULL, id, explanation);
-    writer_string(call->reply, "State", peek_state_name(explanation->condition));
-    writer_list_begin(call->reply, "Why");
-    for (unsigned i = 0; i < explanation->count; i++)
-        why_write(call, &explanation->whys[i]);
-    writer_list_end(call->reply);
-}
 
 enum error action_get_message(struct call *call)
 {
@@ -29,13 +15,17 @@ enum error action_get_message(struct call *call)
     if (error != OK)
         return error;
     struct explanation *explanation = arena_allocate(call->arena, sizeof(*explanation));
-    const bool is_id = identity_from_text(text, id);
-    const uint32_t slot = is_id ? explain_find(call->core, id, &queue) : 0;
-    if (slot == 0 || !access_covers(call, queue->name_owned)) {
-        write_absent(call, is_id ? id : NULL, slot != 0, explanation);
+    const uint32_t slot = identity_from_text(text, id) ? explain_find(call->core, id, &queue) : 0;
+    if (slot != 0 && access_covers(call, queue->name_owned)) {
+        writer_text(call->reply, "QueueUrl", call_queue_url(call, queue));
+        peek_write(call, queue, slot, body, WHYS_MAX, explanation);
         return OK;
     }
-    writer_text(call->reply, "QueueUrl", call_queue_url(call, queue));
-    peek_write(call, queue, slot, body, WHYS_MAX, explanation);
+    queue = NULL;
+    why_explain(call, text, &queue, explanation); /* what is remembered of its end, if anything */
+    writer_string(call->reply, "State", peek_state_name(explanation->condition));
+    writer_list_begin(call->reply, "Why");
+    why_write_each(call, explanation, WHYS_MAX);
+    writer_list_end(call->reply);
     return OK;
 }

@@ -122,11 +122,10 @@ static void write_id(struct call *call, const struct message *message, const str
 {
     uint8_t id[MESSAGE_ID_SIZE];
     char text[IDENTITY_TEXT_SIZE];
-    const bool is_renamed = message->is_redriven && message->completes == 0;
-    if (content == NULL || (is_renamed && identity_message_number(call_digest(call), content->id) != 0))
+    if (content == NULL)
         explain_message_id(call->core, message->number, id);
     else
-        memcpy(id, content->id, sizeof(id));
+        content_id(content, message->number, message_is_renamed(message), call_digest(call), id);
     identity_to_text(id, text);
     writer_text(call->reply, "MessageId", bytes_make(text, sizeof(text)));
 }
@@ -171,7 +170,6 @@ void peek_write(struct call *call, const struct queue *queue, uint32_t slot, enu
     if (is_needed && !is_read)
         writer_boolean(call->reply, "IsDamaged", true);
     writer_list_begin(call->reply, "Why");
-    for (unsigned i = 0; i < explanation->count && i < whys_max; i++)
-        why_write(call, &explanation->whys[i]);
+    why_write_each(call, explanation, whys_max);
     writer_list_end(call->reply);
 }

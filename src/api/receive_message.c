@@ -121,10 +121,7 @@ static void write_message(struct call *call, const struct receive_command *comma
     struct writer *writer = call->reply;
     char id[IDENTITY_TEXT_SIZE], handle[HANDLE_TEXT_SIZE];
     uint8_t raw_id[MESSAGE_ID_SIZE];
-    memcpy(raw_id, content->id, sizeof(raw_id));
-    /* An id that is not made of a number, like that of a match, stays the same wherever its message goes. */
-    if (message->is_renamed && identity_message_number(call_digest(call), content->id) != 0)
-        identity_message(call_digest(call), message->handle.message, raw_id);
+    content_id(content, message->handle.message, message->is_renamed, call_digest(call), raw_id);
     identity_to_text(raw_id, id);
     handle_to_text(call_digest(call), &message->handle, handle);
     writer_object_begin(writer, NULL);

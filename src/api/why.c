@@ -297,3 +297,22 @@ void why_write(struct call *call, const struct why *why)
         writer_number(reply, "Limit", why->limit);
     writer_object_end(reply);
 }
+
+void why_write_each(struct call *call, const struct explanation *explanation, unsigned max)
+{
+    for (unsigned i = 0; i < explanation->count && i < max; i++)
+        why_write(call, &explanation->whys[i]);
+}
+
+void why_explain(struct call *call, struct bytes id_text, struct queue **queue, struct explanation *explanation)
+{
+    uint8_t id[MESSAGE_ID_SIZE];
+    *explanation = (struct explanation){.condition = CONDITION_UNKNOWN};
+    if (!identity_from_text(id_text, id))
+        return;
+    if (*queue == NULL && explain_find(call->core, id, queue) != 0 && !access_covers(call, (*queue)->name_owned))
+        return;
+    explain_message(call->core, *queue, id, explanation);
+    if (explanation->is_gone && reach_is_confined(call))
+        *explanation = (struct explanation){.condition = CONDITION_UNKNOWN}; /* it may have been in any queue */
+}

@@ -2,6 +2,7 @@
 
 #include "base/crc32c.h"
 #include "base/cursor.h"
+#include "core/identity.h"
 
 #define CHECKSUM_SIZE 4u
 
@@ -42,4 +43,13 @@ bool content_decode(struct bytes encoded, struct content *content)
         return false;
     *content = decoded;
     return true;
+}
+
+void content_id(const struct content *content, uint64_t number, bool is_renamed, struct digest *digest,
+                uint8_t id[MESSAGE_ID_SIZE])
+{
+    if (is_renamed && identity_message_number(digest, content->id) != 0)
+        identity_message(digest, number, id);
+    else
+        memcpy(id, content->id, MESSAGE_ID_SIZE);
 }

@@ -29,4 +29,9 @@ void content_encode(const struct content *content, struct buffer *out);
  * fit. */
 bool content_decode(struct bytes encoded, struct content *content);
 
+/* The MessageId of message `number` with that content. One that is renamed (message.h) has an id of its number; but an
+ * id that is not made of a number, like that of a match, stays the same wherever its message goes. */
+void content_id(const struct content *content, uint64_t number, bool is_renamed, struct digest *digest,
+                uint8_t id[MESSAGE_ID_SIZE]);
+
 #endif

@@ -121,7 +121,7 @@ static struct received_message describe_received(struct core *core, const struct
         .sent_at_ms = message->sent_at_ms,
         .first_received_at_ms = message->sent_at_ms + message->first_received_after_ms - 1,
         .origin = message->origin == 0 ? nothing : keep_text(core, core_queue(core, message->origin)->name_owned),
-        .is_renamed = message->is_redriven && message->completes == 0,
+        .is_renamed = message_is_renamed(message),
         .sequence = extra == NULL || !message->is_grouped ? 0 : extra->sequence,
         .reason = extra == NULL ? nothing : keep_text(core, extra->reason_owned),
     };

@@ -97,6 +97,12 @@ static inline bool message_state_is_delayed(unsigned state)
     return state == MESSAGE_DELAYED || state == MESSAGE_WAITING;
 }
 
+/* Is its MessageId made from its number, although its content names the message before a move? */
+static inline bool message_is_renamed(const struct message *message)
+{
+    return message->is_redriven && message->completes == 0;
+}
+
 static inline bool message_is_deliverable(const struct message *message)
 {
     return message->state == MESSAGE_FRESH || message->state == MESSAGE_RETURNED;
