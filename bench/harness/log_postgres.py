@@ -713,6 +713,7 @@ class Forward(LogPart):
                         for turn in range(setting.turns):
                             tell(f"requests passed on over {kind}, {what}, run {turn + 1} of {setting.turns}")
                             measured(setting, owner, front, kind)
+
     def measure_added(self, setting, owner, front, kind):
         for _ in range(self.SLICES):
             direct, forwarded = (self.load(setting, node, 1, self.SLICES)["latency_us"]["p50"]

@@ -290,8 +290,11 @@ def test_K6_postgresql_is_restarted_and_killed_and_all_goes_on_by_itself(machine
 def kept_wal(database):
     """Each checkpoint would make room in the write-ahead log, and then nobody is refused."""
     database.sql("SELECT pg_create_physical_replication_slot('kept', true)")
-    yield
-    database.sql("SELECT pg_drop_replication_slot('kept')")
+    try:
+        yield
+    finally:
+        if database.is_up():
+            database.sql("SELECT pg_drop_replication_slot('kept')")
 
 
 @pytest.mark.parametrize("of", ["tables", "wal"])

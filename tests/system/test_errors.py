@@ -159,6 +159,10 @@ ROWS = [
         ]
         for url in [queue("none"), "http://nowhere", "", None, "http://127.0.0.1/111111111111/q", "none", "/", "//"]
     ],
+    *[
+        ("ExplainMessage", {"QueueUrl": url, "MessageId": "a"}, *NO_QUEUE)
+        for url in [queue("none"), "http://nowhere", "", "http://127.0.0.1/111111111111/q", "none", "/", "//"]
+    ],
     ("GetQueueUrl", {"QueueName": "none"}, *NO_QUEUE),
     ("GetQueueUrl", {"QueueName": "q", "QueueOwnerAWSAccountId": "111111111111"}, *NO_QUEUE),
     ("GetQueueUrl", {}, IPV, "Value for parameter QueueName is invalid. Reason: Must specify a queue name."),
