@@ -29,6 +29,7 @@ struct call {
     uint64_t now_ms;
     unsigned reached; /* bits of enum reach: which checks of reach were made (reach.h) */
     bool is_waiting;  /* set by a receive that waits: it has no reply yet */
+    bool is_dry_run;  /* nothing is changed, and the reply says what would be (selection.h) */
 };
 
 /* How an action makes the state grow. This decides whether it is refused when memory or disk is full (growth.h). */
@@ -99,6 +100,7 @@ DECLARE_ACTION(change_message_visibility_batch)
 DECLARE_ACTION(start_message_move_task)
 DECLARE_ACTION(cancel_message_move_task)
 DECLARE_ACTION(list_message_move_tasks)
+DECLARE_ACTION(delete_messages)
 DECLARE_ACTION(create_batch)
 DECLARE_ACTION(add_units)
 DECLARE_ACTION(complete_units)

@@ -79,7 +79,7 @@ static enum error run_action(struct call *call, const struct action *action)
      * checked. */
     ASSERT(error != OK || action->reach == REACH_EACH || (call->reached & 1u << action->reach) != 0);
     if (error == OK && !call->is_waiting)
-        reply_end(call->exchange, &draft, action->reply_length == REPLY_EMPTY);
+        reply_end(call->exchange, &draft, action->reply_length == REPLY_EMPTY && !call->is_dry_run);
     return error;
 }
 

@@ -1,7 +1,7 @@
 /* SealBatch, CancelBatch, DescribeBatch, ListBatches and DeleteBatch. Each is little more than a decision or a
  * description. */
-#include "api/action.h"
 #include "api/reach.h"
+#include "api/selection.h"
 
 /* How many batches one ListBatches looks at. If a filter fits few, a page may hold fewer than MaxResults, or none. */
 #define VISITED_MAX 10000u
@@ -49,12 +49,28 @@ enum error action_seal_batch(struct call *call)
     return OK;
 }
 
+static void write_preview(struct call *call, const struct batch *batch)
+{
+    struct preview preview;
+    preview_init(&preview, call->core);
+    preview_cancel(&preview, batch);
+    selection_write_ends(call, &preview);
+    preview_deinit(&preview);
+}
+
 enum error action_cancel_batch(struct call *call)
 {
     const struct batch *batch;
+    bool is_dry_run = false;
     enum error error = call_batch(call, &batch);
+    if (error == OK)
+        error = selection_read_dry_run(call, &is_dry_run);
     if (error != OK)
         return error;
+    if (is_dry_run) {
+        write_preview(call, batch);
+        return OK;
+    }
     decide_cancel_batch(call->core, batch);
     write_batch(call, batch);
     return OK;

@@ -587,7 +587,8 @@ static void rejoin_batch(struct core *core, const struct message *message, uint6
         reopen(reopened, unit, xor_id);
 }
 
-static bool moved_fits(const struct core *core, const struct event_message_moved *moved)
+/* Can the message live on under the successor's number, in that queue? */
+static bool successor_fits(const struct core *core, const struct event_message_moved *moved)
 {
     uint32_t slot = core_find_message(core, moved->number);
     const struct queue *target = core_find_queue_by_id(core, moved->queue);
@@ -598,8 +599,8 @@ static bool moved_fits(const struct core *core, const struct event_message_moved
     uint32_t unit, group = core_group_of(core, message);
     const struct batch *reopened = batch_to_reopen(core, message, &unit);
     bool has_group = group != 0 && core_group(core, group)->id_owned.size > 0;
-    return message_is_deliverable(message) && !core_message_is_dead(core, message) &&
-           !dependency_is_untold(core, moved->number) && (reopened == NULL || can_reopen(reopened, unit)) &&
+    return !core_message_is_dead(core, message) && !dependency_is_untold(core, moved->number) &&
+           (reopened == NULL || can_reopen(reopened, unit)) &&
            (has_group || (!target->settings.is_fifo && moved->sequence == 0));
 }
 
@@ -631,16 +632,11 @@ static bool enter_group(struct core *core, uint32_t slot, struct bytes group, ui
     return group_insert(core, line, slot, 0);
 }
 
-bool apply_message_moved(struct core *core, const struct event_message_moved *moved)
+/* The message leaves its queue and all that ordered it, and is a new one. False as enter_group(). */
+static bool live_on(struct core *core, uint32_t slot, const struct event_message_moved *moved)
 {
-    if (!moved_fits(core, moved))
-        return false;
-    uint32_t slot = core_find_message(core, moved->number);
     struct message *message = core_message(core, slot);
     const struct queue *target = core_find_queue_by_id(core, moved->queue);
-    const struct queue *source = core_queue(core, core_message_list_at(core, message->message_list)->queue);
-    if (source == target || !move_count(core, source, moved->task))
-        return false;
     uint8_t priority = message->extra == 0 ? PRIORITY_DEFAULT : core_extra_of(core, message)->priority;
     uint32_t from = core_group_of(core, message);
     struct bytes group = from == 0 ? bytes_make(NULL, 0) : accounted_duplicate(core_group(core, from)->id_owned);
@@ -663,6 +659,19 @@ bool apply_message_moved(struct core *core, const struct event_message_moved *mo
     if (is_placed)
         core_enter_state(core, slot, first_state(core, moved->visible_at_ms));
     return is_placed;
+}
+
+bool apply_message_moved(struct core *core, const struct event_message_moved *moved)
+{
+    if (!successor_fits(core, moved))
+        return false;
+    uint32_t slot = core_find_message(core, moved->number);
+    const struct message *message = core_message(core, slot);
+    const struct queue *target = core_find_queue_by_id(core, moved->queue);
+    const struct queue *source = core_queue(core, core_message_list_at(core, message->message_list)->queue);
+    if (!message_is_deliverable(message) || source == target || !move_count(core, source, moved->task))
+        return false;
+    return live_on(core, slot, moved);
 }
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */

@@ -350,6 +350,12 @@ def a_page_of_messages(chance, memory):
     return {**some, **page(chance, memory)}
 
 
+def some_messages(chance, memory):
+    """Nothing that says which, or one way to say it; sometimes only what it would do."""
+    choice = chance.choice([{}, {"Reason": "no"}, {"MessageGroupId": f"g{chance.randrange(3)}"}, {"SentAfter": 1}])
+    return {**choice, **({"MaxMessages": 2} if chance.random() < 0.3 else {}), "DryRun": chance.random() < 0.3}
+
+
 RELAYS, SCHEDULES = ["r0", "r1", "r2"], [f"s{i}" for i in range(5)]
 UNITS = of_batch(lambda chance, memory: {"Count": 4} if chance.random() < 0.5
                  else {"Units": [str(chance.randrange(10)) for _ in range(5)]})
@@ -383,7 +389,8 @@ DRAWS = {
     "AmazonSQS.ListDeadLetterSourceQueues": (1, of_queue()),
     "AmazonSQS.StartMessageMoveTask": (2, lambda chance, memory: {
         "SourceArn": memory.arn(chance.choice(["dead", "dead.fifo"])),
-        **({"MaxNumberOfMessagesPerSecond": 5} if chance.random() < 0.5 else {})}),
+        **({"MaxNumberOfMessagesPerSecond": 5} if chance.random() < 0.5 else {}), **some_messages(chance, memory)}),
+    "Tally.DeleteMessages": (1, of_queue(lambda chance, memory: {"SentBefore": 9e9, **some_messages(chance, memory)})),
     "AmazonSQS.CancelMessageMoveTask": (1, lambda chance, memory: {"TaskHandle": memory.some(chance, "task", "x")}),
     "AmazonSQS.ListMessageMoveTasks": (1,
         lambda chance, memory: {"SourceArn": memory.arn(chance.choice(["dead", "dead.fifo"])), "MaxResults": 10}),
@@ -551,6 +558,7 @@ class Tour:
         self.call("AmazonSQS.AddPermission",
                   {**at, "Label": "l", "AWSAccountIds": ["111111111111"], "Actions": ["SendMessage"]})
         self.call("AmazonSQS.RemovePermission", {**at, "Label": "l"})
+        self.call("AmazonSQS.PurgeQueue", {**at, "DryRun": True})
         self.call("AmazonSQS.PurgeQueue", at)
         self.call("Tally.PauseQueue", at)
         self.call("Tally.ResumeQueue", at)
@@ -588,6 +596,9 @@ class Tour:
                          {"SourceArn": self.memory.arn(name), "MaxNumberOfMessagesPerSecond": 1})
         self.call("AmazonSQS.ListMessageMoveTasks", {"SourceArn": self.memory.arn(name)})
         self.call("AmazonSQS.CancelMessageMoveTask", {"TaskHandle": task["TaskHandle"]})
+        self.call("AmazonSQS.StartMessageMoveTask",
+                  {"SourceArn": self.memory.arn(name), "Reason": "bro", "MaxMessages": 1, "DryRun": True})
+        self.call("Tally.DeleteMessages", {**dead, "Reason": "bro", "MaxMessages": 1})
 
     def batches(self):
         at, name = self.queue("done"), {"BatchId": f"{self.name}-batch"}

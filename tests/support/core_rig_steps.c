@@ -19,6 +19,7 @@
 #include "core/queues/decide_queue.h"
 #include "core/queues/tags.h"
 #include "core/schedules/decide_schedule.h"
+#include "core/state.h"
 #include <stdio.h>
 
 #define QUEUES 4u
@@ -587,6 +588,39 @@ static void step_end_batch(struct core_rig *rig)
     }
 }
 
+/* Some of the newest messages, wherever they are. */
+static uint32_t draw_numbers(struct core_rig *rig, uint64_t numbers[8])
+{
+    const uint64_t newest = rig->core->messages.message_number;
+    uint32_t count = 0;
+    for (uint64_t number = newest > 30 ? newest - 30 : 1; number <= newest && count < 8; number++)
+        if (core_rig_draw(rig, 4) == 0)
+            numbers[count++] = number;
+    return count;
+}
+
+/* Moves or deletes some messages: what the preview says of them before is what happens, if nothing else does. */
+static void start_selection(struct core_rig *rig, struct queue *source, const struct move_command *move)
+{
+    uint64_t numbers[8];
+    char group[8];
+    struct move_command command = *move;
+    struct selection_command selection = {.act = core_rig_draw(rig, 2) == 0 ? SELECTION_MOVES : SELECTION_DELETES};
+    struct message_filter *filter = &selection.filter;
+    selection.numbers = numbers;
+    if (core_rig_draw(rig, 3) == 0)
+        selection.number_count = draw_numbers(rig, numbers);
+    else if (core_rig_draw(rig, 2) == 0)
+        filter->group = draw_name(rig, group, 'g', GROUPS);
+    if (core_rig_draw(rig, 3) == 0)
+        filter->sent_before_ms = rig->now_ms - core_rig_draw(rig, 5000);
+    if (core_rig_draw(rig, 4) == 0)
+        filter->sent_after_ms = rig->now_ms - core_rig_draw(rig, 50000);
+    if (selection.act == SELECTION_DELETES)
+        command.destination = NULL;
+    decide_start_selection(rig->core, source, &command, &selection);
+}
+
 /* Moves what a queue holds, dead letters or not, to where it came from or to another queue of its kind. */
 static void step_move(struct core_rig *rig)
 {
@@ -606,8 +640,16 @@ static void step_move(struct core_rig *rig)
     if (core_rig_draw(rig, 2) == 0)
         destination = core_find_queue(rig->core, source->settings.is_fifo ? draw_name(rig, name, 'f', LINES)
                                                                           : draw_name(rig, name, 'q', QUEUES));
-    if (destination != source)
-        decide_start_move(rig->core, source, destination, core_rig_draw(rig, 3) == 0 ? 1 + core_rig_draw(rig, 3) : 0);
+    const struct move_command command = {.destination = destination,
+                                         .rate = core_rig_draw(rig, 3) == 0 ? 1 + core_rig_draw(rig, 3) : 0,
+                                         .messages_max =
+                                             core_rig_draw(rig, 3) == 0 ? core_rig_draw(rig, 4) : UINT64_MAX};
+    if (destination == source)
+        return;
+    if (core_rig_draw(rig, 2) == 0)
+        decide_start_move(rig->core, source, &command);
+    else
+        start_selection(rig, source, &command);
 }
 
 /* Reading changes nothing, and finds its way in every state. */

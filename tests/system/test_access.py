@@ -187,6 +187,7 @@ CELLS = {
     "StartMessageMoveTask": lambda half: {"SourceArn": arn(f"{half}-dead")},
     "CancelMessageMoveTask": lambda half: {"TaskHandle": handle_of_task(f"{half}-dead")},
     "ListMessageMoveTasks": lambda half: {"SourceArn": arn(f"{half}-dead")},
+    "DeleteMessages": of_queue(Reason="none has it"),
     "PauseQueue": of_queue(),
     "ResumeQueue": of_queue(),
     "PauseGroup": of_queue(MessageGroupId="g"),

@@ -350,6 +350,7 @@ NEEDED = {
     "RemovePermission": ("admin", {**Q, "Label": "l"}),
     "StartMessageMoveTask": ("admin", {"SourceArn": arn("q")}),
     "CancelMessageMoveTask": ("admin", {"TaskHandle": "x"}),
+    "Tally.DeleteMessages": ("admin", {**Q, "Reason": "x"}),
     "Tally.PauseQueue": ("admin", Q),
     "Tally.ResumeQueue": ("admin", Q),
     "Tally.PauseGroup": ("admin", {**Q, "MessageGroupId": "g"}),

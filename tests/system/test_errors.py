@@ -156,6 +156,7 @@ ROWS = [
             ("ReleaseGroup", {"MessageGroupId": "g", "Action": "retry"}),
             ("ListGroups", {}),
             ("ListMessages", {}),
+            ("DeleteMessages", {"Reason": "r"}),
         ]
         for url in [queue("none"), "http://nowhere", "", None, "http://127.0.0.1/111111111111/q", "none", "/", "//"]
     ],
@@ -447,6 +448,33 @@ ROWS = [
      *invalid("State", "free", "It must be ready, delayed, in-flight, blocked or held.")),
     ("ListMessages", {"QueueUrl": Q, "NextToken": "1.2"}, IPV, "Invalid or expired next token."),
     ("ListMessages", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
+    ("DeleteMessages", {"QueueUrl": Q}, MISSING,
+     "The request must say which messages: MessageIds, or one or more of Reason, MessageGroupId, SentBefore and "
+     "SentAfter. PurgeQueue deletes all."),
+    *[("DeleteMessages", {"QueueUrl": Q, name: ""}, IPV, f"{name} is empty; leave it out to mean every message.")
+      for name in ["Reason", "MessageGroupId"]],
+    ("DeleteMessages", {"QueueUrl": Q, "MessageIds": []}, IPV,
+     "MessageIds is empty; it must name 1 to 1000 messages."),
+    ("DeleteMessages", {"QueueUrl": Q, "MessageIds": ["a"] * 1001}, IPV,
+     "MessageIds holds 1001 names; at most 1000 are taken."),
+    *[("DeleteMessages", {"QueueUrl": Q, "MessageIds": [bad]},
+       *invalid("MessageIds", bad, "It is not the MessageId of a message of this namespace. (A batch's completion "
+                                   "message is not found by its id.)"))
+      for bad in ["a", "12345678-1234-4234-8234-123456789abc"]],
+    ("DeleteMessages", {"QueueUrl": Q, "MessageIds": [1]}, SERIAL, None),
+    ("DeleteMessages", {"QueueUrl": Q, "Reason": "x" * 1025}, IPV, "Reason has 1025 bytes; at most 1024 are taken."),
+    ("DeleteMessages", {"QueueUrl": Q, "MessageGroupId": "a b"}, IPV, None),
+    *[("DeleteMessages", {"QueueUrl": Q, name: bad}, IPV,
+       f"Value for parameter {name} is invalid. Reason: It must be a number of seconds since 1970.")
+      for name in ["SentBefore", "SentAfter"] for bad in [0, -1, "1", 1e300]],
+    *[("DeleteMessages", {"QueueUrl": Q, "Reason": "r", "MaxMessages": bad}, IPV,
+       f"Value {bad} for parameter MaxMessages is invalid. Reason: Must be 1 or more.") for bad in [0, -1]],
+    ("DeleteMessages", {"QueueUrl": Q, "Reason": "r", "DryRun": 1}, SERIAL,
+     "The value of DryRun can not be converted to a Boolean."),
+    *[(action, {"QueueUrl": Q, "DryRun": "yes"}, SERIAL, "The value of DryRun can not be converted to a Boolean.")
+      for action in ["PurgeQueue", "DeleteQueue"]],
+    ("CancelBatch", {"BatchId": "open", "DryRun": "yes"}, SERIAL,
+     "The value of DryRun can not be converted to a Boolean."),
     ("ListQueueStats", {"MaxResults": 0}, IPV, None),
     ("ListQueueStats", {"NextToken": "x"}, IPV, "Invalid or expired next token."),
     # Tally's type orders, schedules and commits.
@@ -601,7 +629,7 @@ ROWS = [
 OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch",
                "ListUnits", "ListBatches", "DeleteBatch"}
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups",
-                "ExplainMessage", "ListMessages", "GetMessage", "ListQueueStats"}
+                "ExplainMessage", "ListMessages", "GetMessage", "ListQueueStats", "DeleteMessages"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule",
                 "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
 OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}

@@ -263,6 +263,7 @@ static const struct told story[] = {
     {"Tally.ListGroups", "{'QueueUrl':'f.fifo','State':'held'}"},
     {"Tally.ListGroups", "{'QueueUrl':'q'}"},
     {"Tally.ExplainMessage", "{'QueueUrl':'f.fifo','MessageId':'<f1>'}"},
+    {"Tally.ReleaseGroup", "{'QueueUrl':'f.fifo','MessageGroupId':'g','Action':'cancel-rest','DryRun':true}"},
     {"Tally.ReleaseGroup", "{'QueueUrl':'f.fifo','MessageGroupId':'g','Action':'retry'}"},
     {"Tally.ResumeGroup", "{'QueueUrl':'f.fifo','MessageGroupId':'h'}"},
     {"Tally.ResumeQueue", "{'QueueUrl':'full'}"},
@@ -290,9 +291,12 @@ static const struct told story[] = {
      "{'QueueUrl':'slow','MessageBody':'m','MessageAttributes':{'Tally.After':" TEXT_ATTRIBUTE(
          "message:<a1>,batch:gone") ",'Tally.AfterFailure':" TEXT_ATTRIBUTE("hold") "}}",
      "MessageId a2"},
+    {"PurgeQueue", "{'QueueUrl':'results','DryRun':true}"},
+    {"DeleteQueue", "{'QueueUrl':'results','DryRun':true}"},
     {"PurgeQueue", "{'QueueUrl':'results'}"},
     {"Tally.ExplainMessage", "{'QueueUrl':'slow','MessageId':'<a2>'}"},
     {"Tally.ExplainMessage", "{'QueueUrl':'results','MessageId':'<a1>'}"},
+    {"Tally.CancelBatch", "{'BatchId':'gone','DryRun':true}"},
     {"Tally.CancelBatch", "{'BatchId':'gone'}"},
     {"Tally.ExplainMessage", "{'QueueUrl':'slow','MessageId':'<a2>'}"},
     {"Tally.DeleteBatch", "{'BatchId':'gone'}"},
@@ -324,7 +328,14 @@ static const struct told story[] = {
     {"Tally.DeleteBatch", "{'BatchId':'small'}"},
     {"Tally.DescribeBatch", "{'BatchId':'child'}"},
 
-    /* Dead letters move back. */
+    /* Dead letters move back, or end. */
+    {"StartMessageMoveTask", "{'SourceArn':'" ARN "dead','Reason':'no','MessageGroupId':'g','SentBefore':9000000000.5,"
+                             "'SentAfter':1,'MaxMessages':1,'DryRun':true}"},
+    {"StartMessageMoveTask", "{'SourceArn':'" ARN "dead','MessageIds':['<m1>','<m3>'],'DryRun':true}"},
+    {"Tally.DeleteMessages", "{'QueueUrl':'dead','Reason':'none has it','MessageGroupId':'g','SentBefore':9000000000,"
+                             "'SentAfter':1.5,'MaxMessages':9,'MaxNumberOfMessagesPerSecond':9,'DryRun':false}"},
+    {NULL, "1000"},
+    {"Tally.DeleteMessages", "{'QueueUrl':'dead','MessageIds':['<m1>'],'DryRun':true}"},
     {"StartMessageMoveTask",
      "{'SourceArn':'" ARN "dead','DestinationArn':'" ARN "done','MaxNumberOfMessagesPerSecond':1}", "TaskHandle task"},
     {"ListMessageMoveTasks", "{'SourceArn':'" ARN "dead','MaxResults':2}"},
@@ -536,6 +547,7 @@ static const struct {
     {"Tally.ReleaseGroup", "Tally.ListGroups", "{'QueueUrl':'f.fifo'}"},
     {"Tally.PauseQueue", "GetQueueAttributes", "{'QueueUrl':'full','AttributeNames':['All']}"},
     {"StartMessageMoveTask", "ListMessageMoveTasks", "{'SourceArn':'" ARN "dead'}"},
+    {"Tally.DeleteMessages", "ListMessageMoveTasks", "{'SourceArn':'" ARN "dead'}"},
     {"Tally.Publish", "Tally.OpenPublisher", "{" CLAIM "}"},
     {"Tally.PutSchedule", "Tally.DescribeSchedule", "{'Name':'s'}"},
     {"Tally.PutSchedule", "Tally.ListSchedules", "{}"},

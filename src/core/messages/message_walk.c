@@ -74,6 +74,19 @@ bool message_walk_is_over(const struct message_walk *walk)
     return walk->arrival == 0 && walk->moved.leaf == NULL;
 }
 
+void message_walk_limit(struct message_walk *walk, uint64_t newest)
+{
+    if (walk->arrival != 0 && core_message(walk->core, walk->arrival)->number > newest)
+        walk->arrival = 0;
+}
+
+/* The next arrival is still one: nothing but the message before it has left. The ordered set has changed. */
+void message_walk_refresh(struct message_walk *walk, const struct queue *queue)
+{
+    const struct ordered_key key = {.sort_key = walk->place.counted_from_ms, .number = walk->place.number + 1};
+    walk->moved = ordered_seek(&core_message_list(walk->core, queue)->moved, &key);
+}
+
 /* --- a filter ----------------------------------------------------------------------------------------------------- */
 
 static bool begins_with(struct bytes text, struct bytes beginning)
@@ -98,7 +111,7 @@ bool message_filter_takes(const struct message_filter *filter, const struct core
 {
     const struct message *message = core_message(core, slot);
     return (filter->sent_before_ms == 0 || message->sent_at_ms < filter->sent_before_ms) &&
-           (filter->batch == 0 || message->batch == filter->batch) &&
+           message->sent_at_ms >= filter->sent_after_ms && (filter->batch == 0 || message->batch == filter->batch) &&
            (filter->group.size == 0 || is_of_group(core, message, filter->group)) &&
            (filter->reason.size == 0 || has_failed_so(core, message, filter->reason)) &&
            (!filter->has_condition || explain_condition(core, queue, slot) == filter->condition);

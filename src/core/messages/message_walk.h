@@ -32,6 +32,11 @@ void message_walk_begin(struct message_walk *walk, const struct core *core, cons
 uint32_t message_walk_next(struct message_walk *walk);
 bool message_walk_is_over(const struct message_walk *walk);
 
+/* For a walk that acts on what it finds. Call the first before message_walk_next(): it passes over arrivals behind
+ * message `newest`. And the second after the message that was found last has ended or was moved: the walk goes on. */
+void message_walk_limit(struct message_walk *walk, uint64_t newest);
+void message_walk_refresh(struct message_walk *walk, const struct queue *queue);
+
 /* Which messages of a queue are meant; of zeros, all. */
 struct message_filter {
     bool has_condition;
@@ -40,6 +45,7 @@ struct message_filter {
     struct bytes reason;     /* the newest failure begins with it; empty: any */
     uint32_t batch;          /* slot; 0: any */
     uint64_t sent_before_ms; /* 0: any */
+    uint64_t sent_after_ms;  /* or then; 0: any */
 };
 
 bool message_filter_takes(const struct message_filter *filter, const struct core *core, const struct queue *queue,
