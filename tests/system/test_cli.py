@@ -33,6 +33,7 @@ COMMANDS = [
     "send",
     "receive",
     "delete",
+    "delete-messages",
     "commit",
     "explain",
     "group list",
@@ -362,6 +363,61 @@ def test_queue_redrive(tally):
     assert sorted(moved.split()) == ["one", "three", "two"]
     assert "Dead Letter Queue" in tally("queue", "redrive", "orders", status=1).err
     assert "QueueDoesNotExist" in tally("queue", "redrive", "none", status=1).err
+
+
+def fail_all(tally, queue, reasons):
+    """Sends a message for each reason, which fails for it and is dead-lettered. Their ids."""
+    ids = []
+    for number, reason in enumerate(reasons):
+        ids.append(tally("send", queue, f"{number}").out.strip())
+        handle = tally.json("receive", queue)[0]["ReceiptHandle"]
+        tally("call", "Tally.FailMessage",
+              json.dumps({"QueueUrl": queue, "ReceiptHandle": handle, "Reason": reason, "Final": True}))
+    return ids
+
+
+def test_redriving_and_deleting_some(tally):
+    tally("queue", "create", "orders", "--dead-letter", "dead")
+    ids = fail_all(tally, "orders", ["timeout: a", "no such customer", "timeout: b", "no such customer"])
+    dry = tally("queue", "redrive", "dead", "--reason", "timeout", "--dry-run").out
+    assert "messages    2\n" in dry and "2 to orders" in dry and "refused     0" in dry
+    assert tally.json("queue", "redrive", "dead", "--dry-run")[0]["Messages"] == 4
+    assert tally("queue", "redrives", "dead").out == ""  # nothing was begun
+    tally("queue", "redrive", "dead", "--reason", "timeout", "--max", "1")
+    wait_until(lambda: tally("queue", "redrives", "dead").out.startswith("COMPLETED"), what="the redrive")
+    assert tally("receive", "orders", "--delete").out == "0\n"
+    held = tally.json("receive", "dead", "--visibility", "300")[0]
+    assert held["MessageId"] == ids[1]
+    dry = tally("delete-messages", "dead", "--reason", "no such", "--dry-run").out
+    assert "messages    1\n" in dry and f"stay        {ids[1]} in-flight\n" in dry
+    tally("delete-messages", "dead", "--reason", "no such")
+    wait_until(lambda: "COMPLETED" in tally("queue", "redrives", "dead").out.splitlines()[0], what="the deletion")
+    shown = tally("queue", "redrives", "dead").out
+    assert "1 of 2  deleted  1 stayed" in shown.splitlines()[0] and f"  {ids[1]} in-flight\n" in shown
+    tally("delete-messages", "dead", "--id", ids[2])
+    wait_until(lambda: tally("receive", "dead").out == "", what="the end of the last one")
+    assert "which messages" in tally("delete-messages", "dead", status=1).err
+    assert "not the MessageId" in tally("delete-messages", "dead", "--id", "x", status=1).err
+    assert "QueueDoesNotExist" in tally("delete-messages", "none", "--reason", "x", status=1).err
+
+
+def test_dry_runs_end_nothing(tally):
+    tally("queue", "create", "orders")
+    tally("queue", "create", "line.fifo", "Tally.OnGroupFailure=hold")
+    tally("batch", "create", "b")
+    tally("send", "orders", "one", "--batch", "b")
+    tally("send", "orders", "two")
+    for command in ("purge", "delete"):
+        dry = tally("queue", command, "orders", "--dry-run").out
+        assert "messages    2\n" in dry and "units       1\n" in dry and "batches     1\n" in dry
+    assert tally.json("batch", "cancel", "b", "--dry-run")[0]["Units"] == 1
+    tally("send", "line.fifo", "m", "--group", "g", "--deduplication-id", "m")
+    fail = {"QueueUrl": "line.fifo", "ReceiptHandle": tally.json("receive", "line.fifo")[0]["ReceiptHandle"]}
+    tally("call", "Tally.FailMessage", json.dumps({**fail, "Final": True}))
+    assert "messages    1\n" in tally("group", "release", "line.fifo", "g", "--skip", "--dry-run").out
+    assert tally("batch", "show", "b", "--json").out.count('"open"') == 1
+    assert tally("group", "list", "line.fifo").out.startswith("held")
+    assert tally("receive", "orders", "--max", "10").out.split() == ["one", "two"]
 
 
 def test_queue_purge_and_delete(tally):
