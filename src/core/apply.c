@@ -674,6 +674,39 @@ bool apply_message_moved(struct core *core, const struct event_message_moved *mo
     return live_on(core, slot, moved);
 }
 
+/* One that waits, or that type orders concern, would lose that. A dead letter goes to another queue, any other message
+ * stays in its own. */
+static bool can_be_replaced(const struct core *core, uint32_t slot, const struct queue *target)
+{
+    const struct message *message = core_message(core, slot);
+    const struct message_extra *extra = core_extra_of(core, message);
+    const bool is_at_home = message->message_list == target->message_list;
+    return is_at_home == !message->is_moved && message->completes == 0 && !message->is_result &&
+           (message_is_deliverable(message) || (is_at_home && message->state == MESSAGE_DELAYED)) &&
+           (extra == NULL || extra->typed == 0);
+}
+
+bool apply_replaced(struct core *core, const struct event_replaced *replaced)
+{
+    const struct event_message_moved moved = {.number = replaced->number,
+                                              .successor = replaced->successor,
+                                              .queue = replaced->queue,
+                                              .visible_at_ms = replaced->visible_at_ms,
+                                              .sequence = replaced->sequence};
+    if (!successor_fits(core, &moved))
+        return false;
+    uint32_t slot = core_find_message(core, replaced->number);
+    if (!can_be_replaced(core, slot, core_find_queue_by_id(core, replaced->queue)) || !live_on(core, slot, &moved))
+        return false;
+    struct message *message = core_message(core, slot);
+    extents_leave(&core->extents, message->position / core->segment_size, message->content_size);
+    message->position = core->applying_at + EVENT_REPLACED_CONTENT_OFFSET;
+    message->content_size = (uint32_t)replaced->content.size;
+    extents_enter(&core->extents, message->position / core->segment_size, message->content_size);
+    message->is_redriven = false; /* its content has its own id */
+    return true;
+}
+
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 
 bool batch_fits_parent(const struct batch *parent, const struct event_batch_created *created)

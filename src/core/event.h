@@ -36,6 +36,7 @@
     X(FAILED, failed, 26)                                                                                              \
     X(CONTENT_MOVED, content_moved, 27)                                                                                \
     X(LEASE_RENEWED, lease_renewed, 28)                                                                                \
+    X(REPLACED, replaced, 29)                                                                                          \
     X(BATCH_CREATED, batch_created, 30)                                                                                \
     X(UNITS_COUNTED, units_counted, 31)                                                                                \
     X(UNITS_ADDED, units_added, 32)                                                                                    \
@@ -152,6 +153,14 @@
 
 /* From the start of that event's fields to the content's bytes. */
 #define EVENT_CONTENT_MOVED_CONTENT_OFFSET (8u + 4u)
+
+/* Message `number` was replaced by a changed copy, number `successor`, which takes over its unit, its group and what
+ * waits for it. The fields are as in message_moved; `queue` is its own, or of a dead letter the one where it failed. */
+#define EVENT_FIELDS_replaced(U8, U32, U64, RAW, TEXT)                                                                 \
+    U64(number) U64(successor) U32(queue) U64(visible_at_ms) U64(sequence) TEXT(content)
+
+/* From the start of that event's fields to the content's bytes. */
+#define EVENT_REPLACED_CONTENT_OFFSET (8u + 8u + 4u + 8u + 8u + 4u)
 
 /* A message without attempts left went to another queue. It keeps number, id, age and receive count. */
 #define EVENT_FIELDS_dead_lettered(U8, U32, U64, RAW, TEXT) U64(number) U32(queue)

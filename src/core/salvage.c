@@ -158,6 +158,8 @@ static uint64_t shown_alive(const struct event *event)
         return event->dead_lettered.number;
     case EVENT_MESSAGE_MOVED:
         return event->message_moved.successor;
+    case EVENT_REPLACED:
+        return event->replaced.successor;
     default:
         return 0;
     }
@@ -204,6 +206,9 @@ static void doubt_messages(struct core_salvage *salvage, const struct event *eve
         break;
     case EVENT_MESSAGE_MOVED:
         keep_old(salvage, event->message_moved.number, event->message_moved.successor);
+        break;
+    case EVENT_REPLACED:
+        keep_old(salvage, event->replaced.number, event->replaced.successor);
         break;
     case EVENT_SENT:
         lose_sent(salvage, event->sent.number);

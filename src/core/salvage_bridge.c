@@ -252,6 +252,10 @@ static bool bridge_message(struct core_salvage *salvage, struct event *event)
         bridge_successor(salvage, &event->message_moved.number, event->message_moved.successor,
                          event->message_moved.queue, &event->message_moved.sequence);
         return true;
+    case EVENT_REPLACED:
+        bridge_successor(salvage, &event->replaced.number, event->replaced.successor, event->replaced.queue,
+                         &event->replaced.sequence);
+        return true;
     default:
         return false;
     }

@@ -444,6 +444,7 @@ DRAWS = {
     "Tally.ListMessages": (2, of_queue(a_page_of_messages)),
     "Tally.ListQueueStats": (2, page),
     "Tally.GetMessage": (2, lambda chance, memory: {"MessageId": an_explained(chance, memory)["MessageId"]}),
+    "Tally.ReplaceMessage": (1, lambda chance, memory: {**an_explained(chance, memory), "MessageBody": "changed"}),
     "Tally.CreatePool": (2, lambda chance, memory: pool_arguments(chance, memory, a_pool(chance))),
     "Tally.UpdatePool": (1, of_pool(lambda chance, memory: {"Rules": [
         {"type": "equal", "attr": "mode"},
@@ -534,6 +535,7 @@ class Tour:
         self.call("Tally.GetMessage", {"MessageId": sent["MessageId"]})
         self.call("Tally.ListQueueStats", {})
         self.call("Tally.ListMessages", {**at, "Body": "full"})
+        self.call("Tally.ReplaceMessage", {**at, "MessageId": sent["MessageId"], "MessageBody": "changed"})
         self.call("AmazonSQS.DeleteMessage", {**at, "ReceiptHandle": self.take(at)["ReceiptHandle"]})
         held = [{"Id": str(i), "ReceiptHandle": self.take(at)["ReceiptHandle"]} for i in range(2)]
         self.call("AmazonSQS.ChangeMessageVisibilityBatch",

@@ -10,6 +10,7 @@
 #include "core/messages/decide_content.h"
 #include "core/messages/decide_move.h"
 #include "core/messages/decide_receive.h"
+#include "core/messages/decide_replace.h"
 #include "core/messages/explain.h"
 #include "core/order/decide_group.h"
 #include "core/order/decide_type_order.h"
@@ -652,6 +653,23 @@ static void step_move(struct core_rig *rig)
         start_selection(rig, source, &command);
 }
 
+/* Replaces one of the newest messages, if it may be. */
+static void step_replace(struct core_rig *rig)
+{
+    static const char letters[] = "a changed body, longer or shorter than before";
+    const uint64_t newest = rig->core->messages.message_number;
+    const uint32_t near = newest < 60 ? (uint32_t)newest : 60;
+    const uint32_t slot = near == 0 ? 0 : core_find_message(rig->core, newest - core_rig_draw(rig, near));
+    const struct queue *target;
+    if (slot == 0 || decide_check_replace(rig->core, slot, &target) != REPLACE_IS_POSSIBLE)
+        return;
+    const uint32_t group = core_group_of(rig->core, core_message(rig->core, slot));
+    struct content content = {.body = bytes_make(letters, 1 + core_rig_draw(rig, sizeof(letters) - 1)),
+                              .group = group == 0 ? BYTES("") : core_group(rig->core, group)->id_owned,
+                              .sender = core_name(rig->core)};
+    decide_replace(rig->core, slot, target, &content);
+}
+
 /* Reading changes nothing, and finds its way in every state. */
 static void read_something(struct core_rig *rig)
 {
@@ -738,6 +756,7 @@ void core_rig_step(struct core_rig *rig)
         {12, step_complete_units}, {6, step_xor_units},    {4, step_end_batch},      {1, step_restart},
         {5, step_commit},          {3, step_schedule},     {2, step_tags},           {8, step_move},
         {2, step_relay},           {10, step_publish},     {16, core_rig_step_pool}, {6, step_clean},
+        {6, step_replace},
     };
     if (core_rig_draw(rig, 3) == 0)
         step_time(rig);

@@ -197,6 +197,7 @@ CELLS = {
     "ExplainMessage": of_queue(MessageId=UUID % 1),
     "ListMessages": of_queue(Body="full"),
     "GetMessage": lambda half: {"MessageId": UUID % 1},
+    "ReplaceMessage": of_queue(MessageId=UUID % 1, MessageBody="m"),
     "CreateBatch": lambda half: {"BatchId": f"new-{half}", "OnComplete": target(f"{half}-two")},
     "AddUnits": of_batch(Units=["x"]),
     "CompleteUnits": of_batch(Units=[{"Unit": "u"}]),
@@ -328,7 +329,7 @@ ROUGH = {
     "DeleteMessage", "ChangeMessageVisibility", "FailMessage", "CancelMessageMoveTask", "ReleaseGroup",
     "RemovePermission",
     "PutBackMatch", "ConfirmMatch", "XorUnits", "Publish", "DeleteMessageBatch", "ChangeMessageVisibilityBatch",
-    "UpdateTicket",
+    "UpdateTicket", "ReplaceMessage",
 }
 
 

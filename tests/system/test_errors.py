@@ -157,6 +157,7 @@ ROWS = [
             ("ListGroups", {}),
             ("ListMessages", {}),
             ("DeleteMessages", {"Reason": "r"}),
+            ("ReplaceMessage", {"MessageId": "a", "MessageBody": "m"}),
         ]
         for url in [queue("none"), "http://nowhere", "", None, "http://127.0.0.1/111111111111/q", "none", "/", "//"]
     ],
@@ -448,6 +449,11 @@ ROWS = [
      *invalid("State", "free", "It must be ready, delayed, in-flight, blocked or held.")),
     ("ListMessages", {"QueueUrl": Q, "NextToken": "1.2"}, IPV, "Invalid or expired next token."),
     ("ListMessages", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
+    ("ReplaceMessage", {"QueueUrl": Q}, *missing("MessageId")),
+    *[("ReplaceMessage", {"QueueUrl": Q, "MessageId": bad, "MessageBody": "m"},
+       *invalid("MessageId", bad, "The queue has no such message. (A batch's completion message is not found by its "
+                                  "id.)"))
+      for bad in ["a", "12345678-1234-4234-8234-123456789abc"]],
     ("DeleteMessages", {"QueueUrl": Q}, MISSING,
      "The request must say which messages: MessageIds, or one or more of Reason, MessageGroupId, SentBefore and "
      "SentAfter. PurgeQueue deletes all."),
@@ -629,7 +635,8 @@ ROWS = [
 OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch",
                "ListUnits", "ListBatches", "DeleteBatch"}
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups",
-                "ExplainMessage", "ListMessages", "GetMessage", "ListQueueStats", "DeleteMessages"}
+                "ExplainMessage", "ListMessages", "GetMessage", "ListQueueStats", "DeleteMessages",
+                "ReplaceMessage"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule",
                 "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
 OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}
