@@ -172,8 +172,9 @@ struct tally_attribute {
 };
 
 struct tally_outgoing {
-    const char *body;                         /* 1 byte to 1 MiB of UTF-8 */
-    const struct tally_attribute *attributes; /* at most 10 */
+    const char *body; /* 1 byte to 1 MiB of UTF-8 */
+    /* at most 10; on Tally, traceparent, tracestate and baggage (the context of a trace) are not counted */
+    const struct tally_attribute *attributes;
     size_t attribute_count;
     const char *batch_id; /* Tally: makes the message a unit of this batch (attribute Tally.Batch); NULL: none */
     const char *group_id; /* MessageGroupId; NULL: none */

@@ -210,6 +210,20 @@ size_t attributes_measure(const struct params *params, const char *name)
     return size;
 }
 
+/* How many of them count among the ten. */
+static size_t count_limited(yyjson_val *map)
+{
+    size_t counted = 0;
+    size_t index, count;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(map, index, count, key, value)
+    {
+        const struct bytes name = params_bytes(key);
+        counted += !bytes_equal(name, BYTES(ATTRIBUTE_OUTBOX_ID)) && !trace_context_is_name(name);
+    }
+    return counted;
+}
+
 enum error attributes_parse(const struct params *params, const char *name, struct arena *arena,
                             struct attributes *attributes)
 {
@@ -220,8 +234,8 @@ enum error attributes_parse(const struct params *params, const char *name, struc
     if (error != OK || map == NULL)
         return error;
     size_t counted = yyjson_obj_size(map);
-    if (counted > ATTRIBUTES_MAX && yyjson_obj_get(map, ATTRIBUTE_OUTBOX_ID) != NULL)
-        counted--;
+    if (counted > ATTRIBUTES_MAX)
+        counted = count_limited(map);
     if (counted > ATTRIBUTES_MAX)
         return failure_set(params->failure, ERROR_INVALID_PARAMETER_VALUE,
                            "Number of message attributes [%zu] exceeds the allowed maximum [%u].", counted,
@@ -258,7 +272,7 @@ void attributes_add(struct attributes *attributes, struct bytes name, struct byt
     attributes->items[attributes->count++] = attribute_text(name, value);
 }
 
-/* Insertion sort: there are at most twelve. */
+/* Insertion sort: there are at most sixteen. */
 void attributes_sort(struct attributes *attributes)
 {
     for (uint32_t i = 1; i < attributes->count; i++) {

@@ -20,6 +20,8 @@ struct request {
     struct bytes host;         /* Host header, host and port (server/authority.h); empty if none */
     struct bytes target;       /* X-Amz-Target header; empty if none */
     struct bytes trace_header; /* X-Amzn-Trace-Id header; empty if none */
+    struct bytes traceparent;  /* traceparent header; empty if none */
+    struct bytes tracestate;   /* tracestate header; empty if none */
     struct bytes origin;       /* Origin header; empty if none */
     struct bytes fetch_site;   /* Sec-Fetch-Site header; empty if none */
     struct bytes forwarded_by; /* Tally-Forwarded-By header (server/forward.h); empty if none */

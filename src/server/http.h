@@ -39,8 +39,10 @@ enum http_field {
     HTTP_FIELD_HOST,
     HTTP_FIELD_TARGET,
     HTTP_FIELD_CONTENT_TYPE,
-    HTTP_FIELD_ACCEPT, /* the one that may appear twice; the first counts */
+    HTTP_FIELD_ACCEPT, /* may appear twice; the first counts */
     HTTP_FIELD_TRACE,
+    HTTP_FIELD_TRACEPARENT, /* like the next, may appear twice; then it counts as absent */
+    HTTP_FIELD_TRACESTATE,
     HTTP_FIELD_EXPECT,
     HTTP_FIELD_TRANSFER_ENCODING,
     HTTP_FIELD_ORIGIN,

@@ -39,6 +39,8 @@ static inline bool onward_check(const struct request *request)
     ASSERT(bytes_equal(found.target, request->target) && bytes_equal(found.origin, request->origin));
     ASSERT(bytes_equal(found.fetch_site, request->fetch_site) && bytes_equal(found.body, request->body));
     ASSERT(bytes_equal(found.trace_header, request->trace_header));
+    ASSERT(bytes_equal(found.traceparent, request->traceparent));
+    ASSERT(bytes_equal(found.tracestate, request->tracestate));
     ASSERT(found.is_form == request->is_form && found.takes_json == request->takes_json);
     ASSERT(bytes_equal(found.forwarded_by, BYTES(ONWARD_NODE " " ONWARD_PROOF)));
     buffer_deinit(&text);
