@@ -140,6 +140,8 @@ DECLARE_ACTION(explain_message)
 DECLARE_ACTION(list_messages)
 DECLARE_ACTION(list_queue_stats)
 DECLARE_ACTION(get_message)
+DECLARE_ACTION(find_message)
+DECLARE_ACTION(summarize_failures)
 DECLARE_ACTION(create_pool)
 DECLARE_ACTION(update_pool)
 DECLARE_ACTION(describe_pool)
@@ -191,6 +193,9 @@ enum error call_queue(struct call *call, struct queue **queue);
 enum error call_find_queue(struct call *call, const struct params *params, struct queue **queue);
 enum error call_find_queue_at(struct call *call, struct bytes url, struct queue **queue);
 
+/* The queue that the request names, as call_queue(); if it names none, *queue is NULL. */
+enum error call_optional_queue(struct call *call, struct queue **queue);
+
 /* Fails the call because the caller has no namespace of that account, or because the namespace has no queue of that
  * name. */
 enum error call_fail_namespace(struct call *call, struct bytes account);
@@ -219,6 +224,9 @@ enum error call_fail_addition(struct call *call, struct bytes batch_id, enum err
 enum error call_read_creation(struct call *call, const struct params *params, struct create_batch_command *command);
 enum error call_fail_creation(struct call *call, const struct create_batch_command *command, enum error error);
 
+/* The member of CreateBatch that has a target: OnComplete, OnSuccess or OnFirstFailure. */
+const char *call_target_member(unsigned target);
+
 /* Explains why nothing can join a batch that is not open: its state, and who could add to it. In the call's arena. */
 struct bytes call_closed_words(struct call *call, struct bytes batch_id);
 
@@ -246,6 +254,11 @@ enum error call_results_max(struct call *call, int64_t *results_max, bool *is_gi
 /* MaxResults and NextToken, a decimal number from an earlier reply. Without NextToken, *from does not change. */
 enum error call_page(struct call *call, uint64_t *from, int64_t *results_max);
 void call_write_next_token(struct call *call, uint64_t next);
+
+/* The same for a place that several numbers say. *is_given: there is a NextToken; else the numbers don't change. */
+enum error call_read_token(struct call *call, uint64_t *numbers, size_t count, bool *is_given);
+void call_write_token(struct call *call, const uint64_t *numbers, size_t count);
+enum error call_fail_token(struct call *call);
 
 /* The same for lists in order of name. NextToken is the hexadecimal name of the first item of the next page, so changes
  * between two pages neither repeat nor hide other items. *is_paged: MaxResults was given. */

@@ -374,3 +374,19 @@ void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZ
         digest_md5(digest, buffer_bytes(scratch), md5);
     writer_hex(writer, "MD5OfMessageAttributes", bytes_make(md5, sizeof(md5)));
 }
+
+void attributes_write_all(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], struct writer *writer)
+{
+    struct cursor cursor = cursor_make(encoded);
+    const uint16_t count = encoded.size == 0 ? 0 : cursor_u16(&cursor);
+    if (count == 0)
+        return;
+    writer_object_begin(writer, "MessageAttributes");
+    for (uint16_t i = 0; i < count; i++) {
+        const struct attribute attribute = attribute_decode(&cursor);
+        ASSERT(!cursor.is_failed); /* the content's checksum was right */
+        write_attribute(writer, &attribute);
+    }
+    writer_object_end(writer);
+    writer_hex(writer, "MD5OfMessageAttributes", bytes_make(all_md5, DIGEST_MD5_SIZE));
+}

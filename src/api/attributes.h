@@ -54,4 +54,7 @@ bool attributes_ask_for_own(yyjson_val *names, const char *name);
 void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], const struct attributes *own,
                       yyjson_val *names, struct digest *digest, struct buffer *scratch, struct writer *writer);
 
+/* The same for every attribute that was sent, and for no other. */
+void attributes_write_all(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], struct writer *writer);
+
 #endif

@@ -3,7 +3,6 @@
 #include "api/access.h"
 #include "api/reach.h"
 #include "api/why.h"
-#include "core/messages/content.h"
 #include "core/state.h"
 
 #define PREVIEW_SIZE 256u
@@ -46,6 +45,21 @@ enum error peek_read_body(struct call *call, enum peek_body *body)
     return params_invalid(&call->params, "Body", text, "It must be none, preview or full.");
 }
 
+/* --- places ------------------------------------------------------------------------------------------------------- */
+
+void peek_place_to_numbers(struct message_place place, uint64_t numbers[PEEK_PLACE_NUMBERS])
+{
+    numbers[0] = place.counted_from_ms;
+    numbers[1] = place.number;
+    numbers[2] = place.arrival;
+}
+
+bool peek_place_from_numbers(const uint64_t numbers[PEEK_PLACE_NUMBERS], struct message_place *place)
+{
+    *place = (struct message_place){.counted_from_ms = numbers[0], .number = numbers[1], .arrival = numbers[2]};
+    return place->number != UINT64_MAX && place->arrival <= UINT64_MAX - MESSAGE_WALK_VISITS_MAX;
+}
+
 /* --- its content -------------------------------------------------------------------------------------------------- */
 
 /* The beginning of a text that is valid UTF-8, without a part of a character at its end. */
@@ -59,16 +73,9 @@ static struct bytes preview_of(struct bytes body)
     return bytes_make(body.ptr, size);
 }
 
-/* A list of names that asks for every attribute. */
-static yyjson_val *every_name(struct call *call)
-{
-    return yyjson_obj_get(params_parse_text(BYTES("{\"Names\":[\"All\"]}"), call->arena), "Names");
-}
-
 static void write_content(struct call *call, const struct content *content, enum peek_body body)
 {
     struct writer *reply = call->reply;
-    const struct attributes none = {.count = 0};
     writer_number(reply, "BodySize", content->body.size);
     if (content->deduplication.size > 0)
         writer_text(reply, "MessageDeduplicationId", content->deduplication);
@@ -80,8 +87,7 @@ static void write_content(struct call *call, const struct content *content, enum
     writer_text(reply, "SenderId", content->sender);
     if (content->trace.size > 0)
         writer_text(reply, "AWSTraceHeader", content->trace);
-    attributes_write(content->attributes, content->attributes_md5, &none, every_name(call), call_digest(call),
-                     call_scratch(call), reply);
+    attributes_write_all(content->attributes, content->attributes_md5, reply);
 }
 
 /* --- what the index knows ----------------------------------------------------------------------------------------- */
@@ -135,20 +141,24 @@ static bool needs_content(const struct message *message, enum peek_body body)
     return body != PEEK_NO_BODY || has_own_id(message);
 }
 
-size_t peek_reads(const struct call *call, uint32_t slot, enum peek_body body)
+size_t peek_size(const struct call *call, uint32_t slot, enum peek_body body)
 {
     const struct message *message = core_message(call->core, slot);
     return needs_content(message, body) ? message->content_size : 0;
 }
 
-bool peek_waits_for_disk(struct call *call, uint32_t slot)
+bool peek_may_read(struct call *call, uint32_t slot, struct peek_reads *reads)
 {
     const struct message *message = core_message(call->core, slot);
-    return !namespace_is_resident(call->ns, message->position, message->content_size);
+    reads->count++;
+    reads->size += message->content_size;
+    reads->waits += !namespace_is_resident(call->ns, message->position, message->content_size);
+    return reads->count == 1 || (reads->size <= PEEK_READ_MAX && reads->waits <= PEEK_WAITS_MAX);
 }
 
-static bool read_content(struct call *call, const struct message *message, struct content *content)
+bool peek_read(struct call *call, uint32_t slot, struct content *content)
 {
+    const struct message *message = core_message(call->core, slot);
     const uint8_t *bytes = namespace_read(call->ns, message->position, message->content_size);
     return bytes != NULL && content_decode(bytes_make(bytes, message->content_size), content);
 }
@@ -159,7 +169,7 @@ void peek_write(struct call *call, const struct queue *queue, uint32_t slot, enu
     const struct message *message = core_message(call->core, slot);
     const bool is_needed = needs_content(message, body);
     struct content content;
-    const bool is_read = is_needed && read_content(call, message, &content);
+    const bool is_read = is_needed && peek_read(call, slot, &content);
     explain_slot(call->core, queue, slot, explanation);
     write_id(call, message, is_read ? &content : NULL);
     writer_string(call->reply, "State", state_names[explanation->condition]);
