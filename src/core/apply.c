@@ -218,15 +218,18 @@ static void note_queue(struct core *core, uint32_t batch, uint32_t queue)
 }
 
 /* Makes the message a unit of its batch, or the message of a batch event. */
-static void join_batch(struct core *core, struct message *message, uint32_t batch_slot, const struct event_sent *sent)
+static void join_batch(struct core *core, uint32_t slot, uint32_t batch_slot, const struct event_sent *sent)
 {
+    struct message *message = core_message(core, slot);
     struct batch *batch = core_batch(core, batch_slot);
     message->batch = batch_slot;
     message->completes = sent->completes;
     message->unit = sent->unit;
     core_pin_batch(core, batch_slot);
-    if (sent->completes != 0)
+    if (sent->completes != 0) {
+        core_index_completion(core, slot);
         return;
+    }
     note_queue(core, batch_slot, sent->queue);
     if (batch->spec.tracking == BATCH_XOR) {
         batch->xor_value ^= identity_xor_unit(core->digest_owned, sent->number, false);
@@ -266,7 +269,7 @@ static uint32_t add_sent(struct core *core, const struct event_sent *sent, uint3
     message->visible_at_ms = sent->visible_at_ms;
     core_list_message(core, slot, queue->message_list);
     if (batch != 0)
-        join_batch(core, message, batch, sent);
+        join_batch(core, slot, batch, sent);
     return slot;
 }
 
@@ -452,6 +455,8 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     extents_leave(&core->extents, message->position / core->segment_size, message->content_size);
     forget_origin(core, message);
     number_map_remove(&core->messages.by_number, ended->number);
+    if (message->completes != 0)
+        core_unindex_completion(core, slot);
     ASSERT(message->state == 0); /* a walk over the slots recognises a free one by this */
     slab_free(&core->messages.items, slot);
     if (batch != 0)

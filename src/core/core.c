@@ -15,6 +15,7 @@ struct core *core_create(void)
     slab_init(&core->queues.items, sizeof(struct queue));
     slab_init(&core->batches.items, sizeof(struct batch));
     number_map_init(&core->messages.by_number);
+    table_init(&core->messages.completions);
     table_init(&core->groups.by_id);
     table_init(&core->queues.by_id);
     table_init(&core->queues.by_name);
@@ -127,6 +128,7 @@ void core_destroy(struct core *core)
     heap_deinit(&core->message_lists.expiries);
     heap_deinit(&core->batches.deadlines);
     number_map_deinit(&core->messages.by_number);
+    table_deinit(&core->messages.completions);
     table_deinit(&core->groups.by_id);
     table_deinit(&core->queues.by_id);
     table_deinit(&core->queues.by_name);

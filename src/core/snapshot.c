@@ -537,6 +537,8 @@ static bool read_message(struct core *core, uint32_t message_list, struct group_
     if (!is_sound || (group_number != 0 && (group == 0 || core_group(core, group)->message_list != message_list)))
         return false;
     core_list_message(core, slot, message_list);
+    if (message->completes != 0)
+        core_index_completion(core, slot);
     if (origin != 0 && core_message_list_at(core, message_list)->queue != 0)
         queue_set_add(&core_queue(core, core_message_list_at(core, message_list)->queue)->origins, origin_id);
     if (group != 0)

@@ -31,7 +31,8 @@ struct messages {
     uint64_t delayed_count;
     struct slab items;
     struct number_map by_number;
-    struct heap timers; /* delayed ones and those in flight, by visible_at_ms */
+    struct table completions; /* messages of batch events, by their ids; no part of the state */
+    struct heap timers;       /* delayed ones and those in flight, by visible_at_ms */
 };
 
 struct groups {
@@ -229,6 +230,13 @@ uint32_t core_find_message(const struct core *core, uint64_t number);
 uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size);
 void core_list_message(struct core *core, uint32_t slot, uint32_t message_list);
 void core_unlist_message(struct core *core, uint32_t slot);
+
+/* The message of a batch event has an id that says nothing of its number. Writes that id; lets the message be found by
+ * it, and no longer, both while its batch is known; finds the live one with that id, or 0. One SHA-256 each. */
+void core_completion_id(const struct core *core, uint32_t slot, uint8_t id[MESSAGE_ID_SIZE]);
+void core_index_completion(struct core *core, uint32_t slot);
+void core_unindex_completion(struct core *core, uint32_t slot);
+uint32_t core_find_completion(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE]);
 
 /* Is the message out of reach: purged with its queue, or in a cancelled batch? It then only waits to be ended. */
 bool core_message_is_dead(const struct core *core, const struct message *message);
