@@ -1,18 +1,22 @@
 /* tally queue list: the queues, and how many messages they have. */
 #include "base/assert.h"
+#include "base/memory.h"
 #include "tally/output.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 struct settings {
     const char *prefix;
+    const char *sort;
     bool has_urls;
     bool is_long;
 };
 
 static const struct setting settings_table[] = {
     {"prefix", offsetof(struct settings, prefix)},
+    {"sort", offsetof(struct settings, sort)},
     {"long", offsetof(struct settings, is_long)},
     {"urls", offsetof(struct settings, has_urls)},
 };
@@ -37,26 +41,37 @@ static const char *name_of(const char *url)
 static const struct {
     const char *member; /* of the answer */
     const char *shown;  /* with --json */
-} counts[] = {{"Visible", "Ready"}, {"InFlight", "InFlight"}, {"Delayed", "Delayed"}};
+} counts[] = {{"Visible", "Ready"}, {"InFlight", "InFlight"}, {"Delayed", "Delayed"}, {"Blocked", "Blocked"}},
+  ages[] = {{"OldestMessageAge", "OldestSeconds"}, {"OldestDeliverableAge", "ReadySeconds"}};
+
+#define COLUMNS 3u /* of the counts, those that a line for people has */
 
 static void print_header(void)
 {
-    printf("%12s %12s %12s %8s  %s\n", "READY", "IN FLIGHT", "DELAYED", "OLDEST", "QUEUE");
+    printf("%12s %12s %12s %8s %9s  %s\n", "READY", "IN FLIGHT", "DELAYED", "OLDEST", "READY FOR", "QUEUE");
 }
 
-static bool has_messages(yyjson_val *queue)
+/* An age of the queue, or "-". */
+static void age_of(yyjson_val *queue, const char *member, char text[OUTPUT_AGE_SIZE])
 {
-    return yyjson_obj_get(queue, "OldestMessageAge") != NULL;
+    snprintf(text, OUTPUT_AGE_SIZE, "-");
+    if (yyjson_obj_get(queue, member) != NULL)
+        output_age(json_number(queue, member), text);
 }
 
 static void print_line(yyjson_val *queue)
 {
-    char age[OUTPUT_AGE_SIZE] = "-";
-    for (size_t i = 0; i < ARRAY_LENGTH(counts); i++)
+    char oldest[OUTPUT_AGE_SIZE], ready[OUTPUT_AGE_SIZE];
+    const unsigned long long held = json_number(queue, "HeldGroups");
+    for (size_t i = 0; i < COLUMNS; i++)
         printf("%12llu ", (unsigned long long)json_number(queue, counts[i].member));
-    if (has_messages(queue))
-        output_age(json_number(queue, "OldestMessageAge"), age);
-    printf("%8s  %s%s\n", age, output_text_of(queue, "QueueName"), json_is_true(queue, "Paused") ? " (paused)" : "");
+    age_of(queue, "OldestMessageAge", oldest);
+    age_of(queue, "OldestDeliverableAge", ready);
+    printf("%8s %9s  %s%s", oldest, ready, output_text_of(queue, "QueueName"),
+           json_is_true(queue, "IsPaused") ? " (paused)" : "");
+    if (held > 0)
+        printf(held == 1 ? " (%llu group is held)" : " (%llu groups are held)", held);
+    puts("");
 }
 
 static void print_json(yyjson_val *queue)
@@ -67,9 +82,11 @@ static void print_json(yyjson_val *queue)
     json_add_text(&line, line.root, "QueueUrl", output_text_of(queue, "QueueUrl"));
     for (size_t i = 0; i < ARRAY_LENGTH(counts); i++)
         json_add_number(&line, line.root, counts[i].shown, json_number(queue, counts[i].member));
-    if (has_messages(queue))
-        json_add_number(&line, line.root, "OldestSeconds", json_number(queue, "OldestMessageAge"));
-    yyjson_mut_obj_add_bool(line.doc_owned, line.root, "Paused", json_is_true(queue, "Paused"));
+    for (size_t i = 0; i < ARRAY_LENGTH(ages); i++)
+        if (yyjson_obj_get(queue, ages[i].member) != NULL)
+            json_add_number(&line, line.root, ages[i].shown, json_number(queue, ages[i].member));
+    json_add_number(&line, line.root, "HeldGroups", json_number(queue, "HeldGroups"));
+    yyjson_mut_obj_add_bool(line.doc_owned, line.root, "Paused", json_is_true(queue, "IsPaused"));
     output_document(line.doc_owned);
     yyjson_mut_doc_free(line.doc_owned);
 }
@@ -91,31 +108,114 @@ static void take_queue(struct listing *listing, yyjson_val *queue)
         puts(listing->settings->has_urls ? url : name_of(url));
 }
 
+/* Queues whose replies have come and which are to be printed in another order. */
+struct ranking {
+    struct ranked_queue {
+        uint64_t rank; /* the highest comes first */
+        size_t place;  /* of equal ones that which came first */
+        yyjson_val *queue;
+    } * queues_owned;
+    size_t count;
+    size_t capacity;
+    struct tally_reply *replies_owned;
+    size_t reply_count;
+    size_t reply_capacity;
+};
+
+/* The order of names is the server's. */
+static bool is_ranked(const struct settings *settings)
+{
+    return settings->sort != NULL && strcmp(settings->sort, "name") != 0;
+}
+
+static uint64_t rank_of(const struct settings *settings, yyjson_val *queue)
+{
+    if (strcmp(settings->sort, "visible") == 0)
+        return json_number(queue, "Visible");
+    return yyjson_obj_get(queue, "OldestDeliverableAge") == NULL ? 0 : json_number(queue, "OldestDeliverableAge") + 1;
+}
+
+static int compare_ranks(const void *left, const void *right)
+{
+    const struct ranked_queue *a = left, *b = right;
+    if (a->rank != b->rank)
+        return a->rank > b->rank ? -1 : 1;
+    return (a->place > b->place) - (a->place < b->place);
+}
+
+static void rank_queue(const struct settings *settings, struct ranking *ranking, yyjson_val *queue)
+{
+    ARRAY_GROW(ranking->queues_owned, ranking->count, ranking->capacity);
+    ranking->queues_owned[ranking->count] = (struct ranked_queue){rank_of(settings, queue), ranking->count, queue};
+    ranking->count++;
+}
+
+/* The queues of the reply stay until ranking_print(). */
+static void ranking_take(const struct settings *settings, struct ranking *ranking, const struct tally_reply *reply)
+{
+    size_t i, max;
+    yyjson_val *queue;
+    ARRAY_GROW(ranking->replies_owned, ranking->reply_count, ranking->reply_capacity);
+    ranking->replies_owned[ranking->reply_count++] = *reply;
+    yyjson_arr_foreach(yyjson_obj_get(json_root(reply), "Queues"), i, max, queue)
+    {
+        rank_queue(settings, ranking, queue);
+    }
+}
+
+static void ranking_print(struct listing *listing, struct ranking *ranking)
+{
+    if (ranking->count > 0)
+        qsort(ranking->queues_owned, ranking->count, sizeof(*ranking->queues_owned), compare_ranks);
+    for (size_t i = 0; i < ranking->count; i++)
+        take_queue(listing, ranking->queues_owned[i].queue);
+    for (size_t i = 0; i < ranking->reply_count; i++)
+        tally_reply_deinit(&ranking->replies_owned[i]);
+    free(ranking->queues_owned);
+    free(ranking->replies_owned);
+}
+
+static void take_queues(struct listing *listing, const struct tally_reply *reply)
+{
+    size_t i, max;
+    yyjson_val *queue;
+    yyjson_arr_foreach(yyjson_obj_get(json_root(reply), listing->is_long ? "Queues" : "QueueUrls"), i, max, queue)
+    {
+        take_queue(listing, queue);
+    }
+}
+
 static int list(struct listing *listing)
 {
     struct tally_client *client = listing->invocation->client;
+    const struct settings *settings = listing->settings;
     const char *action = listing->is_long ? "Tally.ListQueueStats" : "AmazonSQS.ListQueues";
+    struct ranking ranking = {.count = 0};
     char token[4096] = "";
+    int status = EXIT_DONE;
 
     do {
         struct json_body body;
         struct tally_reply reply;
-        size_t i, max;
-        yyjson_val *queue;
         json_body_init(&body);
-        json_add_text(&body, body.root, "QueueNamePrefix", listing->settings->prefix);
+        json_add_text(&body, body.root, "QueueNamePrefix", settings->prefix);
+        json_add_text(&body, body.root, "SortBy", settings->sort);
         json_add_text(&body, body.root, "NextToken", *token == '\0' ? NULL : token);
         json_add_number(&body, body.root, "MaxResults", 1000);
-        if (json_body_call(&body, client, action, &reply) != TALLY_OK)
-            return invocation_failed(listing->invocation, client);
-        yyjson_arr_foreach(yyjson_obj_get(json_root(&reply), listing->is_long ? "Queues" : "QueueUrls"), i, max, queue)
-        {
-            take_queue(listing, queue);
+        if (json_body_call(&body, client, action, &reply) != TALLY_OK) {
+            status = invocation_failed(listing->invocation, client);
+            break;
         }
         json_copy(json_root(&reply), "NextToken", token, sizeof token);
+        if (is_ranked(settings)) {
+            ranking_take(settings, &ranking, &reply);
+            continue;
+        }
+        take_queues(listing, &reply);
         tally_reply_deinit(&reply);
     } while (*token != '\0');
-    return EXIT_DONE;
+    ranking_print(listing, &ranking);
+    return status;
 }
 
 static int run(struct invocation *invocation)
@@ -123,11 +223,16 @@ static int run(struct invocation *invocation)
     const struct settings *settings = invocation->settings;
     bool is_for_people = isatty(STDOUT_FILENO) == 1 && !invocation->is_json && !settings->has_urls;
     struct listing listing = {
-        .invocation = invocation, .settings = settings, .is_long = settings->is_long || is_for_people};
+        .invocation = invocation,
+        .settings = settings,
+        .is_long = settings->is_long || settings->sort != NULL || is_for_people,
+    };
     int status;
 
     if (settings->is_long && settings->has_urls)
         return complain_usage(invocation, "--long and --urls do not go together");
+    if (settings->sort != NULL && settings->has_urls)
+        return complain_usage(invocation, "--sort and --urls do not go together");
     status = invocation_connect(invocation);
     if (status != EXIT_DONE)
         return status;

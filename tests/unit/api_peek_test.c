@@ -330,8 +330,8 @@ static void the_stats_of_queues_are_those_of_their_attributes(void **state)
     EXPECT(world, strcmp(member(yyjson_arr_get(queues, 0), "QueueName"), "dead") == 0);
     EXPECT(world, yyjson_obj_get(yyjson_arr_get(queues, 0), "OldestMessageAge") == NULL);
     yyjson_val *paused = yyjson_arr_get(queues, 1);
-    EXPECT(world,
-           yyjson_get_bool(yyjson_obj_get(paused, "Paused")) && yyjson_get_uint(yyjson_obj_get(paused, "Groups")) == 1);
+    EXPECT(world, yyjson_get_bool(yyjson_obj_get(paused, "IsPaused")) &&
+                      yyjson_get_uint(yyjson_obj_get(paused, "Groups")) == 1);
     answer = world_call(world, "Tally.ListQueueStats", "{'NextToken':'%s'}", answer_text(answer, "NextToken"));
     yyjson_val *last = yyjson_arr_get(yyjson_obj_get(answer.root, "Queues"), 0);
     static const struct {

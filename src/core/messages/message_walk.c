@@ -74,6 +74,46 @@ bool message_walk_is_over(const struct message_walk *walk)
     return walk->arrival == 0 && walk->moved.leaf == NULL;
 }
 
+/* --- what could be delivered -------------------------------------------------------------------------------------- */
+
+/* May a receive be given this message of a group now? */
+static bool is_deliverable_in_group(const struct core *core, uint32_t slot)
+{
+    const struct message *message = core_message(core, slot);
+    const uint32_t group = core_group_of(core, message);
+    return group != 0 && core_group(core, group)->ring < RING_READY_COUNT && message_is_deliverable(message) &&
+           (!core_group(core, group)->is_line || core_group(core, group)->first == slot);
+}
+
+static uint64_t earlier(const struct core *core, uint64_t since_ms, uint32_t slot)
+{
+    const uint64_t other_ms = slot == 0 ? UINT64_MAX : core_counted_from_ms(core, core_message(core, slot));
+    return other_ms < since_ms ? other_ms : since_ms;
+}
+
+uint64_t message_walk_deliverable_since_ms(struct core *core, const struct queue *queue, unsigned *visits,
+                                           bool *is_exact)
+{
+    struct message_list *list = core_message_list_at(core, queue->message_list);
+    const uint32_t alone = message_list_next_deliverable(list, &core->messages.items);
+    struct message_walk walk;
+    uint32_t slot = 0;
+    *is_exact = true;
+    if (list->ring_bits == 0)
+        return earlier(core, UINT64_MAX, alone);
+    message_walk_begin(&walk, core, queue, (struct message_place){0});
+    while (*visits > 0 && (slot = message_walk_next(&walk)) != 0) {
+        --*visits;
+        if (slot == alone || is_deliverable_in_group(core, slot))
+            return core_counted_from_ms(core, core_message(core, slot));
+    }
+    *is_exact = false;
+    uint64_t since_ms = earlier(core, UINT64_MAX, alone);
+    for (uint32_t bits = list->ring_bits; bits != 0; bits &= bits - 1)
+        since_ms = earlier(core, since_ms, group_next_deliverable(core, list->rings[__builtin_ctz(bits)].first));
+    return since_ms;
+}
+
 /* --- a filter ----------------------------------------------------------------------------------------------------- */
 
 static bool begins_with(struct bytes text, struct bytes beginning)

@@ -32,6 +32,14 @@ void message_walk_begin(struct message_walk *walk, const struct core *core, cons
 uint32_t message_walk_next(struct message_walk *walk);
 bool message_walk_is_over(const struct message_walk *walk);
 
+/* When the retention began of the oldest message that a receive could be given now, if neither a pause nor a rate of
+ * the queue kept it back; UINT64_MAX: there is none. Where groups have something to give, it is looked for from the
+ * queue's oldest message on, along *visits messages at most, which are taken off. If that is not enough, *is_exact is
+ * false: it is that of a message whose group has waited for its turn for long, and there may be an older one.
+ * Amortised O(1 + visits). */
+uint64_t message_walk_deliverable_since_ms(struct core *core, const struct queue *queue, unsigned *visits,
+                                           bool *is_exact);
+
 /* Which messages of a queue are meant; of zeros, all. */
 struct message_filter {
     bool has_condition;
