@@ -12,6 +12,9 @@ static void print_line(yyjson_val *batch)
            (unsigned long long)total);
 }
 
+static const char *const targets[][2] = {
+    {"on complete", "OnComplete"}, {"on success", "OnSuccess"}, {"on failure", "OnFirstFailure"}};
+
 static void print_batch(yyjson_val *batch)
 {
     static const char *const texts[][2] = {{"batch", "BatchId"}, {"state", "State"}, {"status", "Status"}};
@@ -20,10 +23,17 @@ static void print_batch(yyjson_val *batch)
         {"cancelled", "Cancelled"}, {"remaining", "Remaining"},
     };
     static const char *const message[][2] = {{"message", "CompletionMessageId"}};
+    static const char *const spec[][2] = {
+        {"expected", "ExpectedTotal"}, {"tracking", "Tracking"}, {"parent", "Parent"}};
     output_members(batch, texts, ARRAY_LENGTH(texts));
     output_numbers(batch, counts, ARRAY_LENGTH(counts));
+    output_members(batch, spec, ARRAY_LENGTH(spec));
+    for (size_t i = 0; i < ARRAY_LENGTH(targets); i++)
+        if (yyjson_obj_get(batch, targets[i][1]) != NULL)
+            output_field(targets[i][0], output_text_of(yyjson_obj_get(batch, targets[i][1]), "QueueUrl"));
     output_time("created", json_real(batch, "CreatedAt"));
     output_time("sealed", json_real(batch, "SealedAt"));
+    output_time("expires", json_real(batch, "ExpiresAt"));
     output_time("completed", json_real(batch, "CompletedAt"));
     output_members(batch, message, 1);
 }
