@@ -78,6 +78,8 @@ const struct action actions[] = {
     {"Tally.ListMessages", REPLY_LONG, action_list_messages, RIGHT_READ, NULL, GROWTH_READS, REACH_QUEUE},
     {"Tally.ListQueueStats", REPLY_LONG, action_list_queue_stats, RIGHT_ANY, NULL, GROWTH_READS, REACH_EACH},
     {"Tally.GetMessage", REPLY_LONG, action_get_message, RIGHT_READ, NULL, GROWTH_READS, REACH_EACH},
+    {"Tally.FindMessage", REPLY_LONG, action_find_message, RIGHT_READ, NULL, GROWTH_READS, REACH_EACH},
+    {"Tally.SummarizeFailures", REPLY_LONG, action_summarize_failures, RIGHT_READ, NULL, GROWTH_READS, REACH_QUEUE},
     {"Tally.CreatePool", REPLY_SHORT, action_create_pool, RIGHT_ADMIN, NULL, GROWTH_NEW, REACH_QUEUE},
     {"Tally.UpdatePool", REPLY_SHORT, action_update_pool, RIGHT_ADMIN, NULL, GROWTH_NONE, REACH_POOL},
     {"Tally.DescribePool", REPLY_LONG, action_describe_pool, RIGHT_ANY, NULL, GROWTH_READS, REACH_POOL},

@@ -343,6 +343,13 @@ def an_explained(chance, memory):
     return {"QueueUrl": memory.url(queue), "MessageId": message}
 
 
+def a_search(chance, memory):
+    explained = an_explained(chance, memory)
+    at = {"QueueUrl": explained["QueueUrl"]}
+    return chance.choice([{"MessageId": explained["MessageId"]}, {"OutboxId": str(uuid.UUID(int=5))},
+                          {"MessageDeduplicationId": "d", **at}, {"Producer": "p", "Sequence": 1, **at}])
+
+
 def a_page_of_messages(chance, memory):
     some = {"Body": chance.choice(["none", "preview", "full"])} if chance.random() < 0.7 else {}
     if chance.random() < 0.5:
@@ -437,6 +444,8 @@ DRAWS = {
     "Tally.ListMessages": (2, of_queue(a_page_of_messages)),
     "Tally.ListQueueStats": (2, page),
     "Tally.GetMessage": (2, lambda chance, memory: {"MessageId": an_explained(chance, memory)["MessageId"]}),
+    "Tally.FindMessage": (2, a_search),
+    "Tally.SummarizeFailures": (2, of_queue()),
     "Tally.CreatePool": (2, lambda chance, memory: pool_arguments(chance, memory, a_pool(chance))),
     "Tally.UpdatePool": (1, of_pool(lambda chance, memory: {"Rules": [
         {"type": "equal", "attr": "mode"},
@@ -525,6 +534,8 @@ class Tour:
         self.call("AmazonSQS.SendMessageBatch", {**at, "Entries": entries})
         self.call("Tally.ExplainMessage", {**at, "MessageId": sent["MessageId"]})
         self.call("Tally.GetMessage", {"MessageId": sent["MessageId"]})
+        self.call("Tally.FindMessage", {"MessageId": sent["MessageId"]})
+        self.call("Tally.SummarizeFailures", at)
         self.call("Tally.ListQueueStats", {})
         self.call("Tally.ListMessages", {**at, "Body": "full"})
         self.call("AmazonSQS.DeleteMessage", {**at, "ReceiptHandle": self.take(at)["ReceiptHandle"]})

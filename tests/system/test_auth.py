@@ -412,6 +412,8 @@ NEEDED = {
     "Tally.ListMessages": ("read", Q),
     "Tally.ListQueueStats": (None, {}),
     "Tally.GetMessage": ("read", {"MessageId": "x"}),
+    "Tally.FindMessage": ("read", {"MessageId": "x"}),
+    "Tally.SummarizeFailures": ("read", Q),
 }
 
 

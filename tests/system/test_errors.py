@@ -443,12 +443,28 @@ ROWS = [
     ("ExplainMessage", {"QueueUrl": Q}, *missing("MessageId")),
     ("GetMessage", {}, *missing("MessageId")),
     ("GetMessage", {"MessageId": "a", "Body": "half"}, *invalid("Body", "half", "It must be none, preview or full.")),
+    ("FindMessage", {}, "MissingRequiredParameterException",
+     "The request must contain one of MessageId, MessageDeduplicationId, OutboxId and Producer."),
+    ("FindMessage", {"MessageId": "a", "OutboxId": "b"}, IPV,
+     "The request has both MessageId and OutboxId; it can have only one."),
+    ("FindMessage", {"MessageDeduplicationId": "a b", "QueueUrl": Q},
+     *invalid("MessageDeduplicationId", "a b",
+              "It can only include ASCII letters, digits and punctuation, 1 to 128 of them.")),
+    ("FindMessage", {"OutboxId": ""}, *invalid("OutboxId", "", "It must not be empty.")),
+    ("FindMessage", {"Producer": "p", "QueueUrl": Q}, *missing("Sequence")),
+    ("FindMessage", {"Producer": "p", "QueueUrl": Q, "Sequence": -1},
+     *invalid("Sequence", "-1", "It must be an integer from 0 to 9223372036854775807.")),
+    ("FindMessage", {"Producer": "p", "QueueUrl": Q, "Sequence": "one"}, SERIAL, None),
+    ("FindMessage", {"OutboxId": "a", "NextToken": "1.2.3"}, IPV, "Invalid or expired next token."),
+    ("FindMessage", {"MessageId": "a", "Body": "half"}, *invalid("Body", "half", "It must be none, preview or full.")),
     ("ListMessages", {"QueueUrl": Q, "State": "free"},
      *invalid("State", "free", "It must be ready, delayed, in-flight, blocked or held.")),
     ("ListMessages", {"QueueUrl": Q, "NextToken": "1.2"}, IPV, "Invalid or expired next token."),
     ("ListMessages", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
     ("ListQueueStats", {"MaxResults": 0}, IPV, None),
     ("ListQueueStats", {"NextToken": "x"}, IPV, "Invalid or expired next token."),
+    ("ListQueueStats", {"SortBy": "size"}, *invalid("SortBy", "size", "It must be name, age or visible.")),
+    ("ListQueueStats", {"SortBy": "age", "NextToken": "x"}, IPV, "Invalid or expired next token."),
     # Tally's type orders, schedules and commits.
     ("PutTypeOrder", {"Types": ["a", "b"]}, *missing("Name")),
     ("PutTypeOrder", {"Name": "o"}, *missing("Types")),
@@ -601,7 +617,7 @@ ROWS = [
 OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch",
                "ListUnits", "ListBatches", "DeleteBatch"}
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups",
-                "ExplainMessage", "ListMessages", "GetMessage", "ListQueueStats"}
+                "ExplainMessage", "ListMessages", "GetMessage", "FindMessage", "SummarizeFailures", "ListQueueStats"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule",
                 "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
 OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}
