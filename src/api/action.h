@@ -78,6 +78,7 @@ extern const size_t action_count;
 
 DECLARE_ACTION(create_queue)
 DECLARE_ACTION(get_queue_url)
+DECLARE_ACTION(get_series)
 DECLARE_ACTION(list_queues)
 DECLARE_ACTION(delete_queue)
 DECLARE_ACTION(purge_queue)

@@ -22,6 +22,7 @@ void api_init(struct api *api, struct front *front, struct namespace *ns)
         .ns = ns,
         .call_counts_owned = memory_allocate_zeroed(action_count * 2 * sizeof(*api->call_counts_owned)),
     };
+    trends_init(&api->trends, front->options.keeps_history);
     wait_init(api);
     wait_receive_init(api);
     wait_pool_init(api);
@@ -43,6 +44,7 @@ void api_deinit(struct api *api)
     wait_pool_deinit(api);
     wait_receive_deinit(api);
     wait_deinit(api);
+    trends_deinit(api);
     free(api->call_counts_owned);
     free(api->deleted_owned);
 }
@@ -90,6 +92,7 @@ void api_run(struct api *api, struct call *call, enum error error)
     exchange->api = call->api = api;
     call->ns = api->ns;
     call->core = namespace_begin(api->ns, call->now_ms);
+    trends_note(api, &api->trends, call->core, call->now_ms);
     if (error == OK)
         error = access_check_action(call);
     if (error == OK)
@@ -162,6 +165,7 @@ void api_tick(struct api *api, uint64_t now_ms)
     if (api->is_withdrawn)
         return;
     struct core *core = namespace_begin(api->ns, now_ms);
+    trends_note(api, &api->trends, core, now_ms);
     const bool is_spent = disk_limit_is_spent(api);
     if (!is_spent) {
         decide_due(core);

@@ -9,6 +9,7 @@
 
 #include "api/firings.h"
 #include "api/front.h"
+#include "api/trends.h"
 #include "base/heap.h"
 #include "base/number_map.h"
 #include "base/slab.h"
@@ -20,6 +21,7 @@ struct api {
     struct front *front; /* borrowed, as is the namespace */
     struct namespace *ns;
     struct firings firings;
+    struct trends trends;
     struct slab waiters;       /* who waits (wait.h) */
     struct heap deadlines;     /* of those that have one */
     uint64_t waiter_number;    /* of the newest */

@@ -19,6 +19,8 @@ struct front *front_create(const struct front_options *options)
         table_insert(&front->action_by_target, bytes_hash(bytes_from_string(actions[i].target)), (uint32_t)i + 1);
     table_init(&front->served_by_name);
     list_init(&front->finished);
+    list_init(&front->scrapes);
+    front->durations_owned = memory_allocate_zeroed(action_count * sizeof(*front->durations_owned));
     front->sigv4_owned = sigv4_create("sqs");
     front->calendar_owned = calendar_create(options->zones_folder);
     buffer_init(&front->scratch);
@@ -27,13 +29,14 @@ struct front *front_create(const struct front_options *options)
 
 void front_destroy(struct front *front)
 {
-    ASSERT(front->served_count == 0);
+    ASSERT(front->served_count == 0 && list_is_empty(&front->scrapes));
     table_deinit(&front->action_by_target);
     table_deinit(&front->served_by_name);
     buffer_deinit(&front->scratch);
     sigv4_destroy(front->sigv4_owned);
     calendar_destroy(front->calendar_owned);
     free(front->served_owned);
+    free(front->durations_owned);
     free(front);
 }
 
@@ -90,6 +93,12 @@ void front_answer(struct front *front, struct exchange *exchange, const struct f
     exchange->api = NULL;
     reply_take_foreign(exchange, reply);
     front_finish(front, exchange, 0);
+}
+
+void front_note_duration(struct front *front, const struct exchange *exchange, uint64_t duration_us)
+{
+    if (exchange->row != NULL)
+        histogram_add(&front->durations_owned[exchange->row - actions], duration_us);
 }
 
 /* May another node serve it? Then it is the one that front_absent() tells. */

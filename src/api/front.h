@@ -33,7 +33,9 @@ struct front_options {
     bool (*is_elsewhere)(void *context, struct bytes name);
     void (*explain_absence)(void *context, struct bytes name, char *text, size_t size);
     void *absence_context;
-    const char *zones_folder; /* of the time-zone data; NULL: the system's; borrowed */
+    const char *zones_folder;   /* of the time-zone data; NULL: the system's; borrowed */
+    const char *metrics_queues; /* patterns (auth/patterns.h) of queues with metrics of their own; NULL: see scrape.h */
+    bool keeps_history;         /* for GetSeries (trends.h) */
 };
 
 struct front *front_create(const struct front_options *options);
@@ -95,8 +97,24 @@ void front_answer(struct front *front, struct exchange *exchange, const struct f
 /* The next finished exchange, or NULL. */
 struct exchange *front_take_finished(struct front *front);
 
+/* So long the finished exchange took, whoever measured it: for /metrics. Not for one that waited. */
+void front_note_duration(struct front *front, const struct exchange *exchange, uint64_t duration_us);
+
 /* Metrics in Prometheus text format: of each namespace queues, messages by state, batches, log, actions by name and
- * result. */
+ * result. All at once; the arena is reset meanwhile. */
 void front_metrics_write(const struct front *front, struct arena *arena, struct buffer *text);
+
+/* The same as the reply of an exchange, in portions (scrape.h). What stands in the reply's body comes first. A request
+ * may name the queues: ?queue=PATTERN. It comes back through front_take_finished(), at once or later. */
+void front_scrape(struct front *front, struct exchange *exchange, uint64_t now_ms);
+bool front_has_scrapes(const struct front *front);
+void front_scrape_step(struct front *front, uint64_t now_ms);
+
+/* Its client has gone, before front_take_finished(). */
+void front_abandon_scrape(struct front *front, struct exchange *exchange);
+
+/* Is this what metrics_queues may be? */
+#define METRICS_PATTERNS_MAX 100u
+bool metrics_are_patterns(struct bytes list);
 
 #endif

@@ -69,7 +69,7 @@ enum error action_list_dead_letter_source_queues(struct call *call)
     return error == OK ? list(call, "queueUrls", &(struct selection){.target = target}, write_url) : error;
 }
 
-/* --- what is in them ---------------------------------------------------------------------------------------------- */
+/* --- what is in them, and what happens there ---------------------------------------------------------------------- */
 
 /* The name of its dead-letter queue, if it has one of this namespace and the caller covers that. */
 static void write_dead_letter_queue(struct call *call, const struct queue *queue)
@@ -77,6 +77,24 @@ static void write_dead_letter_queue(struct call *call, const struct queue *queue
     const struct bytes name = queue_name_of_arn(queue->settings.dead_letter_arn);
     if (name.size > 0 && access_covers(call, name))
         writer_text(call->reply, "DeadLetterQueue", name);
+}
+
+/* What came and went a second, over the last minute (queue_counters.h); and when somebody last asked for messages. */
+static void write_rates(struct call *call, const struct queue *queue)
+{
+    static const struct {
+        const char *name;
+        enum queue_counter counter;
+    } rates[] = {{"SentPerSecond", COUNTER_SENT},
+                 {"ReceivedPerSecond", COUNTER_RECEIVED},
+                 {"DeletedPerSecond", COUNTER_DELETED},
+                 {"FailedPerSecond", COUNTER_FAILED}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rates); i++) {
+        const double rate = core_rate(call->core, queue, rates[i].counter);
+        writer_real(call->reply, rates[i].name, (double)(uint64_t)(rate * 1000 + 0.5) / 1000);
+    }
+    if (queue->counters.last_receive_ms != 0)
+        writer_time(call->reply, "LastReceiveAt", queue->counters.last_receive_ms);
 }
 
 static void write_stats(struct call *call, const struct queue *queue)
@@ -95,6 +113,7 @@ static void write_stats(struct call *call, const struct queue *queue)
     if (oldest_ms != UINT64_MAX)
         writer_number(reply, "OldestMessageAge", oldest_ms > now_ms ? 0 : (now_ms - oldest_ms) / 1000);
     writer_number(reply, "WaitingReceives", wait_receive_count(call->api, queue));
+    write_rates(call, queue);
     if (queue->is_paused)
         writer_boolean(reply, "Paused", true);
     write_dead_letter_queue(call, queue);

@@ -204,6 +204,7 @@ enum error receive_now(struct call *call, struct queue *queue, const struct rece
 {
     struct received_message messages[RECEIVE_MAX];
     unsigned received;
+    queue_counters_note_receive(&queue->counters, core_now_ms(call->core), false);
     enum error error = take(call, queue, command, messages, &received);
     if (error != OK)
         return error;
@@ -286,11 +287,13 @@ enum error action_receive_message(struct call *call)
         command.attempt.size > 0 && deduplication_find_attempt(call->core, queue, command.attempt).size > 0;
     if (!wait_receive_is_awaited(call->api, queue) || wait_s == 0 || is_repeat)
         error = receive_now(call, queue, &command, &count);
-    if (error != OK || count > 0 || wait_s == 0)
+    if (error != OK || count > 0)
         return error;
     /* If there is no room for what it would keep, it is answered at once with no messages, as at the end of its
      * time. */
-    if (wait_receive_has_room(call, &command))
+    if (wait_s > 0 && wait_receive_has_room(call, &command))
         wait_receive(call, queue, &command, call->now_ms + (uint64_t)wait_s * 1000);
+    else
+        queue_counters_note_receive(&queue->counters, core_now_ms(call->core), true);
     return OK;
 }

@@ -19,11 +19,15 @@ struct front {
     size_t served_count;
     size_t served_capacity;
     struct table served_by_name;      /* place in served_owned, plus 1 */
+    uint64_t version;                 /* of that list: another one with each change */
+    size_t trend_queues;              /* with a series (trends.h) */
+    struct list scrapes;              /* who asks for metrics; the first one's are being made (scrape.h) */
     char absent[NAMESPACE_NAME_SIZE]; /* front_absent() */
     size_t absent_size;
     struct list finished; /* exchanges whose replies are complete */
     struct buffer scratch;
-    uint64_t refused_count; /* requests that were refused before an action saw them */
+    uint64_t refused_count;            /* requests that were refused before an action saw them */
+    struct histogram *durations_owned; /* by action, in microseconds; of all namespaces */
 };
 
 struct deleted_name {

@@ -150,8 +150,9 @@ static void leave(struct api *api, struct waiter *waiter)
 /* With no messages. */
 static void expire(struct api *api, struct waiter *waiter, uint64_t now_ms)
 {
-    (void)now_ms;
     struct reply_draft draft;
+    if (waiter->receive.queue != NULL)
+        queue_counters_note_receive(&waiter->receive.queue->counters, now_ms, true);
     reply_begin(waiter->exchange, &draft);
     reply_end(waiter->exchange, &draft, false);
     wait_finish(api, waiter);

@@ -41,6 +41,8 @@ static const struct repeatable {
     {"Tally.DeleteBatch", NULL},
     {"Tally.FailMessage", NULL}, /* a handle fails its message once */
     {"Tally.ExplainMessage", NULL},
+    {"Tally.GetSeries", NULL},
+    {"Tally.ListQueueStats", NULL},
     {"Tally.ListGroups", NULL},
     {"Tally.PauseGroup", NULL},
     {"Tally.ResumeGroup", NULL},

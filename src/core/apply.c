@@ -203,6 +203,8 @@ bool apply_queue_deleted(struct core *core, const struct event_queue_deleted *de
     /* The queue may live on as an origin, but it has nothing to deliver any more. */
     if (list_is_linked(&queue->ready_link))
         list_remove(&queue->ready_link);
+    if (list_is_linked(&queue->counted_link))
+        list_remove(&queue->counted_link);
     core_remove_queue_name(core, slot);
     core_release_queue(core, slot);
     return true;
@@ -265,6 +267,7 @@ static uint32_t add_sent(struct core *core, const struct event_sent *sent, uint3
     message->sent_at_ms = core->now_ms;
     message->visible_at_ms = sent->visible_at_ms;
     core_list_message(core, slot, queue->message_list);
+    core_count(core, core_message_list_at(core, queue->message_list)->queue, COUNTER_SENT);
     if (batch != 0)
         join_batch(core, message, batch, sent);
     return slot;
@@ -328,7 +331,9 @@ static uint32_t age_ms(const struct core *core, const struct message *message)
 /* The delivery takes a token of the queue's bucket and of its group's. */
 static void count_delivery(struct core *core, const struct message *message)
 {
-    struct queue *queue = core_queue(core, core_message_list_at(core, message->message_list)->queue);
+    const uint32_t slot = core_message_list_at(core, message->message_list)->queue;
+    struct queue *queue = core_queue(core, slot);
+    core_count(core, slot, COUNTER_RECEIVED);
     if (queue->settings.queue_rate.interval_us > 0) {
         queue->rate_tat_us = rate_after_delivery(&queue->settings.queue_rate, queue->rate_tat_us, core->now_ms);
         core_set_queue_timer(core, queue);
@@ -349,8 +354,10 @@ bool apply_received(struct core *core, const struct event_received *received)
     message->delivery = received->delivery;
     message->receive_count++;
     message->received_after_ms = age_ms(core, message);
-    if (message->first_received_after_ms == 0)
+    if (message->first_received_after_ms == 0) {
         message->first_received_after_ms = message->received_after_ms + 1;
+        histogram_add(&core->counters.wait_ms, message->received_after_ms);
+    }
     if (message->extra != 0)
         core_extra_of(core, message)->is_fenced = core_extra_of(core, message)->is_changed = false;
     count_delivery(core, message);
@@ -389,6 +396,7 @@ bool apply_failed(struct core *core, const struct event_failed *failed)
     if (slot == 0 || core_message(core, slot)->state != MESSAGE_IN_FLIGHT ||
         failed->reason.size > FAILURE_REASON_SIZE_MAX)
         return false;
+    core_count(core, core_message_list_at(core, core_message(core, slot)->message_list)->queue, COUNTER_FAILED);
     struct message_extra *extra = core_give_extra(core, slot);
     accounted_replace(&extra->reason_owned, failed->reason);
     extra->is_fenced = true;
@@ -432,6 +440,34 @@ static void forget_origin(struct core *core, struct message *message)
     core_release_queue(core, origin);
 }
 
+/* A purge and a cancelled batch or group are counted nowhere: they are one decision of a person, however many messages
+ * end by it. */
+static void count_end(struct core *core, const struct message *message, enum end_reason reason)
+{
+    const uint32_t queue = core_message_list_at(core, message->message_list)->queue;
+    switch (reason) {
+    case END_DELETED:
+        if (message->delivery != 0)
+            histogram_add(&core->counters.processing_ms, age_ms(core, message) - message->received_after_ms);
+        core_count(core, queue, COUNTER_DELETED);
+        break;
+    case END_TAKEN:
+        core_count(core, queue, COUNTER_DELETED);
+        break;
+    case END_FAILED:
+    case END_UNMET:
+        core_count(core, queue, COUNTER_DROPPED);
+        break;
+    case END_EXPIRED:
+        core_count(core, queue, COUNTER_EXPIRED);
+        break;
+    case END_PURGED:
+    case END_CANCELLED:
+    case END_PUT_BACK:
+        break;
+    }
+}
+
 bool apply_ended(struct core *core, const struct event_ended *ended)
 {
     uint32_t slot = core_find_message(core, ended->number);
@@ -443,6 +479,7 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     uint32_t message_list_slot = message->message_list;
     uint32_t batch = message->batch;
     bool is_result = message->is_result;
+    count_end(core, message, (enum end_reason)ended->reason);
     /* A dead-lettered message has failed already. */
     enum unit_state outcome = message->is_moved ? UNIT_FAILED : end_outcome((enum end_reason)ended->reason);
     core_leave_state(core, slot);
@@ -495,6 +532,7 @@ bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *mo
     if (source->queue == 0)
         return false;
     uint32_t origin = source->queue;
+    core_count(core, origin, COUNTER_DEAD_LETTERED);
     core_leave_state(core, slot);
     dependency_message_dead_lettered(core, slot);
     struct bytes group = leave_order(core, slot);
@@ -641,6 +679,7 @@ bool apply_message_moved(struct core *core, const struct event_message_moved *mo
     const struct queue *source = core_queue(core, core_message_list_at(core, message->message_list)->queue);
     if (source == target || !move_count(core, source, moved->task))
         return false;
+    core_count(core, core_message_list_at(core, message->message_list)->queue, COUNTER_REDRIVEN);
     uint8_t priority = message->extra == 0 ? PRIORITY_DEFAULT : core_extra_of(core, message)->priority;
     uint32_t from = core_group_of(core, message);
     struct bytes group = from == 0 ? bytes_make(NULL, 0) : accounted_duplicate(core_group(core, from)->id_owned);

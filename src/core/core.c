@@ -35,6 +35,7 @@ struct core *core_create(void)
     list_init(&core->batches.draining);
     list_init(&core->groups.draining);
     list_init(&core->queues.ready);
+    list_init(&core->counters.counted);
     deduplication_init(&core->deduplication);
     dependency_init(&core->dependencies);
     type_order_init(&core->type_orders);
@@ -62,6 +63,7 @@ static void destroy_message_lists_and_queues(struct core *core)
         struct queue *queue = core_queue(core, name_index_at(&core->queues.order, i));
         struct message_list *list = core_message_list_at(core, queue->message_list);
         unlink_if_linked(&queue->ready_link);
+        unlink_if_linked(&queue->counted_link);
         message_list_deinit(list);
         queue_deinit(queue);
     }

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
+#include "base/histogram.h"
 #include "base/name_index.h"
 #include "base/number_map.h"
 #include "core/batches/batch.h"
@@ -57,6 +58,16 @@ struct queues {
     struct name_index order; /* of those that are not deleted */
     struct heap timers;      /* those whose rate bucket is empty, by when it lets a message through */
     struct list ready;
+};
+
+/* What has happened in the namespace since this process serves it, of all queues together, also of those that are gone.
+ * No part of the state (queue_counters.h). */
+struct namespace_counters {
+    uint64_t since_ms;
+    uint64_t counts[QUEUE_COUNTER_COUNT];
+    struct histogram wait_ms;       /* from a message's send to its first delivery */
+    struct histogram processing_ms; /* from its newest delivery to its delete */
+    struct list counted;            /* the queues whose counted_link is linked */
 };
 
 /* Batches in order of creation. A dead entry has slot 0; dead entries are removed when they are half of all. */
@@ -138,6 +149,7 @@ struct core {
     struct ticket_pools pools;
     struct made_matches matches;
     struct extents extents;
+    struct namespace_counters counters;
 
     struct open_frame frame;
     bool has_fired;       /* time changed something that no logged frame shows yet */
@@ -273,6 +285,23 @@ void core_set_queue_timer(struct core *core, struct queue *queue);
 
 /* Can the queue deliver: is it not paused, and does it have tokens? */
 bool core_queue_is_open(const struct core *core, const struct queue *queue);
+
+/* --- counters (core_counters.c) ----------------------------------------------------------------------------------- */
+
+/* The first count of the queue in a span of its counters. */
+void core_begin_span(struct core *core, struct queue *queue);
+
+/* Counts for the queue, a slot, if it is not 0, and for all. */
+static inline void core_count(struct core *core, uint32_t slot, enum queue_counter counter)
+{
+    core->counters.counts[counter]++;
+    if (slot == 0)
+        return;
+    struct queue *queue = core_queue(core, slot);
+    if (queue->counters.span != queue_span(core->now_ms))
+        core_begin_span(core, queue);
+    queue->counters.counts[counter]++;
+}
 
 /* --- batches (batch_index.c) -------------------------------------------------------------------------------------- */
 

@@ -169,12 +169,15 @@ struct namespace_usage {
     uint64_t live_bytes;  /* content of live messages, and the newest snapshot */
     uint64_t bound_bytes; /* that disk_bytes keeps under (engine/disk_policy.h); 0: nothing is ever freed */
     uint64_t segments;
-    uint64_t cleaning_rounds; /* since the start, as the next one */
-    uint64_t moved_bytes;     /* of contents, by cleaning */
-    uint64_t reserve_bytes;   /* what is kept for a full disk; of disk_bytes and bound_bytes */
-    uint64_t missing_bytes;   /* of it, that could not be reserved */
-    uint64_t free_bytes;      /* of the file system, when it was last asked */
-    uint64_t min_free_bytes;  /* below which the disk is short */
+    uint64_t cleaning_rounds;  /* since the start, as the next one */
+    uint64_t moved_bytes;      /* of contents, by cleaning */
+    uint64_t reserve_bytes;    /* what is kept for a full disk; of disk_bytes and bound_bytes */
+    uint64_t missing_bytes;    /* of it, that could not be reserved */
+    uint64_t free_bytes;       /* of the file system, when it was last asked */
+    uint64_t min_free_bytes;   /* below which the disk is short */
+    uint64_t snapshot_ms;      /* when a snapshot was last finished, since the start, in log time; 0: none was */
+    uint64_t snapshots_failed; /* since the start */
+    bool snapshot_is_failing;  /* the last attempt failed */
 };
 struct namespace_usage namespace_usage(const struct namespace *ns);
 

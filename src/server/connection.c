@@ -119,6 +119,8 @@ static void connection_drop_pending(struct connection *connection, struct pendin
         held_replies_remove(pending);
     else if (pending->state == PENDING_FORWARDED)
         forwarder_abandon(pending);
+    else if (pending->state == PENDING_SCRAPING)
+        front_abandon_scrape(hub->front, &pending->exchange);
     else if (pending->state == PENDING_IN_API)
         api_abandon(&pending->exchange);
     pending_request_give_back(&hub->pending, pending);
@@ -143,6 +145,7 @@ static void connection_finish_pending(struct pending_request *pending)
     struct connection *connection = pending->connection;
     ASSERT(pending->exchange.state == EXCHANGE_FINISHED);
     if (connection->waiting == pending) {
+        pending->has_waited = true;
         connection->waiting = NULL;
         connection->reply_size += pending->exchange.reply.body.size;
         connection_mark(connection); /* requests after it may go on */
@@ -152,6 +155,11 @@ static void connection_finish_pending(struct pending_request *pending)
 /* The frame of the request is durable, or it has none: its reply may be written. */
 static void connection_release_turn(struct pending_request *pending)
 {
+    struct hub *hub = pending->connection->hub;
+    /* Read in this very turn: it took no time that could be told. */
+    const int32_t took_us = (int32_t)((uint32_t)(hub->times.turned_ns / 1000) - pending->begun_us);
+    if (!pending->has_waited)
+        front_note_duration(hub->front, &pending->exchange, took_us > 0 ? (uint64_t)took_us : 0);
     pending->state = PENDING_READY;
     connection_mark(pending->connection);
 }
@@ -204,6 +212,7 @@ static void connection_submit(struct connection *connection)
     pending->is_head = http_is_method(http, HTTP_HEAD);
     pending->is_http_1_0 = http_is_1_0(http);
     pending->is_last = !http->keeps_alive;
+    pending->begun_us = (uint32_t)(hub->times.read_ns / 1000);
     connection->is_last_read = pending->is_last;
     http_request(http, connection->input.memory_owned + connection->input.begin, &pending->exchange.request);
     pending->exchange.request.wall_s = time(NULL);
@@ -314,6 +323,7 @@ static void connection_take_bytes(struct connection *connection, size_t size)
 {
     struct hub *hub = connection->hub;
     hub->counters.bytes_received += size;
+    hub->times.read_ns = uv_hrtime();
     if (connection->is_last_read)
         return; /* thrown away */
     connection->input.end += size;

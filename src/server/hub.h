@@ -4,6 +4,7 @@
 #define TALLY_SERVER_HUB_H
 
 #include "api/api.h"
+#include "base/histogram.h"
 #include "server/admission.h"
 #include "server/clock.h"
 #include "server/guard.h"
@@ -33,6 +34,15 @@ struct hub_counters {
     uint64_t requests_refused; /* not HTTP, too large */
     uint64_t bytes_received;
     uint64_t bytes_sent;
+};
+
+/* How long things took, in microseconds. */
+struct hub_times {
+    struct histogram flush_us; /* a frame, from when it went to its log until that was durable; of all namespaces */
+    struct histogram turn_us;  /* a turn of the loop, without its waits */
+    uint64_t turn_us_max;
+    uint64_t read_ns; /* when bytes were last read; and when this turn of the loop began */
+    uint64_t turned_ns;
 };
 
 struct hub {
@@ -71,6 +81,7 @@ struct hub {
     struct frame_backlog frames;
     struct admission admission; /* of connections whose complete request waits for one of these two */
     struct hub_counters counters;
+    struct hub_times times;
     bool is_stopping;
 };
 

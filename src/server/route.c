@@ -51,11 +51,11 @@ static void route_ready(struct hub *hub, struct pending_request *pending)
 static void route_metrics(struct hub *hub, struct pending_request *pending)
 {
     struct buffer *text = &pending->exchange.reply.body;
-    front_metrics_write(hub->front, &pending->exchange.arena, text);
     hub_metrics_write(hub, text);
     if (hub->options.write_metrics != NULL)
         hub->options.write_metrics(hub->options.metrics_context, text);
-    route_finish(hub, pending, 200, "text/plain; version=0.0.4; charset=utf-8");
+    pending->state = PENDING_SCRAPING;
+    front_scrape(hub->front, &pending->exchange, clock_now_ms(hub->clock));
 }
 
 static bool asks_for(const struct request *request, const struct http *http, struct bytes path)

@@ -28,6 +28,7 @@ struct server {
     uint64_t rest_due_ms; /* when the first namespace at rest has something to do, or earlier; log time */
     uint64_t stop_by_ms;  /* loop time */
     struct pace pace;     /* what a request costs */
+    uint64_t waited_ns;   /* how long the loop had waited when the last turn began */
     uint64_t bytes_seen;  /* bytes received until the last turn */
     bool is_woken;        /* the log has done something since the last turn */
     struct failure failure;
@@ -172,13 +173,13 @@ static void server_settle(struct server *server)
     connection_take_finished(hub);
 }
 
-/* Hands open frames to their logs. While one gathers, or requests are left that may begin, the loop goes on without
- * sleeping. */
+/* Hands open frames to their logs. While one gathers, requests are left that may begin, or metrics are being made, the
+ * loop goes on without sleeping. */
 static void server_flush(struct server *server, bool is_quiet)
 {
     struct hub *hub = &server->hub;
     server_settle(server);
-    bool is_gathering = admission_has_next(&hub->admission);
+    bool is_gathering = admission_has_next(&hub->admission) || front_has_scrapes(hub->front);
     for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;)
         is_gathering |= served_flush(served, is_quiet, server->pace.request_ns);
     if (is_gathering)
@@ -253,6 +254,20 @@ static void server_ask(struct server *server)
         uv_timer_start(&server->hold, on_hold, SERVER_HOLD_MS, 0);
 }
 
+/* A turn lasts from here to the next time here, less the time in which the loop waits. */
+static void server_note_turn(struct server *server, uint64_t now_ns, uint64_t waited_ns)
+{
+    struct hub_times *times = &server->hub.times;
+    const uint64_t passed_ns = now_ns - times->turned_ns, idle_ns = waited_ns - server->waited_ns;
+    if (times->turned_ns != 0) {
+        const uint64_t took_us = idle_ns < passed_ns ? (passed_ns - idle_ns) / 1000 : 0;
+        histogram_add(&times->turn_us, took_us);
+        times->turn_us_max = took_us > times->turn_us_max ? took_us : times->turn_us_max;
+    }
+    times->turned_ns = now_ns;
+    server->waited_ns = waited_ns;
+}
+
 static void server_turn(struct server *server)
 {
     struct hub *hub = &server->hub;
@@ -261,11 +276,14 @@ static void server_turn(struct server *server)
         return; /* nobody knows whether the held replies are true, so they are never shown */
     }
     server_ask(server);
-    pace_note(&server->pace, uv_hrtime(), uv_metrics_idle_time(server->loop), hub->counters.requests);
+    const uint64_t now_ns = uv_hrtime(), waited_ns = uv_metrics_idle_time(server->loop);
+    server_note_turn(server, now_ns, waited_ns);
+    pace_note(&server->pace, now_ns, waited_ns, hub->counters.requests);
     bool is_quiet = hub->counters.bytes_received == server->bytes_seen;
     server->bytes_seen = hub->counters.bytes_received;
     server_flush(server, is_quiet); /* first, so that the log works while replies are written */
     connection_begin_put_off(hub);
+    front_scrape_step(hub->front, clock_now_ms(hub->clock));
     do {
         connection_take_finished(hub);
         for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;)
@@ -325,7 +343,9 @@ static void on_async(uv_async_t *handle)
         server_note_all(server); /* a log without a writer may report one thing: that it has failed */
     for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;) {
         server->is_woken = true;
-        served_note_flush(served);
+        const uint64_t took_ns = served_note_flush(served);
+        if (took_ns > 0)
+            histogram_add(&server->hub.times.flush_us, took_ns / 1000);
     }
     server_take_failures(server);
 }

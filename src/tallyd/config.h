@@ -72,6 +72,10 @@
       "Memory of requests that have not arrived whole; above: 503. auto: 1GiB, or an eighth of the memory if less.")   \
     X(REPLY_MEMORY_MAX, "reply-memory-max", BUDGET, "auto", MIB, 1024 * GIB,                                           \
       "Memory of replies that have not left; above: requests wait, slow readers are cut off. auto: the same.")         \
+    X(METRICS_QUEUES, "metrics-queues", TEXT, "", 0, 0,                                                                \
+      "Patterns of queues with figures of their own in /metrics, commas between; empty: all while there are 1,000.")   \
+    X(UI_HISTORY, "ui-history", SWITCH, "on", 0, 1,                                                                    \
+      "Keep figures of the last hour and day for charts (GetSeries): up to 80 KiB for each of 257 series.")            \
     X(PURGE_INTERVAL, "purge-interval", SWITCH, "off", 0, 1, "Refuse a second PurgeQueue within 60 s, as AWS does.")   \
     X(DELETE_INTERVAL, "delete-interval", SWITCH, "off", 0, 1,                                                         \
       "Refuse to create a queue within 60 s of deleting it, as AWS does.")

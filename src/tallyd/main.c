@@ -157,6 +157,19 @@ static enum error check_data(const struct daemon *daemon, struct failure *failur
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "data is empty: it must be a folder.");
 }
 
+static enum error check_metrics(const struct daemon *daemon, struct failure *failure)
+{
+    const char *text = config_text(&daemon->config, CONFIG_METRICS_QUEUES);
+    char described[256];
+    if (text[0] == '\0' || metrics_are_patterns(bytes_from_string(text)))
+        return OK;
+    config_describe(&daemon->config, CONFIG_METRICS_QUEUES, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "%s is \"%.200s\": it must be 1 to %u patterns of queue names with commas between, such as "
+                       "orders-*,mail. A pattern has A-Z a-z 0-9 _ - . and *.",
+                       described, text, METRICS_PATTERNS_MAX);
+}
+
 static enum error check_config(struct daemon *daemon, struct failure *failure)
 {
     enum error error = listeners_read(&daemon->listeners, &daemon->config, failure);
@@ -164,6 +177,7 @@ static enum error check_config(struct daemon *daemon, struct failure *failure)
     error = error != OK ? error : check_region(daemon, failure);
     error = error != OK ? error : namespaces_check_sizes(&daemon->config, failure);
     error = error != OK ? error : check_data(daemon, failure);
+    error = error != OK ? error : check_metrics(daemon, failure);
     error = error != OK ? error : cluster_read(&daemon->cluster, &daemon->config, failure);
     if (error != OK)
         return error;
@@ -261,6 +275,7 @@ static void front_options_fill(struct daemon *daemon, struct front_options *opti
 {
     const struct config *config = &daemon->config;
     const char *public_url = config_text(config, CONFIG_PUBLIC_URL);
+    const char *metrics_queues = config_text(config, CONFIG_METRICS_QUEUES);
     *options = (struct front_options){
         .region = config_text(config, CONFIG_REGION),
         .public_url = public_url[0] == '\0' ? NULL : public_url,
@@ -269,6 +284,8 @@ static void front_options_fill(struct daemon *daemon, struct front_options *opti
         .memory_max = config_number(config, CONFIG_MEMORY_MAX),
         .relays = relays_control(daemon->relays),
         .zones_folder = zones_folder(),
+        .metrics_queues = metrics_queues[0] == '\0' ? NULL : metrics_queues,
+        .keeps_history = config_number(config, CONFIG_UI_HISTORY) != 0,
     };
     if (!namespaces_are_in_postgres(config))
         return;

@@ -435,6 +435,7 @@ DRAWS = {
         **page(chance, memory)})),
     "Tally.ExplainMessage": (2, an_explained),
     "Tally.ListMessages": (2, of_queue(a_page_of_messages)),
+    "Tally.GetSeries": (2, of_queue(lambda chance, memory: {"Period": chance.choice([5, 60]), "Points": 9})),
     "Tally.ListQueueStats": (2, page),
     "Tally.GetMessage": (2, lambda chance, memory: {"MessageId": an_explained(chance, memory)["MessageId"]}),
     "Tally.CreatePool": (2, lambda chance, memory: pool_arguments(chance, memory, a_pool(chance))),
@@ -525,6 +526,7 @@ class Tour:
         self.call("AmazonSQS.SendMessageBatch", {**at, "Entries": entries})
         self.call("Tally.ExplainMessage", {**at, "MessageId": sent["MessageId"]})
         self.call("Tally.GetMessage", {"MessageId": sent["MessageId"]})
+        self.call("Tally.GetSeries", {**at, "Period": 5})
         self.call("Tally.ListQueueStats", {})
         self.call("Tally.ListMessages", {**at, "Body": "full"})
         self.call("AmazonSQS.DeleteMessage", {**at, "ReceiptHandle": self.take(at)["ReceiptHandle"]})

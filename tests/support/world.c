@@ -103,6 +103,8 @@ void world_start(struct world *world)
         .memory_max = world->options.memory_max,
         .zones_folder = world->options.zones_folder,
         .relays = world->options.relays,
+        .keeps_history = world->options.keeps_history,
+        .metrics_queues = world->options.metrics_queues,
     };
     for (;;) {
         enum error error =

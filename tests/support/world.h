@@ -38,6 +38,8 @@ struct world_options {
     bool keeps_reserve;       /* for a full disk (engine/disk_guard.h) */
     uint64_t disk_min_free;
     const struct relay_control *relays; /* NULL: nobody runs relays */
+    bool keeps_history;                 /* for GetSeries */
+    const char *metrics_queues;         /* NULL: as the daemon without that key */
 };
 
 struct world {

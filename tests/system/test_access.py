@@ -193,6 +193,7 @@ CELLS = {
     "ResumeGroup": of_queue(MessageGroupId="g"),
     "ReleaseGroup": of_queue(MessageGroupId="g", Action="skip"),
     "ListGroups": of_queue(),
+    "GetSeries": of_queue(Period=5),
     "ExplainMessage": of_queue(MessageId=UUID % 1),
     "ListMessages": of_queue(Body="full"),
     "GetMessage": lambda half: {"MessageId": UUID % 1},
@@ -248,7 +249,7 @@ LISTS = {"ListQueues": "mine-one", "ListQueueStats": "mine-one", "ListBatches": 
 REFUSED = {"queue": "AccessDenied", "publisher": "AccessDenied", "namespace": "AccessDenied"}
 ABSENT = {"batch": "BatchDoesNotExist", "pool": "PoolDoesNotExist", "schedule": "ScheduleDoesNotExist",
           "each": "BatchDoesNotExist"}
-ODD = {"CreateBatch": "AccessDenied", "ExplainMessage": "AccessDenied"}
+ODD = {"CreateBatch": "AccessDenied", "ExplainMessage": "AccessDenied", "GetSeries": "AccessDenied"}
 UNKNOWN = {"GetMessage": {"State": "unknown", "Why": []}}  # it answers all the same
 
 

@@ -410,6 +410,7 @@ NEEDED = {
     "Tally.ListGroups": (None, Q),
     "Tally.ExplainMessage": (None, {**Q, "MessageId": "x"}),
     "Tally.ListMessages": ("read", Q),
+    "Tally.GetSeries": (None, {**Q, "Period": 5}),
     "Tally.ListQueueStats": (None, {}),
     "Tally.GetMessage": ("read", {"MessageId": "x"}),
 }

@@ -447,6 +447,12 @@ ROWS = [
      *invalid("State", "free", "It must be ready, delayed, in-flight, blocked or held.")),
     ("ListMessages", {"QueueUrl": Q, "NextToken": "1.2"}, IPV, "Invalid or expired next token."),
     ("ListMessages", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
+    ("GetSeries", {"QueueUrl": Q}, *missing("Period")),
+    ("GetSeries", {"Period": 7}, *invalid("Period", "7", "It must be 5 or 60 seconds.")),
+    ("GetSeries", {"Period": "5"}, SERIAL, None),
+    ("GetSeries", {"Period": 5, "Points": 721}, *invalid("Points", "721", "Must be between 1 and 720, if provided.")),
+    ("GetSeries", {"Period": 60, "Points": 0}, *invalid("Points", "0", "Must be between 1 and 1440, if provided.")),
+    ("GetSeries", {"QueueUrl": "nowhere", "Period": 5}, "QueueDoesNotExist", None),
     ("ListQueueStats", {"MaxResults": 0}, IPV, None),
     ("ListQueueStats", {"NextToken": "x"}, IPV, "Invalid or expired next token."),
     # Tally's type orders, schedules and commits.
@@ -601,7 +607,7 @@ ROWS = [
 OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch",
                "ListUnits", "ListBatches", "DeleteBatch"}
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups",
-                "ExplainMessage", "ListMessages", "GetMessage", "ListQueueStats"}
+                "ExplainMessage", "ListMessages", "GetMessage", "GetSeries", "ListQueueStats"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule",
                 "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
 OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}

@@ -121,6 +121,7 @@ def test_http_1_0_without_host_gets_queue_urls_that_work(daemon_factory, tmp_pat
 
 ONLY_READS = {
     "GetQueueUrl", "ListQueues", "ListQueueStats", "GetQueueAttributes", "ListQueueTags", "ListDeadLetterSourceQueues",
+    "GetSeries",
     "ListMessageMoveTasks",
     "DescribeBatch", "ListBatches", "ListUnits", "ListTypeOrders", "DescribeSchedule", "ListSchedules", "DescribeRelay",
     "ListRelays",

@@ -237,6 +237,8 @@ static const struct told story[] = {
     {"Tally.ListMessages", "{'QueueUrl':'f.fifo','MessageGroupId':'g'}"},
     {"Tally.ListQueueStats", "{'MaxResults':1}", "NextToken stats"},
     {"Tally.ListQueueStats", "{'MaxResults':1000,'NextToken':'<stats>','QueueNamePrefix':''}"},
+    {"Tally.GetSeries", "{'QueueUrl':'q','Period':5,'Points':2}"},
+    {"Tally.GetSeries", "{'Period':60,'Points':1}"},
     {"ChangeMessageVisibility", "{'QueueUrl':'q','ReceiptHandle':'<h1>','VisibilityTimeout':100}"},
     {"ChangeMessageVisibilityBatch", "{'QueueUrl':'q','Entries':[{'Id':'a','ReceiptHandle':'<h5>','"
                                      "VisibilityTimeout':7},{'Id':'b','ReceiptHandle':"

@@ -167,7 +167,7 @@ void group_set_timer(struct core *core, uint32_t slot)
 
 /* --- where it stands ---------------------------------------------------------------------------------------------- */
 
-uint32_t group_next_deliverable(struct core *core, uint32_t slot)
+uint32_t group_next_deliverable(const struct core *core, uint32_t slot)
 {
     struct group *group = core_group(core, slot);
     if (group->is_line)

@@ -71,6 +71,18 @@ static unsigned list_rings(const struct core *core, const struct message_list *l
     return count;
 }
 
+unsigned group_count_in(const struct core *core, const struct queue *queue, enum group_condition condition,
+                        unsigned max)
+{
+    ASSERT(condition == GROUP_HELD || condition == GROUP_PAUSED);
+    const struct message_list *list = core_message_list(core, queue);
+    uint32_t slot = list->rings[condition == GROUP_HELD ? RING_HELD : RING_PAUSED].first;
+    unsigned count = 0;
+    for (; slot != 0 && count < max; slot = core_group(core, slot)->ring_next)
+        count++;
+    return count;
+}
+
 /* --- by slots ----------------------------------------------------------------------------------------------------- */
 
 static unsigned list_slots(const struct core *core, uint32_t message_list, enum group_condition filter,
