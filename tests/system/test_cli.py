@@ -60,6 +60,8 @@ COMMANDS = [
     "schedule resume",
     "schedule delete",
     "relay schema",
+    "status",
+    "top",
     "call",
 ]
 
