@@ -314,9 +314,11 @@ static void set_lease(struct core *core, uint32_t slot, uint32_t timeout_ms)
         core_give_back(core, slot, 0);
         return;
     }
+    const uint32_t holder = message->state == MESSAGE_IN_FLIGHT ? holder_take(core, slot) : 0;
     core_leave_state(core, slot);
     message->visible_at_ms = core->now_ms + timeout_ms;
     core_enter_state(core, slot, MESSAGE_IN_FLIGHT);
+    holder_put(core, slot, holder);
 }
 
 static uint32_t age_ms(const struct core *core, const struct message *message)

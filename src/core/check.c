@@ -166,6 +166,7 @@ void core_check(const struct core *core)
     publisher_check(core);
     ticket_pool_check_all(core);
     made_match_check(core);
+    holder_check(core);
     accounted_free(census.pins_owned);
     accounted_free(census.origin_counts_owned);
     extents_deinit(&census.extents);

@@ -44,6 +44,7 @@ struct core *core_create(void)
     publisher_init(&core->publishers);
     ticket_pool_init_all(core);
     made_match_init(core);
+    holders_init(&core->holders);
     buffer_init(&core->matches.new_holds);
     buffer_init(&core->scratch);
     arena_init(&core->received_texts);
@@ -101,6 +102,7 @@ static void destroy_extras_and_groups(struct core *core)
 
 void core_destroy(struct core *core)
 {
+    holders_deinit(&core->holders);
     ticket_pool_deinit_all(core);
     made_match_deinit(core);
     relay_record_deinit(&core->relays);

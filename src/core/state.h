@@ -11,6 +11,7 @@
 #include "core/deduplication/deduplication.h"
 #include "core/digest.h"
 #include "core/messages/extent.h"
+#include "core/messages/holder.h"
 #include "core/messages/message_list.h"
 #include "core/messages/move.h"
 #include "core/order/dependency.h"
@@ -138,6 +139,7 @@ struct core {
     struct ticket_pools pools;
     struct made_matches matches;
     struct extents extents;
+    struct holders holders; /* no part of the state */
 
     struct open_frame frame;
     bool has_fired;       /* time changed something that no logged frame shows yet */
