@@ -23,6 +23,9 @@ struct request {
     struct bytes origin;       /* Origin header; empty if none */
     struct bytes fetch_site;   /* Sec-Fetch-Site header; empty if none */
     struct bytes forwarded_by; /* Tally-Forwarded-By header (server/forward.h); empty if none */
+    struct bytes worker;       /* X-Tally-Worker header: what the client calls itself; empty if none */
+    struct bytes address;      /* of the client, "10.0.0.2"; empty over a Unix socket, or if it is not known */
+    uint32_t *holder_guess;    /* of the connection: who it was at the newest receive (holder.h); NULL: it forgets */
     struct bytes body;         /* whole */
     int64_t wall_s;            /* when it came, in seconds since the epoch by the wall clock */
     bool is_https;             /* URLs that we make for this client begin with https:// */

@@ -41,10 +41,14 @@ struct connection {
     uint64_t request_begun_ms; /* when the first byte of the current request came; 0: no request has begun */
 
     enum listener_kind kind; /* through which it came */
-    bool is_last_read;       /* no further request is read; further bytes are thrown away */
-    bool has_ended;          /* the client has closed its side */
-    bool must_linger;        /* the client may still be sending: closing at once would destroy the reply */
-    bool is_lingering;       /* all is written and our side is closed; the client must still see it */
+    bool knows_address;
+    uint8_t address_size;
+    char address[INET6_ADDRSTRLEN]; /* of its client, from the first request on */
+    uint32_t holder_guess;          /* for its requests */
+    bool is_last_read;              /* no further request is read; further bytes are thrown away */
+    bool has_ended;                 /* the client has closed its side */
+    bool must_linger;               /* the client may still be sending: closing at once would destroy the reply */
+    bool is_lingering;              /* all is written and our side is closed; the client must still see it */
     bool is_closing;
 };
 
@@ -196,6 +200,16 @@ static void connection_refuse(struct connection *connection, enum wire_form form
     connection_note_pending(connection, pending);
 }
 
+static struct bytes connection_address(struct connection *connection)
+{
+    if (!connection->knows_address) {
+        channel_client_address(&connection->channel, connection->address, sizeof(connection->address));
+        connection->address_size = (uint8_t)strlen(connection->address);
+        connection->knows_address = true;
+    }
+    return bytes_make(connection->address, connection->address_size);
+}
+
 static void connection_submit(struct connection *connection)
 {
     struct hub *hub = connection->hub;
@@ -208,13 +222,14 @@ static void connection_submit(struct connection *connection)
     http_request(http, connection->input.memory_owned + connection->input.begin, &pending->exchange.request);
     pending->exchange.request.wall_s = time(NULL);
     pending->exchange.request.is_https = connection->channel.tls_owned != NULL;
+    pending->exchange.request.holder_guess = &connection->holder_guess;
     if (pending->exchange.request.host.size == 0) /* of HTTP/1.0 */
         pending->exchange.request.host = channel_own_name(&connection->channel, &pending->exchange.arena);
     connection->input.begin += http->size;
     connection->request_begun_ms = 0;
     hub->counters.requests++;
 
-    route_request(hub, pending, http, connection->kind);
+    route_request(hub, pending, http, connection->kind, connection_address(connection));
     connection_note_pending(connection, pending);
     http_reset(http);
     if (connection->waiting == pending && connection->has_ended)

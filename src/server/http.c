@@ -49,10 +49,12 @@ static enum http_field http_field_find(const char *name, size_t size)
         {BYTES("origin"), HTTP_FIELD_ORIGIN},
         {BYTES("sec-fetch-site"), HTTP_FIELD_FETCH_SITE},
         {BYTES("tally-forwarded-by"), HTTP_FIELD_FORWARDED_BY},
+        {BYTES("tally-forwarded-for"), HTTP_FIELD_FORWARDED_FOR},
+        {BYTES("x-tally-worker"), HTTP_FIELD_WORKER},
     };
-    static const uint32_t sizes = 1u << 4 | 1u << 6 | 1u << 12 | 1u << 14 | 1u << 15 | 1u << 17 | 1u << 18;
+    static const uint32_t sizes = 1u << 4 | 1u << 6 | 1u << 12 | 1u << 14 | 1u << 15 | 1u << 17 | 1u << 18 | 1u << 19;
     /* Most fields of a request are none of these, and differ from all of them in size or first letter. */
-    if (size > 18 || (sizes >> size & 1) == 0)
+    if (size > 19 || (sizes >> size & 1) == 0)
         return HTTP_FIELD_OTHER;
     uint8_t first = (uint8_t)name[0] | 0x20;
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
@@ -86,7 +88,7 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t size)
     if (http->field == HTTP_FIELD_OTHER)
         return 0;
     uint32_t bit = UINT32_C(1) << http->field;
-    if ((http->fields_seen & bit) != 0 && http->field == HTTP_FIELD_ACCEPT) {
+    if ((http->fields_seen & bit) != 0 && (http->field == HTTP_FIELD_ACCEPT || http->field == HTTP_FIELD_WORKER)) {
         http->field = HTTP_FIELD_OTHER;
         return 0;
     }
@@ -506,6 +508,8 @@ void http_request(const struct http *http, const uint8_t *data, struct request *
         .origin = http_view(data, &http->fields[HTTP_FIELD_ORIGIN]),
         .fetch_site = http_view(data, &http->fields[HTTP_FIELD_FETCH_SITE]),
         .forwarded_by = http_view(data, &http->fields[HTTP_FIELD_FORWARDED_BY]),
+        .worker = http_view(data, &http->fields[HTTP_FIELD_WORKER]),
+        .address = http_view(data, &http->fields[HTTP_FIELD_FORWARDED_FOR]),
         .is_form = http->is_form,
         .takes_json = takes_json(http_view(data, &http->fields[HTTP_FIELD_ACCEPT])),
         .body = bytes_make(data + http->body.offset, http->body.size),

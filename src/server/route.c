@@ -83,7 +83,8 @@ static bool may_be_node(const struct hub *hub, enum listener_kind kind)
     return hub->forwarder != NULL && have_certificates == (kind == LISTENER_NODES);
 }
 
-/* Has another node passed it on? Then that one has looked at where it came from, and URLs begin as its client's do. */
+/* Has another node passed it on? Then that one has looked at where it came from and says so, and URLs begin as its
+ * client's do. */
 static bool is_passed_on(struct hub *hub, struct request *request, enum listener_kind kind)
 {
     return request->forwarded_by.size > 0 && may_be_node(hub, kind) &&
@@ -122,10 +123,13 @@ static void route_submit(struct hub *hub, struct pending_request *pending, bool 
     front_refuse_absent(hub->front, exchange);
 }
 
-void route_request(struct hub *hub, struct pending_request *pending, const struct http *http, enum listener_kind kind)
+void route_request(struct hub *hub, struct pending_request *pending, const struct http *http, enum listener_kind kind,
+                   struct bytes address)
 {
     struct request *request = &pending->exchange.request;
     const bool was_passed_on = is_passed_on(hub, request, kind);
+    if (!was_passed_on)
+        request->address = address;
     if (kind == LISTENER_NODES && !was_passed_on) {
         refuse_on_nodes_line(hub, pending);
         return;

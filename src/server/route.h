@@ -5,9 +5,11 @@
 
 #include "server/hub.h"
 
-/* Answers the pending request, which came through a listener of that kind, or hands it to the api. Afterwards the
- * request is PENDING_READY, or with the api (PENDING_IN_API), or with another node (PENDING_FORWARDED). */
-void route_request(struct hub *hub, struct pending_request *pending, const struct http *http, enum listener_kind kind);
+/* Answers the pending request, which came from that address through a listener of that kind, or hands it to the api.
+ * Afterwards the request is PENDING_READY, or with the api (PENDING_IN_API), or with another node
+ * (PENDING_FORWARDED). */
+void route_request(struct hub *hub, struct pending_request *pending, const struct http *http, enum listener_kind kind,
+                   struct bytes address);
 
 /* In which line does the request wait while memory is scarce? /health and /metrics, which operators need to see it,
  * have their own line. */

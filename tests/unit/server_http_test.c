@@ -84,6 +84,23 @@ static void a_request_is_read_whatever_the_case_of_its_headers(void **state)
     assert_true(reader.http.keeps_alive);
 }
 
+static void what_a_worker_calls_itself_is_read_once(void **state)
+{
+    (void)state;
+    struct reader reader;
+    const struct bytes text =
+        BYTES("POST / HTTP/1.1\r\nHost: a\r\nx-TALLY-Worker:  mail 1 \r\nX-Tally-Worker: another\r\n"
+              "X-Tally-Workers: none\r\nTALLY-forwarded-for: 10.0.0.2\r\n\r\n");
+    assert_int_equal(read_whole(&reader, text), HTTP_WHOLE);
+    assert_bytes(reader.request.worker, "mail 1");
+    assert_bytes(reader.request.address, "10.0.0.2");
+    assert_int_equal(read_whole(&reader, BYTES("POST / HTTP/1.1\r\nHost: a\r\n\r\n")), HTTP_WHOLE);
+    assert_int_equal(reader.request.worker.size + reader.request.address.size, 0);
+    assert_int_equal(read_whole(&reader, BYTES("POST / HTTP/1.1\r\nHost: a\r\nTally-Forwarded-For: b\r\n"
+                                               "Tally-Forwarded-For: c\r\n\r\n")),
+                     HTTP_REFUSED);
+}
+
 static void a_request_may_come_byte_by_byte(void **state)
 {
     (void)state;
@@ -614,6 +631,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_read_whatever_the_case_of_its_headers),
+        cmocka_unit_test(what_a_worker_calls_itself_is_read_once),
         cmocka_unit_test(a_request_may_come_byte_by_byte),
         cmocka_unit_test(another_protocol_is_refused_at_its_first_byte),
         cmocka_unit_test(the_size_of_a_request_is_known_behind_its_head),
