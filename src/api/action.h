@@ -138,6 +138,8 @@ DECLARE_ACTION(release_group)
 DECLARE_ACTION(list_groups)
 DECLARE_ACTION(explain_message)
 DECLARE_ACTION(list_messages)
+DECLARE_ACTION(list_in_flight)
+DECLARE_ACTION(list_dependents)
 DECLARE_ACTION(list_queue_stats)
 DECLARE_ACTION(get_message)
 DECLARE_ACTION(create_pool)
@@ -190,6 +192,9 @@ enum error call_fail_handle(struct call *call, struct bytes handle);
 enum error call_queue(struct call *call, struct queue **queue);
 enum error call_find_queue(struct call *call, const struct params *params, struct queue **queue);
 enum error call_find_queue_at(struct call *call, struct bytes url, struct queue **queue);
+
+/* The same as call_queue(), but *queue is NULL if the request names none. */
+enum error call_queue_if_named(struct call *call, struct queue **queue);
 
 /* Fails the call because the caller has no namespace of that account, or because the namespace has no queue of that
  * name. */
@@ -247,6 +252,9 @@ enum error call_results_max(struct call *call, int64_t *results_max, bool *is_gi
 enum error call_page(struct call *call, uint64_t *from, int64_t *results_max);
 void call_write_next_token(struct call *call, uint64_t next);
 
+/* Fails it because NextToken is none of this list. */
+enum error call_fail_next_token(struct call *call);
+
 /* The same for lists in order of name. NextToken is the hexadecimal name of the first item of the next page, so changes
  * between two pages neither repeat nor hide other items. *is_paged: MaxResults was given. */
 enum error call_page_by_name(struct call *call, struct bytes *from, int64_t *results_max, bool *is_paged);
@@ -267,6 +275,8 @@ struct receive_command {
     struct bytes attempt;                /* ReceiveRequestAttemptId, on FIFO queues; empty: none */
     yyjson_val *attribute_names[2];      /* MessageSystemAttributeNames and AttributeNames; NULL: absent */
     yyjson_val *message_attribute_names; /* NULL: absent */
+    bool has_waited;
+    uint32_t holder; /* if it has: who asks (holder_view.h); 0: nobody knows */
 };
 
 /* Takes messages and writes them into the reply; *count says how many. */

@@ -76,6 +76,8 @@ const struct action actions[] = {
     {"Tally.ListGroups", REPLY_LONG, action_list_groups, RIGHT_ANY, NULL, GROWTH_READS, REACH_QUEUE},
     {"Tally.ExplainMessage", REPLY_LONG, action_explain_message, RIGHT_ANY, NULL, GROWTH_READS, REACH_EACH},
     {"Tally.ListMessages", REPLY_LONG, action_list_messages, RIGHT_READ, NULL, GROWTH_READS, REACH_QUEUE},
+    {"Tally.ListInFlight", REPLY_LONG, action_list_in_flight, RIGHT_ANY, NULL, GROWTH_READS, REACH_EACH},
+    {"Tally.ListDependents", REPLY_LONG, action_list_dependents, RIGHT_ANY, NULL, GROWTH_READS, REACH_EACH},
     {"Tally.ListQueueStats", REPLY_LONG, action_list_queue_stats, RIGHT_ANY, NULL, GROWTH_READS, REACH_EACH},
     {"Tally.GetMessage", REPLY_LONG, action_get_message, RIGHT_READ, NULL, GROWTH_READS, REACH_EACH},
     {"Tally.CreatePool", REPLY_SHORT, action_create_pool, RIGHT_ADMIN, NULL, GROWTH_NEW, REACH_QUEUE},

@@ -200,6 +200,14 @@ enum error call_queue(struct call *call, struct queue **queue)
     return error;
 }
 
+enum error call_queue_if_named(struct call *call, struct queue **queue)
+{
+    struct bytes url = {NULL, 0};
+    const enum error error = params_text(&call->params, "QueueUrl", &url);
+    *queue = NULL;
+    return error != OK || (url.ptr == NULL && call_url(call).size == 0) ? error : call_queue(call, queue);
+}
+
 enum error call_batch(struct call *call, const struct batch **batch)
 {
     return call_find_batch(call, &call->params, batch);
@@ -294,6 +302,11 @@ enum error call_results_max(struct call *call, int64_t *results_max, bool *is_gi
     return OK;
 }
 
+enum error call_fail_next_token(struct call *call)
+{
+    return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
+}
+
 enum error call_page(struct call *call, uint64_t *from, int64_t *results_max)
 {
     bool is_given;
@@ -302,7 +315,7 @@ enum error call_page(struct call *call, uint64_t *from, int64_t *results_max)
     if (error == OK)
         error = params_text(&call->params, "NextToken", &token);
     if (error == OK && token.ptr != NULL && !bytes_to_u64(token, from))
-        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
+        return call_fail_next_token(call);
     return error;
 }
 
@@ -316,7 +329,7 @@ enum error call_page_by_name(struct call *call, struct bytes *from, int64_t *res
         return error;
     uint8_t *name = arena_allocate(call->arena, token.size / 2 + 1);
     if (token.size % 2 != 0 || !bytes_from_hex(token, name, token.size / 2))
-        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
+        return call_fail_next_token(call);
     *from = bytes_make(name, token.size / 2);
     return OK;
 }

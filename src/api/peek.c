@@ -1,12 +1,15 @@
 #include "api/peek.h"
 
 #include "api/access.h"
+#include "api/holder_view.h"
 #include "api/reach.h"
 #include "api/why.h"
 #include "core/messages/content.h"
 #include "core/state.h"
 
 #define PREVIEW_SIZE 256u
+#define PAGE_READ_MAX ((size_t)16 << 20)
+#define PAGE_WAITS_MAX 10u
 
 static const char *const state_names[] = {
     [CONDITION_READY] = "ready",     [CONDITION_DELAYED] = "delayed", [CONDITION_IN_FLIGHT] = "in-flight",
@@ -44,6 +47,32 @@ enum error peek_read_body(struct call *call, enum peek_body *body)
         }
     }
     return params_invalid(&call->params, "Body", text, "It must be none, preview or full.");
+}
+
+/* --- places between pages ----------------------------------------------------------------------------------------- */
+
+struct bytes peek_place_text(const struct call *call, const struct message_place *place)
+{
+    return arena_format(call->arena, "%llu.%llu.%llu", (unsigned long long)place->counted_from_ms,
+                        (unsigned long long)place->number, (unsigned long long)place->arrival);
+}
+
+bool peek_place_parse(struct bytes text, struct message_place *place)
+{
+    struct message_place found = {0};
+    uint64_t *const parts[] = {&found.counted_from_ms, &found.number, &found.arrival};
+    bool is_good = text.size > 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(parts) && is_good; i++) {
+        const bool is_last = i + 1 == ARRAY_LENGTH(parts);
+        const uint8_t *dot = is_last ? text.ptr + text.size : memchr(text.ptr, '.', text.size);
+        const size_t size = dot == NULL ? 0 : (size_t)(dot - text.ptr);
+        is_good = dot != NULL && bytes_to_u64(bytes_make(text.ptr, size), parts[i]);
+        text = bytes_skip(text, size + !is_last);
+    }
+    if (!is_good || found.number == UINT64_MAX || found.arrival > UINT64_MAX - MESSAGE_WALK_VISITS_MAX)
+        return false;
+    *place = found;
+    return true;
 }
 
 /* --- its content -------------------------------------------------------------------------------------------------- */
@@ -141,16 +170,36 @@ size_t peek_reads(const struct call *call, uint32_t slot, enum peek_body body)
     return needs_content(message, body) ? message->content_size : 0;
 }
 
-bool peek_waits_for_disk(struct call *call, uint32_t slot)
+/* Would its content have to be waited for? Begins to load it then. */
+static bool waits_for_disk(struct call *call, uint32_t slot)
 {
     const struct message *message = core_message(call->core, slot);
     return !namespace_is_resident(call->ns, message->position, message->content_size);
+}
+
+bool peek_budget_take(struct call *call, struct peek_budget *budget, uint32_t slot, enum peek_body body)
+{
+    const size_t content_size = peek_reads(call, slot, body);
+    budget->read_size += content_size;
+    budget->waits += content_size > 0 && waits_for_disk(call, slot);
+    if (budget->count > 0 && (budget->read_size > PAGE_READ_MAX || budget->waits > PAGE_WAITS_MAX))
+        return false;
+    budget->count++;
+    return true;
 }
 
 static bool read_content(struct call *call, const struct message *message, struct content *content)
 {
     const uint8_t *bytes = namespace_read(call->ns, message->position, message->content_size);
     return bytes != NULL && content_decode(bytes_make(bytes, message->content_size), content);
+}
+
+void peek_write_id(struct call *call, uint32_t slot)
+{
+    const struct message *message = core_message(call->core, slot);
+    struct content content;
+    const bool is_read = has_own_id(message) && read_content(call, message, &content);
+    write_id(call, message, is_read ? &content : NULL);
 }
 
 void peek_write(struct call *call, const struct queue *queue, uint32_t slot, enum peek_body body, unsigned whys_max,
@@ -165,6 +214,8 @@ void peek_write(struct call *call, const struct queue *queue, uint32_t slot, enu
     writer_string(call->reply, "State", state_names[explanation->condition]);
     write_times(call, message);
     write_place(call, message);
+    if (explanation->condition == CONDITION_IN_FLIGHT)
+        holder_view_write(call, slot);
     if (is_read && body != PEEK_NO_BODY)
         write_content(call, &content, body);
     if (is_needed && !is_read)

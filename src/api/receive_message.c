@@ -1,6 +1,7 @@
 /* ReceiveMessage, at once or after a wait. */
 #include "api/access.h"
 #include "api/growth.h"
+#include "api/holder_view.h"
 #include "api/state.h"
 #include "api/text.h"
 #include "api/wait.h"
@@ -200,6 +201,18 @@ static enum error take(struct call *call, struct queue *queue, const struct rece
     return error;
 }
 
+/* The caller has these messages now; of one that has waited, only who it was is left. */
+static void note_holder(struct call *call, const struct receive_command *command,
+                        const struct received_message *messages, unsigned count)
+{
+    const uint32_t holder = command->has_waited ? command->holder : holder_view_use(call);
+    for (unsigned i = 0; i < count; i++)
+        if (messages[i].slot != 0)
+            holder_note(call->core, messages[i].slot, holder);
+    if (!command->has_waited)
+        holder_release(call->core, holder);
+}
+
 enum error receive_now(struct call *call, struct queue *queue, const struct receive_command *command, unsigned *count)
 {
     struct received_message messages[RECEIVE_MAX];
@@ -208,6 +221,8 @@ enum error receive_now(struct call *call, struct queue *queue, const struct rece
     if (error != OK)
         return error;
     *count = 0;
+    if (received > 0)
+        note_holder(call, command, messages, received);
     for (unsigned i = 0; i < received; i++) {
         struct content content;
         if (!read_content(call, &messages[i], &content))

@@ -3,6 +3,7 @@
 #include "base/list.h"
 #include "base/memory.h"
 #include "core/decide_namespace.h"
+#include "core/messages/holder.h"
 #include "engine/checkpoint.h"
 #include "engine/cleaner.h"
 #include "engine/disk_guard.h"
@@ -827,6 +828,11 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
 const struct core *namespace_core(const struct namespace *ns)
 {
     return ns->core;
+}
+
+void namespace_release_holder(struct namespace *ns, uint32_t holder)
+{
+    holder_release(ns->core, holder);
 }
 
 uint64_t namespace_time(const struct namespace *ns)

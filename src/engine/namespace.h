@@ -104,6 +104,9 @@ struct grants *namespace_grants(struct namespace *ns);
 /* The core for reading only. */
 const struct core *namespace_core(const struct namespace *ns);
 
+/* A receive has ended: ends its use of that holder (core/messages/holder.h), which no frame needs to know. */
+void namespace_release_holder(struct namespace *ns, uint32_t holder);
+
 /* How many bytes of events one decision may write, whatever the open frame already holds. */
 uint64_t namespace_decision_size_max(const struct namespace *ns);
 

@@ -309,6 +309,10 @@ static bool submit(struct world *world, struct answer *answer, const char *actio
                                         .host = BYTES("localhost"),
                                         .target = bytes_from_string(target),
                                         .body = body};
+    if (world->address != NULL)
+        exchange.request.address = bytes_from_string(world->address);
+    if (world->worker != NULL)
+        exchange.request.worker = bytes_from_string(world->worker);
     front_submit(world->front, &exchange, world->now_ms);
     if (exchange.state == EXCHANGE_WAITING)
         api_release_waiting(world->api);

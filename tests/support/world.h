@@ -51,6 +51,8 @@ struct world {
     unsigned stops_left; /* WORLD_STOPS: further stops after the first */
     unsigned kill_count;
     unsigned restart_count;
+    const char *address;     /* of the client; NULL: not known, like the next */
+    const char *worker;      /* what it calls itself */
     bool is_together;        /* between world_together_begin() and world_together_end() */
     bool is_repeating;       /* what is called now was called before and interrupted */
     struct failure failure;  /* of the last disk operation that failed */

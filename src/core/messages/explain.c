@@ -257,9 +257,8 @@ static void explain_end(const struct core *core, uint64_t number, struct explana
                                    .since_ms = failure == NULL ? 0 : failure->ended_at_ms});
 }
 
-/* The number of the message with that id, 0: none. A result message has the id of its match, which knows the message as
- * long as it exists. */
-static uint64_t find_number(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE])
+/* A result message has the id of its match, which knows the message as long as it exists. */
+uint64_t explain_number(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE])
 {
     uint64_t number = identity_message_number(core->digest_owned, id);
     if (number != 0)
@@ -270,7 +269,7 @@ static uint64_t find_number(const struct core *core, const uint8_t id[MESSAGE_ID
 
 uint32_t explain_find(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE], struct queue **queue)
 {
-    const uint64_t number = find_number(core, id);
+    const uint64_t number = explain_number(core, id);
     const uint32_t slot = number == 0 ? 0 : core_find_message(core, number);
     const uint32_t there = slot == 0 ? 0 : core_message_list_at(core, core_message(core, slot)->message_list)->queue;
     *queue = there == 0 ? NULL : core_queue(core, there);
@@ -281,7 +280,7 @@ void explain_message(const struct core *core, const struct queue *queue, const u
                      struct explanation *explanation)
 {
     *explanation = (struct explanation){.condition = CONDITION_UNKNOWN};
-    uint64_t number = find_number(core, id);
+    uint64_t number = explain_number(core, id);
     if (number == 0 || number > core->messages.message_number)
         return;
     uint32_t slot = core_find_message(core, number);
