@@ -41,6 +41,11 @@ static const struct repeatable {
     {"Tally.DeleteBatch", NULL},
     {"Tally.FailMessage", NULL}, /* a handle fails its message once */
     {"Tally.ExplainMessage", NULL},
+    {"Tally.GetMessage", NULL},
+    {"Tally.ListMessages", NULL},
+    {"Tally.ListInFlight", NULL},
+    {"Tally.ListDependents", NULL},
+    {"Tally.ListQueueStats", NULL},
     {"Tally.ListGroups", NULL},
     {"Tally.PauseGroup", NULL},
     {"Tally.ResumeGroup", NULL},

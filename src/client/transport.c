@@ -17,6 +17,7 @@ struct transport {
     CURLM *multi; /* holds the connection; its poll is what transport_interrupt() wakes */
     atomic_bool is_interrupted;
     char *session_header_owned; /* NULL: none */
+    char *worker_header_owned;  /* NULL: none */
     char reason[CURL_ERROR_SIZE];
     char query_error[TRANSPORT_CODE_SIZE];
     struct buffer *text; /* where the answer goes; borrowed during transport_post() */
@@ -70,6 +71,15 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
+/* "NAME: VALUE". */
+static char *make_header(const char *name, const char *value)
+{
+    const size_t size = strlen(name) + strlen(value) + sizeof ": ";
+    char *header = memory_allocate(size);
+    snprintf(header, size, "%s: %s", name, value);
+    return header;
+}
+
 static void set_signature(struct transport *transport, const struct transport_options *options)
 {
     char provider[128];
@@ -79,11 +89,8 @@ static void set_signature(struct transport *transport, const struct transport_op
     curl_easy_setopt(transport->easy, CURLOPT_AWS_SIGV4, provider);
     curl_easy_setopt(transport->easy, CURLOPT_USERNAME, options->access_key_id);
     curl_easy_setopt(transport->easy, CURLOPT_PASSWORD, options->secret_access_key);
-    if (options->session_token != NULL) {
-        size_t size = strlen(options->session_token) + sizeof "X-Amz-Security-Token: ";
-        transport->session_header_owned = memory_allocate(size);
-        snprintf(transport->session_header_owned, size, "X-Amz-Security-Token: %s", options->session_token);
-    }
+    if (options->session_token != NULL)
+        transport->session_header_owned = make_header("X-Amz-Security-Token", options->session_token);
 }
 
 struct transport *transport_create(const struct transport_options *options)
@@ -115,6 +122,8 @@ struct transport *transport_create(const struct transport_options *options)
     if (options->ca_file != NULL)
         curl_easy_setopt(transport->easy, CURLOPT_CAINFO, options->ca_file);
     set_signature(transport, options);
+    if (options->worker != NULL)
+        transport->worker_header_owned = make_header("X-Tally-Worker", options->worker);
     return transport;
 }
 
@@ -124,6 +133,7 @@ void transport_destroy(struct transport *transport)
     curl_multi_cleanup(transport->multi);
     curl_global_cleanup();
     free(transport->session_header_owned);
+    free(transport->worker_header_owned);
     free(transport);
 }
 
@@ -189,6 +199,8 @@ enum transport_result transport_post(struct transport *transport, const char *ta
     headers = curl_slist_append(headers, "Content-Type: application/x-amz-json-1.0");
     if (transport->session_header_owned != NULL)
         headers = curl_slist_append(headers, transport->session_header_owned);
+    if (transport->worker_header_owned != NULL)
+        headers = curl_slist_append(headers, transport->worker_header_owned);
     curl_easy_setopt(transport->easy, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(transport->easy, CURLOPT_POSTFIELDS, body);
     curl_easy_setopt(transport->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body_size);

@@ -17,6 +17,7 @@ struct transport_options {
     const char *access_key_id;     /* NULL: requests are not signed */
     const char *secret_access_key; /* NULL as the one before */
     const char *session_token;     /* NULL: none */
+    const char *worker;            /* what the client calls itself; NULL: nothing */
     unsigned timeout_ms;           /* for a whole exchange */
 };
 

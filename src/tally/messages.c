@@ -1,11 +1,9 @@
 /* tally messages and peek: the messages of a queue, and one message, seen without receiving them. */
 #include "base/assert.h"
 #include "base/buffer.h"
-#include "tally/output.h"
+#include "tally/pages.h"
 #include <stdio.h>
 #include <time.h>
-
-#define PAGE_SIZE 1000u
 
 struct settings {
     const char *state;
@@ -46,8 +44,11 @@ static void print_line(yyjson_val *message)
     puts("");
 }
 
-static void add_filter(const struct settings *settings, struct json_body *body)
+static void ask(void *context, struct json_body *body)
 {
+    const struct invocation *invocation = context;
+    const struct settings *settings = invocation->settings;
+    json_add_text(body, body->root, "QueueUrl", invocation->arguments[0]);
     json_add_text(body, body->root, "State", settings->state);
     json_add_text(body, body->root, "MessageGroupId", settings->group);
     json_add_text(body, body->root, "BatchId", settings->batch);
@@ -57,48 +58,19 @@ static void add_filter(const struct settings *settings, struct json_body *body)
         json_add_number(body, body->root, "OlderThan", settings->older_than.value);
 }
 
-/* Prints a page of `left` messages at most, and takes them from *left. */
-static int print_page(struct invocation *invocation, uint64_t *left, char *token, size_t token_size)
-{
-    struct json_body body;
-    struct tally_reply reply;
-    size_t i, max;
-    yyjson_val *message;
-    json_body_init(&body);
-    json_add_text(&body, body.root, "QueueUrl", invocation->arguments[0]);
-    add_filter(invocation->settings, &body);
-    json_add_number(&body, body.root, "MaxResults", *left < PAGE_SIZE ? *left : PAGE_SIZE);
-    json_add_text(&body, body.root, "NextToken", *token == '\0' ? NULL : token);
-    if (json_body_call(&body, invocation->client, "Tally.ListMessages", &reply) != TALLY_OK)
-        return invocation_failed(invocation, invocation->client);
-    yyjson_arr_foreach(yyjson_obj_get(json_root(&reply), "Messages"), i, max, message)
-    {
-        if (invocation->is_json)
-            output_value(message);
-        else
-            print_line(message);
-        *left -= *left > 0;
-    }
-    json_copy(json_root(&reply), "NextToken", token, token_size);
-    tally_reply_deinit(&reply);
-    return EXIT_DONE;
-}
-
 static int run(struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
-    const uint64_t limit = settings->limit.value;
-    uint64_t left = limit == 0 ? UINT64_MAX : limit;
-    char token[128] = "";
-    int status = invocation_connect(invocation);
+    const int status = invocation_connect(invocation);
     if (status != EXIT_DONE)
         return status;
-    do
-        status = print_page(invocation, &left, token, sizeof token);
-    while (status == EXIT_DONE && *token != '\0' && left > 0);
-    if (status == EXIT_DONE && *token != '\0')
-        complain("these are the first %llu, and there may be more; --limit 0 lists all", (unsigned long long)limit);
-    return status;
+    return pages_run(&(struct pages){.invocation = invocation,
+                                     .action = "Tally.ListMessages",
+                                     .list = "Messages",
+                                     .limit = settings->limit.value,
+                                     .ask = ask,
+                                     .print = print_line,
+                                     .context = invocation});
 }
 
 const struct command command_messages = {
@@ -136,7 +108,11 @@ static void print_message(yyjson_val *message)
                                            {"received", "ReceiveCount"}};
     size_t i, max;
     yyjson_val *why;
+    char holder[OUTPUT_HOLDER_SIZE];
     output_members(message, head, ARRAY_LENGTH(head));
+    output_holder(message, holder);
+    if (holder[0] != '\0')
+        output_field("held by", holder);
     yyjson_arr_foreach(yyjson_obj_get(message, "Why"), i, max, why)
     {
         output_field(i == 0 ? "why" : "", output_text_of(why, "Text"));

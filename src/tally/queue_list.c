@@ -1,6 +1,6 @@
 /* tally queue list: the queues, and how many messages they have. */
 #include "base/assert.h"
-#include "tally/output.h"
+#include "tally/pages.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -77,8 +77,9 @@ static void print_json(yyjson_val *queue)
 /* ---- Pages ------------------------------------------------------------------------------------------------------- */
 
 /* A URL, or with is_long what ListQueueStats says of a queue. */
-static void take_queue(struct listing *listing, yyjson_val *queue)
+static void take_queue(void *context, yyjson_val *queue)
 {
+    struct listing *listing = context;
     const bool is_json = listing->invocation->is_json;
     const char *url = yyjson_get_str(queue);
     if (listing->is_long && is_json)
@@ -91,31 +92,20 @@ static void take_queue(struct listing *listing, yyjson_val *queue)
         puts(listing->settings->has_urls ? url : name_of(url));
 }
 
+static void ask(void *context, struct json_body *body)
+{
+    const struct listing *listing = context;
+    json_add_text(body, body->root, "QueueNamePrefix", listing->settings->prefix);
+}
+
 static int list(struct listing *listing)
 {
-    struct tally_client *client = listing->invocation->client;
-    const char *action = listing->is_long ? "Tally.ListQueueStats" : "AmazonSQS.ListQueues";
-    char token[4096] = "";
-
-    do {
-        struct json_body body;
-        struct tally_reply reply;
-        size_t i, max;
-        yyjson_val *queue;
-        json_body_init(&body);
-        json_add_text(&body, body.root, "QueueNamePrefix", listing->settings->prefix);
-        json_add_text(&body, body.root, "NextToken", *token == '\0' ? NULL : token);
-        json_add_number(&body, body.root, "MaxResults", 1000);
-        if (json_body_call(&body, client, action, &reply) != TALLY_OK)
-            return invocation_failed(listing->invocation, client);
-        yyjson_arr_foreach(yyjson_obj_get(json_root(&reply), listing->is_long ? "Queues" : "QueueUrls"), i, max, queue)
-        {
-            take_queue(listing, queue);
-        }
-        json_copy(json_root(&reply), "NextToken", token, sizeof token);
-        tally_reply_deinit(&reply);
-    } while (*token != '\0');
-    return EXIT_DONE;
+    return pages_run(&(struct pages){.invocation = listing->invocation,
+                                     .action = listing->is_long ? "Tally.ListQueueStats" : "AmazonSQS.ListQueues",
+                                     .list = listing->is_long ? "Queues" : "QueueUrls",
+                                     .ask = ask,
+                                     .take = take_queue,
+                                     .context = listing});
 }
 
 static int run(struct invocation *invocation)

@@ -18,6 +18,7 @@
 
 struct settings {
     const char *queue;
+    const char *name;
     struct option_number concurrency;
     struct option_number visibility;
     struct option_number retry_after;
@@ -31,6 +32,7 @@ struct settings {
 
 static const struct setting settings_table[] = {
     {"queue", offsetof(struct settings, queue)},
+    {"name", offsetof(struct settings, name)},
     {"concurrency", offsetof(struct settings, concurrency)},
     {"visibility", offsetof(struct settings, visibility)},
     {"retry-after", offsetof(struct settings, retry_after)},
@@ -236,6 +238,9 @@ static int run(struct invocation *invocation)
 
     if (settings->queue == NULL)
         return complain_usage(invocation, "--queue is missing");
+    status = invocation_name_worker(invocation, settings->name);
+    if (status != EXIT_DONE)
+        return status;
     if (!process_find(invocation->program[0], work.path, sizeof work.path))
         return complain_usage(invocation, "there is no command %s to run", invocation->program[0]);
     if (settings->dead_letter != NULL)
