@@ -435,6 +435,12 @@ DRAWS = {
         **page(chance, memory)})),
     "Tally.ExplainMessage": (2, an_explained),
     "Tally.ListMessages": (2, of_queue(a_page_of_messages)),
+    "Tally.ListInFlight": (2, lambda chance, memory: {
+        **(of_queue()(chance, memory) if chance.random() < 0.5 else {}), **page(chance, memory)}),
+    "Tally.ListDependents": (2, lambda chance, memory: {
+        **({"MessageId": an_explained(chance, memory)["MessageId"]} if chance.random() < 0.5
+           else {"BatchId": chance.choice(BATCHES)}),
+        **page(chance, memory)}),
     "Tally.ListQueueStats": (2, page),
     "Tally.GetMessage": (2, lambda chance, memory: {"MessageId": an_explained(chance, memory)["MessageId"]}),
     "Tally.CreatePool": (2, lambda chance, memory: pool_arguments(chance, memory, a_pool(chance))),
@@ -525,6 +531,8 @@ class Tour:
         self.call("AmazonSQS.SendMessageBatch", {**at, "Entries": entries})
         self.call("Tally.ExplainMessage", {**at, "MessageId": sent["MessageId"]})
         self.call("Tally.GetMessage", {"MessageId": sent["MessageId"]})
+        self.call("Tally.ListInFlight", {})
+        self.call("Tally.ListDependents", {"MessageId": sent["MessageId"]})
         self.call("Tally.ListQueueStats", {})
         self.call("Tally.ListMessages", {**at, "Body": "full"})
         self.call("AmazonSQS.DeleteMessage", {**at, "ReceiptHandle": self.take(at)["ReceiptHandle"]})

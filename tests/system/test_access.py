@@ -196,6 +196,8 @@ CELLS = {
     "ExplainMessage": of_queue(MessageId=UUID % 1),
     "ListMessages": of_queue(Body="full"),
     "GetMessage": lambda half: {"MessageId": UUID % 1},
+    "ListInFlight": of_queue(),
+    "ListDependents": of_batch(),
     "CreateBatch": lambda half: {"BatchId": f"new-{half}", "OnComplete": target(f"{half}-two")},
     "AddUnits": of_batch(Units=["x"]),
     "CompleteUnits": of_batch(Units=[{"Unit": "u"}]),
@@ -248,7 +250,7 @@ LISTS = {"ListQueues": "mine-one", "ListQueueStats": "mine-one", "ListBatches": 
 REFUSED = {"queue": "AccessDenied", "publisher": "AccessDenied", "namespace": "AccessDenied"}
 ABSENT = {"batch": "BatchDoesNotExist", "pool": "PoolDoesNotExist", "schedule": "ScheduleDoesNotExist",
           "each": "BatchDoesNotExist"}
-ODD = {"CreateBatch": "AccessDenied", "ExplainMessage": "AccessDenied"}
+ODD = {"CreateBatch": "AccessDenied", "ExplainMessage": "AccessDenied", "ListInFlight": "AccessDenied"}
 UNKNOWN = {"GetMessage": {"State": "unknown", "Why": []}}  # it answers all the same
 
 

@@ -410,6 +410,8 @@ NEEDED = {
     "Tally.ListGroups": (None, Q),
     "Tally.ExplainMessage": (None, {**Q, "MessageId": "x"}),
     "Tally.ListMessages": ("read", Q),
+    "Tally.ListInFlight": (None, {}),
+    "Tally.ListDependents": (None, {"MessageId": "x"}),
     "Tally.ListQueueStats": (None, {}),
     "Tally.GetMessage": ("read", {"MessageId": "x"}),
 }

@@ -1,6 +1,8 @@
 """Any node answers: one that stands by passes requests on to the one that serves."""
 
 import contextlib
+import http.client
+import json
 import socket
 import threading
 import time
@@ -102,6 +104,25 @@ def test_a_takeover_is_waited_for(nodes, cluster):
     send(line, queue, ["after"])
     assert time.monotonic() - began < 3
     assert drain(line, queue) == ["after"]
+
+
+def test_who_has_a_message_is_the_client_and_not_the_node_that_passes_its_request_on(nodes):
+    queue = create_queue(Connection(nodes[0].port))
+    send(Connection(nodes[0].port), queue, ["a", "b"])
+    for node, source, headers in ((nodes[1], "127.0.0.2", {"Tally-Forwarded-For": "9.9.9.9"}),
+                                  (nodes[0], "127.0.0.3", {})):
+        line = http.client.HTTPConnection("127.0.0.1", node.port, source_address=(source, 0))
+        headers |= {"X-Amz-Target": "AmazonSQS.ReceiveMessage", "X-Tally-Worker": f"of {source}"}
+        line.request("POST", "/", json.dumps({"QueueUrl": queue}), headers)
+        assert line.getresponse().status == 200
+        line.close()
+    expected = [{"Address": source, "Worker": f"of {source}"} for source in ("127.0.0.2", "127.0.0.3")]
+    for node in nodes:
+        held = Connection(node.port).ok("Tally.ListInFlight", {})["Messages"]
+        assert [message["Holder"] for message in held] == expected
+    nodes[0].kill9()  # the next owner can't know
+    held = Connection(nodes[2].port).ok("Tally.ListInFlight", {})["Messages"]
+    assert len(held) == 2 and not any("Holder" in message for message in held)
 
 
 def test_nobody_forges_who_passes_a_request_on(nodes):

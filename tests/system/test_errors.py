@@ -160,7 +160,8 @@ ROWS = [
         for url in [queue("none"), "http://nowhere", "", None, "http://127.0.0.1/111111111111/q", "none", "/", "//"]
     ],
     *[
-        ("ExplainMessage", {"QueueUrl": url, "MessageId": "a"}, *NO_QUEUE)
+        (action, {"QueueUrl": url, **more}, *NO_QUEUE)
+        for action, more in [("ExplainMessage", {"MessageId": "a"}), ("ListInFlight", {})]
         for url in [queue("none"), "http://nowhere", "", "http://127.0.0.1/111111111111/q", "none", "/", "//"]
     ],
     ("GetQueueUrl", {"QueueName": "none"}, *NO_QUEUE),
@@ -447,6 +448,14 @@ ROWS = [
      *invalid("State", "free", "It must be ready, delayed, in-flight, blocked or held.")),
     ("ListMessages", {"QueueUrl": Q, "NextToken": "1.2"}, IPV, "Invalid or expired next token."),
     ("ListMessages", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
+    ("ListInFlight", {"MaxResults": 0}, IPV, None),
+    ("ListInFlight", {"QueueUrl": Q, "NextToken": "1.2"}, IPV, "Invalid or expired next token."),
+    ("ListInFlight", {"Worker": 1}, SERIAL, "The value of Worker can not be converted to a String."),
+    ("ListDependents", {}, MISSING, "The request must contain either MessageId or BatchId."),
+    ("ListDependents", {"MessageId": "a", "BatchId": "open"}, MISSING,
+     "The request must contain either MessageId or BatchId."),
+    ("ListDependents", {"BatchId": "none"}, "BatchDoesNotExist", "There is no batch 'none'."),
+    ("ListDependents", {"MessageId": "a", "NextToken": "1"}, IPV, "Invalid or expired next token."),
     ("ListQueueStats", {"MaxResults": 0}, IPV, None),
     ("ListQueueStats", {"NextToken": "x"}, IPV, "Invalid or expired next token."),
     # Tally's type orders, schedules and commits.
@@ -601,7 +610,7 @@ ROWS = [
 OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch",
                "ListUnits", "ListBatches", "DeleteBatch"}
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups",
-                "ExplainMessage", "ListMessages", "GetMessage", "ListQueueStats"}
+                "ExplainMessage", "ListMessages", "GetMessage", "ListInFlight", "ListDependents", "ListQueueStats"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule",
                 "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
 OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}

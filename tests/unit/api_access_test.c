@@ -531,6 +531,13 @@ static void a_confined_credential_learns_only_what_kind_of_thing_a_message_waits
          "{'State':'held','Why':[{'Code':'AntecedentFailed','Text':'It is held because batch 'ab' was "
          "cancelled.','BatchId':'ab','Outcome':'cancelled','Since':1700000000.0}]}",
          "OPS"},
+        {"Tally.ListDependents", "{'MessageId':'<1>'}",
+         "{'Dependents':[{'MessageId':'<10>','QueueUrl':'http://localhost/000000000000/a1','State':'held'}]}", "CONF"},
+        {"Tally.ListDependents", "{'MessageId':'<1>'}", "{'Dependents':[]}", "BETA"},
+        {"Tally.ListDependents", "{'BatchId':'ab'}",
+         "{'Dependents':[{'MessageId':'<11>','QueueUrl':'http://localhost/000000000000/a1','State':'held'}]}", "OPS"},
+        {"Tally.ListDependents", "{'BatchId':'ab'}",
+         "BatchDoesNotExist: There is no batch 'ab' within the queues of this credential.", "CONF"},
         {"Tally.ExplainMessage", "{'QueueUrl':'a1','MessageId':'<3>'}", "{'State':'unknown','Why':[]}", "CONF"},
         {"Tally.ExplainMessage", "{'QueueUrl':'b1','MessageId':'<1>'}",
          "{'State':'ended','Why':[{'Code':'OtherQueue','Text':'It was returned 1 time, last failure: bad; it was "
