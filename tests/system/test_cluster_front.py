@@ -106,7 +106,7 @@ def test_a_takeover_is_waited_for(nodes, cluster):
     assert drain(line, queue) == ["after"]
 
 
-def test_who_has_a_message_is_the_client_and_not_the_node_that_passes_its_request_on(nodes):
+def test_who_has_a_message_is_the_client_and_not_the_node_that_passes_its_request_on(nodes, cluster):
     queue = create_queue(Connection(nodes[0].port))
     send(Connection(nodes[0].port), queue, ["a", "b"])
     for node, source, headers in ((nodes[1], "127.0.0.2", {"Tally-Forwarded-For": "9.9.9.9"}),
@@ -120,6 +120,7 @@ def test_who_has_a_message_is_the_client_and_not_the_node_that_passes_its_reques
     for node in nodes:
         held = Connection(node.port).ok("Tally.ListInFlight", {})["Messages"]
         assert [message["Holder"] for message in held] == expected
+    cluster.wait_followed()
     nodes[0].kill9()  # the next owner can't know
     held = Connection(nodes[2].port).ok("Tally.ListInFlight", {})["Messages"]
     assert len(held) == 2 and not any("Holder" in message for message in held)
