@@ -107,8 +107,8 @@ void http_reset(struct http *http);
  * up. The next call needs only the first http->size_kept of these bytes. */
 enum http_result http_feed(struct http *http, uint8_t *data, size_t size);
 
-/* The complete request that http_feed() found in `data`; views into `data`. Its address is what Tally-Forwarded-For says:
- * only another node is to be believed there. */
+/* The complete request that http_feed() found in `data`; views into `data`. Its address is what Tally-Forwarded-For
+ * says: only another node is to be believed there. */
 void http_request(const struct http *http, const uint8_t *data, struct request *request);
 
 static inline bool http_is_method(const struct http *http, llhttp_method_t method)

@@ -188,7 +188,8 @@ def test_many_names_take_little_memory_and_give_it_back(daemon, queue):
     after = daemon.request("GET", "/metrics")[2]
 
     def memory(text):
-        return next(int(line.split()[1]) for line in text.decode().splitlines() if line.startswith("tally_memory_bytes "))
+        lines = text.decode().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("tally_memory_bytes "))
 
     assert memory(after) - memory(before) < 256 * 512
 
