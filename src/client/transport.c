@@ -175,14 +175,42 @@ static enum transport_result judge(const struct transport *transport, CURLcode r
     return transport->sends == 0 ? TRANSPORT_NOT_SENT : TRANSPORT_LOST;
 }
 
+/* Runs the exchange that is set up, and judges it. */
+static enum transport_result exchange(struct transport *transport, bool once, struct buffer *text,
+                                      struct transport_answer *answer)
+{
+    const size_t text_start = text->size;
+    CURLcode result;
+    transport->reason[0] = '\0';
+    transport->query_error[0] = '\0';
+    transport->text = text;
+    transport->sends = 0;
+    transport->once = once;
+    const bool is_finished = run_exchange(transport, &result);
+    transport->text = NULL;
+    if (!is_finished || result != CURLE_OK)
+        buffer_truncate(text, text_start); /* half an answer is none */
+    if (is_finished)
+        return judge(transport, result, answer);
+    snprintf(answer->reason, sizeof answer->reason, "interrupted");
+    return TRANSPORT_INTERRUPTED;
+}
+
+enum transport_result transport_get(struct transport *transport, const char *path, struct buffer *text,
+                                    struct transport_answer *answer)
+{
+    curl_easy_setopt(transport->easy, CURLOPT_HTTPGET, 1L);
+    curl_easy_setopt(transport->easy, CURLOPT_REQUEST_TARGET, path);
+    const enum transport_result result = exchange(transport, false, text, answer);
+    curl_easy_setopt(transport->easy, CURLOPT_REQUEST_TARGET, NULL);
+    return result;
+}
+
 enum transport_result transport_post(struct transport *transport, const char *target, const char *body,
                                      size_t body_size, bool once, struct buffer *text, struct transport_answer *answer)
 {
     struct curl_slist *headers = NULL;
-    size_t text_start = text->size;
     char header[192];
-    CURLcode result;
-    bool is_finished;
 
     snprintf(header, sizeof header, "X-Amz-Target: %s", target);
     headers = curl_slist_append(headers, header);
@@ -192,25 +220,11 @@ enum transport_result transport_post(struct transport *transport, const char *ta
     curl_easy_setopt(transport->easy, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(transport->easy, CURLOPT_POSTFIELDS, body);
     curl_easy_setopt(transport->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body_size);
-    transport->reason[0] = '\0';
-    transport->query_error[0] = '\0';
-    transport->text = text;
-    transport->sends = 0;
-    transport->once = once;
-
-    is_finished = run_exchange(transport, &result);
-
-    transport->text = NULL;
+    const enum transport_result result = exchange(transport, once, text, answer);
     curl_easy_setopt(transport->easy, CURLOPT_HTTPHEADER, NULL);
     curl_easy_setopt(transport->easy, CURLOPT_POSTFIELDS, NULL);
     curl_slist_free_all(headers);
-    if (!is_finished || result != CURLE_OK)
-        buffer_truncate(text, text_start); /* half an answer is none */
-    if (!is_finished) {
-        snprintf(answer->reason, sizeof answer->reason, "interrupted");
-        return TRANSPORT_INTERRUPTED;
-    }
-    return judge(transport, result, answer);
+    return result;
 }
 
 bool transport_sleep(struct transport *transport, unsigned milliseconds)

@@ -47,6 +47,10 @@ void transport_destroy(struct transport *transport);
 enum transport_result transport_post(struct transport *transport, const char *target, const char *body,
                                      size_t body_size, bool once, struct buffer *text, struct transport_answer *answer);
 
+/* Asks for the page at `path` and appends it to `text`. The signature, if there is one, is that of another path. */
+enum transport_result transport_get(struct transport *transport, const char *path, struct buffer *text,
+                                    struct transport_answer *answer);
+
 /* Waits; ends early, with false, when interrupted. */
 bool transport_sleep(struct transport *transport, unsigned milliseconds);
 

@@ -70,6 +70,9 @@ struct invocation {
 /* Makes the invocation's client. EXIT_DONE, or the exit status; then the user has been told. */
 int invocation_connect(struct invocation *invocation);
 
+/* The same, with a client that waits so long for an answer. */
+int invocation_connect_for(struct invocation *invocation, unsigned timeout_ms);
+
 /* A client for a thread that retries by itself: short timeouts, two attempts. NULL if it can't be made; then the user
  * has been told. */
 struct tally_client *invocation_client_create(const struct invocation *invocation);

@@ -166,8 +166,13 @@ void invocation_note(void *invocation, const char *text)
 
 int invocation_connect(struct invocation *invocation)
 {
-    invocation->client =
-        create_client(&(struct tally_options){.endpoint = invocation->endpoint, .ca_file = invocation->ca_file});
+    return invocation_connect_for(invocation, 0);
+}
+
+int invocation_connect_for(struct invocation *invocation, unsigned timeout_ms)
+{
+    invocation->client = create_client(&(struct tally_options){
+        .endpoint = invocation->endpoint, .ca_file = invocation->ca_file, .timeout_ms = timeout_ms});
     return invocation->client == NULL ? EXIT_USAGE : EXIT_DONE;
 }
 

@@ -60,6 +60,7 @@ COMMANDS = [
     "schedule resume",
     "schedule delete",
     "relay schema",
+    "health",
     "call",
 ]
 
@@ -249,6 +250,22 @@ def test_version(offline):
 
 
 # --- Queues ----------------------------------------------------------------------------------------------------------
+
+
+def test_health_says_whether_it_is_ready(tally):
+    assert tally("health").out == "ready\n"
+    assert json.loads(tally("health", "--json").out) == {"status": "ready"}
+
+
+def test_health_waits_for_a_server_that_comes(tally, daemon):
+    daemon.stop()
+    assert "can't reach" in tally("health", status=3).err
+    begun = time.monotonic()
+    assert tally("health", "--wait", "1", status=3).err and time.monotonic() - begun >= 1
+    coming = threading.Timer(1, daemon.start)
+    coming.start()
+    assert tally("health", "--wait", "60").out == "ready\n"
+    coming.join()
 
 
 def test_queue_create_prints_the_url_and_may_be_repeated(tally, daemon):
