@@ -27,8 +27,10 @@ struct call {
     struct writer *reply;            /* inside the reply's object */
     struct failure *failure;
     uint64_t now_ms;
-    unsigned reached; /* bits of enum reach: which checks of reach were made (reach.h) */
-    bool is_waiting;  /* set by a receive that waits: it has no reply yet */
+    unsigned reached;         /* bits of enum reach: which checks of reach were made (reach.h) */
+    struct bytes queue_asked; /* the name of the first queue for which access was asked; empty: none yet */
+    bool is_waiting;          /* set by a receive that waits: it has no reply yet */
+    bool has_acted;           /* it has changed something that is not in the core */
 };
 
 /* How an action makes the state grow. This decides whether it is refused when memory or disk is full (growth.h). */
@@ -140,6 +142,8 @@ DECLARE_ACTION(explain_message)
 DECLARE_ACTION(list_messages)
 DECLARE_ACTION(list_queue_stats)
 DECLARE_ACTION(get_message)
+DECLARE_ACTION(feed_events)
+DECLARE_ACTION(describe_server)
 DECLARE_ACTION(create_pool)
 DECLARE_ACTION(update_pool)
 DECLARE_ACTION(describe_pool)

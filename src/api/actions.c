@@ -78,6 +78,8 @@ const struct action actions[] = {
     {"Tally.ListMessages", REPLY_LONG, action_list_messages, RIGHT_READ, NULL, GROWTH_READS, REACH_QUEUE},
     {"Tally.ListQueueStats", REPLY_LONG, action_list_queue_stats, RIGHT_ANY, NULL, GROWTH_READS, REACH_EACH},
     {"Tally.GetMessage", REPLY_LONG, action_get_message, RIGHT_READ, NULL, GROWTH_READS, REACH_EACH},
+    {"Tally.DescribeServer", REPLY_LONG, action_describe_server, RIGHT_ANY, NULL, GROWTH_READS, REACH_EACH},
+    {"Tally.FeedEvents", REPLY_LONG, action_feed_events, RIGHT_ANY, NULL, GROWTH_READS, REACH_EACH},
     {"Tally.CreatePool", REPLY_SHORT, action_create_pool, RIGHT_ADMIN, NULL, GROWTH_NEW, REACH_QUEUE},
     {"Tally.UpdatePool", REPLY_SHORT, action_update_pool, RIGHT_ADMIN, NULL, GROWTH_NONE, REACH_POOL},
     {"Tally.DescribePool", REPLY_LONG, action_describe_pool, RIGHT_ANY, NULL, GROWTH_READS, REACH_POOL},

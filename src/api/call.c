@@ -195,8 +195,10 @@ enum error call_queue(struct call *call, struct queue **queue)
     enum error error = params_text(&call->params, "QueueUrl", &url);
     if (error == OK)
         error = call_find_queue_at(call, url.ptr != NULL ? url : call_url(call), queue);
-    if (error == OK)
+    if (error == OK) {
         call->queue = *queue;
+        call->exchange->queue_id = (*queue)->id;
+    }
     return error;
 }
 

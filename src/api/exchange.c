@@ -87,6 +87,7 @@ void exchange_reset(struct exchange *exchange)
     exchange->api = NULL;
     exchange->row = NULL;
     exchange->caller = NULL;
+    exchange->queue_id = 0;
     exchange->action = NULL;
     exchange->is_own = false;
     exchange->reply.status = 0;

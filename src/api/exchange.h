@@ -66,6 +66,8 @@ struct exchange {
     enum wire_form form;              /* the api's, like the next; for a refused request the server's */
     const struct action *row;         /* the action asked for; NULL: not known */
     const struct credential *caller;  /* who asks, or NULL; valid while it waits (access_renew()) */
+    uint32_t credentials_number;      /* of the front's credentials that the caller is one of */
+    uint32_t queue_id;                /* of the queue that the request names; 0: none was found */
     const char *action;               /* without its service, like "SendMessage"; static; NULL: not known */
     bool is_own;                      /* the action is one of Tally's own, or would be one */
     struct reply reply;

@@ -34,6 +34,8 @@ void front_destroy(struct front *front)
     sigv4_destroy(front->sigv4_owned);
     calendar_destroy(front->calendar_owned);
     free(front->served_owned);
+    free(front->notices_owned);
+    free(front->slow_requests.ring_owned);
     free(front);
 }
 
@@ -42,6 +44,7 @@ void front_destroy(struct front *front)
 void front_set_credentials(struct front *front, const struct credentials *credentials)
 {
     front->credentials = credentials;
+    front->credentials_number++;
     for (size_t i = 0; i < front->served_count; i++)
         wait_renew(front->served_owned[i]);
 }
@@ -54,6 +57,7 @@ bool front_has_credentials(const struct front *front)
 void front_set_inner_credentials(struct front *front, const struct credentials *credentials)
 {
     front->inner_credentials = credentials;
+    front->credentials_number++;
     for (size_t i = 0; i < front->served_count; i++)
         wait_renew(front->served_owned[i]);
 }
@@ -159,6 +163,7 @@ bool front_submit(struct front *front, struct exchange *exchange, uint64_t now_m
     exchange_note_form(exchange);
     enum error error = access_identify(&call);
     exchange->caller = call.caller;
+    exchange->credentials_number = front->credentials_number;
     if (error == OK)
         error = decode_request(&call);
     if (call.action == NULL || (error != OK && front->served_count == 0)) {

@@ -19,6 +19,8 @@
 #include "auth/credentials.h"
 
 struct front;
+struct server_facts;
+struct slow_times;
 
 struct front_options {
     const char *region; /* for ARNs; borrowed */
@@ -34,12 +36,43 @@ struct front_options {
     void (*explain_absence)(void *context, struct bytes name, char *text, size_t size);
     void *absence_context;
     const char *zones_folder; /* of the time-zone data; NULL: the system's; borrowed */
+    /* Tells the operator what somebody did who needs the right admin for it, or was refused. NULL: nobody is told. */
+    void (*audit)(void *context, const char *text);
+    void *audit_context;
+    /* Fills what there is to say of the process (server_facts.h); may use the arena. NULL: there is nothing. */
+    void (*describe)(void *context, struct arena *arena, struct server_facts *facts);
+    void *describe_context;
 };
 
 struct front *front_create(const struct front_options *options);
 
 /* No namespace is served any more (api_deinit). */
 void front_destroy(struct front *front);
+
+/* What the state of all namespaces takes of memory, and what it may (memory_limit.h); 0: there is no limit. O(1). */
+struct front_memory {
+    uint64_t used;
+    uint64_t max;
+};
+struct front_memory front_memory(const struct front *front);
+
+/* Something that the server did or met and that concerns all namespaces, for FeedEvents: as api_note_event() takes it.
+ * The newest are kept for namespaces whose events somebody reads. Afterwards api_has_news() of each namespace where
+ * somebody waits for it. O(namespaces). */
+void front_notice(struct front *front, uint64_t now_ms, const char *action, const char *text);
+
+/* The request of this finished exchange, which an action has answered, took the server long: it is among the newest of
+ * which DescribeServer tells. `text` becomes a sentence about it. */
+void front_note_slow(struct front *front, const struct exchange *exchange, uint64_t now_ms, size_t request_size,
+                     const struct slow_times *times, char *text, size_t text_size);
+
+/* How to find the address of the client of an exchange: "10.0.0.2", or empty where there is none. The front asks only
+ * when it has to tell it. NULL, as at the start: it has none. */
+#define CLIENT_ADDRESS_SIZE 64u
+void front_set_address_finder(struct front *front,
+                              void (*find)(const struct exchange *exchange, char *text, size_t size));
+void front_client_address(const struct front *front, const struct exchange *exchange,
+                          char text[static CLIENT_ADDRESS_SIZE]);
 
 /* The served namespaces (api_init), in the order in which they came; borrowed. By name: found in O(1), or NULL. */
 size_t front_count(const struct front *front);

@@ -1,5 +1,6 @@
 /* ReceiveMessage, at once or after a wait. */
 #include "api/access.h"
+#include "api/activity.h"
 #include "api/growth.h"
 #include "api/state.h"
 #include "api/text.h"
@@ -135,13 +136,30 @@ static void write_message(struct call *call, const struct receive_command *comma
     writer_object_end(writer);
 }
 
+/* For FeedEvents: the first, the second, the fourth and so on, because receivers try again and again. */
+static void note_damage(struct call *call)
+{
+    const uint64_t count = ++call->api->damaged_count;
+    char text[160];
+    if ((count & (count - 1)) != 0)
+        return;
+    (void)snprintf(text, sizeof(text),
+                   "The log can't be read where a message of this queue stands. Failed reads since the start: %llu.",
+                   (unsigned long long)count);
+    activity_add(call->api, call->now_ms,
+                 &(struct activity_note){.kind = ACTIVITY_SERVER,
+                                         .action = "ContentDamaged",
+                                         .queue = call->queue_asked,
+                                         .text = bytes_from_string(text)});
+}
+
 /* Reads a message's content back from the log. */
 static bool read_content(struct call *call, const struct received_message *message, struct content *content)
 {
     const uint8_t *bytes = namespace_read(call->ns, message->position, message->content_size);
     if (bytes != NULL && content_decode(bytes_make(bytes, message->content_size), content))
         return true;
-    call->api->damaged_count++;
+    note_damage(call);
     return false;
 }
 

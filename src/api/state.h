@@ -3,8 +3,19 @@
 #define TALLY_API_STATE_H
 
 #include "api/action.h"
+#include "api/slow_requests.h"
 #include "auth/sigv4.h"
 #include "base/table.h"
+
+/* How many notices are kept, and how much of each. */
+#define FRONT_NOTICES_MAX 100u
+#define FRONT_NOTICE_SIZE 240u
+
+struct front_notice {
+    uint64_t at_ms;
+    const char *action;
+    char text[FRONT_NOTICE_SIZE];
+};
 
 struct front {
     struct front_options options;
@@ -22,6 +33,11 @@ struct front {
     char absent[NAMESPACE_NAME_SIZE]; /* front_absent() */
     size_t absent_size;
     struct list finished; /* exchanges whose replies are complete */
+    void (*find_address)(const struct exchange *exchange, char *text, size_t size); /* NULL: nobody knows them */
+    uint32_t credentials_number;                                                    /* how often credentials were set */
+    struct slow_requests slow_requests;
+    struct front_notice *notices_owned; /* a ring; NULL: there was none yet */
+    uint64_t notice_count;              /* that there ever were */
     struct buffer scratch;
     uint64_t refused_count; /* requests that were refused before an action saw them */
 };

@@ -822,6 +822,15 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
     return error;
 }
 
+struct namespace_snapshot namespace_snapshot(const struct namespace *ns)
+{
+    const struct checkpoint *checkpoint = &ns->checkpoint;
+    return (struct namespace_snapshot){.taken = checkpoint->taken,
+                                       .at_ms = checkpoint->at_ms,
+                                       .size = checkpoint->size,
+                                       .is_failing = checkpoint->failed_end != 0};
+}
+
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
 const struct core *namespace_core(const struct namespace *ns)

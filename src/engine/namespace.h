@@ -178,6 +178,15 @@ struct namespace_usage {
 };
 struct namespace_usage namespace_usage(const struct namespace *ns);
 
+/* The newest snapshot. */
+struct namespace_snapshot {
+    uint64_t taken;  /* how many were taken since the start */
+    uint64_t at_ms;  /* the time of the state that the newest holds; 0: there is none */
+    uint64_t size;   /* bytes */
+    bool is_failing; /* the last attempt to take one, or to remove what it replaces, has failed */
+};
+struct namespace_snapshot namespace_snapshot(const struct namespace *ns);
+
 /* True if the disk has become short of room, or has enough again, since the last call. `failure` then says so, for the
  * operator. */
 bool namespace_disk_news(struct namespace *ns, struct failure *failure);

@@ -1,5 +1,6 @@
 #include "server/connection.h"
 
+#include "auth/head.h"
 #include "base/memory.h"
 #include "server/channel.h"
 #include "server/forward.h"
@@ -7,6 +8,7 @@
 #include "server/output.h"
 #include "server/report.h"
 #include "server/route.h"
+#include "server/slow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +40,7 @@ struct connection {
     struct pending_request *waiting; /* the newest request, if the api keeps it */
 
     uint64_t deadline_ms;      /* the loop time at which it is cut off; UINT64_MAX: never */
+    uint32_t put_off_ms;       /* since when a request is put off (slow.h); 0: none is */
     uint64_t request_begun_ms; /* when the first byte of the current request came; 0: no request has begun */
 
     enum listener_kind kind; /* through which it came */
@@ -142,9 +145,11 @@ static void connection_finish_pending(struct pending_request *pending)
 {
     struct connection *connection = pending->connection;
     ASSERT(pending->exchange.state == EXCHANGE_FINISHED);
+    refusals_note_error(&connection->hub->refusals, pending->exchange.reply.error, connection_now_ms(connection));
     if (connection->waiting == pending) {
         connection->waiting = NULL;
         connection->reply_size += pending->exchange.reply.body.size;
+        slow_note_waited(connection->hub, pending);
         connection_mark(connection); /* requests after it may go on */
     }
 }
@@ -153,6 +158,7 @@ static void connection_finish_pending(struct pending_request *pending)
 static void connection_release_turn(struct pending_request *pending)
 {
     pending->state = PENDING_READY;
+    slow_note_ready(pending->connection->hub, pending);
     connection_mark(pending->connection);
 }
 
@@ -211,6 +217,9 @@ static void connection_submit(struct connection *connection)
     if (pending->exchange.request.host.size == 0) /* of HTTP/1.0 */
         pending->exchange.request.host = channel_own_name(&connection->channel, &pending->exchange.arena);
     connection->input.begin += http->size;
+    pending->size = (uint32_t)http->size;
+    pending->put_off_ms = connection->put_off_ms;
+    connection->put_off_ms = 0;
     connection->request_begun_ms = 0;
     hub->counters.requests++;
 
@@ -219,6 +228,28 @@ static void connection_submit(struct connection *connection)
     http_reset(http);
     if (connection->waiting == pending && connection->has_ended)
         connection_drop_pending(connection, pending);
+}
+
+/* What a node that has passed the request on says of its client. */
+static void connection_forwarded_address(const struct request *request, char *text, size_t size)
+{
+    struct head head;
+    head_init(&head);
+    head_read(&head, request->head);
+    const size_t index = head_find(&head, 0, BYTES("tally-forwarded-for"));
+    const struct bytes address = index < head.count ? head.fields_owned[index].value : bytes_make(NULL, 0);
+    (void)snprintf(text, size, "%.*s", BYTES_FORMAT(address));
+    head_deinit(&head);
+}
+
+void connection_client_address(const struct exchange *exchange, char *text, size_t size)
+{
+    const struct connection *connection = CONTAINER_OF(exchange, struct pending_request, exchange)->connection;
+    bool is_https;
+    if (route_is_passed_on(connection->hub, &exchange->request, connection->kind, &is_https))
+        connection_forwarded_address(&exchange->request, text, size);
+    else
+        channel_client_address(&connection->channel, text, size);
 }
 
 static bool connection_may_parse(const struct connection *connection)
@@ -237,7 +268,10 @@ static bool connection_put_off(struct connection *connection)
     struct request request;
     http_request(&connection->http, connection->input.memory_owned + connection->input.begin, &request);
     enum admission_line line = route_line(hub, &request, &connection->http);
-    return admission_put_off(&hub->admission, &connection->put_off_link, line);
+    if (!admission_put_off(&hub->admission, &connection->put_off_link, line))
+        return false;
+    connection->put_off_ms = (uint32_t)clock_now_ms(hub->clock);
+    return true;
 }
 
 /* Hands on the complete requests in the input; true if there were any. */
@@ -321,6 +355,7 @@ static void connection_take_bytes(struct connection *connection, size_t size)
     if (connection_is_over_budget(connection) && connection->input.capacity > INPUT_BLOCK_SIZE &&
         connection_may_parse(connection) && input_size(&connection->input) > 0) {
         hub->counters.requests_refused++;
+        refusals_note(&hub->refusals, REFUSAL_BY_INPUT, connection_now_ms(connection));
         connection_refuse(connection, connection_form(connection), ERROR_SERVICE_UNAVAILABLE,
                           "Too many bytes of unfinished requests; try again in a moment.");
     }
@@ -476,6 +511,7 @@ static void connection_write(struct connection *connection, struct output *outpu
     hub->counters.bytes_sent += output->size; /* later writes are counted with it */
     for (size_t i = 0; i < output->pending_count; i++) {
         struct pending_request *pending = connection_first_pending(connection);
+        slow_note_written(hub, pending);
         connection_remove_pending(connection, pending);
         pending_request_give_back(&hub->pending, pending);
     }
@@ -657,6 +693,12 @@ static void connection_count_channel(struct connection *connection, size_t size)
     connection->channel_counted = size;
 }
 
+static void connection_note_refused(struct connection *connection)
+{
+    connection->hub->counters.connections_refused++;
+    refusals_note(&connection->hub->refusals, REFUSAL_BY_CONNECTIONS, connection_now_ms(connection));
+}
+
 /* Handshakes, and records after a request that waits, take memory although there is nothing to answer. False: that
  * memory is spent. */
 static bool connection_may_hold_records(struct connection *connection)
@@ -692,7 +734,7 @@ static void connection_settle(struct connection *connection)
     }
     connection_fit_input(connection);
     if (!connection_may_hold_records(connection)) {
-        connection->hub->counters.connections_refused++;
+        connection_note_refused(connection);
         connection_close(connection);
         return;
     }
@@ -815,12 +857,13 @@ void connection_accept(struct hub *hub, uv_stream_t *listener, enum listener_kin
     bool is_refused = kind != LISTENER_PRIVATE && others_count > connections_max;
     int status = channel_accept(&connection->channel, listener);
     if (status != 0 || (is_refused && others_count > connections_max + connections_refused_max(connections_max))) {
-        hub->counters.connections_refused += is_refused;
+        if (is_refused)
+            connection_note_refused(connection);
         connection_close(connection);
         return;
     }
     if (is_refused) {
-        hub->counters.connections_refused++;
+        connection_note_refused(connection);
         connection_refuse(connection, WIRE_JSON, ERROR_SERVICE_UNAVAILABLE,
                           "Too many connections; try again in a moment.");
     } else {

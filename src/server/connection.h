@@ -59,6 +59,9 @@ void connection_forget_namespace(struct hub *hub, const struct api *api);
 /* Closes every connection in its present state. */
 void connection_close_all(struct hub *hub);
 
+/* The address of the client of an exchange, for the front (front_set_address_finder()). */
+void connection_client_address(const struct exchange *exchange, char *text, size_t size);
+
 void connection_pool_deinit(struct hub *hub);
 
 #endif

@@ -412,7 +412,10 @@ static void on_timer(uv_timer_t *timer)
 static void write_request(struct forwarded *forwarded, const struct request *request)
 {
     struct forwarder *forwarder = forwarded->forwarder;
-    onward_request_write(&forwarded->request, request, forwarder->options.node, forwarder->macs[request->is_https]);
+    char client[CLIENT_ADDRESS_SIZE];
+    front_client_address(forwarder->options.front, &forwarded->pending->exchange, client);
+    onward_request_write(&forwarded->request, request, forwarder->options.node, forwarder->macs[request->is_https],
+                         client);
     forwarded->counted = forwarded->request.capacity;
     reply_budget_add(forwarder->options.replies, forwarded->counted);
 }

@@ -29,7 +29,7 @@ struct http_limits {
 };
 
 /* Bytes that a node may add to the head of a request that it passes on (onward_request.h). */
-#define HTTP_NODE_ADDS_MAX 256u
+#define HTTP_NODE_ADDS_MAX 320u
 
 /* Offsets are 32 bits wide. */
 #define HTTP_BODY_SIZE_LIMIT ((size_t)1 << 30)

@@ -28,6 +28,7 @@ void hub_init(struct hub *hub, const struct server_options *options, struct fron
     list_init(&hub->ready);
     list_init(&hub->busy);
     front_set_budgets(front, &hub->replies, &hub->waits);
+    front_set_address_finder(front, connection_client_address);
     admission_init(&hub->admission, &hub->replies, &hub->frames);
     input_cache_init(&hub->inputs);
     pending_request_cache_init(&hub->pending);
@@ -54,6 +55,7 @@ void hub_deinit(struct hub *hub)
     tls_context_destroy(hub->nodes_context_owned);
     free(hub->output_owned);
     front_set_budgets(hub->front, NULL, NULL);
+    front_set_address_finder(hub->front, NULL);
 }
 
 /* It is used all the same: what is wrong may be right by the time of the next connection, as a clock. */

@@ -11,6 +11,7 @@
 #include "server/input.h"
 #include "server/options.h"
 #include "server/pending_request.h"
+#include "server/refusals.h"
 #include "server/reply_head.h"
 #include "server/served.h"
 #include "server/tls.h"
@@ -44,6 +45,7 @@ struct hub {
     const struct clock *clock;
     struct list busy; /* the namespaces with work to do */
     uint64_t turn;    /* of the loop; from 1 on */
+    uint64_t turn_ms; /* when it began; log time */
 
     struct forwarder *forwarder; /* borrowed; NULL: none */
     struct tls_context *tls_context_owned;
@@ -71,6 +73,9 @@ struct hub {
     struct frame_backlog frames;
     struct admission admission; /* of connections whose complete request waits for one of these two */
     struct hub_counters counters;
+    struct refusals refusals;
+    uint64_t slow_told_ms; /* slow.h: when a line was last said; log time */
+    uint64_t slow_untold;  /* how many were slow since then */
     bool is_stopping;
 };
 

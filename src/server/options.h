@@ -81,6 +81,8 @@ struct server_options {
     uint64_t linger_timeout_ms;  /* for this long, bytes from a refused client are read and thrown away */
     uint64_t stop_timeout_ms;    /* a clean stop waits this long for replies to leave */
 
+    uint64_t slow_request_ms; /* a request that takes so long is noted, and reported; 0: none is */
+
     void (*report)(void *context, const char *text); /* reports something that an operator should read; not NULL */
     void *report_context;
 

@@ -1,4 +1,4 @@
-/* Where a complete request goes: to one of the server's own two pages, to the api, or nowhere if the guard refuses
+/* Where a complete request goes: to one of the server's own pages, to the api, or nowhere if the guard refuses
  * it. */
 #ifndef TALLY_SERVER_ROUTE_H
 #define TALLY_SERVER_ROUTE_H
@@ -9,8 +9,12 @@
  * request is PENDING_READY, or with the api (PENDING_IN_API), or with another node (PENDING_FORWARDED). */
 void route_request(struct hub *hub, struct pending_request *pending, const struct http *http, enum listener_kind kind);
 
-/* In which line does the request wait while memory is scarce? /health and /metrics, which operators need to see it,
- * have their own line. */
+/* Did it come from another node of the cluster, which has proved that? Then *is_https says how its client speaks to
+ * that one. */
+bool route_is_passed_on(const struct hub *hub, const struct request *request, enum listener_kind kind, bool *is_https);
+
+/* In which line does the request wait while memory is scarce? /health, /live, /ready and /metrics, which operators
+ * need to see it, have their own line. */
 enum admission_line route_line(const struct hub *hub, const struct request *request, const struct http *http);
 
 #endif

@@ -7,6 +7,7 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* Of TLS 1.2 only ciphers with forward secrecy and without padding oracles; TLS 1.3 has no others. */
 #define TLS_1_2_CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -144,6 +145,16 @@ bool tls_certificate_suits(SSL_CTX *context, const char *host, char *text, size_
     }
     ERR_clear_error();
     return suits;
+}
+
+int64_t tls_certificate_expires_at_s(SSL_CTX *context)
+{
+    struct tm expires_at = {0};
+    const X509 *certificate = SSL_CTX_get0_certificate(context);
+    ASSERT(certificate != NULL);
+    if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &expires_at) != 1)
+        return 0;
+    return timegm(&expires_at);
 }
 
 void tls_certificate_expect(SSL *session, const char *host)

@@ -3,6 +3,7 @@
 #ifndef TALLY_TALLYD_CONFIG_H
 #define TALLY_TALLYD_CONFIG_H
 
+#include "base/buffer.h"
 #include "base/error.h"
 
 #include <stdio.h>
@@ -72,6 +73,10 @@
       "Memory of requests that have not arrived whole; above: 503. auto: 1GiB, or an eighth of the memory if less.")   \
     X(REPLY_MEMORY_MAX, "reply-memory-max", BUDGET, "auto", MIB, 1024 * GIB,                                           \
       "Memory of replies that have not left; above: requests wait, slow readers are cut off. auto: the same.")         \
+    X(LOG_FORMAT, "log-format", TEXT, "plain", 0, 0,                                                                   \
+      "How the daemon's own lines look: plain, text (with time and level), or json.")                                  \
+    X(SLOW_REQUEST, "slow-request", TIME, "200ms", 0, HOUR,                                                            \
+      "A request that takes the server so long is told on standard error and in DescribeServer. 0s: none is.")         \
     X(PURGE_INTERVAL, "purge-interval", SWITCH, "off", 0, 1, "Refuse a second PurgeQueue within 60 s, as AWS does.")   \
     X(DELETE_INTERVAL, "delete-interval", SWITCH, "off", 0, 1,                                                         \
       "Refuse to create a queue within 60 s of deleting it, as AWS does.")
@@ -109,6 +114,12 @@ void config_deinit(struct config *config);
 
 const char *config_text(const struct config *config, enum config_key key);
 uint64_t config_number(const struct config *config, enum config_key key);
+
+const char *config_name(enum config_key key);
+bool config_is_default(const struct config *config, enum config_key key);
+
+/* Appends the value as it was given, without what is secret in it. For all who may ask how the server is. */
+void config_show(const struct config *config, enum config_key key, struct buffer *text);
 
 /* "listen (from --listen)": how messages name a key. */
 void config_describe(const struct config *config, enum config_key key, char *text, size_t size);

@@ -437,6 +437,9 @@ DRAWS = {
     "Tally.ListMessages": (2, of_queue(a_page_of_messages)),
     "Tally.ListQueueStats": (2, page),
     "Tally.GetMessage": (2, lambda chance, memory: {"MessageId": an_explained(chance, memory)["MessageId"]}),
+    "Tally.DescribeServer": (1, lambda chance, memory: {}),
+    "Tally.FeedEvents": (2, lambda chance, memory: {
+        "After": chance.choice([0, 0, 1, 2**53]), "MaxResults": 20, "WaitTimeSeconds": chance.choice([0, 0, 0, 1])}),
     "Tally.CreatePool": (2, lambda chance, memory: pool_arguments(chance, memory, a_pool(chance))),
     "Tally.UpdatePool": (1, of_pool(lambda chance, memory: {"Rules": [
         {"type": "equal", "attr": "mode"},
@@ -526,6 +529,8 @@ class Tour:
         self.call("Tally.ExplainMessage", {**at, "MessageId": sent["MessageId"]})
         self.call("Tally.GetMessage", {"MessageId": sent["MessageId"]})
         self.call("Tally.ListQueueStats", {})
+        self.call("Tally.FeedEvents", {})
+        self.call("Tally.DescribeServer", {})
         self.call("Tally.ListMessages", {**at, "Body": "full"})
         self.call("AmazonSQS.DeleteMessage", {**at, "ReceiptHandle": self.take(at)["ReceiptHandle"]})
         held = [{"Id": str(i), "ReceiptHandle": self.take(at)["ReceiptHandle"]} for i in range(2)]

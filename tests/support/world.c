@@ -103,6 +103,8 @@ void world_start(struct world *world)
         .memory_max = world->options.memory_max,
         .zones_folder = world->options.zones_folder,
         .relays = world->options.relays,
+        .audit = world->options.audit,
+        .audit_context = world->options.audit_context,
     };
     for (;;) {
         enum error error =

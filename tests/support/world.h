@@ -37,7 +37,9 @@ struct world_options {
     bool enforce_intervals;   /* the 60 seconds after PurgeQueue and DeleteQueue */
     bool keeps_reserve;       /* for a full disk (engine/disk_guard.h) */
     uint64_t disk_min_free;
-    const struct relay_control *relays; /* NULL: nobody runs relays */
+    const struct relay_control *relays;             /* NULL: nobody runs relays */
+    void (*audit)(void *context, const char *text); /* NULL: nobody is told (api/front.h) */
+    void *audit_context;
 };
 
 struct world {

@@ -235,14 +235,15 @@ CELLS = {
        for action in ("DescribeRelay", "PauseRelay", "ResumeRelay", "DeleteRelay", "ListDoubts")},
     "ResolveDoubt": lambda _: {"RelayName": "r", "Id": 1, "Action": "send"},
     **{action: lambda _: {} for action in ("ListQueues", "ListQueueStats", "ListBatches", "ListSchedules", "ListPools",
-                                           "ListTypeOrders", "ListRelays")},
+                                           "ListTypeOrders", "ListRelays", "FeedEvents", "DescribeServer")},
     "DeletePool": of_pool(),
     "DeleteSchedule": of_schedule(),
     "PurgeQueue": of_queue(),
     "DeleteQueue": lambda half: {"QueueUrl": url_of(f"{half}-gone")},
 }
 LISTS = {"ListQueues": "mine-one", "ListQueueStats": "mine-one", "ListBatches": "mine-batch",
-         "ListSchedules": "mine-schedule", "ListPools": "mine-pool"}
+         "ListSchedules": "mine-schedule", "ListPools": "mine-pool", "FeedEvents": "mine-one",
+         "DescribeServer": "mine-*"}
 
 # How what is out of reach is refused, where it is not as the reach of its action says.
 REFUSED = {"queue": "AccessDenied", "publisher": "AccessDenied", "namespace": "AccessDenied"}

@@ -412,6 +412,8 @@ NEEDED = {
     "Tally.ListMessages": ("read", Q),
     "Tally.ListQueueStats": (None, {}),
     "Tally.GetMessage": ("read", {"MessageId": "x"}),
+    "Tally.FeedEvents": (None, {}),
+    "Tally.DescribeServer": (None, {}),
 }
 
 

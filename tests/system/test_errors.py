@@ -449,6 +449,9 @@ ROWS = [
     ("ListMessages", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
     ("ListQueueStats", {"MaxResults": 0}, IPV, None),
     ("ListQueueStats", {"NextToken": "x"}, IPV, "Invalid or expired next token."),
+    ("FeedEvents", {"After": -1}, IPV, "After must be 0 or the number of an event."),
+    ("FeedEvents", {"MaxResults": 1001}, *invalid("MaxResults", 1001, "It must be from 1 to 1000.")),
+    ("FeedEvents", {"WaitTimeSeconds": 21}, *invalid("WaitTimeSeconds", 21, "It must be from 0 to 20.")),
     # Tally's type orders, schedules and commits.
     ("PutTypeOrder", {"Types": ["a", "b"]}, *missing("Name")),
     ("PutTypeOrder", {"Name": "o"}, *missing("Types")),
@@ -601,7 +604,7 @@ ROWS = [
 OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch",
                "ListUnits", "ListBatches", "DeleteBatch"}
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups",
-                "ExplainMessage", "ListMessages", "GetMessage", "ListQueueStats"}
+                "ExplainMessage", "ListMessages", "GetMessage", "ListQueueStats", "FeedEvents", "DescribeServer"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule",
                 "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
 OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}

@@ -124,7 +124,8 @@ ONLY_READS = {
     "ListMessageMoveTasks",
     "DescribeBatch", "ListBatches", "ListUnits", "ListTypeOrders", "DescribeSchedule", "ListSchedules", "DescribeRelay",
     "ListRelays",
-    "ListDoubts", "ListGroups", "ExplainMessage", "ListMessages", "GetMessage", "DescribePool", "ListPools",
+    "ListDoubts", "ListGroups", "ExplainMessage", "ListMessages", "GetMessage", "FeedEvents", "DescribeServer",
+    "DescribePool", "ListPools",
     "GetTicket", "ListTickets", "CountTickets", "ExplainTicket",
 }
 

@@ -237,6 +237,8 @@ static const struct told story[] = {
     {"Tally.ListMessages", "{'QueueUrl':'f.fifo','MessageGroupId':'g'}"},
     {"Tally.ListQueueStats", "{'MaxResults':1}", "NextToken stats"},
     {"Tally.ListQueueStats", "{'MaxResults':1000,'NextToken':'<stats>','QueueNamePrefix':''}"},
+    {"Tally.DescribeServer", "{}"},
+    {"Tally.FeedEvents", "{'After':0,'MaxResults':2,'WaitTimeSeconds':0}"},
     {"ChangeMessageVisibility", "{'QueueUrl':'q','ReceiptHandle':'<h1>','VisibilityTimeout':100}"},
     {"ChangeMessageVisibilityBatch", "{'QueueUrl':'q','Entries':[{'Id':'a','ReceiptHandle':'<h5>','"
                                      "VisibilityTimeout':7},{'Id':'b','ReceiptHandle':"

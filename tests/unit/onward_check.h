@@ -8,6 +8,7 @@
 
 /* As long as they get. */
 #define ONWARD_NODE "a-node-whose-name-is-as-long-as-a-name-of-a-node-may-be-sixty-3"
+#define ONWARD_CLIENT "2001:db8:85a3:1111:2222:8a2e:370:7334"
 #define ONWARD_PROOF "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 /* Of a request that names its host in the target only. */
@@ -29,7 +30,7 @@ static inline bool onward_check(const struct request *request)
     if (!is_asked || request->host.size == 0)
         return false;
     buffer_init(&text);
-    onward_request_write(&text, request, ONWARD_NODE, ONWARD_PROOF);
+    onward_request_write(&text, request, ONWARD_NODE, ONWARD_PROOF, ONWARD_CLIENT);
     ASSERT(text.size - request->body.size <= onward_head_size(request) + HTTP_NODE_ADDS_MAX);
     http_init(&http, &limits);
     ASSERT(http_feed(&http, text.data_owned, text.size) == HTTP_WHOLE && http.size == text.size && http.keeps_alive);

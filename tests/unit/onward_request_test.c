@@ -46,6 +46,7 @@ static const char *const lines[] = {
     "Tally-Forwarded-By: two 00",
     "Tally-Forwarded-By : two 00",
     "TALLY-FORWARDED-BY:two 00",
+    "Tally-Forwarded-For: 10.0.0.66",
     "X-Amz-Target: AmazonSQS.SendMessage",
     "X-Amz-Target: AmazonSQS.ReceiveMessage",
     "Content-Type: application/x-amz-json-1.0",
