@@ -90,6 +90,7 @@ void exchange_reset(struct exchange *exchange)
     exchange->action = NULL;
     exchange->is_own = false;
     exchange->reply.status = 0;
+    exchange->reply.fields = NULL;
     exchange->reply.content_type = NULL;
     exchange->reply.error = OK;
     exchange->reply.is_not_owner = false;

@@ -33,6 +33,7 @@ struct request {
 struct reply {
     int status;
     const char *content_type; /* static text */
+    const char *fields;       /* more header lines, each with CR LF behind it; static text. NULL: none */
     enum error error;         /* OK, or the error: sets the header x-amzn-query-error */
     bool is_not_owner;        /* for the node that has passed the request on: this one does not serve it */
     struct buffer body;
