@@ -172,3 +172,14 @@ bool front_submit(struct front *front, struct exchange *exchange, uint64_t now_m
         front_refuse_absent(front, exchange);
     return api != NULL || exchange->state == EXCHANGE_FINISHED;
 }
+
+void front_actions_write(struct buffer *text)
+{
+    for (size_t i = 0; i < action_count; i++) {
+        const char *right = actions[i].rights == RIGHT_READ    ? "read"
+                            : actions[i].rights == RIGHT_WRITE ? "write"
+                            : actions[i].rights == RIGHT_ADMIN ? "admin"
+                                                               : "any";
+        buffer_append_format(text, "%s\"%s\":\"%s\"", i > 0 ? "," : "", actions[i].target, right);
+    }
+}

@@ -92,6 +92,9 @@ struct foreign_reply {
 /* Finishes an exchange that front_submit() has not seen with that reply. It comes back like one that is refused. */
 void front_answer(struct front *front, struct exchange *exchange, const struct foreign_reply *reply);
 
+/* Every action with the right that it needs, as members of a JSON object: "Tally.PauseQueue":"admin",... */
+void front_actions_write(struct buffer *text);
+
 /* The next finished exchange, or NULL. */
 struct exchange *front_take_finished(struct front *front);
 

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "server/tls_files.h"
+#include "ui/ui.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,6 +65,8 @@ struct server_options {
 
     /* Used while there are no credentials; borrowed. NULL: only the names that it always has. */
     const struct own_names *names;
+
+    enum ui_mode ui; /* is the dashboard served? */
 
     size_t connections_max;    /* above: 503, and the connection is closed; connections of LISTENER_PRIVATE don't
                                 * count */

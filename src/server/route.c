@@ -1,5 +1,6 @@
 #include "server/route.h"
 
+#include "server/dashboard.h"
 #include "server/forward.h"
 
 static void route_finish(struct hub *hub, struct pending_request *pending, uint16_t status, const char *content_type)
@@ -58,6 +59,13 @@ static void route_metrics(struct hub *hub, struct pending_request *pending)
     route_finish(hub, pending, 200, "text/plain; version=0.0.4; charset=utf-8");
 }
 
+static void route_dashboard(struct hub *hub, struct pending_request *pending)
+{
+    struct reply *reply = &pending->exchange.reply;
+    dashboard_answer(hub, &pending->exchange.request, reply);
+    route_finish(hub, pending, (uint16_t)reply->status, reply->content_type);
+}
+
 static bool asks_for(const struct request *request, const struct http *http, struct bytes path)
 {
     return bytes_equal(request->path, path) && (http_is_method(http, HTTP_GET) || http_is_method(http, HTTP_HEAD));
@@ -65,11 +73,15 @@ static bool asks_for(const struct request *request, const struct http *http, str
 
 /* Without credentials: does the request come from a program, or from a page of this server's own? False: it has been
  * refused. */
-static bool passes_guard(struct hub *hub, struct pending_request *pending)
+static bool passes_guard(struct hub *hub, struct pending_request *pending, bool is_for_dashboard)
 {
     struct exchange *exchange = &pending->exchange;
     struct failure failure;
-    if (front_has_credentials(hub->front) || guard_check(&hub->guard, &exchange->request, &failure) == OK)
+    if (front_has_credentials(hub->front))
+        return true;
+    const enum error error = is_for_dashboard ? guard_check_host(&hub->guard, &exchange->request, &failure)
+                                              : guard_check(&hub->guard, &exchange->request, &failure);
+    if (error == OK)
         return true;
     exchange->form = request_form(&exchange->request);
     front_refuse(hub->front, exchange, failure.error, failure.text);
@@ -130,8 +142,13 @@ void route_request(struct hub *hub, struct pending_request *pending, const struc
         refuse_on_nodes_line(hub, pending);
         return;
     }
-    if (!listener_is_path(kind) && !was_passed_on && !passes_guard(hub, pending))
+    const bool is_for_dashboard = dashboard_takes(hub, request, http);
+    if (!listener_is_path(kind) && !was_passed_on && !passes_guard(hub, pending, is_for_dashboard))
         return;
+    if (is_for_dashboard) {
+        route_dashboard(hub, pending);
+        return;
+    }
     if (asks_for(request, http, BYTES("/health"))) {
         route_health(hub, pending);
         return;

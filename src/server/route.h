@@ -1,4 +1,4 @@
-/* Where a complete request goes: to one of the server's own two pages, to the api, or nowhere if the guard refuses
+/* Where a complete request goes: to one of the server's own pages, to the api, or nowhere if the guard refuses
  * it. */
 #ifndef TALLY_SERVER_ROUTE_H
 #define TALLY_SERVER_ROUTE_H

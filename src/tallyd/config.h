@@ -47,6 +47,8 @@
       "What queue URLs begin with, behind a proxy; empty: the request's scheme and Host.")                             \
     X(ALLOW_HOST, "allow-host", TEXT, "", 0, 0,                                                                        \
       "More hosts to answer to without credentials, commas between; localhost and public-url's need no entry.")        \
+    X(UI, "ui", TEXT, "on", 0, 0,                                                                                      \
+      "The dashboard at /ui/: on, read-only (its buttons that change something are hidden), or off.")                  \
     X(SEGMENT_SIZE, "segment-size", SIZE, "44MiB", MIB, 4 * GIB, "Size of the log's files; a folder keeps its first.") \
     X(SNAPSHOT_BYTES, "snapshot-bytes", SIZE, "64MiB", 0, 1024 * GIB,                                                  \
       "A snapshot is taken when the log has grown by so much and by snapshot-growth, or to free the disk. 0: never.")  \

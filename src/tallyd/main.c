@@ -157,11 +157,24 @@ static enum error check_data(const struct daemon *daemon, struct failure *failur
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "data is empty: it must be a folder.");
 }
 
+static enum error check_ui(const struct daemon *daemon, struct failure *failure)
+{
+    const char *word = config_text(&daemon->config, CONFIG_UI);
+    char described[256];
+    enum ui_mode mode;
+    if (ui_mode_find(word, &mode))
+        return OK;
+    config_describe(&daemon->config, CONFIG_UI, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be on, read-only or off.",
+                       described, word);
+}
+
 static enum error check_config(struct daemon *daemon, struct failure *failure)
 {
     enum error error = listeners_read(&daemon->listeners, &daemon->config, failure);
     error = error != OK ? error : check_log(daemon, failure);
     error = error != OK ? error : check_region(daemon, failure);
+    error = error != OK ? error : check_ui(daemon, failure);
     error = error != OK ? error : namespaces_check_sizes(&daemon->config, failure);
     error = error != OK ? error : check_data(daemon, failure);
     error = error != OK ? error : cluster_read(&daemon->cluster, &daemon->config, failure);
@@ -229,6 +242,8 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     server_options_init(options);
     listeners_fill(&daemon->listeners, options);
     cluster_fill(&daemon->cluster, options);
+    bool is_mode = ui_mode_find(config_text(config, CONFIG_UI), &options->ui);
+    ASSERT(is_mode); /* check_ui() has seen it */
     options->connections_max = descriptors_for_connections(&daemon->descriptors);
     options->head_size_max = config_number(config, CONFIG_HEADER_MAX);
     options->body_size_max = config_number(config, CONFIG_BODY_MAX);

@@ -53,6 +53,15 @@ def test_a_node_that_stands_by_answers_for_the_one_that_serves(nodes):
     assert nodes[1].metric("tally_forwarded_total") >= 4
 
 
+def test_each_node_has_the_dashboard_and_shows_what_the_owner_has(nodes):
+    create_queue(Connection(nodes[0].port), "jobs")
+    for node in nodes:
+        status, headers, body = node.request("GET", "/ui/")
+        assert status == 200 and body.startswith(b"<!doctype html>") and "Content-Security-Policy" in headers
+        assert node.request("GET", "/ui/config")[0] == 200
+        assert "jobs" in Connection(node.port).call("Tally.ListQueueStats", {}).body.decode()
+
+
 def test_a_request_whose_header_is_as_large_as_may_be_passes_through_another_node(nodes):
     """The node that passes it on adds a line."""
     create_queue(Connection(nodes[0].port), "jobs")
