@@ -107,8 +107,10 @@ export async function look(action, members, signal) {
   try {
     return await call(action, members, signal);
   } catch (error) {
-    if (error instanceof Refusal && (error.isDenied || /^(UnknownOperation|InvalidAction)/.test(error.code)))
-      return null;
+    if (!(error instanceof Refusal)) throw error;
+    const isUnknown = /^(UnknownOperation|InvalidAction)/.test(error.code); // an older node has the namespace
+    if (isUnknown) targets.delete(action);
+    if (isUnknown || error.isDenied) return null;
     throw error;
   }
 }

@@ -85,6 +85,11 @@ export function whyLine(message, queue) {
 export const holderWords = ({ Worker, AccessKeyId, Address }) =>
   h("b", null, h("bdi", null, Worker ?? AccessKeyId ?? Address));
 
+/** Has the newest attempt failed, and does the cause not say why? */
+function tellsMore({ FailureReason, Why }) {
+  return FailureReason !== undefined && !(Why ?? []).some((why) => why.Text.includes(FailureReason));
+}
+
 export function messageTable(messages, queue, label = "Messages") {
   return table(
     label,
@@ -98,7 +103,7 @@ export function messageTable(messages, queue, label = "Messages") {
       [
         whyLine(message, queue),
         message.Holder && h("div.soft", null, "Held by ", holderWords(message.Holder)),
-        message.FailureReason && h("div.soft", null, "Last failure: ", quoted(message.FailureReason)),
+        tellsMore(message) && h("div.soft", null, "Last failure: ", quoted(message.FailureReason)),
       ],
     ]),
   );
