@@ -35,6 +35,7 @@ struct slot {
     struct exchange exchange;
     struct text request;
     uint8_t head[REPLY_HEAD_SIZE_MAX];
+    uint32_t holder_guess;
 };
 
 struct driver {
@@ -270,6 +271,8 @@ static void slot_submit(struct driver *driver, struct slot *slot)
     exchange_reset(&slot->exchange);
     http_request(&slot->http, data, &slot->exchange.request);
     slot->exchange.request.wall_s = (int64_t)(NOW_MS / 1000);
+    slot->exchange.request.address = BYTES("127.0.0.1");
+    slot->exchange.request.holder_guess = &slot->holder_guess;
     request_ids_next(&driver->ids, slot->exchange.request_id);
     front_submit(driver->front, &slot->exchange, driver->now_ms);
     http_reset(&slot->http);

@@ -74,12 +74,18 @@ struct tally_options {
     bool repeats_sends; /* repeat sends too when the answer was lost: at least once instead of at most once */
     /* PEM: who is trusted to vouch for an https:// server. NULL: TALLY_CA_FILE, else the system's */
     const char *ca_file;
+    /* What this client calls itself, 1 to 128 characters of printable ASCII: whoever asks Tally who has a message that
+     * it received is told so (X-Tally-Worker). NULL: nothing */
+    const char *worker;
 };
+
+/* The most characters of such a name. */
+#define TALLY_WORKER_SIZE_MAX 128
 
 /* Makes a client; connects to nothing yet. Copies what `options` points to; NULL: all defaults. Requests are signed
  * with AWS Signature Version 4 (service sqs) when both keys are known. Errors, in order: TALLY_INVALID if the endpoint
- * is no http://, https:// or unix: address, or if only one of the keys is known. The caller ends the client with
- * tally_client_destroy(). `error` may be NULL. Any thread. */
+ * is no http://, https:// or unix: address, if only one of the keys is known, or if `worker` can't be sent. The caller
+ * ends the client with tally_client_destroy(). `error` may be NULL. Any thread. */
 enum tally_status tally_client_create(const struct tally_options *options, struct tally_client **client,
                                       struct tally_error *error);
 
@@ -172,8 +178,9 @@ struct tally_attribute {
 };
 
 struct tally_outgoing {
-    const char *body;                         /* 1 byte to 1 MiB of UTF-8 */
-    const struct tally_attribute *attributes; /* at most 10 */
+    const char *body; /* 1 byte to 1 MiB of UTF-8 */
+    /* at most 10; on Tally, traceparent, tracestate and baggage (the context of a trace) are not counted */
+    const struct tally_attribute *attributes;
     size_t attribute_count;
     const char *batch_id; /* Tally: makes the message a unit of this batch (attribute Tally.Batch); NULL: none */
     const char *group_id; /* MessageGroupId; NULL: none */

@@ -45,6 +45,7 @@ enum error access_renew(const struct front *front, struct exchange *exchange, st
 {
     const struct credential *then = exchange->caller;
     exchange->caller = find_inner(front, then);
+    exchange->credentials_number = front->credentials_number;
     if (exchange->caller != NULL || front->credentials == NULL)
         return OK;
     if (then == NULL)
@@ -149,6 +150,8 @@ enum error access_check_queue(struct call *call, struct bytes name, const struct
 {
     const struct credential *caller = call->caller;
     reach_note(call, REACH_QUEUE);
+    if (call->queue_asked.size == 0)
+        call->queue_asked = name;
     if (caller == NULL)
         return OK;
     if (name.size > 0 && !access_covers(call, name))

@@ -27,8 +27,11 @@ struct call {
     struct writer *reply;            /* inside the reply's object */
     struct failure *failure;
     uint64_t now_ms;
-    unsigned reached; /* bits of enum reach: which checks of reach were made (reach.h) */
-    bool is_waiting;  /* set by a receive that waits: it has no reply yet */
+    unsigned reached;         /* bits of enum reach: which checks of reach were made (reach.h) */
+    struct bytes queue_asked; /* the name of the first queue for which access was asked; empty: none yet */
+    bool is_waiting;          /* set by a receive that waits: it has no reply yet */
+    bool is_dry_run;          /* nothing is changed, and the reply says what would be (selection.h) */
+    bool has_acted;           /* it has changed something that is not in the core */
 };
 
 /* How an action makes the state grow. This decides whether it is refused when memory or disk is full (growth.h). */
@@ -78,6 +81,7 @@ extern const size_t action_count;
 
 DECLARE_ACTION(create_queue)
 DECLARE_ACTION(get_queue_url)
+DECLARE_ACTION(get_series)
 DECLARE_ACTION(list_queues)
 DECLARE_ACTION(delete_queue)
 DECLARE_ACTION(purge_queue)
@@ -99,6 +103,7 @@ DECLARE_ACTION(change_message_visibility_batch)
 DECLARE_ACTION(start_message_move_task)
 DECLARE_ACTION(cancel_message_move_task)
 DECLARE_ACTION(list_message_move_tasks)
+DECLARE_ACTION(delete_messages)
 DECLARE_ACTION(create_batch)
 DECLARE_ACTION(add_units)
 DECLARE_ACTION(complete_units)
@@ -138,8 +143,15 @@ DECLARE_ACTION(release_group)
 DECLARE_ACTION(list_groups)
 DECLARE_ACTION(explain_message)
 DECLARE_ACTION(list_messages)
+DECLARE_ACTION(list_in_flight)
+DECLARE_ACTION(list_dependents)
 DECLARE_ACTION(list_queue_stats)
 DECLARE_ACTION(get_message)
+DECLARE_ACTION(replace_message)
+DECLARE_ACTION(find_message)
+DECLARE_ACTION(summarize_failures)
+DECLARE_ACTION(feed_events)
+DECLARE_ACTION(describe_server)
 DECLARE_ACTION(create_pool)
 DECLARE_ACTION(update_pool)
 DECLARE_ACTION(describe_pool)
@@ -191,6 +203,9 @@ enum error call_queue(struct call *call, struct queue **queue);
 enum error call_find_queue(struct call *call, const struct params *params, struct queue **queue);
 enum error call_find_queue_at(struct call *call, struct bytes url, struct queue **queue);
 
+/* The queue that the request names, as call_queue(); if it names none, *queue is NULL. */
+enum error call_optional_queue(struct call *call, struct queue **queue);
+
 /* Fails the call because the caller has no namespace of that account, or because the namespace has no queue of that
  * name. */
 enum error call_fail_namespace(struct call *call, struct bytes account);
@@ -218,6 +233,9 @@ enum error call_fail_addition(struct call *call, struct bytes batch_id, enum err
  * decide_create_batch(). Without a BatchId, the batch gets one. */
 enum error call_read_creation(struct call *call, const struct params *params, struct create_batch_command *command);
 enum error call_fail_creation(struct call *call, const struct create_batch_command *command, enum error error);
+
+/* The member of CreateBatch that has a target: OnComplete, OnSuccess or OnFirstFailure. */
+const char *call_target_member(unsigned target);
 
 /* Explains why nothing can join a batch that is not open: its state, and who could add to it. In the call's arena. */
 struct bytes call_closed_words(struct call *call, struct bytes batch_id);
@@ -247,6 +265,14 @@ enum error call_results_max(struct call *call, int64_t *results_max, bool *is_gi
 enum error call_page(struct call *call, uint64_t *from, int64_t *results_max);
 void call_write_next_token(struct call *call, uint64_t next);
 
+/* The same for a place that several numbers say. *is_given: there is a NextToken; else the numbers don't change. */
+enum error call_read_token(struct call *call, uint64_t *numbers, size_t count, bool *is_given);
+void call_write_token(struct call *call, const uint64_t *numbers, size_t count);
+enum error call_fail_token(struct call *call);
+
+/* The numbers of such a token. False: `text` is none. */
+bool call_parse_numbers(struct bytes text, uint64_t *numbers, size_t count);
+
 /* The same for lists in order of name. NextToken is the hexadecimal name of the first item of the next page, so changes
  * between two pages neither repeat nor hide other items. *is_paged: MaxResults was given. */
 enum error call_page_by_name(struct call *call, struct bytes *from, int64_t *results_max, bool *is_paged);
@@ -267,6 +293,8 @@ struct receive_command {
     struct bytes attempt;                /* ReceiveRequestAttemptId, on FIFO queues; empty: none */
     yyjson_val *attribute_names[2];      /* MessageSystemAttributeNames and AttributeNames; NULL: absent */
     yyjson_val *message_attribute_names; /* NULL: absent */
+    bool has_waited;
+    uint32_t holder; /* if it has: who asks (holder_view.h); 0: nobody knows */
 };
 
 /* Takes messages and writes them into the reply; *count says how many. */

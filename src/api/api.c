@@ -1,6 +1,8 @@
 #include "api/api.h"
 
 #include "api/access.h"
+#include "api/activity.h"
+#include "api/audit.h"
 #include "api/disk_limit.h"
 #include "api/firings.h"
 #include "api/growth.h"
@@ -20,11 +22,14 @@ void api_init(struct api *api, struct front *front, struct namespace *ns)
     *api = (struct api){
         .front = front,
         .ns = ns,
+        .since_ms = namespace_time(ns),
         .call_counts_owned = memory_allocate_zeroed(action_count * 2 * sizeof(*api->call_counts_owned)),
     };
+    trends_init(&api->trends, front->options.keeps_history);
     wait_init(api);
     wait_receive_init(api);
     wait_pool_init(api);
+    events_init(api);
     front_add(front, api);
 }
 
@@ -43,6 +48,8 @@ void api_deinit(struct api *api)
     wait_pool_deinit(api);
     wait_receive_deinit(api);
     wait_deinit(api);
+    trends_deinit(api);
+    activity_deinit(api);
     free(api->call_counts_owned);
     free(api->deleted_owned);
 }
@@ -79,7 +86,7 @@ static enum error run_action(struct call *call, const struct action *action)
      * checked. */
     ASSERT(error != OK || action->reach == REACH_EACH || (call->reached & 1u << action->reach) != 0);
     if (error == OK && !call->is_waiting)
-        reply_end(call->exchange, &draft, action->reply_length == REPLY_EMPTY);
+        reply_end(call->exchange, &draft, action->reply_length == REPLY_EMPTY && !call->is_dry_run);
     return error;
 }
 
@@ -90,14 +97,17 @@ void api_run(struct api *api, struct call *call, enum error error)
     exchange->api = call->api = api;
     call->ns = api->ns;
     call->core = namespace_begin(api->ns, call->now_ms);
+    trends_note(api, &api->trends, call->core, call->now_ms);
     if (error == OK)
         error = access_check_action(call);
     if (error == OK)
         error = disk_limit_check_action(call);
     if (error == OK)
         error = growth_check(call, action->growth);
+    const uint64_t end = namespace_end(api->ns);
     if (error == OK)
         error = run_action(call, action);
+    audit_call(call, error, namespace_end(api->ns) != end);
     api->call_counts_owned[2 * (size_t)(action - actions) + (error != OK)]++;
     const bool is_spent = disk_limit_is_spent(api);
     if (!is_spent)
@@ -127,7 +137,8 @@ void api_release_waiting(struct api *api)
 
 bool api_has_news(const struct api *api)
 {
-    return (core_has_ready_queue(namespace_core(api->ns)) && api->receives_waiting > 0) || wait_pool_has_news(api);
+    return (core_has_ready_queue(namespace_core(api->ns)) && api->receives_waiting > 0) || wait_pool_has_news(api) ||
+           activity_has_news(api);
 }
 
 bool api_is_awaited(const struct api *api)
@@ -149,7 +160,9 @@ uint64_t api_due_ms(const struct api *api)
     if (api->is_withdrawn)
         return UINT64_MAX;
     if (disk_limit_is_spent(api))
-        return wait_deadline_ms(api); /* all others wait for room, and are tried again when there is some */
+        return activity_has_news(api) && !front_must_wait(api->front)
+                   ? 0
+                   : wait_deadline_ms(api); /* all others wait for room, and are tried again when there is some */
     if (wait_pool_has_portions(api) || (api_has_news(api) && !front_must_wait(api->front)))
         return 0;
     uint64_t core_ms = core_due_ms(core);
@@ -162,6 +175,7 @@ void api_tick(struct api *api, uint64_t now_ms)
     if (api->is_withdrawn)
         return;
     struct core *core = namespace_begin(api->ns, now_ms);
+    trends_note(api, &api->trends, core, now_ms);
     const bool is_spent = disk_limit_is_spent(api);
     if (!is_spent) {
         decide_due(core);
@@ -169,11 +183,13 @@ void api_tick(struct api *api, uint64_t now_ms)
         wait_receive_serve(api, now_ms);
         wait_pool_serve(api, now_ms);
     }
+    events_serve(api, now_ms);
     wait_expire(api, now_ms);
 }
 
 bool api_is_settling(const struct api *api)
 {
     /* Those who wait for a feed are told once a turn what all requests of that turn did. */
-    return !api->is_withdrawn && (core_is_settling(namespace_core(api->ns)) || wait_pool_has_news(api));
+    return !api->is_withdrawn &&
+           (core_is_settling(namespace_core(api->ns)) || wait_pool_has_news(api) || activity_has_news(api));
 }

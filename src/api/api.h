@@ -9,6 +9,7 @@
 
 #include "api/firings.h"
 #include "api/front.h"
+#include "api/trends.h"
 #include "base/heap.h"
 #include "base/number_map.h"
 #include "base/slab.h"
@@ -20,6 +21,7 @@ struct api {
     struct front *front; /* borrowed, as is the namespace */
     struct namespace *ns;
     struct firings firings;
+    struct trends trends;
     struct slab waiters;       /* who waits (wait.h) */
     struct heap deadlines;     /* of those that have one */
     uint64_t waiter_number;    /* of the newest */
@@ -30,16 +32,23 @@ struct api {
     struct number_map queue_waiters_by_id;
     struct slab pool_readers; /* of each pool whose feed somebody has read (wait_pool.h) */
     struct number_map pool_readers_by_id;
-    struct list woken_readers;   /* pools whose feed has grown while somebody waits for it */
-    struct list in_portions;     /* CountTickets and ProposeMatches, in turn */
-    uint64_t *call_counts_owned; /* by action: [2 * i] good, [2 * i + 1] failed */
-    uint64_t damaged_count;      /* contents that could not be read back */
-    uint64_t stale_count;        /* receipt handles that were not the newest of their message */
+    struct list woken_readers;       /* pools whose feed has grown while somebody waits for it */
+    struct list in_portions;         /* CountTickets and ProposeMatches, in turn */
+    struct list event_waiters;       /* FeedEvents, in order of arrival */
+    struct activity *activity_owned; /* what was done lately (activity.h); NULL: nobody has noted or read anything */
+    uint64_t since_ms;               /* since when it is served; log time */
+    uint32_t recovery_ms;            /* how long it took to read its log */
+    uint32_t events_waiting;         /* how many FeedEvents wait */
+    uint64_t *call_counts_owned;     /* by action: [2 * i] good, [2 * i + 1] failed */
+    uint64_t damaged_count;          /* contents that could not be read back */
+    uint64_t stale_count;            /* receipt handles that were not the newest of their message */
     /* The names of deleted queues, and when they were deleted, for AWS's 60-second rule. Only with
      * enforce_delete_interval. */
     struct deleted_name *deleted_owned;
     size_t deleted_count;
-    bool is_withdrawn; /* the front has it no more */
+    bool has_event_news; /* something was noted for which a FeedEvents waits */
+    bool is_taken_over;  /* from another owner, or one that was here before */
+    bool is_withdrawn;   /* the front has it no more */
 };
 
 /* From now on the front serves this namespace. No other one has its name. `api` stays at its address until
@@ -81,6 +90,11 @@ static inline uint64_t api_damaged_count(const struct api *api)
 {
     return api->damaged_count;
 }
+
+/* For FeedEvents: how the namespace came to be served, just now and at `now_ms`; and something that the server did with
+ * it or met in it, as a word for programs (static) and a sentence for people. Times are log time. */
+void api_note_start(struct api *api, uint64_t now_ms, uint64_t recovery_ms, bool is_taken_over);
+void api_note_event(struct api *api, uint64_t now_ms, const char *action, const char *text);
 
 /* Does something go wrong that an operator can mend? True: *failure says what it is, once for each such fault. */
 bool api_take_warning(struct api *api, struct failure *failure);

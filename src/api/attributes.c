@@ -210,6 +210,20 @@ size_t attributes_measure(const struct params *params, const char *name)
     return size;
 }
 
+/* How many of them count among the ten. */
+static size_t count_limited(yyjson_val *map)
+{
+    size_t counted = 0;
+    size_t index, count;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(map, index, count, key, value)
+    {
+        const struct bytes name = params_bytes(key);
+        counted += !bytes_equal(name, BYTES(ATTRIBUTE_OUTBOX_ID)) && !trace_context_is_name(name);
+    }
+    return counted;
+}
+
 enum error attributes_parse(const struct params *params, const char *name, struct arena *arena,
                             struct attributes *attributes)
 {
@@ -220,8 +234,8 @@ enum error attributes_parse(const struct params *params, const char *name, struc
     if (error != OK || map == NULL)
         return error;
     size_t counted = yyjson_obj_size(map);
-    if (counted > ATTRIBUTES_MAX && yyjson_obj_get(map, ATTRIBUTE_OUTBOX_ID) != NULL)
-        counted--;
+    if (counted > ATTRIBUTES_MAX)
+        counted = count_limited(map);
     if (counted > ATTRIBUTES_MAX)
         return failure_set(params->failure, ERROR_INVALID_PARAMETER_VALUE,
                            "Number of message attributes [%zu] exceeds the allowed maximum [%u].", counted,
@@ -258,7 +272,7 @@ void attributes_add(struct attributes *attributes, struct bytes name, struct byt
     attributes->items[attributes->count++] = attribute_text(name, value);
 }
 
-/* Insertion sort: there are at most twelve. */
+/* Insertion sort: there are at most sixteen. */
 void attributes_sort(struct attributes *attributes)
 {
     for (uint32_t i = 1; i < attributes->count; i++) {
@@ -373,4 +387,20 @@ void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZ
     else
         digest_md5(digest, buffer_bytes(scratch), md5);
     writer_hex(writer, "MD5OfMessageAttributes", bytes_make(md5, sizeof(md5)));
+}
+
+void attributes_write_all(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], struct writer *writer)
+{
+    struct cursor cursor = cursor_make(encoded);
+    const uint16_t count = encoded.size == 0 ? 0 : cursor_u16(&cursor);
+    if (count == 0)
+        return;
+    writer_object_begin(writer, "MessageAttributes");
+    for (uint16_t i = 0; i < count; i++) {
+        const struct attribute attribute = attribute_decode(&cursor);
+        ASSERT(!cursor.is_failed); /* the content's checksum was right */
+        write_attribute(writer, &attribute);
+    }
+    writer_object_end(writer);
+    writer_hex(writer, "MD5OfMessageAttributes", bytes_make(all_md5, DIGEST_MD5_SIZE));
 }

@@ -5,8 +5,11 @@
 
 #include "api/params.h"
 #include "api/writer.h"
+#include "base/trace_context.h"
 #include "core/messages/attribute.h"
 
+/* Of those that count. The context of a trace (base/trace_context.h) does not: tracing tools add it to the attributes
+ * of the application, and a message with ten would be refused because of it. */
 #define ATTRIBUTES_MAX 10u
 
 /* The uid of the outbox row from which the message was made. A relay adds it to the attributes of the application, so
@@ -14,7 +17,7 @@
 #define ATTRIBUTE_OUTBOX_ID "Tally.OutboxId"
 
 struct attributes {
-    struct attribute items[ATTRIBUTES_MAX + 3]; /* a target's own two are extra, and so is the uid of a row */
+    struct attribute items[ATTRIBUTES_MAX + TRACE_NAMES + 3]; /* a target's own two are extra, and so is a row's uid */
     uint32_t count;
     size_t size; /* how much they add to the size of the message, in bytes */
 };
@@ -53,5 +56,8 @@ bool attributes_ask_for_own(yyjson_val *names, const char *name);
  * digest in the reply covers those in the reply. */
 void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], const struct attributes *own,
                       yyjson_val *names, struct digest *digest, struct buffer *scratch, struct writer *writer);
+
+/* The same for every attribute that was sent, and for no other. */
+void attributes_write_all(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], struct writer *writer);
 
 #endif

@@ -1,10 +1,53 @@
 /* SealBatch, CancelBatch, DescribeBatch, ListBatches and DeleteBatch. Each is little more than a decision or a
  * description. */
-#include "api/action.h"
 #include "api/reach.h"
+#include "api/selection.h"
+#include "core/state.h"
 
 /* How many batches one ListBatches looks at. If a filter fits few, a page may hold fewer than MaxResults, or none. */
 #define VISITED_MAX 10000u
+
+/* A target as CreateBatch takes it, but for its body and attributes, which want a right of their own. A queue may have
+ * been deleted since the batch has completed. */
+static void write_target(struct call *call, const char *member, const struct batch_target *target)
+{
+    const struct queue *queue = target->queue == 0 ? NULL : core_find_queue_by_id(call->core, target->queue);
+    if (queue == NULL)
+        return;
+    writer_object_begin(call->reply, member);
+    writer_text(call->reply, "QueueUrl", call_queue_url(call, queue));
+    if (target->group.size > 0)
+        writer_text(call->reply, "MessageGroupId", target->group);
+    writer_object_end(call->reply);
+}
+
+/* What CreateBatch said of it, in its words. The parent may be out of reach where the batch is within. */
+static void write_spec(struct call *call, const struct batch *batch)
+{
+    const struct batch_spec *spec = &batch->spec;
+    const struct batch *parent = batch->parent == 0 ? NULL : core_batch(call->core, batch->parent);
+    writer_string(call->reply, "Tracking", spec->tracking == BATCH_XOR ? "xor" : "exact");
+    if (spec->has_total)
+        writer_number(call->reply, "ExpectedTotal", (uint64_t)spec->total + batch->grown);
+    if (parent != NULL && !parent->is_deleted && reach_batch(call, parent))
+        writer_text(call->reply, "Parent", parent->id_owned);
+    for (unsigned i = 0; i < BATCH_EVENT_COUNT; i++)
+        write_target(call, call_target_member(i), &spec->targets[i]);
+}
+
+static void write_completion(struct call *call, const struct batch *batch)
+{
+    struct writer *writer = call->reply;
+    uint8_t id[MESSAGE_ID_SIZE];
+    char text[IDENTITY_TEXT_SIZE];
+    writer_time(writer, "CompletedAt", batch->completed_at_ms);
+    if (batch->spec.targets[BATCH_EVENT_COMPLETE - 1].queue == 0)
+        return;
+    identity_completion(call_digest(call), core_name(call->core), batch->id_owned, batch->number, BATCH_EVENT_COMPLETE,
+                        id);
+    identity_to_text(id, text);
+    writer_text(writer, "CompletionMessageId", bytes_make(text, sizeof(text)));
+}
 
 static void write_batch(struct call *call, const struct batch *batch)
 {
@@ -22,17 +65,11 @@ static void write_batch(struct call *call, const struct batch *batch)
     writer_time(writer, "CreatedAt", batch->created_at_ms);
     if (batch->sealed_at_ms != 0)
         writer_time(writer, "SealedAt", batch->sealed_at_ms);
+    if (batch->state == BATCH_COMPLETED)
+        write_completion(call, batch);
+    write_spec(call, batch);
     if (batch->state != BATCH_COMPLETED)
-        return;
-    writer_time(writer, "CompletedAt", batch->completed_at_ms);
-    if (batch->spec.targets[BATCH_EVENT_COMPLETE - 1].queue == 0)
-        return;
-    uint8_t id[MESSAGE_ID_SIZE];
-    char text[IDENTITY_TEXT_SIZE];
-    identity_completion(call_digest(call), core_name(call->core), batch->id_owned, batch->number, BATCH_EVENT_COMPLETE,
-                        id);
-    identity_to_text(id, text);
-    writer_text(writer, "CompletionMessageId", bytes_make(text, sizeof(text)));
+        writer_time(writer, "ExpiresAt", batch_deadline_ms(batch));
 }
 
 enum error action_seal_batch(struct call *call)
@@ -49,12 +86,28 @@ enum error action_seal_batch(struct call *call)
     return OK;
 }
 
+static void write_preview(struct call *call, const struct batch *batch)
+{
+    struct preview preview;
+    preview_init(&preview, call->core);
+    preview_cancel(&preview, batch);
+    selection_write_ends(call, &preview);
+    preview_deinit(&preview);
+}
+
 enum error action_cancel_batch(struct call *call)
 {
     const struct batch *batch;
+    bool is_dry_run = false;
     enum error error = call_batch(call, &batch);
+    if (error == OK)
+        error = selection_read_dry_run(call, &is_dry_run);
     if (error != OK)
         return error;
+    if (is_dry_run) {
+        write_preview(call, batch);
+        return OK;
+    }
     decide_cancel_batch(call->core, batch);
     write_batch(call, batch);
     return OK;

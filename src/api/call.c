@@ -195,9 +195,19 @@ enum error call_queue(struct call *call, struct queue **queue)
     enum error error = params_text(&call->params, "QueueUrl", &url);
     if (error == OK)
         error = call_find_queue_at(call, url.ptr != NULL ? url : call_url(call), queue);
-    if (error == OK)
+    if (error == OK) {
         call->queue = *queue;
+        call->exchange->queue_id = (*queue)->id;
+    }
     return error;
+}
+
+enum error call_optional_queue(struct call *call, struct queue **queue)
+{
+    struct bytes url = {NULL, 0};
+    const enum error error = params_text(&call->params, "QueueUrl", &url);
+    *queue = NULL;
+    return error != OK || (url.ptr == NULL && call_url(call).size == 0) ? error : call_queue(call, queue);
 }
 
 enum error call_batch(struct call *call, const struct batch **batch)
@@ -294,6 +304,11 @@ enum error call_results_max(struct call *call, int64_t *results_max, bool *is_gi
     return OK;
 }
 
+enum error call_fail_token(struct call *call)
+{
+    return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
+}
+
 enum error call_page(struct call *call, uint64_t *from, int64_t *results_max)
 {
     bool is_given;
@@ -302,8 +317,42 @@ enum error call_page(struct call *call, uint64_t *from, int64_t *results_max)
     if (error == OK)
         error = params_text(&call->params, "NextToken", &token);
     if (error == OK && token.ptr != NULL && !bytes_to_u64(token, from))
-        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
+        return call_fail_token(call);
     return error;
+}
+
+/* Decimal numbers with dots between them. */
+bool call_parse_numbers(struct bytes text, uint64_t *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const bool is_last = i + 1 == count;
+        const uint8_t *dot = is_last ? text.ptr + text.size : memchr(text.ptr, '.', text.size);
+        const size_t size = dot == NULL ? 0 : (size_t)(dot - text.ptr);
+        if (dot == NULL || !bytes_to_u64(bytes_make(text.ptr, size), &numbers[i]))
+            return false;
+        text = bytes_skip(text, size + !is_last);
+    }
+    return true;
+}
+
+enum error call_read_token(struct call *call, uint64_t *numbers, size_t count, bool *is_given)
+{
+    struct bytes text = {NULL, 0};
+    const enum error error = params_text(&call->params, "NextToken", &text);
+    *is_given = text.ptr != NULL;
+    if (error != OK || !*is_given)
+        return error;
+    return call_parse_numbers(text, numbers, count) ? OK : call_fail_token(call);
+}
+
+void call_write_token(struct call *call, const uint64_t *numbers, size_t count)
+{
+    struct buffer text;
+    buffer_init(&text);
+    for (size_t i = 0; i < count; i++)
+        buffer_append_format(&text, "%s%llu", i == 0 ? "" : ".", (unsigned long long)numbers[i]);
+    writer_text(call->reply, "NextToken", buffer_bytes(&text));
+    buffer_deinit(&text);
 }
 
 enum error call_page_by_name(struct call *call, struct bytes *from, int64_t *results_max, bool *is_paged)
@@ -316,7 +365,7 @@ enum error call_page_by_name(struct call *call, struct bytes *from, int64_t *res
         return error;
     uint8_t *name = arena_allocate(call->arena, token.size / 2 + 1);
     if (token.size % 2 != 0 || !bytes_from_hex(token, name, token.size / 2))
-        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
+        return call_fail_token(call);
     *from = bytes_make(name, token.size / 2);
     return OK;
 }

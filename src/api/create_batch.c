@@ -21,6 +21,12 @@ static const struct {
     [BATCH_EVENT_FIRST_FAILURE - 1] = {"OnFirstFailure", "first-failure"},
 };
 
+const char *call_target_member(unsigned target)
+{
+    ASSERT(target < BATCH_EVENT_COUNT);
+    return targets[target].member;
+}
+
 static enum error check_id(const struct params *params, const char *name, struct bytes id)
 {
     if (id.size == 0 || text_is_identifier(id, BATCH_ID_SIZE_MAX))

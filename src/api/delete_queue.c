@@ -1,4 +1,5 @@
 /* DeleteQueue, and what happens to the receives that wait for the queue. */
+#include "api/selection.h"
 #include "api/state.h"
 #include "api/wait.h"
 #include "core/queues/decide_queue.h"
@@ -29,7 +30,10 @@ static void remember_deleted(struct call *call, struct bytes name)
 enum error action_delete_queue(struct call *call)
 {
     struct queue *queue;
+    bool is_dry_run = false;
     enum error error = call_queue(call, &queue);
+    if (error == OK)
+        error = selection_read_dry_run(call, &is_dry_run);
     if (error != OK)
         return error;
     if (queue->target_count > 0)
@@ -38,6 +42,10 @@ enum error action_delete_queue(struct call *call)
                          "queue; complete or "
                          "cancel those batches and delete those schedules and pools first.",
                          queue->target_count);
+    if (is_dry_run) {
+        selection_preview_purge(call, queue);
+        return OK;
+    }
     remember_deleted(call, queue->name_owned);
     struct queue_waiters *waiters = wait_receive_take_all(call->api, queue);
     error = decide_delete_queue(call->core, queue);

@@ -87,9 +87,11 @@ void exchange_reset(struct exchange *exchange)
     exchange->api = NULL;
     exchange->row = NULL;
     exchange->caller = NULL;
+    exchange->queue_id = 0;
     exchange->action = NULL;
     exchange->is_own = false;
     exchange->reply.status = 0;
+    exchange->reply.fields = NULL;
     exchange->reply.content_type = NULL;
     exchange->reply.error = OK;
     exchange->reply.is_not_owner = false;

@@ -20,9 +20,14 @@ struct request {
     struct bytes host;         /* Host header, host and port (server/authority.h); empty if none */
     struct bytes target;       /* X-Amz-Target header; empty if none */
     struct bytes trace_header; /* X-Amzn-Trace-Id header; empty if none */
+    struct bytes traceparent;  /* traceparent header; empty if none */
+    struct bytes tracestate;   /* tracestate header; empty if none */
     struct bytes origin;       /* Origin header; empty if none */
     struct bytes fetch_site;   /* Sec-Fetch-Site header; empty if none */
     struct bytes forwarded_by; /* Tally-Forwarded-By header (server/forward.h); empty if none */
+    struct bytes worker;       /* X-Tally-Worker header: what the client calls itself; empty if none */
+    struct bytes address;      /* of the client, "10.0.0.2"; empty over a Unix socket, or if it is not known */
+    uint32_t *holder_guess;    /* of the connection: who it was at the newest receive (holder.h); NULL: it forgets */
     struct bytes body;         /* whole */
     int64_t wall_s;            /* when it came, in seconds since the epoch by the wall clock */
     bool is_https;             /* URLs that we make for this client begin with https:// */
@@ -33,6 +38,7 @@ struct request {
 struct reply {
     int status;
     const char *content_type; /* static text */
+    const char *fields;       /* more header lines, each with CR LF behind it; static text. NULL: none */
     enum error error;         /* OK, or the error: sets the header x-amzn-query-error */
     bool is_not_owner;        /* for the node that has passed the request on: this one does not serve it */
     struct buffer body;
@@ -66,6 +72,8 @@ struct exchange {
     enum wire_form form;              /* the api's, like the next; for a refused request the server's */
     const struct action *row;         /* the action asked for; NULL: not known */
     const struct credential *caller;  /* who asks, or NULL; valid while it waits (access_renew()) */
+    uint32_t credentials_number;      /* of the front's credentials that the caller is one of */
+    uint32_t queue_id;                /* of the queue that the request names; 0: none was found */
     const char *action;               /* without its service, like "SendMessage"; static; NULL: not known */
     bool is_own;                      /* the action is one of Tally's own, or would be one */
     struct reply reply;
@@ -92,7 +100,7 @@ static inline bool exchange_gives_lease(const struct exchange *exchange)
 
 /* The memory of an exchange besides its arena and the body of its reply: itself, what its owner adds
  * (server/pending_request.c asserts that), and the allocator's headers. */
-#define EXCHANGE_SIZE ((size_t)576)
+#define EXCHANGE_SIZE ((size_t)616)
 
 /* The memory of a finished exchange: EXCHANGE_SIZE, its grant, and all memory of its reply's body. */
 size_t exchange_reply_memory(const struct exchange *exchange);

@@ -3,20 +3,11 @@
 #include "api/receipt.h"
 #include "api/why.h"
 
-/* The queue that the request names; none: *queue is NULL. */
-static enum error read_queue(struct call *call, struct queue **queue)
-{
-    struct bytes url = {NULL, 0};
-    const enum error error = params_text(&call->params, "QueueUrl", &url);
-    *queue = NULL;
-    return error != OK || (url.ptr == NULL && call_url(call).size == 0) ? error : call_queue(call, queue);
-}
-
 enum error action_explain_message(struct call *call)
 {
     struct queue *queue;
     struct bytes text = {NULL, 0};
-    enum error error = read_queue(call, &queue);
+    enum error error = call_optional_queue(call, &queue);
     if (error == OK)
         error = params_required_text(&call->params, "MessageId", &text);
     if (error != OK)

@@ -19,6 +19,8 @@ struct front *front_create(const struct front_options *options)
         table_insert(&front->action_by_target, bytes_hash(bytes_from_string(actions[i].target)), (uint32_t)i + 1);
     table_init(&front->served_by_name);
     list_init(&front->finished);
+    list_init(&front->scrapes);
+    front->durations_owned = memory_allocate_zeroed(action_count * sizeof(*front->durations_owned));
     front->sigv4_owned = sigv4_create("sqs");
     front->calendar_owned = calendar_create(options->zones_folder);
     buffer_init(&front->scratch);
@@ -27,13 +29,16 @@ struct front *front_create(const struct front_options *options)
 
 void front_destroy(struct front *front)
 {
-    ASSERT(front->served_count == 0);
+    ASSERT(front->served_count == 0 && list_is_empty(&front->scrapes));
     table_deinit(&front->action_by_target);
     table_deinit(&front->served_by_name);
     buffer_deinit(&front->scratch);
     sigv4_destroy(front->sigv4_owned);
     calendar_destroy(front->calendar_owned);
     free(front->served_owned);
+    free(front->durations_owned);
+    free(front->notices_owned);
+    free(front->slow_requests.ring_owned);
     free(front);
 }
 
@@ -42,6 +47,7 @@ void front_destroy(struct front *front)
 void front_set_credentials(struct front *front, const struct credentials *credentials)
 {
     front->credentials = credentials;
+    front->credentials_number++;
     for (size_t i = 0; i < front->served_count; i++)
         wait_renew(front->served_owned[i]);
 }
@@ -54,6 +60,7 @@ bool front_has_credentials(const struct front *front)
 void front_set_inner_credentials(struct front *front, const struct credentials *credentials)
 {
     front->inner_credentials = credentials;
+    front->credentials_number++;
     for (size_t i = 0; i < front->served_count; i++)
         wait_renew(front->served_owned[i]);
 }
@@ -90,6 +97,12 @@ void front_answer(struct front *front, struct exchange *exchange, const struct f
     exchange->api = NULL;
     reply_take_foreign(exchange, reply);
     front_finish(front, exchange, 0);
+}
+
+void front_note_duration(struct front *front, const struct exchange *exchange, uint64_t duration_us)
+{
+    if (exchange->row != NULL)
+        histogram_add(&front->durations_owned[exchange->row - actions], duration_us);
 }
 
 /* May another node serve it? Then it is the one that front_absent() tells. */
@@ -159,6 +172,7 @@ bool front_submit(struct front *front, struct exchange *exchange, uint64_t now_m
     exchange_note_form(exchange);
     enum error error = access_identify(&call);
     exchange->caller = call.caller;
+    exchange->credentials_number = front->credentials_number;
     if (error == OK)
         error = decode_request(&call);
     if (call.action == NULL || (error != OK && front->served_count == 0)) {
@@ -171,4 +185,15 @@ bool front_submit(struct front *front, struct exchange *exchange, uint64_t now_m
     else if (access_is_inner(&call)) /* nobody else knows its credential */
         front_refuse_absent(front, exchange);
     return api != NULL || exchange->state == EXCHANGE_FINISHED;
+}
+
+void front_actions_write(struct buffer *text)
+{
+    for (size_t i = 0; i < action_count; i++) {
+        const char *right = actions[i].rights == RIGHT_READ    ? "read"
+                            : actions[i].rights == RIGHT_WRITE ? "write"
+                            : actions[i].rights == RIGHT_ADMIN ? "admin"
+                                                               : "any";
+        buffer_append_format(text, "%s\"%s\":\"%s\"", i > 0 ? "," : "", actions[i].target, right);
+    }
 }

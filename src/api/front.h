@@ -19,6 +19,8 @@
 #include "auth/credentials.h"
 
 struct front;
+struct server_facts;
+struct slow_times;
 
 struct front_options {
     const char *region; /* for ARNs; borrowed */
@@ -33,13 +35,38 @@ struct front_options {
     bool (*is_elsewhere)(void *context, struct bytes name);
     void (*explain_absence)(void *context, struct bytes name, char *text, size_t size);
     void *absence_context;
-    const char *zones_folder; /* of the time-zone data; NULL: the system's; borrowed */
+    const char *zones_folder;   /* of the time-zone data; NULL: the system's; borrowed */
+    const char *metrics_queues; /* patterns (auth/patterns.h) of queues with metrics of their own; NULL: see scrape.h */
+    bool keeps_history;         /* for GetSeries (trends.h) */
+    /* Tells the operator what somebody did who needs the right admin for it, or was refused. NULL: nobody is told. */
+    void (*audit)(void *context, const char *text);
+    void *audit_context;
+    /* Fills what there is to say of the process (server_facts.h); may use the arena. NULL: there is nothing. */
+    void (*describe)(void *context, struct arena *arena, struct server_facts *facts);
+    void *describe_context;
 };
 
 struct front *front_create(const struct front_options *options);
 
 /* No namespace is served any more (api_deinit). */
 void front_destroy(struct front *front);
+
+/* What the state of all namespaces takes of memory, and what it may (memory_limit.h); 0: there is no limit. O(1). */
+struct front_memory {
+    uint64_t used;
+    uint64_t max;
+};
+struct front_memory front_memory(const struct front *front);
+
+/* Something that the server did or met and that concerns all namespaces, for FeedEvents: as api_note_event() takes it.
+ * The newest are kept for namespaces whose events somebody reads. Afterwards api_has_news() of each namespace where
+ * somebody waits for it. O(namespaces). */
+void front_notice(struct front *front, uint64_t now_ms, const char *action, const char *text);
+
+/* The request of this finished exchange, which an action has answered, took the server long: it is among the newest of
+ * which DescribeServer tells. `text` becomes a sentence about it. */
+void front_note_slow(struct front *front, const struct exchange *exchange, uint64_t now_ms, size_t request_size,
+                     const struct slow_times *times, char *text, size_t text_size);
 
 /* The served namespaces (api_init), in the order in which they came; borrowed. By name: found in O(1), or NULL. */
 size_t front_count(const struct front *front);
@@ -92,11 +119,30 @@ struct foreign_reply {
 /* Finishes an exchange that front_submit() has not seen with that reply. It comes back like one that is refused. */
 void front_answer(struct front *front, struct exchange *exchange, const struct foreign_reply *reply);
 
+/* Every action with the right that it needs, as members of a JSON object: "Tally.PauseQueue":"admin",... */
+void front_actions_write(struct buffer *text);
+
 /* The next finished exchange, or NULL. */
 struct exchange *front_take_finished(struct front *front);
 
+/* So long the finished exchange took, whoever measured it: for /metrics. Not for one that waited. */
+void front_note_duration(struct front *front, const struct exchange *exchange, uint64_t duration_us);
+
 /* Metrics in Prometheus text format: of each namespace queues, messages by state, batches, log, actions by name and
- * result. */
+ * result. All at once; the arena is reset meanwhile. */
 void front_metrics_write(const struct front *front, struct arena *arena, struct buffer *text);
+
+/* The same as the reply of an exchange, in portions (scrape.h). What stands in the reply's body comes first. A request
+ * may name the queues: ?queue=PATTERN. It comes back through front_take_finished(), at once or later. */
+void front_scrape(struct front *front, struct exchange *exchange, uint64_t now_ms);
+bool front_has_scrapes(const struct front *front);
+void front_scrape_step(struct front *front, uint64_t now_ms);
+
+/* Its client has gone, before front_take_finished(). */
+void front_abandon_scrape(struct front *front, struct exchange *exchange);
+
+/* Is this what metrics_queues may be? */
+#define METRICS_PATTERNS_MAX 100u
+bool metrics_are_patterns(struct bytes list);
 
 #endif

@@ -13,6 +13,7 @@ void front_add(struct front *front, struct api *api)
     ASSERT(front_find(front, name_of(api)) == NULL);
     ARRAY_GROW(front->served_owned, front->served_count, front->served_capacity);
     front->served_owned[front->served_count++] = api;
+    front->version++;
     table_insert(&front->served_by_name, bytes_hash(name_of(api)), (uint32_t)front->served_count);
 }
 
@@ -36,6 +37,7 @@ void front_remove(struct front *front, struct api *api)
         table_insert(&front->served_by_name, bytes_hash(name_of(front->served_owned[i])), (uint32_t)i);
     }
     front->served_count--;
+    front->version++;
 }
 
 size_t front_count(const struct front *front)

@@ -1,15 +1,9 @@
 /* ListMessages: the messages of a queue, oldest first, seen without being touched. */
 #include "api/peek.h"
-#include "core/messages/message_walk.h"
 #include "core/state.h"
 
-/* A page with whole bodies, and what it has to read of the log for them or for their beginnings, have no more bytes
- * than this, unless its first message alone has. */
+/* A page with whole bodies has no more bytes than this, unless its first message alone has. */
 #define PAGE_SIZE_MAX ((size_t)1 << 20)
-#define PAGE_READ_MAX ((size_t)16 << 20)
-
-/* How many contents of a page may have to be waited for, the more slowly the disk answers. A receive has as many. */
-#define WAITS_MAX 10u
 
 #define AGE_S_MAX 1209600 /* the longest retention */
 
@@ -59,33 +53,21 @@ static enum error read_filter(struct call *call, struct message_filter *filter)
     return error;
 }
 
-/* A place as text: three numbers. */
 static enum error read_place(struct call *call, struct message_place *place)
 {
-    uint64_t *const parts[] = {&place->counted_from_ms, &place->number, &place->arrival};
-    struct bytes text = {NULL, 0};
-    *place = (struct message_place){0};
-    const enum error error = params_text(&call->params, "NextToken", &text);
-    if (error != OK || text.ptr == NULL)
+    uint64_t numbers[PEEK_PLACE_NUMBERS] = {0};
+    bool is_given;
+    const enum error error = call_read_token(call, numbers, PEEK_PLACE_NUMBERS, &is_given);
+    if (error != OK)
         return error;
-    bool is_good = true;
-    for (size_t i = 0; i < ARRAY_LENGTH(parts) && is_good; i++) {
-        const bool is_last = i + 1 == ARRAY_LENGTH(parts);
-        const uint8_t *dot = is_last ? text.ptr + text.size : memchr(text.ptr, '.', text.size);
-        const size_t size = dot == NULL ? 0 : (size_t)(dot - text.ptr);
-        is_good = dot != NULL && bytes_to_u64(bytes_make(text.ptr, size), parts[i]);
-        text = bytes_skip(text, size + !is_last);
-    }
-    if (!is_good || place->number == UINT64_MAX || place->arrival > UINT64_MAX - MESSAGE_WALK_VISITS_MAX)
-        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
-    return OK;
+    return peek_place_from_numbers(numbers, place) ? OK : call_fail_token(call);
 }
 
-static void write_next_token(struct call *call, const struct message_place *place)
+static void write_next_token(struct call *call, struct message_place place)
 {
-    writer_text(call->reply, "NextToken",
-                arena_format(call->arena, "%llu.%llu.%llu", (unsigned long long)place->counted_from_ms,
-                             (unsigned long long)place->number, (unsigned long long)place->arrival));
+    uint64_t numbers[PEEK_PLACE_NUMBERS];
+    peek_place_to_numbers(place, numbers);
+    call_write_token(call, numbers, PEEK_PLACE_NUMBERS);
 }
 
 /* --- the action --------------------------------------------------------------------------------------------------- */
@@ -98,8 +80,7 @@ static struct message_place write_page(struct call *call, const struct queue *qu
     struct explanation *explanation = arena_allocate(call->arena, sizeof(*explanation));
     struct message_walk walk;
     int64_t count = 0;
-    unsigned waits = 0;
-    size_t read_size = 0;
+    struct peek_reads reads = {0};
     const size_t size = call->reply->out->size;
     message_walk_begin(&walk, call->core, queue, place);
     *is_end = false;
@@ -114,11 +95,9 @@ static struct message_place write_page(struct call *call, const struct queue *qu
         }
         if (!message_filter_takes(filter, call->core, queue, slot))
             continue;
-        const size_t content_size = peek_reads(call, slot, body);
+        const size_t content_size = peek_size(call, slot, body);
         const bool is_large = call->reply->out->size - size + content_size > PAGE_SIZE_MAX;
-        read_size += content_size;
-        waits += content_size > 0 && peek_waits_for_disk(call, slot);
-        if (count > 0 && ((body == PEEK_WHOLE && is_large) || read_size > PAGE_READ_MAX || waits > WAITS_MAX))
+        if ((count > 0 && body == PEEK_WHOLE && is_large) || !peek_may_write(call, slot, body, &reads))
             return before;
         writer_object_begin(call->reply, NULL);
         peek_write(call, queue, slot, body, 1, explanation);
@@ -152,6 +131,6 @@ enum error action_list_messages(struct call *call)
     place = write_page(call, queue, &filter, place, body, results_max, &is_end);
     writer_list_end(call->reply);
     if (!is_end)
-        write_next_token(call, &place);
+        write_next_token(call, place);
     return OK;
 }

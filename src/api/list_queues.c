@@ -1,7 +1,16 @@
-/* ListQueues, ListDeadLetterSourceQueues and ListQueueStats: queues in order of name, a page at a time. */
+/* ListQueues, ListDeadLetterSourceQueues and ListQueueStats: queues in order of name, a page at a time; of the last one
+ * also the worst first. */
 #include "api/access.h"
 #include "api/wait.h"
 #include "core/messages/message_list.h"
+#include "core/messages/message_walk.h"
+#include <stdlib.h>
+
+/* How many queues one call puts in order, and how many messages it looks at to find the oldest deliverable ones: of one
+ * queue, and of all of them. */
+#define QUEUES_RANKED_MAX 10000u
+#define QUEUE_VISITS_MAX 100u
+#define VISITS_MAX 10000u
 
 /* Which queues a list has. */
 struct selection {
@@ -16,17 +25,19 @@ static bool is_selected(const struct call *call, const struct selection *selecti
     return is_source && access_covers(call, queue->name_owned);
 }
 
-static void write_url(struct call *call, const struct queue *queue)
+static void write_url(struct call *call, const struct queue *queue, unsigned *visits)
 {
+    (void)visits;
     writer_text(call->reply, NULL, call_queue_url(call, queue));
 }
 
 /* Writes a page of them as the list `member`. */
 static enum error list(struct call *call, const char *member, const struct selection *selection,
-                       void (*write)(struct call *call, const struct queue *queue))
+                       void (*write)(struct call *call, const struct queue *queue, unsigned *visits))
 {
     struct bytes from = selection->prefix;
     int64_t results_max, count = 0;
+    unsigned visits = VISITS_MAX;
     bool is_paged;
     enum error error = call_page_by_name(call, &from, &results_max, &is_paged);
     if (error != OK)
@@ -46,7 +57,7 @@ static enum error list(struct call *call, const char *member, const struct selec
         }
         if (count++ == 0 && !selection->has_empty_list)
             writer_list_begin(call->reply, member);
-        write(call, queue);
+        write(call, queue, &visits);
     }
     if (count > 0 || selection->has_empty_list)
         writer_list_end(call->reply);
@@ -69,7 +80,7 @@ enum error action_list_dead_letter_source_queues(struct call *call)
     return error == OK ? list(call, "queueUrls", &(struct selection){.target = target}, write_url) : error;
 }
 
-/* --- what is in them ---------------------------------------------------------------------------------------------- */
+/* --- what is in them, and what happens there ---------------------------------------------------------------------- */
 
 /* The name of its dead-letter queue, if it has one of this namespace and the caller covers that. */
 static void write_dead_letter_queue(struct call *call, const struct queue *queue)
@@ -79,31 +90,178 @@ static void write_dead_letter_queue(struct call *call, const struct queue *queue
         writer_text(call->reply, "DeadLetterQueue", name);
 }
 
-static void write_stats(struct call *call, const struct queue *queue)
+/* message_walk_deliverable_since_ms() with this queue's share of *visits. */
+static uint64_t deliverable_since_ms(const struct call *call, const struct queue *queue, unsigned *visits,
+                                     bool *is_exact)
+{
+    const unsigned share = *visits < QUEUE_VISITS_MAX ? *visits : QUEUE_VISITS_MAX;
+    unsigned left = share;
+    const uint64_t since_ms = message_walk_deliverable_since_ms(call->core, queue, &left, is_exact);
+    *visits -= share - left;
+    return since_ms;
+}
+
+static void write_age(struct call *call, const char *name, uint64_t since_ms)
+{
+    const uint64_t now_ms = core_now_ms(call->core);
+    writer_number(call->reply, name, since_ms > now_ms ? 0 : (now_ms - since_ms) / 1000);
+}
+
+static void write_ages(struct call *call, const struct queue *queue, unsigned *visits)
+{
+    bool is_exact;
+    const uint64_t oldest_ms = core_oldest_since_ms(call->core, queue);
+    const uint64_t deliverable_ms = deliverable_since_ms(call, queue, visits, &is_exact);
+    if (oldest_ms != UINT64_MAX)
+        write_age(call, "OldestMessageAge", oldest_ms);
+    if (deliverable_ms == UINT64_MAX)
+        return;
+    write_age(call, "OldestDeliverableAge", deliverable_ms);
+    if (!is_exact)
+        writer_boolean(call->reply, "OldestDeliverableAgeIsAtLeast", true);
+}
+
+/* What came and went a second, over the last minute (queue_counters.h); and when somebody last asked for messages. */
+static void write_rates(struct call *call, const struct queue *queue)
+{
+    static const struct {
+        const char *name;
+        enum queue_counter counter;
+    } rates[] = {{"SentPerSecond", COUNTER_SENT},
+                 {"ReceivedPerSecond", COUNTER_RECEIVED},
+                 {"DeletedPerSecond", COUNTER_DELETED},
+                 {"FailedPerSecond", COUNTER_FAILED}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rates); i++) {
+        const double rate = core_rate(call->core, queue, rates[i].counter);
+        writer_real(call->reply, rates[i].name, (double)(uint64_t)(rate * 1000 + 0.5) / 1000);
+    }
+    if (queue->counters.last_receive_ms != 0)
+        writer_time(call->reply, "LastReceiveAt", queue->counters.last_receive_ms);
+}
+
+static void write_stats(struct call *call, const struct queue *queue, unsigned *visits)
 {
     struct writer *reply = call->reply;
     const struct message_list *list = core_message_list(call->core, queue);
-    const uint64_t oldest_ms = core_oldest_since_ms(call->core, queue), now_ms = core_now_ms(call->core);
     writer_object_begin(reply, NULL);
     writer_text(reply, "QueueName", queue->name_owned);
     writer_text(reply, "QueueUrl", call_queue_url(call, queue));
     writer_number(reply, "Visible", message_list_visible_count(list));
     writer_number(reply, "InFlight", list->in_flight_count);
     writer_number(reply, "Delayed", list->delayed_count);
+    writer_number(reply, "Blocked", list->waiting_count);
     if (list->group_count > 0)
         writer_number(reply, "Groups", list->group_count);
-    if (oldest_ms != UINT64_MAX)
-        writer_number(reply, "OldestMessageAge", oldest_ms > now_ms ? 0 : (now_ms - oldest_ms) / 1000);
+    writer_number(reply, "HeldGroups", list->held_count);
+    write_ages(call, queue, visits);
     writer_number(reply, "WaitingReceives", wait_receive_count(call->api, queue));
+    write_rates(call, queue);
     if (queue->is_paused)
         writer_boolean(reply, "Paused", true);
     write_dead_letter_queue(call, queue);
     writer_object_end(reply);
 }
 
+/* --- the worst first ---------------------------------------------------------------------------------------------- */
+
+enum queue_order { ORDER_NAME, ORDER_AGE, ORDER_VISIBLE };
+
+static enum error read_order(struct call *call, enum queue_order *order)
+{
+    static const char *const names[] = {[ORDER_NAME] = "name", [ORDER_AGE] = "age", [ORDER_VISIBLE] = "visible"};
+    struct bytes text = {NULL, 0};
+    const enum error error = params_text(&call->params, "SortBy", &text);
+    *order = ORDER_NAME;
+    if (error != OK || text.ptr == NULL)
+        return error;
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        if (bytes_equal(text, bytes_from_string(names[i]))) {
+            *order = (enum queue_order)i;
+            return OK;
+        }
+    }
+    return params_invalid(&call->params, "SortBy", text, "It must be name, age or visible.");
+}
+
+struct ranked_queue {
+    const struct queue *queue;
+    uint64_t rank; /* the highest comes first, */
+    size_t place;  /* and of equal ones the first by name */
+};
+
+static int compare_ranks(const void *left, const void *right)
+{
+    const struct ranked_queue *a = left, *b = right;
+    if (a->rank != b->rank)
+        return a->rank > b->rank ? -1 : 1;
+    return (a->place > b->place) - (a->place < b->place);
+}
+
+static uint64_t rank_of(const struct call *call, const struct queue *queue, enum queue_order order, unsigned *visits)
+{
+    bool is_exact;
+    if (order == ORDER_VISIBLE)
+        return message_list_visible_count(core_message_list(call->core, queue));
+    return UINT64_MAX - deliverable_since_ms(call, queue, visits, &is_exact);
+}
+
+/* The next QUEUES_RANKED_MAX queues from `place` on, of which `ranked` gets those that are selected. Returns where it
+ * ended; *is_end: no queue with the prefix is left. */
+static size_t rank_queues(const struct call *call, const struct selection *selection, enum queue_order order,
+                          size_t place, struct ranked_queue *ranked, size_t *count, bool *is_end)
+{
+    const size_t end = core_queue_count(call->core);
+    const size_t last = end - place > QUEUES_RANKED_MAX ? place + QUEUES_RANKED_MAX : end;
+    unsigned visits = VISITS_MAX;
+    *is_end = false;
+    for (; place < end; place++) {
+        const struct queue *queue = core_queue_by_name(call->core, place);
+        if (!bytes_starts_with(queue->name_owned, selection->prefix))
+            break;
+        if (place == last)
+            return place;
+        if (is_selected(call, selection, queue))
+            ranked[(*count)++] = (struct ranked_queue){queue, rank_of(call, queue, order, &visits), place};
+    }
+    *is_end = true;
+    return place;
+}
+
+/* The worst of at most QUEUES_RANKED_MAX queues. NextToken says how many with the prefix were looked at, so it names
+ * none that the caller does not cover. */
+static enum error list_worst(struct call *call, const struct selection *selection, enum queue_order order)
+{
+    uint64_t from = 0;
+    int64_t results_max;
+    const enum error error = call_page(call, &from, &results_max);
+    if (error != OK)
+        return error;
+    const size_t first = core_queue_index(call->core, selection->prefix), all = core_queue_count(call->core) - first;
+    const size_t left = from < all ? all - from : 0;
+    struct ranked_queue *ranked =
+        arena_allocate(call->arena, (left < QUEUES_RANKED_MAX ? left : QUEUES_RANKED_MAX) * sizeof(*ranked));
+    size_t count = 0;
+    unsigned visits = VISITS_MAX;
+    bool is_end;
+    const size_t end = rank_queues(call, selection, order, first + (all - left), ranked, &count, &is_end);
+    qsort(ranked, count, sizeof(*ranked), compare_ranks);
+    writer_list_begin(call->reply, "Queues");
+    for (size_t i = 0; i < count && i < (size_t)results_max; i++)
+        write_stats(call, ranked[i].queue, &visits);
+    writer_list_end(call->reply);
+    if (!is_end)
+        call_write_next_token(call, end - first);
+    return OK;
+}
+
 enum error action_list_queue_stats(struct call *call)
 {
     struct selection selection = {.has_empty_list = true};
+    enum queue_order order;
     enum error error = params_text(&call->params, "QueueNamePrefix", &selection.prefix);
-    return error == OK ? list(call, "Queues", &selection, write_stats) : error;
+    if (error == OK)
+        error = read_order(call, &order);
+    if (error != OK)
+        return error;
+    return order == ORDER_NAME ? list(call, "Queues", &selection, write_stats) : list_worst(call, &selection, order);
 }

@@ -11,6 +11,11 @@ bool memory_limit_is_reached(const struct front *front)
     return front->options.memory_max > 0 && accounted_in_use() >= front->options.memory_max;
 }
 
+struct front_memory front_memory(const struct front *front)
+{
+    return (struct front_memory){.used = accounted_in_use(), .max = front->options.memory_max};
+}
+
 enum error memory_limit_check(struct call *call, enum growth growth)
 {
     uint64_t max = call->front->options.memory_max, in_use = accounted_in_use();

@@ -1,7 +1,9 @@
 /* StartMessageMoveTask, CancelMessageMoveTask, ListMessageMoveTasks: dead letters go back to their source, or to
- * another queue. Source of the words: SQS API reference, of the three actions. */
+ * another queue. Source of the words: SQS API reference, of the three actions. And DeleteMessages, a task that ends the
+ * messages that it is for. */
 #include "api/access.h"
 #include "api/reach.h"
+#include "api/selection.h"
 #include "api/text.h"
 #include "core/messages/decide_move.h"
 
@@ -150,28 +152,90 @@ static enum error read_rate(struct call *call, uint32_t *rate)
     return error;
 }
 
-enum error action_start_message_move_task(struct call *call)
+/* What a task is asked to do. */
+struct task_request {
+    struct queue *source;
+    struct queue *destination; /* NULL: each message goes back */
+    uint32_t rate;
+    uint64_t messages_max;
+    struct selection_command selection;
+    bool has_selection;
+    bool is_dry_run;
+};
+
+/* What tasks of both kinds take. */
+static enum error read_task(struct call *call, enum selection_act act, struct task_request *request)
 {
-    struct queue *source, *destination = NULL;
-    uint32_t rate = 0;
-    enum error error = find_source(call, &source);
-    if (error == OK && !move_is_dead_letter_queue(call->core, source))
-        error =
-            call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Source queue must be configured as a Dead Letter Queue.");
+    enum error error = read_rate(call, &request->rate);
     if (error == OK)
-        error = read_destination(call, source, &destination);
+        error = selection_read(call, act, &request->selection, &request->has_selection);
     if (error == OK)
-        error = check_origins(call, source, destination);
+        error = selection_read_max(call, &request->messages_max);
     if (error == OK)
-        error = read_rate(call, &rate);
-    if (error != OK)
-        return error;
+        error = selection_read_dry_run(call, &request->is_dry_run);
+    return error;
+}
+
+static void write_preview(struct call *call, const struct task_request *request)
+{
+    struct preview preview;
+    const struct queue *destination = request->destination;
+    preview_init(&preview, call->core);
+    preview_selection(&preview, request->source, destination == NULL ? bytes_make(NULL, 0) : destination->name_owned,
+                      request->messages_max, &request->selection);
+    if (request->selection.act == SELECTION_MOVES)
+        selection_write_moves(call, &preview);
+    else
+        selection_write_ends(call, &preview);
+    preview_deinit(&preview);
+}
+
+/* Begins the task, or says what it would do. */
+static enum error start(struct call *call, const struct task_request *request)
+{
+    const struct move_command command = {
+        .destination = request->destination, .rate = request->rate, .messages_max = request->messages_max};
+    struct queue *source = request->source;
     if (move_running(call->core, source) != NULL)
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                          "There is already a task running. Only one active task is allowed for a source queue arn at a "
                          "given time.");
-    write_handle(call, source, decide_start_move(call->core, source, destination, rate));
+    if (request->is_dry_run)
+        write_preview(call, request);
+    else if (request->has_selection)
+        write_handle(call, source, decide_start_selection(call->core, source, &command, &request->selection));
+    else
+        write_handle(call, source, decide_start_move(call->core, source, &command));
     return OK;
+}
+
+enum error action_start_message_move_task(struct call *call)
+{
+    struct task_request request = {.source = NULL};
+    enum error error = find_source(call, &request.source);
+    if (error == OK && !move_is_dead_letter_queue(call->core, request.source))
+        error =
+            call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Source queue must be configured as a Dead Letter Queue.");
+    if (error == OK)
+        error = read_destination(call, request.source, &request.destination);
+    if (error == OK)
+        error = check_origins(call, request.source, request.destination);
+    if (error == OK)
+        error = read_task(call, SELECTION_MOVES, &request);
+    return error == OK ? start(call, &request) : error;
+}
+
+enum error action_delete_messages(struct call *call)
+{
+    struct task_request request = {.source = NULL};
+    enum error error = call_queue(call, &request.source);
+    if (error == OK)
+        error = read_task(call, SELECTION_DELETES, &request);
+    if (error == OK && !request.has_selection)
+        error = call_fail(call, ERROR_MISSING_PARAMETER,
+                          "The request must say which messages: MessageIds, or one or more of Reason, MessageGroupId, "
+                          "SentBefore and SentAfter. PurgeQueue deletes all.");
+    return error == OK ? start(call, &request) : error;
 }
 
 enum error action_cancel_message_move_task(struct call *call)
@@ -194,6 +258,26 @@ enum error action_cancel_message_move_task(struct call *call)
     decide_cancel_move(call->core, task);
     writer_number(call->reply, "ApproximateNumberOfMessagesMoved", task->moved);
     return OK;
+}
+
+/* Which messages the task is for, and those that it left. */
+static void write_selection(struct call *call, const struct selection *selection)
+{
+    struct writer *reply = call->reply;
+    const struct message_filter *filter = &selection->filter;
+    writer_string(reply, "Kind", selection->act == SELECTION_MOVES ? "move" : "delete");
+    if (selection->number_count > 0)
+        writer_number(reply, "MessageIdCount", selection->number_count);
+    if (filter->reason.size > 0)
+        writer_text(reply, "Reason", filter->reason);
+    if (filter->group.size > 0)
+        writer_text(reply, "MessageGroupId", filter->group);
+    if (filter->sent_after_ms > 0)
+        writer_time(reply, "SentAfter", filter->sent_after_ms);
+    if (filter->sent_before_ms > 0)
+        writer_time(reply, "SentBefore", filter->sent_before_ms);
+    writer_number(reply, "Looked", selection->looked);
+    selection_write_refusals(call, selection->refused, selection->refusals_owned, selection->refusal_count);
 }
 
 static void write_task(struct call *call, const struct queue *source, const struct move_task *task)
@@ -219,6 +303,8 @@ static void write_task(struct call *call, const struct queue *source, const stru
     if (task->failure != MOVE_NO_FAILURE)
         writer_string(reply, "FailureReason", failures[task->failure]);
     writer_number(reply, "StartedTimestamp", task->started_at_ms);
+    if (task->selection_owned != NULL)
+        write_selection(call, task->selection_owned);
     writer_object_end(reply);
 }
 

@@ -1,12 +1,14 @@
 #include "api/peek.h"
 
 #include "api/access.h"
+#include "api/holder_view.h"
 #include "api/reach.h"
 #include "api/why.h"
-#include "core/messages/content.h"
 #include "core/state.h"
 
 #define PREVIEW_SIZE 256u
+#define PAGE_READ_MAX ((size_t)16 << 20)
+#define PAGE_WAITS_MAX 10u
 
 static const char *const state_names[] = {
     [CONDITION_READY] = "ready",     [CONDITION_DELAYED] = "delayed", [CONDITION_IN_FLIGHT] = "in-flight",
@@ -46,6 +48,21 @@ enum error peek_read_body(struct call *call, enum peek_body *body)
     return params_invalid(&call->params, "Body", text, "It must be none, preview or full.");
 }
 
+/* --- places ------------------------------------------------------------------------------------------------------- */
+
+void peek_place_to_numbers(struct message_place place, uint64_t numbers[PEEK_PLACE_NUMBERS])
+{
+    numbers[0] = place.counted_from_ms;
+    numbers[1] = place.number;
+    numbers[2] = place.arrival;
+}
+
+bool peek_place_from_numbers(const uint64_t numbers[PEEK_PLACE_NUMBERS], struct message_place *place)
+{
+    *place = (struct message_place){.counted_from_ms = numbers[0], .number = numbers[1], .arrival = numbers[2]};
+    return place->number != UINT64_MAX && place->arrival <= UINT64_MAX - MESSAGE_WALK_VISITS_MAX;
+}
+
 /* --- its content -------------------------------------------------------------------------------------------------- */
 
 /* The beginning of a text that is valid UTF-8, without a part of a character at its end. */
@@ -59,16 +76,9 @@ static struct bytes preview_of(struct bytes body)
     return bytes_make(body.ptr, size);
 }
 
-/* A list of names that asks for every attribute. */
-static yyjson_val *every_name(struct call *call)
-{
-    return yyjson_obj_get(params_parse_text(BYTES("{\"Names\":[\"All\"]}"), call->arena), "Names");
-}
-
 static void write_content(struct call *call, const struct content *content, enum peek_body body)
 {
     struct writer *reply = call->reply;
-    const struct attributes none = {.count = 0};
     writer_number(reply, "BodySize", content->body.size);
     if (content->deduplication.size > 0)
         writer_text(reply, "MessageDeduplicationId", content->deduplication);
@@ -80,8 +90,7 @@ static void write_content(struct call *call, const struct content *content, enum
     writer_text(reply, "SenderId", content->sender);
     if (content->trace.size > 0)
         writer_text(reply, "AWSTraceHeader", content->trace);
-    attributes_write(content->attributes, content->attributes_md5, &none, every_name(call), call_digest(call),
-                     call_scratch(call), reply);
+    attributes_write_all(content->attributes, content->attributes_md5, reply);
 }
 
 /* --- what the index knows ----------------------------------------------------------------------------------------- */
@@ -135,22 +144,39 @@ static bool needs_content(const struct message *message, enum peek_body body)
     return body != PEEK_NO_BODY || has_own_id(message);
 }
 
-size_t peek_reads(const struct call *call, uint32_t slot, enum peek_body body)
+size_t peek_size(const struct call *call, uint32_t slot, enum peek_body body)
 {
     const struct message *message = core_message(call->core, slot);
     return needs_content(message, body) ? message->content_size : 0;
 }
 
-bool peek_waits_for_disk(struct call *call, uint32_t slot)
+bool peek_may_read(struct call *call, uint32_t slot, struct peek_reads *reads)
 {
     const struct message *message = core_message(call->core, slot);
-    return !namespace_is_resident(call->ns, message->position, message->content_size);
+    reads->count++;
+    reads->size += message->content_size;
+    reads->waits += !namespace_is_resident(call->ns, message->position, message->content_size);
+    return reads->count == 1 || (reads->size <= PEEK_READ_MAX && reads->waits <= PEEK_WAITS_MAX);
 }
 
-static bool read_content(struct call *call, const struct message *message, struct content *content)
+bool peek_may_write(struct call *call, uint32_t slot, enum peek_body body, struct peek_reads *reads)
 {
+    return peek_size(call, slot, body) == 0 || peek_may_read(call, slot, reads);
+}
+
+bool peek_read(struct call *call, uint32_t slot, struct content *content)
+{
+    const struct message *message = core_message(call->core, slot);
     const uint8_t *bytes = namespace_read(call->ns, message->position, message->content_size);
     return bytes != NULL && content_decode(bytes_make(bytes, message->content_size), content);
+}
+
+void peek_write_id(struct call *call, uint32_t slot)
+{
+    const struct message *message = core_message(call->core, slot);
+    struct content content;
+    const bool is_read = has_own_id(message) && peek_read(call, slot, &content);
+    write_id(call, message, is_read ? &content : NULL);
 }
 
 void peek_write(struct call *call, const struct queue *queue, uint32_t slot, enum peek_body body, unsigned whys_max,
@@ -159,12 +185,14 @@ void peek_write(struct call *call, const struct queue *queue, uint32_t slot, enu
     const struct message *message = core_message(call->core, slot);
     const bool is_needed = needs_content(message, body);
     struct content content;
-    const bool is_read = is_needed && read_content(call, message, &content);
+    const bool is_read = is_needed && peek_read(call, slot, &content);
     explain_slot(call->core, queue, slot, explanation);
     write_id(call, message, is_read ? &content : NULL);
     writer_string(call->reply, "State", state_names[explanation->condition]);
     write_times(call, message);
     write_place(call, message);
+    if (explanation->condition == CONDITION_IN_FLIGHT)
+        holder_view_write(call, slot);
     if (is_read && body != PEEK_NO_BODY)
         write_content(call, &content, body);
     if (is_needed && !is_read)

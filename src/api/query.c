@@ -29,6 +29,7 @@ static const struct query_row {
     {BYTES("ActionName"), BYTES("Actions"), QUERY_LIST},
     {BYTES("StringListValue"), BYTES("StringListValues"), QUERY_LIST},
     {BYTES("BinaryListValue"), BYTES("BinaryListValues"), QUERY_LIST},
+    {BYTES("MessageId"), BYTES("MessageIds"), QUERY_LIST},
     {BYTES("SendMessageBatchRequestEntry"), BYTES("Entries"), QUERY_OBJECTS},
     {BYTES("DeleteMessageBatchRequestEntry"), BYTES("Entries"), QUERY_OBJECTS},
     {BYTES("ChangeMessageVisibilityBatchRequestEntry"), BYTES("Entries"), QUERY_OBJECTS},
@@ -38,6 +39,9 @@ static const struct query_row {
     {BYTES("MaxNumberOfMessages"), BYTES("MaxNumberOfMessages"), QUERY_NUMBER},
     {BYTES("MaxNumberOfMessagesPerSecond"), BYTES("MaxNumberOfMessagesPerSecond"), QUERY_NUMBER},
     {BYTES("MaxResults"), BYTES("MaxResults"), QUERY_NUMBER},
+    {BYTES("MaxMessages"), BYTES("MaxMessages"), QUERY_NUMBER},
+    {BYTES("SentBefore"), BYTES("SentBefore"), QUERY_NUMBER},
+    {BYTES("SentAfter"), BYTES("SentAfter"), QUERY_NUMBER},
 };
 
 /* MessageAttribute.1.Value.StringValue of an entry has six parts; deeper names mean nothing. */

@@ -1,6 +1,8 @@
 /* ReceiveMessage, at once or after a wait. */
 #include "api/access.h"
+#include "api/activity.h"
 #include "api/growth.h"
+#include "api/holder_view.h"
 #include "api/state.h"
 #include "api/text.h"
 #include "api/wait.h"
@@ -135,13 +137,30 @@ static void write_message(struct call *call, const struct receive_command *comma
     writer_object_end(writer);
 }
 
+/* For FeedEvents: the first, the second, the fourth and so on, because receivers try again and again. */
+static void note_damage(struct call *call)
+{
+    const uint64_t count = ++call->api->damaged_count;
+    char text[160];
+    if ((count & (count - 1)) != 0)
+        return;
+    (void)snprintf(text, sizeof(text),
+                   "The log can't be read where a message of this queue stands. Failed reads since the start: %llu.",
+                   (unsigned long long)count);
+    activity_add(call->api, call->now_ms,
+                 &(struct activity_note){.kind = ACTIVITY_SERVER,
+                                         .action = "ContentDamaged",
+                                         .queue = call->queue_asked,
+                                         .text = bytes_from_string(text)});
+}
+
 /* Reads a message's content back from the log. */
 static bool read_content(struct call *call, const struct received_message *message, struct content *content)
 {
     const uint8_t *bytes = namespace_read(call->ns, message->position, message->content_size);
     if (bytes != NULL && content_decode(bytes_make(bytes, message->content_size), content))
         return true;
-    call->api->damaged_count++;
+    note_damage(call);
     return false;
 }
 
@@ -200,14 +219,29 @@ static enum error take(struct call *call, struct queue *queue, const struct rece
     return error;
 }
 
+/* The caller has these messages now; of one that has waited, only who it was is left. */
+static void note_holder(struct call *call, const struct receive_command *command,
+                        const struct received_message *messages, unsigned count)
+{
+    const uint32_t holder = command->has_waited ? command->holder : holder_view_use(call);
+    for (unsigned i = 0; i < count; i++)
+        if (messages[i].slot != 0)
+            holder_note(call->core, messages[i].slot, holder);
+    if (!command->has_waited)
+        holder_release(call->core, holder);
+}
+
 enum error receive_now(struct call *call, struct queue *queue, const struct receive_command *command, unsigned *count)
 {
     struct received_message messages[RECEIVE_MAX];
     unsigned received;
+    queue_counters_note_receive(&queue->counters, core_now_ms(call->core), false);
     enum error error = take(call, queue, command, messages, &received);
     if (error != OK)
         return error;
     *count = 0;
+    if (received > 0)
+        note_holder(call, command, messages, received);
     for (unsigned i = 0; i < received; i++) {
         struct content content;
         if (!read_content(call, &messages[i], &content))
@@ -286,11 +320,13 @@ enum error action_receive_message(struct call *call)
         command.attempt.size > 0 && deduplication_find_attempt(call->core, queue, command.attempt).size > 0;
     if (!wait_receive_is_awaited(call->api, queue) || wait_s == 0 || is_repeat)
         error = receive_now(call, queue, &command, &count);
-    if (error != OK || count > 0 || wait_s == 0)
+    if (error != OK || count > 0)
         return error;
     /* If there is no room for what it would keep, it is answered at once with no messages, as at the end of its
      * time. */
-    if (wait_receive_has_room(call, &command))
+    if (wait_s > 0 && wait_receive_has_room(call, &command))
         wait_receive(call, queue, &command, call->now_ms + (uint64_t)wait_s * 1000);
+    else
+        queue_counters_note_receive(&queue->counters, core_now_ms(call->core), true);
     return OK;
 }

@@ -343,5 +343,6 @@ enum error action_resolve_doubt(struct call *call)
         return error;
     const struct relay_control *control = call_options(call)->relays;
     control->resolve(control->context, core_name(call->core), record, doubt, is_to_be_sent);
+    call->has_acted = true;
     return OK;
 }

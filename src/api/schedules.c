@@ -185,10 +185,7 @@ static void write_message(struct call *call, const struct schedule_spec *spec)
     writer_text(writer, "MessageBody", spec->body);
     if (spec->group.size > 0)
         writer_text(writer, "MessageGroupId", spec->group);
-    yyjson_val *all = params_parse_text(BYTES("{\"Names\":[\"All\"]}"), call->arena);
-    struct attributes none = {.count = 0};
-    attributes_write(spec->attributes, spec->attributes_md5, &none, yyjson_obj_get(all, "Names"), call_digest(call),
-                     call_scratch(call), writer);
+    attributes_write_all(spec->attributes, spec->attributes_md5, writer);
 }
 
 /* --- the actions -------------------------------------------------------------------------------------------------- */

@@ -123,6 +123,46 @@ static void add_uid(struct send_parameters *send, struct bytes uid)
     attributes_sort(&send->attributes);
 }
 
+/* False: it would make the message too large. */
+static bool add_trace_attribute(struct send_parameters *send, struct bytes name, struct bytes value, size_t *size)
+{
+    const size_t added = name.size + sizeof("String") - 1 + value.size;
+    if (*size + added > send->queue->settings.message_size_max)
+        return false;
+    *size += added;
+    attributes_add(&send->attributes, name, value);
+    return true;
+}
+
+/* Takes the context of the trace from the request's headers if the message has none. A send never fails because of its
+ * trace: what is malformed, or too large for the message, is not taken. False: nothing was. */
+static bool add_trace_context(const struct call *call, struct send_parameters *send)
+{
+    const struct request *request = &call->exchange->request;
+    size_t size = send->body.size + send->attributes.size;
+    if (!trace_context_is_parent(request->traceparent) ||
+        attributes_find(&send->attributes, BYTES(TRACE_PARENT)) != NULL ||
+        attributes_find(&send->attributes, BYTES(TRACE_STATE)) != NULL)
+        return false;
+    if (!add_trace_attribute(send, BYTES(TRACE_PARENT), request->traceparent, &size))
+        return false;
+    if (trace_context_is_state(request->tracestate))
+        (void)add_trace_attribute(send, BYTES(TRACE_STATE), request->tracestate, &size);
+    attributes_sort(&send->attributes);
+    return true;
+}
+
+/* The digest of what the request gives, and of what the message has. */
+static void digest_attributes(struct call *call, bool is_row, struct send_parameters *send)
+{
+    send->has_given_attributes = send->attributes.count > 0;
+    attributes_md5(&send->attributes, call_digest(call), call_scratch(call), send->given_attributes_md5);
+    memcpy(send->attributes_md5, send->given_attributes_md5, sizeof(send->attributes_md5));
+    /* The headers of a Publish are the relay's, and not those of who wrote the row. */
+    if (!is_row && add_trace_context(call, send))
+        attributes_md5(&send->attributes, call_digest(call), call_scratch(call), send->attributes_md5);
+}
+
 enum error send_read(struct call *call, const struct params *params, struct queue *queue, enum send_context context,
                      struct bytes uid, struct send_parameters *send)
 {
@@ -145,7 +185,7 @@ enum error send_read(struct call *call, const struct params *params, struct queu
     if (uid.size > 0)
         add_uid(send, uid);
     digest_md5(call_digest(call), send->body, send->body_md5);
-    attributes_md5(&send->attributes, call_digest(call), call_scratch(call), send->attributes_md5);
+    digest_attributes(call, uid.size > 0, send);
     return OK;
 }
 
@@ -252,8 +292,8 @@ void send_write_reply(struct call *call, const struct send_parameters *send, con
 {
     struct writer *reply = call->reply;
     writer_hex(reply, "MD5OfMessageBody", bytes_make(send->body_md5, DIGEST_MD5_SIZE));
-    if (send->attributes.count > 0)
-        writer_hex(reply, "MD5OfMessageAttributes", bytes_make(send->attributes_md5, DIGEST_MD5_SIZE));
+    if (send->has_given_attributes)
+        writer_hex(reply, "MD5OfMessageAttributes", bytes_make(send->given_attributes_md5, DIGEST_MD5_SIZE));
     if (send->has_system_attributes)
         writer_hex(reply, "MD5OfMessageSystemAttributes", bytes_make(send->system_attributes_md5, DIGEST_MD5_SIZE));
     if (result->number != 0) {

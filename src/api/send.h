@@ -20,6 +20,8 @@ struct send_parameters {
     struct attributes attributes;
     uint8_t body_md5[DIGEST_MD5_SIZE];
     uint8_t attributes_md5[DIGEST_MD5_SIZE];
+    bool has_given_attributes; /* the request gives some; like the next, for the reply, which the sender compares */
+    uint8_t given_attributes_md5[DIGEST_MD5_SIZE];
     bool has_system_attributes;
     uint8_t system_attributes_md5[DIGEST_MD5_SIZE];
 
@@ -39,7 +41,8 @@ enum send_context { SEND_ALONE, SEND_IN_ENTRY };
 
 /* Reads and checks one send to `queue`. `uid`, unless it is empty, is the uid of the outbox row from which the message
  * was made. It becomes an attribute of the message. On a FIFO queue it is also the deduplication id, if the send gives
- * none and is not numbered; then the queue can't require one, nor use the body's digest. ERROR_SERIALIZATION,
+ * none and is not numbered; then the queue can't require one, nor use the body's digest. Without a uid, the headers
+ * traceparent and tracestate become attributes of a message that has neither. ERROR_SERIALIZATION,
  * ERROR_MISSING_PARAMETER, ERROR_INVALID_PARAMETER_VALUE, ERROR_INVALID_MESSAGE_CONTENTS, ERROR_UNSUPPORTED_OPERATION,
  * described in the call's failure. */
 enum error send_read(struct call *call, const struct params *params, struct queue *queue, enum send_context context,

@@ -3,8 +3,19 @@
 #define TALLY_API_STATE_H
 
 #include "api/action.h"
+#include "api/slow_requests.h"
 #include "auth/sigv4.h"
 #include "base/table.h"
+
+/* How many notices are kept, and how much of each. */
+#define FRONT_NOTICES_MAX 100u
+#define FRONT_NOTICE_SIZE 240u
+
+struct front_notice {
+    uint64_t at_ms;
+    const char *action;
+    char text[FRONT_NOTICE_SIZE];
+};
 
 struct front {
     struct front_options options;
@@ -19,11 +30,19 @@ struct front {
     size_t served_count;
     size_t served_capacity;
     struct table served_by_name;      /* place in served_owned, plus 1 */
+    uint64_t version;                 /* of that list: another one with each change */
+    size_t trend_queues;              /* with a series (trends.h) */
+    struct list scrapes;              /* who asks for metrics; the first one's are being made (scrape.h) */
     char absent[NAMESPACE_NAME_SIZE]; /* front_absent() */
     size_t absent_size;
-    struct list finished; /* exchanges whose replies are complete */
+    struct list finished;        /* exchanges whose replies are complete */
+    uint32_t credentials_number; /* how often credentials were set */
+    struct slow_requests slow_requests;
+    struct front_notice *notices_owned; /* a ring; NULL: there was none yet */
+    uint64_t notice_count;              /* that there ever were */
     struct buffer scratch;
-    uint64_t refused_count; /* requests that were refused before an action saw them */
+    uint64_t refused_count;            /* requests that were refused before an action saw them */
+    struct histogram *durations_owned; /* by action, in microseconds; of all namespaces */
 };
 
 struct deleted_name {

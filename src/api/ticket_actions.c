@@ -182,7 +182,7 @@ static enum error read_token(struct call *call, const struct ticket_pool *pool, 
     uint64_t id, position;
     if (point == NULL || !bytes_to_u64(bytes_make(token.ptr, id_size), &id) || id != pool->id ||
         !bytes_to_u64(bytes_skip(token, id_size + 1), &position))
-        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
+        return call_fail_token(call);
     *slot = slot_of_position(call, position);
     return OK;
 }

@@ -1,13 +1,14 @@
-/* Who waits: receives for a message, FeedTickets for the next event of a pool, CountTickets and ProposeMatches for
- * their next portion. Private to src/api.
+/* Who waits: receives for a message, FeedTickets for the next event of a pool, FeedEvents for what is done next,
+ * CountTickets and ProposeMatches for their next portion. Private to src/api.
  *
  * There is one kind of waiting: each has a waiter, most have a deadline, all are counted, abandoned, renewed and
  * released alike (wait.c). What sets them apart is a struct wait_kind: wait_receive.c has that of receives, wait_pool.c
- * has those of pools. */
+ * has those of pools, feed_events.c that of FeedEvents. */
 #ifndef TALLY_API_WAIT_H
 #define TALLY_API_WAIT_H
 
 #include "api/action.h"
+#include "api/activity.h"
 #include "api/wait_pool.h"
 
 struct queue_waiters;
@@ -31,7 +32,7 @@ struct wait_kind {
     void (*leave)(struct api *api, struct waiter *waiter);
 };
 
-extern const struct wait_kind wait_for_messages, wait_for_feed, wait_for_count, wait_for_proposals;
+extern const struct wait_kind wait_for_messages, wait_for_feed, wait_for_events, wait_for_count, wait_for_proposals;
 
 /* A receive that found nothing. */
 struct waiting_receive {
@@ -63,6 +64,7 @@ struct waiter {
     union {
         struct waiting_receive receive;
         struct waiting_for_pool pool;
+        struct events_command events;
     };
 };
 

@@ -1,6 +1,7 @@
 /* Receives that wait: per queue in order of arrival, answered by the first message or at their deadline. One message
  * wakes one waiter; a waiter whose client has gone is dropped before it takes a message. */
 #include "api/access.h"
+#include "api/holder_view.h"
 #include "api/reply.h"
 #include "api/state.h"
 #include "api/wait.h"
@@ -124,6 +125,8 @@ void wait_receive(struct call *call, struct queue *queue, const struct receive_c
     struct waiter *waiter = wait_begin(call, &wait_for_messages, kept_size(command));
     waiter->receive.queue = queue;
     keep_command(&waiter->receive, command);
+    waiter->receive.command.has_waited = true;
+    waiter->receive.command.holder = holder_view_use(call);
     exchange_rest(call->exchange);
     struct queue_waiters *waiters = waiters_find(api, queue);
     if (waiters == NULL)
@@ -139,6 +142,7 @@ void wait_receive(struct call *call, struct queue *queue, const struct receive_c
 static void leave(struct api *api, struct waiter *waiter)
 {
     free(waiter->receive.kept_owned);
+    namespace_release_holder(api->ns, waiter->receive.command.holder);
     if (waiter->receive.queue == NULL)
         return;
     struct queue_waiters *waiters = waiters_find(api, waiter->receive.queue);
@@ -150,8 +154,9 @@ static void leave(struct api *api, struct waiter *waiter)
 /* With no messages. */
 static void expire(struct api *api, struct waiter *waiter, uint64_t now_ms)
 {
-    (void)now_ms;
     struct reply_draft draft;
+    if (waiter->receive.queue != NULL)
+        queue_counters_note_receive(&waiter->receive.queue->counters, now_ms, true);
     reply_begin(waiter->exchange, &draft);
     reply_end(waiter->exchange, &draft, false);
     wait_finish(api, waiter);

@@ -1,6 +1,7 @@
 #include "api/why.h"
 
 #include "api/access.h"
+#include "api/holder_view.h"
 #include "api/reach.h"
 #include <time.h>
 
@@ -56,12 +57,13 @@ static struct bytes time_text(const struct call *call, uint64_t time_ms)
 
 #define SENTENCE(...) arena_format(call->arena, __VA_ARGS__)
 
-/* "in flight since 12:03:04Z (delivery 4711) until 12:03:34Z" */
+/* "in flight since 12:03:04Z (delivery 4711) until 12:03:34Z, held by mail-1/77 (10.0.0.2)" */
 static struct bytes lease_text(const struct call *call, const struct why *why)
 {
     struct bytes since = time_text(call, why->since_ms), until = time_text(call, why->until_ms);
-    return SENTENCE("in flight since %.*s (delivery %llu) until %.*s", BYTES_FORMAT(since),
-                    (unsigned long long)why->delivery, BYTES_FORMAT(until));
+    struct bytes holder = holder_view_words(call, holder_view_find(call, why->number, why->delivery));
+    return SENTENCE("in flight since %.*s (delivery %llu) until %.*s%.*s", BYTES_FORMAT(since),
+                    (unsigned long long)why->delivery, BYTES_FORMAT(until), BYTES_FORMAT(holder));
 }
 
 static struct bytes head_text(const struct call *call, const struct why *why)
@@ -261,6 +263,15 @@ static const struct {
 static const char *const outcome_names[] = {
     [UNIT_SUCCEEDED] = "succeeded", [UNIT_FAILED] = "failed", [UNIT_CANCELLED] = "cancelled"};
 
+/* Who has the message that is in flight: this one, or the head of its group. */
+static void write_holder(struct call *call, const struct why *why)
+{
+    const bool is_of_lease = why->code == WHY_IN_FLIGHT || why->code == WHY_GROUP_HEAD;
+    const uint32_t slot = is_of_lease ? holder_view_find(call, why->number, why->delivery) : 0;
+    if (slot != 0)
+        holder_view_write(call, slot);
+}
+
 void why_write(struct call *call, const struct why *why)
 {
     struct writer *reply = call->reply;
@@ -289,6 +300,7 @@ void why_write(struct call *call, const struct why *why)
         writer_time(reply, "Until", why->until_ms);
     if (why->delivery != 0 && !is_head_free)
         writer_number(reply, "Delivery", why->delivery);
+    write_holder(call, why);
     if (why->code == WHY_BATCH)
         writer_number(reply, "Remaining", why->count);
     if (why->count != 0 && why->code != WHY_BATCH)

@@ -21,6 +21,8 @@ static const struct row {
     {"Successful", WRITER_XML_LIST, NULL, "ResultEntry", NULL},
     {"Failed", WRITER_XML_LIST, "BatchResultErrorEntry", NULL, NULL},
     {"Results", WRITER_XML_LIST, NULL, "ResultEntry", NULL},
+    {"Queues", WRITER_XML_LIST, "Queue", NULL, NULL},
+    {"Refusals", WRITER_XML_LIST, "Refusal", NULL, NULL},
 };
 
 static const struct row *find_row(const char *member)

@@ -1,5 +1,6 @@
 #include "auth/credentials.h"
 
+#include "auth/patterns.h"
 #include "base/assert.h"
 #include "base/memory.h"
 #include "base/table.h"
@@ -112,26 +113,14 @@ static unsigned read_rights(struct bytes list)
     return rights;
 }
 
-static bool is_pattern(struct bytes pattern)
-{
-    for (size_t i = 0; i < pattern.size; i++)
-        if (!is_word_character(pattern.ptr[i]) && pattern.ptr[i] != '*' && pattern.ptr[i] != '.')
-            return false;
-    return pattern.size > 0 && pattern.size <= CREDENTIAL_WORD_SIZE_MAX;
-}
-
 static enum error read_patterns(const struct line *line, struct bytes list, struct credential *credential)
 {
     if (credential->patterns.ptr != NULL)
         return line_refuse(line, "queues= stands twice.");
     credential->patterns = list;
-    size_t count = 0;
-    do {
-        if (!is_pattern(list_take(&list)))
-            return line_refuse(line, "a pattern behind queues= is 1 to %u of A-Z a-z 0-9 _ - . and *.",
-                               CREDENTIAL_WORD_SIZE_MAX);
-        count++;
-    } while (list.size > 0);
+    size_t count;
+    if (!patterns_are_sound(list, &count))
+        return line_refuse(line, "a pattern behind queues= is 1 to %u of A-Z a-z 0-9 _ - . and *.", PATTERN_SIZE_MAX);
     if (count > CREDENTIAL_PATTERN_COUNT_MAX)
         return line_refuse(line, "queues= has %zu patterns; it may have at most %u.", count,
                            CREDENTIAL_PATTERN_COUNT_MAX);
@@ -293,35 +282,7 @@ const struct credential *credentials_find(const struct credentials *credentials,
     return NULL;
 }
 
-/* Does the whole name fit the pattern? A * is tried short first; when what follows it does not fit, it takes one
- * character more. Only the last * is ever taken back to, so this is O(pattern * name). */
-static bool pattern_matches(struct bytes pattern, struct bytes name)
-{
-    size_t at = 0, star = SIZE_MAX, star_name = 0, i = 0;
-    while (i < name.size) {
-        if (at < pattern.size && pattern.ptr[at] == '*') {
-            star = at++;
-            star_name = i;
-        } else if (at < pattern.size && pattern.ptr[at] == name.ptr[i]) {
-            at++;
-            i++;
-        } else if (star != SIZE_MAX) {
-            at = star + 1;
-            i = ++star_name;
-        } else {
-            return false;
-        }
-    }
-    while (at < pattern.size && pattern.ptr[at] == '*')
-        at++;
-    return at == pattern.size;
-}
-
 bool credential_covers(const struct credential *credential, struct bytes queue_name)
 {
-    struct bytes patterns = credential->patterns;
-    bool is_covered = patterns.size == 0;
-    while (!is_covered && patterns.size > 0)
-        is_covered = pattern_matches(list_take(&patterns), queue_name);
-    return is_covered;
+    return credential->patterns.size == 0 || patterns_match(credential->patterns, queue_name);
 }

@@ -161,7 +161,23 @@ void heap_remove(struct heap *heap, uint32_t slot)
 
 void heap_update(struct heap *heap, uint64_t key, uint32_t slot)
 {
-    heap_settle(heap, heap_find(heap, slot), (struct heap_entry){.key = key, .slot = slot});
+    size_t index = heap_find(heap, slot);
+    struct heap_entry entry = heap->entries_owned[index];
+    entry.key = key;
+    heap_settle(heap, index, entry);
+}
+
+uint32_t heap_note(const struct heap *heap, uint32_t slot)
+{
+    return heap->entries_owned[heap_find(heap, slot)].note;
+}
+
+uint32_t heap_exchange_note(struct heap *heap, uint32_t slot, uint32_t note)
+{
+    struct heap_entry *entry = &heap->entries_owned[heap_find(heap, slot)];
+    const uint32_t before = entry->note;
+    entry->note = note;
+    return before;
 }
 
 void heap_prefetch(const struct heap *heap, uint32_t slot)

@@ -13,6 +13,7 @@
 struct heap_entry {
     uint64_t key;
     uint32_t slot;
+    uint32_t note; /* the caller's: it moves with the entry, and means nothing to the heap */
 };
 
 struct heap {
@@ -35,6 +36,12 @@ void heap_remove(struct heap *heap, uint32_t slot);
 
 /* Gives a record that is in the heap another key. */
 void heap_update(struct heap *heap, uint64_t key, uint32_t slot);
+
+/* The note of a record that is in the heap: 0 until it is set, and forgotten with the entry. */
+uint32_t heap_note(const struct heap *heap, uint32_t slot);
+
+/* Sets it, and returns the one before. */
+uint32_t heap_exchange_note(struct heap *heap, uint32_t slot, uint32_t note);
 
 /* Begins to load the entry of a record, if it has one. */
 void heap_prefetch(const struct heap *heap, uint32_t slot);

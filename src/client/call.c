@@ -41,6 +41,14 @@ static const struct repeatable {
     {"Tally.DeleteBatch", NULL},
     {"Tally.FailMessage", NULL}, /* a handle fails its message once */
     {"Tally.ExplainMessage", NULL},
+    {"Tally.GetSeries", NULL},
+    {"Tally.ListMessages", NULL},
+    {"Tally.ListInFlight", NULL},
+    {"Tally.ListDependents", NULL},
+    {"Tally.GetMessage", NULL},
+    {"Tally.FindMessage", NULL},
+    {"Tally.SummarizeFailures", NULL},
+    {"Tally.ListQueueStats", NULL},
     {"Tally.ListGroups", NULL},
     {"Tally.PauseGroup", NULL},
     {"Tally.ResumeGroup", NULL},
@@ -70,6 +78,8 @@ static const struct repeatable {
     {"Tally.GetTicket", NULL},
     {"Tally.ListTickets", NULL},
     {"Tally.CountTickets", NULL},
+    {"Tally.DescribeServer", NULL},
+    {"Tally.FeedEvents", NULL},
     {"Tally.FeedTickets", NULL},
     {"Tally.ProposeMatches", NULL}, /* a proposal is accepted once, and what was refused may be by now */
     {"Tally.PutBackMatch", NULL},
@@ -254,6 +264,17 @@ enum tally_status tally_call(struct tally_client *client, const char *target, co
     }
     buffer_deinit(&text);
     return status;
+}
+
+enum tally_status client_get(struct tally_client *client, const char *path, int *http_status, struct buffer *text)
+{
+    struct transport_answer answer = {.status = 0};
+    const enum transport_result result = transport_get(client->transport_owned, path, text, &answer);
+    if (result != TRANSPORT_ANSWERED)
+        return fail_transport(client, result, path, &answer);
+    client->error = (struct tally_error){.status = TALLY_OK, .http_status = answer.status};
+    *http_status = answer.status;
+    return TALLY_OK;
 }
 
 void tally_reply_deinit(struct tally_reply *reply)

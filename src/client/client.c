@@ -48,6 +48,16 @@ static bool is_address(const char *endpoint)
     return host != NULL && *host != '\0' && *host != '/' && strpbrk(endpoint, " \t\r\n") == NULL;
 }
 
+/* Can the name of a worker be sent, and be shown? NULL is none. */
+static bool is_worker(const char *name)
+{
+    const size_t size = name == NULL ? 1 : strlen(name);
+    for (size_t i = 0; name != NULL && i < size; i++)
+        if (name[i] < ' ' || name[i] > '~')
+            return false;
+    return size >= 1 && size <= TALLY_WORKER_SIZE_MAX;
+}
+
 enum tally_status tally_client_create(const struct tally_options *options, struct tally_client **client,
                                       struct tally_error *error)
 {
@@ -61,6 +71,7 @@ enum tally_status tally_client_create(const struct tally_options *options, struc
         .session_token = choose(given->session_token, "AWS_SESSION_TOKEN", NULL, NULL),
         .timeout_ms = given->timeout_ms == 0 ? TIMEOUT_DEFAULT_MS : given->timeout_ms,
         .socket = socket_path(endpoint),
+        .worker = given->worker,
         .ca_file = choose(given->ca_file, "TALLY_CA_FILE", NULL, NULL),
     };
     struct tally_client *made;
@@ -72,6 +83,9 @@ enum tally_status tally_client_create(const struct tally_options *options, struc
     if ((transport.access_key_id == NULL) != (transport.secret_access_key == NULL))
         return create_failed(error, transport.access_key_id == NULL ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY",
                              "is not set: give both keys, or neither for requests without a signature");
+    if (!is_worker(given->worker))
+        return create_failed(error, given->worker,
+                             "is no name for a worker; it must be 1 to 128 characters of printable ASCII");
 
     while (endpoint[size - 1] == '/')
         size--;

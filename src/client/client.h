@@ -14,6 +14,10 @@ struct tally_client {
     struct tally_error error;
 };
 
+/* Asks for a page of the server's own, such as "/ready", once. TALLY_OK whatever its status is, which is set, as the
+ * page is appended to `text`. */
+enum tally_status client_get(struct tally_client *client, const char *path, int *http_status, struct buffer *text);
+
 /* Sets the client's error and returns its status. */
 enum tally_status client_fail(struct tally_client *client, enum tally_status status, const char *code,
                               const char *format, ...) __attribute__((format(printf, 4, 5)));

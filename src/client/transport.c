@@ -17,6 +17,7 @@ struct transport {
     CURLM *multi; /* holds the connection; its poll is what transport_interrupt() wakes */
     atomic_bool is_interrupted;
     char *session_header_owned; /* NULL: none */
+    char *worker_header_owned;  /* NULL: none */
     char reason[CURL_ERROR_SIZE];
     char query_error[TRANSPORT_CODE_SIZE];
     struct buffer *text; /* where the answer goes; borrowed during transport_post() */
@@ -70,6 +71,15 @@ static curl_socket_t open_socket(void *context, curlsocktype purpose, struct cur
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
+/* "NAME: VALUE". */
+static char *make_header(const char *name, const char *value)
+{
+    const size_t size = strlen(name) + strlen(value) + sizeof ": ";
+    char *header = memory_allocate(size);
+    snprintf(header, size, "%s: %s", name, value);
+    return header;
+}
+
 static void set_signature(struct transport *transport, const struct transport_options *options)
 {
     char provider[128];
@@ -79,11 +89,8 @@ static void set_signature(struct transport *transport, const struct transport_op
     curl_easy_setopt(transport->easy, CURLOPT_AWS_SIGV4, provider);
     curl_easy_setopt(transport->easy, CURLOPT_USERNAME, options->access_key_id);
     curl_easy_setopt(transport->easy, CURLOPT_PASSWORD, options->secret_access_key);
-    if (options->session_token != NULL) {
-        size_t size = strlen(options->session_token) + sizeof "X-Amz-Security-Token: ";
-        transport->session_header_owned = memory_allocate(size);
-        snprintf(transport->session_header_owned, size, "X-Amz-Security-Token: %s", options->session_token);
-    }
+    if (options->session_token != NULL)
+        transport->session_header_owned = make_header("X-Amz-Security-Token", options->session_token);
 }
 
 struct transport *transport_create(const struct transport_options *options)
@@ -115,6 +122,8 @@ struct transport *transport_create(const struct transport_options *options)
     if (options->ca_file != NULL)
         curl_easy_setopt(transport->easy, CURLOPT_CAINFO, options->ca_file);
     set_signature(transport, options);
+    if (options->worker != NULL)
+        transport->worker_header_owned = make_header("X-Tally-Worker", options->worker);
     return transport;
 }
 
@@ -124,6 +133,7 @@ void transport_destroy(struct transport *transport)
     curl_multi_cleanup(transport->multi);
     curl_global_cleanup();
     free(transport->session_header_owned);
+    free(transport->worker_header_owned);
     free(transport);
 }
 
@@ -175,42 +185,58 @@ static enum transport_result judge(const struct transport *transport, CURLcode r
     return transport->sends == 0 ? TRANSPORT_NOT_SENT : TRANSPORT_LOST;
 }
 
+/* Runs the exchange that is set up, and judges it. */
+static enum transport_result exchange(struct transport *transport, bool once, struct buffer *text,
+                                      struct transport_answer *answer)
+{
+    const size_t text_start = text->size;
+    CURLcode result;
+    transport->reason[0] = '\0';
+    transport->query_error[0] = '\0';
+    transport->text = text;
+    transport->sends = 0;
+    transport->once = once;
+    const bool is_finished = run_exchange(transport, &result);
+    transport->text = NULL;
+    if (!is_finished || result != CURLE_OK)
+        buffer_truncate(text, text_start); /* half an answer is none */
+    if (is_finished)
+        return judge(transport, result, answer);
+    snprintf(answer->reason, sizeof answer->reason, "interrupted");
+    return TRANSPORT_INTERRUPTED;
+}
+
+enum transport_result transport_get(struct transport *transport, const char *path, struct buffer *text,
+                                    struct transport_answer *answer)
+{
+    curl_easy_setopt(transport->easy, CURLOPT_HTTPGET, 1L);
+    curl_easy_setopt(transport->easy, CURLOPT_REQUEST_TARGET, path);
+    const enum transport_result result = exchange(transport, false, text, answer);
+    curl_easy_setopt(transport->easy, CURLOPT_REQUEST_TARGET, NULL);
+    return result;
+}
+
 enum transport_result transport_post(struct transport *transport, const char *target, const char *body,
                                      size_t body_size, bool once, struct buffer *text, struct transport_answer *answer)
 {
     struct curl_slist *headers = NULL;
-    size_t text_start = text->size;
     char header[192];
-    CURLcode result;
-    bool is_finished;
 
     snprintf(header, sizeof header, "X-Amz-Target: %s", target);
     headers = curl_slist_append(headers, header);
     headers = curl_slist_append(headers, "Content-Type: application/x-amz-json-1.0");
     if (transport->session_header_owned != NULL)
         headers = curl_slist_append(headers, transport->session_header_owned);
+    if (transport->worker_header_owned != NULL)
+        headers = curl_slist_append(headers, transport->worker_header_owned);
     curl_easy_setopt(transport->easy, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(transport->easy, CURLOPT_POSTFIELDS, body);
     curl_easy_setopt(transport->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body_size);
-    transport->reason[0] = '\0';
-    transport->query_error[0] = '\0';
-    transport->text = text;
-    transport->sends = 0;
-    transport->once = once;
-
-    is_finished = run_exchange(transport, &result);
-
-    transport->text = NULL;
+    const enum transport_result result = exchange(transport, once, text, answer);
     curl_easy_setopt(transport->easy, CURLOPT_HTTPHEADER, NULL);
     curl_easy_setopt(transport->easy, CURLOPT_POSTFIELDS, NULL);
     curl_slist_free_all(headers);
-    if (!is_finished || result != CURLE_OK)
-        buffer_truncate(text, text_start); /* half an answer is none */
-    if (!is_finished) {
-        snprintf(answer->reason, sizeof answer->reason, "interrupted");
-        return TRANSPORT_INTERRUPTED;
-    }
-    return judge(transport, result, answer);
+    return result;
 }
 
 bool transport_sleep(struct transport *transport, unsigned milliseconds)

@@ -17,6 +17,7 @@ struct transport_options {
     const char *access_key_id;     /* NULL: requests are not signed */
     const char *secret_access_key; /* NULL as the one before */
     const char *session_token;     /* NULL: none */
+    const char *worker;            /* what the client calls itself; NULL: nothing */
     unsigned timeout_ms;           /* for a whole exchange */
 };
 
@@ -46,6 +47,10 @@ void transport_destroy(struct transport *transport);
  * the wire at most once, whatever happens to a connection that had been kept open. */
 enum transport_result transport_post(struct transport *transport, const char *target, const char *body,
                                      size_t body_size, bool once, struct buffer *text, struct transport_answer *answer);
+
+/* Asks for the page at `path` and appends it to `text`. The signature, if there is one, is that of another path. */
+enum transport_result transport_get(struct transport *transport, const char *path, struct buffer *text,
+                                    struct transport_answer *answer);
 
 /* Waits; ends early, with false, when interrupted. */
 bool transport_sleep(struct transport *transport, unsigned milliseconds);

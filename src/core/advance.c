@@ -11,6 +11,7 @@ static void fire_message(struct core *core, uint32_t slot)
 {
     if (core_message(core, slot)->state == MESSAGE_IN_FLIGHT) {
         uint32_t lapsed = group_first_lapsed(core, slot);
+        core_count(core, core_message_list_at(core, core_message(core, lapsed)->message_list)->queue, COUNTER_FAILED);
         core_give_back(core, lapsed, core_message(core, lapsed)->visible_at_ms);
         return;
     }

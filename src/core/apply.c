@@ -203,6 +203,8 @@ bool apply_queue_deleted(struct core *core, const struct event_queue_deleted *de
     /* The queue may live on as an origin, but it has nothing to deliver any more. */
     if (list_is_linked(&queue->ready_link))
         list_remove(&queue->ready_link);
+    if (list_is_linked(&queue->counted_link))
+        list_remove(&queue->counted_link);
     core_remove_queue_name(core, slot);
     core_release_queue(core, slot);
     return true;
@@ -218,15 +220,18 @@ static void note_queue(struct core *core, uint32_t batch, uint32_t queue)
 }
 
 /* Makes the message a unit of its batch, or the message of a batch event. */
-static void join_batch(struct core *core, struct message *message, uint32_t batch_slot, const struct event_sent *sent)
+static void join_batch(struct core *core, uint32_t slot, uint32_t batch_slot, const struct event_sent *sent)
 {
+    struct message *message = core_message(core, slot);
     struct batch *batch = core_batch(core, batch_slot);
     message->batch = batch_slot;
     message->completes = sent->completes;
     message->unit = sent->unit;
     core_pin_batch(core, batch_slot);
-    if (sent->completes != 0)
+    if (sent->completes != 0) {
+        core_index_completion(core, slot);
         return;
+    }
     note_queue(core, batch_slot, sent->queue);
     if (batch->spec.tracking == BATCH_XOR) {
         batch->xor_value ^= identity_xor_unit(core->digest_owned, sent->number, false);
@@ -265,8 +270,9 @@ static uint32_t add_sent(struct core *core, const struct event_sent *sent, uint3
     message->sent_at_ms = core->now_ms;
     message->visible_at_ms = sent->visible_at_ms;
     core_list_message(core, slot, queue->message_list);
+    core_count(core, core_message_list_at(core, queue->message_list)->queue, COUNTER_SENT);
     if (batch != 0)
-        join_batch(core, message, batch, sent);
+        join_batch(core, slot, batch, sent);
     return slot;
 }
 
@@ -314,9 +320,11 @@ static void set_lease(struct core *core, uint32_t slot, uint32_t timeout_ms)
         core_give_back(core, slot, 0);
         return;
     }
+    const uint32_t holder = message->state == MESSAGE_IN_FLIGHT ? holder_take(core, slot) : 0;
     core_leave_state(core, slot);
     message->visible_at_ms = core->now_ms + timeout_ms;
     core_enter_state(core, slot, MESSAGE_IN_FLIGHT);
+    holder_put(core, slot, holder);
 }
 
 static uint32_t age_ms(const struct core *core, const struct message *message)
@@ -328,7 +336,9 @@ static uint32_t age_ms(const struct core *core, const struct message *message)
 /* The delivery takes a token of the queue's bucket and of its group's. */
 static void count_delivery(struct core *core, const struct message *message)
 {
-    struct queue *queue = core_queue(core, core_message_list_at(core, message->message_list)->queue);
+    const uint32_t slot = core_message_list_at(core, message->message_list)->queue;
+    struct queue *queue = core_queue(core, slot);
+    core_count(core, slot, COUNTER_RECEIVED);
     if (queue->settings.queue_rate.interval_us > 0) {
         queue->rate_tat_us = rate_after_delivery(&queue->settings.queue_rate, queue->rate_tat_us, core->now_ms);
         core_set_queue_timer(core, queue);
@@ -349,8 +359,10 @@ bool apply_received(struct core *core, const struct event_received *received)
     message->delivery = received->delivery;
     message->receive_count++;
     message->received_after_ms = age_ms(core, message);
-    if (message->first_received_after_ms == 0)
+    if (message->first_received_after_ms == 0) {
         message->first_received_after_ms = message->received_after_ms + 1;
+        histogram_add(&core->counters.wait_ms, message->received_after_ms);
+    }
     if (message->extra != 0)
         core_extra_of(core, message)->is_fenced = core_extra_of(core, message)->is_changed = false;
     count_delivery(core, message);
@@ -389,6 +401,7 @@ bool apply_failed(struct core *core, const struct event_failed *failed)
     if (slot == 0 || core_message(core, slot)->state != MESSAGE_IN_FLIGHT ||
         failed->reason.size > FAILURE_REASON_SIZE_MAX)
         return false;
+    core_count(core, core_message_list_at(core, core_message(core, slot)->message_list)->queue, COUNTER_FAILED);
     struct message_extra *extra = core_give_extra(core, slot);
     accounted_replace(&extra->reason_owned, failed->reason);
     extra->is_fenced = true;
@@ -432,6 +445,34 @@ static void forget_origin(struct core *core, struct message *message)
     core_release_queue(core, origin);
 }
 
+/* A purge and a cancelled batch or group are counted nowhere: they are one decision of a person, however many messages
+ * end by it. */
+static void count_end(struct core *core, const struct message *message, enum end_reason reason)
+{
+    const uint32_t queue = core_message_list_at(core, message->message_list)->queue;
+    switch (reason) {
+    case END_DELETED:
+        if (message->delivery != 0)
+            histogram_add(&core->counters.processing_ms, age_ms(core, message) - message->received_after_ms);
+        core_count(core, queue, COUNTER_DELETED);
+        break;
+    case END_TAKEN:
+        core_count(core, queue, COUNTER_DELETED);
+        break;
+    case END_FAILED:
+    case END_UNMET:
+        core_count(core, queue, COUNTER_DROPPED);
+        break;
+    case END_EXPIRED:
+        core_count(core, queue, COUNTER_EXPIRED);
+        break;
+    case END_PURGED:
+    case END_CANCELLED:
+    case END_PUT_BACK:
+        break;
+    }
+}
+
 bool apply_ended(struct core *core, const struct event_ended *ended)
 {
     uint32_t slot = core_find_message(core, ended->number);
@@ -443,6 +484,7 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     uint32_t message_list_slot = message->message_list;
     uint32_t batch = message->batch;
     bool is_result = message->is_result;
+    count_end(core, message, (enum end_reason)ended->reason);
     /* A dead-lettered message has failed already. */
     enum unit_state outcome = message->is_moved ? UNIT_FAILED : end_outcome((enum end_reason)ended->reason);
     core_leave_state(core, slot);
@@ -452,6 +494,8 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     extents_leave(&core->extents, message->position / core->segment_size, message->content_size);
     forget_origin(core, message);
     number_map_remove(&core->messages.by_number, ended->number);
+    if (message->completes != 0)
+        core_unindex_completion(core, slot);
     ASSERT(message->state == 0); /* a walk over the slots recognises a free one by this */
     slab_free(&core->messages.items, slot);
     if (batch != 0)
@@ -495,6 +539,7 @@ bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *mo
     if (source->queue == 0)
         return false;
     uint32_t origin = source->queue;
+    core_count(core, origin, COUNTER_DEAD_LETTERED);
     core_leave_state(core, slot);
     dependency_message_dead_lettered(core, slot);
     struct bytes group = leave_order(core, slot);
@@ -587,7 +632,8 @@ static void rejoin_batch(struct core *core, const struct message *message, uint6
         reopen(reopened, unit, xor_id);
 }
 
-static bool moved_fits(const struct core *core, const struct event_message_moved *moved)
+/* Can the message live on under the successor's number, in that queue? */
+static bool successor_fits(const struct core *core, const struct event_message_moved *moved)
 {
     uint32_t slot = core_find_message(core, moved->number);
     const struct queue *target = core_find_queue_by_id(core, moved->queue);
@@ -598,8 +644,8 @@ static bool moved_fits(const struct core *core, const struct event_message_moved
     uint32_t unit, group = core_group_of(core, message);
     const struct batch *reopened = batch_to_reopen(core, message, &unit);
     bool has_group = group != 0 && core_group(core, group)->id_owned.size > 0;
-    return message_is_deliverable(message) && !core_message_is_dead(core, message) &&
-           !dependency_is_untold(core, moved->number) && (reopened == NULL || can_reopen(reopened, unit)) &&
+    return !core_message_is_dead(core, message) && !dependency_is_untold(core, moved->number) &&
+           (reopened == NULL || can_reopen(reopened, unit)) &&
            (has_group || (!target->settings.is_fifo && moved->sequence == 0));
 }
 
@@ -631,16 +677,11 @@ static bool enter_group(struct core *core, uint32_t slot, struct bytes group, ui
     return group_insert(core, line, slot, 0);
 }
 
-bool apply_message_moved(struct core *core, const struct event_message_moved *moved)
+/* The message leaves its queue and all that ordered it, and is a new one. False as enter_group(). */
+static bool live_on(struct core *core, uint32_t slot, const struct event_message_moved *moved)
 {
-    if (!moved_fits(core, moved))
-        return false;
-    uint32_t slot = core_find_message(core, moved->number);
     struct message *message = core_message(core, slot);
     const struct queue *target = core_find_queue_by_id(core, moved->queue);
-    const struct queue *source = core_queue(core, core_message_list_at(core, message->message_list)->queue);
-    if (source == target || !move_count(core, source, moved->task))
-        return false;
     uint8_t priority = message->extra == 0 ? PRIORITY_DEFAULT : core_extra_of(core, message)->priority;
     uint32_t from = core_group_of(core, message);
     struct bytes group = from == 0 ? bytes_make(NULL, 0) : accounted_duplicate(core_group(core, from)->id_owned);
@@ -663,6 +704,53 @@ bool apply_message_moved(struct core *core, const struct event_message_moved *mo
     if (is_placed)
         core_enter_state(core, slot, first_state(core, moved->visible_at_ms));
     return is_placed;
+}
+
+bool apply_message_moved(struct core *core, const struct event_message_moved *moved)
+{
+    if (!successor_fits(core, moved))
+        return false;
+    uint32_t slot = core_find_message(core, moved->number);
+    const struct message *message = core_message(core, slot);
+    const struct queue *target = core_find_queue_by_id(core, moved->queue);
+    const struct queue *source = core_queue(core, core_message_list_at(core, message->message_list)->queue);
+    if (!message_is_deliverable(message) || source == target || !move_count(core, source, moved->task))
+        return false;
+    core_count(core, core_message_list_at(core, message->message_list)->queue, COUNTER_REDRIVEN);
+    return live_on(core, slot, moved);
+}
+
+/* One that waits, or that type orders concern, would lose that. A dead letter goes to another queue, any other message
+ * stays in its own. */
+static bool can_be_replaced(const struct core *core, uint32_t slot, const struct queue *target)
+{
+    const struct message *message = core_message(core, slot);
+    const struct message_extra *extra = core_extra_of(core, message);
+    const bool is_at_home = message->message_list == target->message_list;
+    return is_at_home == !message->is_moved && message->completes == 0 && !message->is_result &&
+           (message_is_deliverable(message) || (is_at_home && message->state == MESSAGE_DELAYED)) &&
+           (extra == NULL || extra->typed == 0);
+}
+
+bool apply_replaced(struct core *core, const struct event_replaced *replaced)
+{
+    const struct event_message_moved moved = {.number = replaced->number,
+                                              .successor = replaced->successor,
+                                              .queue = replaced->queue,
+                                              .visible_at_ms = replaced->visible_at_ms,
+                                              .sequence = replaced->sequence};
+    if (!successor_fits(core, &moved))
+        return false;
+    uint32_t slot = core_find_message(core, replaced->number);
+    if (!can_be_replaced(core, slot, core_find_queue_by_id(core, replaced->queue)) || !live_on(core, slot, &moved))
+        return false;
+    struct message *message = core_message(core, slot);
+    extents_leave(&core->extents, message->position / core->segment_size, message->content_size);
+    message->position = core->applying_at + EVENT_REPLACED_CONTENT_OFFSET;
+    message->content_size = (uint32_t)replaced->content.size;
+    extents_enter(&core->extents, message->position / core->segment_size, message->content_size);
+    message->is_redriven = false; /* its content has its own id */
+    return true;
 }
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */

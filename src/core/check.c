@@ -14,6 +14,7 @@ struct census {
     uint64_t delayed_count;
     uint64_t extra_count;
     uint64_t grouped_count;
+    uint64_t completion_count;
 };
 
 static void check_extra(const struct core *core, uint32_t slot, struct census *census)
@@ -30,23 +31,31 @@ static void check_extra(const struct core *core, uint32_t slot, struct census *c
     ASSERT(extra->spared_count <= message->receive_count && extra->sequence <= core->messages.message_number);
 }
 
+/* The groups of a message list. */
+struct group_census {
+    uint32_t count;
+    uint32_t held_count;
+};
+
 /* Each live group, that its message list counts it, and that no message stands in two. */
 static void check_groups(const struct core *core, const struct census *census)
 {
     uint64_t count = 0, live_count = 0;
-    uint32_t *counts =
+    struct group_census *counts =
         accounted_allocate_zeroed(core->message_lists.items.slot_end * sizeof(*counts)); /* by message list slot */
     for (uint32_t slot = 1; slot < core->groups.items.slot_end; slot++) {
         if (!group_is_used(core_group(core, slot)))
             continue;
         group_check(core, slot);
         count += core_group(core, slot)->count;
-        counts[core_group(core, slot)->message_list]++;
+        counts[core_group(core, slot)->message_list].count++;
+        counts[core_group(core, slot)->message_list].held_count += core_group(core, slot)->ring == RING_HELD;
         live_count++;
     }
     for (uint32_t slot = 1; slot < core->message_lists.items.slot_end; slot++)
         ASSERT(!message_list_is_used(core_message_list_at(core, slot)) ||
-               core_message_list_at(core, slot)->group_count == counts[slot]);
+               (core_message_list_at(core, slot)->group_count == counts[slot].count &&
+                core_message_list_at(core, slot)->held_count == counts[slot].held_count));
     accounted_free(counts);
     ASSERT(count == census->grouped_count && live_count == core->groups.items.used);
     ASSERT(census->extra_count == core->extras.used);
@@ -73,12 +82,15 @@ static void count_messages(const struct core *core, struct census *census)
         ASSERT(!has_timer || message->visible_at_ms > core->now_ms);
         ASSERT(message->number <= core->messages.message_number && message->delivery <= core->messages.delivery_number);
         ASSERT((message->receive_count == 0) == (message->delivery == 0));
+        census->completion_count += message->completes != 0;
         if (message->batch != 0 && message->completes == 0 &&
             core_batch(core, message->batch)->spec.tracking == BATCH_EXACT)
             ASSERT(message->unit < core_batch(core, message->batch)->ledger.count);
     }
     ASSERT(live_count == core->messages.items.used && live_count == core->messages.by_number.count);
     number_map_check(&core->messages.by_number);
+    table_check(&core->messages.completions);
+    ASSERT(census->completion_count == table_count(&core->messages.completions));
 }
 
 static void check_message_lists(const struct core *core)
@@ -166,6 +178,7 @@ void core_check(const struct core *core)
     publisher_check(core);
     ticket_pool_check_all(core);
     made_match_check(core);
+    holder_check(core);
     accounted_free(census.pins_owned);
     accounted_free(census.origin_counts_owned);
     extents_deinit(&census.extents);

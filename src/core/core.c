@@ -15,6 +15,7 @@ struct core *core_create(void)
     slab_init(&core->queues.items, sizeof(struct queue));
     slab_init(&core->batches.items, sizeof(struct batch));
     number_map_init(&core->messages.by_number);
+    table_init(&core->messages.completions);
     table_init(&core->groups.by_id);
     table_init(&core->queues.by_id);
     table_init(&core->queues.by_name);
@@ -35,6 +36,7 @@ struct core *core_create(void)
     list_init(&core->batches.draining);
     list_init(&core->groups.draining);
     list_init(&core->queues.ready);
+    list_init(&core->counters.counted);
     deduplication_init(&core->deduplication);
     dependency_init(&core->dependencies);
     type_order_init(&core->type_orders);
@@ -44,6 +46,7 @@ struct core *core_create(void)
     publisher_init(&core->publishers);
     ticket_pool_init_all(core);
     made_match_init(core);
+    holders_init(&core->holders);
     buffer_init(&core->matches.new_holds);
     buffer_init(&core->scratch);
     arena_init(&core->received_texts);
@@ -62,6 +65,7 @@ static void destroy_message_lists_and_queues(struct core *core)
         struct queue *queue = core_queue(core, name_index_at(&core->queues.order, i));
         struct message_list *list = core_message_list_at(core, queue->message_list);
         unlink_if_linked(&queue->ready_link);
+        unlink_if_linked(&queue->counted_link);
         message_list_deinit(list);
         queue_deinit(queue);
     }
@@ -101,6 +105,7 @@ static void destroy_extras_and_groups(struct core *core)
 
 void core_destroy(struct core *core)
 {
+    holders_deinit(&core->holders);
     ticket_pool_deinit_all(core);
     made_match_deinit(core);
     relay_record_deinit(&core->relays);
@@ -127,6 +132,7 @@ void core_destroy(struct core *core)
     heap_deinit(&core->message_lists.expiries);
     heap_deinit(&core->batches.deadlines);
     number_map_deinit(&core->messages.by_number);
+    table_deinit(&core->messages.completions);
     table_deinit(&core->groups.by_id);
     table_deinit(&core->queues.by_id);
     table_deinit(&core->queues.by_name);

@@ -11,6 +11,7 @@
 #define TALLY_CORE_CORE_H
 
 #include "base/error.h"
+#include "base/histogram.h"
 #include "core/batches/batch.h"
 #include "core/event.h"
 #include "core/messages/content.h"
@@ -53,7 +54,7 @@ void core_notice_queue(struct core *core, struct queue *queue);
 bool core_has_ready_queue(const struct core *core);
 
 /* Would a receive find something now, or at least remove something that is in the way? Amortised O(1). */
-bool core_has_deliverable(struct core *core, const struct queue *queue);
+bool core_has_deliverable(const struct core *core, const struct queue *queue);
 
 /* Reading. Pointers are borrowed until the next decision. */
 uint64_t core_now_ms(const struct core *core);
@@ -64,6 +65,11 @@ struct queue *core_find_queue_by_id(const struct core *core, uint32_t id);
 const struct message_list *core_message_list(const struct core *core, const struct queue *queue);
 /* When the retention of the queue's oldest message began; UINT64_MAX: there is no message. O(1). */
 uint64_t core_oldest_since_ms(const struct core *core, const struct queue *queue);
+/* The same of its oldest message that a receive could have now; of its groups, those count whose turn is next.
+ * Amortised O(1). */
+uint64_t core_oldest_deliverable_ms(const struct core *core, const struct queue *queue);
+/* The same, as if neither a pause nor a rate of the queue kept anything back. */
+uint64_t core_next_deliverable_ms(const struct core *core, const struct queue *queue);
 const struct batch *core_find_batch(const struct core *core, struct bytes id);
 /* Id of the queue of message `number`; 0: the message has ended, or its queue is gone. O(1). */
 uint32_t core_queue_of_message(const struct core *core, uint64_t number);
@@ -91,6 +97,25 @@ struct core_metrics {
     uint64_t reused_ids;     /* rows whose id another row had, since the namespace was founded */
 };
 struct core_metrics core_metrics(const struct core *core);
+
+/* --- what is counted for people, and is no part of the state (queue_counters.h; core_counters.c) --- */
+
+/* Counts from 0 on, as of now_ms: what a replay has counted is nobody's business. O(queues). */
+void core_restart_counters(struct core *core, uint64_t now_ms);
+
+/* Since when it is counted, and how often it happened in the namespace. */
+uint64_t core_counted_since_ms(const struct core *core);
+uint64_t core_counted(const struct core *core, enum queue_counter counter);
+
+/* How many a second lately (queue_counters_rate()). */
+double core_rate(const struct core *core, const struct queue *queue, enum queue_counter counter);
+
+/* Queues for which a span of their counters has begun since the last call, one by one; NULL: there are no more. */
+struct queue *core_take_counted_queue(struct core *core);
+
+/* How long messages waited for their first delivery, and how long it took from the newest one to the delete; ms. */
+const struct histogram *core_wait_ms(const struct core *core);
+const struct histogram *core_processing_ms(const struct core *core);
 
 /* How many messages, deduplication ids, published rows and the like the index has. The size of a snapshot depends on
  * it. O(1). */

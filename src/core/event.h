@@ -36,6 +36,7 @@
     X(FAILED, failed, 26)                                                                                              \
     X(CONTENT_MOVED, content_moved, 27)                                                                                \
     X(LEASE_RENEWED, lease_renewed, 28)                                                                                \
+    X(REPLACED, replaced, 29)                                                                                          \
     X(BATCH_CREATED, batch_created, 30)                                                                                \
     X(UNITS_COUNTED, units_counted, 31)                                                                                \
     X(UNITS_ADDED, units_added, 32)                                                                                    \
@@ -63,6 +64,8 @@
     X(MOVE_STARTED, move_started, 75)                                                                                  \
     X(MESSAGE_MOVED, message_moved, 76)                                                                                \
     X(MOVE_ENDED, move_ended, 77)                                                                                      \
+    X(SELECTION_STARTED, selection_started, 78)                                                                        \
+    X(SELECTION_LOOKED, selection_looked, 79)                                                                          \
     X(PUBLISHER_OPENED, publisher_opened, 80)                                                                          \
     X(PUBLISHED, published, 81)                                                                                        \
     X(PUBLISHER_BOUND, publisher_bound, 82)                                                                            \
@@ -151,6 +154,14 @@
 /* From the start of that event's fields to the content's bytes. */
 #define EVENT_CONTENT_MOVED_CONTENT_OFFSET (8u + 4u)
 
+/* Message `number` was replaced by a changed copy, number `successor`, which takes over its unit, its group and what
+ * waits for it. The fields are as in message_moved; `queue` is its own, or of a dead letter the one where it failed. */
+#define EVENT_FIELDS_replaced(U8, U32, U64, RAW, TEXT)                                                                 \
+    U64(number) U64(successor) U32(queue) U64(visible_at_ms) U64(sequence) TEXT(content)
+
+/* From the start of that event's fields to the content's bytes. */
+#define EVENT_REPLACED_CONTENT_OFFSET (8u + 8u + 4u + 8u + 8u + 4u)
+
 /* A message without attempts left went to another queue. It keeps number, id, age and receive count. */
 #define EVENT_FIELDS_dead_lettered(U8, U32, U64, RAW, TEXT) U64(number) U32(queue)
 
@@ -238,6 +249,21 @@
 
 /* status is enum move_status, failure enum move_failure. */
 #define EVENT_FIELDS_move_ended(U8, U32, U64, RAW, TEXT) U64(task) U32(source) U8(status) U8(failure)
+
+/* A task began that is for some messages of its queue only. act is enum selection_act; the rest is as in move_started,
+ * or a filter (selection.h). `numbers`, unless empty, is a run of u64, rising: it is for these. */
+/* clang-format off */
+#define EVENT_FIELDS_selection_started(U8, U32, U64, RAW, TEXT)                                                        \
+    U64(task) U32(source) U32(destination) U32(rate) U64(to_move) U8(act) U64(sent_after_ms) U64(sent_before_ms)       \
+    TEXT(group) TEXT(reason) TEXT(numbers)
+/* clang-format on */
+
+/* Such a task has looked at `looked` more messages, and is now behind this place. `deleted` of them were ended by it,
+ * right before in the same frame; `refused` had to stay. `refusals`, a run of u64 number + u8 enum refusal_reason, has
+ * the first of those. */
+#define EVENT_FIELDS_selection_looked(U8, U32, U64, RAW, TEXT)                                                         \
+    U64(task)                                                                                                          \
+    U32(source) U64(counted_from_ms) U64(number) U64(arrival) U32(looked) U32(deleted) U32(refused) TEXT(refusals)
 
 /* A publisher has a new owner, who holds this epoch; its batches must come with both. It may be new. */
 #define EVENT_FIELDS_publisher_opened(U8, U32, U64, RAW, TEXT) RAW(publisher, 16) RAW(owner, 16) U64(epoch)

@@ -158,6 +158,8 @@ static uint64_t shown_alive(const struct event *event)
         return event->dead_lettered.number;
     case EVENT_MESSAGE_MOVED:
         return event->message_moved.successor;
+    case EVENT_REPLACED:
+        return event->replaced.successor;
     default:
         return 0;
     }
@@ -183,6 +185,16 @@ static void lose_sent(struct core_salvage *salvage, uint64_t number)
         salvage->core->messages.message_number++;
 }
 
+/* A message that should have become another one stays what it was. */
+static void keep_old(struct core_salvage *salvage, uint64_t number, uint64_t successor)
+{
+    salvage_skip_messages(salvage, successor - 1);
+    if (salvage->core->messages.message_number == successor - 1)
+        salvage->core->messages.message_number++;
+    rename_message(salvage, number, successor);
+    hear_of(salvage, number, 0);
+}
+
 /* What an event that does not fit still shows about messages: that they have ended, or may have. */
 static void doubt_messages(struct core_salvage *salvage, const struct event *event)
 {
@@ -193,11 +205,10 @@ static void doubt_messages(struct core_salvage *salvage, const struct event *eve
             note_end(salvage, event->ended.number);
         break;
     case EVENT_MESSAGE_MOVED:
-        salvage_skip_messages(salvage, event->message_moved.successor - 1);
-        if (core->messages.message_number == event->message_moved.successor - 1)
-            salvage->core->messages.message_number++;
-        rename_message(salvage, event->message_moved.number, event->message_moved.successor);
-        hear_of(salvage, event->message_moved.number, 0);
+        keep_old(salvage, event->message_moved.number, event->message_moved.successor);
+        break;
+    case EVENT_REPLACED:
+        keep_old(salvage, event->replaced.number, event->replaced.successor);
         break;
     case EVENT_SENT:
         lose_sent(salvage, event->sent.number);

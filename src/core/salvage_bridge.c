@@ -134,14 +134,15 @@ static void bridge_ended(const struct core_salvage *salvage, struct event_ended 
         ended->reason = END_CANCELLED;
 }
 
-/* Only a line has sequence numbers between others. */
-static void bridge_message_moved(struct core_salvage *salvage, struct event_message_moved *moved)
+/* A message becomes another one. Only a line has sequence numbers between others. */
+static void bridge_successor(struct core_salvage *salvage, uint64_t *number, uint64_t successor, uint32_t queue_id,
+                             uint64_t *sequence)
 {
-    salvage_skip_messages(salvage, moved->successor - 1);
-    moved->number = salvage_number(salvage, moved->number);
-    const struct queue *queue = salvage_need_queue(salvage, moved->queue);
+    salvage_skip_messages(salvage, successor - 1);
+    *number = salvage_number(salvage, *number);
+    const struct queue *queue = salvage_need_queue(salvage, queue_id);
     if (queue != NULL && !queue->settings.is_fifo)
-        moved->sequence = 0;
+        *sequence = 0;
 }
 
 /* A batch is created under an id that another one has: that one was completed, and forgotten, in the gap. A batch whose
@@ -248,7 +249,12 @@ static bool bridge_message(struct core_salvage *salvage, struct event *event)
         (void)salvage_need_queue(salvage, event->dead_lettered.queue);
         return true;
     case EVENT_MESSAGE_MOVED:
-        bridge_message_moved(salvage, &event->message_moved);
+        bridge_successor(salvage, &event->message_moved.number, event->message_moved.successor,
+                         event->message_moved.queue, &event->message_moved.sequence);
+        return true;
+    case EVENT_REPLACED:
+        bridge_successor(salvage, &event->replaced.number, event->replaced.successor, event->replaced.queue,
+                         &event->replaced.sequence);
         return true;
     default:
         return false;
@@ -269,6 +275,9 @@ void salvage_bridge(struct core_salvage *salvage, struct event *event)
         break;
     case EVENT_MOVE_STARTED:
         skip_to(&core->moves.number, event->move_started.task);
+        break;
+    case EVENT_SELECTION_STARTED:
+        skip_to(&core->moves.number, event->selection_started.task);
         break;
     case EVENT_BATCH_CREATED:
         bridge_batch_created(salvage, &event->batch_created);

@@ -14,8 +14,9 @@
 #include "base/cursor.h"
 #include <stdlib.h>
 
-#define SNAPSHOT_VERSION 8u
-#define SNAPSHOT_VERSION_7 7u /* without the units that joined batches from inside */
+#define SNAPSHOT_VERSION 9u
+#define SNAPSHOT_VERSION_8 8u /* without the selections of move tasks */
+#define SNAPSHOT_VERSION_7 7u /* without the units that joined batches from inside either */
 #define SNAPSHOT_VERSION_6 6u /* without the queues of batches and publishers either */
 #define SNAPSHOT_VERSION_5 5u /* without the number behind the feeds of pools that were deleted either */
 #define SNAPSHOT_VERSION_4 4u /* without pools of tickets either */
@@ -266,6 +267,7 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     buffer_append_u64(&writer.piece, core->pools.feed_number);
     write_queue_sets(core, &writer);
     write_growth(core, &writer);
+    move_encode_selections(core, &writer);
     core_writer_hand_on(&writer);
     accounted_free(queue_slots);
     buffer_deinit(&writer.piece);
@@ -537,6 +539,8 @@ static bool read_message(struct core *core, uint32_t message_list, struct group_
     if (!is_sound || (group_number != 0 && (group == 0 || core_group(core, group)->message_list != message_list)))
         return false;
     core_list_message(core, slot, message_list);
+    if (message->completes != 0)
+        core_index_completion(core, slot);
     if (origin != 0 && core_message_list_at(core, message_list)->queue != 0)
         queue_set_add(&core_queue(core, core_message_list_at(core, message_list)->queue)->origins, origin_id);
     if (group != 0)
@@ -697,7 +701,9 @@ bool core_decode(struct core *core, struct bytes encoded, void (*release)(void *
         guess_queue_sets(core);
     else if (!read_queue_sets(core, &cursor))
         return false;
-    if (!read_growth(core, &cursor, version) || !cursor_is_done(&cursor) || !core_waits_add_up(core))
+    if (!read_growth(core, &cursor, version) ||
+        (version > SNAPSHOT_VERSION_8 && !move_decode_selections(core, &cursor)) || !cursor_is_done(&cursor) ||
+        !core_waits_add_up(core))
         return false;
     for (size_t i = 0; i < core->batches.order_count; i++) {
         const struct batch *batch = core_batch(core, core->batches.order_owned[i].slot);

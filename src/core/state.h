@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
+#include "base/histogram.h"
 #include "base/name_index.h"
 #include "base/number_map.h"
 #include "core/batches/batch.h"
@@ -11,6 +12,7 @@
 #include "core/deduplication/deduplication.h"
 #include "core/digest.h"
 #include "core/messages/extent.h"
+#include "core/messages/holder.h"
 #include "core/messages/message_list.h"
 #include "core/messages/move.h"
 #include "core/order/dependency.h"
@@ -31,7 +33,8 @@ struct messages {
     uint64_t delayed_count;
     struct slab items;
     struct number_map by_number;
-    struct heap timers; /* delayed ones and those in flight, by visible_at_ms */
+    struct table completions; /* messages of batch events, by their ids; no part of the state */
+    struct heap timers;       /* delayed ones and those in flight, by visible_at_ms */
 };
 
 struct groups {
@@ -57,6 +60,16 @@ struct queues {
     struct name_index order; /* of those that are not deleted */
     struct heap timers;      /* those whose rate bucket is empty, by when it lets a message through */
     struct list ready;
+};
+
+/* What has happened in the namespace since this process serves it, of all queues together, also of those that are gone.
+ * No part of the state (queue_counters.h). */
+struct namespace_counters {
+    uint64_t since_ms;
+    uint64_t counts[QUEUE_COUNTER_COUNT];
+    struct histogram wait_ms;       /* from a message's send to its first delivery */
+    struct histogram processing_ms; /* from its newest delivery to its delete */
+    struct list counted;            /* the queues whose counted_link is linked */
 };
 
 /* Batches in order of creation. A dead entry has slot 0; dead entries are removed when they are half of all. */
@@ -138,6 +151,8 @@ struct core {
     struct ticket_pools pools;
     struct made_matches matches;
     struct extents extents;
+    struct namespace_counters counters;
+    struct holders holders; /* no part of the state */
 
     struct open_frame frame;
     bool has_fired;       /* time changed something that no logged frame shows yet */
@@ -230,6 +245,13 @@ uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position,
 void core_list_message(struct core *core, uint32_t slot, uint32_t message_list);
 void core_unlist_message(struct core *core, uint32_t slot);
 
+/* The message of a batch event has an id that says nothing of its number. Writes that id; lets the message be found by
+ * it, and no longer, both while its batch is known; finds the live one with that id, or 0. One SHA-256 each. */
+void core_completion_id(const struct core *core, uint32_t slot, uint8_t id[MESSAGE_ID_SIZE]);
+void core_index_completion(struct core *core, uint32_t slot);
+void core_unindex_completion(struct core *core, uint32_t slot);
+uint32_t core_find_completion(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE]);
+
 /* Is the message out of reach: purged with its queue, or in a cancelled batch? It then only waits to be ended. */
 bool core_message_is_dead(const struct core *core, const struct message *message);
 
@@ -273,6 +295,23 @@ void core_set_queue_timer(struct core *core, struct queue *queue);
 
 /* Can the queue deliver: is it not paused, and does it have tokens? */
 bool core_queue_is_open(const struct core *core, const struct queue *queue);
+
+/* --- counters (core_counters.c) ----------------------------------------------------------------------------------- */
+
+/* The first count of the queue in a span of its counters. */
+void core_begin_span(struct core *core, struct queue *queue);
+
+/* Counts for the queue, a slot, if it is not 0, and for all. */
+static inline void core_count(struct core *core, uint32_t slot, enum queue_counter counter)
+{
+    core->counters.counts[counter]++;
+    if (slot == 0)
+        return;
+    struct queue *queue = core_queue(core, slot);
+    if (queue->counters.span != queue_span(core->now_ms))
+        core_begin_span(core, queue);
+    queue->counters.counts[counter]++;
+}
 
 /* --- batches (batch_index.c) -------------------------------------------------------------------------------------- */
 

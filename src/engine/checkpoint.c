@@ -45,6 +45,7 @@ void checkpoint_init(struct checkpoint *checkpoint, struct log *log, const struc
                                       .position = log_snapshot_position(log),
                                       .size = size,
                                       .entries = core_index_count(core),
+                                      .at_ms = size > 0 ? core_now_ms(core) : 0,
                                       .word = -1};
     void *shared = mmap(NULL, sizeof(*checkpoint->flags), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
@@ -170,6 +171,8 @@ static void note_published(struct checkpoint *checkpoint)
 {
     checkpoint->is_active = false;
     checkpoint->position = checkpoint->point.position;
+    checkpoint->at_ms = checkpoint->point.time_ms;
+    checkpoint->taken++;
     checkpoint->failed_end = 0;
 }
 

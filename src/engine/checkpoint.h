@@ -43,6 +43,8 @@ struct checkpoint {
     uint64_t position;              /* of the newest published snapshot */
     uint64_t size;                  /* of that, in bytes, with or without its file's framing */
     uint64_t entries;               /* of the index when that was taken (core_index_count()) */
+    uint64_t at_ms;                 /* the time of the state that it holds; 0: there is none */
+    uint64_t taken;                 /* how many were published since the start */
     struct checkpoint_flags *flags; /* the disk's, in memory that a child shares; NULL: could not be had */
 
     /* the one that is being taken */
@@ -70,7 +72,7 @@ struct checkpoint {
 void checkpoint_claim(struct checkpoint *checkpoint, struct disk *disk);
 
 /* When the log is open, behind checkpoint_claim(): a child gives way to its syncs from now on. All is borrowed. `size`:
- * of the snapshot that the log was opened with, 0: none. */
+ * of the snapshot that the log was opened with, 0: none. The core has just been read from it. */
 void checkpoint_init(struct checkpoint *checkpoint, struct log *log, const struct core *core,
                      const struct namespace_options *options, uint64_t size);
 

@@ -3,6 +3,7 @@
 #include "base/list.h"
 #include "base/memory.h"
 #include "core/decide_namespace.h"
+#include "core/messages/holder.h"
 #include "engine/checkpoint.h"
 #include "engine/cleaner.h"
 #include "engine/disk_guard.h"
@@ -48,7 +49,10 @@ struct namespace
     struct cleaner cleaner;
     struct disk_guard guard;
     struct snapshot_measure measure;
-    uint64_t stepped_ms; /* when namespace_disk_step() last did something */
+    uint64_t stepped_ms;  /* when namespace_disk_step() last did something */
+    uint64_t snapshot_ms; /* of struct namespace_usage, like the next two */
+    uint64_t snapshots_failed;
+    bool snapshot_is_failing;
 };
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
@@ -559,6 +563,7 @@ enum error namespace_take_over(struct namespace *ns, uint64_t now_ms, const uint
     if (ns->is_new)
         decide_found(ns->core, bytes_from_string(ns->options.name), key, log_segment_size(ns->log));
     decide_restart(ns->core, log_epoch(ns->log), now_ms > last_ms ? now_ms : last_ms);
+    core_restart_counters(ns->core, now_ms > last_ms ? now_ms : last_ms);
     enum error error = namespace_flush(ns, failure);
     if (error == ERROR_DISK_FULL)
         error = explain_full(ns, failure);
@@ -686,7 +691,10 @@ struct namespace_usage namespace_usage(const struct namespace *ns)
                                     .reserve_bytes = sizes.reserve,
                                     .missing_bytes = ns->guard.missing_bytes,
                                     .free_bytes = ns->guard.room.free,
-                                    .min_free_bytes = ns->guard.min_free};
+                                    .min_free_bytes = ns->guard.min_free,
+                                    .snapshot_ms = ns->snapshot_ms,
+                                    .snapshots_failed = ns->snapshots_failed,
+                                    .snapshot_is_failing = ns->snapshot_is_failing};
 }
 
 uint64_t namespace_end(const struct namespace *ns)
@@ -793,6 +801,16 @@ static void log_time(struct namespace *ns)
     close_frame(ns);
 }
 
+/* An attempt to take a snapshot has ended. */
+static void note_snapshot(struct namespace *ns, bool is_done)
+{
+    disk_guard_note_snapshot(&ns->guard, is_done);
+    ns->snapshot_is_failing = !is_done;
+    ns->snapshots_failed += !is_done;
+    if (is_done)
+        ns->snapshot_ms = core_now_ms(ns->core);
+}
+
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure)
 {
     if (checkpoint_is_active(&ns->checkpoint)) {
@@ -801,7 +819,7 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
         const enum error error = checkpoint_step(&ns->checkpoint, &progress, failure);
         if (checkpoint_is_active(&ns->checkpoint))
             return error;
-        disk_guard_note_snapshot(&ns->guard, error == OK);
+        note_snapshot(ns, error == OK);
         if (error == OK && (ns->checkpoint.position > ns->measure.end || ns->measure.size > SNAPSHOT_MEASURE_MAX))
             snapshot_measure_note(&ns->measure, ns->checkpoint.size, ns->checkpoint.position);
         return error;
@@ -818,8 +836,17 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
                                          .time_ms = ns->closed_time_ms}; /* the state's own may be later */
     const enum error error = checkpoint_start(&ns->checkpoint, &point, in_line, failure);
     if (error != OK)
-        disk_guard_note_snapshot(&ns->guard, false);
+        note_snapshot(ns, false);
     return error;
+}
+
+struct namespace_snapshot namespace_snapshot(const struct namespace *ns)
+{
+    const struct checkpoint *checkpoint = &ns->checkpoint;
+    return (struct namespace_snapshot){.taken = checkpoint->taken,
+                                       .at_ms = checkpoint->at_ms,
+                                       .size = checkpoint->size,
+                                       .is_failing = checkpoint->failed_end != 0};
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
@@ -827,6 +854,11 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
 const struct core *namespace_core(const struct namespace *ns)
 {
     return ns->core;
+}
+
+void namespace_release_holder(struct namespace *ns, uint32_t holder)
+{
+    holder_release(ns->core, holder);
 }
 
 uint64_t namespace_time(const struct namespace *ns)

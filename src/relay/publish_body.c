@@ -31,7 +31,7 @@ static bool append_attributes(struct buffer *body, const struct row *row, char r
     if (row->attributes.size == 0 || bytes_equal(row->attributes, BYTES("{}")))
         return true;
     append_literal(body, ",\"MessageAttributes\":");
-    return row_write_attributes(row, body, reason);
+    return row_write_attributes(row, ROW_ATTRIBUTES_ALL, body, reason);
 }
 
 static bool append_send(struct buffer *body, const struct row *row, const char *own_queue, const char *uid,

@@ -6,9 +6,22 @@
 /* Longer than the long poll of a scan. */
 #define TIMEOUT_MS 10000u
 
+/* "relay NAME", for whoever asks who has a message. */
+static void name_worker(const struct relay_spec *spec, char name[TALLY_WORKER_SIZE_MAX + 1])
+{
+    (void)snprintf(name, TALLY_WORKER_SIZE_MAX + 1, "relay%s%.100s", spec->name_owned == NULL ? "" : " ",
+                   spec->name_owned == NULL ? "" : spec->name_owned);
+    for (char *at = name; *at != '\0'; at++)
+        if (*at < ' ' || *at > '~')
+            *at = '_';
+}
+
 struct tally_client *queue_calls_connect(const struct relay_spec *spec, struct fault *fault)
 {
+    char worker[TALLY_WORKER_SIZE_MAX + 1];
+    name_worker(spec, worker);
     struct tally_options options = {
+        .worker = worker,
         .endpoint = spec->endpoint_owned,
         .access_key_id = spec->endpoint_key_id_owned,
         .secret_access_key = spec->endpoint_secret_owned,

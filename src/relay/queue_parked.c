@@ -2,7 +2,9 @@
 #include "platform/monotonic.h"
 #include "relay/keeper.h"
 
+#include "base/assert.h"
 #include "base/memory.h"
+#include "base/trace_context.h"
 #include "relay/queue_leases.h"
 #include "relay/queue_row.h"
 #include <stdio.h>
@@ -68,7 +70,17 @@ static yyjson_mut_val *begin_commit(struct json_body *body, const char *queue, c
     return json_append_object(body, json_add_array(body, body->root, "Sends"));
 }
 
-/* A message has ten attributes at most: more than that go as one. */
+/* How many of them count among the ten that a message may have. */
+static size_t count_limited(yyjson_mut_val *attributes)
+{
+    static const char *const free_names[] = {ROW_UID_ATTRIBUTE, TRACE_PARENT, TRACE_STATE, TRACE_BAGGAGE};
+    size_t count = yyjson_mut_obj_size(attributes);
+    for (size_t i = 0; i < ARRAY_LENGTH(free_names); i++)
+        count -= yyjson_mut_obj_get(attributes, free_names[i]) != NULL;
+    return count;
+}
+
+/* More than a message may have go as one. */
 static void pack(struct json_body *body, yyjson_mut_val *attributes)
 {
     char *text = yyjson_mut_val_write(attributes, 0, NULL);
@@ -86,7 +98,7 @@ static enum tally_status commit_put(struct parked_queue *parked, const struct ro
     if (error != NULL) {
         char uid[UID_TEXT_SIZE];
         uid_to_text(&row->uid, uid);
-        if (yyjson_mut_obj_size(attributes) > ATTRIBUTES_MAX - 3) /* Tally.OutboxId is not counted */
+        if (count_limited(attributes) > ATTRIBUTES_MAX - 3)
             pack(&body, attributes);
         queue_row_add_attribute(&body, attributes, ROW_UID_ATTRIBUTE, uid);
         char reason[ROW_REASON_SIZE];
@@ -263,8 +275,7 @@ static enum tally_status send_back(struct parked_queue *parked, const struct tal
     yyjson_mut_val *send = begin_commit(&body, parked->name_owned, message->receipt_handle);
     yyjson_mut_val *attributes = queue_row_add(&body, send, parked->source, &row);
     uid_to_text(&row.uid, text);
-    if (yyjson_mut_obj_size(attributes) < ATTRIBUTES_MAX)
-        queue_row_add_attribute(&body, attributes, ROW_UID_ATTRIBUTE, text);
+    queue_row_add_attribute(&body, attributes, ROW_UID_ATTRIBUTE, text);
     if (bytes_ends_with(bytes_from_string(parked->source), BYTES(".fifo"))) {
         uid_generate(&deduplication);
         uid_to_text(&deduplication, text);

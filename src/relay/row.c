@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/trace_context.h"
 #include "client/json.h"
 #include "platform/random.h"
 #include <stdio.h>
@@ -109,7 +110,15 @@ static bool add_all(yyjson_mut_doc *to, yyjson_mut_val *attributes, struct bytes
     return is_sound;
 }
 
-bool row_write_attributes(const struct row *row, struct buffer *json, char reason[ROW_REASON_SIZE])
+/* A sink counts the context of a trace as it counts any attribute. The message matters more. */
+static void make_room(yyjson_mut_val *attributes, size_t max)
+{
+    static const char *const names[TRACE_NAMES] = {TRACE_BAGGAGE, TRACE_STATE, TRACE_PARENT};
+    for (size_t i = 0; i < TRACE_NAMES && yyjson_mut_obj_size(attributes) > max; i++)
+        yyjson_mut_obj_remove_key(attributes, names[i]);
+}
+
+bool row_write_attributes(const struct row *row, size_t max, struct buffer *json, char reason[ROW_REASON_SIZE])
 {
     yyjson_mut_doc *doc = json_document();
     yyjson_mut_val *attributes = yyjson_mut_obj(doc);
@@ -122,6 +131,7 @@ bool row_write_attributes(const struct row *row, struct buffer *json, char reaso
         yyjson_mut_obj_add_str(doc, attribute, "DataType", "String");
         yyjson_mut_obj_add_str(doc, attribute, "StringValue", uid);
         yyjson_mut_obj_put(attributes, yyjson_mut_str(doc, ROW_UID_ATTRIBUTE), attribute);
+        make_room(attributes, max);
         size_t size;
         char *text = json_write(doc, YYJSON_WRITE_NOFLAG, &size);
         ASSERT(text != NULL); /* it was read as UTF-8, and memory_* ends the process when there is none */

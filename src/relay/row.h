@@ -68,9 +68,11 @@ bool uid_from_text(struct bytes text, struct uid *uid);
 /* A fresh random one (version 4), from the system. */
 void uid_generate(struct uid *uid);
 
-/* Writes the row's attributes, and its uid among them, as the JSON of SQS's MessageAttributes. False if they are no
- * attributes; `reason` then says why, for the row to be parked with. */
+/* Writes the row's attributes, and its uid among them, as the JSON of SQS's MessageAttributes. If there are more than
+ * `max`, the context of its trace gives way: the baggage first, then the tracestate, then the traceparent. False if
+ * they are no attributes; `reason` then says why, for the row to be parked with. */
 #define ROW_REASON_SIZE 300u
-bool row_write_attributes(const struct row *row, struct buffer *json, char reason[ROW_REASON_SIZE]);
+#define ROW_ATTRIBUTES_ALL SIZE_MAX
+bool row_write_attributes(const struct row *row, size_t max, struct buffer *json, char reason[ROW_REASON_SIZE]);
 
 #endif

@@ -13,7 +13,6 @@
 #define COMMIT_ROWS_MAX TALLY_COMMIT_SENDS_MAX
 /* The sends of one Commit have a mebibyte at most; attributes grow a little on their way. */
 #define COMMIT_SIZE_MAX (768u << 10)
-#define ATTRIBUTES_MAX 10u
 
 struct sink_forward {
     struct sink base;
@@ -39,8 +38,7 @@ static void add_row(const struct sink_forward *forward, struct json_body *body, 
     yyjson_mut_obj_add_strncpy(body->doc_owned, end, "ReceiptHandle", (const char *)row->handle.ptr, row->handle.size);
     yyjson_mut_val *send = json_append_object(body, sends);
     yyjson_mut_val *attributes = queue_row_add(body, send, forward->spec.queue_owned, row);
-    if (yyjson_mut_obj_size(attributes) < ATTRIBUTES_MAX)
-        queue_row_add_attribute(body, attributes, ROW_UID_ATTRIBUTE, uid);
+    queue_row_add_attribute(body, attributes, ROW_UID_ATTRIBUTE, uid);
     if (!forward->is_fifo)
         return;
     yyjson_mut_obj_add_strcpy(body->doc_owned, send, "MessageDeduplicationId", uid);

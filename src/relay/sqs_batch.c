@@ -74,7 +74,7 @@ enum sqs_added sqs_batch_add(struct sqs_batch *batch, const struct row *row, str
 {
     ASSERT(batch->count < SQS_BATCH_MAX);
     buffer_truncate(&batch->scratch, 0);
-    if (!row_write_attributes(row, &batch->scratch, reason))
+    if (!row_write_attributes(row, ATTRIBUTES_MAX - form.is_marked, &batch->scratch, reason))
         return SQS_UNUSABLE;
     size_t size = row->body.size + batch->scratch.size;
     if (batch->count > 0 && batch->size + size > size_max)

@@ -1,5 +1,6 @@
 #include "relay/webhook_headers.h"
 
+#include "base/trace_context.h"
 #include "client/json.h"
 #include <curl/curl.h>
 #include <inttypes.h>
@@ -84,6 +85,11 @@ static void add_attribute(struct headers *headers, struct bytes name, struct byt
 {
     if (!is_name(name))
         return;
+    /* So that the receiver's tools find it where they look for it. */
+    if (trace_context_is_name(name)) {
+        add(headers, "", name, value);
+        return;
+    }
     bool is_type = is_content_type(name) && value.size > 0 && is_printable(value);
     headers->has_content_type = headers->has_content_type || is_type;
     add(headers, is_type ? "" : "Tally-Attribute-", is_type ? BYTES("Content-Type") : name, value);

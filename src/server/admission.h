@@ -12,7 +12,7 @@
 #include "engine/frame_backlog.h"
 
 enum admission_line {
-    ADMISSION_PROBE, /* /health and /metrics */
+    ADMISSION_PROBE, /* /health, /live, /ready and /metrics */
     ADMISSION_SHORT,
     ADMISSION_LONG,
     ADMISSION_LINE_COUNT,

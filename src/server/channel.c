@@ -285,6 +285,8 @@ struct bytes channel_own_name(const struct channel *channel, struct arena *arena
     return arena_format(arena, "%s:%u", host, port);
 }
 
+#define MAPPED "::ffff:" /* before an address of IPv4, at a listener of IPv6 */
+
 void channel_client_address(const struct channel *channel, char *text, size_t size)
 {
     struct sockaddr_storage address;
@@ -293,4 +295,6 @@ void channel_client_address(const struct channel *channel, char *text, size_t si
     if (channel_is_tcp(channel) &&
         uv_tcp_getpeername(&channel->handle.tcp, (struct sockaddr *)&address, &address_size) == 0)
         (void)uv_ip_name((const struct sockaddr *)&address, text, size);
+    if (strncmp(text, MAPPED, strlen(MAPPED)) == 0 && strchr(text, '.') != NULL)
+        memmove(text, text + strlen(MAPPED), strlen(text + strlen(MAPPED)) + 1);
 }

@@ -7,6 +7,7 @@
 #include "server/output.h"
 #include "server/report.h"
 #include "server/route.h"
+#include "server/slow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,13 +39,18 @@ struct connection {
     struct pending_request *waiting; /* the newest request, if the api keeps it */
 
     uint64_t deadline_ms;      /* the loop time at which it is cut off; UINT64_MAX: never */
+    uint32_t put_off_ms;       /* since when a request is put off (slow.h); 0: none is */
     uint64_t request_begun_ms; /* when the first byte of the current request came; 0: no request has begun */
 
     enum listener_kind kind; /* through which it came */
-    bool is_last_read;       /* no further request is read; further bytes are thrown away */
-    bool has_ended;          /* the client has closed its side */
-    bool must_linger;        /* the client may still be sending: closing at once would destroy the reply */
-    bool is_lingering;       /* all is written and our side is closed; the client must still see it */
+    bool knows_address;
+    uint8_t address_size;
+    char address[INET6_ADDRSTRLEN]; /* of its client, from the first request on */
+    uint32_t holder_guess;          /* for its requests */
+    bool is_last_read;              /* no further request is read; further bytes are thrown away */
+    bool has_ended;                 /* the client has closed its side */
+    bool must_linger;               /* the client may still be sending: closing at once would destroy the reply */
+    bool is_lingering;              /* all is written and our side is closed; the client must still see it */
     bool is_closing;
 };
 
@@ -119,6 +125,8 @@ static void connection_drop_pending(struct connection *connection, struct pendin
         held_replies_remove(pending);
     else if (pending->state == PENDING_FORWARDED)
         forwarder_abandon(pending);
+    else if (pending->state == PENDING_SCRAPING)
+        front_abandon_scrape(hub->front, &pending->exchange);
     else if (pending->state == PENDING_IN_API)
         api_abandon(&pending->exchange);
     pending_request_give_back(&hub->pending, pending);
@@ -142,9 +150,12 @@ static void connection_finish_pending(struct pending_request *pending)
 {
     struct connection *connection = pending->connection;
     ASSERT(pending->exchange.state == EXCHANGE_FINISHED);
+    refusals_note_error(&connection->hub->refusals, pending->exchange.reply.error, connection_now_ms(connection));
     if (connection->waiting == pending) {
+        pending->has_waited = true;
         connection->waiting = NULL;
         connection->reply_size += pending->exchange.reply.body.size;
+        slow_note_waited(connection->hub, pending);
         connection_mark(connection); /* requests after it may go on */
     }
 }
@@ -152,7 +163,13 @@ static void connection_finish_pending(struct pending_request *pending)
 /* The frame of the request is durable, or it has none: its reply may be written. */
 static void connection_release_turn(struct pending_request *pending)
 {
+    struct hub *hub = pending->connection->hub;
+    /* Read in this very turn: it took no time that could be told. */
+    const int32_t took_us = (int32_t)((uint32_t)(hub->times.turned_ns / 1000) - pending->begun_us);
+    if (!pending->has_waited)
+        front_note_duration(hub->front, &pending->exchange, took_us > 0 ? (uint64_t)took_us : 0);
     pending->state = PENDING_READY;
+    slow_note_ready(pending->connection->hub, pending);
     connection_mark(pending->connection);
 }
 
@@ -196,6 +213,16 @@ static void connection_refuse(struct connection *connection, enum wire_form form
     connection_note_pending(connection, pending);
 }
 
+static struct bytes connection_address(struct connection *connection)
+{
+    if (!connection->knows_address) {
+        channel_client_address(&connection->channel, connection->address, sizeof(connection->address));
+        connection->address_size = (uint8_t)strlen(connection->address);
+        connection->knows_address = true;
+    }
+    return bytes_make(connection->address, connection->address_size);
+}
+
 static void connection_submit(struct connection *connection)
 {
     struct hub *hub = connection->hub;
@@ -204,17 +231,22 @@ static void connection_submit(struct connection *connection)
     pending->is_head = http_is_method(http, HTTP_HEAD);
     pending->is_http_1_0 = http_is_1_0(http);
     pending->is_last = !http->keeps_alive;
+    pending->begun_us = (uint32_t)(hub->times.read_ns / 1000);
     connection->is_last_read = pending->is_last;
     http_request(http, connection->input.memory_owned + connection->input.begin, &pending->exchange.request);
     pending->exchange.request.wall_s = time(NULL);
     pending->exchange.request.is_https = connection->channel.tls_owned != NULL;
+    pending->exchange.request.holder_guess = &connection->holder_guess;
     if (pending->exchange.request.host.size == 0) /* of HTTP/1.0 */
         pending->exchange.request.host = channel_own_name(&connection->channel, &pending->exchange.arena);
     connection->input.begin += http->size;
+    pending->size = (uint32_t)http->size;
+    pending->put_off_ms = connection->put_off_ms;
+    connection->put_off_ms = 0;
     connection->request_begun_ms = 0;
     hub->counters.requests++;
 
-    route_request(hub, pending, http, connection->kind);
+    route_request(hub, pending, http, connection->kind, connection_address(connection));
     connection_note_pending(connection, pending);
     http_reset(http);
     if (connection->waiting == pending && connection->has_ended)
@@ -237,7 +269,10 @@ static bool connection_put_off(struct connection *connection)
     struct request request;
     http_request(&connection->http, connection->input.memory_owned + connection->input.begin, &request);
     enum admission_line line = route_line(hub, &request, &connection->http);
-    return admission_put_off(&hub->admission, &connection->put_off_link, line);
+    if (!admission_put_off(&hub->admission, &connection->put_off_link, line))
+        return false;
+    connection->put_off_ms = (uint32_t)clock_now_ms(hub->clock);
+    return true;
 }
 
 /* Hands on the complete requests in the input; true if there were any. */
@@ -314,6 +349,7 @@ static void connection_take_bytes(struct connection *connection, size_t size)
 {
     struct hub *hub = connection->hub;
     hub->counters.bytes_received += size;
+    hub->times.read_ns = uv_hrtime();
     if (connection->is_last_read)
         return; /* thrown away */
     connection->input.end += size;
@@ -321,6 +357,7 @@ static void connection_take_bytes(struct connection *connection, size_t size)
     if (connection_is_over_budget(connection) && connection->input.capacity > INPUT_BLOCK_SIZE &&
         connection_may_parse(connection) && input_size(&connection->input) > 0) {
         hub->counters.requests_refused++;
+        refusals_note(&hub->refusals, REFUSAL_BY_INPUT, connection_now_ms(connection));
         connection_refuse(connection, connection_form(connection), ERROR_SERVICE_UNAVAILABLE,
                           "Too many bytes of unfinished requests; try again in a moment.");
     }
@@ -476,6 +513,7 @@ static void connection_write(struct connection *connection, struct output *outpu
     hub->counters.bytes_sent += output->size; /* later writes are counted with it */
     for (size_t i = 0; i < output->pending_count; i++) {
         struct pending_request *pending = connection_first_pending(connection);
+        slow_note_written(hub, pending);
         connection_remove_pending(connection, pending);
         pending_request_give_back(&hub->pending, pending);
     }
@@ -657,6 +695,12 @@ static void connection_count_channel(struct connection *connection, size_t size)
     connection->channel_counted = size;
 }
 
+static void connection_note_refused(struct connection *connection)
+{
+    connection->hub->counters.connections_refused++;
+    refusals_note(&connection->hub->refusals, REFUSAL_BY_CONNECTIONS, connection_now_ms(connection));
+}
+
 /* Handshakes, and records after a request that waits, take memory although there is nothing to answer. False: that
  * memory is spent. */
 static bool connection_may_hold_records(struct connection *connection)
@@ -692,7 +736,7 @@ static void connection_settle(struct connection *connection)
     }
     connection_fit_input(connection);
     if (!connection_may_hold_records(connection)) {
-        connection->hub->counters.connections_refused++;
+        connection_note_refused(connection);
         connection_close(connection);
         return;
     }
@@ -815,12 +859,13 @@ void connection_accept(struct hub *hub, uv_stream_t *listener, enum listener_kin
     bool is_refused = kind != LISTENER_PRIVATE && others_count > connections_max;
     int status = channel_accept(&connection->channel, listener);
     if (status != 0 || (is_refused && others_count > connections_max + connections_refused_max(connections_max))) {
-        hub->counters.connections_refused += is_refused;
+        if (is_refused)
+            connection_note_refused(connection);
         connection_close(connection);
         return;
     }
     if (is_refused) {
-        hub->counters.connections_refused++;
+        connection_note_refused(connection);
         connection_refuse(connection, WIRE_JSON, ERROR_SERVICE_UNAVAILABLE,
                           "Too many connections; try again in a moment.");
     } else {

@@ -63,12 +63,17 @@ static enum error refuse_page(const char *field, struct bytes value, struct fail
         field, BYTES_FORMAT(shown(value, BYTES("..."))));
 }
 
+enum error guard_check_host(struct guard *guard, const struct request *request, struct failure *failure)
+{
+    if (bytes_equal(request->host, bytes_make(guard->host, guard->host_size)))
+        return OK;
+    return check_host(guard, request->host, failure);
+}
+
 enum error guard_check(struct guard *guard, const struct request *request, struct failure *failure)
 {
     struct bytes site = request->fetch_site;
-    enum error error = OK;
-    if (!bytes_equal(request->host, bytes_make(guard->host, guard->host_size)))
-        error = check_host(guard, request->host, failure);
+    enum error error = guard_check_host(guard, request, failure);
     if (error == OK && request->origin.size > 0 && !is_own_origin(guard, request->origin))
         error = refuse_page("Origin", request->origin, failure);
     if (error == OK && site.size > 0 && !bytes_equal(site, BYTES("none")) && !bytes_equal(site, BYTES("same-origin")))

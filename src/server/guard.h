@@ -30,4 +30,8 @@ void guard_init(struct guard *guard, const struct own_names *names);
  * one. */
 enum error guard_check(struct guard *guard, const struct request *request, struct failure *failure);
 
+/* The same for what says and does nothing, as the files of the dashboard: a link on a page may lead there, so only the
+ * host counts. */
+enum error guard_check_host(struct guard *guard, const struct request *request, struct failure *failure);
+
 #endif

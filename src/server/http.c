@@ -36,6 +36,8 @@ static bool http_text_equal(const char *text, size_t size, struct bytes lower)
     return difference == 0;
 }
 
+#define LETTER(letter) (UINT32_C(1) << ((letter)&31))
+
 static enum http_field http_field_find(const char *name, size_t size)
 {
     static const struct field_row rows[] = {
@@ -44,17 +46,32 @@ static enum http_field http_field_find(const char *name, size_t size)
         {BYTES("content-type"), HTTP_FIELD_CONTENT_TYPE},
         {BYTES("accept"), HTTP_FIELD_ACCEPT},
         {BYTES("x-amzn-trace-id"), HTTP_FIELD_TRACE},
+        {BYTES("traceparent"), HTTP_FIELD_TRACEPARENT},
+        {BYTES("tracestate"), HTTP_FIELD_TRACESTATE},
         {BYTES("expect"), HTTP_FIELD_EXPECT},
         {BYTES("transfer-encoding"), HTTP_FIELD_TRANSFER_ENCODING},
         {BYTES("origin"), HTTP_FIELD_ORIGIN},
         {BYTES("sec-fetch-site"), HTTP_FIELD_FETCH_SITE},
         {BYTES("tally-forwarded-by"), HTTP_FIELD_FORWARDED_BY},
+        {BYTES("tally-forwarded-for"), HTTP_FIELD_FORWARDED_FOR},
+        {BYTES("x-tally-worker"), HTTP_FIELD_WORKER},
     };
-    static const uint32_t sizes = 1u << 4 | 1u << 6 | 1u << 12 | 1u << 14 | 1u << 15 | 1u << 17 | 1u << 18;
-    /* Most fields of a request are none of these, and differ from all of them in size or first letter. */
-    if (size > 18 || (sizes >> size & 1) == 0)
+    /* By the size of a name, with which letters those of that size begin. Most fields of a request are none of them. */
+    static const uint32_t letters[] = {
+        [4] = LETTER('h'),
+        [6] = LETTER('a') | LETTER('e') | LETTER('o'),
+        [10] = LETTER('t'),
+        [11] = LETTER('t'),
+        [12] = LETTER('x') | LETTER('c'),
+        [14] = LETTER('s') | LETTER('x'),
+        [15] = LETTER('x'),
+        [17] = LETTER('t'),
+        [18] = LETTER('t'),
+        [19] = LETTER('t'),
+    };
+    const uint8_t first = (uint8_t)name[0] | 0x20;
+    if (size >= ARRAY_LENGTH(letters) || (letters[size] & LETTER(first)) == 0)
         return HTTP_FIELD_OTHER;
-    uint8_t first = (uint8_t)name[0] | 0x20;
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
         if (size == rows[i].name.size && first == rows[i].name.ptr[0] && http_text_equal(name, size, rows[i].name))
             return rows[i].field;
@@ -75,6 +92,20 @@ static int on_url(llhttp_t *parser, const char *at, size_t size)
     return 0;
 }
 
+/* The field that comes next has been there before. */
+static int http_repeat_field(struct http *http)
+{
+    const enum http_field field = http->field;
+    http->field = HTTP_FIELD_OTHER;
+    if (field == HTTP_FIELD_ACCEPT || field == HTTP_FIELD_WORKER)
+        return 0;
+    if (field != HTTP_FIELD_TRACEPARENT && field != HTTP_FIELD_TRACESTATE)
+        return http_refuse(http, ERROR_MALFORMED_REQUEST, "A header field that may stand once stands twice.");
+    /* A request never fails because of its trace: given twice, the field counts as absent. */
+    http->fields[field] = (struct http_span){0};
+    return 0;
+}
+
 static int on_header_field(llhttp_t *parser, const char *at, size_t size)
 {
     struct http *http = http_of(parser);
@@ -86,12 +117,8 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t size)
     if (http->field == HTTP_FIELD_OTHER)
         return 0;
     uint32_t bit = UINT32_C(1) << http->field;
-    if ((http->fields_seen & bit) != 0 && http->field == HTTP_FIELD_ACCEPT) {
-        http->field = HTTP_FIELD_OTHER;
-        return 0;
-    }
-    if (http->fields_seen & bit)
-        return http_refuse(http, ERROR_MALFORMED_REQUEST, "A header field that may stand once stands twice.");
+    if ((http->fields_seen & bit) != 0)
+        return http_repeat_field(http);
     http->fields_seen |= bit;
     return 0;
 }
@@ -503,9 +530,13 @@ void http_request(const struct http *http, const uint8_t *data, struct request *
         .host = http_view(data, &http->fields[HTTP_FIELD_HOST]),
         .target = http_view(data, &http->fields[HTTP_FIELD_TARGET]),
         .trace_header = http_view(data, &http->fields[HTTP_FIELD_TRACE]),
+        .traceparent = http_view(data, &http->fields[HTTP_FIELD_TRACEPARENT]),
+        .tracestate = http_view(data, &http->fields[HTTP_FIELD_TRACESTATE]),
         .origin = http_view(data, &http->fields[HTTP_FIELD_ORIGIN]),
         .fetch_site = http_view(data, &http->fields[HTTP_FIELD_FETCH_SITE]),
         .forwarded_by = http_view(data, &http->fields[HTTP_FIELD_FORWARDED_BY]),
+        .worker = http_view(data, &http->fields[HTTP_FIELD_WORKER]),
+        .address = http_view(data, &http->fields[HTTP_FIELD_FORWARDED_FOR]),
         .is_form = http->is_form,
         .takes_json = takes_json(http_view(data, &http->fields[HTTP_FIELD_ACCEPT])),
         .body = bytes_make(data + http->body.offset, http->body.size),

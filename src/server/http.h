@@ -29,7 +29,7 @@ struct http_limits {
 };
 
 /* Bytes that a node may add to the head of a request that it passes on (onward_request.h). */
-#define HTTP_NODE_ADDS_MAX 256u
+#define HTTP_NODE_ADDS_MAX 320u
 
 /* Offsets are 32 bits wide. */
 #define HTTP_BODY_SIZE_LIMIT ((size_t)1 << 30)
@@ -39,13 +39,17 @@ enum http_field {
     HTTP_FIELD_HOST,
     HTTP_FIELD_TARGET,
     HTTP_FIELD_CONTENT_TYPE,
-    HTTP_FIELD_ACCEPT, /* the one that may appear twice; the first counts */
+    HTTP_FIELD_ACCEPT, /* may appear twice, like HTTP_FIELD_WORKER; the first counts */
     HTTP_FIELD_TRACE,
+    HTTP_FIELD_TRACEPARENT, /* like the next, may appear twice; then it counts as absent */
+    HTTP_FIELD_TRACESTATE,
     HTTP_FIELD_EXPECT,
     HTTP_FIELD_TRANSFER_ENCODING,
     HTTP_FIELD_ORIGIN,
     HTTP_FIELD_FETCH_SITE,
     HTTP_FIELD_FORWARDED_BY,
+    HTTP_FIELD_FORWARDED_FOR,
+    HTTP_FIELD_WORKER,
     HTTP_FIELD_COUNT,
     HTTP_FIELD_OTHER = HTTP_FIELD_COUNT,
 };
@@ -105,7 +109,8 @@ void http_reset(struct http *http);
  * up. The next call needs only the first http->size_kept of these bytes. */
 enum http_result http_feed(struct http *http, uint8_t *data, size_t size);
 
-/* The complete request that http_feed() found in `data`; views into `data`. */
+/* The complete request that http_feed() found in `data`; views into `data`. Its address is what Tally-Forwarded-For
+ * says: only another node is to be believed there. */
 void http_request(const struct http *http, const uint8_t *data, struct request *request);
 
 static inline bool http_is_method(const struct http *http, llhttp_method_t method)

@@ -98,6 +98,22 @@ void hub_update_date(struct hub *hub)
     }
 }
 
+/* Of the listeners that have one. */
+static void write_certificates(const struct hub *hub, struct buffer *text)
+{
+    const struct {
+        const char *listener;
+        int64_t expires_s;
+    } certificates[] = {{"tls-listen", tls_context_expires_s(hub->tls_context_owned)},
+                        {"cluster-listen", tls_context_expires_s(hub->nodes_context_owned)}};
+    const char *name = "tally_tls_certificate_expiry_timestamp_seconds";
+    buffer_append_format(text, "# HELP %s When the certificate of a listener expires.\n# TYPE %s gauge\n", name, name);
+    for (size_t i = 0; i < ARRAY_LENGTH(certificates); i++)
+        if (certificates[i].expires_s > 0)
+            buffer_append_format(text, "%s{listener=\"%s\"} %lld\n", name, certificates[i].listener,
+                                 (long long)certificates[i].expires_s);
+}
+
 void hub_metrics_write(const struct hub *hub, struct buffer *text)
 {
     const struct hub_counters *counters = &hub->counters;
@@ -140,6 +156,14 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
                  hub->replies.max);
     metric_write(text, "tally_log_waiting_bytes", "gauge",
                  "Memory of frames that wait for the disk; from 64 MiB on requests wait.", hub->frames.held);
+    write_certificates(hub, text);
+    metric_write_times(text, "tally_log_flush_seconds",
+                       "How long a frame took from when it went to its log until it was durable, since the start.",
+                       &hub->times.flush_us);
+    metric_write_times(text, "tally_loop_turn_seconds",
+                       "How long a turn of the loop took, without its waits, since the start.", &hub->times.turn_us);
+    metric_write_seconds(text, "tally_loop_stall_seconds_max", "The longest turn of the loop since the start.",
+                         hub->times.turn_us_max / 1000);
     buffer_append_format(text,
                          "# HELP tally_http_timeouts_total Connections cut off: idle, slow to send, slow to take.\n"
                          "# TYPE tally_http_timeouts_total counter\n"

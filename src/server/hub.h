@@ -4,6 +4,7 @@
 #define TALLY_SERVER_HUB_H
 
 #include "api/api.h"
+#include "base/histogram.h"
 #include "server/admission.h"
 #include "server/clock.h"
 #include "server/guard.h"
@@ -11,6 +12,7 @@
 #include "server/input.h"
 #include "server/options.h"
 #include "server/pending_request.h"
+#include "server/refusals.h"
 #include "server/reply_head.h"
 #include "server/served.h"
 #include "server/tls.h"
@@ -35,6 +37,15 @@ struct hub_counters {
     uint64_t bytes_sent;
 };
 
+/* How long things took, in microseconds. */
+struct hub_times {
+    struct histogram flush_us; /* a frame, from when it went to its log until that was durable; of all namespaces */
+    struct histogram turn_us;  /* a turn of the loop, without its waits */
+    uint64_t turn_us_max;
+    uint64_t read_ns; /* when bytes were last read; and when this turn of the loop began */
+    uint64_t turned_ns;
+};
+
 struct hub {
     struct server_options options;
     struct http_limits http_limits;
@@ -44,6 +55,7 @@ struct hub {
     const struct clock *clock;
     struct list busy; /* the namespaces with work to do */
     uint64_t turn;    /* of the loop; from 1 on */
+    uint64_t turn_ms; /* when it began; log time */
 
     struct forwarder *forwarder; /* borrowed; NULL: none */
     struct tls_context *tls_context_owned;
@@ -71,6 +83,10 @@ struct hub {
     struct frame_backlog frames;
     struct admission admission; /* of connections whose complete request waits for one of these two */
     struct hub_counters counters;
+    struct hub_times times;
+    struct refusals refusals;
+    uint64_t slow_told_ms; /* slow.h: when a line was last said; log time */
+    uint64_t slow_untold;  /* how many were slow since then */
     bool is_stopping;
 };
 

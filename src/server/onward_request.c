@@ -15,9 +15,9 @@ static bool is_field(struct bytes line, struct bytes name)
 static bool is_left_out(struct bytes line)
 {
     static const struct bytes names[] = {
-        BYTES("connection:"), BYTES("keep-alive:"),     BYTES("proxy-connection:"),  BYTES("te:"),
-        BYTES("upgrade:"),    BYTES("content-length:"), BYTES("transfer-encoding:"), BYTES("trailer:"),
-        BYTES("expect:"),     BYTES("http2-settings:"), BYTES("tally-forwarded-by:")};
+        BYTES("connection:"), BYTES("keep-alive:"),     BYTES("proxy-connection:"),   BYTES("te:"),
+        BYTES("upgrade:"),    BYTES("content-length:"), BYTES("transfer-encoding:"),  BYTES("trailer:"),
+        BYTES("expect:"),     BYTES("http2-settings:"), BYTES("tally-forwarded-by:"), BYTES("tally-forwarded-for:")};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (is_field(line, names[i]))
             return true;
@@ -45,7 +45,9 @@ void onward_request_write(struct buffer *out, const struct request *request, con
     buffer_append_format(out, "%.*s %.*s%s%.*s HTTP/1.1\r\n", BYTES_FORMAT(request->method),
                          BYTES_FORMAT(request->path), request->query.size > 0 ? "?" : "", BYTES_FORMAT(request->query));
     copy_head(out, request);
-    buffer_append_format(out, "Tally-Forwarded-By: %s %s\r\nContent-Length: %zu\r\n\r\n", node, proof,
-                         request->body.size);
+    buffer_append_format(out, "Tally-Forwarded-By: %s %s\r\n", node, proof);
+    if (request->address.size > 0)
+        buffer_append_format(out, "Tally-Forwarded-For: %.*s\r\n", BYTES_FORMAT(request->address));
+    buffer_append_format(out, "Content-Length: %zu\r\n\r\n", request->body.size);
     buffer_append_bytes(out, request->body);
 }

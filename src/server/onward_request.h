@@ -1,6 +1,6 @@
 /* A request as another node gets it: as it came, so that its signature holds, but without the lines about the client's
- * connection, and with one that says who passes it on. Several of them stand one behind the other on a connection: each
- * is one request to whoever parses it as this server does (tests/fuzz/fuzz_http.c). */
+ * connection, and with two that say who passes it on, and for whom. Several of them stand one behind the other on a
+ * connection: each is one request to whoever parses it as this server does (tests/fuzz/fuzz_http.c). */
 #ifndef TALLY_SERVER_ONWARD_REQUEST_H
 #define TALLY_SERVER_ONWARD_REQUEST_H
 

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "server/tls_files.h"
+#include "ui/ui.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,6 +66,8 @@ struct server_options {
     /* Used while there are no credentials; borrowed. NULL: only the names that it always has. */
     const struct own_names *names;
 
+    enum ui_mode ui; /* is the dashboard served? */
+
     size_t connections_max;    /* above: 503, and the connection is closed; connections of LISTENER_PRIVATE don't
                                 * count */
     size_t pipelined_max;      /* requests of one connection whose replies have not left; at the limit, reading waits */
@@ -80,6 +83,8 @@ struct server_options {
     uint64_t reply_timeout_ms;   /* how long a client may need to take a reply */
     uint64_t linger_timeout_ms;  /* for this long, bytes from a refused client are read and thrown away */
     uint64_t stop_timeout_ms;    /* a clean stop waits this long for replies to leave */
+
+    uint64_t slow_request_ms; /* a request that takes so long is noted, and reported; 0: none is */
 
     void (*report)(void *context, const char *text); /* reports something that an operator should read; not NULL */
     void *report_context;

@@ -23,6 +23,7 @@ static void output_add_pending(struct output *output, struct hub *hub, const str
         .status = reply->status,
         .error = reply->error,
         .content_type = reply->content_type,
+        .fields = reply->fields,
         .request_id = pending->exchange.request_id,
         .date = hub->date,
         .body_size = reply->body.size,

@@ -8,6 +8,7 @@
 /* The longest variable parts. They are static texts of the program, checked when they are written. */
 #define CONTENT_TYPE_SIZE_MAX 64u
 #define QUERY_CODE_SIZE_MAX 96u
+#define FIELDS_SIZE_MAX 768u
 
 struct status_row {
     int status;
@@ -15,6 +16,8 @@ struct status_row {
 };
 
 static const struct status_row status_rows[] = {
+    {302, BYTES("HTTP/1.1 302 Found\r\n")},
+    {304, BYTES("HTTP/1.1 304 Not Modified\r\n")},
     {400, BYTES("HTTP/1.1 400 Bad Request\r\n")},
     {403, BYTES("HTTP/1.1 403 Forbidden\r\n")},
     {404, BYTES("HTTP/1.1 404 Not Found\r\n")},
@@ -151,11 +154,18 @@ size_t reply_head_write(const struct reply_head *head, uint8_t *at)
         at = put(at, BYTES("\r\nContent-Type: "));
         at = put(at, type);
     }
-    at = put(at, BYTES("\r\nContent-Length: "));
-    at = put_decimal(at, head->body_size);
+    if (head->status != 304) {
+        at = put(at, BYTES("\r\nContent-Length: "));
+        at = put_decimal(at, head->body_size);
+    }
     at = put(at, BYTES("\r\nx-amzn-RequestId: "));
     at = put(at, bytes_make(head->request_id, REQUEST_ID_SIZE));
     at = put(at, BYTES("\r\n"));
+    if (head->fields != NULL) {
+        struct bytes fields = bytes_from_string(head->fields);
+        ASSERT(fields.size <= FIELDS_SIZE_MAX);
+        at = put(at, fields);
+    }
     if (head->error != OK)
         at = put_error(at, head->error);
     if (head->is_not_owner)

@@ -6,8 +6,8 @@
 
 #include "api/exchange.h"
 
-/* No head is longer: every part is bounded; the program itself bounds content types and error codes. */
-#define REPLY_HEAD_SIZE_MAX 512u
+/* No head is longer: every part is bounded; the program itself bounds content types, error codes and more fields. */
+#define REPLY_HEAD_SIZE_MAX 1280u
 
 #define REQUEST_ID_PREFIX_SIZE 19u
 #define HTTP_DATE_SIZE 29u
@@ -31,12 +31,13 @@ struct reply_head {
     int status;
     enum error error;         /* OK, or gives x-amzn-query-error */
     const char *content_type; /* NULL: none */
+    const char *fields;       /* more lines, each with CR LF behind it; NULL: none */
     const char *request_id;   /* REQUEST_ID_SIZE characters */
     const char *date;         /* HTTP_DATE_SIZE characters */
-    uint64_t body_size;
-    bool is_http_1_0;  /* of the request: such a client must be told that the connection stays open */
-    bool is_last;      /* the connection closes after this reply */
-    bool is_not_owner; /* says so to the node that has passed the request on */
+    uint64_t body_size;       /* not said of a status 304, which has no body and no type */
+    bool is_http_1_0;         /* of the request: such a client must be told that the connection stays open */
+    bool is_last;             /* the connection closes after this reply */
+    bool is_not_owner;        /* says so to the node that has passed the request on */
 };
 
 /* Writes at most REPLY_HEAD_SIZE_MAX bytes to `at`, ending with the empty line; returns how many. */

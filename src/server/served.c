@@ -116,9 +116,12 @@ bool served_flush(struct served *served, bool is_quiet, uint64_t request_ns)
     return false;
 }
 
-void served_note_flush(struct served *served)
+uint64_t served_note_flush(struct served *served)
 {
     namespace_reap(served->ns);
-    if (served->gather.flush_begun_ns != 0 && namespace_durable(served->ns) != served->flushed_from)
-        gather_note_flush(&served->gather, uv_hrtime());
+    if (served->gather.flush_begun_ns == 0 || namespace_durable(served->ns) == served->flushed_from)
+        return 0;
+    const uint64_t now_ns = uv_hrtime(), took_ns = now_ns - served->gather.flush_begun_ns;
+    gather_note_flush(&served->gather, now_ns);
+    return took_ns > 0 ? took_ns : 1;
 }

@@ -74,7 +74,8 @@ uint64_t served_release(struct served *served);
  * more to read; `request_ns`: what a request costs the loop. */
 bool served_flush(struct served *served, bool is_quiet, uint64_t request_ns);
 
-/* The log has done something: if a flush is over, its frame goes, and it is remembered how long such a thing takes. */
-void served_note_flush(struct served *served);
+/* The log has done something: if a flush is over, its frame goes, and it is remembered how long such a thing takes.
+ * Returns how long this one took, in nanoseconds; 0: none is over. */
+uint64_t served_note_flush(struct served *served);
 
 #endif

@@ -12,6 +12,7 @@
 #define SERVER_SWEEP_MS_MAX 1000u /* deadlines are checked at least this often */
 #define SERVER_SWEEP_MS_MIN 20u
 #define SERVER_HOLD_MS 5u             /* how often it asks again whether it may answer */
+#define SERVER_MEMORY_ROOM_SHARE 16u  /* memory that was full has room again when this share of it is free */
 #define SERVER_REPORT_PAUSE_MS 60000u /* the same trouble is reported again after this time */
 
 struct server {
@@ -28,8 +29,10 @@ struct server {
     uint64_t rest_due_ms; /* when the first namespace at rest has something to do, or earlier; log time */
     uint64_t stop_by_ms;  /* loop time */
     struct pace pace;     /* what a request costs */
+    uint64_t waited_ns;   /* how long the loop had waited when the last turn began */
     uint64_t bytes_seen;  /* bytes received until the last turn */
     bool is_woken;        /* the log has done something since the last turn */
+    bool was_full;        /* memory, when it was last looked at */
     struct failure failure;
     char trouble[sizeof(((struct failure *)0)->text)]; /* what was reported last */
     uint64_t trouble_ms;
@@ -45,11 +48,28 @@ static struct served *server_next_busy(const struct server *server, const struct
     return link == NULL ? NULL : CONTAINER_OF(link, struct served, busy_link);
 }
 
-static void server_report_warning(struct server *server, struct api *api)
+static void server_report_warning(struct server *server, struct served *served)
 {
     struct failure failure;
-    if (api_take_warning(api, &failure))
-        server->hub.options.report(server->hub.options.report_context, failure.text);
+    if (!api_take_warning(&served->api, &failure))
+        return;
+    server->hub.options.report(server->hub.options.report_context, failure.text);
+    server_note_event(server, served, "ScheduleFailed", failure.text);
+}
+
+void server_note_event(struct server *server, struct served *served, const char *action, const char *text)
+{
+    api_note_event(&served->api, clock_now_ms(server->hub.clock), action, text);
+    served_note(served);
+}
+
+void server_notice(struct server *server, const char *action, const char *text)
+{
+    struct hub *hub = &server->hub;
+    front_notice(hub->front, clock_now_ms(hub->clock), action, text);
+    for (size_t i = 0; i < front_count(hub->front); i++)
+        if (api_has_news(&hub_served(hub, i)->api))
+            served_note(hub_served(hub, i));
 }
 
 static void server_note_all(struct server *server)
@@ -83,7 +103,7 @@ static void on_due(uv_timer_t *handle)
     struct served *served = NULL;
     while (!frame_backlog_is_exhausted(&server->hub.frames) && (served = server_next_busy(server, served)) != NULL) {
         api_tick(&served->api, clock_now_ms(server->hub.clock));
-        server_report_warning(server, &served->api);
+        server_report_warning(server, served);
     }
 }
 
@@ -133,13 +153,26 @@ static void server_report_trouble(struct server *server, const char *what, const
     server->hub.options.report(server->hub.options.report_context, text);
 }
 
+static void server_note_snapshot(struct server *server, struct served *served)
+{
+    char text[96];
+    (void)snprintf(text, sizeof(text), "A snapshot was written: %llu bytes.",
+                   (unsigned long long)namespace_snapshot(served->ns).size);
+    server_note_event(server, served, "SnapshotWritten", text);
+}
+
 static void server_step_snapshot(struct server *server)
 {
     for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;) {
+        const uint64_t taken = namespace_snapshot(served->ns).taken;
         struct failure failure;
         failure_init(&failure);
-        if (namespace_snapshot_step(served->ns, false, &failure) != OK)
+        if (namespace_snapshot_step(served->ns, false, &failure) != OK) {
             server_report_trouble(server, "the disk", &failure);
+            server_note_event(server, served, "SnapshotFailed", failure.text);
+        }
+        if (namespace_snapshot(served->ns).taken != taken)
+            server_note_snapshot(server, served);
     }
 }
 
@@ -150,10 +183,15 @@ static void server_step_disk(struct server *server)
         failure_init(&failure);
         if (api_is_withdrawn(&served->api))
             continue; /* the cleaner would write on and on */
-        if (namespace_disk_step(served->ns, clock_now_ms(server->hub.clock), &failure) != OK)
+        if (namespace_disk_step(served->ns, clock_now_ms(server->hub.clock), &failure) != OK) {
             server_report_trouble(server, "the log can't be cleaned", &failure);
-        if (namespace_disk_news(served->ns, &failure))
+            server_note_event(server, served, "CleaningFailed", failure.text);
+        }
+        if (namespace_disk_news(served->ns, &failure)) {
+            const bool is_ample = namespace_disk_level(served->ns) == DISK_AMPLE;
             server_report_trouble(server, "the disk", &failure);
+            server_note_event(server, served, is_ample ? "DiskHasRoom" : "DiskIsShort", failure.text);
+        }
     }
 }
 
@@ -172,13 +210,13 @@ static void server_settle(struct server *server)
     connection_take_finished(hub);
 }
 
-/* Hands open frames to their logs. While one gathers, or requests are left that may begin, the loop goes on without
- * sleeping. */
+/* Hands open frames to their logs. While one gathers, requests are left that may begin, or metrics are being made, the
+ * loop goes on without sleeping. */
 static void server_flush(struct server *server, bool is_quiet)
 {
     struct hub *hub = &server->hub;
     server_settle(server);
-    bool is_gathering = admission_has_next(&hub->admission);
+    bool is_gathering = admission_has_next(&hub->admission) || front_has_scrapes(hub->front);
     for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;)
         is_gathering |= served_flush(served, is_quiet, server->pace.request_ns);
     if (is_gathering)
@@ -253,6 +291,20 @@ static void server_ask(struct server *server)
         uv_timer_start(&server->hold, on_hold, SERVER_HOLD_MS, 0);
 }
 
+/* A turn lasts from here to the next time here, less the time in which the loop waits. */
+static void server_note_turn(struct server *server, uint64_t now_ns, uint64_t waited_ns)
+{
+    struct hub_times *times = &server->hub.times;
+    const uint64_t passed_ns = now_ns - times->turned_ns, idle_ns = waited_ns - server->waited_ns;
+    if (times->turned_ns != 0) {
+        const uint64_t took_us = idle_ns < passed_ns ? (passed_ns - idle_ns) / 1000 : 0;
+        histogram_add(&times->turn_us, took_us);
+        times->turn_us_max = took_us > times->turn_us_max ? took_us : times->turn_us_max;
+    }
+    times->turned_ns = now_ns;
+    server->waited_ns = waited_ns;
+}
+
 static void server_turn(struct server *server)
 {
     struct hub *hub = &server->hub;
@@ -260,12 +312,16 @@ static void server_turn(struct server *server)
         uv_stop(server->loop);
         return; /* nobody knows whether the held replies are true, so they are never shown */
     }
+    hub->turn_ms = clock_now_ms(hub->clock);
     server_ask(server);
-    pace_note(&server->pace, uv_hrtime(), uv_metrics_idle_time(server->loop), hub->counters.requests);
+    const uint64_t now_ns = uv_hrtime(), waited_ns = uv_metrics_idle_time(server->loop);
+    server_note_turn(server, now_ns, waited_ns);
+    pace_note(&server->pace, now_ns, waited_ns, hub->counters.requests);
     bool is_quiet = hub->counters.bytes_received == server->bytes_seen;
     server->bytes_seen = hub->counters.bytes_received;
     server_flush(server, is_quiet); /* first, so that the log works while replies are written */
     connection_begin_put_off(hub);
+    front_scrape_step(hub->front, clock_now_ms(hub->clock));
     do {
         connection_take_finished(hub);
         for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;)
@@ -306,10 +362,28 @@ static void server_take_failures(struct server *server)
     }
 }
 
+/* Has memory become full, or is there clearly room again, since the last look? */
+static void server_check_memory(struct server *server)
+{
+    const struct front_memory memory = front_memory(server->hub.front);
+    const bool is_full = memory.max > 0 && memory.used >= memory.max;
+    const bool has_room = memory.max == 0 || memory.used < memory.max - memory.max / SERVER_MEMORY_ROOM_SHARE;
+    char text[160];
+    if (server->was_full ? !has_room : !is_full)
+        return;
+    server->was_full = is_full;
+    (void)snprintf(text, sizeof(text), "The state takes %llu bytes of memory, and memory-max is %llu: %s.",
+                   (unsigned long long)memory.used, (unsigned long long)memory.max,
+                   is_full ? "sends are refused" : "sends are taken again");
+    server_notice(server, is_full ? "MemoryIsFull" : "MemoryHasRoom", text);
+}
+
 static void on_sweep(uv_timer_t *handle)
 {
     struct server *server = handle->data;
+    server_check_memory(server);
     hub_update_date(&server->hub);
+    refusals_tell(&server->hub.refusals, uv_now(server->loop), &server->hub.options);
     connection_check_deadlines(&server->hub, uv_now(server->loop));
     server->is_woken = true; /* a snapshot's child process may have written or ended */
     server_note_all(server); /* checks each from time to time, also those with no other event */
@@ -325,7 +399,9 @@ static void on_async(uv_async_t *handle)
         server_note_all(server); /* a log without a writer may report one thing: that it has failed */
     for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;) {
         server->is_woken = true;
-        served_note_flush(served);
+        const uint64_t took_ns = served_note_flush(served);
+        if (took_ns > 0)
+            histogram_add(&server->hub.times.flush_us, took_ns / 1000);
     }
     server_take_failures(server);
 }
@@ -488,6 +564,15 @@ enum error server_open_private(struct server *server, const char *path, struct f
 enum error server_reload(struct server *server, struct failure *failure)
 {
     return hub_load_certificates(&server->hub, failure);
+}
+
+int64_t server_certificate_expires_at_s(const struct server *server)
+{
+    const int64_t clients_s = tls_context_expires_s(server->hub.tls_context_owned);
+    const int64_t nodes_s = tls_context_expires_s(server->hub.nodes_context_owned);
+    if (clients_s == 0 || nodes_s == 0)
+        return clients_s + nodes_s;
+    return clients_s < nodes_s ? clients_s : nodes_s;
 }
 
 void server_set_connections_max(struct server *server, size_t connections_max)

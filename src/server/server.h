@@ -64,6 +64,13 @@ enum error server_open_private(struct server *server, const char *path, struct f
  * present one stays. Does nothing without TLS. */
 enum error server_reload(struct server *server, struct failure *failure);
 
+/* When the first of its certificates expires, in seconds since the epoch; 0: it has none. */
+int64_t server_certificate_expires_at_s(const struct server *server);
+
+/* For FeedEvents, of one namespace and of all: api_note_event() and front_notice(), and who waits for it is told. */
+void server_note_event(struct server *server, struct served *served, const char *action, const char *text);
+void server_notice(struct server *server, const char *action, const char *text);
+
 /* From now on, refuses connections above this number; open ones stay. */
 void server_set_connections_max(struct server *server, size_t connections_max);
 

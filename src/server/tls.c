@@ -188,6 +188,11 @@ bool tls_context_suits(const struct tls_context *context, const char *host, char
     return tls_certificate_suits(context->accept_owned, host, text, size);
 }
 
+int64_t tls_context_expires_s(const struct tls_context *context)
+{
+    return context->accept_owned == NULL ? 0 : tls_certificate_expires_s(context->accept_owned);
+}
+
 uint64_t tls_context_loaded_count(const struct tls_context *context)
 {
     return context->loaded_count;

@@ -46,6 +46,9 @@ enum error tls_context_load(struct tls_context *context, const struct tls_files 
 /* Would other nodes take the certificate from a node at `host`? As tls_certificate_suits(). TLS_FOR_NODES. */
 bool tls_context_suits(const struct tls_context *context, const char *host, char *text, size_t size);
 
+/* When the certificate expires, in seconds since the epoch; 0: there is none. */
+int64_t tls_context_expires_s(const struct tls_context *context);
+
 /* How often certificates came into force: sessions from before have others. */
 uint64_t tls_context_loaded_count(const struct tls_context *context);
 

@@ -7,6 +7,7 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* Of TLS 1.2 only ciphers with forward secrecy and without padding oracles; TLS 1.3 has no others. */
 #define TLS_1_2_CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -116,6 +117,15 @@ static bool names(X509 *certificate, const char *host)
 {
     return is_address(host) ? X509_check_ip_asc(certificate, host, 0) == 1
                             : X509_check_host(certificate, host, 0, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, NULL) == 1;
+}
+
+int64_t tls_certificate_expires_s(SSL_CTX *context)
+{
+    struct tm parts;
+    X509 *certificate = SSL_CTX_get0_certificate(context);
+    if (certificate == NULL || ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &parts) != 1)
+        return 0;
+    return timegm(&parts);
 }
 
 bool tls_certificate_suits(SSL_CTX *context, const char *host, char *text, size_t size)

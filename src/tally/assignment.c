@@ -42,13 +42,18 @@ bool assignment_attribute(char *text, struct tally_attribute *attribute)
 int assignment_attributes(const struct invocation *invocation, const struct option_list *given,
                           struct tally_attribute attributes[ASSIGNMENT_ATTRIBUTES_MAX])
 {
-    if (given->count > ASSIGNMENT_ATTRIBUTES_MAX)
-        return complain_usage(invocation, "a message has at most %d attributes", ASSIGNMENT_ATTRIBUTES_MAX);
-    for (size_t i = 0; i < given->count; i++) {
+    size_t counted = 0;
+    for (size_t i = 0; i < given->count && i < ASSIGNMENT_ATTRIBUTES_MAX; i++) {
         char *text = (char *)(uintptr_t)given->items[i]; /* words of main() may be written to */
         if (!assignment_attribute(text, &attributes[i]))
             return complain_usage(invocation, "--attribute takes Name=Value, not \"%s\"", text);
+        counted += !trace_context_is_name(bytes_from_string(attributes[i].name));
     }
+    if (counted > ASSIGNMENT_COUNTED_MAX || given->count > ASSIGNMENT_ATTRIBUTES_MAX)
+        return complain_usage(invocation,
+                              "a message has at most %d attributes, not counting " TRACE_PARENT ", " TRACE_STATE
+                              " and " TRACE_BAGGAGE,
+                              ASSIGNMENT_COUNTED_MAX);
     return EXIT_DONE;
 }
 

@@ -64,11 +64,15 @@ struct invocation {
     const char *endpoint; /* NULL: the library's default */
     const char *ca_file;  /* the same */
     bool is_json;
-    struct tally_client *client; /* NULL until invocation_connect() */
+    char worker[TALLY_WORKER_SIZE_MAX + 1]; /* what its clients call themselves; "": nothing */
+    struct tally_client *client;            /* NULL until invocation_connect() */
 };
 
 /* Makes the invocation's client. EXIT_DONE, or the exit status; then the user has been told. */
 int invocation_connect(struct invocation *invocation);
+
+/* The same, with a client that waits so long for an answer. */
+int invocation_connect_for(struct invocation *invocation, unsigned timeout_ms);
 
 /* A client for a thread that retries by itself: short timeouts, two attempts. NULL if it can't be made; then the user
  * has been told. */
@@ -77,6 +81,10 @@ struct tally_client *invocation_client_create(const struct invocation *invocatio
 /* The same, and complain(), for those who call back; the context is the invocation. */
 struct tally_client *invocation_connect_thread(void *invocation);
 void invocation_note(void *invocation, const char *text);
+
+/* From now on its clients call themselves `name`, or if that is NULL, "HOST/PROCESS": then whoever asks the server who
+ * has a message sees it. EXIT_DONE, or EXIT_USAGE after telling the user. */
+int invocation_name_worker(struct invocation *invocation, const char *name);
 
 /* Tells the user what went wrong and returns the exit status for it. It reports the client's last call, or an error
  * that was kept. */

@@ -20,7 +20,7 @@ static int match_name(const char *name, int count, char *const *words)
     return 0;
 }
 
-const struct command_row *command_find(int count, char *const *words, int *name_count)
+const struct command_row *command_of_words(int count, char *const *words, int *name_count)
 {
     for (size_t i = 0; i < command_count; i++) {
         int used = match_name(commands[i].name, count, words);

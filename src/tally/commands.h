@@ -17,7 +17,7 @@ extern const struct group_row groups[];
 extern const size_t group_count;
 
 /* The command whose name begins the words, and how many words its name has; NULL if there is none. */
-const struct command_row *command_find(int count, char *const *words, int *name_count);
+const struct command_row *command_of_words(int count, char *const *words, int *name_count);
 
 /* Does some command's name begin with this word ("queue", "batch")? */
 bool command_is_group(const char *word);

@@ -1,6 +1,6 @@
 /* The groups of a queue: tally group list, pause, resume and release. */
 #include "base/assert.h"
-#include "tally/output.h"
+#include "tally/selection.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -28,12 +28,14 @@ struct release_settings {
     bool retries;
     bool skips;
     bool cancels_rest;
+    bool is_dry_run;
 };
 
 static const struct setting release_table[] = {
     {"retry", offsetof(struct release_settings, retries)},
     {"skip", offsetof(struct release_settings, skips)},
     {"cancel-rest", offsetof(struct release_settings, cancels_rest)},
+    {"dry-run", offsetof(struct release_settings, is_dry_run)},
 };
 
 static int run_release(struct invocation *invocation)
@@ -50,7 +52,7 @@ static int run_release(struct invocation *invocation)
     json_add_text(&body, body.root, "QueueUrl", invocation->arguments[0]);
     json_add_text(&body, body.root, "MessageGroupId", invocation->arguments[1]);
     json_add_text(&body, body.root, "Action", settings->retries ? "retry" : settings->skips ? "skip" : "cancel-rest");
-    return output_call(invocation, &body, "Tally.ReleaseGroup", NULL);
+    return selection_call(invocation, &body, "Tally.ReleaseGroup", settings->is_dry_run);
 }
 
 const struct command command_group_list = {.settings = list_table,

@@ -21,7 +21,7 @@ static const char overview_end[] =
 static const char exit_statuses[] =
     "Exit status:\n"
     "  0  done\n"
-    "  1  the server refused it; standard error says why\n"
+    "  1  the server refused it; standard error says why; status: something needs a person\n"
     "  2  the command line is wrong; nothing was done\n"
     "  3  the server did not answer; where the outcome is unknown, the message says so\n"
     "  4  run: the batch is complete, but not every unit succeeded\n"

@@ -150,6 +150,7 @@ struct tally_client *invocation_client_create(const struct invocation *invocatio
         .timeout_ms = 40000, /* the longest long poll, doubled */
         .attempts_max = 2,
         .repeats_sends = true,
+        .worker = invocation->worker[0] == '\0' ? NULL : invocation->worker,
     });
 }
 
@@ -166,9 +167,33 @@ void invocation_note(void *invocation, const char *text)
 
 int invocation_connect(struct invocation *invocation)
 {
-    invocation->client =
-        create_client(&(struct tally_options){.endpoint = invocation->endpoint, .ca_file = invocation->ca_file});
+    return invocation_connect_for(invocation, 0);
+}
+
+int invocation_connect_for(struct invocation *invocation, unsigned timeout_ms)
+{
+    invocation->client = create_client(&(struct tally_options){
+        .endpoint = invocation->endpoint, .ca_file = invocation->ca_file, .timeout_ms = timeout_ms});
     return invocation->client == NULL ? EXIT_USAGE : EXIT_DONE;
+}
+
+int invocation_name_worker(struct invocation *invocation, const char *name)
+{
+    char host[65] = "";
+    const size_t size = name == NULL ? 1 : strlen(name);
+    if (size < 1 || size >= sizeof invocation->worker)
+        return complain_usage(invocation, "--name has %zu characters; it must have 1 to %d", size,
+                              TALLY_WORKER_SIZE_MAX);
+    for (size_t i = 0; name != NULL && i < size; i++)
+        if (name[i] < ' ' || name[i] > '~')
+            return complain_usage(invocation, "--name '%s' is not of printable ASCII", name);
+    if (name == NULL && (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0'))
+        snprintf(host, sizeof host, "localhost");
+    if (name == NULL)
+        snprintf(invocation->worker, sizeof invocation->worker, "%s/%ld", host, (long)getpid());
+    else
+        memcpy(invocation->worker, name, size + 1);
+    return EXIT_DONE;
 }
 
 int invocation_failed(const struct invocation *invocation, const struct tally_client *client)

@@ -31,7 +31,7 @@ static int run_command(const struct command_row *row, int count, char **words)
 static int show_help(int count, char **words)
 {
     int name_count;
-    const struct command_row *row = command_find(count, words, &name_count);
+    const struct command_row *row = command_of_words(count, words, &name_count);
     if (row != NULL)
         help_command(stdout, row);
     else if (count > 0 && command_is_group(words[0]))
@@ -99,7 +99,7 @@ static int dispatch(int count, char **words)
         return EXIT_DONE;
     }
     leading = count_leading_options(count, words);
-    row = command_find(count - leading, words + leading, &name_count);
+    row = command_of_words(count - leading, words + leading, &name_count);
     if (row != NULL)
         move_options(leading, name_count, words);
     if (row != NULL)

@@ -1,11 +1,11 @@
-/* tally messages and peek: the messages of a queue, and one message, seen without receiving them. */
+/* tally messages, peek and find: the messages of a queue, one message, and those of an id, seen without receiving
+ * them. */
 #include "base/assert.h"
 #include "base/buffer.h"
-#include "tally/output.h"
+#include "tally/pages.h"
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
-
-#define PAGE_SIZE 1000u
 
 struct settings {
     const char *state;
@@ -32,10 +32,11 @@ static const char *why_of(yyjson_val *message)
 
 static void print_line(yyjson_val *message)
 {
-    char age[OUTPUT_AGE_SIZE];
+    char age[OUTPUT_AGE_SIZE] = "-";
     const char *group = json_text(message, "MessageGroupId"), *body = json_text(message, "Body");
     const double age_s = (double)time(NULL) - json_real(message, "SentAt");
-    output_age(age_s > 0 ? (uint64_t)age_s : 0, age);
+    if (yyjson_obj_get(message, "SentAt") != NULL)
+        output_age(age_s > 0 ? (uint64_t)age_s : 0, age);
     printf("%-9s %6s  %s", output_text_of(message, "State"), age, output_text_of(message, "MessageId"));
     if (group != NULL)
         output_in_line("  ", group);
@@ -46,8 +47,11 @@ static void print_line(yyjson_val *message)
     puts("");
 }
 
-static void add_filter(const struct settings *settings, struct json_body *body)
+static void ask(void *context, struct json_body *body)
 {
+    const struct invocation *invocation = context;
+    const struct settings *settings = invocation->settings;
+    json_add_text(body, body->root, "QueueUrl", invocation->arguments[0]);
     json_add_text(body, body->root, "State", settings->state);
     json_add_text(body, body->root, "MessageGroupId", settings->group);
     json_add_text(body, body->root, "BatchId", settings->batch);
@@ -57,48 +61,19 @@ static void add_filter(const struct settings *settings, struct json_body *body)
         json_add_number(body, body->root, "OlderThan", settings->older_than.value);
 }
 
-/* Prints a page of `left` messages at most, and takes them from *left. */
-static int print_page(struct invocation *invocation, uint64_t *left, char *token, size_t token_size)
-{
-    struct json_body body;
-    struct tally_reply reply;
-    size_t i, max;
-    yyjson_val *message;
-    json_body_init(&body);
-    json_add_text(&body, body.root, "QueueUrl", invocation->arguments[0]);
-    add_filter(invocation->settings, &body);
-    json_add_number(&body, body.root, "MaxResults", *left < PAGE_SIZE ? *left : PAGE_SIZE);
-    json_add_text(&body, body.root, "NextToken", *token == '\0' ? NULL : token);
-    if (json_body_call(&body, invocation->client, "Tally.ListMessages", &reply) != TALLY_OK)
-        return invocation_failed(invocation, invocation->client);
-    yyjson_arr_foreach(yyjson_obj_get(json_root(&reply), "Messages"), i, max, message)
-    {
-        if (invocation->is_json)
-            output_value(message);
-        else
-            print_line(message);
-        *left -= *left > 0;
-    }
-    json_copy(json_root(&reply), "NextToken", token, token_size);
-    tally_reply_deinit(&reply);
-    return EXIT_DONE;
-}
-
 static int run(struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
-    const uint64_t limit = settings->limit.value;
-    uint64_t left = limit == 0 ? UINT64_MAX : limit;
-    char token[128] = "";
-    int status = invocation_connect(invocation);
+    const int status = invocation_connect(invocation);
     if (status != EXIT_DONE)
         return status;
-    do
-        status = print_page(invocation, &left, token, sizeof token);
-    while (status == EXIT_DONE && *token != '\0' && left > 0);
-    if (status == EXIT_DONE && *token != '\0')
-        complain("these are the first %llu, and there may be more; --limit 0 lists all", (unsigned long long)limit);
-    return status;
+    return pages_run(&(struct pages){.invocation = invocation,
+                                     .action = "Tally.ListMessages",
+                                     .list = "Messages",
+                                     .limit = settings->limit.value,
+                                     .ask = ask,
+                                     .print = print_line,
+                                     .context = invocation});
 }
 
 const struct command command_messages = {
@@ -136,7 +111,11 @@ static void print_message(yyjson_val *message)
                                            {"received", "ReceiveCount"}};
     size_t i, max;
     yyjson_val *why;
+    char holder[OUTPUT_HOLDER_SIZE];
     output_members(message, head, ARRAY_LENGTH(head));
+    output_holder(message, holder);
+    if (holder[0] != '\0')
+        output_field("held by", holder);
     yyjson_arr_foreach(yyjson_obj_get(message, "Why"), i, max, why)
     {
         output_field(i == 0 ? "why" : "", output_text_of(why, "Text"));
@@ -150,3 +129,110 @@ static void print_message(yyjson_val *message)
 }
 
 const struct command command_peek = {.action = "Tally.GetMessage", .members = {"MessageId"}, .print = print_message};
+
+/* --- the messages of an id ---------------------------------------------------------------------------------------- */
+
+struct find_settings {
+    const char *queue;
+    const char *group;
+    const char *deduplication;
+    const char *outbox;
+    const char *producer;
+    struct option_number sequence;
+};
+
+static const struct setting find_table[] = {
+    {"queue", offsetof(struct find_settings, queue)},         {"group", offsetof(struct find_settings, group)},
+    {"dedup", offsetof(struct find_settings, deduplication)}, {"outbox", offsetof(struct find_settings, outbox)},
+    {"producer", offsetof(struct find_settings, producer)},   {"sequence", offsetof(struct find_settings, sequence)},
+};
+
+#define TOKEN_SIZE 128u /* of a NextToken of FindMessage */
+
+static int check_find(const struct invocation *invocation)
+{
+    const struct find_settings *settings = invocation->settings;
+    const int ways = (invocation->argument_count > 0) + (settings->deduplication != NULL) + (settings->outbox != NULL) +
+                     (settings->producer != NULL);
+    if (ways != 1)
+        return complain_usage(invocation, "give either a MessageId, or --dedup, or --outbox, or --producer");
+    if (settings->queue == NULL && (settings->deduplication != NULL || settings->producer != NULL))
+        return complain_usage(invocation,
+                              "--dedup and --producer want --queue: a queue has ids and numbers of its own");
+    if ((settings->producer != NULL) != settings->sequence.is_given)
+        return complain_usage(invocation, "--producer and --sequence go together");
+    return EXIT_DONE;
+}
+
+static void find_body_init(const struct invocation *invocation, const char *token, struct json_body *body)
+{
+    const struct find_settings *settings = invocation->settings;
+    json_body_init(body);
+    json_add_text(body, body->root, "MessageId", invocation->argument_count > 0 ? invocation->arguments[0] : NULL);
+    json_add_text(body, body->root, "MessageDeduplicationId", settings->deduplication);
+    json_add_text(body, body->root, "OutboxId", settings->outbox);
+    json_add_text(body, body->root, "Producer", settings->producer);
+    if (settings->sequence.is_given)
+        json_add_number(body, body->root, "Sequence", settings->sequence.value);
+    json_add_text(body, body->root, "QueueUrl", settings->queue);
+    json_add_text(body, body->root, "MessageGroupId", settings->group);
+    json_add_text(body, body->root, "NextToken", *token == '\0' ? NULL : token);
+}
+
+static void print_found(const struct invocation *invocation, yyjson_val *message)
+{
+    const char *url = output_text_of(message, "QueueUrl"), *slash = strrchr(url, '/');
+    if (invocation->is_json) {
+        output_value(message);
+        return;
+    }
+    if (*url != '\0')
+        printf("%s  ", slash == NULL ? url : slash + 1);
+    print_line(message);
+}
+
+/* Prints what a page found, and says how much that was; the token of the next page, "" behind the last. */
+static int find_page(struct invocation *invocation, char token[TOKEN_SIZE], size_t *count, bool *is_published)
+{
+    struct json_body body;
+    struct tally_reply reply;
+    size_t i;
+    yyjson_val *message;
+    find_body_init(invocation, token, &body);
+    if (json_body_call(&body, invocation->client, "Tally.FindMessage", &reply) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    yyjson_arr_foreach(yyjson_obj_get(json_root(&reply), "Messages"), i, *count, message)
+    {
+        print_found(invocation, message);
+    }
+    *is_published = json_is_true(json_root(&reply), "IsPublished");
+    json_copy(json_root(&reply), "NextToken", token, TOKEN_SIZE);
+    tally_reply_deinit(&reply);
+    return EXIT_DONE;
+}
+
+static int run_find(struct invocation *invocation)
+{
+    char token[TOKEN_SIZE] = "";
+    size_t count = 0;
+    bool is_published = false;
+    int status = check_find(invocation);
+    if (status == EXIT_DONE)
+        status = invocation_connect(invocation);
+    if (status != EXIT_DONE)
+        return status;
+    do
+        status = find_page(invocation, token, &count, &is_published);
+    while (status == EXIT_DONE && count == 0 && *token != '\0');
+    if (status == EXIT_DONE && count == 0)
+        complain(is_published ? "no message has that id; but a publisher remembers the row, so its message has ended"
+                              : "no message has that id, and nothing is remembered of one that had");
+    return status;
+}
+
+const struct command command_find = {
+    .settings = find_table,
+    .setting_count = ARRAY_LENGTH(find_table),
+    .settings_size = sizeof(struct find_settings),
+    .run = run_find,
+};

@@ -103,6 +103,27 @@ void output_age(uint64_t seconds, char text[OUTPUT_AGE_SIZE])
     snprintf(text, OUTPUT_AGE_SIZE, "%llu %s", (unsigned long long)(seconds / rows[row].unit_s), rows[row].unit);
 }
 
+void output_holder(yyjson_val *message, char text[OUTPUT_HOLDER_SIZE])
+{
+    yyjson_val *holder = yyjson_obj_get(message, "Holder");
+    const char *const parts[][2] = {{"", json_text(holder, "Worker")},
+                                    {"", json_text(holder, "Address")},
+                                    {"key ", json_text(holder, "AccessKeyId")}};
+    size_t count = 0;
+    int size = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
+        if (parts[i][1] == NULL)
+            continue;
+        const char *before = count == 0 ? "" : count == 1 ? " (" : ", ";
+        size +=
+            snprintf(text + size, (size_t)(OUTPUT_HOLDER_SIZE - size), "%s%s%.128s", before, parts[i][0], parts[i][1]);
+        count++;
+    }
+    if (count > 1)
+        snprintf(text + size, (size_t)(OUTPUT_HOLDER_SIZE - size), ")");
+}
+
 void output_text(const struct invocation *invocation, const char *member, const char *text)
 {
     struct json_body answer;

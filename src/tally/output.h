@@ -38,6 +38,10 @@ void output_time(const char *name, double seconds);
 #define OUTPUT_AGE_SIZE 32
 void output_age(uint64_t seconds, char text[OUTPUT_AGE_SIZE]);
 
+/* "mail-1/77 (10.0.0.2, key AKIAORDERS)": the Holder of a message; "" if nobody knows who has it. */
+#define OUTPUT_HOLDER_SIZE 400
+void output_holder(yyjson_val *message, char text[OUTPUT_HOLDER_SIZE]);
+
 /* The only text in a command's answer: alone, or with --json as {"MEMBER": TEXT}. */
 void output_text(const struct invocation *invocation, const char *member, const char *text);
 

@@ -1,7 +1,8 @@
 /* Commands about an existing queue: tally queue show, set, tag, untag, tags, pause, resume, purge and delete. */
+#include "base/assert.h"
 #include "base/memory.h"
 #include "tally/assignment.h"
-#include "tally/output.h"
+#include "tally/selection.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -86,6 +87,38 @@ static int run_tag(struct invocation *invocation)
     return call_with_pairs(invocation, "AmazonSQS.TagQueue", "Tags");
 }
 
+/* --- Ends --------------------------------------------------------------------------------------------------------- */
+
+struct end_settings {
+    bool is_dry_run;
+};
+
+static const struct setting end_table[] = {
+    {"dry-run", offsetof(struct end_settings, is_dry_run)},
+};
+
+static int call_end(struct invocation *invocation, const char *action)
+{
+    const struct end_settings *settings = invocation->settings;
+    struct json_body body;
+    int status = invocation_connect(invocation);
+    if (status != EXIT_DONE)
+        return status;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "QueueUrl", invocation->arguments[0]);
+    return selection_call(invocation, &body, action, settings->is_dry_run);
+}
+
+static int run_purge(struct invocation *invocation)
+{
+    return call_end(invocation, "AmazonSQS.PurgeQueue");
+}
+
+static int run_delete(struct invocation *invocation)
+{
+    return call_end(invocation, "AmazonSQS.DeleteQueue");
+}
+
 /* --- Commands ----------------------------------------------------------------------------------------------------- */
 
 const struct command command_queue_show = {.run = run_show};
@@ -96,5 +129,11 @@ const struct command command_queue_tags = {
     .action = "AmazonSQS.ListQueueTags", .members = {"QueueUrl"}, .print = print_tags};
 const struct command command_queue_pause = {.action = "Tally.PauseQueue", .members = {"QueueUrl"}};
 const struct command command_queue_resume = {.action = "Tally.ResumeQueue", .members = {"QueueUrl"}};
-const struct command command_queue_purge = {.action = "AmazonSQS.PurgeQueue", .members = {"QueueUrl"}};
-const struct command command_queue_delete = {.action = "AmazonSQS.DeleteQueue", .members = {"QueueUrl"}};
+const struct command command_queue_purge = {.settings = end_table,
+                                            .setting_count = ARRAY_LENGTH(end_table),
+                                            .settings_size = sizeof(struct end_settings),
+                                            .run = run_purge};
+const struct command command_queue_delete = {.settings = end_table,
+                                             .setting_count = ARRAY_LENGTH(end_table),
+                                             .settings_size = sizeof(struct end_settings),
+                                             .run = run_delete};

@@ -1,19 +1,24 @@
-/* tally queue redrive, redrives and redrive-stop: a move task of the server moves dead letters back. */
+/* tally queue redrive, redrives and redrive-stop: a move task of the server moves dead letters back. And tally
+ * delete-messages: such a task deletes messages. */
 #include "base/assert.h"
-#include "tally/output.h"
 #include "tally/queue_arn.h"
+#include "tally/selection.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct settings {
+    struct selection_settings selection; /* first, for its rows */
     const char *to;
-    struct option_number rate;
 };
 
 static const struct setting settings_table[] = {
     {"to", offsetof(struct settings, to)},
-    {"rate", offsetof(struct settings, rate)},
+    SELECTION_SETTINGS,
+};
+
+static const struct setting delete_table[] = {
+    SELECTION_SETTINGS,
 };
 
 static int start_task(struct invocation *invocation, const char *source, const char *destination)
@@ -24,9 +29,9 @@ static int start_task(struct invocation *invocation, const char *source, const c
     json_body_init(&body);
     json_add_text(&body, body.root, "SourceArn", source);
     json_add_text(&body, body.root, "DestinationArn", destination);
-    if (settings->rate.is_given)
-        json_add_number(&body, body.root, "MaxNumberOfMessagesPerSecond", settings->rate.value);
-    return output_call(invocation, &body, "AmazonSQS.StartMessageMoveTask", NULL);
+    selection_add(&settings->selection, &body);
+    return output_call(invocation, &body, "AmazonSQS.StartMessageMoveTask",
+                       settings->selection.is_dry_run ? selection_print : NULL);
 }
 
 static int run_redrive(struct invocation *invocation)
@@ -35,6 +40,8 @@ static int run_redrive(struct invocation *invocation)
     char *source, *destination = NULL;
     int status = invocation_connect(invocation);
 
+    if (status == EXIT_DONE && selection_needs_server(&settings->selection))
+        status = selection_check_server(invocation);
     if (status != EXIT_DONE)
         return status;
     source = queue_arn(invocation, invocation->arguments[0]);
@@ -47,6 +54,20 @@ static int run_redrive(struct invocation *invocation)
     free(source);
     free(destination);
     return status;
+}
+
+static int run_delete(struct invocation *invocation)
+{
+    const struct selection_settings *settings = invocation->settings;
+    struct json_body body;
+    int status = invocation_connect(invocation);
+
+    if (status != EXIT_DONE)
+        return status;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "QueueUrl", invocation->arguments[0]);
+    selection_add(settings, &body);
+    return output_call(invocation, &body, "Tally.DeleteMessages", settings->is_dry_run ? selection_print : NULL);
 }
 
 /* Lists the queue's tasks, at most `count`, newest first. False: invocation_failed() tells why. */
@@ -73,19 +94,35 @@ static const char *name_of(const char *arn)
     return colon == NULL ? arn : colon + 1;
 }
 
+static void print_refusals(yyjson_val *task)
+{
+    size_t i, max;
+    yyjson_val *refusal;
+    yyjson_arr_foreach(yyjson_obj_get(task, "Refusals"), i, max, refusal)
+    {
+        printf("  %s %s\n", output_text_of(refusal, "MessageId"), output_text_of(refusal, "Reason"));
+    }
+}
+
 static void print_task(yyjson_val *task)
 {
     const char *status = json_text(task, "Status");
     const char *destination = json_text(task, "DestinationArn");
-    const char *reason = json_text(task, "FailureReason");
+    const char *reason = json_text(task, "FailureReason"), *kind = json_text(task, "Kind");
+    const uint64_t refused = json_number(task, "Refused");
     printf("%-9s %8llu of %llu", status == NULL ? "" : status,
            (unsigned long long)json_number(task, "ApproximateNumberOfMessagesMoved"),
            (unsigned long long)json_number(task, "ApproximateNumberOfMessagesToMove"));
+    if (kind != NULL && strcmp(kind, "delete") == 0)
+        printf("  deleted");
     if (destination != NULL)
         printf("  to %s", name_of(destination));
     if (reason != NULL)
         printf("  %s", reason);
+    if (refused > 0)
+        printf("  %llu stayed", (unsigned long long)refused);
     puts("");
+    print_refusals(task);
 }
 
 static int run_redrives(struct invocation *invocation)
@@ -125,7 +162,7 @@ static int run_stop(struct invocation *invocation)
     handle = json_text(yyjson_arr_get_first(yyjson_obj_get(json_root(&tasks), "Results")), "TaskHandle");
     if (handle == NULL) {
         tally_reply_deinit(&tasks);
-        complain("no redrive of %s is running", invocation->arguments[0]);
+        complain("no redrive of %s is running, and no task that deletes", invocation->arguments[0]);
         return EXIT_REFUSED;
     }
     json_body_init(&body);
@@ -148,4 +185,11 @@ const struct command command_queue_redrives = {
 
 const struct command command_queue_redrive_stop = {
     .run = run_stop,
+};
+
+const struct command command_delete_messages = {
+    .settings = delete_table,
+    .setting_count = ARRAY_LENGTH(delete_table),
+    .settings_size = sizeof(struct selection_settings),
+    .run = run_delete,
 };

@@ -1,9 +1,9 @@
 #include "tally/request.h"
 
+#include "tally/pages.h"
+
 #include <ctype.h>
 #include <stdio.h>
-
-#define PAGE_SIZE 1000
 
 /* "prefix" is the member "Prefix". */
 static void add_option(const struct invocation *invocation, const char *name, struct json_body *body)
@@ -16,41 +16,13 @@ static void add_option(const struct invocation *invocation, const char *name, st
                            yyjson_mut_str(body->doc_owned, *text));
 }
 
-static void body_init(const struct invocation *invocation, struct json_body *body)
+static void add_members(void *context, struct json_body *body)
 {
-    json_body_init(body);
+    const struct invocation *invocation = context;
     for (int i = 0; i < invocation->argument_count; i++)
         json_add_text(body, body->root, invocation->row->command->members[i], invocation->arguments[i]);
     for (size_t i = 0; i < invocation->row->option_count; i++)
         add_option(invocation, invocation->row->options[i].name, body);
-}
-
-/* Requests page after page until there is no NextToken. With --json each item is a line of JSON. */
-static int print_pages(struct invocation *invocation)
-{
-    const struct command *command = invocation->row->command;
-    char token[4096] = "";
-    do {
-        struct json_body body;
-        struct tally_reply reply;
-        size_t i, max;
-        yyjson_val *item;
-        body_init(invocation, &body);
-        json_add_number(&body, body.root, "MaxResults", PAGE_SIZE);
-        json_add_text(&body, body.root, "NextToken", *token == '\0' ? NULL : token);
-        if (json_body_call(&body, invocation->client, command->action, &reply) != TALLY_OK)
-            return invocation_failed(invocation, invocation->client);
-        yyjson_arr_foreach(yyjson_obj_get(json_root(&reply), command->list), i, max, item)
-        {
-            if (invocation->is_json)
-                output_value(item);
-            else
-                command->print(item);
-        }
-        json_copy(json_root(&reply), "NextToken", token, sizeof token);
-        tally_reply_deinit(&reply);
-    } while (*token != '\0');
-    return EXIT_DONE;
 }
 
 int request_run(struct invocation *invocation)
@@ -61,7 +33,13 @@ int request_run(struct invocation *invocation)
     if (status != EXIT_DONE)
         return status;
     if (command->list != NULL)
-        return print_pages(invocation);
-    body_init(invocation, &body);
+        return pages_run(&(struct pages){.invocation = invocation,
+                                         .action = command->action,
+                                         .list = command->list,
+                                         .ask = add_members,
+                                         .print = command->print,
+                                         .context = invocation});
+    json_body_init(&body);
+    add_members(invocation, &body);
     return output_call(invocation, &body, command->action, command->print);
 }

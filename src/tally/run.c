@@ -96,6 +96,7 @@ static int work_until_complete(struct run *run)
     int status = EXIT_DONE;
     int stopped_by;
 
+    (void)invocation_name_worker(run->invocation, NULL);
     run->waiter_client = invocation_client_create(run->invocation);
     run->pool = worker_pool_create(&pool_options, &handler);
     if (run->pool == NULL || pthread_create(&waiter, NULL, wait_for_completion, run) != 0)

@@ -1,5 +1,6 @@
 /* tally work: runs a command for each message of a queue. */
 #include "base/assert.h"
+#include "base/trace_context.h"
 #include "tally/command.h"
 #include "worker/error_tail.h"
 #include "worker/process.h"
@@ -16,8 +17,20 @@
 
 #define ATTRIBUTE_PREFIX "TALLY_ATTRIBUTE_"
 
+/* Where a program finds the context of its trace (OpenTelemetry, environment variables as context propagation
+ * carriers). */
+static const struct {
+    const char *attribute;
+    const char *variable;
+} trace_variables[TRACE_NAMES] = {
+    {TRACE_PARENT, "TRACEPARENT="},
+    {TRACE_STATE, "TRACESTATE="},
+    {TRACE_BAGGAGE, "BAGGAGE="},
+};
+
 struct settings {
     const char *queue;
+    const char *name;
     struct option_number concurrency;
     struct option_number visibility;
     struct option_number retry_after;
@@ -31,6 +44,7 @@ struct settings {
 
 static const struct setting settings_table[] = {
     {"queue", offsetof(struct settings, queue)},
+    {"name", offsetof(struct settings, name)},
     {"concurrency", offsetof(struct settings, concurrency)},
     {"visibility", offsetof(struct settings, visibility)},
     {"retry-after", offsetof(struct settings, retry_after)},
@@ -60,11 +74,25 @@ static char *attribute_variable(struct arena *arena, const struct tally_attribut
     return text;
 }
 
+/* Adds the variables of the message's trace. How many there are. */
+static size_t add_trace(struct arena *arena, const struct tally_message *message, char **own)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < TRACE_NAMES; i++) {
+        const char *value = tally_message_attribute(message, trace_variables[i].attribute);
+        if (value != NULL)
+            own[count++] = text_format(arena, "%s%s", trace_variables[i].variable, value);
+    }
+    return count;
+}
+
 static char **make_environment(const struct work *work, struct worker_slot *slot, const struct tally_message *message,
                                struct arena *arena)
 {
+    /* A trace of our own is none of the message's. */
+    static const char *const hidden[] = {ATTRIBUTE_PREFIX, "TRACEPARENT=", "TRACESTATE=", "BAGGAGE=", NULL};
     size_t count = 0;
-    char **own = arena_allocate(arena, (message->attribute_count + 11) * sizeof *own);
+    char **own = arena_allocate(arena, (message->attribute_count + 11 + TRACE_NAMES) * sizeof *own);
 
     own[count++] = text_format(arena, "TALLY_ENDPOINT=%s", tally_client_endpoint(worker_slot_client(slot)));
     if (work->invocation->ca_file != NULL) /* otherwise it could not call the server under our endpoint */
@@ -82,7 +110,8 @@ static char **make_environment(const struct work *work, struct worker_slot *slot
         own[count++] = attribute_variable(arena, &message->attributes[i]);
     if (message->failure_reason != NULL)
         own[count++] = text_format(arena, ATTRIBUTE_PREFIX "Tally_FailureReason=%s", message->failure_reason);
-    return process_environment(arena, own, count, ATTRIBUTE_PREFIX);
+    count += add_trace(arena, message, own + count);
+    return process_environment(arena, own, count, hidden);
 }
 
 static enum worker_verdict accept_message(void *context, struct worker_slot *slot, const struct tally_message *message,
@@ -236,6 +265,9 @@ static int run(struct invocation *invocation)
 
     if (settings->queue == NULL)
         return complain_usage(invocation, "--queue is missing");
+    status = invocation_name_worker(invocation, settings->name);
+    if (status != EXIT_DONE)
+        return status;
     if (!process_find(invocation->program[0], work.path, sizeof work.path))
         return complain_usage(invocation, "there is no command %s to run", invocation->program[0]);
     if (settings->dead_letter != NULL)

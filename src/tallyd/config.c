@@ -2,6 +2,8 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/quote.h"
+#include "conninfo/conninfo.h"
 #include "tallyd/config_value.h"
 
 #include <ctype.h>
@@ -37,6 +39,29 @@ uint64_t config_number(const struct config *config, enum config_key key)
 {
     ASSERT(rows[key].kind != CONFIG_TEXT);
     return config->values[key].number;
+}
+
+const char *config_name(enum config_key key)
+{
+    return rows[key].name;
+}
+
+bool config_is_default(const struct config *config, enum config_key key)
+{
+    return config->values[key].source == CONFIG_DEFAULT;
+}
+
+/* Only a connection string may have a secret in it. Files of secrets are named by their paths, and a URL with a user
+ * in it is refused (listeners.c). */
+void config_show(const struct config *config, enum config_key key, struct buffer *text)
+{
+    const char *value = config_text(config, key);
+    if (conninfo_is_uri(value))
+        conninfo_redact(value, text);
+    else if (quote_is_utf8(bytes_from_string(value)))
+        buffer_append_bytes(text, bytes_from_string(value));
+    else
+        buffer_append_format(text, "(not shown: it is not UTF-8)");
 }
 
 /* CONFIG_KEY_COUNT: there is no such key. */

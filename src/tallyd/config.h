@@ -3,6 +3,7 @@
 #ifndef TALLY_TALLYD_CONFIG_H
 #define TALLY_TALLYD_CONFIG_H
 
+#include "base/buffer.h"
 #include "base/error.h"
 
 #include <stdio.h>
@@ -47,6 +48,8 @@
       "What queue URLs begin with, behind a proxy; empty: the request's scheme and Host.")                             \
     X(ALLOW_HOST, "allow-host", TEXT, "", 0, 0,                                                                        \
       "More hosts to answer to without credentials, commas between; localhost and public-url's need no entry.")        \
+    X(UI, "ui", TEXT, "on", 0, 0,                                                                                      \
+      "The dashboard at /ui/: on, read-only (its buttons that change something are hidden), or off.")                  \
     X(SEGMENT_SIZE, "segment-size", SIZE, "44MiB", MIB, 4 * GIB, "Size of the log's files; a folder keeps its first.") \
     X(SNAPSHOT_BYTES, "snapshot-bytes", SIZE, "64MiB", 0, 1024 * GIB,                                                  \
       "A snapshot is taken when the log has grown by so much and by snapshot-growth, or to free the disk. 0: never.")  \
@@ -72,6 +75,14 @@
       "Memory of requests that have not arrived whole; above: 503. auto: 1GiB, or an eighth of the memory if less.")   \
     X(REPLY_MEMORY_MAX, "reply-memory-max", BUDGET, "auto", MIB, 1024 * GIB,                                           \
       "Memory of replies that have not left; above: requests wait, slow readers are cut off. auto: the same.")         \
+    X(METRICS_QUEUES, "metrics-queues", TEXT, "", 0, 0,                                                                \
+      "Patterns of queues with figures of their own in /metrics, commas between; empty: all while there are 1,000.")   \
+    X(UI_HISTORY, "ui-history", SWITCH, "on", 0, 1,                                                                    \
+      "Keep figures of the last hour and day for charts (GetSeries): up to 80 KiB for each of 257 series.")            \
+    X(LOG_FORMAT, "log-format", TEXT, "plain", 0, 0,                                                                   \
+      "How the daemon's own lines look: plain, text (with time and level), or json.")                                  \
+    X(SLOW_REQUEST, "slow-request", TIME, "200ms", 0, HOUR,                                                            \
+      "A request that takes the server so long is told on standard error and in DescribeServer. 0s: none is.")         \
     X(PURGE_INTERVAL, "purge-interval", SWITCH, "off", 0, 1, "Refuse a second PurgeQueue within 60 s, as AWS does.")   \
     X(DELETE_INTERVAL, "delete-interval", SWITCH, "off", 0, 1,                                                         \
       "Refuse to create a queue within 60 s of deleting it, as AWS does.")
@@ -109,6 +120,12 @@ void config_deinit(struct config *config);
 
 const char *config_text(const struct config *config, enum config_key key);
 uint64_t config_number(const struct config *config, enum config_key key);
+
+const char *config_name(enum config_key key);
+bool config_is_default(const struct config *config, enum config_key key);
+
+/* Appends the value as it was given, without what is secret in it. For all who may ask how the server is. */
+void config_show(const struct config *config, enum config_key key, struct buffer *text);
 
 /* "listen (from --listen)": how messages name a key. */
 void config_describe(const struct config *config, enum config_key key, char *text, size_t size);

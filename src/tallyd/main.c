@@ -10,6 +10,7 @@
 #include "server/server.h"
 #include "tallyd/cluster.h"
 #include "tallyd/config.h"
+#include "tallyd/description.h"
 #include "tallyd/descriptors.h"
 #include "tallyd/inspect.h"
 #include "tallyd/listeners.h"
@@ -35,7 +36,8 @@ struct daemon {
     struct message_log *output; /* standard output, except what is printed instead of serving */
     struct config config;
     struct listeners listeners;
-    struct renewal renewal; /* of the credentials */
+    struct description description; /* for DescribeServer */
+    struct renewal renewal;         /* of the credentials */
     struct descriptors descriptors;
     struct namespaces namespaces;
     char first[NAMESPACE_NAME_SIZE + 1]; /* of them, as at the start */
@@ -64,6 +66,19 @@ static void complain(void *context, const char *text)
 static void complain_failure(struct daemon *daemon, const struct failure *failure)
 {
     complain(daemon, failure->text[0] != '\0' ? failure->text : error_row(failure->error)->text);
+}
+
+/* The daemon does not start, or ends. */
+static void give_up(struct daemon *daemon, const struct failure *failure)
+{
+    message_log_tell(daemon->errors, MESSAGE_ERROR, "tallyd: %s",
+                     failure->text[0] != '\0' ? failure->text : error_row(failure->error)->text);
+}
+
+static void tell_audit(void *context, const char *text)
+{
+    const struct daemon *daemon = context;
+    message_log_tell(daemon->errors, MESSAGE_NOTICE, "tallyd: %s", text);
 }
 
 static void write_metrics(void *context, struct buffer *text)
@@ -157,13 +172,58 @@ static enum error check_data(const struct daemon *daemon, struct failure *failur
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "data is empty: it must be a folder.");
 }
 
+static enum error check_metrics(const struct daemon *daemon, struct failure *failure)
+{
+    const char *text = config_text(&daemon->config, CONFIG_METRICS_QUEUES);
+    char described[256];
+    if (text[0] == '\0' || metrics_are_patterns(bytes_from_string(text)))
+        return OK;
+    config_describe(&daemon->config, CONFIG_METRICS_QUEUES, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "%s is \"%.200s\": it must be 1 to %u patterns of queue names with commas between, such as "
+                       "orders-*,mail. A pattern has A-Z a-z 0-9 _ - . and *.",
+                       described, text, METRICS_PATTERNS_MAX);
+}
+
+/* From here on lines have their form. */
+static enum error set_log_format(struct daemon *daemon, struct failure *failure)
+{
+    const char *name = config_text(&daemon->config, CONFIG_LOG_FORMAT);
+    struct message_format errors = {.is_for_journal = message_is_for_journal(STDERR_FILENO)};
+    char described[256];
+    if (!message_form_find(name, &errors.form)) {
+        config_describe(&daemon->config, CONFIG_LOG_FORMAT, described, sizeof(described));
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be plain, text or json.",
+                           described, name);
+    }
+    const struct message_format output = {.form = errors.form, .is_for_journal = message_is_for_journal(STDOUT_FILENO)};
+    message_log_set_format(daemon->errors, &errors);
+    message_log_set_format(daemon->output, &output);
+    return OK;
+}
+
+static enum error check_ui(const struct daemon *daemon, struct failure *failure)
+{
+    const char *word = config_text(&daemon->config, CONFIG_UI);
+    char described[256];
+    enum ui_mode mode;
+    if (ui_mode_find(word, &mode))
+        return OK;
+    config_describe(&daemon->config, CONFIG_UI, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be on, read-only or off.",
+                       described, word);
+}
+
 static enum error check_config(struct daemon *daemon, struct failure *failure)
 {
-    enum error error = listeners_read(&daemon->listeners, &daemon->config, failure);
+    enum error error = set_log_format(daemon, failure);
+    error = error != OK ? error : listeners_read(&daemon->listeners, &daemon->config, failure);
     error = error != OK ? error : check_log(daemon, failure);
     error = error != OK ? error : check_region(daemon, failure);
+    error = error != OK ? error : check_ui(daemon, failure);
     error = error != OK ? error : namespaces_check_sizes(&daemon->config, failure);
     error = error != OK ? error : check_data(daemon, failure);
+    error = error != OK ? error : check_metrics(daemon, failure);
     error = error != OK ? error : cluster_read(&daemon->cluster, &daemon->config, failure);
     if (error != OK)
         return error;
@@ -229,6 +289,8 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     server_options_init(options);
     listeners_fill(&daemon->listeners, options);
     cluster_fill(&daemon->cluster, options);
+    bool is_mode = ui_mode_find(config_text(config, CONFIG_UI), &options->ui);
+    ASSERT(is_mode); /* check_ui() has seen it */
     options->connections_max = descriptors_for_connections(&daemon->descriptors);
     options->head_size_max = config_number(config, CONFIG_HEADER_MAX);
     options->body_size_max = config_number(config, CONFIG_BODY_MAX);
@@ -238,6 +300,7 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     options->request_timeout_ms = config_number(config, CONFIG_REQUEST_TIMEOUT);
     options->reply_timeout_ms = config_number(config, CONFIG_REPLY_TIMEOUT);
     options->stop_timeout_ms = config_number(config, CONFIG_STOP_TIMEOUT);
+    options->slow_request_ms = config_number(config, CONFIG_SLOW_REQUEST);
     options->report = complain;
     options->report_context = daemon;
     if (namespaces_are_in_postgres(config)) {
@@ -261,6 +324,7 @@ static void front_options_fill(struct daemon *daemon, struct front_options *opti
 {
     const struct config *config = &daemon->config;
     const char *public_url = config_text(config, CONFIG_PUBLIC_URL);
+    const char *metrics_queues = config_text(config, CONFIG_METRICS_QUEUES);
     *options = (struct front_options){
         .region = config_text(config, CONFIG_REGION),
         .public_url = public_url[0] == '\0' ? NULL : public_url,
@@ -269,6 +333,12 @@ static void front_options_fill(struct daemon *daemon, struct front_options *opti
         .memory_max = config_number(config, CONFIG_MEMORY_MAX),
         .relays = relays_control(daemon->relays),
         .zones_folder = zones_folder(),
+        .metrics_queues = metrics_queues[0] == '\0' ? NULL : metrics_queues,
+        .keeps_history = config_number(config, CONFIG_UI_HISTORY) != 0,
+        .audit = tell_audit,
+        .audit_context = daemon,
+        .describe = description_fill,
+        .describe_context = &daemon->description,
     };
     if (!namespaces_are_in_postgres(config))
         return;
@@ -283,8 +353,11 @@ static void reload(struct daemon *daemon)
 {
     struct failure failure;
     failure_init(&failure);
-    if (server_reload(daemon->server, &failure) != OK)
+    if (server_reload(daemon->server, &failure) != OK) {
         message_log_say(daemon->errors, "tallyd: the certificate in force stays: %s", failure.text);
+        server_notice(daemon->server, "CertificateRefused",
+                      "A new certificate could not be used, and the one in force stays. Standard error says why.");
+    }
     if (!daemon->is_asked_to_stop)
         renewal_ask(&daemon->renewal);
 }
@@ -613,6 +686,7 @@ static void make_server(struct daemon *daemon)
     if (namespaces_are_in_postgres(&daemon->config))
         flushers_check_often(daemon->flushers, DISK_POSTGRES_LOOK_MS);
     daemon->server = server_create(&daemon->loop, &server_options, daemon->front, &daemon->clock);
+    description_init(&daemon->description, &daemon->config, &daemon->cluster, daemon->server);
     make_forwarder(daemon);
     name_first(daemon);
     daemon->namespaces = (struct namespaces){.config = &daemon->config,
@@ -655,6 +729,7 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     daemon->forwarder = NULL;
     front_destroy(daemon->front);
     daemon->front = NULL;
+    description_deinit(&daemon->description);
     relays_destroy(daemon->relays);
     return error;
 }
@@ -672,7 +747,7 @@ static int start(struct daemon *daemon)
     }
     const enum error error = run(daemon, &failure);
     if (error != OK)
-        complain_failure(daemon, &failure);
+        give_up(daemon, &failure);
     status = uv_loop_close(&daemon->loop);
     ASSERT(status == 0); /* every handle was closed */
     return error == OK && !daemon->cluster.is_refused ? 0 : STATUS_FAILED;
@@ -710,7 +785,7 @@ int main(int argc, char **argv)
     } else if (is_sound && daemon.config.salvage_owned != NULL) {
         status = inspect_salvage(daemon.config.salvage_owned, daemon.config.to_owned);
     } else if (!is_sound || check_config(&daemon, &failure) != OK) {
-        complain_failure(&daemon, &failure);
+        give_up(&daemon, &failure);
         status = STATUS_MISUSED;
     } else if (daemon.config.wants_print) {
         config_print(&daemon.config, stdout);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A pipe takes this many bytes in one piece, so lines of several writers do not mix. */
@@ -22,7 +23,8 @@ struct message_log {
     int descriptor;
     const char *name;
     pthread_t thread;
-    pthread_mutex_t mutex;   /* guards what follows */
+    pthread_mutex_t mutex; /* guards what follows */
+    struct message_format format;
     pthread_cond_t is_given; /* a line came, or the end */
     pthread_cond_t is_idle;  /* everything is written */
     char *ring_owned;        /* MESSAGE_LOG_SIZE bytes: whole lines, each with its newline */
@@ -96,16 +98,22 @@ static void write_next(struct message_log *log)
         log->dropped++;
 }
 
+static uint64_t wall_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 static void report_dropped(struct message_log *log)
 {
-    char line[MESSAGE_LOG_LINE_SIZE];
+    char text[256], line[MESSAGE_LOG_LINE_SIZE];
     const uint64_t dropped = log->dropped;
-    const int size =
-        snprintf(line, sizeof(line),
-                 "tallyd: %llu lines are missing here: %s was not read, or refused them. All lines that it "
-                 "missed since the start: %llu.\n",
-                 (unsigned long long)(dropped - log->dropped_reported), log->name, (unsigned long long)dropped);
-    if (write_unlocked(log, line, (size_t)size))
+    (void)snprintf(text, sizeof(text),
+                   "tallyd: %llu lines are missing here: %s was not read, or refused them. All lines that it "
+                   "missed since the start: %llu.",
+                   (unsigned long long)(dropped - log->dropped_reported), log->name, (unsigned long long)dropped);
+    if (write_unlocked(log, line, message_format_line(&log->format, MESSAGE_WARNING, wall_ms(), text, line)))
         log->dropped_reported = dropped;
 }
 
@@ -154,27 +162,45 @@ struct message_log *message_log_create(int descriptor, const char *name)
     return log;
 }
 
-void message_log_say(struct message_log *log, const char *format, ...)
+void message_log_set_format(struct message_log *log, const struct message_format *format)
 {
-    char line[MESSAGE_LOG_LINE_SIZE];
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vsnprintf(line, sizeof(line), format, arguments);
-    va_end(arguments);
-    ASSERT(length >= 0);
-    size_t size = (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1;
-    /* A name may hold a newline, but a newline ends a line. */
-    for (size_t i = 0; i < size; i++)
-        if (line[i] == '\n')
-            line[i] = ' ';
-    line[size++] = '\n';
     pthread_mutex_lock(&log->mutex);
-    if (size <= MESSAGE_LOG_SIZE - log->size)
+    log->format = *format;
+    pthread_mutex_unlock(&log->mutex);
+}
+
+__attribute__((format(printf, 3, 0))) static void add(struct message_log *log, enum message_level level,
+                                                      const char *format, va_list arguments)
+{
+    char text[MESSAGE_LOG_LINE_SIZE], line[MESSAGE_LOG_LINE_SIZE];
+    const int length = vsnprintf(text, sizeof(text), format, arguments);
+    ASSERT(length >= 0);
+    const uint64_t at_ms = wall_ms();
+    const size_t size_max = level == MESSAGE_NOTICE ? MESSAGE_LOG_SIZE / 2 : MESSAGE_LOG_SIZE;
+    pthread_mutex_lock(&log->mutex);
+    const size_t size = message_format_line(&log->format, level, at_ms, text, line);
+    if (log->size + size <= size_max)
         ring_put(log, line, size);
     else
         log->dropped++;
     pthread_cond_signal(&log->is_given);
     pthread_mutex_unlock(&log->mutex);
+}
+
+void message_log_say(struct message_log *log, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add(log, log->descriptor == STDERR_FILENO ? MESSAGE_WARNING : MESSAGE_INFO, format, arguments);
+    va_end(arguments);
+}
+
+void message_log_tell(struct message_log *log, enum message_level level, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add(log, level, format, arguments);
+    va_end(arguments);
 }
 
 bool message_log_flush(struct message_log *log, unsigned wait_ms)

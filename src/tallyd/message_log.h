@@ -2,25 +2,31 @@
  * writes them.
  *
  * The reader of the other end may stop reading, and then a write blocks. Here only that thread waits. A line that does
- * not fit into the queue is counted and dropped; once there is room, a line says how many were. */
+ * not fit into the queue is counted and dropped; once there is room, a line says how many were. Notices, such as what
+ * administrators did, get half of the queue at most, so that there is room for what goes wrong. */
 #ifndef TALLY_TALLYD_MESSAGE_LOG_H
 #define TALLY_TALLYD_MESSAGE_LOG_H
 
+#include "tallyd/message_format.h"
+
 #include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #define MESSAGE_LOG_SIZE ((size_t)64 * 1024) /* bytes of lines that wait */
-#define MESSAGE_LOG_LINE_SIZE ((size_t)4096) /* a longer line is cut */
+#define MESSAGE_LOG_LINE_SIZE MESSAGE_LINE_SIZE
 
 struct message_log;
 
 /* `descriptor` is borrowed. `name` names it in the line about dropped lines; static. Begins the thread. */
 struct message_log *message_log_create(int descriptor, const char *name);
 
-/* Adds a line; the newline is added. It never waits for the reader. Any thread. */
+/* How its lines look from now on; at first plain. Any thread. */
+void message_log_set_format(struct message_log *log, const struct message_format *format);
+
+/* Adds a line; the newline is added. It never waits for the reader. Any thread. The first has the level that is usual
+ * for the stream: warning on standard error, else info. */
 __attribute__((format(printf, 2, 3))) void message_log_say(struct message_log *log, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void message_log_tell(struct message_log *log, enum message_level level,
+                                                            const char *format, ...);
 
 /* Waits until all lines so far are written, at most `wait_ms`. False: time ran out. Any thread. */
 bool message_log_flush(struct message_log *log, unsigned wait_ms);

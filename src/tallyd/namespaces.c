@@ -218,8 +218,18 @@ struct opening *opening_create(struct namespaces *namespaces, const struct bytes
 
 void opening_recover(struct opening *opening)
 {
-    for (size_t i = 0; i < opening->count && opening->error == OK; i++)
+    for (size_t i = 0; i < opening->count && opening->error == OK; i++) {
+        const uint64_t begun_ns = uv_hrtime();
         opening->error = recover_one(opening->namespaces, opening->opened_owned[i], &opening->failure);
+        opening->opened_owned[i]->recovery_ms = (uv_hrtime() - begun_ns) / 1000000;
+    }
+}
+
+/* From now on the server has it. */
+static void serve(const struct namespaces *namespaces, struct opened_namespace *opened, bool is_taken_over)
+{
+    server_serve(namespaces->server, &opened->served, opened->ns);
+    api_note_start(&opened->served.api, clock_now_ms(namespaces->clock), opened->recovery_ms, is_taken_over);
 }
 
 /* All are recovered before the first is taken over: leases get their grace from then on, and it must not run out, nor
@@ -284,7 +294,7 @@ enum error opening_finish(struct opening *opening, struct failure *failure)
         return error;
     }
     for (size_t i = 0; i < opening->count; i++)
-        server_serve(opening->namespaces->server, &opening->opened_owned[i]->served, opening->opened_owned[i]->ns);
+        serve(opening->namespaces, opening->opened_owned[i], false);
     opening_destroy(opening);
     return OK;
 }
@@ -316,13 +326,13 @@ void namespaces_serve(const struct namespaces *namespaces, struct opened_namespa
         clock_set(namespaces->clock, disk_postgres_now_ms(opened->disk));
     clock_raise(namespaces->clock, namespace_time(opened->ns));
     disk_postgres_bear_silence(opened->disk, true);
-    server_serve(namespaces->server, &opened->served, opened->ns);
+    serve(namespaces, opened, true);
 }
 
 void namespaces_resume(const struct namespaces *namespaces, struct opened_namespace *opened)
 {
     namespace_resume(opened->ns, clock_now_ms(namespaces->clock));
-    server_serve(namespaces->server, &opened->served, opened->ns);
+    serve(namespaces, opened, true);
 }
 
 uint64_t opened_namespace_silence_ms(const struct opened_namespace *opened)

@@ -25,6 +25,7 @@ struct opened_namespace {
     struct disk *disk;          /* NULL: it was not opened */
     struct namespace *ns;
     struct namespace_relays *namespace_relays_owned; /* its relays (relays.h), or NULL */
+    uint64_t recovery_ms;                            /* how long it took to read the log in a folder */
     bool is_leaving;                                 /* departure.h, ownership.h */
     bool rests;                                      /* it is closed because nobody needs it (disk_postgres_rest()) */
     uint64_t look_ms; /* of pg_now_ms(): its log was found to be this node's; to be asked again then */

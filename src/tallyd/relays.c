@@ -34,7 +34,7 @@ struct running {
 
 /* Those of one namespace. */
 struct namespace_relays {
-    const struct opened_namespace *opened;
+    struct opened_namespace *opened;
     struct running *items_owned; /* rising by number */
     size_t count;
     size_t capacity;
@@ -240,13 +240,21 @@ static bool read_spec(struct relays *relays, const struct namespace_relays *grou
     return is_good;
 }
 
+/* To the operator, and to who reads the events of the namespace. */
+static void tell(const struct relays *relays, const struct namespace_relays *group, const char *action,
+                 const char *text)
+{
+    relays->report(relays->report_context, text);
+    server_note_event(relays->server, &group->opened->served, action, text);
+}
+
 /* Says once that it waits. */
 static void report_waiting(struct relays *relays, const struct namespace_relays *group, struct running *running)
 {
     char text[FAULT_TEXT_SIZE + 200];
     (void)snprintf(text, sizeof(text), "relay %s (namespace %s): %s.", running->name_owned, group->opened->name_owned,
                    running->fault.text);
-    relays->report(relays->report_context, text);
+    tell(relays, group, "RelayWaits", text);
     running->is_in_trouble = true;
     running->reported_at_ms = relay_facts_now_ms();
 }
@@ -377,7 +385,7 @@ static void report_alarm(struct relays *relays, const struct namespace_relays *g
     running->alarms = status->alarms;
     (void)snprintf(text, sizeof(text), "relay %s (namespace %s), %s: %s.", running->name_owned,
                    group->opened->name_owned, relay_state_name(status->state), status->health.warning);
-    relays->report(relays->report_context, text);
+    tell(relays, group, "RelayLags", text);
 }
 
 /* Reports to operators: trouble that begins, and its end. */
@@ -395,7 +403,7 @@ static void report_status(struct relays *relays, const struct namespace_relays *
     (void)snprintf(text, sizeof(text), "relay %s (namespace %s): %s%s%s", running->name_owned,
                    group->opened->name_owned, relay_state_name(status.state), is_in_trouble ? ": " : ".",
                    is_in_trouble ? status.last_error : "");
-    relays->report(relays->report_context, text);
+    tell(relays, group, is_in_trouble ? "RelayBlocked" : "RelayRecovered", text);
     running->is_in_trouble = is_in_trouble;
     running->reported_at_ms = now_ms;
 }

@@ -80,6 +80,8 @@ struct bytes *renewal_namespaces(const struct renewal *renewal, size_t *count)
 static void keep_credentials(struct renewal *renewal, const struct failure *failure)
 {
     message_log_say(renewal->errors, "tallyd: the credentials in force stay: %s", failure->text);
+    server_notice(renewal->server, "CredentialsRefused",
+                  "New credentials could not be used, and those in force stay. Standard error says why.");
     credentials_destroy(renewal->new_owned);
     renewal->new_owned = NULL;
 }
@@ -119,9 +121,9 @@ void renewal_note_departure(struct renewal *renewal, size_t count)
     if (renewal->ownership == NULL || !ownership_takes_descriptors(renewal->ownership))
         descriptors_remove_namespaces(renewal->descriptors, count);
     server_set_connections_max(renewal->server, descriptors_for_connections(renewal->descriptors));
-    message_log_say(renewal->errors,
-                    "tallyd: namespaces that the credentials name no more: %zu closed, %zu are served.", count,
-                    front_count(renewal->front));
+    message_log_tell(renewal->errors, MESSAGE_INFO,
+                     "tallyd: namespaces that the credentials name no more: %zu closed, %zu are served.", count,
+                     front_count(renewal->front));
     if (renewal->wants_renewal && !renewal->is_ending)
         renewal_ask(renewal);
 }
@@ -138,9 +140,11 @@ static void replace_credentials(struct renewal *renewal)
     credentials_destroy(renewal->credentials_owned);
     renewal->credentials_owned = renewal->new_owned;
     renewal->new_owned = NULL;
-    if (renewal->credentials_owned != NULL)
-        message_log_say(renewal->errors, "tallyd: credentials in force: %zu.",
-                        credentials_count(renewal->credentials_owned));
+    if (renewal->credentials_owned != NULL) {
+        message_log_tell(renewal->errors, MESSAGE_INFO, "tallyd: credentials in force: %zu.",
+                         credentials_count(renewal->credentials_owned));
+        server_notice(renewal->server, "CredentialsReloaded", "The credentials were read again and are in force.");
+    }
     if (renewal->credentials_owned != NULL && renewal->ownership == NULL)
         begin_departures(renewal);
 }

@@ -75,16 +75,18 @@ pid_t process_start(const struct process_start *start)
     return child;
 }
 
-static bool is_left_out(const char *variable, char *const *own, size_t count, const char *hidden)
+static bool is_left_out(const char *variable, char *const *own, size_t count, const char *const *hidden)
 {
     size_t name_size = strcspn(variable, "=") + 1;
-    bool is_out = hidden != NULL && strncmp(variable, hidden, strlen(hidden)) == 0;
+    bool is_out = false;
+    for (; hidden != NULL && *hidden != NULL && !is_out; hidden++)
+        is_out = strncmp(variable, *hidden, strlen(*hidden)) == 0;
     for (size_t i = 0; i < count && !is_out; i++)
         is_out = strncmp(variable, own[i], name_size) == 0;
     return is_out;
 }
 
-char **process_environment(struct arena *arena, char *const *own, size_t count, const char *hidden)
+char **process_environment(struct arena *arena, char *const *own, size_t count, const char *const *hidden)
 {
     size_t inherited = 0, kept = 0;
     char **environment;

@@ -26,9 +26,9 @@ struct process_start {
 pid_t process_start(const struct process_start *start);
 
 /* Our own environment with `own` ("NAME=value") in it, closed by NULL, in the arena. What has the name of one of them,
- * or begins with `hidden` (NULL: nothing), is left out: we may run inside of another such program, and what that one
- * was told must not be found first. */
-char **process_environment(struct arena *arena, char *const *own, size_t count, const char *hidden);
+ * or begins with one of `hidden` (closed by NULL; NULL: nothing), is left out: we may run inside of another such
+ * program, and what that one was told must not be found first. */
+char **process_environment(struct arena *arena, char *const *own, size_t count, const char *const *hidden);
 
 /* A nameless file that holds `content`, open at its beginning; -1 with errno. */
 int process_file_of(struct bytes content);

@@ -343,11 +343,24 @@ def an_explained(chance, memory):
     return {"QueueUrl": memory.url(queue), "MessageId": message}
 
 
+def a_search(chance, memory):
+    explained = an_explained(chance, memory)
+    at = {"QueueUrl": explained["QueueUrl"]}
+    return chance.choice([{"MessageId": explained["MessageId"]}, {"OutboxId": str(uuid.UUID(int=5))},
+                          {"MessageDeduplicationId": "d", **at}, {"Producer": "p", "Sequence": 1, **at}])
+
+
 def a_page_of_messages(chance, memory):
     some = {"Body": chance.choice(["none", "preview", "full"])} if chance.random() < 0.7 else {}
     if chance.random() < 0.5:
         some["State"] = chance.choice(["ready", "delayed", "in-flight", "blocked", "held"])
     return {**some, **page(chance, memory)}
+
+
+def some_messages(chance, memory):
+    """Nothing that says which, or one way to say it; sometimes only what it would do."""
+    choice = chance.choice([{}, {"Reason": "no"}, {"MessageGroupId": f"g{chance.randrange(3)}"}, {"SentAfter": 1}])
+    return {**choice, **({"MaxMessages": 2} if chance.random() < 0.3 else {}), "DryRun": chance.random() < 0.3}
 
 
 RELAYS, SCHEDULES = ["r0", "r1", "r2"], [f"s{i}" for i in range(5)]
@@ -383,7 +396,8 @@ DRAWS = {
     "AmazonSQS.ListDeadLetterSourceQueues": (1, of_queue()),
     "AmazonSQS.StartMessageMoveTask": (2, lambda chance, memory: {
         "SourceArn": memory.arn(chance.choice(["dead", "dead.fifo"])),
-        **({"MaxNumberOfMessagesPerSecond": 5} if chance.random() < 0.5 else {})}),
+        **({"MaxNumberOfMessagesPerSecond": 5} if chance.random() < 0.5 else {}), **some_messages(chance, memory)}),
+    "Tally.DeleteMessages": (1, of_queue(lambda chance, memory: {"SentBefore": 9e9, **some_messages(chance, memory)})),
     "AmazonSQS.CancelMessageMoveTask": (1, lambda chance, memory: {"TaskHandle": memory.some(chance, "task", "x")}),
     "AmazonSQS.ListMessageMoveTasks": (1,
         lambda chance, memory: {"SourceArn": memory.arn(chance.choice(["dead", "dead.fifo"])), "MaxResults": 10}),
@@ -435,8 +449,21 @@ DRAWS = {
         **page(chance, memory)})),
     "Tally.ExplainMessage": (2, an_explained),
     "Tally.ListMessages": (2, of_queue(a_page_of_messages)),
+    "Tally.GetSeries": (2, of_queue(lambda chance, memory: {"Period": chance.choice([5, 60]), "Points": 9})),
+    "Tally.ListInFlight": (2, lambda chance, memory: {
+        **(of_queue()(chance, memory) if chance.random() < 0.5 else {}), **page(chance, memory)}),
+    "Tally.ListDependents": (2, lambda chance, memory: {
+        **({"MessageId": an_explained(chance, memory)["MessageId"]} if chance.random() < 0.5
+           else {"BatchId": chance.choice(BATCHES)}),
+        **page(chance, memory)}),
     "Tally.ListQueueStats": (2, page),
     "Tally.GetMessage": (2, lambda chance, memory: {"MessageId": an_explained(chance, memory)["MessageId"]}),
+    "Tally.ReplaceMessage": (1, lambda chance, memory: {**an_explained(chance, memory), "MessageBody": "changed"}),
+    "Tally.FindMessage": (2, a_search),
+    "Tally.SummarizeFailures": (2, of_queue()),
+    "Tally.DescribeServer": (1, lambda chance, memory: {}),
+    "Tally.FeedEvents": (2, lambda chance, memory: {
+        "After": chance.choice([0, 0, 1, 2**53]), "MaxResults": 20, "WaitTimeSeconds": chance.choice([0, 0, 0, 1])}),
     "Tally.CreatePool": (2, lambda chance, memory: pool_arguments(chance, memory, a_pool(chance))),
     "Tally.UpdatePool": (1, of_pool(lambda chance, memory: {"Rules": [
         {"type": "equal", "attr": "mode"},
@@ -525,8 +552,16 @@ class Tour:
         self.call("AmazonSQS.SendMessageBatch", {**at, "Entries": entries})
         self.call("Tally.ExplainMessage", {**at, "MessageId": sent["MessageId"]})
         self.call("Tally.GetMessage", {"MessageId": sent["MessageId"]})
+        self.call("Tally.GetSeries", {**at, "Period": 5})
+        self.call("Tally.FindMessage", {"MessageId": sent["MessageId"]})
+        self.call("Tally.SummarizeFailures", at)
+        self.call("Tally.ListInFlight", {})
+        self.call("Tally.ListDependents", {"MessageId": sent["MessageId"]})
         self.call("Tally.ListQueueStats", {})
+        self.call("Tally.FeedEvents", {})
+        self.call("Tally.DescribeServer", {})
         self.call("Tally.ListMessages", {**at, "Body": "full"})
+        self.call("Tally.ReplaceMessage", {**at, "MessageId": sent["MessageId"], "MessageBody": "changed"})
         self.call("AmazonSQS.DeleteMessage", {**at, "ReceiptHandle": self.take(at)["ReceiptHandle"]})
         held = [{"Id": str(i), "ReceiptHandle": self.take(at)["ReceiptHandle"]} for i in range(2)]
         self.call("AmazonSQS.ChangeMessageVisibilityBatch",
@@ -551,6 +586,7 @@ class Tour:
         self.call("AmazonSQS.AddPermission",
                   {**at, "Label": "l", "AWSAccountIds": ["111111111111"], "Actions": ["SendMessage"]})
         self.call("AmazonSQS.RemovePermission", {**at, "Label": "l"})
+        self.call("AmazonSQS.PurgeQueue", {**at, "DryRun": True})
         self.call("AmazonSQS.PurgeQueue", at)
         self.call("Tally.PauseQueue", at)
         self.call("Tally.ResumeQueue", at)
@@ -588,6 +624,9 @@ class Tour:
                          {"SourceArn": self.memory.arn(name), "MaxNumberOfMessagesPerSecond": 1})
         self.call("AmazonSQS.ListMessageMoveTasks", {"SourceArn": self.memory.arn(name)})
         self.call("AmazonSQS.CancelMessageMoveTask", {"TaskHandle": task["TaskHandle"]})
+        self.call("AmazonSQS.StartMessageMoveTask",
+                  {"SourceArn": self.memory.arn(name), "Reason": "bro", "MaxMessages": 1, "DryRun": True})
+        self.call("Tally.DeleteMessages", {**dead, "Reason": "bro", "MaxMessages": 1})
 
     def batches(self):
         at, name = self.queue("done"), {"BatchId": f"{self.name}-batch"}

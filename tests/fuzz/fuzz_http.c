@@ -11,6 +11,7 @@
 #include "api/action.h"
 #include "base/assert.h"
 #include "base/quote.h"
+#include "base/trace_context.h"
 #include "fuzz/backend.h"
 #include "server/guard.h"
 #include "server/http.h"
@@ -116,6 +117,7 @@ static void check_equal(const struct reading *whole, const struct reading *piece
         ASSERT(bytes_equal(a->target, b->target) && bytes_equal(a->origin, b->origin));
         ASSERT(bytes_equal(a->fetch_site, b->fetch_site) && bytes_equal(a->query, b->query));
         ASSERT(bytes_equal(a->trace_header, b->trace_header) && bytes_equal(a->body, b->body));
+        ASSERT(bytes_equal(a->traceparent, b->traceparent) && bytes_equal(a->tracestate, b->tracestate));
     }
 }
 
@@ -129,6 +131,8 @@ static void check_sound(const struct request *request)
     for (size_t i = 0; i < request->head.size; i++)
         ASSERT(request->head.ptr[i] != '\n' || (i > 0 && request->head.ptr[i - 1] == '\r'));
     ASSERT(request->host.size == 0 || authority_parse(request->host, &authority));
+    ASSERT(!trace_context_is_parent(request->traceparent) || request->traceparent.size >= 55);
+    ASSERT(!trace_context_is_state(request->tracestate) || request->tracestate.size >= 3);
     guard_init(&fresh, &names);
     guard_init(&used, &names);
     struct failure failure;

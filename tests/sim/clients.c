@@ -780,6 +780,8 @@ static void draw_move(struct clients *clients, const struct oracle *oracle, stru
         operation->destination =
             operation_is_fifo(operation->queue) ? draw_order_queue(random) : (int)random_below(random, QUEUE_NAMES);
     operation->move_rate = rates[random_below(random, ARRAY_LENGTH(rates))];
+    operation->move_max = random_chance(random, 20) ? (int)random_below(random, 3) + 1 : 0;
+    operation->move_group = random_chance(random, 25) ? (int)random_below(random, 3) : NONE;
     snprintf(operation->task, sizeof(operation->task), "bm9uZQ==");
     if (model->task_count == 0 || random_chance(random, 5))
         return;

@@ -832,7 +832,8 @@ uint64_t model_due_bytes(const struct model *model, uint64_t now)
         bytes += model->edges[i].dependent == NONE ? 0 : 40;
     for (int i = 0; i < model->task_count; i++)
         if (model->tasks[i].status == TASK_RUNNING)
-            bytes += 100 * (uint64_t)(model->tasks[i].to_move - model->tasks[i].moved + 1);
+            bytes += (model->tasks[i].group == NO_GROUP ? 100 : 300) *
+                     (uint64_t)(model->tasks[i].to_move - model->tasks[i].moved + 1);
     for (int i = 0; i < model->batch_count; i++)
         if (model->batches[i].is_record && deadline_of(model, i) <= now)
             bytes += model->batches[i].state == MODEL_COMPLETED ? 20 : 900;

@@ -72,6 +72,7 @@ struct model_task {
     int rate;        /* messages a second; 0: no limit */
     enum { TASK_RUNNING = 1, TASK_COMPLETED, TASK_CANCELLED, TASK_FAILED } status;
     enum { TASK_NO_FAILURE, TASK_NO_QUEUE, TASK_NO_ORIGIN } failure;
+    int group; /* only messages of this group, that were sent before it began; or NO_GROUP: what can be delivered */
     int to_move;
     int moved;
     uint64_t started_at;

@@ -45,6 +45,18 @@ static uint64_t slack_us(const struct model_task *task)
     return interval_us(task) * (uint64_t)(task->rate / 10);
 }
 
+/* How many messages of the queue a task for one group is for. */
+static int count_of_group(const struct model *model, int queue, int group)
+{
+    int count = 0;
+    for (int i = 0; i < model->message_count; i++) {
+        const struct model_message *message = &model->messages[i];
+        count += message->is_alive && !message->is_condemned && message->queue == queue && message->group == group &&
+                 !model_is_dead(model, message);
+    }
+    return count;
+}
+
 enum error model_start_move(struct model *model, const struct operation *operation, int *started)
 {
     int queue = model_find_queue(model, operation->queue), destination = NONE;
@@ -68,8 +80,13 @@ enum error model_start_move(struct model *model, const struct operation *operati
                                 .destination = destination,
                                 .rate = operation->move_rate,
                                 .status = TASK_RUNNING,
-                                .to_move = (int)model_count_queue(model, queue).visible,
+                                .group = operation->move_group,
+                                .to_move = operation->move_group == NO_GROUP
+                                               ? (int)model_count_queue(model, queue).visible
+                                               : count_of_group(model, queue, operation->move_group),
                                 .started_at = model->now};
+    if (operation->move_max != 0 && task->to_move > operation->move_max)
+        task->to_move = operation->move_max;
     if (task->rate > 0)
         task->next_us = model->now * 1000 + slack_us(task);
     return OK;
@@ -128,6 +145,24 @@ static bool has_untold(const struct model *model, int index)
     return false;
 }
 
+/* A task for one group takes its messages from wherever they stand in their line. */
+static const char *why_not_selected(struct model *model, const struct model_task *task,
+                                    const struct model_message *message)
+{
+    const struct model_group *group = model_group(model, message->queue, task->group);
+    if (!message->is_alive || message->is_condemned)
+        return "has ended";
+    if (message->group != task->group)
+        return "is of another group than its task is for";
+    if (message->sent_at > task->started_at)
+        return "came after its task had begun";
+    if (message->visible_at > model->now)
+        return "is leased or delayed";
+    if (model_is_waiting(model, message))
+        return "waits for something else";
+    return model_is_held(model, group) || group->is_paused ? "is in a group that is held or paused" : NULL;
+}
+
 static const char *why_not(struct model *model, const struct model_task *task, int index, int to, uint64_t line)
 {
     const struct model_message *message = &model->messages[index];
@@ -138,7 +173,8 @@ static const char *why_not(struct model *model, const struct model_task *task, i
         return "is one too many for its task";
     if (!is_due(model, task))
         return "is too early for the rate of its task";
-    const char *why = model_why_not_moved(model, message);
+    const char *why =
+        task->group == NO_GROUP ? model_why_not_moved(model, message) : why_not_selected(model, task, message);
     if (why != NULL)
         return why;
     if (model_is_dead(model, message))
@@ -231,6 +267,20 @@ const char *model_end_by_task(struct model *model, int index)
     return why;
 }
 
+/* A task for one group has looked at each message once, and may have left some. */
+static const char *end_selection(const struct model *model, struct model_task *task, unsigned status, unsigned failure)
+{
+    const int to = task->destination;
+    const bool has_queue = to == NONE || model_find_queue(model, model->queues[to].name) != NONE;
+    if (!is_due(model, task) && task->moved != task->to_move)
+        return "it is too early";
+    if (status == TASK_FAILED && (failure != TASK_NO_QUEUE || has_queue))
+        return "it has a queue to move to";
+    task->status = status;
+    task->failure = failure;
+    return NULL;
+}
+
 const char *model_end_task(struct model *model, int queue, unsigned status, unsigned failure)
 {
     struct model_task *task = running_task(model, queue);
@@ -238,6 +288,8 @@ const char *model_end_task(struct model *model, int queue, unsigned status, unsi
         return NULL;
     if (task == NULL)
         return "there is none";
+    if (task->group != NO_GROUP)
+        return end_selection(model, task, status, failure);
     if (!is_due(model, task))
         return "it is too early";
     bool is_right = status == TASK_COMPLETED, is_done = task->moved == task->to_move;

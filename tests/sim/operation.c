@@ -544,6 +544,10 @@ static void write_move(const struct operation *operation, struct buffer *out)
     }
     if (operation->move_rate != 0)
         buffer_append_format(out, ",\"MaxNumberOfMessagesPerSecond\":%d", operation->move_rate);
+    if (operation->move_max != 0)
+        buffer_append_format(out, ",\"MaxMessages\":%d", operation->move_max);
+    if (operation->move_group != NONE)
+        buffer_append_format(out, ",\"MessageGroupId\":\"g%d\"", operation->move_group);
 }
 
 void operation_write(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)

@@ -164,6 +164,8 @@ struct operation {
     int order;                     /* put type order (its types are in `keys`), delete type order */
     int destination;               /* start move: a queue, or NONE */
     int move_rate;                 /* start move: messages a second; 0: no limit */
+    int move_max;                  /* start move: so many at most; 0: no limit */
+    int move_group;                /* start move: only messages of this group, or NONE */
     char task[TASK_HANDLE_SIZE];   /* cancel move */
     int batch;                     /* a name: "b<batch>" */
     bool is_xor;                   /* create batch */

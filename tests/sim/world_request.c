@@ -48,6 +48,9 @@ bool world_is_beyond_model(const struct world *world, const struct operation *op
             (operation->kind == OPERATION_RECEIVE && operation->attempt != NONE));
 }
 
+/* What clients call themselves; some say nothing. */
+static const struct bytes workers[] = {BYTES("one"), BYTES(""), BYTES("two"), BYTES("three")};
+
 void world_submit(struct world *world, struct connection *connection)
 {
     struct exchange *exchange = &connection->exchange;
@@ -67,6 +70,7 @@ void world_submit(struct world *world, struct connection *connection)
         .path = BYTES("/"),
         .host = BYTES("sim"),
         .target = bytes_from_string(operation_target(operation)),
+        .worker = workers[(size_t)(connection - world->connections) % ARRAY_LENGTH(workers)],
         .body = buffer_bytes(&connection->body),
     };
     world_trace(world, "client %td: %s %.*s", connection - world->connections, operation_target(operation),

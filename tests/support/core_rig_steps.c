@@ -10,6 +10,7 @@
 #include "core/messages/decide_content.h"
 #include "core/messages/decide_move.h"
 #include "core/messages/decide_receive.h"
+#include "core/messages/decide_replace.h"
 #include "core/messages/explain.h"
 #include "core/order/decide_group.h"
 #include "core/order/decide_type_order.h"
@@ -19,6 +20,7 @@
 #include "core/queues/decide_queue.h"
 #include "core/queues/tags.h"
 #include "core/schedules/decide_schedule.h"
+#include "core/state.h"
 #include <stdio.h>
 
 #define QUEUES 4u
@@ -587,6 +589,39 @@ static void step_end_batch(struct core_rig *rig)
     }
 }
 
+/* Some of the newest messages, wherever they are. */
+static uint32_t draw_numbers(struct core_rig *rig, uint64_t numbers[8])
+{
+    const uint64_t newest = rig->core->messages.message_number;
+    uint32_t count = 0;
+    for (uint64_t number = newest > 30 ? newest - 30 : 1; number <= newest && count < 8; number++)
+        if (core_rig_draw(rig, 4) == 0)
+            numbers[count++] = number;
+    return count;
+}
+
+/* Moves or deletes some messages: what the preview says of them before is what happens, if nothing else does. */
+static void start_selection(struct core_rig *rig, struct queue *source, const struct move_command *move)
+{
+    uint64_t numbers[8];
+    char group[8];
+    struct move_command command = *move;
+    struct selection_command selection = {.act = core_rig_draw(rig, 2) == 0 ? SELECTION_MOVES : SELECTION_DELETES};
+    struct message_filter *filter = &selection.filter;
+    selection.numbers = numbers;
+    if (core_rig_draw(rig, 3) == 0)
+        selection.number_count = draw_numbers(rig, numbers);
+    else if (core_rig_draw(rig, 2) == 0)
+        filter->group = draw_name(rig, group, 'g', GROUPS);
+    if (core_rig_draw(rig, 3) == 0)
+        filter->sent_before_ms = rig->now_ms - core_rig_draw(rig, 5000);
+    if (core_rig_draw(rig, 4) == 0)
+        filter->sent_after_ms = rig->now_ms - core_rig_draw(rig, 50000);
+    if (selection.act == SELECTION_DELETES)
+        command.destination = NULL;
+    decide_start_selection(rig->core, source, &command, &selection);
+}
+
 /* Moves what a queue holds, dead letters or not, to where it came from or to another queue of its kind. */
 static void step_move(struct core_rig *rig)
 {
@@ -606,8 +641,33 @@ static void step_move(struct core_rig *rig)
     if (core_rig_draw(rig, 2) == 0)
         destination = core_find_queue(rig->core, source->settings.is_fifo ? draw_name(rig, name, 'f', LINES)
                                                                           : draw_name(rig, name, 'q', QUEUES));
-    if (destination != source)
-        decide_start_move(rig->core, source, destination, core_rig_draw(rig, 3) == 0 ? 1 + core_rig_draw(rig, 3) : 0);
+    const struct move_command command = {.destination = destination,
+                                         .rate = core_rig_draw(rig, 3) == 0 ? 1 + core_rig_draw(rig, 3) : 0,
+                                         .messages_max =
+                                             core_rig_draw(rig, 3) == 0 ? core_rig_draw(rig, 4) : UINT64_MAX};
+    if (destination == source)
+        return;
+    if (core_rig_draw(rig, 2) == 0)
+        decide_start_move(rig->core, source, &command);
+    else
+        start_selection(rig, source, &command);
+}
+
+/* Replaces one of the newest messages, if it may be. */
+static void step_replace(struct core_rig *rig)
+{
+    static const char letters[] = "a changed body, longer or shorter than before";
+    const uint64_t newest = rig->core->messages.message_number;
+    const uint32_t near = newest < 60 ? (uint32_t)newest : 60;
+    const uint32_t slot = near == 0 ? 0 : core_find_message(rig->core, newest - core_rig_draw(rig, near));
+    const struct queue *target;
+    if (slot == 0 || decide_check_replace(rig->core, slot, &target) != REPLACE_IS_POSSIBLE)
+        return;
+    const uint32_t group = core_group_of(rig->core, core_message(rig->core, slot));
+    struct content content = {.body = bytes_make(letters, 1 + core_rig_draw(rig, sizeof(letters) - 1)),
+                              .group = group == 0 ? BYTES("") : core_group(rig->core, group)->id_owned,
+                              .sender = core_name(rig->core)};
+    decide_replace(rig->core, slot, target, &content);
 }
 
 /* Reading changes nothing, and finds its way in every state. */
@@ -696,6 +756,7 @@ void core_rig_step(struct core_rig *rig)
         {12, step_complete_units}, {6, step_xor_units},    {4, step_end_batch},      {1, step_restart},
         {5, step_commit},          {3, step_schedule},     {2, step_tags},           {8, step_move},
         {2, step_relay},           {10, step_publish},     {16, core_rig_step_pool}, {6, step_clean},
+        {6, step_replace},
     };
     if (core_rig_draw(rig, 3) == 0)
         step_time(rig);

@@ -44,12 +44,14 @@ void history_note_number(uint64_t seen)
     history_note(bytes_make(&seen, sizeof(seen)));
 }
 
-/* How much is free on a disk depends on how the C library rounds memory, as the server keeps room for that. */
+/* How much is free on a disk depends on how the C library rounds memory, as the server keeps room for that.
+ * DescribeServer tells that, too, and the version. */
 void history_note_reply(const struct exchange *exchange)
 {
     const uint64_t facts[] = {exchange->reply.status, exchange->hold_sequence};
     history_note(bytes_make(facts, sizeof(facts)));
-    if (exchange->reply.error != ERROR_DISK_IS_FULL)
+    const bool is_of_machine = exchange->action != NULL && strcmp(exchange->action, "DescribeServer") == 0;
+    if (exchange->reply.error != ERROR_DISK_IS_FULL && !is_of_machine)
         history_note(buffer_bytes(&exchange->reply.body));
 }
 

@@ -103,6 +103,10 @@ void world_start(struct world *world)
         .memory_max = world->options.memory_max,
         .zones_folder = world->options.zones_folder,
         .relays = world->options.relays,
+        .keeps_history = world->options.keeps_history,
+        .metrics_queues = world->options.metrics_queues,
+        .audit = world->options.audit,
+        .audit_context = world->options.audit_context,
     };
     for (;;) {
         enum error error =
@@ -309,6 +313,10 @@ static bool submit(struct world *world, struct answer *answer, const char *actio
                                         .host = BYTES("localhost"),
                                         .target = bytes_from_string(target),
                                         .body = body};
+    if (world->address != NULL)
+        exchange.request.address = bytes_from_string(world->address);
+    if (world->worker != NULL)
+        exchange.request.worker = bytes_from_string(world->worker);
     front_submit(world->front, &exchange, world->now_ms);
     if (exchange.state == EXCHANGE_WAITING)
         api_release_waiting(world->api);

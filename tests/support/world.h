@@ -37,7 +37,11 @@ struct world_options {
     bool enforce_intervals;   /* the 60 seconds after PurgeQueue and DeleteQueue */
     bool keeps_reserve;       /* for a full disk (engine/disk_guard.h) */
     uint64_t disk_min_free;
-    const struct relay_control *relays; /* NULL: nobody runs relays */
+    const struct relay_control *relays;             /* NULL: nobody runs relays */
+    bool keeps_history;                             /* for GetSeries */
+    const char *metrics_queues;                     /* NULL: as the daemon without that key */
+    void (*audit)(void *context, const char *text); /* NULL: nobody is told (api/front.h) */
+    void *audit_context;
 };
 
 struct world {
@@ -51,6 +55,8 @@ struct world {
     unsigned stops_left; /* WORLD_STOPS: further stops after the first */
     unsigned kill_count;
     unsigned restart_count;
+    const char *address;     /* of the client; NULL: not known, like the next */
+    const char *worker;      /* what it calls itself */
     bool is_together;        /* between world_together_begin() and world_together_end() */
     bool is_repeating;       /* what is called now was called before and interrupted */
     struct failure failure;  /* of the last disk operation that failed */

@@ -76,6 +76,8 @@ def clean_environment(**more):
 # The smallest segments that bodies of the usual size allow: hundreds of daemons fill one with zeros when they start.
 SMALL_SEGMENTS = ("--segment-size", "37MiB")
 SIZING = ("--segment-size", "--body-max", "--config")
+AUDIT = "tallyd: audit: "
+SLOW = "tallyd: slow request: "
 
 
 class Daemon:
@@ -127,8 +129,17 @@ class Daemon:
             line = self.process.stdout.readline()
         return line
 
-    def error_text(self):
+    def all_error_text(self):
         return (self.folder / "tallyd.err").read_text(errors="replace")
+
+    def error_text(self):
+        """Without the lines about what administrators did, and about slow requests, which any crowded machine has."""
+        lines = self.all_error_text().splitlines(keepends=True)
+        return "".join(line for line in lines if not line.startswith((AUDIT, SLOW)))
+
+    def audit(self):
+        lines = self.all_error_text().splitlines()
+        return [line.removeprefix(AUDIT) for line in lines if line.startswith(AUDIT)]
 
     def wait_said(self, text, seconds=10):
         """Until that is on standard error: what answers a request is not what writes there."""

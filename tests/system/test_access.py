@@ -187,15 +187,22 @@ CELLS = {
     "StartMessageMoveTask": lambda half: {"SourceArn": arn(f"{half}-dead")},
     "CancelMessageMoveTask": lambda half: {"TaskHandle": handle_of_task(f"{half}-dead")},
     "ListMessageMoveTasks": lambda half: {"SourceArn": arn(f"{half}-dead")},
+    "DeleteMessages": of_queue(Reason="none has it"),
     "PauseQueue": of_queue(),
     "ResumeQueue": of_queue(),
     "PauseGroup": of_queue(MessageGroupId="g"),
     "ResumeGroup": of_queue(MessageGroupId="g"),
     "ReleaseGroup": of_queue(MessageGroupId="g", Action="skip"),
     "ListGroups": of_queue(),
+    "GetSeries": of_queue(Period=5),
     "ExplainMessage": of_queue(MessageId=UUID % 1),
     "ListMessages": of_queue(Body="full"),
     "GetMessage": lambda half: {"MessageId": UUID % 1},
+    "ReplaceMessage": of_queue(MessageId=UUID % 1, MessageBody="m"),
+    "FindMessage": of_queue(MessageDeduplicationId="d"),
+    "SummarizeFailures": of_queue(),
+    "ListInFlight": of_queue(),
+    "ListDependents": of_batch(),
     "CreateBatch": lambda half: {"BatchId": f"new-{half}", "OnComplete": target(f"{half}-two")},
     "AddUnits": of_batch(Units=["x"]),
     "CompleteUnits": of_batch(Units=[{"Unit": "u"}]),
@@ -235,20 +242,22 @@ CELLS = {
        for action in ("DescribeRelay", "PauseRelay", "ResumeRelay", "DeleteRelay", "ListDoubts")},
     "ResolveDoubt": lambda _: {"RelayName": "r", "Id": 1, "Action": "send"},
     **{action: lambda _: {} for action in ("ListQueues", "ListQueueStats", "ListBatches", "ListSchedules", "ListPools",
-                                           "ListTypeOrders", "ListRelays")},
+                                           "ListTypeOrders", "ListRelays", "FeedEvents", "DescribeServer")},
     "DeletePool": of_pool(),
     "DeleteSchedule": of_schedule(),
     "PurgeQueue": of_queue(),
     "DeleteQueue": lambda half: {"QueueUrl": url_of(f"{half}-gone")},
 }
 LISTS = {"ListQueues": "mine-one", "ListQueueStats": "mine-one", "ListBatches": "mine-batch",
-         "ListSchedules": "mine-schedule", "ListPools": "mine-pool"}
+         "ListSchedules": "mine-schedule", "ListPools": "mine-pool", "FeedEvents": "mine-one",
+         "DescribeServer": "mine-*"}
 
 # How what is out of reach is refused, where it is not as the reach of its action says.
 REFUSED = {"queue": "AccessDenied", "publisher": "AccessDenied", "namespace": "AccessDenied"}
 ABSENT = {"batch": "BatchDoesNotExist", "pool": "PoolDoesNotExist", "schedule": "ScheduleDoesNotExist",
           "each": "BatchDoesNotExist"}
-ODD = {"CreateBatch": "AccessDenied", "ExplainMessage": "AccessDenied"}
+ODD = {action: "AccessDenied"
+       for action in ("CreateBatch", "ExplainMessage", "FindMessage", "GetSeries", "ListInFlight")}
 UNKNOWN = {"GetMessage": {"State": "unknown", "Why": []}}  # it answers all the same
 
 
@@ -327,7 +336,7 @@ ROUGH = {
     "DeleteMessage", "ChangeMessageVisibility", "FailMessage", "CancelMessageMoveTask", "ReleaseGroup",
     "RemovePermission",
     "PutBackMatch", "ConfirmMatch", "XorUnits", "Publish", "DeleteMessageBatch", "ChangeMessageVisibilityBatch",
-    "UpdateTicket",
+    "UpdateTicket", "ReplaceMessage",
 }
 
 
@@ -582,6 +591,37 @@ def dead_letter(world, queue):
     world.boss("SendMessage", QueueUrl=url_of(queue), MessageBody="letter")
     for _ in range(2):
         receive(world.daemon, queue, MaxNumberOfMessages=10, VisibilityTimeout=0)
+
+
+def test_what_is_found_is_in_queues_that_are_covered(world):
+    def found(key, **search):
+        return ok(world.daemon, key, "Tally.FindMessage", search)
+
+    assert found("MINE", MessageId=world.ids["bank"]) == {"Messages": [], "IsComplete": True}
+    assert [one["MessageId"] for one in found("MINE", MessageId=world.ids["mine"])["Messages"]] == [world.ids["mine"]]
+    assert len(found("BOSS", OutboxId=UUID % 5)["Messages"]) == 2 and found("BOSS", OutboxId=UUID % 5)["IsPublished"]
+    answer = found("MINE", OutboxId=UUID % 5)
+    assert [one["QueueUrl"].rsplit("/", 1)[1] for one in answer["Messages"]] == ["mine-two"]
+    assert "IsPublished" not in answer
+    world.boss("SendMessage", **send("mine-two"), MessageDeduplicationId="order-17")
+    world.boss("SetQueueAttributes", QueueUrl=url_of("mine-two"), Attributes=redrive("bank-dead"))
+    dead_letter(world, "mine-two")
+    order = {"QueueUrl": url_of("mine-two"), "MessageDeduplicationId": "order-17"}
+    assert found("BOSS", **order)["Messages"][0]["QueueUrl"].endswith("/bank-dead")
+    [gone] = found("MINE", **order)["Messages"]
+    assert gone["State"] == "ended" and "QueueUrl" not in gone and "bank" not in json.dumps(gone)
+
+
+def test_a_batch_names_its_parent_only_within_reach(world):
+    world.boss("Tally.CreateBatch", BatchId="inner", Parent="parent", OnComplete=target("mine-two"))
+    assert world.boss("Tally.DescribeBatch", BatchId="inner")["Parent"] == "parent"
+    answer = ok(world.daemon, "MINE", "Tally.DescribeBatch", {"BatchId": "inner"})  # a sibling is of the bank
+    assert "Parent" not in answer and answer["OnComplete"]["QueueUrl"].endswith("/mine-two")
+
+
+def test_the_worst_queues_are_those_that_are_covered(world):
+    answer = ok(world.daemon, "MINE", "Tally.ListQueueStats", {"SortBy": "age"})
+    assert answer["Queues"] and all(queue["QueueName"].startswith("mine-") for queue in answer["Queues"])
 
 
 def test_dead_letters_of_queues_out_of_reach(world):

@@ -350,6 +350,8 @@ NEEDED = {
     "RemovePermission": ("admin", {**Q, "Label": "l"}),
     "StartMessageMoveTask": ("admin", {"SourceArn": arn("q")}),
     "CancelMessageMoveTask": ("admin", {"TaskHandle": "x"}),
+    "Tally.DeleteMessages": ("admin", {**Q, "Reason": "x"}),
+    "Tally.ReplaceMessage": ("admin", {**Q, "MessageId": "x", "MessageBody": "m"}),
     "Tally.PauseQueue": ("admin", Q),
     "Tally.ResumeQueue": ("admin", Q),
     "Tally.PauseGroup": ("admin", {**Q, "MessageGroupId": "g"}),
@@ -410,8 +412,15 @@ NEEDED = {
     "Tally.ListGroups": (None, Q),
     "Tally.ExplainMessage": (None, {**Q, "MessageId": "x"}),
     "Tally.ListMessages": ("read", Q),
+    "Tally.GetSeries": (None, {**Q, "Period": 5}),
+    "Tally.ListInFlight": (None, {}),
+    "Tally.ListDependents": (None, {"MessageId": "x"}),
     "Tally.ListQueueStats": (None, {}),
     "Tally.GetMessage": ("read", {"MessageId": "x"}),
+    "Tally.FindMessage": ("read", {"MessageId": "x"}),
+    "Tally.SummarizeFailures": ("read", Q),
+    "Tally.FeedEvents": (None, {}),
+    "Tally.DescribeServer": (None, {}),
 }
 
 

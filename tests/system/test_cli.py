@@ -33,7 +33,12 @@ COMMANDS = [
     "send",
     "receive",
     "delete",
+    "delete-messages",
     "commit",
+    "messages",
+    "peek",
+    "find",
+    "failures",
     "explain",
     "group list",
     "group release",
@@ -60,6 +65,9 @@ COMMANDS = [
     "schedule resume",
     "schedule delete",
     "relay schema",
+    "health",
+    "status",
+    "top",
     "call",
 ]
 
@@ -251,6 +259,22 @@ def test_version(offline):
 # --- Queues ----------------------------------------------------------------------------------------------------------
 
 
+def test_health_says_whether_it_is_ready(tally):
+    assert tally("health").out == "ready\n"
+    assert json.loads(tally("health", "--json").out) == {"status": "ready"}
+
+
+def test_health_waits_for_a_server_that_comes(tally, daemon):
+    daemon.stop()
+    assert "can't reach" in tally("health", status=3).err
+    begun = time.monotonic()
+    assert tally("health", "--wait", "1", status=3).err and time.monotonic() - begun >= 1
+    coming = threading.Timer(1, daemon.start)
+    coming.start()
+    assert tally("health", "--wait", "60").out == "ready\n"
+    coming.join()
+
+
 def test_queue_create_prints_the_url_and_may_be_repeated(tally, daemon):
     url = tally("queue", "create", "orders", "VisibilityTimeout=60").out.strip()
     assert url == f"{daemon.endpoint}/000000000000/orders"
@@ -293,13 +317,13 @@ def test_queue_list_long_says_how_full_the_queues_are_and_how_old_the_oldest_mes
     tally("receive", "full")
     wait_until(lambda: time.monotonic() > sent + 2, what="two seconds")
     lines = tally("queue", "list", "--long").out.splitlines()
-    assert lines[0].split() == ["READY", "IN", "FLIGHT", "DELAYED", "OLDEST", "QUEUE"]
-    assert lines[1].split() == ["0", "0", "0", "-", "empty"]
-    assert re.fullmatch(r" *2 +1 +1 +([2-9]|\d\d) s  full", lines[2])
-    assert lines[3].split() == ["0", "0", "0", "-", "paused", "(paused)"] and len(lines) == 4
+    assert lines[0].split() == ["READY", "IN", "FLIGHT", "DELAYED", "OLDEST", "READY", "FOR", "QUEUE"]
+    assert lines[1].split() == ["0", "0", "0", "-", "-", "empty"]
+    assert re.fullmatch(r" *2 +1 +1 +([2-9]|\d\d) s +([2-9]|\d\d) s  full", lines[2])
+    assert lines[3].split() == ["0", "0", "0", "-", "-", "paused", "(paused)"] and len(lines) == 4
     full = tally.json("queue", "list", "--long", "--prefix", "f")[0]
     assert (full["Queue"], full["Ready"], full["InFlight"], full["Delayed"], full["Paused"]) == ("full", 2, 1, 1, False)
-    assert full["OldestSeconds"] >= 2
+    assert full["OldestSeconds"] >= 2 and full["ReadySeconds"] >= 2 and full["HeldGroups"] == full["Blocked"] == 0
     assert "OldestSeconds" not in tally.json("queue", "list", "--long", "--prefix", "e")[0]
     assert "go together" in tally("queue", "list", "--long", "--urls", status=2).err
     ours, theirs = pty.openpty()
@@ -315,7 +339,26 @@ def test_queue_list_long_shows_any_age_that_a_server_answers(tally, http_proxy):
     }
     http_proxy.answer = lambda target, body: (200, json.dumps(answers[target]).encode())
     lines = tally("queue", "list", "--long", "--endpoint", http_proxy.endpoint).out.splitlines()
-    assert lines[1].split() == ["0", "0", "0", "213503982334601", "d", "old"]
+    assert lines[1].split() == ["0", "0", "0", "213503982334601", "d", "-", "old"]
+
+
+def test_queue_list_sorts_the_worst_first(tally, http_proxy):
+    for name in ["a", "b", "c"]:
+        tally("queue", "create", name)
+    tally("send", "c", "old")
+    sent = time.monotonic()
+    wait_until(lambda: time.monotonic() > sent + 1.1, what="a second")
+    tally("send", "b", "-", "--lines", stdin="1\n2\n")
+    lines = tally("queue", "list", "--sort", "age").out.splitlines()
+    assert [line.split()[-1] for line in lines[1:]] == ["c", "b", "a"]
+    assert [queue["Queue"] for queue in tally.json("queue", "list", "--sort", "visible")] == ["b", "c", "a"]
+    assert "It must be name, age or visible." in tally("queue", "list", "--sort", "size", status=1).err
+    assert "go together" in tally("queue", "list", "--sort", "age", "--urls", status=2).err
+    pages = {None: {"Queues": [{"QueueName": "x", "Visible": 1}], "NextToken": "10000"},
+             "10000": {"Queues": [{"QueueName": "y", "Visible": 7, "HeldGroups": 2, "OldestDeliverableAge": 9}]}}
+    http_proxy.answer = lambda target, body: (200, json.dumps(pages[body.get("NextToken")]).encode())
+    lines = tally("queue", "list", "--sort", "visible", "--endpoint", http_proxy.endpoint).out.splitlines()
+    assert lines[1].endswith("9 s  y (2 groups are held)") and lines[2].endswith("-  x")
 
 
 def test_queue_set_and_show(tally):
@@ -362,6 +405,61 @@ def test_queue_redrive(tally):
     assert sorted(moved.split()) == ["one", "three", "two"]
     assert "Dead Letter Queue" in tally("queue", "redrive", "orders", status=1).err
     assert "QueueDoesNotExist" in tally("queue", "redrive", "none", status=1).err
+
+
+def fail_all(tally, queue, reasons):
+    """Sends a message for each reason, which fails for it and is dead-lettered. Their ids."""
+    ids = []
+    for number, reason in enumerate(reasons):
+        ids.append(tally("send", queue, f"{number}").out.strip())
+        handle = tally.json("receive", queue)[0]["ReceiptHandle"]
+        tally("call", "Tally.FailMessage",
+              json.dumps({"QueueUrl": queue, "ReceiptHandle": handle, "Reason": reason, "Final": True}))
+    return ids
+
+
+def test_redriving_and_deleting_some(tally):
+    tally("queue", "create", "orders", "--dead-letter", "dead")
+    ids = fail_all(tally, "orders", ["timeout: a", "no such customer", "timeout: b", "no such customer"])
+    dry = tally("queue", "redrive", "dead", "--reason", "timeout", "--dry-run").out
+    assert "messages    2\n" in dry and "2 to orders" in dry and "refused     0" in dry
+    assert tally.json("queue", "redrive", "dead", "--dry-run")[0]["Messages"] == 4
+    assert tally("queue", "redrives", "dead").out == ""  # nothing was begun
+    tally("queue", "redrive", "dead", "--reason", "timeout", "--max", "1")
+    wait_until(lambda: tally("queue", "redrives", "dead").out.startswith("COMPLETED"), what="the redrive")
+    assert tally("receive", "orders", "--delete").out == "0\n"
+    held = tally.json("receive", "dead", "--visibility", "300")[0]
+    assert held["MessageId"] == ids[1]
+    dry = tally("delete-messages", "dead", "--reason", "no such", "--dry-run").out
+    assert "messages    1\n" in dry and f"stay        {ids[1]} in-flight\n" in dry
+    tally("delete-messages", "dead", "--reason", "no such")
+    wait_until(lambda: "COMPLETED" in tally("queue", "redrives", "dead").out.splitlines()[0], what="the deletion")
+    shown = tally("queue", "redrives", "dead").out
+    assert "1 of 2  deleted  1 stayed" in shown.splitlines()[0] and f"  {ids[1]} in-flight\n" in shown
+    tally("delete-messages", "dead", "--id", ids[2])
+    wait_until(lambda: tally("receive", "dead").out == "", what="the end of the last one")
+    assert "which messages" in tally("delete-messages", "dead", status=1).err
+    assert "not the MessageId" in tally("delete-messages", "dead", "--id", "x", status=1).err
+    assert "QueueDoesNotExist" in tally("delete-messages", "none", "--reason", "x", status=1).err
+
+
+def test_dry_runs_end_nothing(tally):
+    tally("queue", "create", "orders")
+    tally("queue", "create", "line.fifo", "Tally.OnGroupFailure=hold")
+    tally("batch", "create", "b")
+    tally("send", "orders", "one", "--batch", "b")
+    tally("send", "orders", "two")
+    for command in ("purge", "delete"):
+        dry = tally("queue", command, "orders", "--dry-run").out
+        assert "messages    2\n" in dry and "units       1\n" in dry and "batches     1\n" in dry
+    assert tally.json("batch", "cancel", "b", "--dry-run")[0]["Units"] == 1
+    tally("send", "line.fifo", "m", "--group", "g", "--deduplication-id", "m")
+    fail = {"QueueUrl": "line.fifo", "ReceiptHandle": tally.json("receive", "line.fifo")[0]["ReceiptHandle"]}
+    tally("call", "Tally.FailMessage", json.dumps({**fail, "Final": True}))
+    assert "messages    1\n" in tally("group", "release", "line.fifo", "g", "--skip", "--dry-run").out
+    assert tally("batch", "show", "b", "--json").out.count('"open"') == 1
+    assert tally("group", "list", "line.fifo").out.startswith("held")
+    assert tally("receive", "orders", "--max", "10").out.split() == ["one", "two"]
 
 
 def test_queue_purge_and_delete(tally):
@@ -553,6 +651,47 @@ def test_messages_and_peek_show_what_is_there_and_receive_nothing(tally):
     assert tally("messages", "dead").out.split()[3] == ids[0]
     assert "came from   orders\n" in tally("peek", ids[0]).out
     assert tally("peek", "nonsense").out == "state       unknown\n"
+
+
+def test_find_finds_a_message_by_the_ids_of_its_sender(tally):
+    tally("queue", "create", "orders", "--dead-letter", "dead", "--max-attempts", "1")
+    sent = tally("send", "orders", "one", "--deduplication-id", "order-17").out.strip()
+    outbox = tally("send", "orders", "two", "--attribute", "Tally.OutboxId=row-17").out.strip()
+    numbered = tally("send", "orders", "three", "--producer", "shop", "--sequence", "17").out.strip()
+    assert sent in tally("find", sent).out
+    found = tally("find", "--queue", "orders", "--dedup", "order-17").out
+    assert found.startswith("orders  ready ") and sent in found
+    assert tally.json("find", "--outbox", "row-17")[0]["MessageId"] == outbox
+    assert tally.json("find", "--queue", "orders", "--producer", "shop", "--sequence", "17")[0]["MessageId"] == numbered
+    nothing = tally("find", "--queue", "orders", "--dedup", "order-18")
+    assert nothing.out == "" and "no message has that id" in nothing.err
+    ended = tally.json("receive", "orders", "--delete")[0]["MessageId"]
+    assert re.match(f"ended +-  {ended}", tally("find", ended).out)
+    for arguments in [[], [sent, "--outbox", "x"], ["--dedup", "x"], ["--producer", "p", "--queue", "orders"],
+                      ["--producer", "p", "--sequence", "1"]]:
+        tally("find", *arguments, status=2)
+
+
+def test_find_goes_on_until_it_has_looked_everywhere(tally, http_proxy):
+    pages = {None: {"Messages": [], "IsComplete": False, "NextToken": "1.1.1.1.1"},
+             "1.1.1.1.1": {"Messages": [], "IsComplete": True, "IsPublished": True}}
+    http_proxy.answer = lambda target, body: (200, json.dumps(pages[body.get("NextToken")]).encode())
+    assert "a publisher remembers the row" in tally("find", "--outbox", "x", "--endpoint", http_proxy.endpoint).err
+
+
+def test_failures_says_why_messages_failed(tally):
+    tally("queue", "create", "jobs", "--dead-letter", "dead", "--max-attempts", "1")
+    assert tally("failures", "dead").out.splitlines() == [
+        "   COUNT   NEWEST  ONE OF THEM                           REASON"]
+    tally("send", "jobs", "-", "--lines", stdin="1\n2\n3\n")
+    for reason in ["no luck", "no luck", "no\nmoney"]:
+        handle = tally.json("receive", "jobs")[0]["ReceiptHandle"]
+        tally("call", "Tally.FailMessage", json.dumps({"QueueUrl": "jobs", "ReceiptHandle": handle, "Reason": reason}))
+    lines = tally("failures", "dead").out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["2", "1"]
+    assert lines[1].endswith("  no luck") and lines[2].endswith("  no money")
+    answer = tally.json("failures", "dead")[0]
+    assert answer["Failed"] == 3 and len(answer["Reasons"][0]["MessageIds"]) == 2
 
 
 def test_send_takes_standard_input_byte_for_byte(tally):

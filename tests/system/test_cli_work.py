@@ -84,6 +84,22 @@ def test_the_environment_tells_about_the_message(tally, queue, script, daemon):
     assert variables["TALLY_RECEIPT_HANDLE"]
 
 
+def test_the_command_is_part_of_its_messages_trace_and_of_no_other(tally, queue, script):
+    """What `tally work` itself was started in is another trace."""
+    command = script('body=$(cat); env | grep -E "^(TRACEPARENT|TRACESTATE|BAGGAGE)=" | sort > "$OUT/$body"')
+    context = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "rojo=1"}
+    ten = [f"--attribute=a{n}=x" for n in range(10)]
+    tally("send", queue, "traced", *ten, *[f"--attribute={name}={value}" for name, value in context.items()])
+    tally("send", queue, "plain")
+    assert "not counting traceparent" in tally("send", queue, "x", *ten, "--attribute", "b=x", status=2).err
+    others = {"TRACEPARENT": "00-1-2-00", "TRACESTATE": "other=1", "BAGGAGE": "a=b"}
+    tally.environment.update(others)
+    tally("work", "--queue", queue, "--until-empty", "--", command)
+    assert (script.out / "traced").read_text().splitlines() == [
+        f"{name.upper()}={value}" for name, value in context.items()]
+    assert (script.out / "plain").read_text() == ""
+
+
 def test_a_command_that_fails_is_tried_again_until_it_succeeds(tally, queue, script):
     command = script('echo x >> "$OUT/tries"; [ "$TALLY_RECEIVE_COUNT" -ge 3 ]')
     tally("send", queue, "x")

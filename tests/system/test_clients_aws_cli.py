@@ -2,6 +2,8 @@
 
 AWS_CLI  another aws than the distribution's; of version 2, because version 1 reads binary values differently"""
 
+import atexit
+import functools
 import hashlib
 import json
 import os
@@ -9,13 +11,26 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 from clients import KEY, SECRET, SecureDaemon, needs
 from conftest import PATIENCE, clean_environment
 
-PROGRAM = os.environ.get("AWS_CLI") or (
-    "/usr/bin/aws" if pathlib.Path("/usr/bin/aws").exists() else shutil.which("aws"))
+DISTRIBUTIONS = pathlib.Path("/usr/bin/aws")
+PROGRAM = os.environ.get("AWS_CLI") or (str(DISTRIBUTIONS) if DISTRIBUTIONS.exists() else shutil.which("aws"))
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+@functools.cache
+def forked():
+    """A process that has the distribution's program loaded and forks for each command; None: it is another program."""
+    if PROGRAM != str(DISTRIBUTIONS) or b"import awscli.clidriver" not in DISTRIBUTIONS.read_bytes():
+        return None
+    process = subprocess.Popen([sys.executable, "-B", str(HERE / "aws_fork.py")], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True, env=clean_environment())
+    atexit.register(process.kill)
+    return process
 
 
 class AwsCli:
@@ -35,6 +50,11 @@ class AwsCli:
 
     def run(self, *words):
         command = [PROGRAM, "--endpoint-url", self.endpoint, "sqs", *words]
+        if forked() is not None:
+            forked().stdin.write(json.dumps([command, self.environment]) + "\n")
+            forked().stdin.flush()
+            status, out, err = json.loads(forked().stdout.readline())
+            return subprocess.CompletedProcess(command, status, out, err)
         timeout = 60 * PATIENCE
         return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=self.environment)
 

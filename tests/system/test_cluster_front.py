@@ -1,6 +1,8 @@
 """Any node answers: one that stands by passes requests on to the one that serves."""
 
 import contextlib
+import http.client
+import json
 import socket
 import threading
 import time
@@ -53,6 +55,15 @@ def test_a_node_that_stands_by_answers_for_the_one_that_serves(nodes):
     assert nodes[1].metric("tally_forwarded_total") >= 4
 
 
+def test_each_node_has_the_dashboard_and_shows_what_the_owner_has(nodes):
+    create_queue(Connection(nodes[0].port), "jobs")
+    for node in nodes:
+        status, headers, body = node.request("GET", "/ui/")
+        assert status == 200 and body.startswith(b"<!doctype html>") and "Content-Security-Policy" in headers
+        assert node.request("GET", "/ui/config")[0] == 200
+        assert "jobs" in Connection(node.port).call("Tally.ListQueueStats", {}).body.decode()
+
+
 def test_a_request_whose_header_is_as_large_as_may_be_passes_through_another_node(nodes):
     """The node that passes it on adds a line."""
     create_queue(Connection(nodes[0].port), "jobs")
@@ -102,6 +113,26 @@ def test_a_takeover_is_waited_for(nodes, cluster):
     send(line, queue, ["after"])
     assert time.monotonic() - began < 3
     assert drain(line, queue) == ["after"]
+
+
+def test_who_has_a_message_is_the_client_and_not_the_node_that_passes_its_request_on(nodes, cluster):
+    queue = create_queue(Connection(nodes[0].port))
+    send(Connection(nodes[0].port), queue, ["a", "b"])
+    for node, source, headers in ((nodes[1], "127.0.0.2", {"Tally-Forwarded-For": "9.9.9.9"}),
+                                  (nodes[0], "127.0.0.3", {})):
+        line = http.client.HTTPConnection("127.0.0.1", node.port, source_address=(source, 0))
+        headers |= {"X-Amz-Target": "AmazonSQS.ReceiveMessage", "X-Tally-Worker": f"of {source}"}
+        line.request("POST", "/", json.dumps({"QueueUrl": queue}), headers)
+        assert line.getresponse().status == 200
+        line.close()
+    expected = [{"Address": source, "Worker": f"of {source}"} for source in ("127.0.0.2", "127.0.0.3")]
+    for node in nodes:
+        held = Connection(node.port).ok("Tally.ListInFlight", {})["Messages"]
+        assert [message["Holder"] for message in held] == expected
+    cluster.wait_followed()
+    nodes[0].kill9()  # the next owner can't know
+    held = Connection(nodes[2].port).ok("Tally.ListInFlight", {})["Messages"]
+    assert len(held) == 2 and not any("Holder" in message for message in held)
 
 
 def test_nobody_forges_who_passes_a_request_on(nodes):

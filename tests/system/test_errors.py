@@ -156,11 +156,14 @@ ROWS = [
             ("ReleaseGroup", {"MessageGroupId": "g", "Action": "retry"}),
             ("ListGroups", {}),
             ("ListMessages", {}),
+            ("DeleteMessages", {"Reason": "r"}),
+            ("ReplaceMessage", {"MessageId": "a", "MessageBody": "m"}),
         ]
         for url in [queue("none"), "http://nowhere", "", None, "http://127.0.0.1/111111111111/q", "none", "/", "//"]
     ],
     *[
-        ("ExplainMessage", {"QueueUrl": url, "MessageId": "a"}, *NO_QUEUE)
+        (action, {"QueueUrl": url, **more}, *NO_QUEUE)
+        for action, more in [("ExplainMessage", {"MessageId": "a"}), ("ListInFlight", {})]
         for url in [queue("none"), "http://nowhere", "", "http://127.0.0.1/111111111111/q", "none", "/", "//"]
     ],
     ("GetQueueUrl", {"QueueName": "none"}, *NO_QUEUE),
@@ -443,12 +446,75 @@ ROWS = [
     ("ExplainMessage", {"QueueUrl": Q}, *missing("MessageId")),
     ("GetMessage", {}, *missing("MessageId")),
     ("GetMessage", {"MessageId": "a", "Body": "half"}, *invalid("Body", "half", "It must be none, preview or full.")),
+    ("FindMessage", {}, "MissingRequiredParameterException",
+     "The request must contain one of MessageId, MessageDeduplicationId, OutboxId and Producer."),
+    ("FindMessage", {"MessageId": "a", "OutboxId": "b"}, IPV,
+     "The request has both MessageId and OutboxId; it can have only one."),
+    ("FindMessage", {"MessageDeduplicationId": "a b", "QueueUrl": Q},
+     *invalid("MessageDeduplicationId", "a b",
+              "It can only include ASCII letters, digits and punctuation, 1 to 128 of them.")),
+    ("FindMessage", {"OutboxId": ""}, *invalid("OutboxId", "", "It must not be empty.")),
+    ("FindMessage", {"Producer": "p", "QueueUrl": Q}, *missing("Sequence")),
+    ("FindMessage", {"Producer": "p", "QueueUrl": Q, "Sequence": -1},
+     *invalid("Sequence", "-1", "It must be an integer from 0 to 9223372036854775807.")),
+    ("FindMessage", {"Producer": "p", "QueueUrl": Q, "Sequence": "one"}, SERIAL, None),
+    ("FindMessage", {"OutboxId": "a", "NextToken": "1.2.3"}, IPV, "Invalid or expired next token."),
+    ("FindMessage", {"MessageId": "a", "Body": "half"}, *invalid("Body", "half", "It must be none, preview or full.")),
     ("ListMessages", {"QueueUrl": Q, "State": "free"},
      *invalid("State", "free", "It must be ready, delayed, in-flight, blocked or held.")),
     ("ListMessages", {"QueueUrl": Q, "NextToken": "1.2"}, IPV, "Invalid or expired next token."),
     ("ListMessages", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
+    ("ReplaceMessage", {"QueueUrl": Q}, *missing("MessageId")),
+    *[("ReplaceMessage", {"QueueUrl": Q, "MessageId": bad, "MessageBody": "m"},
+       *invalid("MessageId", bad, "The queue has no such message."))
+      for bad in ["a", "12345678-1234-4234-8234-123456789abc"]],
+    ("DeleteMessages", {"QueueUrl": Q}, MISSING,
+     "The request must say which messages: MessageIds, or one or more of Reason, MessageGroupId, SentBefore and "
+     "SentAfter. PurgeQueue deletes all."),
+    *[("DeleteMessages", {"QueueUrl": Q, name: ""}, IPV, f"{name} is empty; leave it out to mean every message.")
+      for name in ["Reason", "MessageGroupId"]],
+    ("DeleteMessages", {"QueueUrl": Q, "MessageIds": []}, IPV,
+     "MessageIds is empty; it must name 1 to 1000 messages."),
+    ("DeleteMessages", {"QueueUrl": Q, "MessageIds": ["a"] * 1001}, IPV,
+     "MessageIds holds 1001 names; at most 1000 are taken."),
+    *[("DeleteMessages", {"QueueUrl": Q, "MessageIds": [bad]},
+       *invalid("MessageIds", bad, "It is not the MessageId of a message of this namespace."))
+      for bad in ["a", "12345678-1234-4234-8234-123456789abc"]],
+    ("DeleteMessages", {"QueueUrl": Q, "MessageIds": [1]}, SERIAL, None),
+    ("DeleteMessages", {"QueueUrl": Q, "Reason": "x" * 1025}, IPV, "Reason has 1025 bytes; at most 1024 are taken."),
+    ("DeleteMessages", {"QueueUrl": Q, "MessageGroupId": "a b"}, IPV, None),
+    *[("DeleteMessages", {"QueueUrl": Q, name: bad}, IPV,
+       f"Value for parameter {name} is invalid. Reason: It must be a number of seconds since 1970.")
+      for name in ["SentBefore", "SentAfter"] for bad in [0, -1, "1", 1e300]],
+    *[("DeleteMessages", {"QueueUrl": Q, "Reason": "r", "MaxMessages": bad}, IPV,
+       f"Value {bad} for parameter MaxMessages is invalid. Reason: Must be 1 or more.") for bad in [0, -1]],
+    ("DeleteMessages", {"QueueUrl": Q, "Reason": "r", "DryRun": 1}, SERIAL,
+     "The value of DryRun can not be converted to a Boolean."),
+    *[(action, {"QueueUrl": Q, "DryRun": "yes"}, SERIAL, "The value of DryRun can not be converted to a Boolean.")
+      for action in ["PurgeQueue", "DeleteQueue"]],
+    ("CancelBatch", {"BatchId": "open", "DryRun": "yes"}, SERIAL,
+     "The value of DryRun can not be converted to a Boolean."),
+    ("GetSeries", {"QueueUrl": Q}, *missing("Period")),
+    ("GetSeries", {"Period": 7}, *invalid("Period", "7", "It must be 5 or 60 seconds.")),
+    ("GetSeries", {"Period": "5"}, SERIAL, None),
+    ("GetSeries", {"Period": 5, "Points": 721}, *invalid("Points", "721", "Must be between 1 and 720, if provided.")),
+    ("GetSeries", {"Period": 60, "Points": 0}, *invalid("Points", "0", "Must be between 1 and 1440, if provided.")),
+    ("GetSeries", {"QueueUrl": "nowhere", "Period": 5}, "QueueDoesNotExist", None),
+    ("ListInFlight", {"MaxResults": 0}, IPV, None),
+    ("ListInFlight", {"QueueUrl": Q, "NextToken": "1.2"}, IPV, "Invalid or expired next token."),
+    ("ListInFlight", {"Worker": 1}, SERIAL, "The value of Worker can not be converted to a String."),
+    ("ListDependents", {}, MISSING, "The request must contain either MessageId or BatchId."),
+    ("ListDependents", {"MessageId": "a", "BatchId": "open"}, MISSING,
+     "The request must contain either MessageId or BatchId."),
+    ("ListDependents", {"BatchId": "none"}, "BatchDoesNotExist", "There is no batch 'none'."),
+    ("ListDependents", {"MessageId": "a", "NextToken": "1"}, IPV, "Invalid or expired next token."),
     ("ListQueueStats", {"MaxResults": 0}, IPV, None),
     ("ListQueueStats", {"NextToken": "x"}, IPV, "Invalid or expired next token."),
+    ("ListQueueStats", {"SortBy": "size"}, *invalid("SortBy", "size", "It must be name, age or visible.")),
+    ("ListQueueStats", {"SortBy": "age", "NextToken": "x"}, IPV, "Invalid or expired next token."),
+    ("FeedEvents", {"After": -1}, IPV, "After must be 0 or the number of an event."),
+    ("FeedEvents", {"MaxResults": 1001}, *invalid("MaxResults", 1001, "It must be from 1 to 1000.")),
+    ("FeedEvents", {"WaitTimeSeconds": 21}, *invalid("WaitTimeSeconds", 21, "It must be from 0 to 20.")),
     # Tally's type orders, schedules and commits.
     ("PutTypeOrder", {"Types": ["a", "b"]}, *missing("Name")),
     ("PutTypeOrder", {"Name": "o"}, *missing("Types")),
@@ -601,7 +667,9 @@ ROWS = [
 OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch",
                "ListUnits", "ListBatches", "DeleteBatch"}
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups",
-                "ExplainMessage", "ListMessages", "GetMessage", "ListQueueStats"}
+                "ExplainMessage", "ListMessages", "GetMessage", "FindMessage", "SummarizeFailures", "ListInFlight",
+                "ListDependents", "GetSeries", "ListQueueStats", "DeleteMessages", "ReplaceMessage", "FeedEvents",
+                "DescribeServer"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule",
                 "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
 OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}

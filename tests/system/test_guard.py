@@ -121,10 +121,13 @@ def test_http_1_0_without_host_gets_queue_urls_that_work(daemon_factory, tmp_pat
 
 ONLY_READS = {
     "GetQueueUrl", "ListQueues", "ListQueueStats", "GetQueueAttributes", "ListQueueTags", "ListDeadLetterSourceQueues",
+    "GetSeries",
     "ListMessageMoveTasks",
     "DescribeBatch", "ListBatches", "ListUnits", "ListTypeOrders", "DescribeSchedule", "ListSchedules", "DescribeRelay",
     "ListRelays",
-    "ListDoubts", "ListGroups", "ExplainMessage", "ListMessages", "GetMessage", "DescribePool", "ListPools",
+    "ListDoubts", "ListGroups", "ExplainMessage", "ListMessages", "GetMessage", "FindMessage", "SummarizeFailures",
+    "ListInFlight", "ListDependents", "FeedEvents", "DescribeServer",
+    "DescribePool", "ListPools",
     "GetTicket", "ListTickets", "CountTickets", "ExplainTicket",
 }
 

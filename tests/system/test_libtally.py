@@ -387,6 +387,9 @@ int main(void)
     struct tally_error error;
     assert(tally_client_create(&(struct tally_options){.endpoint = "nonsense"}, &client, &error) == TALLY_INVALID);
     assert(tally_client_create(&(struct tally_options){.access_key_id = "a"}, &client, NULL) == TALLY_INVALID);
+    assert(tally_client_create(&(struct tally_options){.worker = ""}, &client, NULL) == TALLY_INVALID);
+    assert(tally_client_create(&(struct tally_options){.worker = "a\nb"}, &client, &error) == TALLY_INVALID);
+    assert(strstr(error.message, "it must be 1 to 128 characters of printable ASCII") != NULL);
     assert(tally_client_create(NULL, &client, &error) == TALLY_OK);
     messages(client);
     batches(client);

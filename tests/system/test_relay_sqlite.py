@@ -62,7 +62,7 @@ def test_R01_what_commits_is_delivered_and_what_rolls_back_never(daemon, relays,
 
 def test_all_that_a_row_says_arrives(daemon, relays, outbox):
     relays(outbox.source, "queue").wait_for("active")
-    ten = {f"a{number}": "x" for number in range(7)}
+    ten = {f"a{number}": "x" for number in range(7)} | {name: "x" for name in ["traceparent", "tracestate", "baggage"]}
     with outbox.transaction() as db:
         [(uid,)] = db.execute(
             "INSERT INTO tally_outbox(queue, group_id, dedup_id, attributes, body) VALUES ('orders.fifo', 'g', 'd', ?, "

@@ -249,6 +249,47 @@ def test_a_message_with_ten_attributes_is_forwarded_as_it_came(sqs):
     assert message["MD5OfMessageAttributes"] == on["MD5OfMessageAttributes"] == sent["MD5OfMessageAttributes"]
 
 
+TRACE = {"traceparent": text("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+         "tracestate": text("rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"), "baggage": text("user=17,region=eu")}
+
+
+def test_ten_attributes_and_a_trace_are_sent_and_sent_on(sqs):
+    """As the instrumentation of an SDK adds it; SQS would refuse the message."""
+    here, there = (sqs.create_queue(QueueName=name)["QueueUrl"] for name in ["here", "there"])
+    all_of_them = {f"a{n}": text(str(n)) for n in range(10)} | TRACE
+    sent = sqs.send_message(QueueUrl=here, MessageBody="a", MessageAttributes=all_of_them)
+    (message,) = receive(sqs, here, MessageAttributeNames=["All"])
+    assert message["MessageAttributes"] == all_of_them
+    entry = {"Id": "1", "MessageBody": message["Body"], "MessageAttributes": message["MessageAttributes"]}
+    (on,) = sqs.send_message_batch(QueueUrl=there, Entries=[entry])["Successful"]
+    (message,) = receive(sqs, there, MessageAttributeNames=["traceparent", "a9"], VisibilityTimeout=0)
+    assert message["MessageAttributes"] == {name: all_of_them[name] for name in ["traceparent", "a9"]}
+    (message,) = receive(sqs, there, MessageAttributeNames=["All"])
+    assert message["MessageAttributes"] == all_of_them
+    assert message["MD5OfMessageAttributes"] == on["MD5OfMessageAttributes"] == sent["MD5OfMessageAttributes"]
+    eleven = {**all_of_them, "a10": text("10")}
+    code, _ = code_of(sqs.send_message, QueueUrl=here, MessageBody="a", MessageAttributes=eleven)
+    assert code.startswith("InvalidParameterValue")
+
+
+def test_a_trace_in_the_headers_of_http_becomes_attributes(sqs):
+    """As a tool adds them that knows HTTP and not SQS: behind the SDK, which then compares digests."""
+    def add(request, **_):
+        for name in ["traceparent", "tracestate"]:
+            request.headers[name] = TRACE[name]["StringValue"]
+
+    url = sqs.create_queue(QueueName="q")["QueueUrl"]
+    sqs.meta.events.register("before-send.sqs.SendMessage", add)
+    sqs.meta.events.register("before-send.sqs.SendMessageBatch", add)
+    sqs.send_message(QueueUrl=url, MessageBody="bare")
+    sqs.send_message(QueueUrl=url, MessageBody="own", MessageAttributes={"traceparent": text("own")})
+    sqs.send_message_batch(QueueUrl=url, Entries=[{"Id": "1", "MessageBody": "entry"}])
+    shown = {message["Body"]: message.get("MessageAttributes")
+             for message in receive(sqs, url, MessageAttributeNames=["All"])}
+    two = {name: TRACE[name] for name in ["traceparent", "tracestate"]}
+    assert shown == {"bare": two, "own": {"traceparent": text("own")}, "entry": two}
+
+
 def test_attributes_of_tally_through_the_sdk(sqs):
     attributes = {"Tally.Backoff": '{"min":60,"max":900,"factor":2,"jitter":0}', "Tally.DeduplicationWindow": "-1"}
     url = sqs.create_queue(QueueName="q", Attributes=attributes)["QueueUrl"]

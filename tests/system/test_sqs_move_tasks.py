@@ -158,3 +158,75 @@ def test_Q49_tasks_that_are_refused(sqs):
     sqs.refused("MissingParameter", "The request must contain the parameter SourceArn.", "ListMessageMoveTasks")
     for wrong in [0, 11]:
         sqs.refused(IPV, None, "ListMessageMoveTasks", SourceArn=arn(dead), MaxResults=wrong)
+
+
+# --- some messages only -----------------------------------------------------------------------------------------------
+
+
+def ok(daemon, target, **parameters):
+    status, answer = daemon.call(target, parameters)
+    assert status == 200, answer
+    return answer
+
+
+def make_failures(daemon, count):
+    """Dead letters "0", "1" … of source: the odd ones failed for "timeout", the others for "no such customer". Ids."""
+    ids = []
+    for number in range(count):
+        ids.append(ok(daemon, "AmazonSQS.SendMessage", QueueUrl="source", MessageBody=str(number))["MessageId"])
+        (message,) = ok(daemon, "AmazonSQS.ReceiveMessage", QueueUrl="source", VisibilityTimeout=60)["Messages"]
+        ok(daemon, "Tally.FailMessage", QueueUrl="source", ReceiptHandle=message["ReceiptHandle"], Final=True,
+           Reason=f"timeout: {number}" if number % 2 else "no such customer")
+    return ids
+
+
+@pytest.mark.parametrize("act", ["move", "delete"])
+def test_a_task_for_some_messages_survives_a_kill(sqs, daemon, act):
+    dead, source = make_pair(sqs, count=5)
+    ids = make_failures(daemon, 12)
+    held = sqs.receive(dead, 2, VisibilityTimeout=300)
+    assert [message["MessageId"] for message in held] == ids[:2]
+    which = {"Reason": "timeout", "MaxNumberOfMessagesPerSecond": 4}
+    if act == "move":
+        sqs.make("elsewhere")
+        ok(daemon, "AmazonSQS.StartMessageMoveTask", SourceArn=arn(dead), DestinationArn=arn("elsewhere"), **which)
+    else:
+        ok(daemon, "Tally.DeleteMessages", QueueUrl=dead, **which)
+    for _ in range(3):
+        wait_until(lambda: sqs.counts(dead)[0] < 10, what="the first one")
+        daemon.kill9()
+        daemon.start()
+        sqs.wire.line.close()
+    wait_until(lambda: ok(daemon, "AmazonSQS.ListMessageMoveTasks", SourceArn=arn(dead))["Results"][0]["Status"] !=
+               "RUNNING", what="the end of the task")
+    (task,) = ok(daemon, "AmazonSQS.ListMessageMoveTasks", SourceArn=arn(dead))["Results"]
+    assert (task["Status"], task["Kind"], task["Reason"], task["Refused"]) == ("COMPLETED", act, "timeout", 1)
+    assert task["Refusals"] == [{"MessageId": ids[1], "Reason": "in-flight"}]
+    assert task["ApproximateNumberOfMessagesMoved"] == 5
+    assert sqs.counts(dead) == (5, 2, 0)  # what was not meant, and what was in flight
+    if act == "move":
+        assert sorted(sqs.bodies("elsewhere")) == sorted(["3", "5", "7", "9", "11"])
+    assert sorted(sqs.bodies(dead)) == sorted(["2", "4", "6", "8", "10"])
+
+
+def test_a_task_for_some_messages_in_both_forms(sqs, daemon):
+    dead, source = make_pair(sqs, count=5)
+    ids = make_failures(daemon, 4)
+    start = {"SourceArn": arn(dead), "DryRun": True}
+    if sqs.form == "json":
+        dry = sqs.call("StartMessageMoveTask", **start, Reason="timeout")
+        assert dry == {"Messages": 2, "Queues": [{"QueueUrl": dry["Queues"][0]["QueueUrl"], "Messages": 2}],
+                       "Batches": 0, "Dependents": 0, "HeldGroups": 0, "Refused": 0, "Refusals": [],
+                       "IsComplete": True}
+        assert sqs.call("PurgeQueue", QueueUrl=dead, DryRun=True)["Messages"] == 4
+    else:
+        status, _, body = daemon.request(
+            "POST", "/", f"Action=StartMessageMoveTask&SourceArn={arn(dead)}&DryRun=true&MessageId.1={ids[1]}"
+            f"&MessageId.2={ids[2]}&MaxMessages=9", {"Content-Type": "application/x-www-form-urlencoded"})
+        assert status == 200 and b"<Messages>2</Messages>" in body and b"<Queue><QueueUrl>" in body, body
+        status, _, body = daemon.request("POST", "/", f"Action=PurgeQueue&QueueUrl={dead}&DryRun=true",
+                                         {"Content-Type": "application/x-www-form-urlencoded"})
+        assert status == 200 and b"<PurgeQueueResult><Messages>4</Messages>" in body, body
+    assert sqs.counts(dead) == (4, 0, 0) and listed(sqs, dead) == []
+    assert sqs.call("StartMessageMoveTask", SourceArn=arn(dead), MaxMessages=1).keys() == {"TaskHandle"}
+    assert ended(sqs, dead)["ApproximateNumberOfMessagesMoved"] == 1 and sqs.counts(dead) == (3, 0, 0)

@@ -1,6 +1,10 @@
 /* What each credential may do and see, in whole replies: rights, namespaces, and queues= (docs/access.md). */
 #include "session.h"
 
+/* What DescribeBatch says of the batch 'mine' as it was made. */
+#define MINE                                                                                                           \
+    "'Tracking':'exact','OnFirstFailure':{'QueueUrl':'http://localhost/000000000000/a1'},'ExpiresAt':1701209600.0"
+
 static const char credentials_text[] = "OPS secret-of-OPS 000000000000 read,write,admin\n"
                                        "ADMINALL secret-of-ADMINALL 000000000000 write,admin\n"
                                        "CONF secret-of-CONF 000000000000 read,write,admin queues=a*\n"
@@ -175,15 +179,15 @@ static void a_confined_credential_sees_batches_of_its_queues_only(void **state)
          "BatchDoesNotExist: There is no batch 'ab' within the queues of this credential.", "CONF"},
         {"Tally.DescribeBatch", "{'BatchId':'mine'}",
          "{'BatchId':'mine','State':'open','Total':0,'Succeeded':0,'Failed':0,'Cancelled':0,'Remaining':0,'CreatedAt':"
-         "1700000000.0}",
+         "1700000000.0," MINE "}",
          "CONF"},
         {"Tally.ListBatches", "{}",
          "{'Batches':[{'BatchId':'mine','State':'open','Total':0,'Succeeded':0,'Failed':0,'Cancelled':0,'Remaining':0,'"
-         "CreatedAt':1700000000.0}]}",
+         "CreatedAt':1700000000.0," MINE "}]}",
          "CONF"},
         {"Tally.ListBatches", "{'MaxResults':2}",
          "{'Batches':[{'BatchId':'mine','State':'open','Total':0,'Succeeded':0,'Failed':0,'Cancelled':0,'Remaining':0,'"
-         "CreatedAt':1700000000.0}]}",
+         "CreatedAt':1700000000.0," MINE "}]}",
          "CONF"},
         {"Tally.AddUnits", "{'BatchId':'ab','Units':['u']}",
          "BatchDoesNotExist: There is no batch 'ab' within the queues of this credential.", "CONF"},
@@ -363,7 +367,8 @@ static void a_confined_credential_sees_batches_of_its_queues_only(void **state)
          "CONF"},
         {"Tally.DescribeBatch", "{'BatchId':'n'}",
          "{'BatchId':'n','State':'open','Total':0,'Succeeded':0,'Failed':0,'Cancelled':0,'Remaining':0,'CreatedAt':"
-         "1700000000.0}",
+         "1700000000.0,'Tracking':'exact','Parent':'mine','OnSuccess':{'QueueUrl':"
+         "'http://localhost/000000000000/a2'},'ExpiresAt':1701209600.0}",
          "CONF"},
     };
     play(steps, ARRAY_LENGTH(steps));
@@ -512,7 +517,8 @@ static void a_confined_credential_learns_only_what_kind_of_thing_a_message_waits
          "{'Outcome':'dead-lettered','Attempt':1,'MaxAttempts':1,'QueueName':'a-dead'}", "OPS"},
         {"Tally.CancelBatch", "{'BatchId':'ab'}",
          "{'BatchId':'ab','State':'completed','Status':'cancelled','Total':0,'Succeeded':0,'Failed':0,'Cancelled':0,'"
-         "Remaining':0,'CreatedAt':1700000000.0,'CompletedAt':1700000000.0,'CompletionMessageId':'<13>'}",
+         "Remaining':0,'CreatedAt':1700000000.0,'CompletedAt':1700000000.0,'CompletionMessageId':'<13>','Tracking':'"
+         "exact','OnComplete':{'QueueUrl':'http://localhost/000000000000/b1'}}",
          "OPS"},
         {NULL, "0", "", NULL},
         {"Tally.ExplainMessage", "{'QueueUrl':'a1','MessageId':'<10>'}",
@@ -531,6 +537,13 @@ static void a_confined_credential_learns_only_what_kind_of_thing_a_message_waits
          "{'State':'held','Why':[{'Code':'AntecedentFailed','Text':'It is held because batch 'ab' was "
          "cancelled.','BatchId':'ab','Outcome':'cancelled','Since':1700000000.0}]}",
          "OPS"},
+        {"Tally.ListDependents", "{'MessageId':'<1>'}",
+         "{'Dependents':[{'MessageId':'<10>','QueueUrl':'http://localhost/000000000000/a1','State':'held'}]}", "CONF"},
+        {"Tally.ListDependents", "{'MessageId':'<1>'}", "{'Dependents':[]}", "BETA"},
+        {"Tally.ListDependents", "{'BatchId':'ab'}",
+         "{'Dependents':[{'MessageId':'<11>','QueueUrl':'http://localhost/000000000000/a1','State':'held'}]}", "OPS"},
+        {"Tally.ListDependents", "{'BatchId':'ab'}",
+         "BatchDoesNotExist: There is no batch 'ab' within the queues of this credential.", "CONF"},
         {"Tally.ExplainMessage", "{'QueueUrl':'a1','MessageId':'<3>'}", "{'State':'unknown','Why':[]}", "CONF"},
         {"Tally.ExplainMessage", "{'QueueUrl':'b1','MessageId':'<1>'}",
          "{'State':'ended','Why':[{'Code':'OtherQueue','Text':'It was returned 1 time, last failure: bad; it was "

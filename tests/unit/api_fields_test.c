@@ -334,6 +334,7 @@ static void every_field_of_every_action_may_be_wrong(void **state)
                                           .segment_size = 64u << 10,
                                           .frame_size_max = 16u << 10,
                                           .enforce_intervals = true,
+                                          .keeps_history = true,
                                           .relays = &fields.runner.control};
     fields.world = world_create(&options);
     fields.copy = world_create(&options);

@@ -25,13 +25,18 @@ static const char *find_value(const char *metrics, const char *series)
     return NULL;
 }
 
+static void expect_text(const char *metrics, const char *series, const char *expected)
+{
+    const char *found = find_value(metrics, series);
+    if (found == NULL || strncmp(found, expected, strlen(expected)) != 0)
+        fail_msg("%s is %.20s, not %s", series, found == NULL ? "not there" : found, expected);
+}
+
 static void expect_metric(const char *metrics, const char *series, uint64_t value)
 {
     char expected[32];
-    const size_t size = (size_t)snprintf(expected, sizeof(expected), "%llu\n", (unsigned long long)value);
-    const char *found = find_value(metrics, series);
-    if (found == NULL || strncmp(found, expected, size) != 0)
-        fail_msg("%s is %.20s, not %s", series, found == NULL ? "not there" : found, expected);
+    (void)snprintf(expected, sizeof(expected), "%llu\n", (unsigned long long)value);
+    expect_text(metrics, series, expected);
 }
 
 static void fill(struct world *world)
@@ -48,6 +53,8 @@ static void fill(struct world *world)
                                  i)
                               .error == NULL);
     sqs_call(world, "ReceiveMessage", "{'QueueUrl':'q','MaxNumberOfMessages':2}");
+    sqs_call(world, "Tally.PauseQueue", "{'QueueUrl':'f.fifo'}");
+    sqs_call(world, "Tally.PauseGroup", "{'QueueUrl':'f.fifo','MessageGroupId':'g'}");
     for (unsigned i = 0; i < 6; i++)
         EXPECT(world, world_call(world, "Tally.CreateBatch", "{'BatchId':'b%u'}", i).error == NULL);
     for (unsigned i = 0; i < 3; i++)
@@ -104,6 +111,9 @@ static void every_metric_of_a_namespace_says_what_it_stands_for(void **state)
         {"tally_disk_free_bytes", usage.free_bytes},
         {"tally_disk_min_free_bytes", usage.min_free_bytes},
         {"tally_disk_level", 0},
+        {"tally_snapshot_last_success_timestamp_seconds", 0},
+        {"tally_snapshots_failed_total", 0},
+        {"tally_snapshot_failing", 0},
         {"tally_log_segments", usage.segments},
         {"tally_cleaning_rounds_total", usage.cleaning_rounds},
         {"tally_cleaning_moved_bytes_total", usage.moved_bytes},
@@ -111,6 +121,15 @@ static void every_metric_of_a_namespace_says_what_it_stands_for(void **state)
         {"tally_schedules_waiting_for_zone", 0},
         {"tally_contents_damaged_total", 0},
         {"tally_stale_receipts_total", 0},
+        {"tally_messages_deleted_total", 0},
+        {"tally_messages_failed_total", 0},
+        {"tally_messages_dead_lettered_total", 0},
+        {"tally_messages_dropped_total", 0},
+        {"tally_messages_expired_total", 0},
+        {"tally_messages_redriven_total", 0},
+        {"tally_queues_paused", 1},
+        {"tally_groups_held", 0},
+        {"tally_metrics_queues_left_out", 0},
         {"tally_requests_refused_total", 0},
         {"tally_memory_bytes", accounted_in_use()},
         {"tally_memory_limit_bytes", 0},
@@ -120,6 +139,20 @@ static void every_metric_of_a_namespace_says_what_it_stands_for(void **state)
         {"tally_queue_messages{queue=\"f.fifo\",state=\"visible\"}", 5},
         {"tally_queue_messages{queue=\"f.fifo\",state=\"in_flight\"}", 0},
         {"tally_queue_messages{queue=\"empty\",state=\"delayed\"}", 0},
+        {"tally_queue_receivers_waiting{queue=\"empty\"}", 3},
+        {"tally_queue_receivers_waiting{queue=\"q\"}", 0},
+        {"tally_queue_paused{queue=\"f.fifo\"}", 1},
+        {"tally_queue_paused{queue=\"q\"}", 0},
+        {"tally_queue_groups{queue=\"q\",state=\"held\"}", 0},
+        {"tally_queue_groups{queue=\"f.fifo\",state=\"paused\"}", 1},
+        {"tally_queue_messages_sent_total{queue=\"q\"}", 11},
+        {"tally_queue_messages_received_total{queue=\"q\"}", 2},
+        {"tally_queue_messages_deleted_total{queue=\"q\"}", 0},
+        {"tally_queue_empty_receives_total{queue=\"empty\"}", 0},
+        {"tally_queue_wait_seconds_bucket{le=\"0.001\"}", 2},
+        {"tally_queue_wait_seconds_bucket{le=\"+Inf\"}", 2},
+        {"tally_queue_wait_seconds_count", 2},
+        {"tally_queue_processing_seconds_count", 0},
         {"tally_calls_total{action=\"AmazonSQS.SendMessage\",result=\"ok\"}", 16},
         {"tally_calls_total{action=\"AmazonSQS.SendMessage\",result=\"error\"}", 0},
         {"tally_calls_total{action=\"AmazonSQS.ReceiveMessage\",result=\"ok\"}", 4}, /* three wait */
@@ -136,11 +169,16 @@ static void every_metric_of_a_namespace_says_what_it_stands_for(void **state)
     for (const char *line = metrics; *line != '\0'; line = strchr(line, '\n') + 1) {
         series += *line != '#';
         calls += strncmp(line, "tally_calls_total{", 18) == 0;
-        queues += strncmp(line, "tally_queue_messages{", 21) == 0;
+        queues += strncmp(line, "tally_queue_", 12) == 0;
     }
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-        plain += strchr(rows[i].name, '{') == NULL;
-    EXPECT(world, series == plain + queues + calls && queues == 9 && calls % 2 == 0);
+        plain += strchr(rows[i].name, '{') == NULL && strncmp(rows[i].name, "tally_queue_", 12) != 0;
+    expect_text(metrics, "tally_oldest_message_age_seconds{state=\"any\"}", "0.000\n");
+    expect_text(metrics, "tally_oldest_message_age_seconds{state=\"deliverable\"}", "0.000\n");
+    expect_text(metrics, "tally_build_info{version=\"" TALLY_VERSION "\"}", "1\n");
+    const size_t of_queues = 3 * 19, of_histograms = 2 * (HISTOGRAM_BUCKETS + 2);
+    EXPECT(world, queues == of_queues + of_histograms && calls % 2 == 0);
+    EXPECT(world, series == plain + 3 + queues + calls);
     api_release_waiting(world->api);
     for (size_t i = 0; i < ARRAY_LENGTH(waiting); i++) {
         EXPECT(world, front_take_finished(world->front) == &waiting[i]);

@@ -2,6 +2,10 @@
  * ExplainMessage and ListGroups say why a message waits. */
 #include "session.h"
 
+/* What DescribeBatch says of the batch 'all' as it was made. */
+#define DONE "{'QueueUrl':'http://localhost/000000000000/done'}"
+#define ALL "'Tracking':'exact','ExpectedTotal':6,'OnComplete':" DONE ",'OnSuccess':" DONE ",'OnFirstFailure':" DONE
+
 static void play(const struct step *steps, size_t count)
 {
     struct world *world = session_open();
@@ -30,7 +34,7 @@ static void batches_say_what_is_in_them(void **state)
          "7e49e23c079981ec42998ce9ca3ac416','MessageId':'<1>'}"},
         {"Tally.DescribeBatch", "{'BatchId':'all'}",
          "{'BatchId':'all','State':'sealed','Total':6,'Succeeded':0,'Failed':0,'Cancelled':0,'Remaining':6,'CreatedAt':"
-         "1700000000.0,'SealedAt':1700000000.0}"},
+         "1700000000.0,'SealedAt':1700000000.0," ALL ",'ExpiresAt':1700001000.0}"},
         {"Tally.ListUnits", "{'BatchId':'all'}",
          "{'Units':[{'Unit':'child','BatchId':'child','State':'outstanding'},{'Unit':'a','State':'outstanding'},{'Unit'"
          ":'b','State':'outstanding'},{'Unit':'0','State':'outstanding'},{'Unit':'1','State':'outstanding'},{'Unit':'<"
@@ -65,7 +69,7 @@ static void batches_say_what_is_in_them(void **state)
          "{'Units':[{'Unit':'a','State':'succeeded','Detail':'well'}],'NextToken':'2'}"},
         {"Tally.DescribeBatch", "{'BatchId':'all'}",
          "{'BatchId':'all','State':'sealed','Total':6,'Succeeded':2,'Failed':1,'Cancelled':0,'Remaining':3,'CreatedAt':"
-         "1700000000.0,'SealedAt':1700000000.0}"},
+         "1700000000.0,'SealedAt':1700000000.0," ALL ",'ExpiresAt':1700001000.0}"},
         {"ReceiveMessage", "{'QueueUrl':'done','MaxNumberOfMessages':1}",
          "{'Messages':[{'MessageId':'<2>','ReceiptHandle':'<3>','MD5OfBody':'8fa14cdd754f91cc6554c9e71929cce7','Body':'"
          "f'}]}"},
@@ -73,7 +77,8 @@ static void batches_say_what_is_in_them(void **state)
         {"Tally.SealBatch", "{'BatchId':'child'}", "{'State':'completed','Remaining':0,'Completed':true}"},
         {"Tally.DescribeBatch", "{'BatchId':'child'}",
          "{'BatchId':'child','State':'completed','Status':'succeeded','Total':0,'Succeeded':0,'Failed':0,'Cancelled':0,"
-         "'Remaining':0,'CreatedAt':1700000000.0,'SealedAt':1700000001.5,'CompletedAt':1700000001.5}"},
+         "'Remaining':0,'CreatedAt':1700000000.0,'SealedAt':1700000001.5,'CompletedAt':1700000001.5,'Tracking':'exact',"
+         "'Parent':'all'}"},
         {"Tally.DeleteBatch", "{'BatchId':'child'}", ""},
         {"Tally.CreateBatch", "{'BatchId':'xor','Tracking':'xor'}", "{'BatchId':'xor','State':'open'}"},
         {"Tally.XorUnits",
@@ -88,22 +93,24 @@ static void batches_say_what_is_in_them(void **state)
          "UnsupportedOperation: Batch 'xor' has Tracking xor, which knows no keys; use XorUnits."},
         {"Tally.DescribeBatch", "{'BatchId':'xor'}",
          "{'BatchId':'xor','State':'open','Total':2,'Succeeded':1,'Failed':0,'Cancelled':0,'Remaining':1,'CreatedAt':"
-         "1700000001.5}"},
+         "1700000001.5,'Tracking':'xor','ExpiresAt':1701209601.5}"},
         {"Tally.ListBatches", "{}",
          "{'Batches':[{'BatchId':'all','State':'sealed','Total':6,'Succeeded':3,'Failed':1,'Cancelled':0,'Remaining':2,"
-         "'CreatedAt':1700000000.0,'SealedAt':1700000000.0},{'BatchId':'xor','State':'open','Total':2,'Succeeded':1,'"
-         "Failed':0,'Cancelled':0,'Remaining':1,'CreatedAt':1700000001.5}]}"},
+         "'CreatedAt':1700000000.0,'SealedAt':1700000000.0," ALL
+         ",'ExpiresAt':1700001000.0},{'BatchId':'xor','State':'open','Total':2,'Succeeded':1,'"
+         "Failed':0,'Cancelled':0,'Remaining':1,'CreatedAt':1700000001.5,'Tracking':'xor','ExpiresAt':1701209601.5}]}"},
         {"Tally.ListBatches", "{'MaxResults':1}",
          "{'Batches':[{'BatchId':'all','State':'sealed','Total':6,'Succeeded':3,'Failed':1,'Cancelled':0,'Remaining':2,"
-         "'CreatedAt':1700000000.0,'SealedAt':1700000000.0}],'NextToken':'3'}"},
+         "'CreatedAt':1700000000.0,'SealedAt':1700000000.0," ALL ",'ExpiresAt':1700001000.0}],'NextToken':'3'}"},
         {"Tally.ListBatches", "{'MaxResults':2}",
          "{'Batches':[{'BatchId':'all','State':'sealed','Total':6,'Succeeded':3,'Failed':1,'Cancelled':0,'Remaining':2,"
-         "'CreatedAt':1700000000.0,'SealedAt':1700000000.0},{'BatchId':'xor','State':'open','Total':2,'Succeeded':1,'"
-         "Failed':0,'Cancelled':0,'Remaining':1,'CreatedAt':1700000001.5}]}"},
+         "'CreatedAt':1700000000.0,'SealedAt':1700000000.0," ALL
+         ",'ExpiresAt':1700001000.0},{'BatchId':'xor','State':'open','Total':2,'Succeeded':1,'"
+         "Failed':0,'Cancelled':0,'Remaining':1,'CreatedAt':1700000001.5,'Tracking':'xor','ExpiresAt':1701209601.5}]}"},
         {"Tally.CancelBatch", "{'BatchId':'all'}",
          "{'BatchId':'all','State':'completed','Status':'cancelled','Total':6,'Succeeded':3,'Failed':1,'Cancelled':2,'"
          "Remaining':0,'CreatedAt':1700000000.0,'SealedAt':1700000000.0,'CompletedAt':1700000001.5,'"
-         "CompletionMessageId':'<4>'}"},
+         "CompletionMessageId':'<4>'," ALL "}"},
         {"Tally.ListUnits", "{'BatchId':'all'}",
          "{'Units':[{'Unit':'child','BatchId':'child','State':'succeeded'},{'Unit':'a','State':'succeeded','Detail':'"
          "well'},{'Unit':'b','State':'failed','Detail':'why'},{'Unit':'0','State':'succeeded'},{'Unit':'1','State':'"
@@ -111,7 +118,7 @@ static void batches_say_what_is_in_them(void **state)
         {"Tally.DescribeBatch", "{'BatchId':'all'}",
          "{'BatchId':'all','State':'completed','Status':'cancelled','Total':6,'Succeeded':3,'Failed':1,'Cancelled':2,'"
          "Remaining':0,'CreatedAt':1700000000.0,'SealedAt':1700000000.0,'CompletedAt':1700000001.5,'"
-         "CompletionMessageId':'<4>'}"},
+         "CompletionMessageId':'<4>'," ALL "}"},
         {"ReceiveMessage", "{'QueueUrl':'done','MaxNumberOfMessages':10}",
          "{'Messages':[{'MessageId':'<4>','ReceiptHandle':'<5>','MD5OfBody':'4a8a08f09d37b73795649038408b5f33','Body':'"
          "c'}]}"},
@@ -120,7 +127,7 @@ static void batches_say_what_is_in_them(void **state)
         {"Tally.DescribeBatch", "{'BatchId':'all'}",
          "{'BatchId':'all','State':'completed','Status':'cancelled','Total':6,'Succeeded':3,'Failed':1,'Cancelled':2,'"
          "Remaining':0,'CreatedAt':1700000000.0,'SealedAt':1700000000.0,'CompletedAt':1700000001.5,'"
-         "CompletionMessageId':'<4>'}"},
+         "CompletionMessageId':'<4>'," ALL "}"},
     };
     play(steps, ARRAY_LENGTH(steps));
 }
@@ -237,7 +244,7 @@ static void a_message_says_why_it_is_not_delivered(void **state)
          "dedb2910810b8e548c10a65d79317823','MessageId':'<10>'}"},
         {"Tally.CancelBatch", "{'BatchId':'b'}",
          "{'BatchId':'b','State':'completed','Status':'cancelled','Total':1,'Succeeded':0,'Failed':0,'Cancelled':1,'"
-         "Remaining':0,'CreatedAt':1700000097.5,'CompletedAt':1700000097.5}"},
+         "Remaining':0,'CreatedAt':1700000097.5,'CompletedAt':1700000097.5,'Tracking':'exact'}"},
         {NULL, "1000", ""},
         {"Tally.ExplainMessage", "{'QueueUrl':'q','MessageId':'<9>'}",
          "{'State':'ended','Why':[{'Code':'Ended','Text':'It failed at 22:14:57Z. Its reason is not kept: only a "
@@ -802,7 +809,7 @@ static void publishers_commits_and_moves_say_what_they_did(void **state)
          "10>'}],'Units':[{'BatchId':'b','Unit':'u','Recorded':true,'Completed':false}]}"},
         {"Tally.DescribeBatch", "{'BatchId':'b'}",
          "{'BatchId':'b','State':'open','Total':2,'Succeeded':1,'Failed':0,'Cancelled':0,'Remaining':1,'CreatedAt':"
-         "1700000002.0}"},
+         "1700000002.0,'Tracking':'exact','ExpiresAt':1701209602.0}"},
         {"Tally.Commit", "{}",
          "EmptyBatchRequest: A Commit needs at least one entry in Sends, Units, Deletes, AddUnits or CreateBatches."},
         {"Tally.Commit", "{'Sends':[{'QueueUrl':'none','MessageBody':'1'}]}",

@@ -157,6 +157,27 @@ static void an_update_moves_an_entry_both_ways(void **state)
     timers_deinit(&timers);
 }
 
+static void a_note_moves_with_its_entry_and_goes_with_it(void **state)
+{
+    (void)state;
+    struct timers timers;
+    timers_init(&timers, 47);
+    for (uint32_t i = 0; i < TIMER_COUNT; i++) {
+        timers_push(&timers, timers.slots[i], random_below(&timers.random, 50));
+        assert_int_equal(heap_note(&timers.heap, timers.slots[i]), 0);
+        assert_int_equal(heap_exchange_note(&timers.heap, timers.slots[i], i + 1), 0);
+    }
+    for (uint32_t i = 0; i < TIMER_COUNT; i += 2)
+        heap_update(&timers.heap, random_below(&timers.random, 50), timers.slots[i]);
+    for (uint32_t i = 0; i < TIMER_COUNT; i += 3) {
+        heap_remove(&timers.heap, timers.slots[i]);
+        timers_push(&timers, timers.slots[i], random_below(&timers.random, 50));
+    }
+    for (uint32_t i = 0; i < TIMER_COUNT; i++)
+        assert_int_equal(heap_note(&timers.heap, timers.slots[i]), i % 3 == 0 ? 0 : i + 1);
+    timers_deinit(&timers);
+}
+
 static void the_same_content_leaves_in_the_same_order_however_it_came(void **state)
 {
     (void)state;
@@ -227,6 +248,7 @@ int main(void)
         cmocka_unit_test(equal_keys_leave_in_order_of_their_order),
         cmocka_unit_test(random_operations_agree_with_the_model),
         cmocka_unit_test(an_update_moves_an_entry_both_ways),
+        cmocka_unit_test(a_note_moves_with_its_entry_and_goes_with_it),
         cmocka_unit_test(a_set_puts_in_moves_and_takes_out),
         cmocka_unit_test(the_same_content_leaves_in_the_same_order_however_it_came),
         cmocka_unit_test(a_large_heap_keeps_little_room_that_it_does_not_use),

@@ -112,7 +112,8 @@ static void a_result_may_be_dead_lettered_and_moved_back_and_is_still_its_match_
     assert_int_equal(pool_rig_count_messages(&rig, "expired"), 1);
     pool_rig_check(&rig);
     core_rig_begin(&rig);
-    decide_start_move(rig.core, core_find_queue(rig.core, BYTES("expired")), NULL, 0);
+    decide_start_move(rig.core, core_find_queue(rig.core, BYTES("expired")),
+                      &(struct move_command){.messages_max = UINT64_MAX});
     core_rig_end(&rig);
     pool_rig_pass(&rig, 0);
     assert_int_equal(pool_rig_count_messages(&rig, "results"), 1);

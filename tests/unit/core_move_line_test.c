@@ -37,8 +37,8 @@ static void open_line(struct core_rig *rig, unsigned count, bool has_leader, uns
 static const struct move_task *start(struct core_rig *rig, uint32_t rate)
 {
     core_rig_begin(rig);
-    const struct move_task *task =
-        decide_start_move(rig->core, core_find_queue(rig->core, BYTES("dead.fifo")), NULL, rate);
+    const struct move_task *task = decide_start_move(rig->core, core_find_queue(rig->core, BYTES("dead.fifo")),
+                                                     &(struct move_command){.rate = rate, .messages_max = UINT64_MAX});
     core_rig_end(rig);
     return task;
 }

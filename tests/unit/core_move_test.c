@@ -6,8 +6,11 @@
 #include "core/decide_namespace.h"
 #include "core/messages/decide_move.h"
 #include "core/messages/decide_receive.h"
+#include "core/messages/decide_send.h"
 #include "core/messages/move.h"
+#include "core/messages/preview.h"
 #include "core/queues/decide_queue.h"
+#include "core/state.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +49,8 @@ static void open_rig(struct core_rig *rig, unsigned count)
 
 static const struct move_task *start(struct core_rig *rig, uint32_t rate)
 {
-    const struct move_task *task = decide_start_move(core_rig_begin(rig), find(rig, "dead"), find(rig, "back"), rate);
+    const struct move_command command = {.destination = find(rig, "back"), .rate = rate, .messages_max = UINT64_MAX};
+    const struct move_task *task = decide_start_move(core_rig_begin(rig), find(rig, "dead"), &command);
     core_rig_end(rig);
     return task;
 }
@@ -132,6 +136,13 @@ static bool fits(const struct core_rig *rig, const struct event *event)
     return is_replayed;
 }
 
+#define REFUSES(good, member, value)                                                                                   \
+    do {                                                                                                               \
+        struct event wrong = good;                                                                                     \
+        wrong.member = value;                                                                                          \
+        assert_false(fits(&rig, &wrong));                                                                              \
+    } while (0)
+
 static void events_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
@@ -145,12 +156,6 @@ static void events_that_do_not_fit_are_refused(void **state)
     struct event ended = {.kind = EVENT_MOVE_ENDED,
                           .move_ended = {.task = 1, .source = dead, .status = MOVE_COMPLETED}};
     assert_true(fits(&rig, &started) && !fits(&rig, &moved) && !fits(&rig, &ended));
-#define REFUSES(good, member, value)                                                                                   \
-    do {                                                                                                               \
-        struct event wrong = good;                                                                                     \
-        wrong.member = value;                                                                                          \
-        assert_false(fits(&rig, &wrong));                                                                              \
-    } while (0)
     REFUSES(started, move_started.task, 2);
     REFUSES(started, move_started.source, 99);
     REFUSES(started, move_started.destination, 99);
@@ -178,12 +183,227 @@ static void events_that_do_not_fit_are_refused(void **state)
     core_rig_deinit(&rig);
 }
 
+/* --- selections --------------------------------------------------------------------------------------------------- */
+
+/* "dead" with `count` messages, each third of them in group "g". */
+static void open_grouped_rig(struct core_rig *rig, unsigned count)
+{
+    open_rig(rig, 0);
+    for (unsigned i = 0; i < count; i++) {
+        struct send_result result;
+        const struct send_command command = {.queue = find(rig, "dead"),
+                                             .content = {.body = BYTES("body"),
+                                                         .sender = core_name(rig->core),
+                                                         .group = i % 3 == 0 ? BYTES("g") : BYTES("")},
+                                             .priority = PRIORITY_DEFAULT};
+        assert_int_equal(decide_send(core_rig_begin(rig), &command, &result), OK);
+        core_rig_end(rig);
+    }
+}
+
+static const struct move_task *start_selection(struct core_rig *rig, const struct move_command *command,
+                                               const struct selection_command *selection)
+{
+    const struct move_task *task = decide_start_selection(core_rig_begin(rig), find(rig, "dead"), command, selection);
+    core_rig_end(rig);
+    return task;
+}
+
+static uint64_t count_in(const struct core_rig *rig, const char *queue)
+{
+    return core_message_list(rig->core, find(rig, queue))->count;
+}
+
+/* The state that the log makes is the one that is here, at every step. */
+static void expect_replayed(const struct core_rig *rig)
+{
+    struct buffer live, replayed;
+    struct core *core = core_rig_replay(rig);
+    buffer_init(&live);
+    buffer_init(&replayed);
+    core_rig_encode(rig->core, &live);
+    core_rig_encode(core, &replayed);
+    assert_true(bytes_equal(buffer_bytes(&live), buffer_bytes(&replayed)));
+    core_destroy(core);
+    core = core_create();
+    assert_true(core_decode(core, buffer_bytes(&live), NULL, NULL));
+    buffer_truncate(&replayed, 0);
+    core_rig_encode(core, &replayed);
+    assert_true(bytes_equal(buffer_bytes(&live), buffer_bytes(&replayed)));
+    core_check(core);
+    core_destroy(core);
+    buffer_deinit(&live);
+    buffer_deinit(&replayed);
+}
+
+static void a_filter_walks_in_portions_and_takes_what_fits(void **state)
+{
+    (void)state;
+    for (unsigned act = SELECTION_MOVES; act <= SELECTION_DELETES; act++) {
+        struct core_rig rig;
+        open_grouped_rig(&rig, MANY);
+        const struct move_command command = {.destination = act == SELECTION_MOVES ? find(&rig, "back") : NULL,
+                                             .messages_max = UINT64_MAX};
+        const struct selection_command selection = {.act = (enum selection_act)act, .filter = {.group = BYTES("g")}};
+        const struct move_task *task = start_selection(&rig, &command, &selection);
+        assert_int_equal(task->to_move, MANY / 3);
+        for (unsigned moved = 0; task->status == MOVE_RUNNING; moved = (unsigned)task->moved) {
+            (void)let_due_happen(&rig);
+            assert_true(task->moved <= moved + PORTION && (task->moved > moved || task->status != MOVE_RUNNING));
+            core_check(rig.core);
+            expect_replayed(&rig);
+        }
+        assert_true(task->status == MOVE_COMPLETED && task->moved == MANY / 3);
+        assert_int_equal(count_in(&rig, "dead"), MANY - MANY / 3);
+        assert_int_equal(count_in(&rig, "back"), act == SELECTION_MOVES ? MANY / 3 : 0);
+        assert_true(task->selection_owned->looked <= MANY && task->selection_owned->refused == 0);
+        core_rig_deinit(&rig);
+    }
+}
+
+/* A filter that fits nothing still moves on, 10,000 messages a turn, and lets others work. */
+static void a_filter_looks_at_a_bounded_number_of_messages(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    const unsigned count = 2 * MESSAGE_WALK_VISITS_MAX + 5;
+    open_rig(&rig, count);
+    const struct move_command command = {.messages_max = UINT64_MAX};
+    const struct selection_command selection = {.act = SELECTION_DELETES, .filter = {.group = BYTES("none")}};
+    const struct move_task *task = start_selection(&rig, &command, &selection);
+    assert_int_equal(task->to_move, count); /* nobody has looked at all of them */
+    unsigned turns = 0;
+    for (; task->status == MOVE_RUNNING; turns++) {
+        const uint64_t before = task->selection_owned->looked;
+        (void)let_due_happen(&rig);
+        assert_true(task->selection_owned->looked - before <= MESSAGE_WALK_VISITS_MAX);
+    }
+    assert_true(turns == 3 && task->moved == 0 && task->selection_owned->looked == count);
+    struct preview preview;
+    preview_init(&preview, rig.core);
+    preview_purge(&preview, find(&rig, "dead"));
+    assert_true(!preview.is_complete && preview.messages == count);
+    preview_deinit(&preview);
+    preview_init(&preview, rig.core);
+    preview_selection(&preview, find(&rig, "dead"), BYTES("back"), UINT64_MAX,
+                      &(struct selection_command){.act = SELECTION_MOVES});
+    assert_true(!preview.is_complete && preview.messages == MESSAGE_WALK_VISITS_MAX);
+    preview_deinit(&preview);
+    preview_init(&preview, rig.core);
+    preview_selection(&preview, find(&rig, "dead"), BYTES("back"), 10,
+                      &(struct selection_command){.act = SELECTION_MOVES});
+    assert_true(preview.is_complete && preview.messages == 10);
+    preview_deinit(&preview);
+    core_rig_deinit(&rig);
+}
+
+/* One hundred are remembered, all are counted. */
+static void refusals_are_bounded(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct received_message messages[RECEIVE_MAX];
+    unsigned count;
+    open_rig(&rig, 150);
+    for (unsigned taken = 0; taken < 150; taken += count) {
+        assert_int_equal(
+            decide_receive(core_rig_begin(&rig), find(&rig, "dead"), RECEIVE_MAX, 30000, MANY, messages, &count), OK);
+        core_rig_end(&rig);
+    }
+    const struct move_command command = {.messages_max = UINT64_MAX};
+    const struct selection_command selection = {.act = SELECTION_DELETES, .filter = {.sent_after_ms = 1}};
+    const struct move_task *task = start_selection(&rig, &command, &selection);
+    while (task->status == MOVE_RUNNING)
+        (void)let_due_happen(&rig);
+    const struct selection *left = task->selection_owned;
+    assert_true(left->refused == 150 && left->refusal_count == REFUSALS_MAX && left->looked == 150);
+    for (unsigned i = 0; i < REFUSALS_MAX; i++)
+        assert_true(left->refusals_owned[i].number == i + 1 && left->refusals_owned[i].reason == REFUSED_IN_FLIGHT);
+    expect_replayed(&rig);
+    core_rig_deinit(&rig);
+}
+
+static void events_of_a_selection_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    open_rig(&rig, 4);
+    static uint8_t numbers[2 * SELECTION_NUMBER_SIZE], refusals[2 * REFUSAL_SIZE];
+    static char letters[FAILURE_REASON_SIZE_MAX + 1];
+    uint32_t dead = find(&rig, "dead")->id, back = find(&rig, "back")->id;
+    bytes_put_u64(numbers, 2);
+    bytes_put_u64(numbers + SELECTION_NUMBER_SIZE, 4);
+    struct event started = {.kind = EVENT_SELECTION_STARTED,
+                            .selection_started = {.task = 1,
+                                                  .source = dead,
+                                                  .to_move = 2,
+                                                  .act = SELECTION_DELETES,
+                                                  .numbers = bytes_make(numbers, sizeof(numbers))}};
+    struct event looked = {.kind = EVENT_SELECTION_LOOKED,
+                           .selection_looked = {.task = 1,
+                                                .source = dead,
+                                                .number = 4,
+                                                .looked = 3,
+                                                .deleted = 1,
+                                                .refused = 2,
+                                                .refusals = bytes_make(refusals, sizeof(refusals))}};
+    assert_true(fits(&rig, &started) && !fits(&rig, &looked));
+    REFUSES(started, selection_started.task, 2);
+    REFUSES(started, selection_started.source, 99);
+    REFUSES(started, selection_started.destination, 99);
+    REFUSES(started, selection_started.destination, back); /* what is deleted goes nowhere */
+    REFUSES(started, selection_started.rate, MOVE_RATE_MAX + 1);
+    REFUSES(started, selection_started.act, 0);
+    REFUSES(started, selection_started.act, SELECTION_DELETES + 1);
+    REFUSES(started, selection_started.group, bytes_make(letters, GROUP_ID_SIZE_MAX + 1));
+    REFUSES(started, selection_started.reason, bytes_make(letters, FAILURE_REASON_SIZE_MAX + 1));
+    REFUSES(started, selection_started.numbers, bytes_make(numbers, sizeof(numbers) - 1));
+    bytes_put_u64(numbers + SELECTION_NUMBER_SIZE, 5);
+    assert_false(fits(&rig, &started)); /* no message has that number */
+    bytes_put_u64(numbers + SELECTION_NUMBER_SIZE, 2);
+    assert_false(fits(&rig, &started)); /* they don't rise */
+    bytes_put_u64(numbers + SELECTION_NUMBER_SIZE, 4);
+    const uint64_t chosen[] = {2, 4};
+    start_selection(
+        &rig, &(struct move_command){.messages_max = 1},
+        &(struct selection_command){.act = SELECTION_DELETES, .numbers = chosen, .number_count = ARRAY_LENGTH(chosen)});
+    for (unsigned i = 0; i < 2; i++) {
+        bytes_put_u64(refusals + (size_t)i * REFUSAL_SIZE, i + 1);
+        refusals[(size_t)i * REFUSAL_SIZE + 8] = REFUSED_ABSENT;
+    }
+    assert_true(fits(&rig, &looked));
+    REFUSES(looked, selection_looked.task, 2);
+    REFUSES(looked, selection_looked.source, back);
+    REFUSES(looked, selection_looked.counted_from_ms, rig.now_ms + 1);
+    REFUSES(looked, selection_looked.number, 5);
+    REFUSES(looked, selection_looked.arrival, 5);
+    REFUSES(looked, selection_looked.looked, 2);
+    REFUSES(looked, selection_looked.deleted, 2); /* more than it may */
+    REFUSES(looked, selection_looked.refused, 4);
+    REFUSES(looked, selection_looked.refused, 1); /* fewer than are named */
+    REFUSES(looked, selection_looked.refusals, bytes_make(refusals, sizeof(refusals) - 1));
+    refusals[8] = 0;
+    assert_false(fits(&rig, &looked));
+    refusals[8] = REFUSED_NO_QUEUE + 1;
+    assert_false(fits(&rig, &looked));
+    refusals[8] = REFUSED_NO_QUEUE;
+    assert_true(fits(&rig, &looked));
+    struct event moved = {.kind = EVENT_MESSAGE_MOVED,
+                          .message_moved = {.task = 1, .number = 1, .successor = 5, .queue = back}};
+    assert_false(fits(&rig, &moved)); /* a task that deletes */
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_large_move_goes_in_portions),
         cmocka_unit_test(a_task_keeps_to_its_rate),
         cmocka_unit_test(events_that_do_not_fit_are_refused),
+        cmocka_unit_test(a_filter_walks_in_portions_and_takes_what_fits),
+        cmocka_unit_test(a_filter_looks_at_a_bounded_number_of_messages),
+        cmocka_unit_test(refusals_are_bounded),
+        cmocka_unit_test(events_of_a_selection_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests_name("core move", tests, NULL, NULL);
 }

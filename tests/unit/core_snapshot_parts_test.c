@@ -1,5 +1,6 @@
 /* What a snapshot may say of what stands behind the messages: pools, matches, publishers, what is remembered, groups
  * and types. As core_snapshot_bounds_test.c, on states that random decisions have led to. */
+#include "core/messages/selection.h"
 #include "core/state.h"
 #include "support/core_rig.h"
 
@@ -524,7 +525,8 @@ static void *find_move(struct core *core)
         if (queue->move_count == 0)
             continue;
         struct move_task *task = slab_at(&core->moves.tasks, queue->moves[queue->move_count - 1]);
-        if (task->status == MOVE_RUNNING && task->destination != 0 && task->moved < task->to_move)
+        if (task->status == MOVE_RUNNING && task->destination != 0 && task->moved < task->to_move &&
+            task->selection_owned == NULL)
             return task;
     }
     return NULL;
@@ -558,6 +560,46 @@ static void the_fields_of_a_move_agree(void **state)
     task->status = 0;
     expect_refused(&rig, "no status");
     task->status = MOVE_RUNNING;
+    core_rig_deinit(&rig);
+}
+
+/* A running task for some numbers, that has looked and left one. */
+static void *find_selection(struct core *core)
+{
+    for (uint32_t i = 0; i < core->queues.order.count; i++) {
+        const struct queue *queue = core_queue(core, name_index_at(&core->queues.order, i));
+        const struct move_task *task = queue->move_count == 0 ? NULL : move_at(core, queue, 0);
+        struct selection *selection = task == NULL || task->status != MOVE_RUNNING ? NULL : task->selection_owned;
+        if (selection != NULL && selection->number_count >= 2 && selection->refusal_count > 0)
+            return selection;
+    }
+    return NULL;
+}
+
+static void the_fields_of_a_selection_agree(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct selection *selection = lead_to(&rig, find_selection);
+    const uint64_t newest = rig.core->messages.message_number, now_ms = rig.core->now_ms;
+    uint64_t *last = &selection->numbers_owned[selection->number_count - 1];
+    selection->act = 0;
+    expect_refused(&rig, "no act");
+    selection->act = SELECTION_DELETES + 1;
+    expect_refused(&rig, "an act that there is not");
+    selection->act = SELECTION_MOVES;
+    expect_end_u64(&rig, last, newest, "the last of its numbers");
+    expect_refused_u64(&rig, last, selection->numbers_owned[selection->number_count - 2], "numbers that don't rise");
+    expect_end_u64(&rig, &selection->newest, newest, "the newest message");
+    expect_end_u64(&rig, &selection->place.number, newest, "its place");
+    expect_end_u64(&rig, &selection->place.arrival, newest, "its place among the arrivals");
+    expect_end_u64(&rig, &selection->place.counted_from_ms, now_ms, "the age of its place");
+    expect_refused_u64(&rig, &selection->refused, selection->looked + 1, "more refused than it has looked at");
+    expect_refused_u64(&rig, &selection->refused, selection->refusal_count - 1, "more named than refused");
+    expect_end_u64(&rig, &selection->refusals_owned[0].number, newest, "the number of a refusal");
+    expect_refused_u64(&rig, &selection->refusals_owned[0].number, 0, "a refusal of no message");
+    expect_refused_u8(&rig, &selection->refusals_owned[0].reason, 0, "a refusal without a reason");
+    expect_refused_u8(&rig, &selection->refusals_owned[0].reason, REFUSED_NO_QUEUE + 1, "a reason that there is not");
     core_rig_deinit(&rig);
 }
 
@@ -643,6 +685,7 @@ int main(void)
         cmocka_unit_test(an_order_names_types_that_there_are),
         cmocka_unit_test(a_type_is_of_use_and_has_a_name),
         cmocka_unit_test(the_fields_of_a_move_agree),
+        cmocka_unit_test(the_fields_of_a_selection_agree),
         cmocka_unit_test(the_fields_of_a_schedule_agree),
         cmocka_unit_test(the_fields_of_a_relay_are_possible),
     };

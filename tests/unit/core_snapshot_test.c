@@ -2,6 +2,7 @@
  * bytes whatever crash the decoder. */
 #include "core/batches/decide_batch.h"
 #include "core/messages/decide_message.h"
+#include "core/messages/decide_move.h"
 #include "core/messages/decide_receive.h"
 #include "core/messages/decide_send.h"
 #include "core/queues/decide_queue.h"
@@ -242,6 +243,33 @@ static void a_batch_of_the_seventh_version_has_not_grown(void **state)
     core_rig_deinit(&rig);
 }
 
+/* The eighth version knew no selections: its tasks are for all. */
+static void a_task_of_the_eighth_version_has_no_selection(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    const struct queue_settings settings = core_rig_settings();
+    struct core *core = core_rig_begin(&rig);
+    struct queue *queue = decide_create_queue(core, BYTES("q"), &settings);
+    decide_start_move(core, queue, &(struct move_command){.messages_max = UINT64_MAX});
+    core_rig_end(&rig);
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    bytes_put_u32(encoded.data_owned, 8);
+    assert_null(decode(buffer_bytes(&encoded)));
+    buffer_truncate(&encoded, encoded.size - 1);
+    struct core *decoded = decode(buffer_bytes(&encoded));
+    assert_non_null(decoded);
+    expect_same(decoded, rig.core, 1);
+    core_destroy(decoded);
+    bytes_put_u32(encoded.data_owned, 10);
+    assert_null(decode(buffer_bytes(&encoded)));
+    buffer_deinit(&encoded);
+    core_rig_deinit(&rig);
+}
+
 /* More units than its Total and those that joined from inside: no batch has that. */
 static void a_batch_has_no_more_units_than_it_has_grown_by(void **state)
 {
@@ -405,6 +433,7 @@ int main(void)
         cmocka_unit_test(many_dead_letters_of_one_group_are_read_soon),
         cmocka_unit_test(states_of_earlier_versions_are_read),
         cmocka_unit_test(a_batch_of_the_seventh_version_has_not_grown),
+        cmocka_unit_test(a_task_of_the_eighth_version_has_no_selection),
         cmocka_unit_test(a_batch_has_no_more_units_than_it_has_grown_by),
         cmocka_unit_test(a_truncated_state_is_refused),
         cmocka_unit_test(a_damaged_state_is_refused_or_sound),

@@ -8,6 +8,7 @@
 
 /* As long as they get. */
 #define ONWARD_NODE "a-node-whose-name-is-as-long-as-a-name-of-a-node-may-be-sixty-3"
+#define ONWARD_ADDRESS "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255"
 #define ONWARD_PROOF "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 /* Of a request that names its host in the target only. */
@@ -28,8 +29,10 @@ static inline bool onward_check(const struct request *request)
     struct request found;
     if (!is_asked || request->host.size == 0)
         return false;
+    struct request asked = *request;
+    asked.address = BYTES(ONWARD_ADDRESS);
     buffer_init(&text);
-    onward_request_write(&text, request, ONWARD_NODE, ONWARD_PROOF);
+    onward_request_write(&text, &asked, ONWARD_NODE, ONWARD_PROOF);
     ASSERT(text.size - request->body.size <= onward_head_size(request) + HTTP_NODE_ADDS_MAX);
     http_init(&http, &limits);
     ASSERT(http_feed(&http, text.data_owned, text.size) == HTTP_WHOLE && http.size == text.size && http.keeps_alive);
@@ -41,6 +44,7 @@ static inline bool onward_check(const struct request *request)
     ASSERT(bytes_equal(found.trace_header, request->trace_header));
     ASSERT(found.is_form == request->is_form && found.takes_json == request->takes_json);
     ASSERT(bytes_equal(found.forwarded_by, BYTES(ONWARD_NODE " " ONWARD_PROOF)));
+    ASSERT(bytes_equal(found.address, BYTES(ONWARD_ADDRESS)) && bytes_equal(found.worker, request->worker));
     buffer_deinit(&text);
     return true;
 }

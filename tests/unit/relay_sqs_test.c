@@ -136,6 +136,48 @@ static void row_that_can_be_no_message_says_why(void **state)
     sqs_batch_deinit(&batch);
 }
 
+/* The message as it goes out with these attributes. */
+static void add_with(const char *attributes, bool is_marked, struct buffer *body)
+{
+    struct sqs_batch batch;
+    char reason[ROW_REASON_SIZE];
+    struct row row = row_of("x");
+    row.attributes = bytes_from_string(attributes);
+    sqs_batch_init(&batch, "q");
+    buffer_truncate(body, 0);
+    assert_int_equal(sqs_batch_add(&batch, &row, (struct sqs_form){.is_marked = is_marked}, 2000, reason), SQS_ADDED);
+    assert_true(sqs_batch_write(&batch, body));
+    buffer_append_u8(body, 0);
+    sqs_batch_deinit(&batch);
+}
+
+/* SQS counts it, and would refuse the message. */
+static void a_trace_gives_way_where_a_message_has_no_room_for_it(void **state)
+{
+    static const char trace[] = "\"traceparent\":\"p\",\"tracestate\":\"s\",\"baggage\":\"b\"";
+    static const char *const names[] = {"\"traceparent\"", "\"tracestate\"", "\"baggage\""};
+    struct buffer body;
+    (void)state;
+    buffer_init(&body);
+    for (unsigned marked = 0; marked < 2; marked++)
+        for (unsigned count = 0; count + marked < 10; count++) {
+            char attributes[500];
+            size_t size = (size_t)snprintf(attributes, sizeof(attributes), "{%s", trace);
+            for (unsigned i = 0; i < count; i++)
+                size += (size_t)snprintf(attributes + size, sizeof(attributes) - size, ",\"a%u\":1", i);
+            snprintf(attributes + size, sizeof(attributes) - size, "}");
+            add_with(attributes, marked == 1, &body);
+            unsigned room = 9 - marked - count; /* the uid is the tenth */
+            for (unsigned i = 0; i < 3; i++)
+                assert_int_equal(strstr((const char *)body.data_owned, names[i]) != NULL, i < room);
+            assert_non_null(strstr((const char *)body.data_owned, UID_TEXT));
+            if (count > 0)
+                assert_non_null(strstr((const char *)body.data_owned, "\"a0\""));
+            assert_int_equal(strstr((const char *)body.data_owned, "maybe-duplicate") != NULL, marked == 1);
+        }
+    buffer_deinit(&body);
+}
+
 static void urls_have_an_endpoint_and_a_name(void **state)
 {
     (void)state;
@@ -190,6 +232,7 @@ int main(void)
         cmocka_unit_test(rows_become_entries),
         cmocka_unit_test(batch_is_full_before_it_is_too_large),
         cmocka_unit_test(row_that_can_be_no_message_says_why),
+        cmocka_unit_test(a_trace_gives_way_where_a_message_has_no_room_for_it),
         cmocka_unit_test(urls_have_an_endpoint_and_a_name),
         cmocka_unit_test(what_a_stranger_says_becomes_one_line_of_text),
     };

@@ -141,6 +141,25 @@ static void an_attribute_may_say_what_the_body_is(void **state)
     curl_slist_free_all(list);
 }
 
+static void a_trace_travels_in_the_headers_where_its_tools_look(void **state)
+{
+    struct row row = example_row();
+    (void)state;
+    row.attributes = BYTES("{\"traceparent\": \"00-1-2-01\", \"baggage\": \"user=7,a=b\", "
+                           "\"tracestate\": {\"DataType\": \"String\", \"StringValue\": \"rojo=1\"}}");
+    struct curl_slist *list = headers_of(&row);
+    assert_true(has(list, "traceparent: 00-1-2-01"));
+    assert_true(has(list, "tracestate: rojo=1"));
+    assert_true(has(list, "baggage: user=7,a=b"));
+    assert_int_equal(count(list, "Tally-Attribute-"), 0);
+    curl_slist_free_all(list);
+    row.attributes = BYTES("{\"traceparent\": \"00-1\\r\\nHost: b\", \"Baggage\": \"a=b\"}");
+    list = headers_of(&row);
+    assert_int_equal(count(list, "traceparent"), 0);
+    assert_true(has(list, "Tally-Attribute-Baggage: a=b"));
+    curl_slist_free_all(list);
+}
+
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
 static void an_end_means_what_the_mode_makes_of_it(void **state)
@@ -213,6 +232,7 @@ int main(void)
         cmocka_unit_test(a_row_travels_with_its_uid_its_attempt_and_its_group),
         cmocka_unit_test(attributes_that_fit_into_headers_travel_too),
         cmocka_unit_test(an_attribute_may_say_what_the_body_is),
+        cmocka_unit_test(a_trace_travels_in_the_headers_where_its_tools_look),
         cmocka_unit_test(an_end_means_what_the_mode_makes_of_it),
         cmocka_unit_test(a_retry_after_is_honoured_up_to_a_bound),
         cmocka_unit_test(what_a_receiver_says_is_told_in_plain_characters),

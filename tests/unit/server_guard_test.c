@@ -199,6 +199,22 @@ static void a_request_of_a_page_must_be_of_a_page_of_the_servers_own_names(void 
     }
 }
 
+/* A link in a chat leads to the dashboard, whose files tell nothing. */
+static void of_what_tells_nothing_only_the_host_counts(void **state)
+{
+    (void)state;
+    const struct own_names names = {.given_count = 0};
+    struct guard guard;
+    struct failure failure;
+    guard_init(&guard, &names);
+    struct request request = {.host = BYTES("localhost:9324"), .fetch_site = BYTES("cross-site")};
+    assert_int_equal(guard_check_host(&guard, &request, &failure), OK);
+    assert_int_equal(guard_check(&guard, &request, &failure), ERROR_ACCESS_DENIED);
+    request.host = BYTES("evil.example");
+    assert_int_equal(guard_check_host(&guard, &request, &failure), ERROR_ACCESS_DENIED);
+    assert_non_null(strstr(failure.text, "--allow-host evil.example"));
+}
+
 /* The text is what people have in their hands: the value as it came, and the flag as they would write it. */
 static void the_refusal_names_the_host_and_the_flag(void **state)
 {
@@ -251,6 +267,7 @@ int main(void)
         cmocka_unit_test(a_request_must_be_for_a_name_of_the_server),
         cmocka_unit_test(without_names_of_its_own_only_loopback_is_left),
         cmocka_unit_test(a_request_of_a_page_must_be_of_a_page_of_the_servers_own_names),
+        cmocka_unit_test(of_what_tells_nothing_only_the_host_counts),
         cmocka_unit_test(the_refusal_names_the_host_and_the_flag),
         cmocka_unit_test(what_it_repeats_of_a_page_is_plain_text),
         cmocka_unit_test(no_more_names_fit_than_it_says),

@@ -84,6 +84,54 @@ static void a_request_is_read_whatever_the_case_of_its_headers(void **state)
     assert_true(reader.http.keeps_alive);
 }
 
+/* A request never fails because of its trace. */
+static void the_headers_of_a_trace_are_read_if_they_stand_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *lines;
+        const char *traceparent, *tracestate;
+    } cases[] = {
+        {"traceparent: 00-1\r\ntracestate: a=1\r\n", "00-1", "a=1"},
+        {"TraceParent:\t00-1 \r\n", "00-1", ""},
+        {"tracestate: a=1\r\n", "", "a=1"},
+        {"traceparent:\r\n", "", ""},
+        {"traceparent: 1\r\ntraceparent: 1\r\ntracestate: a=1\r\n", "", "a=1"},
+        {"traceparent: 1\r\ntracestate: a=1\r\nTraceState: b=2\r\n", "1", ""},
+        {"traceparent: 1\r\ntraceparent: 2\r\ntraceparent: 3\r\n", "", ""},
+        {"traceparent:\r\ntraceparent: 2\r\n", "", ""},
+        {"traceparen: 1\r\ntraceparent2: 1\r\ntracestat: a=1\r\n", "", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char text[256];
+        struct reader reader;
+        snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: a\r\n%sOther: b\r\n\r\n", cases[i].lines);
+        assert_int_equal(read_whole(&reader, bytes_from_string(text)), HTTP_WHOLE);
+        assert_bytes(reader.request.traceparent, cases[i].traceparent);
+        assert_bytes(reader.request.tracestate, cases[i].tracestate);
+        assert_int_equal(read_slowly(&reader, bytes_from_string(text)), HTTP_WHOLE);
+        assert_bytes(reader.request.traceparent, cases[i].traceparent);
+        assert_bytes(reader.request.tracestate, cases[i].tracestate);
+    }
+}
+
+static void what_a_worker_calls_itself_is_read_once(void **state)
+{
+    (void)state;
+    struct reader reader;
+    const struct bytes text =
+        BYTES("POST / HTTP/1.1\r\nHost: a\r\nx-TALLY-Worker:  mail 1 \r\nX-Tally-Worker: another\r\n"
+              "X-Tally-Workers: none\r\nTALLY-forwarded-for: 10.0.0.2\r\n\r\n");
+    assert_int_equal(read_whole(&reader, text), HTTP_WHOLE);
+    assert_bytes(reader.request.worker, "mail 1");
+    assert_bytes(reader.request.address, "10.0.0.2");
+    assert_int_equal(read_whole(&reader, BYTES("POST / HTTP/1.1\r\nHost: a\r\n\r\n")), HTTP_WHOLE);
+    assert_int_equal(reader.request.worker.size + reader.request.address.size, 0);
+    assert_int_equal(read_whole(&reader, BYTES("POST / HTTP/1.1\r\nHost: a\r\nTally-Forwarded-For: b\r\n"
+                                               "Tally-Forwarded-For: c\r\n\r\n")),
+                     HTTP_REFUSED);
+}
+
 static void a_request_may_come_byte_by_byte(void **state)
 {
     (void)state;
@@ -614,6 +662,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_read_whatever_the_case_of_its_headers),
+        cmocka_unit_test(the_headers_of_a_trace_are_read_if_they_stand_once),
+        cmocka_unit_test(what_a_worker_calls_itself_is_read_once),
         cmocka_unit_test(a_request_may_come_byte_by_byte),
         cmocka_unit_test(another_protocol_is_refused_at_its_first_byte),
         cmocka_unit_test(the_size_of_a_request_is_known_behind_its_head),

@@ -121,6 +121,31 @@ static void dates_agree_with_the_c_library(void **state)
     }
 }
 
+static void more_fields_stand_behind_the_others(void **state)
+{
+    (void)state;
+    struct reply_head head = head_of(200, OK);
+    head.fields = "ETag: \"1\"\r\nVary: Accept-Encoding\r\n";
+    head.is_last = true;
+    const char *text = written(&head);
+    const char *fields = strstr(text, "\r\nETag: \"1\"\r\nVary: Accept-Encoding\r\nConnection: close\r\n\r\n");
+    assert_non_null(fields);
+    assert_int_equal(strlen(fields), strlen("\r\nETag: \"1\"\r\nVary: Accept-Encoding\r\nConnection: close\r\n\r\n"));
+}
+
+/* RFC 9110, 15.4.5 and 8.6: a length would have to be that of the whole file. */
+static void not_modified_says_no_length(void **state)
+{
+    (void)state;
+    struct reply_head head = head_of(304, OK);
+    head.content_type = NULL;
+    const char *text = written(&head);
+    assert_non_null(strstr(text, "HTTP/1.1 304 Not Modified\r\nDate: "));
+    assert_null(strstr(text, "Content-Length"));
+    assert_null(strstr(text, "Content-Type"));
+    assert_string_equal(text + strlen(text) - 4, "\r\n\r\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +153,8 @@ int main(void)
         cmocka_unit_test(an_error_names_its_query_code_and_whose_fault_it_is),
         cmocka_unit_test(the_head_of_every_error_fits),
         cmocka_unit_test(the_client_is_told_whether_the_connection_stays),
+        cmocka_unit_test(more_fields_stand_behind_the_others),
+        cmocka_unit_test(not_modified_says_no_length),
         cmocka_unit_test(request_ids_look_like_uuids_and_never_repeat),
         cmocka_unit_test(dates_agree_with_the_c_library),
     };

@@ -79,6 +79,8 @@ static inline struct answer signer_call(struct world *world, const char *as, con
                                         .host = BYTES("localhost"),
                                         .target = bytes_from_string(target),
                                         .body = bytes_from_string(text)};
+    if (world->address != NULL)
+        exchange.request.address = bytes_from_string(world->address);
     signer_sign(&exchange.request, as, NULL, world->now_ms, head);
     front_submit(world->front, &exchange, world->now_ms);
     if (exchange.state == EXCHANGE_WAITING)

@@ -7,7 +7,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -157,6 +159,97 @@ static void several_threads_may_speak(void **state)
     message_log_destroy(log, PATIENCE_MS);
 }
 
+/* --- what the lines look like ------------------------------------------------------------------------------------- */
+
+#define AT_MS UINT64_C(1764431261042) /* 2025-11-29T15:47:41.042Z */
+
+static void expect_line(enum message_form form, bool is_for_journal, enum message_level level, const char *text,
+                        const char *expected)
+{
+    const struct message_format format = {.form = form, .is_for_journal = is_for_journal};
+    char line[MESSAGE_LINE_SIZE + 1];
+    line[message_format_line(&format, level, AT_MS, text, line)] = '\0';
+    assert_string_equal(line, expected);
+}
+
+static void a_line_has_the_form_that_is_asked_for(void **state)
+{
+    (void)state;
+    const char *said = "tallyd: the \"disk\" is\nfull\x1b[2J";
+    expect_line(MESSAGE_PLAIN, false, MESSAGE_WARNING, said, "tallyd: the \"disk\" is full [2J\n");
+    expect_line(MESSAGE_PLAIN, true, MESSAGE_ERROR, said, "<3>tallyd: the \"disk\" is full [2J\n");
+    expect_line(MESSAGE_TEXT, false, MESSAGE_NOTICE, said,
+                "2025-11-29T15:47:41.042Z notice the \"disk\" is full [2J\n");
+    expect_line(MESSAGE_TEXT, true, MESSAGE_INFO, "tallyd ready on x",
+                "<6>2025-11-29T15:47:41.042Z info tallyd ready on x\n");
+    expect_line(MESSAGE_JSON, true, MESSAGE_WARNING, said,
+                "{\"time\":\"2025-11-29T15:47:41.042Z\",\"level\":\"warning\",\"message\":\"the \\\"disk\\\" is "
+                "full [2J\"}\n");
+    expect_line(MESSAGE_JSON, false, MESSAGE_INFO, "\xc3\xa9\xff",
+                "{\"time\":\"2025-11-29T15:47:41.042Z\",\"level\":\"info\",\"message\":\"\xc3\xa9?\"}\n");
+}
+
+static void a_json_line_that_is_too_long_is_cut_inside_its_quotes(void **state)
+{
+    (void)state;
+    static char text[3 * MESSAGE_LINE_SIZE];
+    const struct message_format format = {.form = MESSAGE_JSON};
+    for (size_t lead = 0; lead < 8; lead++) {
+        memset(text, 'x', lead);
+        for (size_t i = lead; i + 3 < sizeof(text); i += 3)
+            memcpy(text + i, "\xc3\xa9\"", 3);
+        char line[MESSAGE_LINE_SIZE];
+        const size_t size = message_format_line(&format, MESSAGE_INFO, AT_MS, text, line);
+        assert_true(size <= MESSAGE_LINE_SIZE && size > MESSAGE_LINE_SIZE - 4);
+        assert_memory_equal(line + size - 3, "\"}\n", 3);
+        assert_true(line[size - 4] == '"' ? line[size - 5] == '\\' : line[size - 4] == '\xa9');
+    }
+}
+
+static void a_form_is_found_by_its_name(void **state)
+{
+    (void)state;
+    enum message_form form = MESSAGE_PLAIN;
+    assert_true(message_form_find("json", &form) && form == MESSAGE_JSON);
+    assert_false(message_form_find("xml", &form));
+    assert_int_equal(form, MESSAGE_JSON);
+}
+
+static void only_the_stream_to_journald_has_prefixes(void **state)
+{
+    (void)state;
+    struct stat status;
+    char stream[64];
+    assert_int_equal(fstat(ends[1], &status), 0);
+    (void)snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)status.st_dev,
+                   (unsigned long long)status.st_ino);
+    assert_int_equal(unsetenv("JOURNAL_STREAM"), 0);
+    assert_false(message_is_for_journal(ends[1]));
+    assert_int_equal(setenv("JOURNAL_STREAM", stream, 1), 0);
+    assert_true(message_is_for_journal(ends[1]));
+    assert_false(message_is_for_journal(STDIN_FILENO));
+    assert_int_equal(setenv("JOURNAL_STREAM", "nonsense", 1), 0);
+    assert_false(message_is_for_journal(ends[1]));
+    assert_int_equal(unsetenv("JOURNAL_STREAM"), 0);
+}
+
+static void notices_leave_half_of_the_queue_to_what_goes_wrong(void **state)
+{
+    (void)state;
+    static char text[1 << 20], line[1000];
+    memset(line, 'x', sizeof(line) - 1);
+    struct message_log *log = message_log_create(ends[1], "standard error");
+    for (unsigned i = 0; i < 300; i++)
+        message_log_tell(log, MESSAGE_NOTICE, "%s", line);
+    const uint64_t dropped = message_log_dropped_count(log);
+    assert_true(dropped > 150);
+    for (unsigned i = 0; i < 30; i++)
+        message_log_tell(log, MESSAGE_ERROR, "%s", line);
+    assert_int_equal(message_log_dropped_count(log), dropped);
+    read_until("are missing here", text, sizeof(text));
+    message_log_destroy(log, PATIENCE_MS);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -167,6 +260,11 @@ int main(void)
         TEST(a_reader_that_has_gone_costs_the_lines_and_nothing_else),
         TEST(a_descriptor_that_does_not_block_is_waited_for_too),
         TEST(several_threads_may_speak),
+        TEST(a_line_has_the_form_that_is_asked_for),
+        TEST(a_json_line_that_is_too_long_is_cut_inside_its_quotes),
+        TEST(a_form_is_found_by_its_name),
+        TEST(only_the_stream_to_journald_has_prefixes),
+        TEST(notices_leave_half_of_the_queue_to_what_goes_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,18 @@ struct attribute attribute_decode(struct cursor *cursor)
     return attribute;
 }
 
+struct bytes attribute_find(struct bytes encoded, struct bytes name)
+{
+    struct cursor cursor = cursor_make(encoded);
+    const uint16_t count = encoded.size == 0 ? 0 : cursor_u16(&cursor);
+    for (uint16_t i = 0; i < count; i++) {
+        const struct attribute attribute = attribute_decode(&cursor);
+        if (!cursor.is_failed && bytes_equal(attribute.name, name))
+            return attribute.value;
+    }
+    return bytes_make(NULL, 0);
+}
+
 static void append_big_endian_sized(struct buffer *out, struct bytes value)
 {
     uint8_t *size = buffer_extend(out, 4);

@@ -25,6 +25,9 @@ void attribute_encode_all(const struct attribute *items, uint32_t count, struct 
 /* Reads the next one, after the count. The cursor fails if there is none. */
 struct attribute attribute_decode(struct cursor *cursor);
 
+/* The value of the one with that name among them, from count to end; empty: there is none. */
+struct bytes attribute_find(struct bytes encoded, struct bytes name);
+
 /* Appends what SQS hashes of one attribute. */
 void attribute_append_hashed(const struct attribute *attribute, struct buffer *out);
 

@@ -1,19 +1,70 @@
 /* Decisions about move tasks, and the moves of a task. */
 #include "core/messages/decide_move.h"
 #include "core/finish.h"
+#include "core/messages/preview.h"
 
-const struct move_task *decide_start_move(struct core *core, struct queue *source, const struct queue *destination,
-                                          uint32_t rate)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-    ASSERT(move_running(core, source) == NULL && rate <= MOVE_RATE_MAX);
+    return a < b ? a : b;
+}
+
+const struct move_task *decide_start_move(struct core *core, struct queue *source, const struct move_command *command)
+{
+    const struct queue *destination = command->destination;
+    const uint64_t visible = message_list_visible_count(core_message_list(core, source));
+    ASSERT(move_running(core, source) == NULL && command->rate <= MOVE_RATE_MAX);
     ASSERT(destination == NULL || (destination != source && destination->settings.is_fifo == source->settings.is_fifo));
     core_emit(core, &(struct event){
                         .kind = EVENT_MOVE_STARTED,
                         .move_started = {.task = core->moves.number + 1,
                                          .source = source->id,
                                          .destination = destination == NULL ? 0 : destination->id,
-                                         .rate = rate,
-                                         .to_move = message_list_visible_count(core_message_list(core, source))},
+                                         .rate = command->rate,
+                                         .to_move = least(visible, command->messages_max)},
+                    });
+    return move_running(core, source);
+}
+
+/* How many messages the task is for, as far as that is known without a look at more than one call may look at. */
+static uint64_t count_selected(const struct core *core, const struct queue *source,
+                               const struct selection_command *selection)
+{
+    if (selection->number_count > 0)
+        return selection->number_count;
+    struct preview preview;
+    preview_init(&preview, core);
+    preview_selection(&preview, source, bytes_make(NULL, 0), UINT64_MAX, selection);
+    const uint64_t fitting = preview.messages + preview.refused;
+    const bool is_complete = preview.is_complete;
+    preview_deinit(&preview);
+    return is_complete ? fitting : core_message_list(core, source)->count;
+}
+
+const struct move_task *decide_start_selection(struct core *core, struct queue *source,
+                                               const struct move_command *command,
+                                               const struct selection_command *selection)
+{
+    const struct queue *destination = command->destination;
+    const uint64_t selected = count_selected(core, source, selection);
+    ASSERT(move_running(core, source) == NULL && command->rate <= MOVE_RATE_MAX);
+    ASSERT(destination == NULL || (destination != source && destination->settings.is_fifo == source->settings.is_fifo));
+    ASSERT(selection->number_count <= SELECTION_NUMBERS_MAX && selection->filter.batch == 0);
+    buffer_truncate(&core->scratch, 0);
+    for (uint32_t i = 0; i < selection->number_count; i++)
+        buffer_append_u64(&core->scratch, selection->numbers[i]);
+    core_emit(core, &(struct event){
+                        .kind = EVENT_SELECTION_STARTED,
+                        .selection_started = {.task = core->moves.number + 1,
+                                              .source = source->id,
+                                              .destination = destination == NULL ? 0 : destination->id,
+                                              .rate = command->rate,
+                                              .to_move = least(selected, command->messages_max),
+                                              .act = (uint8_t)selection->act,
+                                              .sent_after_ms = selection->filter.sent_after_ms,
+                                              .sent_before_ms = selection->filter.sent_before_ms,
+                                              .group = selection->filter.group,
+                                              .reason = selection->filter.reason,
+                                              .numbers = buffer_bytes(&core->scratch)},
                     });
     return move_running(core, source);
 }
@@ -52,54 +103,6 @@ static uint32_t choose(struct core *core, const struct queue *source)
     return alone != 0 && core_message(core, alone)->number < core_message(core, head)->number ? alone : head;
 }
 
-/* Where the message goes; NULL, with the reason, if there is no such queue. A queue that was deleted and made again
- * under its name counts as the same, because it is named by its ARN. */
-static const struct queue *find_target(const struct core *core, const struct move_task *task,
-                                       const struct message *message, enum move_failure *failure)
-{
-    *failure = task->destination == 0 && message->origin == 0 ? MOVE_NO_ORIGIN : MOVE_NO_QUEUE;
-    if (*failure == MOVE_NO_ORIGIN)
-        return NULL;
-    struct bytes name =
-        task->destination != 0 ? task->destination_owned : core_queue(core, message->origin)->name_owned;
-    const struct queue *target = core_find_queue(core, name);
-    return target == core_queue(core, task->source) ? NULL : target;
-}
-
-/* The group of a FIFO queue to which the message will go, or 0: it does not exist yet. */
-static uint32_t find_line(const struct core *core, const struct message *message, const struct queue *target)
-{
-    uint32_t group = core_group_of(core, message);
-    if (!target->settings.is_fifo || group == 0)
-        return 0;
-    return group_find(core, target->message_list, core_group(core, group)->id_owned);
-}
-
-/* Must something else happen first? Dependents of the message may have to be told that it failed, or cancelled messages
- * of its new group may have to be ended. decide_due() will do that soon. */
-static bool is_early(const struct core *core, const struct message *message, const struct queue *target)
-{
-    uint32_t line = find_line(core, message, target);
-    return dependency_is_untold(core, message->number) ||
-           (line != 0 && list_is_linked(&core_group(core, line)->draining_link));
-}
-
-/* In the line of its group the message stands at the end; but if something there waits for it or for its batch, on
- * whatever way, before that, or each would wait for the other (though never before a head that is held): right before
- * it, behind those that were moved there before and behind what is in flight. 0: at the end; else a sequence number
- * that no message of the line has, or, where none is left, that of the one in front of it. O(what waits for the
- * message), O(1) but for odd cases. */
-static uint64_t find_sequence(const struct core *core, const struct message *message, const struct queue *target)
-{
-    uint32_t line = find_line(core, message, target);
-    uint32_t slot = line == 0 ? 0 : dependency_first_in_line(core, message, line);
-    if (slot == 0 || (core_group(core, line)->is_held && core_group(core, line)->first == slot))
-        return 0;
-    const struct message_extra *extra = core_extra_of(core, core_message(core, slot));
-    uint64_t before = extra->prev == 0 ? 0 : core_extra_of(core, core_message(core, extra->prev))->sequence;
-    return extra->sequence > before + 1 ? before + 1 : before;
-}
-
 static void move(struct core *core, const struct move_task *task, const struct message *message,
                  const struct queue *target)
 {
@@ -111,7 +114,7 @@ static void move(struct core *core, const struct move_task *task, const struct m
                                           .successor = core->messages.message_number + 1,
                                           .queue = target->id,
                                           .visible_at_ms = delay_ms == 0 ? 0 : core->now_ms + delay_ms,
-                                          .sequence = find_sequence(core, message, target)},
+                                          .sequence = move_find_sequence(core, message, target)},
                     });
 }
 
@@ -130,20 +133,213 @@ static bool step(struct core *core, const struct move_task *task)
         return true;
     }
     enum move_failure failure;
-    const struct queue *target = find_target(core, task, message, &failure);
+    const struct queue *target = move_find_target(core, source, task->destination_owned, message, &failure);
     if (target == NULL)
         end_task(core, task, MOVE_FAILED, failure);
-    else if (is_early(core, message, target))
+    else if (move_is_early(core, message, target))
         return false;
     else
         move(core, task, message, target);
     return true;
 }
 
+/* --- a selection -------------------------------------------------------------------------------------------------- */
+
+/* What one portion of a task with a selection does; written down in one event at its end. */
+struct pass {
+    struct core *core;
+    const struct move_task *task;
+    const struct queue *source;
+    struct message_place place;
+    unsigned acts_left;
+    unsigned visits_left;
+    uint32_t looked;
+    uint32_t deleted;
+    uint32_t refused;
+    uint32_t refusals_left;    /* so many more are remembered */
+    struct buffer refusals;    /* of the event */
+    bool is_over;              /* it has looked at all */
+    bool is_early;             /* something else must happen before it can go on */
+    enum move_failure failure; /* it can't go on at all */
+};
+
+static bool pass_is_full(const struct pass *pass)
+{
+    return pass->acts_left == 0 || pass->visits_left == 0 || core_frame_is_ample(pass->core) ||
+           pass->task->moved + pass->deleted == pass->task->to_move;
+}
+
+static void refuse(struct pass *pass, uint64_t number, enum refusal_reason reason)
+{
+    pass->refused++;
+    if (pass->refusals_left == 0)
+        return;
+    pass->refusals_left--;
+    buffer_append_u64(&pass->refusals, number);
+    buffer_append_u8(&pass->refusals, (uint8_t)reason);
+}
+
+/* Moves it, or says why not. False: it can't be decided now, or the task has nowhere to go. */
+static bool move_selected(struct pass *pass, uint32_t slot)
+{
+    enum move_failure failure;
+    const struct message *message = core_message(pass->core, slot);
+    const struct bytes destination = pass->task->destination_owned;
+    const struct queue *target = move_find_target(pass->core, pass->source, destination, message, &failure);
+    if (target == NULL && destination.size > 0) {
+        pass->failure = failure;
+        return false;
+    }
+    if (target == NULL) {
+        refuse(pass, message->number, failure == MOVE_NO_ORIGIN ? REFUSED_NO_ORIGIN : REFUSED_NO_QUEUE);
+        return true;
+    }
+    pass->is_early = move_is_early(pass->core, message, target);
+    if (!pass->is_early)
+        move(pass->core, pass->task, message, target);
+    return !pass->is_early;
+}
+
+/* Does with the message what the task is for, or says why not. False: not now. */
+static bool act_on(struct pass *pass, uint32_t slot)
+{
+    const enum selection_act act = pass->task->selection_owned->act;
+    const uint64_t number = core_message(pass->core, slot)->number;
+    const enum refusal_reason reason = selection_why_not(pass->core, act, slot);
+    if (reason != NOT_REFUSED) {
+        refuse(pass, number, reason);
+    } else if (act == SELECTION_DELETES) {
+        finish_message(pass->core, slot, END_PURGED);
+        pass->deleted++;
+    } else if (!move_selected(pass, slot)) {
+        return false;
+    }
+    pass->acts_left--;
+    return true;
+}
+
+static void pass_by_numbers(struct pass *pass)
+{
+    const struct selection *selection = pass->task->selection_owned;
+    uint32_t i = 0;
+    while (i < selection->number_count && selection->numbers_owned[i] <= pass->place.number)
+        i++;
+    for (; i < selection->number_count && !pass_is_full(pass); i++) {
+        const uint64_t number = selection->numbers_owned[i];
+        const uint32_t slot = core_find_message(pass->core, number);
+        const struct message *message = slot == 0 ? NULL : core_message(pass->core, slot);
+        if (message == NULL || message->message_list != pass->source->message_list ||
+            core_message_is_dead(pass->core, message))
+            refuse(pass, number, REFUSED_ABSENT);
+        else if (!act_on(pass, slot))
+            return;
+        pass->looked++;
+        pass->visits_left--;
+        pass->place.number = number;
+    }
+    pass->is_over = i == selection->number_count;
+}
+
+static bool is_meant(const struct pass *pass, uint32_t slot)
+{
+    const struct selection *selection = pass->task->selection_owned;
+    const struct message *message = core_message(pass->core, slot);
+    return message->number <= selection->newest && !core_message_is_dead(pass->core, message) &&
+           message_filter_takes(&selection->filter, pass->core, pass->source, slot);
+}
+
+static void pass_by_filter(struct pass *pass)
+{
+    const struct selection *selection = pass->task->selection_owned;
+    struct message_walk walk;
+    message_walk_begin(&walk, pass->core, pass->source, pass->place);
+    pass->place = walk.place;
+    if (walk.is_lost) {
+        pass->visits_left = 0;
+        return;
+    }
+    while (!pass_is_full(pass)) {
+        message_walk_limit(&walk, selection->newest);
+        const uint32_t slot = message_walk_next(&walk);
+        pass->is_over = slot == 0;
+        if (pass->is_over)
+            return;
+        const bool is_wanted = is_meant(pass, slot);
+        if (is_wanted && !act_on(pass, slot))
+            return;
+        pass->looked++;
+        pass->visits_left--;
+        pass->place = walk.place;
+        if (is_wanted)
+            message_walk_refresh(&walk, pass->source);
+    }
+}
+
+static bool has_moved_on(const struct pass *pass)
+{
+    const struct message_place *before = &pass->task->selection_owned->place, *after = &pass->place;
+    return pass->looked > 0 || after->number != before->number || after->arrival != before->arrival ||
+           after->counted_from_ms != before->counted_from_ms;
+}
+
+static void write_down(const struct pass *pass)
+{
+    core_emit(pass->core, &(struct event){
+                              .kind = EVENT_SELECTION_LOOKED,
+                              .selection_looked = {.task = pass->task->number,
+                                                   .source = pass->source->id,
+                                                   .counted_from_ms = pass->place.counted_from_ms,
+                                                   .number = pass->place.number,
+                                                   .arrival = pass->place.arrival,
+                                                   .looked = pass->looked,
+                                                   .deleted = pass->deleted,
+                                                   .refused = pass->refused,
+                                                   .refusals = buffer_bytes(&pass->refusals)},
+                          });
+}
+
+/* A portion of a task with a selection; one with a rate acts once in it. False: something else must happen before. */
+static bool step_selection(struct core *core, const struct move_task *task, unsigned *acts_left, unsigned *visits_left)
+{
+    struct pass pass = {.core = core,
+                        .task = task,
+                        .source = core_queue(core, task->source),
+                        .place = task->selection_owned->place,
+                        .acts_left = task->rate > 0 ? 1 : *acts_left,
+                        .visits_left = *visits_left,
+                        .refusals_left = REFUSALS_MAX - task->selection_owned->refusal_count};
+    const unsigned acts = pass.acts_left;
+    buffer_init(&pass.refusals);
+    if (task->selection_owned->number_count > 0)
+        pass_by_numbers(&pass);
+    else
+        pass_by_filter(&pass);
+    if (has_moved_on(&pass))
+        write_down(&pass);
+    if (pass.failure != MOVE_NO_FAILURE)
+        end_task(core, task, MOVE_FAILED, pass.failure);
+    else if (pass.is_over || task->moved == task->to_move)
+        end_task(core, task, MOVE_COMPLETED, MOVE_NO_FAILURE);
+    buffer_deinit(&pass.refusals);
+    *acts_left -= acts - pass.acts_left;
+    *visits_left = pass.visits_left;
+    return !pass.is_early;
+}
+
 void move_due(struct core *core, unsigned portion)
 {
     const struct heap *due = &core->moves.due;
-    for (; portion > 0 && !core_frame_is_ample(core) && due->count > 0 && heap_top(due).key <= core->now_ms; portion--)
-        if (!step(core, slab_at(&core->moves.tasks, heap_top(due).slot)))
+    unsigned visits = MESSAGE_WALK_VISITS_MAX;
+    while (portion > 0 && visits > 0 && !core_frame_is_ample(core) && due->count > 0 &&
+           heap_top(due).key <= core->now_ms) {
+        const struct move_task *task = slab_at(&core->moves.tasks, heap_top(due).slot);
+        if (task->selection_owned != NULL) {
+            if (!step_selection(core, task, &portion, &visits))
+                return;
+            continue;
+        }
+        if (!step(core, task))
             return;
+        portion--;
+    }
 }

@@ -115,6 +115,7 @@ static struct received_message describe_received(struct core *core, const struct
     struct bytes nothing = {NULL, 0};
     return (struct received_message){
         .handle = {.queue = queue->id, .message = message->number, .delivery = message->delivery},
+        .slot = slot,
         .position = message->position,
         .content_size = message->content_size,
         .receive_count = message->receive_count,
@@ -149,10 +150,11 @@ static void change_lease(struct core *core, uint64_t number, uint32_t timeout_ms
  * visible: the last one goes first, so that a strict queue fences none of them. From an at-most-once queue they are
  * over. */
 static void release(struct core *core, const struct queue *queue, uint32_t timeout_ms,
-                    const struct received_message *messages, unsigned count)
+                    struct received_message *messages, unsigned count)
 {
     for (unsigned i = count; i > 0; i--) {
         uint64_t number = messages[i - 1].handle.message;
+        messages[i - 1].slot = 0;
         if (queue->settings.is_at_most_once)
             finish_message(core, core_find_message(core, number), END_TAKEN);
         else if (timeout_ms == 0)
@@ -236,6 +238,8 @@ enum error decide_receive_again(struct core *core, struct queue *queue, struct b
     }
     for (unsigned i = *count; i > 0; i--)
         change_lease(core, messages[i - 1].handle.message, timeout_ms);
+    for (unsigned i = 0; i < *count && timeout_ms == 0; i++)
+        messages[i].slot = 0;
     if (*count > 0)
         remember_for(core, queue, attempt, messages, *count, ATTEMPT_WINDOW_MS); /* it replaces the former one: no
                                                                                   * more */

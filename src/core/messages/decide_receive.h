@@ -11,6 +11,7 @@
  * receive. */
 struct received_message {
     struct handle handle;
+    uint32_t slot;     /* until the next decision; 0: it is not in flight any more */
     uint64_t position; /* of the content */
     uint32_t content_size;
     uint32_t receive_count;

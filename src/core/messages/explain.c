@@ -7,12 +7,13 @@ void explain_message_id(const struct core *core, uint64_t number, uint8_t id[MES
 {
     uint32_t slot = core_find_message(core, number);
     const struct message *message = slot == 0 ? NULL : core_message(core, slot);
-    if (message == NULL || message->completes == 0) {
+    const uint32_t match = message == NULL || !message->is_result ? 0 : made_match_find_message(core, number);
+    if (match != 0)
+        identity_match(core->digest_owned, made_match_at(core, match)->number, id);
+    else if (message != NULL && message->completes != 0)
+        core_completion_id(core, slot, id);
+    else
         identity_message(core->digest_owned, number, id);
-        return;
-    }
-    const struct batch *batch = core_batch(core, message->batch);
-    identity_completion(core->digest_owned, core->name_owned, batch->id_owned, batch->number, message->completes, id);
 }
 
 /* Reasons beyond this number are left out: a message may wait for thousands. */
@@ -257,20 +258,23 @@ static void explain_end(const struct core *core, uint64_t number, struct explana
                                    .since_ms = failure == NULL ? 0 : failure->ended_at_ms});
 }
 
-/* The number of the message with that id, 0: none. A result message has the id of its match, which knows the message as
- * long as it exists. */
-static uint64_t find_number(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE])
+/* A result message has the id of its match, which knows the message as long as it exists. So long is the message of a
+ * batch event known, too. */
+uint64_t explain_find_number(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE])
 {
     uint64_t number = identity_message_number(core->digest_owned, id);
     if (number != 0)
         return number;
-    uint32_t match = made_match_find(core, identity_match_number(core->digest_owned, id));
-    return match == 0 ? 0 : made_match_at(core, match)->message;
+    const uint32_t match = made_match_find(core, identity_match_number(core->digest_owned, id));
+    if (match != 0)
+        return made_match_at(core, match)->message;
+    const uint32_t completion = core_find_completion(core, id);
+    return completion == 0 ? 0 : core_message(core, completion)->number;
 }
 
 uint32_t explain_find(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE], struct queue **queue)
 {
-    const uint64_t number = find_number(core, id);
+    const uint64_t number = explain_find_number(core, id);
     const uint32_t slot = number == 0 ? 0 : core_find_message(core, number);
     const uint32_t there = slot == 0 ? 0 : core_message_list_at(core, core_message(core, slot)->message_list)->queue;
     *queue = there == 0 ? NULL : core_queue(core, there);
@@ -281,7 +285,7 @@ void explain_message(const struct core *core, const struct queue *queue, const u
                      struct explanation *explanation)
 {
     *explanation = (struct explanation){.condition = CONDITION_UNKNOWN};
-    uint64_t number = find_number(core, id);
+    uint64_t number = explain_find_number(core, id);
     if (number == 0 || number > core->messages.message_number)
         return;
     uint32_t slot = core_find_message(core, number);

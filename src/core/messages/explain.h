@@ -86,6 +86,9 @@ enum message_condition explain_condition(const struct core *core, const struct q
  * or deleted. */
 uint32_t explain_find(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE], struct queue **queue);
 
+/* The number of the message with that MessageId, alive or not; 0: none has it, or only a batch's completion message. */
+uint64_t explain_find_number(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE]);
+
 /* The MessageId of message `number`, alive or not. */
 void explain_message_id(const struct core *core, uint64_t number, uint8_t id[MESSAGE_ID_SIZE]);
 

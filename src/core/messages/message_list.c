@@ -81,6 +81,7 @@ void message_list_enter_state(struct message_list *list, struct heap *timers, st
         break;
     case MESSAGE_WAITING:
         list->delayed_count++;
+        list->waiting_count++;
         break;
     case MESSAGE_DELAYED:
         list->delayed_count++;
@@ -104,8 +105,9 @@ void message_list_leave_state(struct message_list *list, struct heap *timers, st
             heap_remove(&list->returned, slot);
         break;
     case MESSAGE_WAITING:
-        ASSERT(list->delayed_count > 0);
+        ASSERT(list->delayed_count > 0 && list->waiting_count > 0);
         list->delayed_count--;
+        list->waiting_count--;
         break;
     case MESSAGE_DELAYED:
         ASSERT(list->delayed_count > 0);
@@ -154,6 +156,7 @@ struct message_list_census {
     uint64_t count;
     uint64_t in_flight_count;
     uint64_t delayed_count;
+    uint64_t waiting_count;
     uint64_t returned_count;
     bool is_before_cursor;
 };
@@ -168,6 +171,7 @@ static void census_add(struct message_list_census *census, const struct message 
     census->count++;
     census->in_flight_count += message->state == MESSAGE_IN_FLIGHT;
     census->delayed_count += message_state_is_delayed(message->state);
+    census->waiting_count += message->state == MESSAGE_WAITING;
     census->returned_count += message->state == MESSAGE_RETURNED && !message->is_grouped;
 }
 
@@ -195,7 +199,7 @@ void message_list_check(const struct message_list *list, const struct slab *mess
     }
     ASSERT(census.count == list->count);
     ASSERT(census.in_flight_count == list->in_flight_count);
-    ASSERT(census.delayed_count == list->delayed_count);
+    ASSERT(census.delayed_count == list->delayed_count && census.waiting_count == list->waiting_count);
     ASSERT(census.returned_count == list->returned.count);
     heap_check(&list->returned);
     ordered_check(&list->moved);

@@ -29,8 +29,10 @@ struct message_list {
     uint64_t count;                /* messages on it, in any state */
     uint64_t in_flight_count;
     uint64_t delayed_count; /* delayed or waiting */
+    uint64_t waiting_count; /* of those, the waiting ones */
     uint32_t expiry_index;  /* in the core's heap of expiries */
     uint32_t group_count;   /* live groups of it, in a ring or in none */
+    uint32_t held_count;    /* of those, the held ones: they are in RING_HELD */
     struct list_link draining_link;
 };
 

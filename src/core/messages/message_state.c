@@ -28,6 +28,8 @@ void core_enter_state(struct core *core, uint32_t slot, enum message_state state
 void core_leave_state(struct core *core, uint32_t slot)
 {
     struct message *message = core_message(core, slot);
+    if (message->state == MESSAGE_IN_FLIGHT)
+        holder_forget(core, slot);
     core->messages.in_flight_count -= message->state == MESSAGE_IN_FLIGHT;
     core->messages.delayed_count -= message_state_is_delayed(message->state);
     if (message->is_grouped)

@@ -74,6 +74,50 @@ bool message_walk_is_over(const struct message_walk *walk)
     return walk->arrival == 0 && walk->moved.leaf == NULL;
 }
 
+void message_walk_limit(struct message_walk *walk, uint64_t newest)
+{
+    if (walk->arrival != 0 && core_message(walk->core, walk->arrival)->number > newest)
+        walk->arrival = 0;
+}
+
+/* The next arrival is still one: nothing but the message before it has left. The ordered set has changed. */
+void message_walk_refresh(struct message_walk *walk, const struct queue *queue)
+{
+    const struct ordered_key key = {.sort_key = walk->place.counted_from_ms, .number = walk->place.number + 1};
+    walk->moved = ordered_seek(&core_message_list(walk->core, queue)->moved, &key);
+}
+
+/* --- what could be delivered -------------------------------------------------------------------------------------- */
+
+/* May a receive be given this message of a group now? */
+static bool is_deliverable_in_group(const struct core *core, uint32_t slot)
+{
+    const struct message *message = core_message(core, slot);
+    const uint32_t group = core_group_of(core, message);
+    return group != 0 && core_group(core, group)->ring < RING_READY_COUNT && message_is_deliverable(message) &&
+           (!core_group(core, group)->is_line || core_group(core, group)->first == slot);
+}
+
+uint64_t message_walk_deliverable_since_ms(struct core *core, const struct queue *queue, unsigned *visits,
+                                           bool *is_exact)
+{
+    struct message_list *list = core_message_list_at(core, queue->message_list);
+    const uint32_t alone = message_list_next_deliverable(list, &core->messages.items);
+    struct message_walk walk;
+    uint32_t slot = 0;
+    *is_exact = true;
+    if (list->ring_bits == 0)
+        return core_next_deliverable_ms(core, queue);
+    message_walk_begin(&walk, core, queue, (struct message_place){0});
+    while (*visits > 0 && (slot = message_walk_next(&walk)) != 0) {
+        --*visits;
+        if (slot == alone || is_deliverable_in_group(core, slot))
+            return core_counted_from_ms(core, core_message(core, slot));
+    }
+    *is_exact = false;
+    return core_next_deliverable_ms(core, queue);
+}
+
 /* --- a filter ----------------------------------------------------------------------------------------------------- */
 
 static bool begins_with(struct bytes text, struct bytes beginning)
@@ -98,7 +142,7 @@ bool message_filter_takes(const struct message_filter *filter, const struct core
 {
     const struct message *message = core_message(core, slot);
     return (filter->sent_before_ms == 0 || message->sent_at_ms < filter->sent_before_ms) &&
-           (filter->batch == 0 || message->batch == filter->batch) &&
+           message->sent_at_ms >= filter->sent_after_ms && (filter->batch == 0 || message->batch == filter->batch) &&
            (filter->group.size == 0 || is_of_group(core, message, filter->group)) &&
            (filter->reason.size == 0 || has_failed_so(core, message, filter->reason)) &&
            (!filter->has_condition || explain_condition(core, queue, slot) == filter->condition);

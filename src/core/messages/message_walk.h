@@ -32,6 +32,19 @@ void message_walk_begin(struct message_walk *walk, const struct core *core, cons
 uint32_t message_walk_next(struct message_walk *walk);
 bool message_walk_is_over(const struct message_walk *walk);
 
+/* For a walk that acts on what it finds. Call the first before message_walk_next(): it passes over arrivals behind
+ * message `newest`. And the second after the message that was found last has ended or was moved: the walk goes on. */
+void message_walk_limit(struct message_walk *walk, uint64_t newest);
+void message_walk_refresh(struct message_walk *walk, const struct queue *queue);
+
+/* When the retention began of the oldest message that a receive could be given now, if neither a pause nor a rate of
+ * the queue kept it back; UINT64_MAX: there is none. Where groups have something to give, it is looked for from the
+ * queue's oldest message on, along *visits messages at most, which are taken off. If that is not enough, *is_exact is
+ * false: it is that of a message whose group has waited for its turn for long, and there may be an older one.
+ * Amortised O(1 + visits). */
+uint64_t message_walk_deliverable_since_ms(struct core *core, const struct queue *queue, unsigned *visits,
+                                           bool *is_exact);
+
 /* Which messages of a queue are meant; of zeros, all. */
 struct message_filter {
     bool has_condition;
@@ -40,6 +53,7 @@ struct message_filter {
     struct bytes reason;     /* the newest failure begins with it; empty: any */
     uint32_t batch;          /* slot; 0: any */
     uint64_t sent_before_ms; /* 0: any */
+    uint64_t sent_after_ms;  /* or then; 0: any */
 };
 
 bool message_filter_takes(const struct message_filter *filter, const struct core *core, const struct queue *queue,

@@ -3,6 +3,9 @@
  * comes back does not keep it running. It ends when it has moved that many, when no deliverable message is left, when
  * it is cancelled, or when it has no queue for the next message.
  *
+ * A task with a selection (selection.h) is for some messages only, which it moves or deletes. It looks at each once, in
+ * order, and leaves those with which it can't be done where they are.
+ *
  * A queue has at most one running task, and remembers the newest ones that have ended. Tasks are deleted with their
  * queue. */
 #ifndef TALLY_CORE_MESSAGES_MOVE_H
@@ -14,7 +17,9 @@
 
 struct core;
 struct core_writer;
+struct message;
 struct queue;
+struct selection;
 
 #define MOVE_RATE_MAX 500u /* messages a second */
 
@@ -34,12 +39,14 @@ struct move_task {
     uint32_t rate;                  /* messages a second; 0: no limit */
     enum move_status status;
     enum move_failure failure;
-    uint64_t to_move; /* how many were deliverable when it began: it moves no more */
-    uint64_t moved;
+    /* how many were deliverable, or fitted the selection, when it began: it moves or deletes no more */
+    uint64_t to_move;
+    uint64_t moved; /* or deleted */
     uint64_t started_at_ms;
-    uint64_t moved_at_ms; /* when the newest move was, or when it began */
-    uint64_t rate_tat_us; /* of the rate (queue.h) */
-    uint32_t due_index;   /* in `due`, while it runs */
+    uint64_t moved_at_ms;              /* when the newest move or look of a selection was, or when it began */
+    uint64_t rate_tat_us;              /* of the rate (queue.h) */
+    uint32_t due_index;                /* in `due`, while it runs */
+    struct selection *selection_owned; /* NULL: it is for all that can be delivered */
 };
 
 struct moves {
@@ -60,6 +67,26 @@ const struct move_task *move_running(const struct core *core, const struct queue
 /* Does the redrive policy of some queue name this one, or does it hold messages that were dead-lettered? O(queues). */
 bool move_is_dead_letter_queue(const struct core *core, const struct queue *queue);
 
+/* Where a message of `source` goes; NULL, with the reason, if there is no such queue. `destination` empty: to where it
+ * came from. A queue that was deleted and made again under its name counts as the same, because it is named by its
+ * ARN. */
+const struct queue *move_find_target(const struct core *core, const struct queue *source, struct bytes destination,
+                                     const struct message *message, enum move_failure *failure);
+
+/* The group of a FIFO queue to which the message would go, or 0: it does not exist yet. */
+uint32_t move_find_line(const struct core *core, const struct message *message, const struct queue *target);
+
+/* Must something else happen before a message goes to that queue? Dependents of it may have to be told that it failed,
+ * or cancelled messages of its new group may have to be ended. decide_due() will do that soon. */
+bool move_is_early(const struct core *core, const struct message *message, const struct queue *target);
+
+/* In the line of its group the message stands at the end; but if something there waits for it or for its batch, on
+ * whatever way, before that, or each would wait for the other (though never before a head that is held): right before
+ * it, behind those that were moved there before and behind what is in flight. 0: at the end; else a sequence number
+ * that no message of the line has, or, where none is left, that of the one in front of it. O(what waits for the
+ * message), O(1) but for odd cases. */
+uint64_t move_find_sequence(const struct core *core, const struct message *message, const struct queue *target);
+
 /* When a task may next make a move, or UINT64_MAX. */
 uint64_t move_due_ms(const struct core *core);
 
@@ -73,6 +100,10 @@ void move_forget_queue(struct core *core, struct queue *source);
 
 void move_encode(const struct core *core, struct core_writer *writer);
 bool move_decode(struct core *core, struct cursor *cursor);
+
+/* Their selections, which older snapshots don't have. */
+void move_encode_selections(const struct core *core, struct core_writer *writer);
+bool move_decode_selections(struct core *core, struct cursor *cursor);
 void move_check(const struct core *core);
 
 #endif

@@ -87,6 +87,7 @@ void group_leave_ring(struct core *core, uint32_t slot)
         ring->last = group->ring_prev;
     if (ring->first == 0)
         list->ring_bits &= ~(1u << group->ring);
+    list->held_count -= group->ring == RING_HELD;
     group->ring_prev = group->ring_next = 0;
     group->ring = RING_NONE;
 }
@@ -106,6 +107,7 @@ void group_enter_ring(struct core *core, uint32_t slot, unsigned index)
     ring->last = slot;
     if (index < RING_READY_COUNT)
         list->ring_bits |= 1u << index;
+    list->held_count += index == RING_HELD;
 }
 
 static void group_free(struct core *core, uint32_t slot)
@@ -167,7 +169,7 @@ void group_set_timer(struct core *core, uint32_t slot)
 
 /* --- where it stands ---------------------------------------------------------------------------------------------- */
 
-uint32_t group_next_deliverable(struct core *core, uint32_t slot)
+uint32_t group_next_deliverable(const struct core *core, uint32_t slot)
 {
     struct group *group = core_group(core, slot);
     if (group->is_line)

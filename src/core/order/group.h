@@ -109,7 +109,7 @@ void group_leave_state(struct core *core, uint32_t message);
 void group_settle(struct core *core, uint32_t group, bool was_served);
 
 /* The next message of the group that may be delivered, or 0. */
-uint32_t group_next_deliverable(struct core *core, uint32_t group);
+uint32_t group_next_deliverable(const struct core *core, uint32_t group);
 
 /* The first message of this message's run in the line, among those whose leases are over by now, too. It must be
  * returned first, whatever the messages' numbers are: the numbers of dead letters do not give their order. */

@@ -71,6 +71,15 @@ static unsigned list_rings(const struct core *core, const struct message_list *l
     return count;
 }
 
+unsigned group_count_paused(const struct core *core, const struct queue *queue, unsigned max)
+{
+    uint32_t slot = core_message_list(core, queue)->rings[RING_PAUSED].first;
+    unsigned count = 0;
+    for (; slot != 0 && count < max; slot = core_group(core, slot)->ring_next)
+        count++;
+    return count;
+}
+
 /* --- by slots ----------------------------------------------------------------------------------------------------- */
 
 static unsigned list_slots(const struct core *core, uint32_t message_list, enum group_condition filter,

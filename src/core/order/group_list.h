@@ -39,6 +39,9 @@ struct group_view {
 unsigned group_list(const struct core *core, const struct queue *queue, enum group_condition filter, uint64_t *position,
                     struct group_view *views, unsigned views_max);
 
+/* How many groups of the queue are paused; max: so many, or more. O(max). */
+unsigned group_count_paused(const struct core *core, const struct queue *queue, unsigned max);
+
 /* What the group is now. */
 enum group_condition group_condition(const struct core *core, uint32_t group);
 

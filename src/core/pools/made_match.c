@@ -85,8 +85,7 @@ uint32_t made_match_find_proposal(const struct core *core, const struct ticket_p
     return 0;
 }
 
-/* Includes matches of a deleted pool. */
-static uint32_t find_by_message(const struct core *core, uint64_t message)
+uint32_t made_match_find_message(const struct core *core, uint64_t message)
 {
     for (struct table_probe probe = table_probe_start(&core->matches.by_message, table_hash_u64(message));
          table_probe_next(&core->matches.by_message, &probe);)
@@ -438,7 +437,7 @@ static void cancel_latecomers(struct core *core, struct ticket_pool *pool, uint3
 
 void made_match_message_ended(struct core *core, uint64_t message, enum end_reason reason)
 {
-    uint32_t slot = find_by_message(core, message);
+    uint32_t slot = made_match_find_message(core, message);
     if (slot == 0) /* its pool was deleted and is gone */
         return;
     unlink_message(core, slot);
@@ -457,7 +456,7 @@ void made_match_message_ended(struct core *core, uint64_t message, enum end_reas
 
 void made_match_message_moved(struct core *core, uint64_t from, uint64_t to)
 {
-    uint32_t slot = find_by_message(core, from);
+    uint32_t slot = made_match_find_message(core, from);
     if (slot == 0)
         return;
     table_remove(&core->matches.by_message, table_hash_u64(from), slot);

@@ -71,6 +71,8 @@ struct made_match *made_match_at(const struct core *core, uint32_t slot);
 /* Slots, 0: none. Matches of a deleted pool are not found. */
 uint32_t made_match_find(const struct core *core, uint64_t number);
 uint32_t made_match_find_proposal(const struct core *core, const struct ticket_pool *pool, struct bytes proposal);
+/* The match whose result message has that number; while its memory is there, also of a deleted pool. */
+uint32_t made_match_find_message(const struct core *core, uint64_t message);
 
 /* A new owner took over at resumed_at_ms. From then on, members have at least their own time or grace_ms, whichever is
  * shorter, because nobody could confirm while nobody served. */

@@ -169,6 +169,15 @@ bool publisher_has_forgotten(const struct core *core, uint32_t slot, uint64_t id
     return id_ranges_contain(&publisher_at(core, slot)->forgotten, id);
 }
 
+bool publisher_remembers(const struct core *core, const uint8_t uid[PUBLISHER_ID_SIZE])
+{
+    const uint32_t end = core->publishers.items.slot_end; /* none is ever freed */
+    for (uint32_t slot = 1; slot < end && slot <= PUBLISHERS_ASKED_MAX; slot++)
+        if (publisher_knows(core, slot, uid, publisher_hash_uid(core, publisher_at(core, slot), uid)))
+            return true;
+    return false;
+}
+
 const struct row_entry *publisher_next_unconfirmed(const struct core *core, const struct publisher *publisher,
                                                    const struct row_entry *entry)
 {

@@ -121,6 +121,11 @@ uint64_t publisher_hash_uid(const struct core *core, const struct publisher *pub
 bool publisher_knows(const struct core *core, uint32_t slot, const uint8_t uid[PUBLISHER_ID_SIZE], uint64_t hash);
 bool publisher_has_forgotten(const struct core *core, uint32_t slot, uint64_t id);
 
+/* Does one of the first PUBLISHERS_ASKED_MAX publishers remember a row of that uid? Perhaps for a little longer than it
+ * must. O(publishers). */
+#define PUBLISHERS_ASKED_MAX 10000u
+bool publisher_remembers(const struct core *core, const uint8_t uid[PUBLISHER_ID_SIZE]);
+
 /* The rows that are not confirmed, by age: the first (`entry` NULL), and the one behind `entry`; NULL: there are no
  * more. */
 const struct row_entry *publisher_next_unconfirmed(const struct core *core, const struct publisher *publisher,

@@ -187,7 +187,7 @@ void queue_init(struct queue *queue, uint32_t id, struct bytes name)
 
 void queue_deinit(struct queue *queue)
 {
-    ASSERT(!list_is_linked(&queue->ready_link));
+    ASSERT(!list_is_linked(&queue->ready_link) && !list_is_linked(&queue->counted_link));
     accounted_free((void *)queue->name_owned.ptr);
     accounted_free((void *)queue->tags_owned.ptr);
     queue_set_deinit(&queue->origins);

@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/list.h"
+#include "core/queues/queue_counters.h"
 #include "core/queues/queue_set.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -99,7 +100,9 @@ struct queue {
     uint32_t moves[MOVES_PER_QUEUE_MAX]; /* tasks that move messages away from here, the newest last: slots (move.h) */
     uint32_t move_count;
     struct list_link ready_link;    /* linked: became deliverable since the api last asked */
-    struct queue_lateness lateness; /* the api's too, since the start; no part of the state */
+    struct list_link counted_link;  /* linked: a span of its counters has begun since the api last asked */
+    struct queue_lateness lateness; /* the api's too, since the start; no part of the state, like the next */
+    struct queue_counters counters;
 };
 
 /* Settings of a plain standard queue, but for the numbers that SQS gives it. */

@@ -72,6 +72,8 @@ void core_release_queue(struct core *core, uint32_t slot)
         return;
     if (list_is_linked(&queue->ready_link))
         list_remove(&queue->ready_link);
+    if (list_is_linked(&queue->counted_link))
+        list_remove(&queue->counted_link);
     table_remove(&core->queues.by_id, table_hash_u64(queue->id), slot);
     queue_deinit(queue);
     queue->name_owned = bytes_make(NULL, 0); /* whoever walks over the slots knows a free one by that */
@@ -135,11 +137,29 @@ bool core_queue_is_open(const struct core *core, const struct queue *queue)
     return !queue->is_paused && rate_allows_at_ms(&queue->settings.queue_rate, queue->rate_tat_us) <= core->now_ms;
 }
 
-bool core_has_deliverable(struct core *core, const struct queue *queue)
+bool core_has_deliverable(const struct core *core, const struct queue *queue)
 {
     struct message_list *list = core_message_list_at(core, queue->message_list);
     return core_queue_is_open(core, queue) &&
            (list->ring_bits != 0 || message_list_next_deliverable(list, &core->messages.items) != 0);
+}
+
+uint64_t core_next_deliverable_ms(const struct core *core, const struct queue *queue)
+{
+    struct message_list *list = core_message_list_at(core, queue->message_list);
+    const uint32_t alone = message_list_next_deliverable(list, &core->messages.items);
+    uint64_t oldest_ms = alone == 0 ? UINT64_MAX : core_counted_from_ms(core, core_message(core, alone));
+    for (uint32_t bits = list->ring_bits; bits != 0; bits &= bits - 1) {
+        const uint32_t head = group_next_deliverable(core, list->rings[__builtin_ctz(bits)].first);
+        const uint64_t since_ms = head == 0 ? UINT64_MAX : core_counted_from_ms(core, core_message(core, head));
+        oldest_ms = since_ms < oldest_ms ? since_ms : oldest_ms;
+    }
+    return oldest_ms;
+}
+
+uint64_t core_oldest_deliverable_ms(const struct core *core, const struct queue *queue)
+{
+    return core_has_deliverable(core, queue) ? core_next_deliverable_ms(core, queue) : UINT64_MAX;
 }
 
 struct queue *core_take_ready_queue(struct core *core)

@@ -36,11 +36,12 @@ END $$;
 -- 2. Outbox ------------------------------------------------------------------------------------------------------------
 
 -- Names as SQS takes them; values are a string, a number, or what SQS itself takes: {"DataType": ..., "StringValue": ...}. The row's own
--- id travels besides: to Amazon SQS as one of its ten, so that there is room for nine there.
+-- id travels besides: to Amazon SQS as one of its ten, so that there is room for nine there. The context of a trace is not counted:
+-- a tool that adds it must not make a transaction fail. To Amazon SQS it goes where there is room.
 CREATE OR REPLACE FUNCTION tally.attributes_are_sound(attributes jsonb) RETURNS boolean
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 SELECT CASE WHEN jsonb_typeof(attributes) <> 'object' THEN false ELSE
-  (SELECT count(*) <= 10 AND coalesce(bool_and(
+  (SELECT count(*) FILTER (WHERE key NOT IN ('traceparent', 'tracestate', 'baggage')) <= 10 AND coalesce(bool_and(
             key COLLATE "C" ~ '^[A-Za-z0-9_.-]+$' AND length(key) <= 256 AND key <> 'Tally.OutboxId'
             AND CASE jsonb_typeof(value)
                   WHEN 'string' THEN value <> '""'

@@ -98,10 +98,12 @@ CREATE TABLE IF NOT EXISTS tally_outbox (
 );
 
 -- A CHECK can't look into JSON. The row's own uid travels besides: to Amazon SQS as one of its ten, so that there is room for nine there.
+-- The context of a trace is not counted: a tool that adds it must not make a transaction fail. To Amazon SQS it goes where there is room.
 DROP TRIGGER IF EXISTS tally_outbox_attributes;
 CREATE TRIGGER tally_outbox_attributes BEFORE INSERT ON tally_outbox WHEN json_valid(NEW.attributes) BEGIN
   SELECT RAISE(ABORT, 'attributes: up to 10, of strings, numbers or DataType objects')
-   WHERE (SELECT count(*) > 10 OR count(*) <> count(CASE WHEN length(key) BETWEEN 1 AND 256 AND key NOT GLOB '*[^A-Za-z0-9_.-]*'
+   WHERE (SELECT count(CASE WHEN key NOT IN ('traceparent', 'tracestate', 'baggage') THEN 1 END) > 10
+                 OR count(*) <> count(CASE WHEN length(key) BETWEEN 1 AND 256 AND key NOT GLOB '*[^A-Za-z0-9_.-]*'
                                                              AND key <> 'Tally.OutboxId'
                                                              AND (type IN ('integer', 'real') OR type = 'text' AND value <> ''
                                                                   OR type = 'object' AND json_type(value, '$.DataType') = 'text')

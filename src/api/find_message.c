@@ -1,0 +1,371 @@
+/* FindMessage: a message by its MessageId, or by an id that its sender gave it: a deduplication id, the id of its
+ * outbox row, or the number of its producer.
+ *
+ * Deduplication remembers the messages of ids and numbers for a while, wherever they are and also how they ended: O(1).
+ * Nothing else leads from these ids to a message. What is not remembered is looked for in the contents of the queue,
+ * the oldest message first, a bounded number of them a call. */
+#include "api/access.h"
+#include "api/peek.h"
+#include "api/reach.h"
+#include "api/text.h"
+#include "api/why.h"
+#include "core/deduplication/deduplication.h"
+#include "core/messages/attribute.h"
+#include "core/publishers/publisher.h"
+#include "core/state.h"
+
+/* How many contents one call reads, and how many messages it finds. */
+#define CONTENTS_MAX 2000u
+#define FOUND_MAX 100u
+
+enum find_by { FIND_ID, FIND_DEDUPLICATION, FIND_OUTBOX, FIND_PRODUCER, FIND_BY_COUNT };
+
+struct search {
+    enum find_by by;
+    struct bytes text;   /* the id, or the name of the producer */
+    uint64_t sequence;   /* of the producer */
+    struct bytes group;  /* of a deduplication id; empty: any */
+    struct queue *queue; /* NULL: all of them */
+    enum peek_body body;
+    struct explanation *explanation; /* room */
+};
+
+/* --- parameters --------------------------------------------------------------------------------------------------- */
+
+static const char *const members[FIND_BY_COUNT] = {[FIND_ID] = "MessageId",
+                                                   [FIND_DEDUPLICATION] = "MessageDeduplicationId",
+                                                   [FIND_OUTBOX] = "OutboxId",
+                                                   [FIND_PRODUCER] = "Producer"};
+
+/* Which of the members is there: exactly one. */
+static enum error read_kind(struct call *call, struct search *search)
+{
+    search->by = FIND_BY_COUNT;
+    for (unsigned by = 0; by < FIND_BY_COUNT; by++) {
+        struct bytes text = {NULL, 0};
+        const enum error error = params_text(&call->params, members[by], &text);
+        if (error != OK)
+            return error;
+        if (text.ptr == NULL)
+            continue;
+        if (search->by != FIND_BY_COUNT)
+            return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                             "The request has both %s and %s; it can have only one.", members[search->by], members[by]);
+        search->by = (enum find_by)by;
+        search->text = text;
+    }
+    if (search->by == FIND_BY_COUNT)
+        return call_fail(call, ERROR_MISSING_PARAMETER,
+                         "The request must contain one of MessageId, MessageDeduplicationId, OutboxId and Producer.");
+    return OK;
+}
+
+static enum error check_text(struct call *call, const struct search *search)
+{
+    const bool is_identifier = search->by == FIND_DEDUPLICATION || search->by == FIND_PRODUCER;
+    if (search->text.size == 0)
+        return params_invalid(&call->params, members[search->by], search->text, "It must not be empty.");
+    if (is_identifier && !text_is_identifier(search->text, DEDUPLICATION_ID_SIZE_MAX))
+        return params_invalid(&call->params, members[search->by], search->text,
+                              "It can only include ASCII letters, digits and punctuation, 1 to 128 of them.");
+    return OK;
+}
+
+static enum error read_sequence(struct call *call, struct search *search)
+{
+    int64_t sequence = 0;
+    bool is_given;
+    const enum error error = params_integer(&call->params, "Sequence", &sequence, &is_given);
+    if (error != OK)
+        return error;
+    if (!is_given)
+        return call_fail(call, ERROR_MISSING_PARAMETER, "The request must contain the parameter Sequence.");
+    if (sequence < 0)
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "Value %lld for parameter Sequence is invalid. Reason: It must be an integer from 0 to "
+                         "9223372036854775807.",
+                         (long long)sequence);
+    search->sequence = (uint64_t)sequence;
+    return OK;
+}
+
+/* A deduplication id and a producer's number are those of a queue. */
+static enum error read_queue(struct call *call, struct search *search)
+{
+    switch (search->by) {
+    case FIND_DEDUPLICATION:
+    case FIND_PRODUCER:
+        return call_queue(call, &search->queue);
+    case FIND_OUTBOX:
+        return call_optional_queue(call, &search->queue);
+    default:
+        return OK;
+    }
+}
+
+static enum error read_search(struct call *call, struct search *search)
+{
+    *search = (struct search){.body = PEEK_NO_BODY};
+    enum error error = read_kind(call, search);
+    if (error == OK)
+        error = check_text(call, search);
+    if (error == OK)
+        error = read_queue(call, search);
+    if (error == OK && search->by == FIND_PRODUCER)
+        error = read_sequence(call, search);
+    if (error == OK && search->by == FIND_DEDUPLICATION)
+        error = params_text(&call->params, "MessageGroupId", &search->group);
+    if (error == OK)
+        error = call_check_group(&call->params, search->group);
+    if (error == OK)
+        error = peek_read_body(call, &search->body);
+    return error;
+}
+
+/* --- is it the one? ----------------------------------------------------------------------------------------------- */
+
+/* Is that its producer's number? As text, with zeros before it perhaps. */
+static bool is_sequence(struct bytes text, uint64_t sequence)
+{
+    uint64_t number;
+    while (text.size > 1 && text.ptr[0] == '0')
+        text = bytes_skip(text, 1);
+    return bytes_to_u64(text, &number) && number == sequence;
+}
+
+static bool fits(struct call *call, const struct search *search, uint32_t slot)
+{
+    struct content content;
+    if (!peek_read(call, slot, &content))
+        return false;
+    switch (search->by) {
+    case FIND_DEDUPLICATION:
+        return bytes_equal(content.deduplication, search->text) &&
+               (search->group.size == 0 || bytes_equal(content.group, search->group));
+    case FIND_OUTBOX:
+        return bytes_equal(attribute_find(content.attributes, BYTES(ATTRIBUTE_OUTBOX_ID)), search->text);
+    default:
+        return bytes_equal(attribute_find(content.attributes, BYTES("Tally.Producer")), search->text) &&
+               is_sequence(attribute_find(content.attributes, BYTES("Tally.Sequence")), search->sequence);
+    }
+}
+
+/* --- what is found ------------------------------------------------------------------------------------------------ */
+
+static const struct queue *queue_of(const struct call *call, uint32_t slot)
+{
+    const uint32_t queue = core_message_list_at(call->core, core_message(call->core, slot)->message_list)->queue;
+    return queue == 0 ? NULL : core_queue(call->core, queue);
+}
+
+static void write_message(struct call *call, const struct search *search, const struct queue *queue, uint32_t slot)
+{
+    writer_object_begin(call->reply, NULL);
+    writer_text(call->reply, "QueueUrl", call_queue_url(call, queue));
+    peek_write(call, queue, slot, search->body, 1, search->explanation);
+    writer_object_end(call->reply);
+}
+
+/* What is left of a message that can't be shown. */
+static void write_end(struct call *call, const struct search *search, struct bytes id)
+{
+    struct explanation *explanation = search->explanation;
+    writer_object_begin(call->reply, NULL);
+    writer_text(call->reply, "MessageId", id);
+    writer_string(call->reply, "State", peek_state_name(CONDITION_ENDED));
+    writer_list_begin(call->reply, "Why");
+    why_write_each(call, explanation, 1);
+    writer_list_end(call->reply);
+    writer_object_end(call->reply);
+}
+
+static void write_by_id(struct call *call, const struct search *search)
+{
+    struct queue *queue = NULL;
+    uint8_t id[MESSAGE_ID_SIZE];
+    const uint32_t slot = identity_from_text(search->text, id) ? explain_find(call->core, id, &queue) : 0;
+    if (slot != 0 && access_covers(call, queue->name_owned)) {
+        write_message(call, search, queue, slot);
+        return;
+    }
+    queue = NULL;
+    why_explain(call, search->text, &queue, search->explanation);
+    if (search->explanation->condition != CONDITION_UNKNOWN)
+        write_end(call, search, search->text);
+}
+
+/* A move task may have sent a message that failed again, which then has another number and the same ids. */
+static bool may_be_redriven(const struct explanation *explanation)
+{
+    return explanation->count == 0 ||
+           (explanation->whys[0].code == WHY_OUTCOME && explanation->whys[0].outcome == UNIT_FAILED);
+}
+
+/* Writes the message that has that number, wherever it is; or how it ended, as its queue knows. True: there is nothing
+ * else to be found. */
+static bool write_remembered(struct call *call, const struct search *search, uint64_t number)
+{
+    const uint32_t slot = core_find_message(call->core, number);
+    const struct queue *queue = slot == 0 ? NULL : queue_of(call, slot);
+    if (slot != 0 && search->by == FIND_OUTBOX && !fits(call, search, slot))
+        return false; /* somebody gave that id to another message */
+    if (queue != NULL && access_covers(call, queue->name_owned)) {
+        write_message(call, search, queue, slot);
+        return true;
+    }
+    uint8_t id[MESSAGE_ID_SIZE];
+    explain_message_id(call->core, number, id);
+    explain_message(call->core, search->queue, id, search->explanation);
+    write_end(call, search, why_message_id(call, number));
+    return slot != 0 || !may_be_redriven(search->explanation);
+}
+
+/* Asks deduplication, and writes what it remembers. True: nothing else can be found. In a FIFO queue the id of a row is
+ * its deduplication id, if it has no other. */
+static bool write_what_is_remembered(struct call *call, const struct search *search)
+{
+    struct produced_before before = {0};
+    struct bytes group = {NULL, 0};
+    uint64_t number = 0;
+    if (search->queue == NULL || (search->by == FIND_OUTBOX && !search->queue->settings.is_fifo))
+        return false;
+    if (search->by == FIND_PRODUCER) {
+        if (deduplication_find_produced(call->core, search->queue, search->text, search->sequence, &before))
+            number = before.number;
+    } else {
+        const bool is_of_group = search->queue->settings.deduplication_scope == SCOPE_GROUP;
+        group = is_of_group ? search->group : group;
+        if (!is_of_group || group.size > 0)
+            number = deduplication_find(call->core, search->queue, group, search->text);
+    }
+    return number == 0 ? before.was_passed_over : write_remembered(call, search, number);
+}
+
+/* --- looking for it in contents ----------------------------------------------------------------------------------- */
+
+/* Where the search is, and what it may still do in this call. */
+struct scan {
+    size_t index; /* of the queue, in order of name */
+    size_t end;   /* of the queues */
+    struct message_place place;
+    unsigned visits;
+    unsigned found;
+    struct peek_reads reads;
+};
+
+static bool is_exhausted(const struct scan *scan)
+{
+    return scan->visits >= MESSAGE_WALK_VISITS_MAX || scan->reads.count >= CONTENTS_MAX || scan->found >= FOUND_MAX;
+}
+
+/* Looks along a queue. True: to its end. */
+static bool scan_queue(struct call *call, const struct search *search, const struct queue *queue, struct scan *scan)
+{
+    struct message_walk walk;
+    message_walk_begin(&walk, call->core, queue, scan->place);
+    for (scan->place = walk.place; !walk.is_lost && !is_exhausted(scan); scan->place = walk.place) {
+        const uint32_t slot = message_walk_next(&walk);
+        if (slot == 0)
+            return true;
+        scan->visits++;
+        if (!peek_may_read(call, slot, &scan->reads))
+            return false;
+        if (!fits(call, search, slot))
+            continue;
+        write_message(call, search, queue, slot);
+        scan->found++;
+    }
+    return !walk.is_lost && message_walk_is_over(&walk);
+}
+
+/* True: all queues were looked at. */
+static bool scan_queues(struct call *call, const struct search *search, struct scan *scan)
+{
+    while (scan->index < scan->end && !is_exhausted(scan)) {
+        const struct queue *queue = core_queue_by_name(call->core, scan->index);
+        if (access_covers(call, queue->name_owned) && !scan_queue(call, search, queue, scan))
+            return false;
+        scan->index++;
+        scan->visits++;
+        scan->place = (struct message_place){0};
+    }
+    return scan->index >= scan->end;
+}
+
+/* --- the token: the queue, by its place among the names and by its id, and a place in it ------------------------ */
+
+#define TOKEN_INDEX 0
+#define TOKEN_QUEUE 1
+#define TOKEN_PLACE 2
+#define TOKEN_NUMBERS (TOKEN_PLACE + PEEK_PLACE_NUMBERS)
+
+/* Where a token goes on; without one, at the beginning. A queue that has gone is passed over. */
+static enum error begin_scan(struct call *call, const struct search *search, struct scan *scan, bool *is_first)
+{
+    uint64_t numbers[TOKEN_NUMBERS] = {0};
+    bool is_given;
+    const enum error error = call_read_token(call, numbers, TOKEN_NUMBERS, &is_given);
+    if (error != OK)
+        return error;
+    *is_first = !is_given;
+    *scan = (struct scan){.end = core_queue_count(call->core)};
+    struct message_place place;
+    if (numbers[TOKEN_QUEUE] > UINT32_MAX || !peek_place_from_numbers(numbers + TOKEN_PLACE, &place))
+        return call_fail_token(call);
+    const struct queue *at = core_find_queue_by_id(call->core, (uint32_t)numbers[TOKEN_QUEUE]);
+    const struct queue *named = search->queue != NULL ? search->queue : at;
+    if (named != NULL)
+        scan->index = core_queue_index(call->core, named->name_owned);
+    else
+        scan->index = numbers[TOKEN_INDEX] < scan->end ? (size_t)numbers[TOKEN_INDEX] : scan->end;
+    if (search->queue != NULL)
+        scan->end = scan->index + 1;
+    if (at == named && at != NULL)
+        scan->place = place;
+    return OK;
+}
+
+static void write_next_token(struct call *call, const struct scan *scan)
+{
+    uint64_t numbers[TOKEN_NUMBERS];
+    numbers[TOKEN_INDEX] = scan->index;
+    numbers[TOKEN_QUEUE] = core_queue_by_name(call->core, scan->index)->id;
+    peek_place_to_numbers(scan->place, numbers + TOKEN_PLACE);
+    call_write_token(call, numbers, TOKEN_NUMBERS);
+}
+
+/* --- the action --------------------------------------------------------------------------------------------------- */
+
+/* Is it the id of a row that a publisher remembers? Which queues it named is not kept, so it is for callers who cover
+ * all of them. */
+static void write_publication(struct call *call, const struct search *search)
+{
+    uint8_t uid[MESSAGE_ID_SIZE];
+    if (search->by == FIND_OUTBOX && !reach_is_confined(call) && identity_from_text(search->text, uid) &&
+        publisher_remembers(call->core, uid))
+        writer_boolean(call->reply, "IsPublished", true);
+}
+
+enum error action_find_message(struct call *call)
+{
+    struct search search;
+    struct scan scan;
+    bool is_first = true, is_complete = true;
+    enum error error = read_search(call, &search);
+    if (error == OK)
+        error = begin_scan(call, &search, &scan, &is_first);
+    if (error != OK)
+        return error;
+    search.explanation = arena_allocate(call->arena, sizeof(*search.explanation));
+    writer_list_begin(call->reply, "Messages");
+    if (search.by == FIND_ID)
+        write_by_id(call, &search);
+    else if (!is_first || !write_what_is_remembered(call, &search))
+        is_complete = scan_queues(call, &search, &scan);
+    writer_list_end(call->reply);
+    write_publication(call, &search);
+    writer_boolean(call->reply, "IsComplete", is_complete);
+    if (!is_complete)
+        write_next_token(call, &scan);
+    return OK;
+}

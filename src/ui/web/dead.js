@@ -1,0 +1,217 @@
+// What failed, with what error, and what happens when it is tried again?
+import { h } from "./dom.js";
+import { call, can, hasFilters, look } from "./api.js";
+import { button, foresee, plain } from "./dialog.js";
+import { filters, heading, messageLink, nothing, queueLink, section, state, table } from "./parts.js";
+import { row, to } from "./route.js";
+import { byAge, deadLetterQueues, failures, kept } from "./stats.js";
+import { age, count, nameOf, plural, quoted } from "./words.js";
+
+const FIRST = 10;
+const SLOW_S = 10;
+
+/** The ARN of a queue; the region in it may be any. */
+export const arnOf = (queueUrl) => `arn:aws:sqs:us-east-1:${queueUrl.split("/").at(-2)}:${nameOf(queueUrl)}`;
+
+function redrive(queue, title, filter, words, rate) {
+  const members = { SourceArn: arnOf(queue.QueueUrl), ...filter };
+  return {
+    title,
+    button: "Redrive",
+    isDanger: false,
+    about: foresee("StartMessageMoveTask", members, words, "The server would move:"),
+    form:
+      rate &&
+      h(
+        "p",
+        null,
+        h("label", { for: "rate" }, "At most so many a second (1 to 500; empty: as fast as it goes)"),
+        h("input", { id: "rate", name: "rate", inputmode: "numeric", pattern: "[0-9]*", value: "10" }),
+      ),
+    doing: async (dialog) => {
+      const number = Number(dialog.querySelector("#rate")?.value ?? 0);
+      await call("StartMessageMoveTask", number > 0 ? { ...members, MaxNumberOfMessagesPerSecond: number } : members);
+      return `A task moves dead letters of ${queue.QueueName} back. Stop it under Dead letters.`;
+    },
+  };
+}
+
+const BACK =
+  "Each goes back to the queue that it failed in, with a receive count of 0. What was moved stays moved when " +
+  "the task is stopped.";
+
+/** Ten first, where the server can choose; else all. */
+export function redriveButton(queue, reason) {
+  if (!can("StartMessageMoveTask")) return null;
+  const only = reason === undefined ? {} : { Reason: reason };
+  const said = reason === undefined ? "" : " with this reason";
+  if (!hasFilters()) return reason === undefined ? redriveAllButton(queue) : null;
+  return button(`Redrive ${FIRST} first…`, () =>
+    redrive(
+      queue,
+      `Redrive ${FIRST} dead letters of ${queue.QueueName}`,
+      { ...only, MaxMessages: FIRST },
+      `The ${FIRST} oldest${said} are tried again. ${BACK}`,
+    ),
+  );
+}
+
+export function redriveAllButton(queue, reason) {
+  if (!can("StartMessageMoveTask") || (reason !== undefined && !hasFilters())) return null;
+  const only = reason === undefined ? {} : { Reason: reason };
+  return button(reason === undefined ? "Redrive all…" : "Redrive these…", () =>
+    redrive(
+      queue,
+      `Redrive dead letters of ${queue.QueueName}`,
+      only,
+      `All ${reason === undefined ? plural(queue.Visible, "dead letter") : "with this reason"} are tried again, ` +
+        `the oldest first. ${BACK}`,
+      true,
+    ),
+  );
+}
+
+export function redriveOne(queueUrl, MessageId) {
+  if (!can("StartMessageMoveTask") || !hasFilters()) return null;
+  const queue = { QueueUrl: queueUrl, QueueName: nameOf(queueUrl) };
+  return button("Redrive…", () =>
+    redrive(queue, "Redrive this message", { MessageIds: [MessageId] }, `This message is tried again. ${BACK}`),
+  );
+}
+
+// --- tasks ----------------------------------------------------------------------------------------------------------
+
+export async function tasksOf(queues, signal) {
+  const lists = await Promise.all(
+    queues
+      .slice(0, 20)
+      .map((queue) => look("ListMessageMoveTasks", { SourceArn: arnOf(queue.QueueUrl), MaxResults: 10 }, signal)),
+  );
+  return lists.flatMap((reply) => reply?.Results ?? []).toSorted((a, b) => b.StartedTimestamp - a.StartedTimestamp);
+}
+
+export function taskTable(tasks) {
+  return table(
+    "Move tasks",
+    ["Began", "From", "To", "State", "Moved", ""],
+    tasks.map((task) => {
+      const moved = task.ApproximateNumberOfMessagesMoved ?? 0;
+      const all = task.ApproximateNumberOfMessagesToMove ?? 0;
+      return [
+        age(task.StartedTimestamp / 1000),
+        queueLink(task.SourceArn.split(":").pop()),
+        task.DestinationArn ? queueLink(task.DestinationArn.split(":").pop()) : "where each failed",
+        [
+          state(task.Status, `${task.Kind ?? "move"}: ${task.Status.toLowerCase()}`),
+          task.FailureReason && h("div.bad", null, task.FailureReason),
+        ],
+        [
+          h("progress", { value: String(moved), max: String(Math.max(1, all)), "aria-label": "moved" }),
+          ` ${count(moved)} of ${count(all)}`,
+          task.Refused > 0 && h("div.warn", null, `${plural(task.Refused, "message")} had to stay`),
+        ],
+        task.TaskHandle &&
+          task.Status === "RUNNING" &&
+          can("CancelMessageMoveTask") &&
+          plain("Stop", async () => {
+            const reply = await call("CancelMessageMoveTask", { TaskHandle: task.TaskHandle });
+            return (
+              `The task is stopped; it has moved ` +
+              `${plural(reply.ApproximateNumberOfMessagesMoved ?? 0, "message")}.`
+            );
+          }),
+      ];
+    }),
+  );
+}
+
+// --- the page -------------------------------------------------------------------------------------------------------
+
+export function reasonTable(queue, told) {
+  return table(
+    `Reasons in ${queue.QueueName}`,
+    [["Count", "number"], "Reason", "Newest", ["Oldest", "wide"], "For example", ""],
+    told.Reasons.map((one) => [
+      count(one.Count),
+      row(to("queue", queue.QueueName, { reason: one.Reason.slice(0, 1000) }), quoted(one.Reason, 160)),
+      age(one.NewestAt),
+      age(one.OldestAt),
+      one.MessageIds.slice(0, 2).map((id) => [messageLink(id), " "]),
+      h("span.acts", null, redriveButton(queue, one.Reason), redriveAllButton(queue, one.Reason)),
+    ]),
+  );
+}
+
+function drawQueue({ queue, told, sources }) {
+  const note =
+    `${plural(queue.Visible + queue.Delayed, "message")}, from ` +
+    `${sources.length > 0 ? sources.join(", ") : "queues that are gone"}`;
+  const silent = told && (told.WithoutReason ?? told.Looked - told.Failed);
+  const rest = silent > 0 ? `${count(silent)} have no reason: whoever received them did not call FailMessage.` : "";
+  return h(
+    "section",
+    { "data-key": queue.QueueName },
+    h(
+      "h2",
+      null,
+      h("span", null, queueLink(queue.QueueName)),
+      h("small", null, note),
+      h("span.acts", null, redriveButton(queue), hasFilters() && redriveAllButton(queue)),
+    ),
+    told === null
+      ? nothing("Reasons are in messages: this credential lacks the right read.")
+      : told.Reasons.length > 0
+        ? reasonTable(queue, told)
+        : nothing(queue.Visible > 0 ? "None of these messages has a reason." : "Empty."),
+    told &&
+      (rest || !told.IsComplete) &&
+      h("p.more", null, rest, !told.IsComplete && ` Of the ${count(told.Looked)} oldest; there are more.`),
+  );
+}
+
+async function loadSlowly(query, signal) {
+  const { queues } = await byAge(signal);
+  const targets = deadLetterQueues(queues);
+  const dead = queues
+    .filter((queue) => (query.queue ? queue.QueueName === query.queue : targets.has(queue.QueueName)))
+    .toSorted((a, b) => b.Visible - a.Visible);
+  const asked = dead.filter((queue) => queue.Visible > 0).slice(0, 20);
+  const told = new Map(
+    await Promise.all(asked.map(async (queue) => [queue.QueueName, await failures(queue.QueueUrl, signal)])),
+  );
+  return { dead, targets, told };
+}
+
+export default {
+  title: () => "Dead letters",
+
+  async load({ query }, visit, signal) {
+    const slow = await kept(visit, `slow ${query.queue}`, SLOW_S, () => loadSlowly(query, signal));
+    return { ...slow, tasks: await tasksOf(slow.dead, signal) };
+  },
+
+  draw({ dead, targets, told, tasks }, { query }) {
+    const full = dead.filter((queue) => queue.Visible > 0);
+    return [
+      heading("Dead letters"),
+      filters(query, [["queue", "Only of queue", "orders-failed"]]),
+      dead.length === 0 &&
+        h(
+          "section",
+          null,
+          nothing(
+            query.queue ? "There is no such queue." : "No queue has a dead-letter queue: a RedrivePolicy names one.",
+          ),
+        ),
+      dead.length > 0 &&
+        full.length === 0 &&
+        h("section", null, h("p.calm", null, `No dead letter in ${plural(dead.length, "queue")}.`)),
+      full
+        .slice(0, 20)
+        .map((queue) =>
+          drawQueue({ queue, told: told.get(queue.QueueName), sources: targets.get(queue.QueueName) ?? [] }),
+        ),
+      tasks.length > 0 && section("Move tasks", "the newest first", taskTable(tasks)),
+    ];
+  },
+};

@@ -1,0 +1,136 @@
+// Says what would happen before it happens, and then does it.
+import { h } from "./dom.js";
+import { call, hasDryRun } from "./api.js";
+import { count, plural } from "./words.js";
+
+const said = () => document.getElementById("said");
+
+export function say(...children) {
+  const line = h("p", null, ...children);
+  said().replaceChildren(line);
+  setTimeout(() => line.remove(), 10000);
+}
+
+/** Opens a dialog. `about`: nodes, or a promise of them, that say what would happen. `doing`: called when the person
+ *  goes on; gives the sentence that says what was done. `typed`: a name to type first. */
+export function confirm({ title, about, button, doing, typed, isDanger = true, form }) {
+  const trouble = h("p.bad", { role: "alert" });
+  const name = typed && h("input", { id: "typed", autocomplete: "off", spellcheck: "false", oninput: check });
+  const go = h(isDanger ? "button.do" : "button", { type: "submit", disabled: Boolean(typed) }, button);
+  const what = h("div.about", null, "Asking the server what would happen…");
+  const dialog = h(
+    "dialog",
+    { "aria-labelledby": "dialog-title", onclose: () => dialog.remove() },
+    h(
+      "form",
+      { method: "dialog", onsubmit: submit },
+      h("h2", { id: "dialog-title" }, title),
+      what,
+      form,
+      name && h("p", null, h("label", { for: "typed" }, "Type ", h("code", null, typed), " to go on"), name),
+      trouble,
+      h("p.buttons", null, h("button", { type: "button", onclick: () => dialog.close() }, "Leave it"), go),
+    ),
+  );
+  function check() {
+    go.disabled = name.value !== typed;
+  }
+  async function submit(event) {
+    event.preventDefault();
+    go.disabled = true;
+    try {
+      say(await doing(dialog));
+      dialog.close();
+      document.dispatchEvent(new Event("tally-changed"));
+    } catch (error) {
+      trouble.textContent = error.message;
+      go.disabled = false;
+    }
+  }
+  document.body.append(dialog);
+  dialog.showModal();
+  Promise.resolve(about).then(
+    (nodes) => what.replaceChildren(...[nodes].flat()),
+    (error) => {
+      what.replaceChildren(h("p.bad", null, error.message));
+      go.disabled = true;
+    },
+  );
+  return dialog;
+}
+
+const NOUNS = {
+  Messages: "message",
+  InFlight: "of them in somebody's hands",
+  DeadLettered: "goes to the dead-letter queue",
+  Units: "unit of a batch",
+  Batches: "batch",
+  Dependents: "waiting message",
+  Groups: "group",
+  HeldGroups: "held group",
+  Schedules: "schedule",
+  Pools: "pool",
+};
+const PLURALS = {
+  InFlight: "of them in somebody's hands",
+  DeadLettered: "go to the dead-letter queue",
+  Units: "units of batches",
+  Batches: "batches",
+};
+
+/** What a dry run says, as a list of sentences: "231 messages", "12 units of batches". */
+function tell(reply) {
+  const lines = Object.entries(reply)
+    .filter(([key, value]) => NOUNS[key] && (Number(value) > 0 || key === "Messages"))
+    .map(([key, value]) => h("li", null, plural(Number(value), NOUNS[key], PLURALS[key])));
+  for (const { QueueUrl, Messages } of reply.Queues ?? [])
+    lines.push(h("li", null, plural(Messages, "message"), " to ", h("bdi", null, String(QueueUrl).split("/").pop())));
+  if (reply.Refused > 0)
+    lines.push(
+      h(
+        "li",
+        null,
+        `${plural(reply.Refused, "message")} would stay: ` +
+          `${[...new Set((reply.Refusals ?? []).map((one) => one.Reason))].join(", ")}`,
+      ),
+    );
+  if (reply.IsComplete === false) lines.push(h("li", null, "and perhaps more: the server looked at a part only."));
+  return lines;
+}
+
+/** What the action would do, by a dry run of the server where it has one; else the sentences that are given. */
+export async function foresee(action, members, otherwise, before = "This would touch:") {
+  if (!hasDryRun(action)) return [h("p", null, otherwise)];
+  const lines = tell(await call(action, { ...members, DryRun: true }));
+  return [
+    h("p", null, otherwise),
+    h("p", null, before),
+    h("ul", null, lines.length > 0 ? lines : h("li", null, "nothing")),
+  ];
+}
+
+/** A button that opens the dialog. */
+export function button(label, props, isDanger = false) {
+  return h(
+    isDanger ? "button.do" : "button",
+    { type: "button", onclick: () => confirm({ isDanger, ...props() }) },
+    label,
+  );
+}
+
+/** A button for what is undone by its counterpart, as a pause: no dialog. */
+export function plain(label, doing) {
+  const press = async (event) => {
+    event.target.disabled = true;
+    try {
+      say(await doing());
+      document.dispatchEvent(new Event("tally-changed"));
+    } catch (error) {
+      say(h("span.bad", null, error.message));
+    }
+    event.target.disabled = false;
+  };
+  return h("button", { type: "button", onclick: press }, label);
+}
+
+export const times = (value) => `${count(value)} ${value === 1 ? "time" : "times"}`;

@@ -1,0 +1,259 @@
+// Which customer's line is blocked, by what, and what helps?
+import { h } from "./dom.js";
+import { call, can, find, look } from "./api.js";
+import { button, foresee, plain } from "./dialog.js";
+import {
+  facts,
+  filters,
+  heading,
+  messageLink,
+  messageTable,
+  nothing,
+  pages,
+  queueLink,
+  section,
+  state,
+  table,
+} from "./parts.js";
+import { link, row, to } from "./route.js";
+import { byAge, heldGroups, kept } from "./stats.js";
+import { age, count, nameOf, plural, quoted } from "./words.js";
+
+const SLOW_S = 10;
+
+// --- what can be done -----------------------------------------------------------------------------------------------
+
+const where = (group) =>
+  group.DeadLetterQueue
+    ? `goes to ${group.DeadLetterQueue}`
+    : "is dropped, because the queue has no dead-letter queue";
+
+const RELEASES = {
+  retry: {
+    label: "Retry…",
+    title: "Retry the head of",
+    button: "Retry it",
+    words: () =>
+      "The head gets a fresh set of attempts and is delivered at once. If it succeeds, the group goes on; if it " +
+      "fails again, the group is held again.",
+  },
+  skip: {
+    label: "Skip…",
+    title: "Skip the head of",
+    button: "Skip it",
+    isDanger: true,
+    words: (group) =>
+      `The head ${where(group)}. Then the ${plural(Math.max(0, group.Messages - 1), "message")} behind it go ` +
+      `on. A dead letter can be redriven later.`,
+  },
+  "cancel-rest": {
+    label: "Cancel the rest…",
+    title: "Cancel what waits in",
+    button: "Cancel them",
+    isDanger: true,
+    words: (group) =>
+      `The head ${where(group)}, and the ${plural(Math.max(0, group.Messages - 1), "message")} behind it are ` +
+      `cancelled: they are never delivered, and their units of batches count as cancelled. This can't be undone.`,
+  },
+};
+
+/** Of a held group with QueueUrl. */
+export function releaseButtons(group, kinds = ["retry", "skip"]) {
+  if (!can("ReleaseGroup")) return [];
+  return kinds.map((kind) => {
+    const release = RELEASES[kind];
+    const members = { QueueUrl: group.QueueUrl, MessageGroupId: group.MessageGroupId, Action: kind };
+    return button(
+      release.label,
+      () => ({
+        title: `${release.title} ${group.MessageGroupId} in ${group.QueueName}`,
+        about: foresee("ReleaseGroup", members, release.words(group)),
+        button: release.button,
+        isDanger: Boolean(release.isDanger),
+        doing: async () => {
+          await call("ReleaseGroup", members);
+          return `Group ${group.MessageGroupId} is released (${kind}).`;
+        },
+      }),
+      Boolean(release.isDanger),
+    );
+  });
+}
+
+function pauseButton(group) {
+  const action = group.Paused ? "ResumeGroup" : "PauseGroup";
+  if (!can(action)) return null;
+  return plain(group.Paused ? "Resume" : "Pause", async () => {
+    await call(action, { QueueUrl: group.QueueUrl, MessageGroupId: group.MessageGroupId });
+    return (
+      `Group ${group.MessageGroupId} is ` +
+      `${group.Paused ? "resumed" : "paused: nothing of it is delivered until Resume"}.`
+    );
+  });
+}
+
+// --- the page -------------------------------------------------------------------------------------------------------
+
+function groupTable(groups, hasQueue) {
+  return table(
+    "Groups",
+    [
+      ...(hasQueue ? [] : ["Queue"]),
+      "Group",
+      "State",
+      ["Since", ""],
+      ["Messages", "number"],
+      ["In flight", "number wide"],
+      "Why",
+      "",
+    ],
+    groups.map((group) => [
+      ...(hasQueue ? [] : [queueLink(group.QueueName)]),
+      row(
+        to("groups", "", { queue: group.QueueName, group: group.MessageGroupId }),
+        h("bdi", null, group.MessageGroupId),
+      ),
+      [state(group.State), group.Paused && group.State !== "paused" && " · paused"],
+      group.Since !== undefined && age(group.Since),
+      count(group.Messages),
+      count(group.InFlight),
+      [group.Reason && quoted(group.Reason), group.HeadMessageId && [" head ", messageLink(group.HeadMessageId)]],
+      h(
+        "span.acts",
+        null,
+        group.State === "held" ? releaseButtons(group, ["retry", "skip", "cancel-rest"]) : pauseButton(group),
+      ),
+    ]),
+    groups.map((group) => `${group.QueueName} ${group.MessageGroupId}`),
+  );
+}
+
+async function loadOne(query, signal) {
+  const QueueUrl = query.queue;
+  const MessageGroupId = query.group;
+  const [page, reply] = await Promise.all([
+    find("ListMessages", { QueueUrl, MessageGroupId, MaxResults: 50, NextToken: query.from || undefined }, signal),
+    find("ListGroups", { QueueUrl, MaxResults: 1000 }, signal),
+  ]);
+  const group = (reply?.Groups ?? []).find((one) => one.MessageGroupId === MessageGroupId);
+  return { one: group && { ...group, QueueUrl, QueueName: nameOf(QueueUrl) }, page };
+}
+
+function drawOne({ one, page }, query) {
+  const messages = page?.Messages ?? [];
+  const isPausable = {
+    QueueUrl: query.queue,
+    QueueName: query.queue,
+    MessageGroupId: query.group,
+    Paused: one?.Paused,
+  };
+  return [
+    heading(
+      [queueLink(query.queue), " / group ", h("bdi", null, query.group)],
+      [one && state(one.State)],
+      [
+        ...(one?.State === "held" ? releaseButtons(one, ["retry", "skip", "cancel-rest"]) : []),
+        pauseButton(isPausable),
+      ],
+    ),
+    one?.State === "held" &&
+      h(
+        "section.why",
+        null,
+        h(
+          "p",
+          null,
+          h("b", null, "The group is held"),
+          " for ",
+          age(one.Since),
+          ": ",
+          one.Reason ? quoted(one.Reason, 400) : "its head failed for good",
+          ". ",
+          one.HeadMessageId && ["Its head is ", messageLink(one.HeadMessageId), "."],
+          ` ${plural(Math.max(0, one.Messages - 1), "message waits", "messages wait")} behind it.`,
+        ),
+      ),
+    one &&
+      section(
+        "The group",
+        null,
+        facts([
+          ["Messages", count(one.Messages)],
+          ["In flight", count(one.InFlight)],
+          ["Paused", one.Paused && "yes"],
+        ]),
+      ),
+    page &&
+      section(
+        "Its messages, in order",
+        plural(messages.length, "message shown", "messages shown"),
+        messages.length > 0
+          ? messageTable(messages, query.queue, "Messages of the group")
+          : nothing("No message of this group is in the queue."),
+      ),
+    pages(query, page?.NextToken),
+  ];
+}
+
+export default {
+  title: ({ query }) => (query.group ? `Group ${query.group}` : "Groups"),
+
+  async load({ query }, visit, signal) {
+    if (query.queue && query.group) return loadOne(query, signal);
+    if (query.queue) {
+      const QueueUrl = query.queue;
+      const reply = await look(
+        "ListGroups",
+        { QueueUrl, State: query.state || undefined, MaxResults: 100, NextToken: query.from || undefined },
+        signal,
+      );
+      return {
+        groups: (reply?.Groups ?? []).map((group) => ({ ...group, QueueUrl, QueueName: nameOf(QueueUrl) })),
+        next: reply?.NextToken,
+      };
+    }
+    const { queues } = await kept(visit, "queues", SLOW_S, () => byAge(signal));
+    return {
+      groups: await heldGroups(queues, signal),
+      queues: queues.filter((queue) => queue.Groups > 0).slice(0, 50),
+    };
+  },
+
+  draw(data, { query }) {
+    if (data.page !== undefined) return drawOne(data, query);
+    return [
+      heading("Groups"),
+      filters(query, [
+        ["queue", "Queue", "orders.fifo"],
+        ["state", "State", ["", "held", "paused", "ready", "busy"]],
+      ]),
+      section(
+        query.queue ? "Groups" : "Groups that are held",
+        plural(data.groups.length, "group shown", "groups shown"),
+        data.groups.length > 0
+          ? groupTable(data.groups, Boolean(query.queue))
+          : nothing(
+              query.queue ? "No group of this queue is so." : "No group is held. Name a queue to see its groups.",
+            ),
+      ),
+      pages(query, data.next),
+      data.queues?.length > 0 &&
+        section(
+          "Queues with groups",
+          null,
+          h(
+            "ul.links",
+            null,
+            data.queues.map((queue) =>
+              h(
+                "li",
+                null,
+                link(to("groups", "", { queue: queue.QueueName }), h("bdi", null, queue.QueueName)),
+                ` ${plural(queue.Groups, "group")}`,
+              ),
+            ),
+          ),
+        ),
+    ];
+  },
+};

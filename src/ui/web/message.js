@@ -1,0 +1,365 @@
+// Where is order 17, why is it stuck, who has it, and what waits for it?
+import { h } from "./dom.js";
+import { call, can, find, look, may } from "./api.js";
+import { modes, show } from "./body.js";
+import { redriveOne } from "./dead.js";
+import { button, foresee } from "./dialog.js";
+import { releaseButtons } from "./groups.js";
+import {
+  batchLink,
+  cause,
+  facts,
+  groupLink,
+  heading,
+  holderWords,
+  messageLink,
+  nothing,
+  queueLink,
+  section,
+  shortId,
+  state,
+  table,
+} from "./parts.js";
+import { to } from "./route.js";
+import { age, bytes, count, nameOf, now, plural, quoted, utc, visible } from "./words.js";
+
+const READ_MAX = 65536;
+
+// --- what can be done -----------------------------------------------------------------------------------------------
+
+function deleteButton(message) {
+  const members = { QueueUrl: message.QueueUrl, MessageIds: [message.MessageId] };
+  return (
+    can("DeleteMessages") &&
+    button(
+      "Delete…",
+      () => ({
+        title: "Delete this message",
+        button: "Delete it",
+        about: foresee(
+          "DeleteMessages",
+          members,
+          "The message ends, whoever has it. If it is a unit of a batch, the unit ends with it. This can't be " +
+            "undone.",
+          "This would end:",
+        ),
+        doing: async () => {
+          await call("DeleteMessages", members);
+          return "The message is being deleted.";
+        },
+      }),
+      true,
+    )
+  );
+}
+
+function editButton(message, content) {
+  return (
+    can("ReplaceMessage") &&
+    content?.Body !== undefined &&
+    button("Edit and resend…", () => ({
+      title: "Edit and resend",
+      button: "Send it, and end the old one",
+      isDanger: false,
+      about: h(
+        "p",
+        null,
+        "The changed copy is sent as a new message, and this one ends, in one record: there is never both, nor " +
+          "neither.",
+      ),
+      form: h(
+        "p",
+        null,
+        h("label", { for: "body" }, "Body"),
+        h("textarea", { id: "body", rows: 12, value: content.Body, spellcheck: "false" }),
+      ),
+      doing: async (dialog) => {
+        const reply = await call("ReplaceMessage", {
+          QueueUrl: message.QueueUrl,
+          MessageId: message.MessageId,
+          MessageBody: dialog.querySelector("#body").value,
+        });
+        location.hash = to("message", reply.MessageId);
+        return "The changed copy is sent.";
+      },
+    }))
+  );
+}
+
+// --- why ------------------------------------------------------------------------------------------------------------
+
+function drawWhy({ message, queue, group, dependents }) {
+  const name = nameOf(message.QueueUrl);
+  const causes = message.Why ?? [];
+  const isGood = message.State === "ready" && causes.length === 0;
+  const nobody = queue && queue.WaitingReceives === 0;
+  return h(
+    "section.why",
+    { class: isGood ? "good" : message.State === "held" ? "bad" : "" },
+    h(
+      "h2",
+      null,
+      isGood
+        ? "Nothing keeps it back"
+        : message.State === "ended" || message.State === "unknown"
+          ? "Where it is"
+          : "Why it is not delivered",
+    ),
+    isGood &&
+      h(
+        "p",
+        null,
+        "The next receive of ",
+        queueLink(name),
+        " may take it. ",
+        nobody
+          ? h(
+              "b",
+              null,
+              queue.InFlight > 0
+                ? "No receive waits now: every worker is busy, or none asks."
+                : "But nobody asks: no receive waits there, and nothing is in flight.",
+            )
+          : `${plural(queue?.WaitingReceives ?? 0, "receive waits", "receives wait")} there now.`,
+      ),
+    causes.length > 0 &&
+      h(
+        "ol",
+        null,
+        causes.map((why) => h("li", null, cause(why, name))),
+      ),
+    message.State === "unknown" &&
+      causes.length === 0 &&
+      h(
+        "p",
+        null,
+        "No message of this id is known. It never was, it ended long ago, or it is in a queue that this " +
+          "credential does not cover.",
+      ),
+    message.State === "ended" &&
+      causes.length === 0 &&
+      h("p", null, "It has ended, so long ago that nobody remembers how."),
+    message.Holder &&
+      h(
+        "p",
+        null,
+        "It is held by ",
+        holderWords(message.Holder),
+        message.Holder.Address && ` at ${message.Holder.Address}`,
+        ".",
+      ),
+    dependents?.Dependents.length > 0 &&
+      h(
+        "p",
+        null,
+        `${plural(dependents.Dependents.length, "message waits", "messages wait")} for this one`,
+        dependents.NextToken && " or more",
+        ".",
+      ),
+    group?.State === "held" &&
+      h(
+        "p.buttons",
+        null,
+        releaseButtons(group, ["retry", "skip", "cancel-rest"]),
+        h("span.soft", null, " Each says first what would happen."),
+      ),
+  );
+}
+
+// --- its life -------------------------------------------------------------------------------------------------------
+
+function events({ message, content }) {
+  const by = content?.SenderId && ["by ", h("code", null, content.SenderId)];
+  const list = [
+    [message.SentAt, "", ["sent ", by, message.BodySize !== undefined && `, ${bytes(message.BodySize)}`]],
+  ];
+  if (message.BatchId) list.push([message.SentAt, "", ["a unit of batch ", batchLink(message.BatchId)]]);
+  if (message.DeadLetterQueueSource)
+    list.push([undefined, "bad", ["dead-lettered from ", queueLink(message.DeadLetterQueueSource)]]);
+  if (message.FirstReceivedAt !== undefined && message.ReceiveCount > 1)
+    list.push([message.FirstReceivedAt, "", "received for the first time"]);
+  if (message.LastReceivedAt !== undefined)
+    list.push([message.LastReceivedAt, "", `received, attempt ${count(message.ReceiveCount)}`]);
+  if (message.FailureReason)
+    list.push([undefined, "bad", ["the newest attempt failed: ", quoted(message.FailureReason, 600)]]);
+  for (const why of message.Why ?? [])
+    if (why.Code === "GroupHeld" && why.Since) list.push([why.Since, "bad", "its group was held"]);
+  return list;
+}
+
+function drawLife(data) {
+  const { message } = data;
+  if (message.SentAt === undefined) return null;
+  const until = (message.Why ?? []).find((why) => why.Until > now())?.Until;
+  const line = (at, kind, words) => [
+    h(
+      "dt",
+      null,
+      at === undefined
+        ? ""
+        : h("time", { datetime: new Date(at * 1000).toISOString(), title: utc(at) }, utc(at).slice(5, 19)),
+    ),
+    h("dd", { class: kind }, words),
+  ];
+  return section(
+    "Its life",
+    "UTC",
+    h(
+      "dl.line",
+      null,
+      events(data).map((one) => line(...one)),
+      h("dt", null, "now"),
+      h("dd.wait", null, state(message.State), message.ReceiveCount === 0 && ", never delivered"),
+      until !== undefined && [h("dt", null, age(until)), h("dd", null, "at the latest something changes by itself")],
+    ),
+  );
+}
+
+// --- the page -------------------------------------------------------------------------------------------------------
+
+/** Attributes and body: once, and of a large message when a person asks. */
+async function loadContent(id, message, visit, signal) {
+  if (!may("GetMessage") || message.QueueUrl === undefined || visit.content) return;
+  const preview = await find("GetMessage", { MessageId: id, Body: "preview" }, signal);
+  const isSmall = preview?.BodySize <= READ_MAX;
+  visit.content =
+    isSmall || visit.wants ? await find("GetMessage", { MessageId: id, Body: "full" }, signal) : preview;
+  visit.isWhole = isSmall || visit.wants;
+}
+
+export default {
+  title: ({ name }) => `Message ${shortId(name)}`,
+
+  async load({ name: id }, visit, signal) {
+    const message = may("GetMessage")
+      ? await call("GetMessage", { MessageId: id, Body: "none" }, signal)
+      : await call("ExplainMessage", { MessageId: id }, signal);
+    await loadContent(id, message, visit, signal);
+    const QueueUrl = message.QueueUrl;
+    const [told, groups, dependents] = await Promise.all([
+      QueueUrl && look("ListQueueStats", { QueueNamePrefix: nameOf(QueueUrl), MaxResults: 1 }, signal),
+      QueueUrl && message.MessageGroupId && find("ListGroups", { QueueUrl, State: "held", MaxResults: 1000 }, signal),
+      message.State !== "unknown" && find("ListDependents", { MessageId: id, MaxResults: 100 }, signal),
+    ]);
+    const queue = told?.Queues?.[0];
+    const group = (groups?.Groups ?? []).find((one) => one.MessageGroupId === message.MessageGroupId);
+    return {
+      message,
+      queue,
+      dependents,
+      content: visit.content,
+      group: group && { ...group, QueueUrl, QueueName: nameOf(QueueUrl), DeadLetterQueue: queue?.DeadLetterQueue },
+    };
+  },
+
+  draw(data, { name: id }, visit) {
+    const { message, content } = data;
+    const queue = message.QueueUrl && nameOf(message.QueueUrl);
+    return [
+      heading(
+        [queue && [queueLink(queue), " / "], h("code", { title: id }, shortId(id))],
+        [
+          state(message.State),
+          message.MessageGroupId && ["group ", groupLink(queue, message.MessageGroupId)],
+          message.BatchId && ["batch ", batchLink(message.BatchId)],
+        ],
+        queue && [
+          message.DeadLetterQueueSource && redriveOne(message.QueueUrl, message.MessageId),
+          editButton(message, visit.isWhole ? content : null),
+          deleteButton(message),
+        ],
+      ),
+      drawWhy(data),
+      h("div.two", null, drawLife(data), drawBody(data, visit)),
+      drawDependents(data.dependents),
+      queue &&
+        section(
+          "Details",
+          null,
+          facts([
+            ["MessageId", h("code", null, id)],
+            ["Queue", queueLink(queue)],
+            ["Receives", count(message.ReceiveCount)],
+            ["Deduplication id", content?.MessageDeduplicationId && h("bdi", null, content.MessageDeduplicationId)],
+            ["Sender", content?.SenderId],
+            ["Trace", content?.AWSTraceHeader && h("code", null, content.AWSTraceHeader)],
+            ...Object.entries(content?.MessageAttributes ?? {}).map(([name, value]) => [
+              h("bdi", null, name),
+              attribute(value),
+            ]),
+          ]),
+        ),
+    ];
+  },
+};
+
+const attribute = (value) => [
+  h(
+    "bdi",
+    null,
+    visible(value.StringValue ?? `${bytes(Math.floor((value.BinaryValue ?? "").length * 0.75))} of bytes`),
+  ),
+  " ",
+  h("span.soft", null, value.DataType),
+];
+
+function drawBody({ message, content }, visit) {
+  if (message.QueueUrl === undefined && content === undefined) return null;
+  if (!may("GetMessage"))
+    return section("Body", null, nothing("To see bodies needs the right read, which this credential lacks."));
+  if (message.IsDamaged || content?.IsDamaged)
+    return section(
+      "Body",
+      null,
+      nothing("The log can't be read there: the content is lost. docs/damage.md says what can be done."),
+    );
+  if (content?.Body === undefined) return null;
+  const whole = {
+    isWanted: visit.isUncut,
+    want: () => {
+      visit.isUncut = true;
+      visit.draw();
+    },
+  };
+  const readAll = () => {
+    visit.wants = true;
+    visit.content = undefined;
+    visit.ask();
+  };
+  return section(
+    "Body",
+    [bytes(content.BodySize), " ", modes(visit.draw)],
+    show(content.Body, visit.isWhole, whole),
+    !visit.isWhole &&
+      h(
+        "p.more",
+        null,
+        `The first ${bytes(256)}. `,
+        h("button", { type: "button", onclick: readAll }, `Read all ${bytes(content.BodySize)}`),
+      ),
+    navigator.clipboard &&
+      visit.isWhole &&
+      h(
+        "p.more",
+        null,
+        h("button", { type: "button", onclick: () => navigator.clipboard.writeText(content.Body) }, "Copy"),
+      ),
+  );
+}
+
+function drawDependents(dependents) {
+  if (!dependents || dependents.Dependents.length === 0) return null;
+  return section(
+    "What waits for it",
+    dependents.NextToken && "the first 100",
+    table(
+      "What waits for it",
+      ["Message", "Queue", "State"],
+      dependents.Dependents.map((one) => [
+        messageLink(one.MessageId, true),
+        queueLink(nameOf(one.QueueUrl)),
+        state(one.State),
+      ]),
+    ),
+  );
+}

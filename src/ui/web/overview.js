@@ -1,0 +1,352 @@
+// Is anything wrong, since when, and what helps? The worst first, as sentences.
+import { h } from "./dom.js";
+import { find, look, server } from "./api.js";
+import { chart } from "./chart.js";
+import { releaseButtons } from "./groups.js";
+import { batchLink, queueLink, section, stats } from "./parts.js";
+import { queueTable, OLD_S } from "./queues.js";
+import { redriveButton } from "./dead.js";
+import { link, row, to } from "./route.js";
+import { byAge, deadLetterQueues, failures, heldGroups, isPaused, kept, oldest, total } from "./stats.js";
+import { age, aged, bytes, count, now, plural, quoted, rate, span } from "./words.js";
+
+const IDLE_S = 60;
+const SLOW_S = 10;
+const WORST_MAX = 100;
+const MINUTE = 12; // periods of a series
+const LAST_TROUBLE = "tally-last-trouble";
+const BAD = 2;
+const WARN = 1;
+
+async function loadSlowly(signal) {
+  const { queues, hasMore } = await byAge(signal);
+  const targets = deadLetterQueues(queues);
+  const dead = queues
+    .filter((queue) => targets.has(queue.QueueName) && queue.Visible > 0)
+    .toSorted((a, b) => b.Visible - a.Visible)
+    .slice(0, 5);
+  const [held, relays, schedules, batches, reasons] = await Promise.all([
+    heldGroups(queues, signal),
+    look("ListRelays", { MaxResults: 100 }, signal),
+    look("ListSchedules", { MaxResults: 1000 }, signal),
+    look("ListBatches", { State: "sealed", MaxResults: 100 }, signal),
+    Promise.all(dead.map((queue) => failures(queue.QueueUrl, signal))),
+  ]);
+  return {
+    queues,
+    hasMore,
+    targets,
+    held,
+    relays: relays?.Relays ?? [],
+    schedules: schedules?.Schedules ?? [],
+    batches: batches?.Batches ?? [],
+    dead: dead.map((queue, i) => ({ queue, reasons: reasons[i] })),
+  };
+}
+
+// --- what needs a person --------------------------------------------------------------------------------------------
+
+const needsOfGroups = ({ held }) =>
+  held.map((group) => ({
+    level: BAD,
+    since: group.Since,
+    words: [
+      queueLink(group.QueueName),
+      " group ",
+      row(
+        to("groups", "", { queue: group.QueueName, group: group.MessageGroupId }),
+        h("bdi", null, group.MessageGroupId),
+      ),
+      " is held: ",
+      group.Reason ? quoted(group.Reason) : "its head failed for good",
+      ". ",
+      group.Messages > 1
+        ? `${plural(group.Messages - 1, "message waits", "messages wait")} behind it.`
+        : "Nothing waits behind it.",
+    ],
+    acts: releaseButtons(group),
+  }));
+
+function needOfQueue(queue, targets) {
+  const waited = oldest(queue);
+  if (isPaused(queue))
+    return (
+      queue.Visible > 0 && {
+        level: WARN,
+        words: [
+          queueLink(queue.QueueName, true),
+          ` is paused: ${plural(queue.Visible, "message waits", "messages wait")}.`,
+        ],
+      }
+    );
+  if (targets.has(queue.QueueName) || waited === undefined || queue.Visible === 0) return false;
+  const words = [queueLink(queue.QueueName, true)];
+  const since = now() - waited;
+  if (queue.InFlight === 0 && queue.WaitingReceives === 0 && waited > IDLE_S) {
+    words.push(` has no worker: its oldest message has waited ${span(waited)}, and nobody asks for messages`);
+    words.push(queue.LastReceiveAt ? [". The last receive was ", age(queue.LastReceiveAt), " ago", "."] : ".");
+    return { level: BAD, since, words };
+  }
+  if (waited <= OLD_S) return false;
+  words.push(
+    ` is behind: its oldest message is ${span(waited)} old; ${count(queue.Visible)} wait, ` +
+      `${count(queue.InFlight)} are in flight.`,
+  );
+  return { level: WARN, since, words };
+}
+
+function saying(some, all) {
+  if (some < all) return `${count(some)} say`;
+  return some > 1 ? "all say" : "it says";
+}
+
+const needsOfDead = ({ dead }) =>
+  dead.map(({ queue, reasons }) => {
+    const [first] = reasons?.Reasons ?? [];
+    return {
+      level: WARN,
+      since: first?.NewestAt,
+      words: [
+        `${plural(queue.Visible, "dead letter")} in `,
+        row(to("dead-letters", "", { queue: queue.QueueName }), h("bdi", null, queue.QueueName)),
+        first ? [`: ${saying(first.Count, queue.Visible)} `, quoted(first.Reason), "."] : ".",
+      ],
+      acts: [redriveButton(queue)],
+    };
+  });
+
+function needOfRelay(relay) {
+  const name = row(to("relay", relay.RelayName), h("bdi", null, relay.RelayName));
+  if (relay.State === "blocked" || relay.State === "failed")
+    return {
+      level: BAD,
+      since: relay.Since,
+      words: ["Relay ", name, ` is ${relay.State}: `, quoted(relay.LastError ?? "no reason is known"), "."],
+    };
+  if (relay.Parked > 0)
+    return {
+      level: WARN,
+      words: [
+        "Relay ",
+        name,
+        ` has ${plural(relay.Parked, "parked row")}, ${count(relay.InDoubt)} of them in doubt: a person decides.`,
+      ],
+    };
+  if (relay.Warning) return { level: WARN, words: ["Relay ", name, ": ", quoted(relay.Warning)] };
+  if (relay.Lag?.Seconds > IDLE_S && relay.State === "active")
+    return {
+      level: WARN,
+      since: now() - relay.Lag.Seconds,
+      words: [
+        "Relay ",
+        name,
+        ` is slow: ${plural(relay.Lag.Rows, "row")} behind, the oldest for ${span(relay.Lag.Seconds)}.`,
+      ],
+    };
+  return false;
+}
+
+function needOfBatch(batch) {
+  const left = batch.ExpiresAt - now();
+  const words = ["Batch ", batchLink(batch.BatchId, true)];
+  if (left < 3600 && batch.Remaining > 0)
+    return {
+      level: WARN,
+      since: batch.CreatedAt,
+      words: [...words, ` expires in ${span(left)}, with ${plural(batch.Remaining, "unit")} outstanding.`],
+    };
+  if (batch.Failed > 0)
+    return {
+      level: WARN,
+      since: batch.CreatedAt,
+      words: [
+        ...words,
+        ` will not succeed: ${plural(batch.Failed, "unit has", "units have")} failed, ${count(batch.Remaining)} ` +
+          `are outstanding.`,
+      ],
+    };
+  return false;
+}
+
+function needsOfServer(described) {
+  const needs = [];
+  const page = row(to("server"), "The server");
+  const { Memory, Disk, Snapshot, Certificate } = described ?? {};
+  if (Memory?.Max > 0 && Memory.Used > 0.85 * Memory.Max)
+    needs.push({
+      level: BAD,
+      words: [page, ` uses ${bytes(Memory.Used)} of memory; at ${bytes(Memory.Max)} (memory-max) sends are refused.`],
+    });
+  if (Disk?.Room === "spent" || Disk?.Room === "short")
+    needs.push({
+      level: Disk.Room === "spent" ? BAD : WARN,
+      words: [
+        page,
+        `'s disk has ${bytes(Disk.Free)} free; below ${bytes(Disk.MinFree)} (disk-min-free) sends are refused.`,
+      ],
+    });
+  if (Snapshot?.IsFailing)
+    needs.push({
+      level: BAD,
+      since: Snapshot.LastAt,
+      words: [page, " can't take snapshots: nothing comes free on its disk meanwhile."],
+    });
+  if (Certificate && Certificate.ExpiresAt - now() < 14 * 86400)
+    needs.push({ level: WARN, words: [page, "'s certificate expires ", age(Certificate.ExpiresAt), "."] });
+  return needs;
+}
+
+function needs({ queues, slow }) {
+  const all = [
+    ...needsOfGroups(slow),
+    ...queues.map((queue) => needOfQueue(queue, slow.targets)),
+    ...needsOfDead(slow),
+    ...slow.relays.map(needOfRelay),
+    ...slow.schedules
+      .filter((one) => one.Warning)
+      .map((one) => ({
+        level: WARN,
+        words: [
+          "Schedule ",
+          row(to("schedules", "", { prefix: one.Name }), h("bdi", null, one.Name)),
+          ": ",
+          quoted(one.Warning),
+        ],
+      })),
+    ...slow.batches.map(needOfBatch),
+    ...needsOfServer(server.described),
+  ];
+  return all.filter(Boolean).toSorted((a, b) => b.level - a.level || (a.since ?? Infinity) - (b.since ?? Infinity));
+}
+
+function drawNeeds(list) {
+  if (list.length === 0) {
+    const last = Number(sessionStorage.getItem(LAST_TROUBLE));
+    return h(
+      "p.calm",
+      null,
+      "Nothing needs you.",
+      last > 0 && h("span.soft", null, " The last time something did was ", age(last), " ago, in this tab."),
+    );
+  }
+  sessionStorage.setItem(LAST_TROUBLE, String(Math.floor(now())));
+  return h(
+    "ul.need",
+    null,
+    list
+      .slice(0, 30)
+      .map(({ level, words, since, acts = [] }) =>
+        h(
+          "li",
+          null,
+          h("span.dot", { class: level === BAD ? "bad" : "warn", "aria-hidden": true }),
+          h("span.words", null, h("span.vh", null, level === BAD ? "Urgent: " : "Soon: "), words),
+          h("span.since", null, since !== undefined && age(since)),
+          h("span.acts", null, acts),
+        ),
+      ),
+  );
+}
+
+// --- the page -------------------------------------------------------------------------------------------------------
+
+/** Of all queues, however many there are; without series of those that are known. */
+function wholeOf({ queues, series }) {
+  const last = (points) => points?.findLast((value) => value !== null);
+  const each = (points) =>
+    points && points.slice(-MINUTE).reduce((sum, value) => sum + value, 0) / (MINUTE * series.Period);
+  const knows = queues.some((queue) => queue.SentPerSecond !== undefined);
+  return {
+    visible: last(series?.Visible) ?? total(queues, "Visible"),
+    inFlight: last(series?.InFlight) ?? total(queues, "InFlight"),
+    sent: each(series?.Sent) ?? (knows ? total(queues, "SentPerSecond") : undefined),
+    deleted: each(series?.Deleted) ?? (knows ? total(queues, "DeletedPerSecond") : undefined),
+  };
+}
+
+function drawStats({ queues, series, slow }) {
+  const whole = wholeOf({ queues, series });
+  const worst = queues.find((queue) => !isPaused(queue) && !slow.targets.has(queue.QueueName));
+  const { Memory, Disk } = server.described ?? {};
+  const waited = worst && oldest(worst);
+  const share = ({ Used, Max }) => (Max > 0 ? `${Math.round((100 * Used) / Max)} % of its bound` : "");
+  return stats([
+    [
+      "Oldest waiting",
+      waited === undefined ? "none" : aged(waited),
+      waited !== undefined && queueLink(worst.QueueName),
+      waited > OLD_S ? "bad" : "",
+    ],
+    whole.sent !== undefined && ["In", `${rate(whole.sent)}/s`],
+    whole.deleted !== undefined && ["Out", `${rate(whole.deleted)}/s`],
+    ["Visible", count(whole.visible), `${count(total(queues, "Delayed"))} delayed`],
+    ["In flight", count(whole.inFlight), plural(total(queues, "WaitingReceives"), "receive waits", "receives wait")],
+    Memory && ["Memory", bytes(Memory.Used), share(Memory)],
+    Disk && ["Disk", bytes(Disk.Used), `${bytes(Disk.Free)} free`, Disk.Room === "spent" ? "bad" : ""],
+  ]);
+}
+
+export default {
+  title: () => "Overview",
+
+  async load(_, visit, signal) {
+    const [worst, series, slow] = await Promise.all([
+      byAge(signal, "", WORST_MAX),
+      find("GetSeries", { Period: 5, Points: 720 }, signal),
+      kept(visit, "slow", SLOW_S, () => loadSlowly(signal)),
+    ]);
+    const names = new Set(worst.queues.map((queue) => queue.QueueName));
+    return {
+      queues: [...worst.queues, ...slow.queues.filter((queue) => !names.has(queue.QueueName))],
+      hasMore: slow.hasMore,
+      series,
+      slow,
+    };
+  },
+
+  draw(data) {
+    const list = needs(data);
+    const { queues, hasMore, series, slow } = data;
+    const isLong = queues.length > 12;
+    return [
+      h("h1.vh", null, "Overview"),
+      section("What needs you", list.length > 0 && "worst first", drawNeeds(list)),
+      h("section", null, h("h2.vh", null, "The whole"), drawStats(data)),
+      series &&
+        section(
+          "Last hour",
+          "messages in 5 seconds",
+          h(
+            "div.charts",
+            null,
+            chart(
+              "In and out",
+              [
+                { name: "sent", points: series.Sent },
+                { name: "deleted", points: series.Deleted, kind: "good" },
+              ],
+              series.Period,
+            ),
+            chart(
+              "Failed",
+              [
+                { name: "failed", points: series.Failed, kind: "warn" },
+                { name: "dead-lettered", points: series.DeadLettered, kind: "bad" },
+              ],
+              series.Period,
+            ),
+          ),
+        ),
+      section(
+        "Queues",
+        isLong
+          ? `by oldest message · ${count(queues.length)}${hasMore ? " or more" : ""}, 12 shown`
+          : "by oldest message",
+        queues.length > 0
+          ? queueTable("Queues by oldest message", queues.slice(0, 12), slow)
+          : h("p.nothing", null, "There is no queue yet."),
+        isLong && h("p.more", null, link(to("queues"), "All queues")),
+      ),
+    ];
+  },
+};

@@ -1,0 +1,226 @@
+// What several pages show: why a message waits, rows of messages, states, facts, pages of a list.
+import { h, hidden } from "./dom.js";
+import { link, row, to, change } from "./route.js";
+import { age, count, cut, nameOf, quoted } from "./words.js";
+
+const KINDS = {
+  ready: "good",
+  "in-flight": "wait",
+  delayed: "wait",
+  blocked: "warn",
+  held: "bad",
+  ended: "",
+  unknown: "",
+  active: "good",
+  standby: "",
+  starting: "",
+  paused: "warn",
+  failed: "bad",
+  succeeded: "good",
+  busy: "wait",
+  open: "wait",
+  sealed: "wait",
+  completed: "",
+  cancelled: "",
+  expired: "bad",
+  outstanding: "wait",
+  RUNNING: "wait",
+  COMPLETED: "good",
+  CANCELLED: "",
+  FAILED: "bad",
+};
+
+export const state = (name, words) =>
+  h("span.state", null, h("span.dot", { class: KINDS[name] ?? "", "aria-hidden": true }), words ?? name);
+
+export const chip = (...children) => h("span.chip", null, ...children);
+
+export const shortId = (id) => (/^[0-9a-f-]{36}$/.test(id) ? `…${id.slice(-12)}` : cut(id, 40));
+
+export const messageLink = (id, isRow) =>
+  (isRow ? row : link)(to("message", id), h("code", { title: id }, shortId(id)));
+
+export const queueLink = (name, isRow) => (isRow ? row : link)(to("queue", name), h("bdi", null, name));
+
+export const groupLink = (queue, group) => link(to("queue", queue, { group }), h("bdi", null, cut(group, 60)));
+
+export const batchLink = (id, isRow) => (isRow ? row : link)(to("batch", id), h("bdi", null, cut(id, 60)));
+
+/** The sentence of a cause, in which what it names is a link. */
+export function cause(why, queue) {
+  const links = [];
+  if (why.MessageId) links.push([why.MessageId, messageLink(why.MessageId)]);
+  if (why.BatchId) links.push([`'${why.BatchId}'`, batchLink(why.BatchId)]);
+  if (why.QueueName) links.push([why.QueueName, queueLink(why.QueueName)]);
+  const nodes = linked(why.Text, links);
+  if (/^Group(Held|Paused|Concurrency|Rate)$/.test(why.Code) && queue)
+    nodes.push(" ", link(to("groups", "", { queue }), "Its group"));
+  if (/^Queue(Paused|Rate)$/.test(why.Code) && queue) nodes.push(" ", link(to("queue", queue), "Its queue"));
+  return h("span", { dir: "auto" }, nodes);
+}
+
+/** The text with links in the place of words in it; what does not stand in it is put behind. */
+function linked(text, links) {
+  let nodes = [text];
+  for (const [words, node] of links) {
+    const at = nodes.findIndex((part) => typeof part === "string" && part.includes(words));
+    if (at < 0) {
+      nodes.push(" ", node);
+      continue;
+    }
+    const cutAt = nodes[at].indexOf(words);
+    nodes.splice(at, 1, nodes[at].slice(0, cutAt), node, nodes[at].slice(cutAt + words.length));
+  }
+  return nodes.map((part) => (typeof part === "string" ? cut(part, 400) : part));
+}
+
+/** Why is it where it is, in a line? */
+export function whyLine(message, queue) {
+  const [first] = message.Why ?? [];
+  if (first) return cause(first, queue);
+  return h("span.soft", null, message.State === "ready" ? "Nothing keeps it: the next receive may take it." : "");
+}
+
+/** What a worker calls itself, else its access key or address. */
+export const holderWords = ({ Worker, AccessKeyId, Address }) =>
+  h("b", null, h("bdi", null, Worker ?? AccessKeyId ?? Address));
+
+/** Has the newest attempt failed, and does the cause not say why? */
+function tellsMore({ FailureReason, Why }) {
+  return FailureReason !== undefined && !(Why ?? []).some((why) => why.Text.includes(FailureReason));
+}
+
+export function messageTable(messages, queue, label = "Messages") {
+  return table(
+    label,
+    ["Sent", "Message", "State", ["Group", "wide"], ["Tries", "number wide"], "Why"],
+    messages.map((message) => [
+      age(message.SentAt),
+      messageLink(message.MessageId, true),
+      state(message.State),
+      message.MessageGroupId && groupLink(queue ?? nameOf(message.QueueUrl), message.MessageGroupId),
+      count(message.ReceiveCount),
+      [
+        whyLine(message, queue),
+        message.Holder && h("div.soft", null, "Held by ", holderWords(message.Holder)),
+        tellsMore(message) && h("div.soft", null, "Last failure: ", quoted(message.FailureReason)),
+      ],
+    ]),
+  );
+}
+
+/** head: names, or [name, class]; rows: lists of cells. The table scrolls by itself where the page is too narrow. */
+export function table(label, head, rows, keys) {
+  const classes = head.map((one) => (Array.isArray(one) ? one[1] : ""));
+  const names = head.map((one) => (Array.isArray(one) ? one[0] : one));
+  return h(
+    "div.scroll",
+    { tabindex: 0, role: "region", "aria-label": label },
+    h(
+      "table",
+      null,
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          names.map((name, i) =>
+            h("th", { scope: "col", class: classes[i] }, name === "" ? hidden("What can be done") : name),
+          ),
+        ),
+      ),
+      h(
+        "tbody",
+        null,
+        rows.map((cells, i) =>
+          h(
+            "tr",
+            { "data-key": keys?.[i] },
+            cells.map((cell, j) => h("td", { class: classes[j] }, cell)),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+export function section(title, note, ...children) {
+  return h("section", null, h("h2", null, h("span", null, title), note && h("small", null, note)), ...children);
+}
+
+export const nothing = (...words) => h("p.nothing", null, ...words);
+
+export function facts(pairs) {
+  return h(
+    "dl.facts",
+    null,
+    pairs
+      .filter(([, value]) => value !== undefined && value !== null && value !== "" && value !== false)
+      .map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+  );
+}
+
+export function stats(cells) {
+  return h(
+    "dl.stats",
+    null,
+    cells
+      .filter(Boolean)
+      .map(([name, value, note, kind]) =>
+        h("div", null, h("dt", null, name), h("dd", { class: kind }, value), h("dd.note", null, note ?? "")),
+      ),
+  );
+}
+
+export function heading(title, chips = [], actions = []) {
+  return h(
+    "div.head",
+    null,
+    h("h1", null, title),
+    chips.filter(Boolean).map((one) => chip(one)),
+    h("div.acts", null, actions.filter(Boolean)),
+  );
+}
+
+/** Beginning and next page; the address has the place. */
+export function pages(query, next) {
+  if (!query.from && !next) return null;
+  return h(
+    "p.pages",
+    null,
+    query.from && h("button", { type: "button", onclick: () => change({ from: "" }) }, "From the beginning"),
+    next && h("button", { type: "button", onclick: () => change({ from: next }) }, "Go on"),
+  );
+}
+
+/** Choices and texts that filter a list: [name, label, choices or placeholder]. They change the address. */
+export function filters(query, fields, label = "Filter") {
+  const submit = (event) => {
+    event.preventDefault();
+    const said = {};
+    for (const [name] of fields) said[name] = event.currentTarget.elements[name].value.trim();
+    change({ from: "", ...said });
+  };
+  return h(
+    "form.filters",
+    {
+      onsubmit: submit,
+      onchange: (event) => event.target.nodeName === "SELECT" && event.currentTarget.requestSubmit(),
+    },
+    fields.map(([name, label, what]) =>
+      h("label", null, h("span", null, label), field(name, what, query[name] ?? "")),
+    ),
+    h("button", { type: "submit" }, label),
+  );
+}
+
+function field(name, what, value) {
+  if (!Array.isArray(what))
+    return h("input", { name, value, placeholder: what, autocomplete: "off", spellcheck: "false" });
+  return h(
+    "select",
+    { name, value },
+    what.map((one) => h("option", { value: one }, one === "" ? "all" : one)),
+  );
+}

@@ -1,0 +1,394 @@
+// The dashboard in a browser. Run by test_ui.py: node ui_pages.mjs ENDPOINT SCENARIO, with the ids of messages in IDS;
+// ends with status 0 if everything was as it must be. With SHOTS=FOLDER each page leaves a picture there.
+import assert from "node:assert/strict";
+import { readFileSync, mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const [endpoint, wanted] = process.argv.slice(2);
+const ids = JSON.parse(process.env.IDS ?? "{}");
+const secrets = JSON.parse(process.env.SECRETS ?? "{}");
+const shots = process.env.SHOTS;
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const ui = `${endpoint}/ui/`;
+
+const PAGES = {
+  overview: "#/",
+  queues: "#/queues",
+  "queues-by-name": "#/queues?sort=name&prefix=m",
+  queue: "#/queue/orders.fifo",
+  "queue-of-dead-letters": "#/queue/mails-failed",
+  "queue-hostile": "#/queue/hostile.fifo",
+  "queue-filtered": "#/queue/orders.fifo?state=held",
+  message: `#/message/${ids.held}`,
+  "message-blocked": `#/message/${ids.blocked}`,
+  "message-hostile": `#/message/${ids.markup}`,
+  "message-huge": `#/message/${ids.huge}`,
+  "message-deep": `#/message/${ids.deep}`,
+  "in-flight": "#/in-flight",
+  "dead-letters": "#/dead-letters",
+  groups: "#/groups",
+  group: "#/groups?queue=orders.fifo&group=customer-17",
+  batches: "#/batches",
+  batch: "#/batch/night-42",
+  schedules: "#/schedules",
+  relays: "#/relays",
+  relay: "#/relay/billing-hook",
+  pools: "#/pools",
+  pool: "#/pool/duel?ticket=ada",
+  activity: "#/activity",
+  server: "#/server",
+  find: "#/find?q=customer-17",
+};
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+});
+
+/** A tab that notes what must not happen: errors, breaches of the policy, requests to anybody else. */
+async function open(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.wrong = [];
+  page.asked = [];
+  page.on("console", (message) => message.type() === "error" && page.wrong.push(message.text()));
+  page.on("pageerror", (error) => page.wrong.push(`${error}\n${error.stack}`));
+  page.on("dialog", (dialog) => page.wrong.push(`dialog: ${dialog.message()}`));
+  page.on("request", (request) => {
+    page.asked.push(request);
+    if (!request.url().startsWith(endpoint)) page.wrong.push(`off-origin: ${request.url()}`);
+  });
+  await page.addInitScript(() => {
+    addEventListener("securitypolicyviolation", (event) =>
+      console.error(`policy: ${event.violatedDirective} ${event.sourceFile}:${event.lineNumber}`),
+    );
+  });
+  return page;
+}
+
+/** Shows a page and waits until it has its answer. */
+async function show(page, hash) {
+  if (page.url() === "about:blank") await page.goto(ui + hash);
+  else await page.evaluate((to) => (location.hash = to), hash);
+  await settled(page);
+}
+
+async function settled(page) {
+  await page.waitForFunction(
+    () => {
+      const text = document.querySelector("#main").textContent;
+      return text !== "" && !text.includes("Asking the server") && !document.querySelector("#main .trouble");
+    },
+    null,
+    { timeout: 15000 },
+  );
+}
+
+const text = (page) => page.locator("main").innerText();
+
+async function until(claim, what) {
+  const deadline = Date.now() + 15000;
+  while (!(await claim())) {
+    assert.ok(Date.now() < deadline, `${what} did not happen`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+async function assertFits(page, name) {
+  const { wide, seen, who } = await page.evaluate(() => ({
+    wide: document.documentElement.scrollWidth,
+    seen: innerWidth,
+    who: [...document.querySelectorAll("body *")]
+      .filter((node) => node.getBoundingClientRect().right > innerWidth && !node.closest(".scroll, nav"))
+      .map((node) => node.outerHTML.slice(0, 100)),
+  }));
+  assert.ok(wide <= seen, `${name} is ${wide} pixels wide in a window of ${seen}: ${who.join("\n")}`);
+}
+
+async function whatAxeTells(page, name, rules) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(
+    (runOnly) => axe.run(document, { resultTypes: ["violations"], runOnly }),
+    rules,
+  );
+  const told = violations.map(
+    (one) =>
+      `${one.id}: ${one.nodes
+        .map((node) => `${node.target} ${node.failureSummary}`)
+        .slice(0, 3)
+        .join("; ")}`,
+  );
+  return told.map((one) => `${name}: ${one}`);
+}
+
+async function shoot(page, name) {
+  if (!shots) return;
+  mkdirSync(shots, { recursive: true });
+  await page.waitForTimeout(300);
+  await page.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
+}
+
+/** What axe finds on the pages. It makes markup of text itself, so the policy is off. */
+async function assertAccessible(colorScheme, rules) {
+  const page = await open({ colorScheme, bypassCSP: true });
+  const told = [];
+  for (const [name, hash] of Object.entries(PAGES)) {
+    await show(page, hash);
+    await shoot(page, `${name}-${colorScheme}`);
+    told.push(...(await whatAxeTells(page, `${name}, ${colorScheme}`, rules)));
+  }
+  assert.deepEqual(told, []);
+}
+
+const scenarios = {
+  /** Under the page's own policy. */
+  async each_page_fits() {
+    const page = await open();
+    for (const [name, hash] of Object.entries(PAGES)) {
+      await show(page, hash);
+      await assertFits(page, name);
+    }
+    assert.notEqual(await page.title(), "1", "a text became markup");
+    assert.equal(await page.locator("main img").count(), 0);
+    assert.deepEqual(page.wrong, []);
+  },
+
+  async each_page_is_accessible_in_light() {
+    await assertAccessible("light");
+  },
+
+  /** Only the colours differ. */
+  async each_page_is_accessible_in_dark() {
+    await assertAccessible("dark", ["color-contrast"]);
+  },
+
+  /** 360 pixels, and 200 % zoom of a common window. */
+  async each_page_fits_a_narrow_window() {
+    const page = await open({ viewport: { width: 360, height: 740 } });
+    for (const [name, hash] of Object.entries(PAGES)) {
+      await show(page, hash);
+      await assertFits(page, `${name}, narrow`);
+      await shoot(page, `${name}-narrow`);
+      await page.setViewportSize({ width: 640, height: 740 });
+      await assertFits(page, `${name}, zoomed`);
+      await page.setViewportSize({ width: 360, height: 740 });
+    }
+    assert.deepEqual(page.wrong, []);
+  },
+
+  /** From the overview alone, with four prepared causes. */
+  async why_is_order_17_not_delivered() {
+    const page = await open();
+    await show(page, "#/");
+    const held = await page.locator(".need").innerText();
+    assert.match(held, /orders\.fifo group customer-17 is held: card declined/);
+    assert.match(held, /16 messages wait behind it/);
+    await page.locator(".need").getByRole("link", { name: "customer-17" }).click();
+    await until(async () => /Its messages, in order/.test(await text(page)), "the group");
+    assert.match(await text(page), /The group is held for/);
+    await page.locator(`a[href="#/message/${ids.held}"]`).first().click();
+    await until(async () => /Why it is not delivered/.test(await text(page)), "the message");
+    assert.match(await text(page), /Its group is held since .*card declined/);
+    assert.match(await text(page), /"order": 17/);
+
+    await show(page, `#/message/${ids.blocked}`);
+    await until(async () => (await text(page)).includes(`It waits for message`), "what it waits for");
+    await page.locator(".why li a").first().click();
+    await until(async () => page.url().endsWith(ids.held), "the link of the cause");
+
+    await show(page, `#/message/${ids.delayed}`);
+    assert.match(await text(page), /It is delayed until/);
+    await show(page, `#/message/${ids.paused}`);
+    assert.match(await text(page), /The queue is paused; ResumeQueue lets it go on/);
+    await show(page, "#/queue/thumbnails");
+    await page.getByRole("button", { name: "Resume" }).click();
+    await until(async () => (await page.locator("#said").innerText()).includes("delivers again"), "Resume");
+    await show(page, `#/message/${ids.paused}`);
+    await until(async () => /Nothing keeps it back/.test(await text(page)), "that it is ready");
+    assert.match(await text(page), /But nobody asks/);
+    assert.deepEqual(page.wrong, []);
+  },
+
+  async the_keyboard_reaches_everything() {
+    const page = await open();
+    await show(page, "#/");
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+    for (const [name, hash] of Object.entries(PAGES)) {
+      await show(page, hash);
+      const rows = await page.locator("main [data-row]").count();
+      if (rows === 0) continue;
+      await page.keyboard.press("j");
+      const isRow = await page.evaluate(() => document.activeElement.hasAttribute("data-row"));
+      assert.ok(isRow, `j on ${name} goes to a row`);
+      if (rows > 1) {
+        const first = await page.evaluate(() => document.activeElement.outerHTML);
+        await page.keyboard.press("j");
+        assert.notEqual(await page.evaluate(() => document.activeElement.outerHTML), first, name);
+        await page.keyboard.press("k");
+        assert.equal(await page.evaluate(() => document.activeElement.outerHTML), first, name);
+      }
+    }
+    await show(page, "#/queues?sort=name");
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await until(async () => page.url().includes("#/queue/"), "Enter");
+    await settled(page);
+    await page.keyboard.press("Escape");
+    await until(async () => page.url().includes("#/queues"), "Escape");
+    await page.keyboard.press("?");
+    assert.ok(await page.getByRole("dialog").isVisible());
+    await page.keyboard.press("Escape");
+    await until(async () => (await page.getByRole("dialog").count()) === 0, "Escape of the dialog");
+    await page.keyboard.press("/");
+    await page.keyboard.type("customer-17");
+    await page.keyboard.press("Enter");
+    await until(async () => /Group customer-17 in orders\.fifo/.test(await text(page)), "what is found");
+    assert.deepEqual(page.wrong, []);
+  },
+
+  /** A row in focus stays so while the page asks again; a filter is in the address; a hidden tab asks nothing. */
+  async it_asks_again_without_disturbing() {
+    const page = await open();
+    await show(page, "#/queue/orders.fifo");
+    await page.keyboard.press("j");
+    const before = await page.evaluate(() => document.activeElement.outerHTML);
+    const asked = page.asked.length;
+    await until(() => page.asked.length > asked + 2, "that it asks again");
+    assert.equal(await page.evaluate(() => document.activeElement.outerHTML), before);
+    await page.locator("select[name=state]").selectOption("held");
+    await until(() => page.url().endsWith("#/queue/orders.fifo?state=held"), "the filter in the address");
+    await settled(page);
+    await page.evaluate(() => {
+      Object.defineProperty(document, "hidden", { get: () => true, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    });
+    await page.waitForTimeout(500);
+    const hidden = page.asked.length;
+    await page.waitForTimeout(2500);
+    assert.equal(page.asked.length, hidden, "a hidden tab asks nothing");
+    await page.evaluate(() => {
+      delete document.hidden;
+      document.dispatchEvent(new Event("visibilitychange"));
+    });
+    await until(() => page.asked.length > hidden, "that a tab which is seen again asks");
+    await page.keyboard.press("p");
+    await until(async () => (await page.locator("#live").innerText()).startsWith("Paused"), "the pause");
+    assert.deepEqual(page.wrong, []);
+  },
+
+  async a_button_says_what_would_happen() {
+    const page = await open();
+    await show(page, "#/groups?queue=orders.fifo&group=customer-17");
+    await page.getByRole("button", { name: "Skip…" }).click();
+    const dialog = page.getByRole("dialog");
+    await until(
+      async () => /The head goes to orders-failed\.fifo|The head is dropped/.test(await dialog.innerText()),
+      "the words",
+    );
+    assert.match(await dialog.innerText(), /16 messages behind it go on/);
+    await dialog.getByRole("button", { name: "Leave it" }).click();
+    assert.match(await text(page), /The group is held/, "nothing is done by looking");
+    await page.getByRole("button", { name: "Skip…" }).click();
+    await dialog.getByRole("button", { name: "Skip it" }).click();
+    await until(async () => !/The group is held/.test(await text(page)), "that the group goes on");
+
+    await show(page, "#/queue/resize");
+    await page.getByRole("button", { name: "Purge…" }).click();
+    const purge = dialog.getByRole("button", { name: "Purge" });
+    assert.ok(await purge.isDisabled());
+    await dialog.getByLabel("Type").fill("resiz");
+    assert.ok(await purge.isDisabled(), "the whole name");
+    await dialog.getByLabel("Type").fill("resize");
+    await purge.click();
+    await until(async () => /The queue is empty|No message/.test(await text(page)), "the purge");
+    assert.deepEqual(page.wrong, []);
+  },
+
+  async bodies_are_shown_exactly_and_never_obeyed() {
+    const page = await open();
+    await show(page, `#/message/${ids.exact}`);
+    await until(async () => /12345678901234567890/.test(await text(page)), "all digits of a number");
+    await page.getByRole("button", { name: "Bytes" }).click();
+    await until(async () => /000000 {2}7b 22 6e/.test(await text(page)), "its bytes");
+    await page.getByRole("button", { name: "Hidden" }).click();
+    await until(async () => !/1234567890/.test(await text(page)), "that it is hidden");
+    await show(page, `#/message/${ids.markup}`);
+    assert.ok(
+      !/onerror="document/.test(await page.locator("section", { hasText: "Body" }).last().innerText()),
+      "hidden stays hidden",
+    );
+    await page.getByRole("button", { name: "Text" }).click();
+    await until(async () => (await text(page)).includes('<img src=x onerror="document.title=1">'), "the text");
+    await show(page, `#/message/${ids.huge}`);
+    await page.getByRole("button", { name: /Read all/ }).click();
+    await until(async () => /Show the other 9/.test(await text(page)), "a part of the large body");
+    await show(page, "#/queue/hostile.fifo");
+    await until(async () => /‹U\+202E›evil‹U\+202C›/.test(await text(page)), "that what turns a text is named");
+    assert.notEqual(await page.title(), "1");
+    assert.deepEqual(page.wrong, []);
+  },
+
+  async signed_pages() {
+    const page = await open();
+    await page.goto(`${ui}#/queues`);
+    await until(async () => /Sign in/.test(await text(page)), "the way to sign in");
+    const signIn = async (key, secret) => {
+      await page.getByLabel("Access key").fill(key);
+      await page.getByLabel("Secret").fill(secret);
+      await page.getByRole("main").getByRole("button", { name: "Sign in" }).click();
+    };
+    await signIn("AKIAOPS", "wrong");
+    await until(async () => (await page.getByRole("alert").count()) > 0, "the refusal");
+    page.wrong.length = 0; // the browser tells of refused requests
+    await signIn("AKIAOPS", secrets.AKIAOPS);
+    await until(async () => /There is no queue yet/.test(await text(page)), "the page that was asked for");
+    assert.match(page.url(), /#\/queues$/);
+    await settled(page);
+    const kept = await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }) + document.cookie);
+    assert.ok(!kept.includes(secrets.AKIAOPS) && kept.includes("AKIAOPS"), "only the key of the day is kept");
+    for (const request of page.asked)
+      assert.ok(!(request.url() + JSON.stringify(request.headers()) + request.postData()).includes(secrets.AKIAOPS));
+    await show(page, "#/server");
+    await until(
+      async () => /You may\s+admin, write, read|You may\s+read, write, admin/.test(await text(page)),
+      "all rights",
+    );
+
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await until(async () => /Sign in/.test(await text(page)), "that it is signed out");
+    await signIn("AKIALOOK", secrets.AKIALOOK);
+    await until(async () => page.url().endsWith("#/"), "the overview");
+    await show(page, "#/server");
+    await until(async () => /You may\s+read\b(?!,)/.test(await text(page)), "the right of who only looks");
+    await page.reload();
+    await until(async () => /You may\s+read\b/.test(await text(page)), "that a reload stays signed in");
+    assert.deepEqual(
+      page.wrong.filter((line) => !/Failed to load resource.*(400|403)/.test(line)),
+      [],
+    );
+  },
+
+  async signed_read_only() {
+    const page = await open();
+    for (const [name, hash] of Object.entries(PAGES)) {
+      await show(page, hash);
+      const buttons = await page.locator("main button").allInnerTexts();
+      const changing = buttons.filter((words) =>
+        /Pause|Resume|Purge|Delete|Retry|Skip|Cancel|Redrive|Send|Drop|Edit/.test(words),
+      );
+      assert.deepEqual(changing, [], name);
+    }
+    assert.match(await page.locator("footer").innerText(), /only shows/);
+    assert.deepEqual(page.wrong, []);
+  },
+};
+
+try {
+  await scenarios[wanted]();
+} finally {
+  await browser.close();
+}
