@@ -1,14 +1,13 @@
-/* The headers that a row travels with to a web hook.
+/* The headers that a row travels with to a web hook:
  *
- * | header | value | |---|---| | Idempotency-Key | the row's uid: the same at each attempt, for ever | | Content-Type |
- * the row's attribute of that name; else application/json if the body parses as JSON, else text/plain; charset=utf-8 |
- * | Tally-Attempt | the number of this attempt, from 1, as far as this relay and a queue as the source know | |
- * Tally-Maybe-Duplicate | 1, where a request before this one may have arrived | | Tally-Group, Tally-Queue | what the
- * row says, where it does | | Tally-Attribute-<Name> | each attribute of type String or Number whose value is printable
- * ASCII of at most 1,000 characters | | traceparent, tracestate, baggage | the attributes of these names, under the
- * same condition, without the prefix | | webhook-id, webhook-timestamp, webhook-signature | with a secret: see
- * webhook.h |
- */
+ * - Idempotency-Key: the row's uid, the same at each attempt, for ever.
+ * - Content-Type: the row's attribute of that name; else application/json if the body parses as JSON, else text/plain.
+ * - Tally-Attempt: the number of this attempt, from 1, as far as this relay and a queue as the source know.
+ * - Tally-Maybe-Duplicate: 1, where a request before this one may have arrived.
+ * - Tally-Group, Tally-Queue: what the row says, where it does.
+ * - Tally-Attribute-<Name>: each attribute of type String or Number, if its value is printable ASCII of at most 1,000
+ *   characters. So are traceparent, tracestate and baggage, without the prefix.
+ * - webhook-id, webhook-timestamp, webhook-signature: with a secret (webhook.h). */
 #ifndef TALLY_RELAY_WEBHOOK_HEADERS_H
 #define TALLY_RELAY_WEBHOOK_HEADERS_H
 
