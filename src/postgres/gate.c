@@ -72,6 +72,14 @@ void pg_gate_note(struct pg_gate *gate, const char *why)
     (void)pthread_mutex_unlock(&gate->mutex);
 }
 
+uint64_t pg_gate_back_ms(struct pg_gate *gate)
+{
+    (void)pthread_mutex_lock(&gate->mutex);
+    const uint64_t back_ms = gate->back_ms;
+    (void)pthread_mutex_unlock(&gate->mutex);
+    return back_ms;
+}
+
 void pg_gate_leave_open(struct pg_gate *gate)
 {
     (void)pthread_mutex_lock(&gate->mutex);

@@ -45,6 +45,9 @@ enum error pg_gate_pass(struct pg_gate *gate, bool gives_way, uint64_t until_ms,
 /* How a try ended; NULL: the server was reached. */
 void pg_gate_note(struct pg_gate *gate, const char *why);
 
+/* When the server was reached again after it had been out of reach; 0: it always was. */
+uint64_t pg_gate_back_ms(struct pg_gate *gate);
+
 /* The process ends: from here on nobody waits. */
 void pg_gate_leave_open(struct pg_gate *gate);
 

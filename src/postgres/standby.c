@@ -1,6 +1,7 @@
 #include "postgres/standby.h"
 
 #include "base/assert.h"
+#include "postgres/gate.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -113,12 +114,24 @@ static void wait_for_lock(struct pg_standby *standby, const struct pg_session *s
     standby->has_lock = is_over;
 }
 
+/* Until when the owner goes first, also before a stand-by that has begun while PostgreSQL was away. A log at rest has
+ * none. */
+static uint64_t yields_until(const struct pg_standby *standby, const struct pg_session *session)
+{
+    const struct pg_options *options = session->options;
+    const bool has_owner = session->head.node.name[0] != '\0';
+    const uint64_t back_ms = options->gate == NULL || !has_owner ? 0 : pg_gate_back_ms(options->gate);
+    const uint64_t first_ms = back_ms == 0 ? 0 : back_ms + options->lease_ms / 2;
+    return standby->yields_until > first_ms ? standby->yields_until : first_ms;
+}
+
 /* A log without an owner, because it rests or he has ended, needs no second connection to wait for him. The lock stays
  * with `session`. */
 static enum error try_at_once(struct pg_standby *standby, struct pg_session *session, uint64_t until_ms,
                               struct failure *failure)
 {
-    if (standby->is_waiting || standby->has_lock || standby->session_has_lock || pg_now_ms() < standby->yields_until)
+    if (standby->is_waiting || standby->has_lock || standby->session_has_lock ||
+        pg_now_ms() < yields_until(standby, session))
         return OK;
     standby->lock_epoch = standby->epoch;
     return pg_session_try_lock(session, standby->epoch, &standby->session_has_lock, until_ms, failure) == PG_DONE
@@ -165,6 +178,6 @@ enum error pg_standby_poll(struct pg_standby *standby, struct pg_session *sessio
     if (!standby->has_lock && pg_now_ms() >= standby->waits_from)
         wait_for_lock(standby, session, until_ms);
     const bool is_over = standby->heard_ms >= standby->seen_ms + lease_ms && standby->reads >= READS_MIN;
-    *may_take = pg_now_ms() >= standby->yields_until && (standby->has_lock || is_over);
+    *may_take = pg_now_ms() >= yields_until(standby, session) && (standby->has_lock || is_over);
     return OK;
 }
