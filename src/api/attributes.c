@@ -211,6 +211,11 @@ size_t attributes_measure(const struct params *params, const char *name)
 }
 
 /* How many of them count among the ten. */
+static bool is_limited(struct bytes name)
+{
+    return !bytes_equal(name, BYTES(ATTRIBUTE_OUTBOX_ID)) && !trace_context_is_name(name);
+}
+
 static size_t count_limited(yyjson_val *map)
 {
     size_t counted = 0;
@@ -218,9 +223,16 @@ static size_t count_limited(yyjson_val *map)
     yyjson_val *key, *value;
     yyjson_obj_foreach(map, index, count, key, value)
     {
-        const struct bytes name = params_bytes(key);
-        counted += !bytes_equal(name, BYTES(ATTRIBUTE_OUTBOX_ID)) && !trace_context_is_name(name);
+        counted += is_limited(params_bytes(key));
     }
+    return counted;
+}
+
+unsigned attributes_count_limited(const struct attributes *attributes)
+{
+    unsigned counted = 0;
+    for (uint32_t i = 0; i < attributes->count; i++)
+        counted += is_limited(attributes->items[i].name);
     return counted;
 }
 

@@ -31,6 +31,9 @@ enum error attributes_parse(const struct params *params, const char *name, struc
  * attributes need not be valid. */
 size_t attributes_measure(const struct params *params, const char *name);
 
+/* How many of them count among ATTRIBUTES_MAX: a row's uid and what belongs to a trace do not. */
+unsigned attributes_count_limited(const struct attributes *attributes);
+
 /* The attribute of that name, or NULL. */
 const struct attribute *attributes_find(const struct attributes *attributes, struct bytes name);
 

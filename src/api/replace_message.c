@@ -45,6 +45,7 @@ static enum error fail_refused(struct call *call, enum replace_refusal refusal)
         [REPLACE_COMPLETION] = "a batch has made it",
         [REPLACE_NO_QUEUE] = "it is a dead letter, and the queue where it failed does not exist",
         [REPLACE_EARLY] = "those who wait for it are just being told that it failed; try again",
+        [REPLACE_AWAITED] = "more than 10,000 messages wait for it",
         [REPLACE_ENDED] = "it was cancelled",
     };
     return call_fail(call, ERROR_UNSUPPORTED_OPERATION, "The message can't be replaced: %s.", reasons[refusal]);
@@ -104,12 +105,12 @@ static enum error read_attributes(struct call *call, struct bytes before, struct
     if (error != OK)
         return error;
     add_old(attributes, before, true);
-    const bool has_uid = attributes_find(attributes, BYTES(ATTRIBUTE_OUTBOX_ID)) != NULL;
-    if (attributes->count > ATTRIBUTES_MAX + has_uid)
+    const unsigned counted = attributes_count_limited(attributes);
+    if (counted > ATTRIBUTES_MAX)
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                          "The message would have %u attributes, with those that begin with Tally.; at most %u are "
                          "taken.",
-                         attributes->count, ATTRIBUTES_MAX);
+                         counted, ATTRIBUTES_MAX);
     attributes_sort(attributes);
     return OK;
 }

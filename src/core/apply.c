@@ -749,7 +749,6 @@ bool apply_replaced(struct core *core, const struct event_replaced *replaced)
     message->position = core->applying_at + EVENT_REPLACED_CONTENT_OFFSET;
     message->content_size = (uint32_t)replaced->content.size;
     extents_enter(&core->extents, message->position / core->segment_size, message->content_size);
-    message->is_redriven = false; /* its content has its own id */
     return true;
 }
 

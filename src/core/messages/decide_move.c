@@ -240,11 +240,14 @@ static void pass_by_numbers(struct pass *pass)
     pass->is_over = i == selection->number_count;
 }
 
+/* A dead letter keeps its number: one that was received since the task began has come after that. */
 static bool is_meant(const struct pass *pass, uint32_t slot)
 {
     const struct selection *selection = pass->task->selection_owned;
     const struct message *message = core_message(pass->core, slot);
-    return message->number <= selection->newest && !core_message_is_dead(pass->core, message) &&
+    const bool is_late =
+        message->is_moved && message->sent_at_ms + message->received_after_ms > pass->task->started_at_ms;
+    return message->number <= selection->newest && !is_late && !core_message_is_dead(pass->core, message) &&
            message_filter_takes(&selection->filter, pass->core, pass->source, slot);
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/identity.h"
 #include "core/messages/move.h"
+#include "core/order/dependency.h"
 #include "core/state.h"
 
 static enum replace_refusal check_target(const struct core *core, const struct message *message,
@@ -25,6 +26,8 @@ enum replace_refusal decide_check_replace(const struct core *core, uint32_t slot
         return REPLACE_COMPLETION;
     if (message->is_result)
         return REPLACE_RESULT;
+    if (dependency_count_of(core, message->number) > REPLACE_DEPENDENTS_MAX)
+        return REPLACE_AWAITED;
     if (message->state == MESSAGE_IN_FLIGHT)
         return REPLACE_IN_FLIGHT;
     if (message->state == MESSAGE_WAITING)

@@ -4,6 +4,8 @@
 
 #include "core/core.h"
 
+#define REPLACE_DEPENDENTS_MAX 10000u
+
 /* Why a message can't be replaced. */
 enum replace_refusal {
     REPLACE_IS_POSSIBLE,
@@ -14,6 +16,7 @@ enum replace_refusal {
     REPLACE_COMPLETION, /* a batch has made it */
     REPLACE_NO_QUEUE,   /* a dead letter, and the queue where it failed does not exist */
     REPLACE_EARLY,      /* its dependents are just being told that it failed */
+    REPLACE_AWAITED,    /* by more than REPLACE_DEPENDENTS_MAX messages, which would all be moved at once */
     REPLACE_ENDED,      /* it was cancelled, and only waits to be ended */
 };
 

@@ -53,7 +53,7 @@ struct message {
     uint8_t completes;                /* 0, or the batch event (enum batch_event) whose message it is */
     bool is_moved : 1;    /* dead-lettered to this queue: ordered by age in `moved`, not in the list of arrivals */
     bool is_result : 1;   /* the result message of a match (made_match.h) */
-    bool is_redriven : 1; /* a move task made it from an older one: its content has that one's MessageId */
+    bool is_redriven : 1; /* a move task or ReplaceMessage made it: its content may have the MessageId of before */
     bool is_grouped;      /* its extra names a group: it is found through the group, not through the message list */
     uint32_t extra;       /* slot (message_extra.h); 0: none, a plain message */
 };

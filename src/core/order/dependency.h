@@ -168,6 +168,9 @@ void dependency_batch_forgotten(struct core *core, uint32_t batch);
  * new number. The old number is remembered as a failed message. O(k log k) in the number of dependents. */
 void dependency_message_moved(struct core *core, uint64_t number, uint32_t message);
 
+/* How many wait for the message with that number, or are held because it failed. O(1). */
+uint32_t dependency_count_of(const struct core *core, uint64_t number);
+
 /* Does an ended message have dependents that have not been told? */
 bool dependency_is_untold(const struct core *core, uint64_t number);
 
