@@ -30,20 +30,32 @@ bool selection_needs_server(const struct selection_settings *settings)
            settings->is_dry_run;
 }
 
-/* Tally.DeleteMessages came with these members. Without a queue it is refused by whoever knows it. */
+static bool heeds_selections(yyjson_val *answer)
+{
+    size_t i, max;
+    yyjson_val *action;
+    yyjson_arr_foreach(yyjson_obj_get(answer, "DryRun"), i, max, action)
+    {
+        if (yyjson_equals_str(action, "DeleteMessages"))
+            return true;
+    }
+    return false;
+}
+
+/* Tally.DeleteMessages came with these members, and a server says whether it has it. */
 int selection_check_server(struct invocation *invocation)
 {
     struct json_body body;
     struct tally_reply reply;
+    bool is_good = false;
     json_body_init(&body);
-    if (json_body_call(&body, invocation->client, "Tally.DeleteMessages", &reply) == TALLY_OK) {
+    if (json_body_call(&body, invocation->client, "Tally.DescribeServer", &reply) == TALLY_OK) {
+        is_good = heeds_selections(json_root(&reply));
         tally_reply_deinit(&reply);
-        return EXIT_DONE;
-    }
-    const struct tally_error *error = tally_client_error(invocation->client);
-    if (error->status != TALLY_REFUSED || strstr(error->code, "AccessDenied") != NULL)
+    } else if (strstr(tally_client_error(invocation->client)->code, "UnknownOperation") == NULL) {
         return invocation_failed(invocation, invocation->client);
-    if (strstr(error->code, "UnknownOperation") == NULL)
+    }
+    if (is_good)
         return EXIT_DONE;
     complain("the server is of a version that would not heed these options; nothing was done");
     return EXIT_REFUSED;

@@ -12,7 +12,8 @@
 /* Nobody has asked for messages for so long: then nobody works at the queue. */
 #define SILENT_S 300
 
-#define MEMORY_SHARE 0.85 /* of what there may be; likewise of the disk */
+#define MEMORY_SHARE 0.85 /* of what there may be */
+#define DISK_SHARE 2      /* times what must be free for sends */
 #define CERTIFICATE_S (14 * 86400)
 #define FAILED_MIN 0.05       /* a second: three a minute */
 #define GROUPS_ASKED_MAX 200u /* queues whose held groups are asked for one by one */
@@ -202,7 +203,10 @@ static void describe_silence(const struct queue_stats *queue, char text[128])
 
 static void note_age(struct report *report, const struct queue_stats *queue)
 {
-    const uint64_t age_s = queue->has_deliverable ? queue->deliverable_s : queue->visible > 0 ? queue->oldest_s : 0;
+    const bool is_of_before = !queue->knows_held_groups; /* a server that does not tell what could be delivered */
+    const uint64_t age_s = queue->has_deliverable               ? queue->deliverable_s
+                           : is_of_before && queue->visible > 0 ? queue->oldest_s
+                                                                : 0;
     char age[OUTPUT_AGE_SIZE], silence[128];
     if (age_s < report->settings->older_than.value)
         return;
@@ -335,15 +339,28 @@ static void note_relays(struct report *report)
 
 /* --- the server --------------------------------------------------------------------------------------------------- */
 
-/* Memory or disk, against what there may be of it. */
-static void note_share(struct report *report, yyjson_val *resource, const char *what, const char *option)
+static void note_memory(struct report *report, yyjson_val *memory)
 {
-    const double used = json_real(resource, "Used"), max = json_real(resource, "Max");
+    const double used = json_real(memory, "Used"), max = json_real(memory, "Max");
     if (max <= 0 || used < max * MEMORY_SHARE)
         return;
-    struct finding *finding = report_add(report, SEVERITY_REFUSING, (uint64_t)(100 * used / max), "server", what);
-    say(finding, "The server's %s is %.0f %% of what it may be: sends are refused at 100 %%.", what, 100 * used / max);
-    advise(finding, "tally top --sort ready; or raise --%s", option);
+    struct finding *finding = report_add(report, SEVERITY_REFUSING, (uint64_t)(100 * used / max), "server", "memory");
+    say(finding, "The server's memory is %.0f %% of what it may be: sends are refused at 100 %%.", 100 * used / max);
+    advise(finding, "tally top --sort ready; or raise --memory-max");
+}
+
+/* How much of its bound the log takes says nothing: cleaning works up to that. It is what is free that counts. */
+static void note_disk(struct report *report, yyjson_val *disk)
+{
+    const char *room = json_text(disk, "Room");
+    const double available = json_real(disk, "Free"), least = json_real(disk, "MinFree");
+    const bool is_refusing = room != NULL && strcmp(room, "ample") != 0;
+    if (!is_refusing && available >= least * DISK_SHARE)
+        return;
+    struct finding *finding = report_add(report, SEVERITY_REFUSING, is_refusing, "server", "disk");
+    say(finding, "%.0f MiB are free on the server's disk: sends are refused %s.", available / (1 << 20),
+        is_refusing ? "until there is more" : "soon");
+    advise(finding, "df -h; free room, or give it a larger disk");
 }
 
 static void note_server(struct report *report)
@@ -354,8 +371,8 @@ static void note_server(struct report *report)
     yyjson_val *root = ask(report, &body, "Tally.DescribeServer", "the server", &reply);
     if (root == NULL)
         return;
-    note_share(report, yyjson_obj_get(root, "Memory"), "memory", "memory-max");
-    note_share(report, yyjson_obj_get(root, "Disk"), "disk", "disk-min-free, or give it a larger disk");
+    note_memory(report, yyjson_obj_get(root, "Memory"));
+    note_disk(report, yyjson_obj_get(root, "Disk"));
     if (json_is_true(yyjson_obj_get(root, "Snapshot"), "IsFailing")) {
         struct finding *finding = report_add(report, SEVERITY_REFUSING, 0, "server", "snapshot");
         say(finding, "The server's snapshots fail, so no room comes free on its disk.");
