@@ -29,6 +29,7 @@ struct activity_note {
     struct bytes address;
     struct bytes queue;  /* the name of the queue that it is about */
     struct bytes target; /* what it is about, if that is not the queue as a whole */
+    bool is_of_queue;    /* the target belongs to the queue: whoever covers it may know it */
     struct bytes text;   /* what more there is to say */
 };
 

@@ -4,16 +4,17 @@
 #include "api/text.h"
 
 /* The parameters that say what a request is about, beside its queue. The first that is there counts. */
-static struct bytes target_of(const struct call *call)
+static void find_target(const struct call *call, struct activity_note *note)
 {
-    static const char *const names[] = {"MessageGroupId", "RelayName", "PoolName", "Name",
-                                        "Label",          "BatchId",   "MessageId"};
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        const struct bytes value = params_bytes(yyjson_obj_get(call->params.object, names[i]));
-        if (value.size > 0)
-            return text_shown(value);
+    static const struct {
+        const char *name;
+        bool is_of_queue;
+    } parameters[] = {{"MessageGroupId", true}, {"RelayName", false}, {"PoolName", false}, {"Name", true},
+                      {"Label", true},          {"BatchId", false},   {"MessageId", true}};
+    for (size_t i = 0; i < ARRAY_LENGTH(parameters) && note->target.size == 0; i++) {
+        note->target = text_shown(params_bytes(yyjson_obj_get(call->params.object, parameters[i].name)));
+        note->is_of_queue = parameters[i].is_of_queue;
     }
-    return bytes_make(NULL, 0);
 }
 
 /* Refused early, a request has asked for no queue yet, but may name one. */
@@ -45,23 +46,24 @@ void audit_call(const struct call *call, enum error error, bool has_changed)
 {
     if (call->action->rights != RIGHT_ADMIN || (error == OK && !has_changed && !call->has_acted))
         return;
-    const struct activity_note note = {
+    struct activity_note note = {
         .kind = ACTIVITY_AUDIT,
         .result = error,
         .action = call->exchange->action,
         .access_key = call->caller == NULL ? bytes_make(NULL, 0) : call->caller->access_key,
         .address = call->exchange->request.address,
         .queue = queue_of(call),
-        .target = target_of(call),
         .text = error == OK ? bytes_make(NULL, 0) : bytes_from_string(call->failure->text),
     };
+    find_target(call, &note);
     activity_add(call->api, call->now_ms, &note);
     tell_operator(call, &note);
 }
 
 struct bytes audit_target(const struct activity_note *note, bool is_whole)
 {
-    return note->target.size > 0 && (is_whole || note->result == OK) ? note->target : note->queue;
+    const bool may_be_known = is_whole || (note->result == OK && note->is_of_queue);
+    return note->target.size > 0 && may_be_known ? note->target : note->queue;
 }
 
 struct bytes audit_words(const struct activity_note *note, bool is_whole, struct arena *arena)

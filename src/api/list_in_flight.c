@@ -124,12 +124,6 @@ static bool list_queue(struct listing *listing, const struct queue *queue)
     return !walk.is_lost && ((is_from_start && left == 0) || message_walk_is_over(&walk));
 }
 
-static bool is_reached(const struct listing *listing, const struct queue *queue)
-{
-    return core_message_list(listing->call->core, queue)->in_flight_count > 0 &&
-           access_covers(listing->call, queue->name_owned);
-}
-
 static void list_all(struct listing *listing)
 {
     const struct core *core = listing->call->core;
@@ -137,12 +131,15 @@ static void list_all(struct listing *listing)
         const struct queue *queue = core_queue_by_name(core, i);
         if (listing->only != NULL && listing->only != queue)
             break;
+        if (!access_covers(listing->call, queue->name_owned))
+            continue; /* its name must not get into a token either */
         if (!bytes_equal(listing->queue_name, queue->name_owned))
             listing->place = (struct message_place){0};
         listing->queue_name = queue->name_owned;
         if (listing->visits++ >= MESSAGE_WALK_VISITS_MAX)
             return;
-        if (is_reached(listing, queue) && (is_full(listing) || !list_queue(listing, queue)))
+        const bool has_some = core_message_list(core, queue)->in_flight_count > 0;
+        if (has_some && (is_full(listing) || !list_queue(listing, queue)))
             return;
     }
     listing->is_end = true;

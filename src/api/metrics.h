@@ -134,6 +134,7 @@ enum queue_figure {
     QUEUE_PAUSED,
     QUEUE_GROUPS_HELD,
     QUEUE_GROUPS_PAUSED,
+    QUEUE_DEAD_LETTERS,
     QUEUE_COUNTED, /* enum queue_counter follows */
     QUEUE_FIGURE_COUNT = QUEUE_COUNTED + QUEUE_COUNTER_COUNT
 };

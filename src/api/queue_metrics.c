@@ -33,6 +33,8 @@ static const struct {
                            "Groups that deliver nothing: held by a failure, paused by a person; 1,000 at most are "
                            "counted."},
     [QUEUE_GROUPS_PAUSED] = {"tally_queue_groups", "gauge", "paused", false, NULL},
+    [QUEUE_DEAD_LETTERS] = {"tally_queue_dead_letters", "gauge", NULL, false,
+                            "Messages of the queue that were moved there because they failed elsewhere."},
 #define COUNTER_ROW(COUNTER, name, help)                                                                               \
     [QUEUE_COUNTED + COUNTER_##COUNTER] = {name, "counter", NULL, false, help " Since the start."},
     QUEUE_COUNTERS(COUNTER_ROW)
@@ -63,6 +65,7 @@ void queue_figures_read(const struct api *api, const struct queue *queue, uint64
     values[QUEUE_PAUSED] = queue->is_paused;
     values[QUEUE_GROUPS_HELD] = list->held_count;
     values[QUEUE_GROUPS_PAUSED] = group_count_paused(core, queue, GROUPS_COUNTED_MAX);
+    values[QUEUE_DEAD_LETTERS] = list->moved.count;
     memcpy(values + QUEUE_COUNTED, queue->counters.counts, sizeof(queue->counters.counts));
 }
 

@@ -81,7 +81,7 @@ static enum error read_time(struct call *call, const char *name, uint64_t *time_
     if (value == NULL || yyjson_is_null(value))
         return OK;
     const double seconds = yyjson_get_num(value);
-    if (!yyjson_is_num(value) || !(seconds > 0.0 && seconds <= TIME_S_MAX))
+    if (!yyjson_is_num(value) || !(seconds >= 0.001 && seconds <= TIME_S_MAX))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                          "Value for parameter %s is invalid. Reason: It must be a number of seconds since 1970.", name);
     *time_ms = (uint64_t)(seconds * 1000.0 + 0.5);

@@ -143,6 +143,7 @@ static void every_metric_of_a_namespace_says_what_it_stands_for(void **state)
         {"tally_queue_receivers_waiting{queue=\"q\"}", 0},
         {"tally_queue_paused{queue=\"f.fifo\"}", 1},
         {"tally_queue_paused{queue=\"q\"}", 0},
+        {"tally_queue_dead_letters{queue=\"q\"}", 0},
         {"tally_queue_groups{queue=\"q\",state=\"held\"}", 0},
         {"tally_queue_groups{queue=\"f.fifo\",state=\"paused\"}", 1},
         {"tally_queue_messages_sent_total{queue=\"q\"}", 11},
@@ -176,7 +177,7 @@ static void every_metric_of_a_namespace_says_what_it_stands_for(void **state)
     expect_text(metrics, "tally_oldest_message_age_seconds{state=\"any\"}", "0.000\n");
     expect_text(metrics, "tally_oldest_message_age_seconds{state=\"deliverable\"}", "0.000\n");
     expect_text(metrics, "tally_build_info{version=\"" TALLY_VERSION "\"}", "1\n");
-    const size_t of_queues = 3 * 19, of_histograms = 2 * (HISTOGRAM_BUCKETS + 2);
+    const size_t of_queues = 3 * 20, of_histograms = 2 * (HISTOGRAM_BUCKETS + 2);
     EXPECT(world, queues == of_queues + of_histograms && calls % 2 == 0);
     EXPECT(world, series == plain + 3 + queues + calls);
     api_release_waiting(world->api);
