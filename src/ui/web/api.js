@@ -1,6 +1,8 @@
 // Calls the server's public actions, as every client does, and knows which of them there are and what the caller may.
 import * as signing from "./sign.js";
-import { noteServerTime, now } from "./words.js";
+import { ahead, noteServerTime, now } from "./words.js";
+
+const JUMP_MS = 60000; // of the browser's clock, so that its signatures are refused
 
 export class Refusal extends Error {
   constructor(code, text, status) {
@@ -59,11 +61,13 @@ export async function read(url, signal) {
 }
 
 /** The reply of an action; throws a Refusal, or Silence. */
-export async function call(action, members = {}, signal) {
+export async function call(action, members = {}, signal, isAgain = false) {
   const target = targets.get(action) ?? `Tally.${action}`;
   const body = JSON.stringify(members);
   let fields = { "x-amz-target": target };
+  const before = ahead;
   if (needsSigning()) {
+    if (signer() === null) await read("config", signal); // is it another day, or has the browser's clock jumped?
     const mine = signer();
     if (mine === null) throw new Refusal("NotSignedIn", "Sign in first.", 403);
     fields = await signing.sign(mine, location.host, target, body, signing.stampOf(now()));
@@ -71,7 +75,10 @@ export async function call(action, members = {}, signal) {
   fields["content-type"] = "application/x-amz-json-1.0";
   const { answer, text } = await get("/", { method: "POST", headers: fields, body, signal });
   if (answer.ok) return text === "" ? {} : parse(text);
-  throw refusalOf(text, answer.status);
+  const refusal = refusalOf(text, answer.status);
+  const hasJumped = refusal.isUnsigned && needsSigning() && Math.abs(ahead - before) > JUMP_MS;
+  if (hasJumped && !isAgain) return call(action, members, signal, true);
+  throw refusal;
 }
 
 function refusalOf(text, status) {
@@ -147,7 +154,7 @@ async function probe() {
 export async function describe(signal) {
   const isFirst = server.rights.size === 0;
   await begin(); // credentials may have come or gone
-  if (isThere("DescribeServer")) server.described = await call("DescribeServer", {}, signal);
+  server.described = await look("DescribeServer", {}, signal); // the owner may be of an older version
   const told = server.described?.Caller?.Rights;
   if (told) server.rights = new Set(told);
   else if (!needsSigning()) server.rights = new Set(Object.keys(PROBES));
@@ -155,14 +162,24 @@ export async function describe(signal) {
   return server.described;
 }
 
+/** Does the caller cover all queues? To others the server does not name a dead-letter queue out of their reach. */
+export const coversAll = () =>
+  !needsSigning() || (server.described !== null && server.described.Caller?.Queues === undefined);
+
 export function forgetCaller() {
   server.described = null;
   server.rights = new Set();
 }
 
-/** A server passes over members that it does not know. So DryRun goes only to actions that it names: of another the
- *  thing itself would be done. */
-export const hasDryRun = (action) => (server.described?.DryRun ?? []).includes(action);
+const hasDryRun = (action) => (server.described?.DryRun ?? []).includes(action);
 
-/** Filters of move tasks came with their dry run. */
+/** A server passes over members that it does not know. So DryRun goes only to actions that it names: of another the
+ *  thing itself would be done. It is asked anew before each, because an older one may own the namespace by now. */
+export async function takesDryRun(action) {
+  server.described = await look("DescribeServer");
+  return hasDryRun(action);
+}
+
+/** Filters of move tasks came with their dry run; takesFilters() asks anew. */
 export const hasFilters = () => hasDryRun("StartMessageMoveTask");
+export const takesFilters = () => takesDryRun("StartMessageMoveTask");

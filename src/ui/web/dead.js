@@ -1,6 +1,6 @@
 // What failed, with what error, and what happens when it is tried again?
 import { h } from "./dom.js";
-import { call, can, hasFilters, look } from "./api.js";
+import { call, can, hasFilters, look, takesFilters } from "./api.js";
 import { button, foresee, plain } from "./dialog.js";
 import { filters, heading, messageLink, nothing, queueLink, section, state, table } from "./parts.js";
 import { row, to } from "./route.js";
@@ -30,6 +30,8 @@ function redrive(queue, title, filter, words, rate) {
       ),
     doing: async (dialog) => {
       const number = Number(dialog.querySelector("#rate")?.value ?? 0);
+      if (Object.keys(filter).length > 0 && !(await takesFilters()))
+        throw new Error("Nothing is moved: the server that has the queue now is older and would move all of them.");
       await call("StartMessageMoveTask", number > 0 ? { ...members, MaxNumberOfMessagesPerSecond: number } : members);
       return `A task moves dead letters of ${queue.QueueName} back. Stop it under Dead letters.`;
     },

@@ -1,7 +1,7 @@
 // Says what would happen before it happens, and then does it.
 import { h } from "./dom.js";
-import { call, hasDryRun } from "./api.js";
-import { count, plural } from "./words.js";
+import { call, takesDryRun } from "./api.js";
+import { plural } from "./words.js";
 
 const said = () => document.getElementById("said");
 
@@ -14,6 +14,7 @@ export function say(...children) {
 /** Opens a dialog. `about`: nodes, or a promise of them, that say what would happen. `doing`: called when the person
  *  goes on; gives the sentence that says what was done. `typed`: a name to type first. */
 export function confirm({ title, about, button, doing, typed, isDanger = true, form }) {
+  let hasFailed = false; // what would happen is not known
   const trouble = h("p.bad", { role: "alert" });
   const name = typed && h("input", { id: "typed", autocomplete: "off", spellcheck: "false", oninput: check });
   const go = h(isDanger ? "button.do" : "button", { type: "submit", disabled: Boolean(typed) }, button);
@@ -33,7 +34,7 @@ export function confirm({ title, about, button, doing, typed, isDanger = true, f
     ),
   );
   function check() {
-    go.disabled = name.value !== typed;
+    go.disabled = hasFailed || (name && name.value !== typed);
   }
   async function submit(event) {
     event.preventDefault();
@@ -44,7 +45,7 @@ export function confirm({ title, about, button, doing, typed, isDanger = true, f
       document.dispatchEvent(new Event("tally-changed"));
     } catch (error) {
       trouble.textContent = error.message;
-      go.disabled = false;
+      check();
     }
   }
   document.body.append(dialog);
@@ -53,7 +54,8 @@ export function confirm({ title, about, button, doing, typed, isDanger = true, f
     (nodes) => what.replaceChildren(...[nodes].flat()),
     (error) => {
       what.replaceChildren(h("p.bad", null, error.message));
-      go.disabled = true;
+      hasFailed = true;
+      check();
     },
   );
   return dialog;
@@ -68,8 +70,6 @@ const NOUNS = {
   Dependents: "waiting message",
   Groups: "group",
   HeldGroups: "held group",
-  Schedules: "schedule",
-  Pools: "pool",
 };
 const PLURALS = {
   InFlight: "of them in somebody's hands",
@@ -100,7 +100,7 @@ function tell(reply) {
 
 /** What the action would do, by a dry run of the server where it has one; else the sentences that are given. */
 export async function foresee(action, members, otherwise, before = "This would touch:") {
-  if (!hasDryRun(action)) return [h("p", null, otherwise)];
+  if (!(await takesDryRun(action))) return [h("p", null, otherwise)];
   const lines = tell(await call(action, { ...members, DryRun: true }));
   return [
     h("p", null, otherwise),
@@ -132,5 +132,3 @@ export function plain(label, doing) {
   };
   return h("button", { type: "button", onclick: press }, label);
 }
-
-export const times = (value) => `${count(value)} ${value === 1 ? "time" : "times"}`;

@@ -57,6 +57,7 @@ const NAV = [
   ["activity", "Activity"],
   ["server", "Server"],
 ];
+const NAMING = ["queue", "group", "ticket", "q"]; // members of the query that say of what the page is
 const POLL_MS = 2000;
 const DESCRIBE_S = 10;
 
@@ -115,7 +116,10 @@ async function ask() {
       return;
     }
     trouble = error instanceof Silence && here.data !== undefined ? null : error.message;
-    if (!(error instanceof Silence || error instanceof Refusal)) throw error;
+    if (!(error instanceof Silence || error instanceof Refusal)) {
+      draw();
+      throw error;
+    }
   } finally {
     if (asking === mine) again(performance.now() - begun);
   }
@@ -190,12 +194,13 @@ function open() {
         draw: () => h("p.nothing", null, "The dashboard has no such page. ", h("a", { href: "#/" }, "Overview")),
       };
   const isSame = shown !== null && shown.page === page && shown.route.name === at.name;
+  const isAlike = isSame && NAMING.every((key) => shown.route.query[key] === at.query[key]);
   const isFirst = shown === null;
   shown = {
     page,
     route: at,
     visit: isSame ? shown.visit : { draw: () => draw(), ask: () => ask() },
-    data: isSame ? shown.data : undefined,
+    data: isAlike ? shown.data : undefined,
   };
   trouble = null;
   document.title = `${page.title(at)} · Tally`;

@@ -39,8 +39,8 @@ export function utc(seconds) {
   return Number.isNaN(date.getTime()) ? "" : `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 
-/** The server's clock, which the browser's may be far from. */
-let ahead = 0;
+/** So many milliseconds the server's clock is ahead of the browser's, which may be far from it. */
+export let ahead = 0;
 export function noteServerTime(header) {
   const told = Date.parse(header ?? "");
   if (!Number.isNaN(told) && Math.abs(told - Date.now() - ahead) > 2000) ahead = told - Date.now();
