@@ -16,17 +16,20 @@ import {
   table,
 } from "./parts.js";
 import { link, row, to } from "./route.js";
-import { byAge, heldGroups, kept } from "./stats.js";
+import { byAge, heldGroups, inQueue, kept, statsOf } from "./stats.js";
 import { age, count, nameOf, plural, quoted } from "./words.js";
 
 const SLOW_S = 10;
+const PAGES_MAX = 10;
 
 // --- what can be done -----------------------------------------------------------------------------------------------
 
-const where = (group) =>
-  group.DeadLetterQueue
-    ? `goes to ${group.DeadLetterQueue}`
-    : "is dropped, because the queue has no dead-letter queue";
+function where({ DeadLetterQueue: name }) {
+  if (name) return `goes to ${name}`;
+  return name === null
+    ? "is dropped, because the queue has no dead-letter queue"
+    : "goes to the dead-letter queue, or is dropped if the queue has none";
+}
 
 const RELEASES = {
   retry: {
@@ -80,15 +83,12 @@ export function releaseButtons(group, kinds = ["retry", "skip"]) {
   });
 }
 
-function pauseButton(group) {
-  const action = group.Paused ? "ResumeGroup" : "PauseGroup";
+function pauseButton({ QueueUrl, MessageGroupId }, isPaused) {
+  const action = isPaused ? "ResumeGroup" : "PauseGroup";
   if (!can(action)) return null;
-  return plain(group.Paused ? "Resume" : "Pause", async () => {
-    await call(action, { QueueUrl: group.QueueUrl, MessageGroupId: group.MessageGroupId });
-    return (
-      `Group ${group.MessageGroupId} is ` +
-      `${group.Paused ? "resumed" : "paused: nothing of it is delivered until Resume"}.`
-    );
+  return plain(isPaused ? "Resume" : "Pause", async () => {
+    await call(action, { QueueUrl, MessageGroupId });
+    return `Group ${MessageGroupId} is ${isPaused ? "resumed" : "paused: nothing of it is delivered until Resume"}.`;
   });
 }
 
@@ -121,41 +121,61 @@ function groupTable(groups, hasQueue) {
       h(
         "span.acts",
         null,
-        group.State === "held" ? releaseButtons(group, ["retry", "skip", "cancel-rest"]) : pauseButton(group),
+        group.State === "held"
+          ? releaseButtons(group, ["retry", "skip", "cancel-rest"])
+          : pauseButton(group, group.Paused),
       ),
     ]),
     groups.map((group) => `${group.QueueName} ${group.MessageGroupId}`),
   );
 }
 
+/** A group of the queue in that state, or in any. null: there is none, so it has no messages and is not paused;
+ *  undefined: nobody knows, as there are more groups than are looked at. */
+export async function findGroup(QueueUrl, MessageGroupId, State, signal) {
+  let NextToken;
+  for (let i = 0; i < PAGES_MAX; i++) {
+    const reply = await find("ListGroups", { QueueUrl, State, MaxResults: 1000, NextToken }, signal);
+    if (!reply) return undefined;
+    const group = reply.Groups.find((one) => one.MessageGroupId === MessageGroupId);
+    if (group) return group;
+    NextToken = reply.NextToken;
+    if (!NextToken) return null;
+  }
+  return undefined;
+}
+
 async function loadOne(query, signal) {
   const QueueUrl = query.queue;
   const MessageGroupId = query.group;
-  const [page, reply] = await Promise.all([
+  const [page, group, queue] = await Promise.all([
     find("ListMessages", { QueueUrl, MessageGroupId, MaxResults: 50, NextToken: query.from || undefined }, signal),
-    find("ListGroups", { QueueUrl, MaxResults: 1000 }, signal),
+    findGroup(QueueUrl, MessageGroupId, undefined, signal),
+    statsOf(nameOf(QueueUrl), signal),
   ]);
-  const group = (reply?.Groups ?? []).find((one) => one.MessageGroupId === MessageGroupId);
-  return { one: group && { ...group, QueueUrl, QueueName: nameOf(QueueUrl) }, page };
+  return { one: group && inQueue(group, QueueUrl, queue), page };
 }
 
 function drawOne({ one, page }, query) {
   const messages = page?.Messages ?? [];
-  const isPausable = {
-    QueueUrl: query.queue,
-    QueueName: query.queue,
-    MessageGroupId: query.group,
-    Paused: one?.Paused,
-  };
+  const named = { QueueUrl: query.queue, MessageGroupId: query.group };
+  const isUnknown = one === undefined;
   return [
     heading(
       [queueLink(query.queue), " / group ", h("bdi", null, query.group)],
       [one && state(one.State)],
       [
         ...(one?.State === "held" ? releaseButtons(one, ["retry", "skip", "cancel-rest"]) : []),
-        pauseButton(isPausable),
+        (isUnknown || !one?.Paused) && pauseButton(named, false),
+        (isUnknown || one?.Paused) && pauseButton(named, true),
       ],
     ),
+    isUnknown &&
+      h(
+        "section",
+        null,
+        nothing("It is not among the groups that were looked at. Whether it is held or paused is not known."),
+      ),
     one?.State === "held" &&
       h(
         "section.why",
@@ -202,13 +222,16 @@ export default {
     if (query.queue && query.group) return loadOne(query, signal);
     if (query.queue) {
       const QueueUrl = query.queue;
-      const reply = await look(
-        "ListGroups",
-        { QueueUrl, State: query.state || undefined, MaxResults: 100, NextToken: query.from || undefined },
-        signal,
-      );
+      const [reply, queue] = await Promise.all([
+        look(
+          "ListGroups",
+          { QueueUrl, State: query.state || undefined, MaxResults: 100, NextToken: query.from || undefined },
+          signal,
+        ),
+        statsOf(nameOf(QueueUrl), signal),
+      ]);
       return {
-        groups: (reply?.Groups ?? []).map((group) => ({ ...group, QueueUrl, QueueName: nameOf(QueueUrl) })),
+        groups: (reply?.Groups ?? []).map((group) => inQueue(group, QueueUrl, queue)),
         next: reply?.NextToken,
       };
     }

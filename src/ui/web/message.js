@@ -1,10 +1,10 @@
 // Where is order 17, why is it stuck, who has it, and what waits for it?
 import { h } from "./dom.js";
-import { call, can, find, look, may } from "./api.js";
+import { call, can, find, may } from "./api.js";
 import { modes, show } from "./body.js";
 import { redriveOne } from "./dead.js";
 import { button, foresee } from "./dialog.js";
-import { releaseButtons } from "./groups.js";
+import { findGroup, releaseButtons } from "./groups.js";
 import {
   batchLink,
   cause,
@@ -21,11 +21,18 @@ import {
   table,
 } from "./parts.js";
 import { to } from "./route.js";
+import { inQueue, statsOf } from "./stats.js";
 import { age, bytes, count, nameOf, now, plural, quoted, utc, visible } from "./words.js";
 
 const READ_MAX = 65536;
 
 // --- what can be done -----------------------------------------------------------------------------------------------
+
+/** Which line ends has it? A textarea makes LF of all. null: they are mixed or bare CR, and can't be put back. */
+function lineEnd(text) {
+  if (!text.includes("\r")) return "\n";
+  return /\r(?!\n)|(?<!\r)\n/.test(text) ? null : "\r\n";
+}
 
 function deleteButton(message) {
   const members = { QueueUrl: message.QueueUrl, MessageIds: [message.MessageId] };
@@ -39,8 +46,8 @@ function deleteButton(message) {
         about: foresee(
           "DeleteMessages",
           members,
-          "The message ends, whoever has it. If it is a unit of a batch, the unit ends with it. This can't be " +
-            "undone.",
+          "The message ends, unless somebody receives it before: what is in flight stays. If it is a unit of a " +
+            "batch, the unit fails. This can't be undone.",
           "This would end:",
         ),
         doing: async () => {
@@ -54,9 +61,10 @@ function deleteButton(message) {
 }
 
 function editButton(message, content) {
+  if (!can("ReplaceMessage") || content?.Body === undefined) return null;
+  const end = lineEnd(content.Body);
   return (
-    can("ReplaceMessage") &&
-    content?.Body !== undefined &&
+    end !== null &&
     button("Edit and resend…", () => ({
       title: "Edit and resend",
       button: "Send it, and end the old one",
@@ -77,7 +85,7 @@ function editButton(message, content) {
         const reply = await call("ReplaceMessage", {
           QueueUrl: message.QueueUrl,
           MessageId: message.MessageId,
-          MessageBody: dialog.querySelector("#body").value,
+          MessageBody: dialog.querySelector("#body").value.replaceAll("\n", end),
         });
         location.hash = to("message", reply.MessageId);
         return "The changed copy is sent.";
@@ -148,6 +156,9 @@ function drawWhy({ message, queue, group, dependents }) {
         message.Holder.Address && ` at ${message.Holder.Address}`,
         ".",
       ),
+    message.State === "in-flight" &&
+      can("DeleteMessages") &&
+      h("p.soft", null, "What is in flight can't be deleted or edited."),
     dependents?.Dependents.length > 0 &&
       h(
         "p",
@@ -236,19 +247,17 @@ export default {
       : await call("ExplainMessage", { MessageId: id }, signal);
     await loadContent(id, message, visit, signal);
     const QueueUrl = message.QueueUrl;
-    const [told, groups, dependents] = await Promise.all([
-      QueueUrl && look("ListQueueStats", { QueueNamePrefix: nameOf(QueueUrl), MaxResults: 1 }, signal),
-      QueueUrl && message.MessageGroupId && find("ListGroups", { QueueUrl, State: "held", MaxResults: 1000 }, signal),
+    const [queue, group, dependents] = await Promise.all([
+      QueueUrl && statsOf(nameOf(QueueUrl), signal),
+      QueueUrl && message.MessageGroupId && findGroup(QueueUrl, message.MessageGroupId, "held", signal),
       message.State !== "unknown" && find("ListDependents", { MessageId: id, MaxResults: 100 }, signal),
     ]);
-    const queue = told?.Queues?.[0];
-    const group = (groups?.Groups ?? []).find((one) => one.MessageGroupId === message.MessageGroupId);
     return {
       message,
       queue,
       dependents,
       content: visit.content,
-      group: group && { ...group, QueueUrl, QueueName: nameOf(QueueUrl), DeadLetterQueue: queue?.DeadLetterQueue },
+      group: group && inQueue(group, QueueUrl, queue),
     };
   },
 
@@ -265,8 +274,10 @@ export default {
         ],
         queue && [
           message.DeadLetterQueueSource && redriveOne(message.QueueUrl, message.MessageId),
-          editButton(message, visit.isWhole ? content : null),
-          deleteButton(message),
+          message.State !== "in-flight" && [
+            editButton(message, visit.isWhole ? content : null),
+            deleteButton(message),
+          ],
         ],
       ),
       drawWhy(data),
@@ -336,6 +347,14 @@ function drawBody({ message, content }, visit) {
         null,
         `The first ${bytes(256)}. `,
         h("button", { type: "button", onclick: readAll }, `Read all ${bytes(content.BodySize)}`),
+      ),
+    can("ReplaceMessage") &&
+      visit.isWhole &&
+      lineEnd(content.Body) === null &&
+      h(
+        "p.more",
+        null,
+        "It can't be edited here: its line ends are mixed or bare CR, and a text field makes LF of all of them.",
       ),
     navigator.clipboard &&
       visit.isWhole &&

@@ -6,7 +6,7 @@ import { reasonTable, redriveAllButton, redriveButton, taskTable, tasksOf } from
 import { button, foresee, plain } from "./dialog.js";
 import { facts, filters, heading, messageTable, nothing, pages, queueLink, section, stats } from "./parts.js";
 import { link, to } from "./route.js";
-import { failures, isPaused, kept, oldest } from "./stats.js";
+import { failures, isPaused, kept, oldest, statsOf } from "./stats.js";
 import { age, aged, bytes, count, nameOf, plural, rate, span } from "./words.js";
 
 const SLOW_S = 10;
@@ -161,12 +161,11 @@ export default {
       OlderThan: Number(query.older) > 0 ? Number(query.older) : undefined,
       NextToken: query.from || undefined,
     };
-    const [told, page, series] = await Promise.all([
-      look("ListQueueStats", { QueueNamePrefix: name, MaxResults: 1 }, signal),
+    const [queue, page, series] = await Promise.all([
+      statsOf(name, signal),
       look("ListMessages", asked, signal),
       find("GetSeries", { QueueUrl: name, Period: period, Points: period === 5 ? 720 : 1440 }, signal),
     ]);
-    const queue = told?.Queues.find((one) => one.QueueName === name);
     const slow = queue && (await kept(visit, "slow", SLOW_S, () => loadSlowly(name, queue, signal)));
     return { queue, page, series, slow };
   },

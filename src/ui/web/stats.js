@@ -1,6 +1,6 @@
 // The queues with what is in them: asked once for several pages.
-import { look } from "./api.js";
-import { now } from "./words.js";
+import { coversAll, look } from "./api.js";
+import { nameOf, now } from "./words.js";
 
 const PAGE = 1000;
 
@@ -29,6 +29,20 @@ export async function byAge(signal, prefix, most = PAGE) {
   return { queues, hasMore: Boolean(reply?.NextToken) };
 }
 
+/** The queue of that name; undefined: it is not there, or not for this caller. */
+export async function statsOf(name, signal) {
+  const told = await look("ListQueueStats", { QueueNamePrefix: name, MaxResults: 1 }, signal);
+  return told?.Queues.find((one) => one.QueueName === name);
+}
+
+/** A group, with what its buttons need of its queue. DeadLetterQueue: null, there is none; undefined: nobody knows. */
+export const inQueue = (group, QueueUrl, queue) => ({
+  ...group,
+  QueueUrl,
+  QueueName: nameOf(QueueUrl),
+  DeadLetterQueue: queue?.DeadLetterQueue ?? (queue && coversAll() ? null : undefined),
+});
+
 /** Names of dead-letter queues, with the queues that they take from. */
 export function deadLetterQueues(queues) {
   const sources = new Map();
@@ -47,12 +61,7 @@ export async function heldGroups(queues, signal) {
     asked.map((queue) => look("ListGroups", { QueueUrl: queue.QueueUrl, State: "held", MaxResults: 20 }, signal)),
   );
   return lists.flatMap((reply, i) =>
-    (reply?.Groups ?? []).map((group) => ({
-      ...group,
-      QueueName: asked[i].QueueName,
-      QueueUrl: asked[i].QueueUrl,
-      DeadLetterQueue: asked[i].DeadLetterQueue,
-    })),
+    (reply?.Groups ?? []).map((group) => inQueue(group, asked[i].QueueUrl, asked[i])),
   );
 }
 
