@@ -138,7 +138,7 @@ export const batch = {
         "ListUnits",
         {
           BatchId: name,
-          State: (query.state ?? "outstanding") || undefined,
+          State: query.state === "all" ? undefined : (query.state ?? "outstanding"),
           MaxResults: 50,
           NextToken: query.from || undefined,
         },
@@ -198,7 +198,7 @@ export const batch = {
           "Units",
           "in order of registration",
           filters({ state: "outstanding", ...query }, [
-            ["state", "State", ["outstanding", "succeeded", "failed", "cancelled", ""]],
+            ["state", "State", ["outstanding", "succeeded", "failed", "cancelled", "all"]],
           ]),
           list.length > 0
             ? table(

@@ -3,59 +3,86 @@ import { h } from "./dom.js";
 import { find, look, may } from "./api.js";
 import { batchLink, groupLink, heading, messageTable, nothing, queueLink, section } from "./parts.js";
 import { row, to } from "./route.js";
-import { byAge, deadLetterQueues } from "./stats.js";
-import { nameOf, plural, quoted } from "./words.js";
+import { byAge, deadLetterQueues, failures } from "./stats.js";
+import { count, nameOf, plural, quoted } from "./words.js";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const PLAIN = /^[\x21-\x7e]{1,128}$/; // what group and deduplication ids consist of
 const QUEUES_MAX = 30;
+const CALLS_MAX = 5;
 
-async function each(queues, ask) {
-  const told = await Promise.all(queues.slice(0, QUEUES_MAX).map((queue) => ask(queue)));
+/** What is asked of each queue. `parts` notes where not all was looked at: parts.add("30 of 40 queues for groups"). */
+async function each(queues, ask, parts, what, most = QUEUES_MAX) {
+  if (queues.length > most) parts.add(`${most} of ${plural(queues.length, "queue")} for ${what}`);
+  const told = await Promise.all(queues.slice(0, most).map((queue) => ask(queue)));
   return told.flatMap((one) => one ?? []);
 }
 
+async function messages(members, signal, parts, where) {
+  const found = [];
+  for (let i = 0, NextToken; i < CALLS_MAX; i++) {
+    const reply = await find("FindMessage", { ...members, NextToken }, signal);
+    found.push(...(reply?.Messages ?? []));
+    if (!reply || reply.IsComplete) return found;
+    NextToken = reply.NextToken;
+  }
+  parts.add(`the oldest messages of ${where} for ids`);
+  return found;
+}
+
 /** Messages by an id that somebody gave them: deduplication id, outbox id. */
-async function byGivenId(q, queues, signal) {
+async function byGivenId(q, queues, signal, parts) {
   if (!PLAIN.test(q) || !may("FindMessage")) return [];
-  const outbox = UUID.test(q) ? ((await find("FindMessage", { OutboxId: q }, signal))?.Messages ?? []) : [];
+  const outbox = UUID.test(q) ? await messages({ OutboxId: q }, signal, parts, "all queues") : [];
   const given = await each(
     queues,
-    async ({ QueueUrl }) => (await find("FindMessage", { QueueUrl, MessageDeduplicationId: q }, signal))?.Messages,
+    ({ QueueUrl, QueueName }) => messages({ QueueUrl, MessageDeduplicationId: q }, signal, parts, QueueName),
+    parts,
+    "ids",
   );
   return [...outbox, ...given];
 }
 
-async function byGroup(q, queues, signal) {
+async function byGroup(q, queues, signal, parts) {
   if (!PLAIN.test(q)) return [];
   const having = queues.filter((queue) => queue.Groups > 0);
-  return each(having, async ({ QueueUrl, QueueName }) => {
+  const ask = async ({ QueueUrl, QueueName }) => {
     const page = await find("ListMessages", { QueueUrl, MessageGroupId: q, MaxResults: 100 }, signal);
+    if (page?.NextToken && page.Messages.length === 0) parts.add(`the oldest messages of ${QueueName} for groups`);
     return page?.Messages.length > 0
       ? [{ queue: QueueName, messages: page.Messages, hasMore: Boolean(page.NextToken) }]
       : [];
-  });
+  };
+  return each(having, ask, parts, "groups");
 }
 
-async function byReason(q, queues, signal) {
+async function byReason(q, queues, signal, parts) {
   const word = q.toLowerCase();
   const targets = deadLetterQueues(queues);
-  const dead = queues.filter((queue) => targets.has(queue.QueueName) && queue.Visible > 0).slice(0, 10);
-  return each(dead, async ({ QueueUrl, QueueName }) => {
-    const told = (await look("SummarizeFailures", { QueueUrl }, signal)) ?? (await fromMessages(QueueUrl, signal));
-    return told.Reasons.filter((one) => one.Reason.toLowerCase().includes(word)).map((one) => ({
+  const dead = queues.filter((queue) => targets.has(queue.QueueName) && queue.Visible > 0);
+  const ask = async ({ QueueUrl, QueueName }) => {
+    const told = await failures(QueueUrl, signal);
+    if (told?.IsComplete === false) parts.add(`a part of ${QueueName} for failures`);
+    return told?.Reasons.filter((one) => one.Reason.toLowerCase().includes(word)).map((one) => ({
       ...one,
       queue: QueueName,
     }));
-  });
+  };
+  return each(dead, ask, parts, "failures", 10);
 }
 
-async function fromMessages(QueueUrl, signal) {
-  const page = await look("ListMessages", { QueueUrl, MaxResults: 1000 }, signal);
-  const reasons = new Map();
-  for (const { FailureReason } of page?.Messages ?? [])
-    if (FailureReason) reasons.set(FailureReason, (reasons.get(FailureReason) ?? 0) + 1);
-  return { Reasons: [...reasons].map(([Reason, Count]) => ({ Reason, Count })) };
+function drawParts(parts) {
+  return h(
+    "section",
+    null,
+    h(
+      "p.more",
+      null,
+      `Not all was looked at: only ${parts.slice(0, 5).join(", ")}${parts.length > 5 ? " and so on" : ""}. `,
+      h("code", null, "tally find --queue QUEUE --dedup ID"),
+      " looks through a whole queue for an id.",
+    ),
+  );
 }
 
 export default {
@@ -68,16 +95,18 @@ export default {
       const told = await find("ExplainMessage", { MessageId: q.toLowerCase() }, signal);
       if (told && told.State !== "unknown") return { id: q.toLowerCase() };
     }
-    if (q.startsWith("http")) return { queue: nameOf(q) };
-    const { queues } = await byAge(signal);
+    if (/^https?:\/\//.test(q)) return { queue: nameOf(q) };
+    const { queues, hasMore } = await byAge(signal);
+    const parts = new Set();
+    if (hasMore) parts.add(`the ${count(queues.length)} queues with the oldest messages`);
     const [named, batches, schedules, pools, groups, given, reasons] = await Promise.all([
       look("ListQueueStats", { QueueNamePrefix: q, MaxResults: 50 }, signal),
       PLAIN.test(q) && find("ListBatches", { Prefix: q, MaxResults: 20 }, signal),
       find("ListSchedules", { Prefix: q, MaxResults: 20 }, signal),
       find("ListPools", { Prefix: q, MaxResults: 20 }, signal),
-      byGroup(q, queues, signal),
-      byGivenId(q, queues, signal),
-      byReason(q, queues, signal),
+      byGroup(q, queues, signal, parts),
+      byGivenId(q, queues, signal, parts),
+      byReason(q, queues, signal, parts),
     ]);
     const inside = queues.filter((queue) => queue.QueueName.toLowerCase().includes(q.toLowerCase()));
     const names = [...new Set([...(named?.Queues ?? []), ...inside].map((queue) => queue.QueueName))].slice(0, 100);
@@ -91,6 +120,7 @@ export default {
       groups,
       given,
       reasons,
+      parts: [...parts],
     };
   },
 
@@ -98,7 +128,7 @@ export default {
     if (data.id) location.replace(to("message", data.id));
     if (data.queue) location.replace(to("queue", data.queue));
     if (data.id || data.queue) return nothing("Found.");
-    const { names, ids, schedules, pools, groups, given, reasons } = data;
+    const { names, ids, schedules, pools, groups, given, reasons, parts } = data;
     const links = (title, list) =>
       list.length > 0 &&
       section(
@@ -155,10 +185,11 @@ export default {
           "section",
           null,
           nothing(
-            "Nothing is known by that. Looked at: message ids, deduplication and outbox ids, groups and " +
-              "failures of queues, names of queues, batches, schedules and pools.",
+            `Nothing ${parts.length > 0 ? "was found" : "is known"} by that. Looked at: message ids, deduplication ` +
+              "and outbox ids, groups and failures of queues, names of queues, batches, schedules and pools.",
           ),
         ),
+      parts.length > 0 && drawParts(parts),
     ];
   },
 };

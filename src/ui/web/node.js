@@ -1,15 +1,10 @@
 // What is this server, with which configuration, and how near is it to its limits?
 import { h } from "./dom.js";
 import { read, server } from "./api.js";
-import { facts, heading, nothing, queueLink, section, stats, table } from "./parts.js";
+import { diskStat, facts, heading, nothing, queueLink, section, stats, table } from "./parts.js";
 import { age, bytes, count, span } from "./words.js";
 
-const PARTS = [
-  ["ParseMilliseconds", "parse"],
-  ["DecideMilliseconds", "decide"],
-  ["FlushMilliseconds", "flush"],
-  ["WriteMilliseconds", "write"],
-];
+const PARTS = ["Wait", "Decide", "Flush", "Write"]; // of a slow request, in milliseconds
 
 const share = (used, most) =>
   most > 0
@@ -56,8 +51,8 @@ function drawSlow(list) {
         h("span", { "data-row": true, tabindex: -1 }, one.Action),
         one.QueueName && queueLink(one.QueueName),
         `${count(one.Milliseconds)} ms`,
-        PARTS.filter(([key]) => one[key] !== undefined)
-          .map(([key, words]) => `${words} ${one[key]} ms`)
+        PARTS.filter((key) => one[key] > 0)
+          .map((key) => `${key.toLowerCase()} ${count(one[key])} ms`)
           .join(", "),
         one.AccessKeyId,
         h("code", null, one.RequestId),
@@ -92,7 +87,7 @@ export default {
           ],
           ["Connections", count(health.connections)],
           Memory && ["Memory", bytes(Memory.Used), share(Memory.Used, Memory.Max)],
-          Disk && ["Disk", bytes(Disk.Used), `${bytes(Disk.Free)} free`, Disk.Room === "spent" ? "bad" : ""],
+          diskStat(Disk),
         ]),
       ),
       section(

@@ -3,7 +3,7 @@ import { h } from "./dom.js";
 import { find, look, server } from "./api.js";
 import { chart } from "./chart.js";
 import { releaseButtons } from "./groups.js";
-import { batchLink, queueLink, section, stats } from "./parts.js";
+import { batchLink, diskStat, isFull, queueLink, section, stats } from "./parts.js";
 import { queueTable, OLD_S } from "./queues.js";
 import { redriveButton } from "./dead.js";
 import { link, row, to } from "./route.js";
@@ -177,12 +177,13 @@ function needsOfServer(described) {
       level: BAD,
       words: [page, ` uses ${bytes(Memory.Used)} of memory; at ${bytes(Memory.Max)} (memory-max) sends are refused.`],
     });
-  if (Disk?.Room === "spent" || Disk?.Room === "short")
+  if (isFull(Disk))
     needs.push({
-      level: Disk.Room === "spent" ? BAD : WARN,
+      level: BAD,
       words: [
         page,
-        `'s disk has ${bytes(Disk.Free)} free; below ${bytes(Disk.MinFree)} (disk-min-free) sends are refused.`,
+        `'s disk has ${bytes(Disk.Free)} free, and ${bytes(Disk.MinFree)} must stay free (disk-min-free): sends are ` +
+          `refused now.`,
       ],
     });
   if (Snapshot?.IsFailing)
@@ -282,7 +283,7 @@ function drawStats({ queues, series, slow }) {
     ["Visible", count(whole.visible), `${count(total(queues, "Delayed"))} delayed`],
     ["In flight", count(whole.inFlight), plural(total(queues, "WaitingReceives"), "receive waits", "receives wait")],
     Memory && ["Memory", bytes(Memory.Used), share(Memory)],
-    Disk && ["Disk", bytes(Disk.Used), `${bytes(Disk.Free)} free`, Disk.Room === "spent" ? "bad" : ""],
+    diskStat(Disk),
   ]);
 }
 

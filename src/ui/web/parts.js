@@ -1,7 +1,7 @@
 // What several pages show: why a message waits, rows of messages, states, facts, pages of a list.
 import { h, hidden } from "./dom.js";
 import { link, row, to, change } from "./route.js";
-import { age, count, cut, nameOf, quoted } from "./words.js";
+import { age, bytes, count, cut, nameOf, quoted } from "./words.js";
 
 const KINDS = {
   ready: "good",
@@ -172,6 +172,17 @@ export function stats(cells) {
       ),
   );
 }
+
+/** Are sends refused? Already when the disk is short of room, not only when the reserve is spent. */
+export const isFull = (disk) => disk?.Room === "short" || disk?.Room === "spent";
+
+export const diskStat = (disk) =>
+  disk && [
+    "Disk",
+    bytes(disk.Used),
+    `${bytes(disk.Free)} free${isFull(disk) ? ": sends are refused now" : ""}`,
+    isFull(disk) ? "bad" : "",
+  ];
 
 export function heading(title, chips = [], actions = []) {
   return h(
