@@ -175,13 +175,15 @@ def make_hostile(daemon):
     huge = send(daemon, "hostile", json.dumps({"text": "x" * 1_000_000}), {"huge": RIGHT_TO_LEFT})
     deep = send(daemon, "hostile", "[" * 5000 + "1" + "]" * 5000)
     exact = send(daemon, "hostile", '{"number": 12345678901234567890, "list": [1, {"a": "b"}], "markup": "<img>"}')
+    crlf = send(daemon, "hostile", "one\r\ntwo\r\n")
+    mixed = send(daemon, "hostile", "one\r\ntwo\n")
     call(daemon, "Tally.PauseQueue", QueueUrl="hostile")
     call(daemon, "Tally.CreateBatch", BatchId='<b>"x"\'&amp;', Total=3)
     create(daemon, "hostile.fifo", FifoQueue="true", **{"Tally.OnGroupFailure": "hold"})
     markup = send(daemon, "hostile.fifo", HOSTILE, {"a.b": HOSTILE, "rtl": RIGHT_TO_LEFT},
                   MessageGroupId='<img/onerror=">', MessageDeduplicationId="\"'><script>")
     fail(daemon, "hostile.fifo", HOSTILE + RIGHT_TO_LEFT, Final=True)
-    return {"huge": huge, "deep": deep, "exact": exact, "markup": markup}
+    return {"huge": huge, "deep": deep, "exact": exact, "markup": markup, "crlf": crlf, "mixed": mixed}
 
 
 def make_trouble(daemon):
