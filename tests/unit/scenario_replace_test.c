@@ -194,6 +194,30 @@ static void a_dead_letter_goes_back_to_where_it_failed(struct world *world)
     run_one(world, "then", "afterwards");
 }
 
+/* Right before what is held because of it there is no number left, so the copy shares that of the message in front. */
+static void a_copy_that_shares_its_place_survives_snapshots(struct world *world)
+{
+    char id[WORLD_ID_SIZE], more[300];
+    world_create_queue(world, "dead.fifo", "'FifoQueue':'true'");
+    world_create_queue(world, "l.fifo", "'FifoQueue':'true'," POLICY("dead.fifo"));
+    put(world, "l.fifo", "dies", ",'MessageGroupId':'g'", id);
+    put(world, "l.fifo", "between", ",'MessageGroupId':'g'", NULL);
+    snprintf(
+        more, sizeof(more),
+        ",'MessageGroupId':'g'" ATTRIBUTES(TEXT("Tally.After", "message:%s") "," TEXT("Tally.AfterFailure", "hold")),
+        id);
+    put(world, "l.fifo", "held", more, NULL);
+    fail_next(world, "l.fifo");
+    settle(world);
+    replace(world, "dead.fifo", id, "repaired", "", NULL);
+    settle(world);
+    run_one(world, "l.fifo", "between");
+    run_one(world, "l.fifo", "repaired");
+    settle(world);
+    run_one(world, "l.fifo", "held");
+    EXPECT(world, world_count_messages(world, "l.fifo") == 0);
+}
+
 static void a_delay_goes_on(struct world *world)
 {
     char id[WORLD_ID_SIZE];
@@ -259,6 +283,7 @@ int main(void)
         SCENARIO(it_keeps_its_place_in_a_fifo_group),
         SCENARIO(a_group_goes_on_when_its_held_head_is_replaced),
         SCENARIO(a_dead_letter_goes_back_to_where_it_failed),
+        SCENARIO(a_copy_that_shares_its_place_survives_snapshots),
         SCENARIO(a_delay_goes_on),
         SCENARIO(what_can_not_be_replaced_is_refused),
     };
