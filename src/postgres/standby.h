@@ -4,9 +4,10 @@
  * The lock is free as soon as the owner's process has ended. An owner that was cut off keeps it for a while, so a node
  * that sees no sign of life for a lease takes over without it. It measures that by its own clock, over its own reads
  * that succeeded (L19). Where PostgreSQL itself has broken the connections, everybody has lost the lock; then the owner
- * goes first, for half a lease, and begins another epoch, also before a node that has begun to follow meanwhile. Where PostgreSQL went silent, the owner may still reach that
- * server, and answer on the ground of it: it goes first for a lease. All this is for liveness, and for what is read of
- * the owner before; what keeps two owners apart is the fence (session.h). */
+ * goes first, for half a lease, and begins another epoch, also before a node that has begun to follow meanwhile. Where
+ * PostgreSQL went silent, the owner may still reach that server, and answer on the ground of it: it goes first for a
+ * lease. All this is for liveness, and for what is read of the owner before; what keeps two owners apart is the fence
+ * (session.h). */
 #ifndef TALLY_POSTGRES_STANDBY_H
 #define TALLY_POSTGRES_STANDBY_H
 

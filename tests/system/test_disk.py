@@ -44,7 +44,7 @@ def metrics(daemon):
     """Those of the disk, the log and its cleaning."""
     lines = daemon.request("GET", "/metrics")[2].decode().splitlines()
     names = ("tally_disk_", "tally_log_", "tally_cleaning_")
-    return {line.split()[0]: int(line.split()[1]) for line in lines if line.startswith(names)}
+    return {line.split()[0]: float(line.split()[1]) for line in lines if line.startswith(names)}
 
 
 class Load:

@@ -371,7 +371,8 @@ def tallyd(*options):
         env=clean_environment(),
         check=False,
     )
-    assert done.stdout == "" and done.stderr.count("\n") == 1
+    said = [line for line in done.stdout.splitlines() if not line.startswith("tallyd recovering ")]  # on a slow machine
+    assert said == [] and done.stderr.count("\n") == 1
     return done.returncode, done.stderr
 
 

@@ -2,8 +2,8 @@
  * by their numbers or by a filter (message_walk.h). The task looks at them in order, at each once, and notes the first
  * ones that it had to leave where they are. How far it has come is part of the state, so a restart goes on there.
  *
- * A filter takes no message that was sent, moved by a task, or received after the task began. So one that fails again is
- * not met twice. A dead letter that was in flight when the task began, and comes then, may be taken. */
+ * A filter takes no message that was sent, moved by a task, or received after the task began. So one that fails again
+ * is not met twice. A dead letter that was in flight when the task began, and comes then, may be taken. */
 #ifndef TALLY_CORE_MESSAGES_SELECTION_H
 #define TALLY_CORE_MESSAGES_SELECTION_H
 
