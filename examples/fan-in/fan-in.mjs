@@ -44,7 +44,7 @@ async function receive(QueueUrl, WaitTimeSeconds) {
 
 const ran = [];
 let remaining = UNITS;
-for (const start = Date.now(); ran.length === 0 && Date.now() - start < 90_000;) {
+for (const start = Date.now(); ran.length === 0 && Date.now() - start < 150_000;) {
   const early = await receive(reports, 1);
   ({ Remaining: remaining } = await tally("DescribeBatch", { BatchId }));
   ran.push(...early.map((body) => ({ body, remaining })));
