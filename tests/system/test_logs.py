@@ -100,7 +100,7 @@ def test_a_slow_disk_is_told_with_where_the_time_went(daemon_factory):
     assert slow["Action"] == "SendMessage" and slow["QueueName"] == "q"
     assert slow["Flush"] >= 400 and slow["Decide"] < 200 and slow["RequestBytes"] > 500 and slow["ReplyBytes"] > 50
     assert slow["Milliseconds"] == slow["Wait"] + slow["Decide"] + slow["Flush"] + slow["Write"]
-    said = next(line for line in lines(daemon) if "slow request" in line)
+    said = wait_until(lambda: [line for line in lines(daemon) if "slow request" in line], 10, "the line of it")[0]
     assert said.startswith("tallyd: slow request: SendMessage of queue q took ") and slow["RequestId"] in said
     assert daemon.stop() == 0
 
