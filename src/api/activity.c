@@ -24,17 +24,6 @@ static void list_texts(struct activity_note *note, struct bytes *texts[TEXT_COUN
     memcpy(texts, all, sizeof(all));
 }
 
-/* Not in the middle of a character. */
-static struct bytes cut(struct bytes text, size_t size_max)
-{
-    if (text.size <= size_max)
-        return text;
-    size_t size = size_max;
-    while (size > 0 && (text.ptr[size] & 0xc0) == 0x80)
-        size--;
-    return bytes_make(text.ptr, size);
-}
-
 static struct activity_item *item_create(const struct activity_note *note)
 {
     struct activity_note copy = *note;
@@ -42,7 +31,7 @@ static struct activity_item *item_create(const struct activity_note *note)
     size_t size = sizeof(struct activity_item);
     list_texts(&copy, texts);
     for (size_t i = 0; i < TEXT_COUNT; i++) {
-        *texts[i] = cut(*texts[i], ACTIVITY_TEXT_SIZE_MAX);
+        *texts[i] = bytes_cut_text(*texts[i], ACTIVITY_TEXT_SIZE_MAX);
         size += texts[i]->size;
     }
     struct activity_item *item = memory_allocate(size);
@@ -125,7 +114,7 @@ void front_notice(struct front *front, uint64_t now_ms, const char *action, cons
     if (front->notices_owned == NULL)
         front->notices_owned = memory_allocate(FRONT_NOTICES_MAX * sizeof(*front->notices_owned));
     struct front_notice *notice = &front->notices_owned[front->notice_count++ % FRONT_NOTICES_MAX];
-    const struct bytes kept = cut(bytes_from_string(text), FRONT_NOTICE_SIZE - 1);
+    const struct bytes kept = bytes_cut_text(bytes_from_string(text), FRONT_NOTICE_SIZE - 1);
     *notice = (struct front_notice){.at_ms = now_ms, .action = action};
     memcpy(notice->text, kept.ptr, kept.size);
     for (size_t i = 0; i < front->served_count; i++)

@@ -65,17 +65,6 @@ bool peek_place_from_numbers(const uint64_t numbers[PEEK_PLACE_NUMBERS], struct 
 
 /* --- its content -------------------------------------------------------------------------------------------------- */
 
-/* The beginning of a text that is valid UTF-8, without a part of a character at its end. */
-static struct bytes preview_of(struct bytes body)
-{
-    if (body.size <= PREVIEW_SIZE)
-        return body;
-    size_t size = PREVIEW_SIZE;
-    while (size > 0 && (body.ptr[size] & 0xc0) == 0x80)
-        size--;
-    return bytes_make(body.ptr, size);
-}
-
 static void write_content(struct call *call, const struct content *content, enum peek_body body)
 {
     struct writer *reply = call->reply;
@@ -83,7 +72,7 @@ static void write_content(struct call *call, const struct content *content, enum
     if (content->deduplication.size > 0)
         writer_text(reply, "MessageDeduplicationId", content->deduplication);
     if (body == PEEK_PREVIEW)
-        writer_text(reply, "Body", preview_of(content->body));
+        writer_text(reply, "Body", bytes_cut_text(content->body, PREVIEW_SIZE));
     if (body != PEEK_WHOLE)
         return;
     writer_text(reply, "Body", content->body);

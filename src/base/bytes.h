@@ -56,6 +56,17 @@ static inline struct bytes bytes_skip(struct bytes view, size_t count)
     return count == 0 ? view : bytes_make(view.ptr + count, view.size - count);
 }
 
+/* The beginning of a text that is valid UTF-8, of at most `size_max` bytes, without a part of a character at its end. */
+static inline struct bytes bytes_cut_text(struct bytes text, size_t size_max)
+{
+    if (text.size <= size_max)
+        return text;
+    size_t size = size_max;
+    while (size > 0 && (text.ptr[size] & 0xc0) == 0x80)
+        size--;
+    return bytes_make(text.ptr, size);
+}
+
 /* Unaligned little-endian access to bytes whose bounds the caller has already checked. Written byte by byte; compilers
  * make one move of each on a little-endian machine. */
 static inline void bytes_put_u16(uint8_t *at, uint16_t value)

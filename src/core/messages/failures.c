@@ -14,17 +14,6 @@ struct look {
 
 /* --- reasons ------------------------------------------------------------------------------------------------------ */
 
-/* The beginning that tells reasons apart: valid UTF-8, like the whole. */
-static struct bytes text_of(struct bytes reason)
-{
-    if (reason.size <= FAILURE_TEXT_SIZE_MAX)
-        return reason;
-    size_t size = FAILURE_TEXT_SIZE_MAX;
-    while (size > 0 && (reason.ptr[size] & 0xc0) == 0x80)
-        size--;
-    return bytes_make(reason.ptr, size);
-}
-
 static struct failure_reason *add_reason(struct look *look, struct bytes text, uint64_t hash)
 {
     struct failures *failures = look->failures;
@@ -54,7 +43,7 @@ static struct failure_reason *find_reason(struct look *look, struct bytes text)
 static void count_failure(struct look *look, const struct message *message, struct bytes whole)
 {
     const uint64_t received_ms = message->sent_at_ms + message->received_after_ms;
-    struct failure_reason *reason = find_reason(look, text_of(whole));
+    struct failure_reason *reason = find_reason(look, bytes_cut_text(whole, FAILURE_TEXT_SIZE_MAX));
     reason->is_cut = reason->is_cut || whole.size > reason->text.size;
     if (reason->count < FAILURE_SAMPLES_MAX)
         reason->samples[reason->count] = message->number;
