@@ -56,7 +56,7 @@ static inline struct bytes bytes_skip(struct bytes view, size_t count)
     return count == 0 ? view : bytes_make(view.ptr + count, view.size - count);
 }
 
-/* The beginning of a text that is valid UTF-8, of at most `size_max` bytes, without a part of a character at its end. */
+/* The beginning of a text that is valid UTF-8: at most `size_max` bytes, without a part of a character at its end. */
 static inline struct bytes bytes_cut_text(struct bytes text, size_t size_max)
 {
     if (text.size <= size_max)
