@@ -69,10 +69,9 @@ enum error access_check_right(struct call *call, enum right right)
     const struct credential *caller = call->caller;
     if (caller == NULL || (caller->rights & right) != 0)
         return OK;
-    const char *name = right == RIGHT_READ ? "read" : right == RIGHT_WRITE ? "write" : "admin";
     return call_fail(call, ERROR_ACCESS_DENIED,
                      "Access is denied: the credential %.*s lacks the right '%s', which %s needs.",
-                     BYTES_FORMAT(caller->access_key), name, call->exchange->action);
+                     BYTES_FORMAT(caller->access_key), right_name(right), call->exchange->action);
 }
 
 /* Does the request carry a signature, right or wrong, and no sign of a browser? All browsers send Accept-Language, and

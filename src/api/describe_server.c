@@ -3,6 +3,7 @@
 #include "api/reach.h"
 #include "api/server_facts.h"
 #include "api/state.h"
+#include "auth/patterns.h"
 
 /* The actions with a parameter DryRun, without their service. */
 static const char *const dry_runs[] = {"StartMessageMoveTask", "DeleteMessages", "PurgeQueue",
@@ -55,26 +56,19 @@ static void write_snapshot(struct call *call)
 
 static void write_rights(struct writer *reply, unsigned rights)
 {
-    static const struct {
-        enum right right;
-        const char *name;
-    } rows[] = {{RIGHT_READ, "read"}, {RIGHT_WRITE, "write"}, {RIGHT_ADMIN, "admin"}};
+    static const enum right all[] = {RIGHT_READ, RIGHT_WRITE, RIGHT_ADMIN};
     writer_list_begin(reply, "Rights");
-    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-        if ((rights & rows[i].right) != 0)
-            writer_string(reply, NULL, rows[i].name);
+    for (size_t i = 0; i < ARRAY_LENGTH(all); i++)
+        if ((rights & all[i]) != 0)
+            writer_string(reply, NULL, right_name(all[i]));
     writer_list_end(reply);
 }
 
 static void write_patterns(struct writer *reply, struct bytes patterns)
 {
     writer_list_begin(reply, "Queues");
-    while (patterns.size > 0) {
-        const uint8_t *comma = memchr(patterns.ptr, ',', patterns.size);
-        const size_t size = comma == NULL ? patterns.size : (size_t)(comma - patterns.ptr);
-        writer_text(reply, NULL, bytes_make(patterns.ptr, size));
-        patterns = bytes_skip(patterns, comma == NULL ? size : size + 1);
-    }
+    while (patterns.size > 0)
+        writer_text(reply, NULL, comma_list_take(&patterns));
     writer_list_end(reply);
 }
 

@@ -189,11 +189,7 @@ bool front_submit(struct front *front, struct exchange *exchange, uint64_t now_m
 
 void front_actions_write(struct buffer *text)
 {
-    for (size_t i = 0; i < action_count; i++) {
-        const char *right = actions[i].rights == RIGHT_READ    ? "read"
-                            : actions[i].rights == RIGHT_WRITE ? "write"
-                            : actions[i].rights == RIGHT_ADMIN ? "admin"
-                                                               : "any";
-        buffer_append_format(text, "%s\"%s\":\"%s\"", i > 0 ? "," : "", actions[i].target, right);
-    }
+    for (size_t i = 0; i < action_count; i++)
+        buffer_append_format(text, "%s\"%s\":\"%s\"", i > 0 ? "," : "", actions[i].target,
+                             right_name(actions[i].rights));
 }

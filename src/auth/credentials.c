@@ -84,31 +84,31 @@ static bool is_namespace(struct bytes word)
     return word.size == NAMESPACE_NAME_SIZE;
 }
 
-/* Takes what stands before the next comma off the list. */
-static struct bytes list_take(struct bytes *list)
+static const struct {
+    const char *name;
+    enum right right;
+} right_rows[] = {{"read", RIGHT_READ}, {"write", RIGHT_WRITE}, {"admin", RIGHT_ADMIN}};
+
+const char *right_name(enum right right)
 {
-    const uint8_t *comma = list->size == 0 ? NULL : memchr(list->ptr, ',', list->size);
-    struct bytes item = bytes_make(list->ptr, comma == NULL ? list->size : (size_t)(comma - list->ptr));
-    *list = bytes_skip(*list, item.size + (comma != NULL));
-    return item;
+    for (size_t i = 0; i < ARRAY_LENGTH(right_rows); i++)
+        if (right_rows[i].right == right)
+            return right_rows[i].name;
+    return "any";
 }
 
 /* The bits of a list of rights; 0 if it is none. */
 static unsigned read_rights(struct bytes list)
 {
-    static const struct {
-        struct bytes name;
-        enum right right;
-    } rows[] = {{BYTES("read"), RIGHT_READ}, {BYTES("write"), RIGHT_WRITE}, {BYTES("admin"), RIGHT_ADMIN}};
     unsigned rights = 0;
     while (list.size > 0) {
-        struct bytes name = list_take(&list);
+        struct bytes name = comma_list_take(&list);
         size_t i = 0;
-        while (i < ARRAY_LENGTH(rows) && !bytes_equal(name, rows[i].name))
+        while (i < ARRAY_LENGTH(right_rows) && !bytes_equal(name, bytes_from_string(right_rows[i].name)))
             i++;
-        if (i == ARRAY_LENGTH(rows))
+        if (i == ARRAY_LENGTH(right_rows))
             return 0;
-        rights |= rows[i].right;
+        rights |= right_rows[i].right;
     }
     return rights;
 }

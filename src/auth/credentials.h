@@ -32,6 +32,9 @@
 
 enum right { RIGHT_READ = 1, RIGHT_WRITE = 2, RIGHT_ADMIN = 4, RIGHT_ANY = RIGHT_READ | RIGHT_WRITE | RIGHT_ADMIN };
 
+/* "read", "write" or "admin"; of RIGHT_ANY "any". */
+const char *right_name(enum right right);
+
 /* Views live as long as the credentials. */
 struct credential {
     struct bytes access_key;

@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-/* Takes the first item off a list with commas; the rest stays in *list. */
-static struct bytes take_first(struct bytes *list)
+struct bytes comma_list_take(struct bytes *list)
 {
     const uint8_t *comma = list->size == 0 ? NULL : memchr(list->ptr, ',', list->size);
     struct bytes item = bytes_make(list->ptr, comma == NULL ? list->size : (size_t)(comma - list->ptr));
@@ -30,28 +29,34 @@ bool patterns_are_sound(struct bytes list, size_t *count)
 {
     *count = 0;
     do {
-        if (!is_sound(take_first(&list)))
+        if (!is_sound(comma_list_take(&list)))
             return false;
         ++*count;
     } while (list.size > 0);
     return true;
 }
 
-/* Does the whole name fit the pattern? A * is tried short first; when what follows it does not fit, it takes one
- * character more. Only the last * is ever taken back to, so this is O(pattern * name). */
-static bool matches(struct bytes pattern, struct bytes name)
+static uint8_t lower(uint8_t byte)
 {
-    size_t at = 0, star = SIZE_MAX, star_name = 0, i = 0;
-    while (i < name.size) {
+    return byte >= 'A' && byte <= 'Z' ? (uint8_t)(byte + 'a' - 'A') : byte;
+}
+
+/* A * is tried short first; when what follows it does not fit, it takes one byte more. Only the last * is ever taken
+ * back to. */
+bool pattern_fits(struct bytes pattern, struct bytes text, bool ignores_case)
+{
+    size_t at = 0, star = SIZE_MAX, star_text = 0, i = 0;
+    while (i < text.size) {
         if (at < pattern.size && pattern.ptr[at] == '*') {
             star = at++;
-            star_name = i;
-        } else if (at < pattern.size && pattern.ptr[at] == name.ptr[i]) {
+            star_text = i;
+        } else if (at < pattern.size && (pattern.ptr[at] == '?' || pattern.ptr[at] == text.ptr[i] ||
+                                         (ignores_case && lower(pattern.ptr[at]) == lower(text.ptr[i])))) {
             at++;
             i++;
         } else if (star != SIZE_MAX) {
             at = star + 1;
-            i = ++star_name;
+            i = ++star_text;
         } else {
             return false;
         }
@@ -65,6 +70,6 @@ bool patterns_match(struct bytes list, struct bytes name)
 {
     bool is_match = false;
     while (!is_match && list.size > 0)
-        is_match = matches(take_first(&list), name);
+        is_match = pattern_fits(comma_list_take(&list), name, false);
     return is_match;
 }

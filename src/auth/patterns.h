@@ -7,6 +7,13 @@
 
 #define PATTERN_SIZE_MAX 128u
 
+/* Takes what stands before the next comma off a list. */
+struct bytes comma_list_take(struct bytes *list);
+
+/* Does the whole text fit one pattern, in which * is any run and ? any one byte? (Patterns of queue names have no ?.)
+ * `ignores_case`: of ASCII letters. O(both), but for patterns of many stars. */
+bool pattern_fits(struct bytes pattern, struct bytes text, bool ignores_case);
+
 /* Does one of them match the whole name? An empty list matches nothing. O(patterns * name). */
 bool patterns_match(struct bytes list, struct bytes name);
 

@@ -1,6 +1,7 @@
 #include "auth/policy.h"
 
 #include "auth/json_tree.h"
+#include "auth/patterns.h"
 
 /* --- the form ----------------------------------------------------------------------------------------------------- */
 
@@ -84,40 +85,10 @@ struct policy_request {
     struct bytes arn;
 };
 
-static uint8_t lower(uint8_t byte)
-{
-    return byte >= 'A' && byte <= 'Z' ? (uint8_t)(byte + 'a' - 'A') : byte;
-}
-
-/* Does the text fit the pattern, in which * is any run and ? any one byte? O(both), but for patterns of many stars. */
-static bool fits(struct bytes pattern, struct bytes text, bool ignores_case)
-{
-    size_t at = 0, star = SIZE_MAX, star_text = 0, i = 0;
-    while (i < text.size) {
-        bool is_star = at < pattern.size && pattern.ptr[at] == '*';
-        if (is_star) {
-            star = at++;
-            star_text = i;
-        } else if (at < pattern.size && (pattern.ptr[at] == '?' || pattern.ptr[at] == text.ptr[i] ||
-                                         (ignores_case && lower(pattern.ptr[at]) == lower(text.ptr[i])))) {
-            at++;
-            i++;
-        } else if (star != SIZE_MAX) {
-            at = star + 1;
-            i = ++star_text;
-        } else {
-            return false;
-        }
-    }
-    while (at < pattern.size && pattern.ptr[at] == '*')
-        at++;
-    return at == pattern.size;
-}
-
 static bool arn_fits(struct bytes pattern, const struct policy_request *request, bool if_unclear)
 {
     (void)if_unclear;
-    return fits(pattern, request->arn, false);
+    return pattern_fits(pattern, request->arn, false);
 }
 
 /* "*", "SendMessage", "SQS:Send*": names of services and actions have no case. */
@@ -126,10 +97,10 @@ static bool action_fits(struct bytes pattern, const struct policy_request *reque
     (void)if_unclear;
     const uint8_t *colon = pattern.size == 0 ? NULL : memchr(pattern.ptr, ':', pattern.size);
     if (colon == NULL)
-        return fits(pattern, request->action, true);
+        return pattern_fits(pattern, request->action, true);
     size_t service_size = (size_t)(colon - pattern.ptr);
-    return fits(bytes_make(pattern.ptr, service_size), BYTES("sqs"), true) &&
-           fits(bytes_skip(pattern, service_size + 1), request->action, true);
+    return pattern_fits(bytes_make(pattern.ptr, service_size), BYTES("sqs"), true) &&
+           pattern_fits(bytes_skip(pattern, service_size + 1), request->action, true);
 }
 
 static bool is_account(struct bytes text)
