@@ -2,16 +2,21 @@
 
 #include "base/memory.h"
 #include "client/json.h"
+#include "tally/pages.h"
 
-#define PAGE_SIZE 1000
+struct reading {
+    const char *prefix;
+    struct queue_stats_list *list;
+};
 
 static bool has(yyjson_val *queue, const char *member)
 {
     return yyjson_obj_get(queue, member) != NULL;
 }
 
-static void take_queue(yyjson_val *queue, struct queue_stats_list *list)
+static void take_queue(void *context, yyjson_val *queue)
 {
+    struct queue_stats_list *list = ((struct reading *)context)->list;
     ARRAY_GROW(list->items_owned, list->count, list->capacity);
     struct queue_stats *stats = &list->items_owned[list->count++];
     *stats = (struct queue_stats){
@@ -37,28 +42,20 @@ static void take_queue(yyjson_val *queue, struct queue_stats_list *list)
     json_copy(queue, "DeadLetterQueue", stats->dead_letter_queue, sizeof stats->dead_letter_queue);
 }
 
-enum tally_status queue_stats_read(struct tally_client *client, const char *prefix, struct queue_stats_list *list)
+static void ask(void *context, struct json_body *body)
 {
-    char token[4096] = "";
+    const struct reading *reading = context;
+    json_add_text(body, body->root, "QueueNamePrefix", reading->prefix);
+}
+
+int queue_stats_read(struct invocation *invocation, const char *prefix, struct queue_stats_list *list)
+{
+    struct reading reading = {.prefix = prefix, .list = list};
     *list = (struct queue_stats_list){0};
-    do {
-        struct json_body body;
-        struct tally_reply reply;
-        size_t i, max;
-        yyjson_val *queue;
-        json_body_init(&body);
-        json_add_text(&body, body.root, "QueueNamePrefix", prefix);
-        json_add_text(&body, body.root, "NextToken", *token == '\0' ? NULL : token);
-        json_add_number(&body, body.root, "MaxResults", PAGE_SIZE);
-        enum tally_status status = json_body_call(&body, client, "Tally.ListQueueStats", &reply);
-        if (status != TALLY_OK)
-            return status;
-        yyjson_arr_foreach(yyjson_obj_get(json_root(&reply), "Queues"), i, max, queue)
-        {
-            take_queue(queue, list);
-        }
-        json_copy(json_root(&reply), "NextToken", token, sizeof token);
-        tally_reply_deinit(&reply);
-    } while (*token != '\0');
-    return TALLY_OK;
+    return pages_run(&(struct pages){.invocation = invocation,
+                                     .action = "Tally.ListQueueStats",
+                                     .list = "Queues",
+                                     .ask = ask,
+                                     .take = take_queue,
+                                     .context = &reading});
 }

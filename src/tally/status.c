@@ -451,9 +451,8 @@ static int run(struct invocation *invocation)
     int status = invocation_connect(invocation);
     if (status != EXIT_DONE)
         return status;
-    if (queue_stats_read(invocation->client, NULL, &report.queues) != TALLY_OK) {
-        status = invocation_failed(invocation, invocation->client);
-    } else {
+    status = queue_stats_read(invocation, NULL, &report.queues);
+    if (status == EXIT_DONE) {
         sort_sources(&report);
         note_server(&report);
         note_queues(&report);

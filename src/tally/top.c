@@ -178,10 +178,10 @@ static int show(struct invocation *invocation, queue_order *order, bool is_live)
 {
     const struct settings *settings = invocation->settings;
     struct queue_stats_list list;
-    const enum tally_status status = queue_stats_read(invocation->client, settings->prefix, &list);
-    if (status != TALLY_OK) {
+    const int status = queue_stats_read(invocation, settings->prefix, &list);
+    if (status != EXIT_DONE) {
         free(list.items_owned);
-        return invocation_failed(invocation, invocation->client);
+        return status;
     }
     qsort(list.items_owned, list.count, sizeof *list.items_owned, order);
     const struct screen screen =
