@@ -34,13 +34,6 @@ static bool look(struct preview *preview)
     return preview->is_complete;
 }
 
-static const struct antecedent *antecedent_of(const struct preview *preview, enum antecedent_kind kind, uint64_t number)
-{
-    const struct dependencies *dependencies = &preview->core->dependencies;
-    const uint32_t slot = antecedent_find(dependencies, kind, number);
-    return slot == 0 ? NULL : antecedent_at(dependencies, slot);
-}
-
 /* The batch that loses a unit when the message ends, and that unit; NULL: none does. A batch's message is, if the
  * batch's parent waits for it, a unit of that. */
 static const struct batch *batch_of_unit(const struct core *core, const struct message *message, uint32_t *unit)
@@ -60,7 +53,8 @@ static const struct batch *batch_of_unit(const struct core *core, const struct m
 static void count_failure(struct preview *preview, const struct message *message)
 {
     uint32_t unit;
-    const struct antecedent *antecedent = antecedent_of(preview, ANTECEDENT_MESSAGE, message->number);
+    const struct antecedent *antecedent =
+        antecedent_get(&preview->core->dependencies, ANTECEDENT_MESSAGE, message->number);
     const struct batch *batch = batch_of_unit(preview->core, message, &unit);
     if (message->is_moved)
         return;
@@ -120,7 +114,7 @@ enum error preview_release(struct preview *preview, const struct queue *queue, s
 void preview_cancel(struct preview *preview, const struct batch *batch)
 {
     const struct core *core = preview->core;
-    const struct antecedent *antecedent = antecedent_of(preview, ANTECEDENT_BATCH, batch->number);
+    const struct antecedent *antecedent = antecedent_get(&preview->core->dependencies, ANTECEDENT_BATCH, batch->number);
     if (batch->state == BATCH_COMPLETED)
         return;
     for (uint32_t i = 0; i < batch->ledger.reference_count && look(preview); i++) {
@@ -164,7 +158,8 @@ static void count_move(struct preview *preview, uint32_t slot, const struct queu
     const struct core *core = preview->core;
     const struct message *message = core_message(core, slot);
     const uint32_t line = move_find_line(core, message, target);
-    const struct antecedent *antecedent = antecedent_of(preview, ANTECEDENT_MESSAGE, message->number);
+    const struct antecedent *antecedent =
+        antecedent_get(&preview->core->dependencies, ANTECEDENT_MESSAGE, message->number);
     uint32_t unit;
     const struct batch *batch = batch_of_unit(core, message, &unit);
     preview->messages++;

@@ -426,21 +426,15 @@ static void forget_telling(struct core *core, struct antecedent *antecedent)
     accounted_free(edges);
 }
 
-static const struct antecedent *find_message(const struct core *core, uint64_t number)
-{
-    const uint32_t slot = antecedent_find(of(core), ANTECEDENT_MESSAGE, number);
-    return slot == 0 ? NULL : antecedent_at(of(core), slot);
-}
-
 uint32_t dependency_count_of(const struct core *core, uint64_t number)
 {
-    const struct antecedent *antecedent = find_message(core, number);
+    const struct antecedent *antecedent = antecedent_get(of(core), ANTECEDENT_MESSAGE, number);
     return antecedent == NULL ? 0 : antecedent->untold_count + antecedent->told_count;
 }
 
 bool dependency_is_untold(const struct core *core, uint64_t number)
 {
-    const struct antecedent *antecedent = find_message(core, number);
+    const struct antecedent *antecedent = antecedent_get(of(core), ANTECEDENT_MESSAGE, number);
     return antecedent != NULL && antecedent->outcome != UNIT_OUTSTANDING && antecedent->untold_count > 0;
 }
 

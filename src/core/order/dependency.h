@@ -92,6 +92,14 @@ enum unit_state dependency_outcome_of_batch(const struct batch *batch);
 /* The antecedent record of a message or batch, or 0. */
 uint32_t antecedent_find(const struct dependencies *dependencies, enum antecedent_kind kind, uint64_t number);
 
+/* The same record itself, or NULL. */
+static inline const struct antecedent *antecedent_get(const struct dependencies *dependencies,
+                                                      enum antecedent_kind kind, uint64_t number)
+{
+    const uint32_t slot = antecedent_find(dependencies, kind, number);
+    return slot == 0 ? NULL : antecedent_at(dependencies, slot);
+}
+
 /* --- declaring (dependency_plan.c) -------------------------------------------------------------------------------- */
 
 /* An antecedent of a message, as the `waited` event has it: each once, ascending by kind and number. */
