@@ -184,24 +184,27 @@ static size_t count_namespaces(const struct scrape *scrape)
     return scrape->namespace_count;
 }
 
-static void write_wait(struct scrape *scrape, size_t item)
+static void write_histogram(struct scrape *scrape, size_t item, const char *name, const char *help,
+                            const struct histogram *histogram)
 {
     const struct namespace_figures *figures = &scrape->namespaces_owned[item];
     if (item == 0)
-        metric_write_head(scrape->text, "tally_queue_wait_seconds", "histogram",
-                          "How long messages waited from their send to their first delivery, since the start.");
-    metric_write_histogram(scrape->text, bytes_make(figures->account, figures->account_size),
-                           "tally_queue_wait_seconds", &figures->wait_ms);
+        metric_write_head(scrape->text, name, "histogram", help);
+    metric_write_histogram(scrape->text, bytes_make(figures->account, figures->account_size), name, histogram);
+}
+
+static void write_wait(struct scrape *scrape, size_t item)
+{
+    write_histogram(scrape, item, "tally_queue_wait_seconds",
+                    "How long messages waited from their send to their first delivery, since the start.",
+                    &scrape->namespaces_owned[item].wait_ms);
 }
 
 static void write_processing(struct scrape *scrape, size_t item)
 {
-    const struct namespace_figures *figures = &scrape->namespaces_owned[item];
-    if (item == 0)
-        metric_write_head(scrape->text, "tally_queue_processing_seconds", "histogram",
-                          "How long it took from a message's newest delivery to its delete, since the start.");
-    metric_write_histogram(scrape->text, bytes_make(figures->account, figures->account_size),
-                           "tally_queue_processing_seconds", &figures->processing_ms);
+    write_histogram(scrape, item, "tally_queue_processing_seconds",
+                    "How long it took from a message's newest delivery to its delete, since the start.",
+                    &scrape->namespaces_owned[item].processing_ms);
 }
 
 static void write_server(struct scrape *scrape, size_t item)
