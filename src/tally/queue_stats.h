@@ -34,8 +34,8 @@ struct queue_stats_list {
     size_t capacity;
 };
 
-/* Reads those of all queues whose names begin so (NULL: all), in the order of their names. Returns the program's status;
- * an error has been told. The caller frees the items, also after an error. */
+/* Reads those of all queues whose names begin so (NULL: all), in the order of their names. Returns the program's
+ * status; an error has been told. The caller frees the items, also after an error. */
 int queue_stats_read(struct invocation *invocation, const char *prefix, struct queue_stats_list *list);
 
 #endif
