@@ -154,6 +154,10 @@ def test_every_bar_of_the_design_has_a_row(results):
         "requests passed on over TLS, 64 connections",
         "a request passed on over TLS: what it adds, p50",
         "the first request of a namespace at rest, p50",
+        "beside ten dashboards: SendMessage",
+        "beside ten dashboards: send, receive, delete in tens",
+        "the longest turn of the loop in all of these calls",
+        "the longest turn of the loop in these scrapes",
     }
     for row in results["rows"]:
         assert row["name"] in results["printed"]
@@ -193,6 +197,12 @@ def test_pools_are_measured_and_counted(results):
             assert "python3-networkx" in part["problem"]
         else:
             assert part["problem"] == "" and part["results"], f"{key}: {part['problem']}"
+
+
+def test_looking_is_measured(results):
+    for key in ("pages", "calls", "scrape"):
+        part = results["parts"][f"look.{key}"]
+        assert part["problem"] == "" and part["results"], f"{key}: {part['problem']}"
 
 
 def test_two_nodes_stand_beside_one_with_the_cores_of_the_machine(results):
