@@ -5,7 +5,8 @@
 const [port, queue] = process.argv.slice(2);
 const POLL_MS = 2000;
 const DESCRIBE_S = 10;
-const SHOWN = ["", "", "", "queues", "queues", `queue/${queue}`, `queue/${queue}`, "in-flight", "dead-letters", "groups"];
+const OF_QUEUE = `queue/${queue}`;
+const SHOWN = ["", "", "", "queues", "queues", OF_QUEUE, OF_QUEUE, "in-flight", "dead-letters", "groups"];
 const MODULES = { "": "overview", "in-flight": "flight", "dead-letters": "dead" };
 
 let requests = 0;
