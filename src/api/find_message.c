@@ -1,5 +1,5 @@
-/* FindMessage: a message by its MessageId, or by an id that its sender gave it: a deduplication id, the id of its
- * outbox row, or the number of its producer.
+/* FindMessage: a message by its MessageId, by an id that its sender gave it (a deduplication id, the id of its outbox
+ * row, the number of its producer), or by a text in it.
  *
  * Deduplication remembers the messages of ids and numbers for a while, wherever they are and also how they ended: O(1).
  * Nothing else leads from these ids to a message. What is not remembered is looked for in the contents of the queue,
@@ -14,15 +14,17 @@
 #include "core/publishers/publisher.h"
 #include "core/state.h"
 
+#define TEXT_SIZE_MAX 256u
+
 /* How many contents one call reads, and how many messages it finds. */
 #define CONTENTS_MAX 2000u
 #define FOUND_MAX 100u
 
-enum find_by { FIND_ID, FIND_DEDUPLICATION, FIND_OUTBOX, FIND_PRODUCER, FIND_BY_COUNT };
+enum find_by { FIND_ID, FIND_DEDUPLICATION, FIND_OUTBOX, FIND_PRODUCER, FIND_TEXT, FIND_BY_COUNT };
 
 struct search {
     enum find_by by;
-    struct bytes text;   /* the id, or the name of the producer */
+    struct bytes text;   /* the id, the name of the producer, or what is in the message */
     uint64_t sequence;   /* of the producer */
     struct bytes group;  /* of a deduplication id; empty: any */
     struct queue *queue; /* NULL: all of them */
@@ -35,7 +37,8 @@ struct search {
 static const char *const members[FIND_BY_COUNT] = {[FIND_ID] = "MessageId",
                                                    [FIND_DEDUPLICATION] = "MessageDeduplicationId",
                                                    [FIND_OUTBOX] = "OutboxId",
-                                                   [FIND_PRODUCER] = "Producer"};
+                                                   [FIND_PRODUCER] = "Producer",
+                                                   [FIND_TEXT] = "Text"};
 
 /* Which of the members is there: exactly one. */
 static enum error read_kind(struct call *call, struct search *search)
@@ -56,7 +59,8 @@ static enum error read_kind(struct call *call, struct search *search)
     }
     if (search->by == FIND_BY_COUNT)
         return call_fail(call, ERROR_MISSING_PARAMETER,
-                         "The request must contain one of MessageId, MessageDeduplicationId, OutboxId and Producer.");
+                         "The request must contain one of MessageId, MessageDeduplicationId, OutboxId, Producer and "
+                         "Text.");
     return OK;
 }
 
@@ -68,6 +72,8 @@ static enum error check_text(struct call *call, const struct search *search)
     if (is_identifier && !text_is_identifier(search->text, DEDUPLICATION_ID_SIZE_MAX))
         return params_invalid(&call->params, members[search->by], search->text,
                               "It can only include ASCII letters, digits and punctuation, 1 to 128 of them.");
+    if (search->by == FIND_TEXT && search->text.size > TEXT_SIZE_MAX)
+        return params_invalid(&call->params, members[search->by], search->text, "It must have at most 256 bytes.");
     return OK;
 }
 
@@ -97,6 +103,7 @@ static enum error read_queue(struct call *call, struct search *search)
     case FIND_PRODUCER:
         return call_queue(call, &search->queue);
     case FIND_OUTBOX:
+    case FIND_TEXT:
         return call_optional_queue(call, &search->queue);
     default:
         return OK;
@@ -133,6 +140,26 @@ static bool is_sequence(struct bytes text, uint64_t sequence)
     return bytes_to_u64(text, &number) && number == sequence;
 }
 
+static bool has_text(struct bytes view, struct bytes text)
+{
+    return view.size > 0 && memmem(view.ptr, view.size, text.ptr, text.size) != NULL;
+}
+
+/* In the body, or in the value of an attribute. */
+static bool contains(const struct content *content, struct bytes text)
+{
+    if (has_text(content->body, text))
+        return true;
+    struct cursor cursor = cursor_make(content->attributes);
+    const uint16_t count = content->attributes.size == 0 ? 0 : cursor_u16(&cursor);
+    for (uint16_t i = 0; i < count; i++) {
+        const struct attribute attribute = attribute_decode(&cursor);
+        if (!cursor.is_failed && has_text(attribute.value, text))
+            return true;
+    }
+    return false;
+}
+
 static bool fits(struct call *call, const struct search *search, uint32_t slot)
 {
     struct content content;
@@ -144,6 +171,8 @@ static bool fits(struct call *call, const struct search *search, uint32_t slot)
                (search->group.size == 0 || bytes_equal(content.group, search->group));
     case FIND_OUTBOX:
         return bytes_equal(attribute_find(content.attributes, BYTES(ATTRIBUTE_OUTBOX_ID)), search->text);
+    case FIND_TEXT:
+        return contains(&content, search->text);
     default:
         return bytes_equal(attribute_find(content.attributes, BYTES("Tally.Producer")), search->text) &&
                is_sequence(attribute_find(content.attributes, BYTES("Tally.Sequence")), search->sequence);
@@ -227,7 +256,8 @@ static bool write_what_is_remembered(struct call *call, const struct search *sea
     struct produced_before before = {0};
     struct bytes group = {NULL, 0};
     uint64_t number = 0;
-    if (search->queue == NULL || (search->by == FIND_OUTBOX && !search->queue->settings.is_fifo))
+    if (search->queue == NULL || search->by == FIND_TEXT ||
+        (search->by == FIND_OUTBOX && !search->queue->settings.is_fifo))
         return false;
     if (search->by == FIND_PRODUCER) {
         if (deduplication_find_produced(call->core, search->queue, search->text, search->sequence, &before))

@@ -130,7 +130,7 @@ static void print_message(yyjson_val *message)
 
 const struct command command_peek = {.action = "Tally.GetMessage", .members = {"MessageId"}, .print = print_message};
 
-/* --- the messages of an id ---------------------------------------------------------------------------------------- */
+/* --- the messages of an id, or with a text ------------------------------------------------------------------------ */
 
 struct find_settings {
     const char *queue;
@@ -139,12 +139,14 @@ struct find_settings {
     const char *outbox;
     const char *producer;
     struct option_number sequence;
+    const char *text;
 };
 
 static const struct setting find_table[] = {
     {"queue", offsetof(struct find_settings, queue)},         {"group", offsetof(struct find_settings, group)},
     {"dedup", offsetof(struct find_settings, deduplication)}, {"outbox", offsetof(struct find_settings, outbox)},
     {"producer", offsetof(struct find_settings, producer)},   {"sequence", offsetof(struct find_settings, sequence)},
+    {"text", offsetof(struct find_settings, text)},
 };
 
 #define TOKEN_SIZE 128u /* of a NextToken of FindMessage */
@@ -153,9 +155,9 @@ static int check_find(const struct invocation *invocation)
 {
     const struct find_settings *settings = invocation->settings;
     const int ways = (invocation->argument_count > 0) + (settings->deduplication != NULL) + (settings->outbox != NULL) +
-                     (settings->producer != NULL);
+                     (settings->producer != NULL) + (settings->text != NULL);
     if (ways != 1)
-        return complain_usage(invocation, "give either a MessageId, or --dedup, or --outbox, or --producer");
+        return complain_usage(invocation, "give either a MessageId, or --dedup, --outbox, --producer or --text");
     if (settings->queue == NULL && (settings->deduplication != NULL || settings->producer != NULL))
         return complain_usage(invocation,
                               "--dedup and --producer want --queue: a queue has ids and numbers of its own");
@@ -174,6 +176,7 @@ static void find_body_init(const struct invocation *invocation, const char *toke
     json_add_text(body, body->root, "Producer", settings->producer);
     if (settings->sequence.is_given)
         json_add_number(body, body->root, "Sequence", settings->sequence.value);
+    json_add_text(body, body->root, "Text", settings->text);
     json_add_text(body, body->root, "QueueUrl", settings->queue);
     json_add_text(body, body->root, "MessageGroupId", settings->group);
     json_add_text(body, body->root, "NextToken", *token == '\0' ? NULL : token);
@@ -211,22 +214,33 @@ static int find_page(struct invocation *invocation, char token[TOKEN_SIZE], size
     return EXIT_DONE;
 }
 
+static void complain_of_nothing(const struct find_settings *settings, bool is_published)
+{
+    if (settings->text != NULL)
+        complain("no message has that text");
+    else
+        complain(is_published ? "no message has that id; but a publisher remembers the row, so its message has ended"
+                              : "no message has that id, and nothing is remembered of one that had");
+}
+
+/* Of an id the first page that has something is all; a text may be in any message. */
 static int run_find(struct invocation *invocation)
 {
+    const struct find_settings *settings = invocation->settings;
     char token[TOKEN_SIZE] = "";
-    size_t count = 0;
+    size_t count = 0, found = 0;
     bool is_published = false;
     int status = check_find(invocation);
     if (status == EXIT_DONE)
         status = invocation_connect(invocation);
     if (status != EXIT_DONE)
         return status;
-    do
+    do {
         status = find_page(invocation, token, &count, &is_published);
-    while (status == EXIT_DONE && count == 0 && *token != '\0');
-    if (status == EXIT_DONE && count == 0)
-        complain(is_published ? "no message has that id; but a publisher remembers the row, so its message has ended"
-                              : "no message has that id, and nothing is remembered of one that had");
+        found += count;
+    } while (status == EXIT_DONE && (found == 0 || settings->text != NULL) && *token != '\0');
+    if (status == EXIT_DONE && found == 0)
+        complain_of_nothing(settings, is_published);
     return status;
 }
 

@@ -667,16 +667,33 @@ def test_find_finds_a_message_by_the_ids_of_its_sender(tally):
     assert nothing.out == "" and "no message has that id" in nothing.err
     ended = tally.json("receive", "orders", "--delete")[0]["MessageId"]
     assert re.match(f"ended +-  {ended}", tally("find", ended).out)
-    for arguments in [[], [sent, "--outbox", "x"], ["--dedup", "x"], ["--producer", "p", "--queue", "orders"],
-                      ["--producer", "p", "--sequence", "1"]]:
+    for arguments in [[], [sent, "--outbox", "x"], ["--text", "x", "--outbox", "x"], ["--dedup", "x"],
+                      ["--producer", "p", "--queue", "orders"], ["--producer", "p", "--sequence", "1"]]:
         tally("find", *arguments, status=2)
+
+
+def test_find_finds_messages_by_a_text_in_them(tally):
+    tally("queue", "create", "orders")
+    tally("queue", "create", "mails")
+    order = tally("send", "orders", '{"order": 17}').out.strip()
+    mail = tally("send", "mails", "Hello", "--attribute", 'about={"order": 17}').out.strip()
+    tally("send", "mails", '{"order": 18}')
+    assert {one["MessageId"] for one in tally.json("find", "--text", '"order": 17')} == {order, mail}
+    assert [one["MessageId"] for one in tally.json("find", "--text", '"order": 17', "--queue", "mails")] == [mail]
+    nothing = tally("find", "--text", "order 17")
+    assert nothing.out == "" and "no message has that text" in nothing.err
 
 
 def test_find_goes_on_until_it_has_looked_everywhere(tally, http_proxy):
     pages = {None: {"Messages": [], "IsComplete": False, "NextToken": "1.1.1.1.1"},
              "1.1.1.1.1": {"Messages": [], "IsComplete": True, "IsPublished": True}}
     http_proxy.answer = lambda target, body: (200, json.dumps(pages[body.get("NextToken")]).encode())
+    some = {None: {"Messages": [{"MessageId": "first"}], "IsComplete": False, "NextToken": "1.1.1.1.1"},
+            "1.1.1.1.1": {"Messages": [{"MessageId": "second"}], "IsComplete": True}}
     assert "a publisher remembers the row" in tally("find", "--outbox", "x", "--endpoint", http_proxy.endpoint).err
+    pages = some
+    assert len(tally.json("find", "--text", "x", "--endpoint", http_proxy.endpoint)) == 2
+    assert len(tally.json("find", "--outbox", "x", "--endpoint", http_proxy.endpoint)) == 1
 
 
 def test_failures_says_why_messages_failed(tally):

@@ -238,6 +238,26 @@ static void a_row_of_an_outbox_is_published_or_not(void **state)
     close_world(world);
 }
 
+static void a_text_is_looked_for_in_bodies_and_attributes(void **state)
+{
+    (void)state;
+    struct world *world = open_world();
+    char id[2][WORLD_ID_SIZE];
+    keep(id[0], world_send(world, "q", NULL, "{order: 17, left: 17}"));
+    keep(id[1], world_call(world, "SendMessage",
+                           "{'QueueUrl':'dead','MessageBody':'m','MessageAttributes':{'order':{'DataType':'Number',"
+                           "'StringValue':'42'},'note':{'DataType':'String','StringValue':'late'}}}"));
+    expect_one(world, "'Text':'order: 17'", id[0], "ready", "q");
+    expect_one(world, "'Text':'left: 17}'", id[0], "ready", "q");
+    expect_one(world, "'Text':'42'", id[1], "ready", "dead");
+    expect_one(world, "'Text':'late','QueueUrl':'dead'", id[1], "ready", "dead");
+    expect_none(world, "'Text':'late','QueueUrl':'q'");
+    expect_none(world, "'Text':'Order: 17'");
+    expect_none(world, "'Text':'note'"); /* the name of an attribute */
+    expect_none(world, "'Text':'String'");
+    close_world(world);
+}
+
 /* A search goes on behind a queue that has gone meanwhile. */
 static void a_search_of_all_queues_survives_the_end_of_one(void **state)
 {
@@ -401,6 +421,7 @@ int main(void)
         cmocka_unit_test(a_producers_number_leads_to_its_message),
         cmocka_unit_test(an_outbox_id_is_looked_for_in_every_queue),
         cmocka_unit_test(a_row_of_an_outbox_is_published_or_not),
+        cmocka_unit_test(a_text_is_looked_for_in_bodies_and_attributes),
         cmocka_unit_test(a_search_of_all_queues_survives_the_end_of_one),
         cmocka_unit_test(the_end_of_a_failed_message_is_told_beside_its_redriven_copy),
         cmocka_unit_test(a_completion_message_is_found_by_its_id),

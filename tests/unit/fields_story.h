@@ -236,6 +236,7 @@ static const struct told story[] = {
     {"Tally.FindMessage", "{'OutboxId':'o'}"},
     {"Tally.FindMessage", "{'OutboxId':'o','QueueUrl':'q','NextToken':'0.0.0.0.0'}"},
     {"Tally.FindMessage", "{'QueueUrl':'q','Producer':'p','Sequence':1}"},
+    {"Tally.FindMessage", "{'Text':'order 17'}"},
     {"Tally.SummarizeFailures", "{'QueueUrl':'q'}"},
     {"Tally.ListMessages", "{'QueueUrl':'q','MaxResults':1,'Body':'full'}", "NextToken looked"},
     {"Tally.ListMessages",
