@@ -85,7 +85,7 @@ fuzz-build:
 	@ninja -C $(BUILD)/fuzz --quiet fuzzers
 
 fuzz:
-	@FUZZ_SECONDS=$(SECONDS) ./test fuzz
+	@FUZZ_SECONDS=$(SECONDS) ./test fuzz-guided
 
 campaign: all
 	@rm -rf $(BUILD)/campaign $(BUILD)/campaign.log
