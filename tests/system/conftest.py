@@ -280,14 +280,17 @@ def hang_up_until(daemon, claim, what):
 
 
 def wait_until(claim, seconds=60, what="it"):
-    """Waits until claim() is true, and returns what it returned."""
+    """Waits until claim() is true, and returns what it returned. A claim that takes long is asked less often: some
+    start a program or connect to PostgreSQL, and waiting would be half of a test's work."""
     deadline = time.monotonic() + seconds * PATIENCE
     while True:
+        asked_at = time.monotonic()
         value = claim()
         if value:
             return value
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds * PATIENCE} s"
-        time.sleep(0.02)
+        answered_at = time.monotonic()
+        assert answered_at < deadline, f"{what} did not happen within {seconds * PATIENCE} s"
+        time.sleep(min(max(0.02, 4 * (answered_at - asked_at)), 0.2))
 
 
 class Tally:

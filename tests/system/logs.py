@@ -33,8 +33,8 @@ TAKEOVER = 2 * CROWD  # seconds that a takeover may take at most
 LEASE = 1 if CROWD < 1.5 else 2  # seconds, where a test says --lease
 LEASED = (*SMALL, "--lease", f"{LEASE}s")
 # Seconds behind each piece of work, so that what is tested is the fault and not how much the processors can do.
-LOAD_PAUSE = 0.02  # of each of the thirteen clients of a load
-CHECK_PAUSE = 0.005
+LOAD_PAUSE = 0.06  # of each of the thirteen clients of a load
+CHECK_PAUSE = 0.02
 HEADER = ROOT / "src" / "postgres" / "statements.h"
 
 
@@ -138,7 +138,7 @@ class FifoCheck:
 
     GROUPS = 3
     BACKLOG = 200  # the producer rests above this
-    LEASE, WAIT, REST = 2, 0, 0.01  # seconds: of a receive, how long it waits for a message, behind one without any
+    LEASE, WAIT, REST = 2, 0, 0.03  # seconds: of a receive, how long it waits for a message, behind one without any
 
     def __init__(self, cluster, queue="ordered.fifo", pause=CHECK_PAUSE, **attributes):
         """`pause`: seconds between two messages."""

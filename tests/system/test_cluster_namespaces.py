@@ -18,7 +18,7 @@ from test_cluster_nodes import owners, pin
 from wire import scaled
 
 NAMES = [str(number) * 12 for number in range(1, 5)]
-PAUSE = 0.02  # seconds between two requests of a client: what is tested is the fault
+PAUSE = 0.06  # seconds between two requests of a client: what is tested is the fault
 NOBODY = ("UPDATE tally_log.head SET epoch = epoch + 1, owner = %s, node = 'nobody', sealed_at = now() WHERE log = %s")
 
 

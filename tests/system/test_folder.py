@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import BIN, PATIENCE, WRAPPER, clean_environment, free_port
+from conftest import BIN, PATIENCE, WRAPPER, clean_environment, free_port, wait_until
 
 LOOK_S = 0.02  # a look behind a frame may be 5 ms old, and the clock's tick
 NOTICED_S = 8  # it looks once a second; the rest is for a machine that is busy
@@ -127,13 +127,18 @@ def test_a_second_daemon_is_kept_out_though_the_lock_file_was_removed(served):
         served.kill9()
 
 
-def test_the_log_goes_on_where_all_is_well(served):
+def test_the_log_goes_on_where_all_is_well(daemon_factory):
     """Snapshots and segments come and go: none of that is taken for a removal."""
+    daemon = daemon_factory("--body-max", "64KiB", "--segment-size", "5MiB", "--snapshot-bytes", "1MiB").start()
+    assert daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})[0] == 200
+    assert send(daemon, "first") == 200
+    first = min(folder_of(daemon).glob("*.segment"))
+    entries = [{"Id": str(i), "MessageBody": "x" * 6000} for i in range(10)]
     for number in range(3):
-        entries = [{"Id": str(i), "MessageBody": "x" * 90000} for i in range(10)]
-        for _ in range(60):
-            status, answer = served.call("AmazonSQS.SendMessageBatch", {"QueueUrl": "q", "Entries": entries})
+        for _ in range(100):
+            status, answer = daemon.call("AmazonSQS.SendMessageBatch", {"QueueUrl": "q", "Entries": entries})
             assert status == 200, json.dumps(answer)[:500]
-        assert served.call("AmazonSQS.PurgeQueue", {"QueueUrl": "q"})[0] == 200, number
-    assert served.stop() == 0
-    assert "removed" not in served.error_text()
+        assert daemon.call("AmazonSQS.PurgeQueue", {"QueueUrl": "q"})[0] == 200, number
+    wait_until(lambda: not first.exists(), what="the trimming of the first segment")
+    assert daemon.stop() == 0
+    assert "removed" not in daemon.error_text()
