@@ -28,7 +28,7 @@ def library():
 
 
 def start_failing(daemon, **variables):
-    """Starts the daemon with the shim under it; its first line."""
+    """Starts the daemon with the shim under it; its first line that counts."""
     command = [*WRAPPER, str(BIN / "tallyd"), "--data", str(daemon.data), *map(str, daemon.options)]
     daemon.errors = open(daemon.folder / "tallyd.err", "ab")
     variables = {name: str(value) for name, value in variables.items()}
@@ -36,7 +36,7 @@ def start_failing(daemon, **variables):
     variables["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
     daemon.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=daemon.errors,
                                       env=clean_environment(LD_PRELOAD=str(library()), **variables))
-    return daemon.process.stdout.readline().decode()
+    return daemon._line_that_counts().decode()
 
 
 class BrokenDisk:

@@ -73,9 +73,13 @@ class Node(Daemon):
         return status
 
     @property
+    def states(self):
+        """Without the lines of a recovery that takes longer than a second."""
+        return [line for line in self.lines if line.startswith((READY, STANDING_BY))]
+
+    @property
     def state(self):
-        said = [line for line in self.lines if line.startswith((READY, STANDING_BY))]
-        return said[-1] if said else ""
+        return self.states[-1] if self.states else ""
 
     def is_ready(self):
         return self.state.startswith(READY)

@@ -292,7 +292,7 @@ class Loss:
         the next one too, has everything."""
         for log in (self.first, self.second):
             log.line().ok_at_last("AmazonSQS.SendMessage", {"QueueUrl": "jobs", "MessageBody": "after"})
-        assert self.owner.is_ready() and len(self.owner.lines) == 2
+        assert self.owner.is_ready() and len(self.owner.states) == 2
         assert self._read_anew(self.first) == sorted(texts("kept", 10) + texts("tail", 20) + ["after"])
         said = "".join(node.error_text() for node in self.second.nodes)
         found = self._read_anew(self.second)
