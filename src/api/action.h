@@ -258,23 +258,26 @@ bool call_arn_names(const struct call *call, struct bytes arn, struct bytes queu
 /* A SequenceNumber: 20 digits, so that it sorts as text in the order of the numbers. In the arena. */
 struct bytes call_sequence_number(const struct call *call, uint64_t number);
 
+/* --- pages of lists (pages.c) ------------------------------------------------------------------------------------- */
+
 /* MaxResults: 1 to 1,000; 1,000 where absent (*is_given false). */
 enum error call_results_max(struct call *call, int64_t *results_max, bool *is_given);
 
-/* MaxResults and NextToken, a decimal number from an earlier reply. Without NextToken, *from does not change. */
-enum error call_page(struct call *call, uint64_t *from, int64_t *results_max);
-void call_write_next_token(struct call *call, uint64_t next);
-
-/* The same for a place that several numbers say. *is_given: there is a NextToken; else the numbers don't change. */
-enum error call_read_token(struct call *call, uint64_t *numbers, size_t count, bool *is_given);
-void call_write_token(struct call *call, const uint64_t *numbers, size_t count);
+/* NextToken, where the next page begins: bytes or numbers of the action's own, sealed. Nobody can read a token, nor
+ * make one, so it may hold what the caller must not know. Its size shows the size of `place`: a name in it is one that
+ * the caller covers. *is_given: there is a NextToken; else the results don't change. ERROR_INVALID_PARAMETER_VALUE. */
+enum error call_open_token(struct call *call, struct bytes *place, bool *is_given);
+void call_seal_token(struct call *call, struct bytes place);
 enum error call_fail_token(struct call *call);
 
-/* The numbers of such a token. False: `text` is none. */
-bool call_parse_numbers(struct bytes text, uint64_t *numbers, size_t count);
+enum error call_read_token(struct call *call, uint64_t *numbers, size_t count, bool *is_given);
+void call_write_token(struct call *call, const uint64_t *numbers, size_t count);
 
-/* The same for lists in order of name. NextToken is the hexadecimal name of the first item of the next page, so changes
- * between two pages neither repeat nor hide other items. *is_paged: MaxResults was given. */
+/* MaxResults, and a NextToken of one number. */
+enum error call_page(struct call *call, uint64_t *from, int64_t *results_max);
+
+/* The same for lists in order of name. The token is the name of the first item of the next page, so changes between
+ * two pages neither repeat nor hide other items. *is_paged: MaxResults was given. */
 enum error call_page_by_name(struct call *call, struct bytes *from, int64_t *results_max, bool *is_paged);
 
 /* --- batches of entries (entries.c) ------------------------------------------------------------------------------- */

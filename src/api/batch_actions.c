@@ -175,7 +175,7 @@ enum error action_list_batches(struct call *call)
     }
     writer_list_end(call->reply);
     if (batch != NULL)
-        call_write_next_token(call, batch->number);
+        call_write_token(call, &batch->number, 1);
     return OK;
 }
 

@@ -1,5 +1,4 @@
-/* What several actions use: going on after a wait, finding queues and batches by their names, URLs and ARNs, pages of
- * lists. */
+/* What several actions use: going on after a wait, finding queues and batches by their names, URLs and ARNs. */
 #include "api/access.h"
 #include "api/reach.h"
 #include "api/reply.h"
@@ -288,91 +287,4 @@ bool call_arn_names(const struct call *call, struct bytes arn, struct bytes queu
 struct bytes call_sequence_number(const struct call *call, uint64_t number)
 {
     return arena_format(call->arena, "%020llu", (unsigned long long)number);
-}
-
-enum error call_results_max(struct call *call, int64_t *results_max, bool *is_given)
-{
-    *results_max = LIST_RESULTS_MAX;
-    enum error error = params_integer(&call->params, "MaxResults", results_max, is_given);
-    if (error != OK)
-        return error;
-    if (*results_max < 1 || *results_max > LIST_RESULTS_MAX)
-        return call_fail(
-            call, ERROR_INVALID_PARAMETER_VALUE,
-            "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and "
-            "1000.");
-    return OK;
-}
-
-enum error call_fail_token(struct call *call)
-{
-    return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
-}
-
-enum error call_page(struct call *call, uint64_t *from, int64_t *results_max)
-{
-    bool is_given;
-    struct bytes token = {NULL, 0};
-    enum error error = call_results_max(call, results_max, &is_given);
-    if (error == OK)
-        error = params_text(&call->params, "NextToken", &token);
-    if (error == OK && token.ptr != NULL && !bytes_to_u64(token, from))
-        return call_fail_token(call);
-    return error;
-}
-
-/* Decimal numbers with dots between them. */
-bool call_parse_numbers(struct bytes text, uint64_t *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const bool is_last = i + 1 == count;
-        const uint8_t *dot = is_last ? text.ptr + text.size : memchr(text.ptr, '.', text.size);
-        const size_t size = dot == NULL ? 0 : (size_t)(dot - text.ptr);
-        if (dot == NULL || !bytes_to_u64(bytes_make(text.ptr, size), &numbers[i]))
-            return false;
-        text = bytes_skip(text, size + !is_last);
-    }
-    return true;
-}
-
-enum error call_read_token(struct call *call, uint64_t *numbers, size_t count, bool *is_given)
-{
-    struct bytes text = {NULL, 0};
-    const enum error error = params_text(&call->params, "NextToken", &text);
-    *is_given = text.ptr != NULL;
-    if (error != OK || !*is_given)
-        return error;
-    return call_parse_numbers(text, numbers, count) ? OK : call_fail_token(call);
-}
-
-void call_write_token(struct call *call, const uint64_t *numbers, size_t count)
-{
-    struct buffer text;
-    buffer_init(&text);
-    for (size_t i = 0; i < count; i++)
-        buffer_append_format(&text, "%s%llu", i == 0 ? "" : ".", (unsigned long long)numbers[i]);
-    writer_text(call->reply, "NextToken", buffer_bytes(&text));
-    buffer_deinit(&text);
-}
-
-enum error call_page_by_name(struct call *call, struct bytes *from, int64_t *results_max, bool *is_paged)
-{
-    struct bytes token = {NULL, 0};
-    enum error error = params_text(&call->params, "NextToken", &token);
-    if (error == OK)
-        error = call_results_max(call, results_max, is_paged);
-    if (error != OK || token.size == 0)
-        return error;
-    uint8_t *name = arena_allocate(call->arena, token.size / 2 + 1);
-    if (token.size % 2 != 0 || !bytes_from_hex(token, name, token.size / 2))
-        return call_fail_token(call);
-    *from = bytes_make(name, token.size / 2);
-    return OK;
-}
-
-void call_write_next_token(struct call *call, uint64_t next)
-{
-    char text[24];
-    snprintf(text, sizeof(text), "%llu", (unsigned long long)next);
-    writer_string(call->reply, "NextToken", text);
 }

@@ -45,27 +45,20 @@ static enum error read_subject(struct call *call, struct subject *subject)
     return message.ptr != NULL ? find_message(call, message, subject) : find_batch(call, subject);
 }
 
-/* "waiting.4711" or "held.4711". */
+/* The place may be behind a dependent that the caller does not cover. */
 static enum error read_place(struct call *call, struct dependency_place *place)
 {
-    struct bytes text = {NULL, 0};
-    *place = (struct dependency_place){0};
-    const enum error error = params_text(&call->params, "NextToken", &text);
-    if (error != OK || text.ptr == NULL)
-        return error;
-    place->is_told = bytes_starts_with(text, BYTES("held."));
-    if (!place->is_told && !bytes_starts_with(text, BYTES("waiting.")))
-        return call_fail_token(call);
-    text = bytes_skip(text, place->is_told ? BYTES("held.").size : BYTES("waiting.").size);
-    const bool is_good = bytes_to_u64(text, &place->number) && place->number <= IDENTITY_NUMBER_MAX;
-    return is_good ? OK : call_fail_token(call);
+    uint64_t numbers[2] = {0};
+    bool is_given;
+    const enum error error = call_read_token(call, numbers, ARRAY_LENGTH(numbers), &is_given);
+    *place = (struct dependency_place){.is_told = numbers[0] != 0, .number = numbers[1]};
+    return error;
 }
 
 static void write_next_token(struct call *call, const struct dependency_place *place)
 {
-    writer_text(
-        call->reply, "NextToken",
-        arena_format(call->arena, "%s.%llu", place->is_told ? "held" : "waiting", (unsigned long long)place->number));
+    const uint64_t numbers[] = {place->is_told, place->number};
+    call_write_token(call, numbers, ARRAY_LENGTH(numbers));
 }
 
 static void write_dependent(struct call *call, const struct queue *queue, uint32_t slot)
@@ -85,7 +78,8 @@ static const struct queue *queue_of(struct call *call, uint32_t slot)
     return queue != NULL && access_covers(call, queue->name_owned) ? queue : NULL;
 }
 
-/* Writes the page. Returns the place behind it; *is_end: there are no more. */
+/* Writes the page. Returns the place behind it; *is_end: there are no more. If only dependents out of reach follow, a
+ * token would reveal them. */
 static struct dependency_place write_page(struct call *call, const struct subject *subject,
                                           struct dependency_place place, int64_t results_max, bool *is_end)
 {
@@ -94,7 +88,9 @@ static struct dependency_place write_page(struct call *call, const struct subjec
     int64_t count = 0;
     dependency_walk_begin(&walk, call->core, subject->kind, subject->number, place);
     *is_end = false;
-    for (unsigned visits = 0; visits < DEPENDENCY_WALK_VISITS_MAX && count < results_max; visits++) {
+    for (unsigned visits = 0; visits < DEPENDENCY_WALK_VISITS_MAX; visits++) {
+        if (count == results_max && !reach_is_confined(call))
+            break;
         const struct dependency_place before = walk.place;
         const uint32_t slot = dependency_walk_next(&walk);
         if (slot == 0)
@@ -102,7 +98,7 @@ static struct dependency_place write_page(struct call *call, const struct subjec
         const struct queue *queue = queue_of(call, slot);
         if (queue == NULL)
             continue;
-        if (!peek_may_write(call, slot, PEEK_NO_BODY, &reads))
+        if (count == results_max || !peek_may_write(call, slot, PEEK_NO_BODY, &reads))
             return before;
         write_dependent(call, queue, slot);
         count++;

@@ -80,6 +80,6 @@ enum error action_list_groups(struct call *call)
         write_group(call, queue, &views[i], explanation);
     writer_list_end(call->reply);
     if (position != 0)
-        call_write_next_token(call, position);
+        call_write_token(call, &position, 1);
     return OK;
 }

@@ -23,38 +23,38 @@ struct listing {
 
 /* --- tokens ------------------------------------------------------------------------------------------------------- */
 
-/* The name of a queue in hexadecimal, and a place in it. A list of one queue has tokens of that queue only. */
+/* A place in a queue, and the queue's name. A list of one queue has tokens of that queue only. */
+#define PLACE_SIZE (PEEK_PLACE_NUMBERS * sizeof(uint64_t))
+
 static enum error read_token(struct listing *listing)
 {
     struct call *call = listing->call;
-    struct bytes text = {NULL, 0};
-    const enum error error = params_text(&call->params, "NextToken", &text);
-    if (error != OK || text.ptr == NULL)
+    struct bytes token = {NULL, 0};
+    bool is_given;
+    const enum error error = call_open_token(call, &token, &is_given);
+    if (error != OK || !is_given)
         return error;
-    const uint8_t *dot = text.size == 0 ? NULL : memchr(text.ptr, '.', text.size);
-    const size_t hex_size = dot == NULL ? 0 : (size_t)(dot - text.ptr);
-    uint8_t *name = arena_allocate(call->arena, hex_size / 2 + 1);
-    uint64_t numbers[PEEK_PLACE_NUMBERS];
-    if (dot == NULL || hex_size % 2 != 0 || !bytes_from_hex(bytes_make(text.ptr, hex_size), name, hex_size / 2) ||
-        !call_parse_numbers(bytes_skip(text, hex_size + 1), numbers, PEEK_PLACE_NUMBERS) ||
-        !peek_place_from_numbers(numbers, &listing->place))
+    if (token.size < PLACE_SIZE)
         return call_fail_token(call);
-    listing->queue_name = bytes_make(name, hex_size / 2);
+    uint64_t numbers[PEEK_PLACE_NUMBERS];
+    for (size_t i = 0; i < PEEK_PLACE_NUMBERS; i++)
+        numbers[i] = bytes_get_u64(token.ptr + i * sizeof(uint64_t));
+    listing->queue_name = bytes_skip(token, PLACE_SIZE);
     const bool is_of_another = listing->only != NULL && !bytes_equal(listing->queue_name, listing->only->name_owned);
-    return is_of_another ? call_fail_token(call) : OK;
+    const bool is_good = peek_place_from_numbers(numbers, &listing->place) && !is_of_another;
+    return is_good ? OK : call_fail_token(call);
 }
 
 static void write_token(const struct listing *listing)
 {
-    struct call *call = listing->call;
     uint64_t numbers[PEEK_PLACE_NUMBERS];
+    const struct bytes name = listing->queue_name;
+    uint8_t *token = arena_allocate(listing->call->arena, PLACE_SIZE + name.size);
     peek_place_to_numbers(listing->place, numbers);
-    const size_t hex_size = 2 * listing->queue_name.size;
-    char *hex = arena_allocate(call->arena, hex_size + 1);
-    bytes_to_hex(listing->queue_name, hex);
-    writer_text(call->reply, "NextToken",
-                arena_format(call->arena, "%.*s.%llu.%llu.%llu", (int)hex_size, hex, (unsigned long long)numbers[0],
-                             (unsigned long long)numbers[1], (unsigned long long)numbers[2]));
+    for (size_t i = 0; i < PEEK_PLACE_NUMBERS; i++)
+        bytes_put_u64(token + i * sizeof(uint64_t), numbers[i]);
+    memcpy(token + PLACE_SIZE, name.ptr, name.size);
+    call_seal_token(listing->call, bytes_make(token, PLACE_SIZE + name.size));
 }
 
 /* --- a message ---------------------------------------------------------------------------------------------------- */

@@ -62,7 +62,7 @@ static enum error list(struct call *call, const char *member, const struct selec
     if (count > 0 || selection->has_empty_list)
         writer_list_end(call->reply);
     if (next != NULL && is_paged)
-        writer_hex(call->reply, "NextToken", next->name_owned);
+        call_seal_token(call, next->name_owned);
     return OK;
 }
 
@@ -227,8 +227,7 @@ static size_t rank_queues(const struct call *call, const struct selection *selec
     return place;
 }
 
-/* The worst of at most QUEUES_RANKED_MAX queues. NextToken says how many with the prefix were looked at, so it names
- * none that the caller does not cover. */
+/* The worst of at most QUEUES_RANKED_MAX queues. NextToken says how many with the prefix were looked at. */
 static enum error list_worst(struct call *call, const struct selection *selection, enum queue_order order)
 {
     uint64_t from = 0;
@@ -250,7 +249,7 @@ static enum error list_worst(struct call *call, const struct selection *selectio
         write_stats(call, ranked[i].queue, &visits);
     writer_list_end(call->reply);
     if (!is_end)
-        call_write_next_token(call, end - first);
+        call_write_token(call, &(uint64_t){end - first}, 1);
     return OK;
 }
 

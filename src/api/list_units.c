@@ -101,6 +101,6 @@ enum error action_list_units(struct call *call)
     }
     writer_list_end(call->reply);
     if (unit < batch->ledger.count)
-        call_write_next_token(call, unit);
+        call_write_token(call, &unit, 1);
     return OK;
 }

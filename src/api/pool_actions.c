@@ -110,6 +110,6 @@ enum error action_list_pools(struct call *call)
     }
     writer_list_end(call->reply);
     if (next != NULL)
-        writer_hex(call->reply, "NextToken", next->name_owned);
+        call_seal_token(call, next->name_owned);
     return OK;
 }

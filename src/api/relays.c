@@ -232,7 +232,7 @@ enum error action_list_relays(struct call *call)
     }
     writer_list_end(call->reply);
     if (page_end < end)
-        writer_hex(call->reply, "NextToken", relay_record_at(call->core, page_end)->name_owned);
+        call_seal_token(call, relay_record_at(call->core, page_end)->name_owned);
     return OK;
 }
 
@@ -266,7 +266,7 @@ enum error action_list_doubts(struct call *call)
         write_parked_row(call->reply, &doubts[index]);
     writer_list_end(call->reply);
     if (index < count)
-        call_write_next_token(call, index);
+        call_write_token(call, &index, 1);
     return OK;
 }
 

@@ -162,28 +162,24 @@ static uint64_t slot_of_position(const struct call *call, uint64_t position)
     return slot > 0 && position_of_slot(call, slot) == position ? slot : 1;
 }
 
-/* A token is the pool's id, a point, and a place. The id tells apart two pools of one name: the newer one has other
- * tickets than the deleted one. */
+/* The pool's id tells apart two pools of one name: the newer one has other tickets than the deleted one. */
 static void write_token(struct call *call, const struct ticket_pool *pool, uint64_t slot)
 {
-    writer_text(call->reply, "NextToken",
-                arena_format(call->arena, "%u.%llu", pool->id, (unsigned long long)position_of_slot(call, slot)));
+    const uint64_t numbers[] = {pool->id, position_of_slot(call, slot)};
+    call_write_token(call, numbers, ARRAY_LENGTH(numbers));
 }
 
 static enum error read_token(struct call *call, const struct ticket_pool *pool, uint64_t *slot)
 {
-    struct bytes token = {NULL, 0};
-    enum error error = params_text(&call->params, "NextToken", &token);
+    uint64_t numbers[2];
+    bool is_given;
+    const enum error error = call_read_token(call, numbers, ARRAY_LENGTH(numbers), &is_given);
     *slot = 1;
-    if (error != OK || token.ptr == NULL)
+    if (error != OK || !is_given)
         return error;
-    const uint8_t *point = memchr(token.ptr, '.', token.size);
-    size_t id_size = point == NULL ? 0 : (size_t)(point - token.ptr);
-    uint64_t id, position;
-    if (point == NULL || !bytes_to_u64(bytes_make(token.ptr, id_size), &id) || id != pool->id ||
-        !bytes_to_u64(bytes_skip(token, id_size + 1), &position))
+    if (numbers[0] != pool->id)
         return call_fail_token(call);
-    *slot = slot_of_position(call, position);
+    *slot = slot_of_position(call, numbers[1]);
     return OK;
 }
 

@@ -142,7 +142,7 @@ enum error action_list_type_orders(struct call *call)
     uint32_t end = count - index > results_max ? index + (uint32_t)results_max : count;
     write_orders(call, index, end);
     if (end < count)
-        writer_hex(call->reply, "NextToken", type_order_at(call->core, end)->name_owned);
+        call_seal_token(call, type_order_at(call->core, end)->name_owned);
     return OK;
 }
 

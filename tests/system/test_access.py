@@ -415,6 +415,16 @@ def test_pages_of_batches_do_not_tell_of_those_out_of_reach(world):
     assert [batch["BatchId"] for batch in rest["Batches"]] == ["mine-over"] and "NextToken" not in rest
 
 
+def test_pages_of_dependents_do_not_tell_of_those_out_of_reach(world):
+    for queue in "mine-two", "bank-two", "mine-two", "bank-two":
+        world.boss("SendMessage", **send(queue, After=f"message:{world.ids['mine']}"))
+    about = {"MessageId": world.ids["mine"], "MaxResults": 1}
+    page = ok(world.daemon, "MINE", "Tally.ListDependents", about)
+    last = ok(world.daemon, "MINE", "Tally.ListDependents", {**about, "NextToken": page["NextToken"]})
+    assert [len(one["Dependents"]) for one in (page, last)] == [1, 1] and "NextToken" not in last
+    assert len(world.boss("Tally.ListDependents", MessageId=world.ids["mine"])["Dependents"]) == 4
+
+
 def test_a_message_waits_only_for_what_its_sender_reaches(world):
     world.boss("CreateQueue", QueueName="mine-once", Attributes={"Tally.DeduplicationWindow": "600"})
     alive = world.boss("SendMessage", **send("mine-one"))["MessageId"]

@@ -246,10 +246,7 @@ static void what_is_no_request_is_refused(void **state)
         {"'BatchId':'none'", "BatchDoesNotExist"},
         {"'MessageId':'x','MaxResults':0", "InvalidParameterValueException"},
         {"'MessageId':'x','NextToken':''", "InvalidParameterValueException"},
-        {"'MessageId':'x','NextToken':'7'", "InvalidParameterValueException"},
-        {"'MessageId':'x','NextToken':'held.'", "InvalidParameterValueException"},
-        {"'MessageId':'x','NextToken':'waiting.-1'", "InvalidParameterValueException"},
-        {"'MessageId':'x','NextToken':'waiting.18446744073709551615'", "InvalidParameterValueException"},
+        {"'MessageId':'x','NextToken':'held.7'", "InvalidParameterValueException"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         struct answer answer = world_call(world, "Tally.ListDependents", "{%s}", rows[i].members);
@@ -257,7 +254,7 @@ static void what_is_no_request_is_refused(void **state)
             print_error("%s: %s\n", rows[i].members, answer.error == NULL ? "taken" : answer.error);
         EXPECT(world, answer_fails(answer, rows[i].error));
     }
-    struct answer unknown = world_call(world, "Tally.ListDependents", "{'MessageId':'x','NextToken':'held.7'}");
+    struct answer unknown = world_call(world, "Tally.ListDependents", "{'MessageId':'x'}");
     EXPECT(world, unknown.status == 200 && yyjson_arr_size(yyjson_obj_get(unknown.root, "Dependents")) == 0);
     EXPECT(world, !answer_has(unknown, "NextToken"));
     close_world(world);

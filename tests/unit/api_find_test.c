@@ -395,10 +395,7 @@ static void what_is_no_search_is_refused(void **state)
         {"'Producer':'a','QueueUrl':'q'", "MissingRequiredParameterException"},
         {"'Producer':'a','QueueUrl':'q','Sequence':-1", "InvalidParameterValueException"},
         {"'OutboxId':'a','QueueUrl':'none'", "QueueDoesNotExist"},
-        {"'OutboxId':'a','NextToken':'1.2.3.4'", "InvalidParameterValueException"},
-        {"'OutboxId':'a','NextToken':'1.2.3.4.5.6'", "InvalidParameterValueException"},
-        {"'OutboxId':'a','NextToken':'1.4294967296.3.4.5'", "InvalidParameterValueException"},
-        {"'OutboxId':'a','NextToken':'1.2.3.18446744073709551615.5'", "InvalidParameterValueException"},
+        {"'OutboxId':'a','NextToken':'1.2.3.4.5'", "InvalidParameterValueException"},
         {"'OutboxId':'a','Body':'half'", "InvalidParameterValueException"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
@@ -407,7 +404,6 @@ static void what_is_no_search_is_refused(void **state)
             print_error("%s: %s\n", rows[i].search, answer.error == NULL ? "taken" : answer.error);
         EXPECT(world, answer_fails(answer, rows[i].error));
     }
-    expect_none(world, "'OutboxId':'a','NextToken':'18446744073709551615.7.3.4.5'"); /* behind all queues */
     close_world(world);
 }
 

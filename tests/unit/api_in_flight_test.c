@@ -336,13 +336,7 @@ static void what_is_no_request_is_refused(void **state)
         {"'Worker':1", "SerializationException"},
         {"'AccessKeyId':[]", "SerializationException"},
         {"'NextToken':''", "InvalidParameterValueException"},
-        {"'NextToken':'71'", "InvalidParameterValueException"},
-        {"'NextToken':'7.0.0.0'", "InvalidParameterValueException"},
-        {"'NextToken':'xy.0.0.0'", "InvalidParameterValueException"},
-        {"'NextToken':'71.0.0'", "InvalidParameterValueException"},
-        {"'NextToken':'71.0.0.0.0'", "InvalidParameterValueException"},
-        {"'NextToken':'71.0.0.18446744073709551615'", "InvalidParameterValueException"},
-        {"'QueueUrl':'other','NextToken':'71.0.0.0'", "InvalidParameterValueException"},
+        {"'NextToken':'71.0.0.0'", "InvalidParameterValueException"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         struct answer answer = world_call(world, "Tally.ListInFlight", "{%s}", rows[i].members);
@@ -350,8 +344,15 @@ static void what_is_no_request_is_refused(void **state)
             print_error("%s: %s\n", rows[i].members, answer.error == NULL ? "taken" : answer.error);
         EXPECT(world, answer_fails(answer, rows[i].error));
     }
-    struct answer good = world_call(world, "Tally.ListInFlight", "{'QueueUrl':'q','NextToken':'71.0.0.0'}");
-    EXPECT(world, good.status == 200 && !answer_has(good, "NextToken"));
+    struct taken taken[2];
+    world_send(world, "other", NULL, "m");
+    world_send(world, "other", NULL, "m");
+    EXPECT(world, world_take(world, "other", 30, 2, taken) == 2);
+    struct answer page = world_call(world, "Tally.ListInFlight", "{'QueueUrl':'other','MaxResults':1}");
+    EXPECT(world, answer_has(page, "NextToken"));
+    struct answer other =
+        world_call(world, "Tally.ListInFlight", "{'QueueUrl':'q','NextToken':'%s'}", answer_text(page, "NextToken"));
+    EXPECT(world, answer_fails(other, "InvalidParameterValueException"));
     close_world(world);
 }
 

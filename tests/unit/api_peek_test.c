@@ -358,12 +358,7 @@ static void what_is_no_filter_is_refused(void **state)
         {"'MaxResults':0", "InvalidParameterValueException"},
         {"'MaxResults':1001", "InvalidParameterValueException"},
         {"'NextToken':''", "InvalidParameterValueException"},
-        {"'NextToken':'1.2'", "InvalidParameterValueException"},
-        {"'NextToken':'1.2.3.4'", "InvalidParameterValueException"},
-        {"'NextToken':'1.2.x'", "InvalidParameterValueException"},
-        {"'NextToken':'1..3'", "InvalidParameterValueException"},
-        {"'NextToken':'1.18446744073709551615.3'", "InvalidParameterValueException"},
-        {"'NextToken':'1.1.18446744073709551615'", "InvalidParameterValueException"},
+        {"'NextToken':'1.2.3'", "InvalidParameterValueException"},
         {"'OlderThan':-1", "InvalidParameterValueException"},
         {"'BatchId':'none'", "BatchDoesNotExist"},
     };

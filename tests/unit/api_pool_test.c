@@ -196,7 +196,7 @@ static void MR15_who_knew_a_deleted_pool_of_the_same_name_has_to_begin_anew(void
     OFFER(world, "a", "b", "c", "d", "e");
     uint64_t from = (uint64_t)answer_number(feed(world, 0, ""), "Next");
     EXPECT(world, from == 6 && !answer_has(feed(world, from, ""), "Resync"));
-    char token[40], body[100];
+    char token[80], body[140];
     snprintf(token, sizeof(token), "%s", answer_text(call(world, "ListTickets", ",'MaxResults':2"), "NextToken"));
     call(world, "DeletePool", "");
     call(world, "CreatePool",

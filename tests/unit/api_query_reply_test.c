@@ -61,11 +61,12 @@ static const struct row rows[] = {
      "r</QueueUrl></CreateQueueResult><ResponseMetadata><RequestId>00000000-1111-2222-3333-444444444444</RequestId></"
      "ResponseMetadata></CreateQueueResponse>\n"},
     {"Action=ListQueues&MaxResults=1", 200,
-     "{'ListQueuesResponse':{'ListQueuesResult':{'NextToken':'72','queueUrls':['http://localhost/000000000000/"
+     "{'ListQueuesResponse':{'ListQueuesResult':{'NextToken':'mb6sc2EGQg_qQ6M1eaR-NZo','queueUrls':['http://localhost/"
+     "000000000000/"
      "q']},'ResponseMetadata':{'RequestId':'00000000-1111-2222-3333-444444444444'}}}",
      "<?xml version=\"1.0\"?>\n<ListQueuesResponse "
      "xmlns=\"http://queue.amazonaws.com/doc/2012-11-05/\"><ListQueuesResult><QueueUrl>http://localhost/000000000000/"
-     "q</QueueUrl><NextToken>72</NextToken></"
+     "q</QueueUrl><NextToken>mb6sc2EGQg_qQ6M1eaR-NZo</NextToken></"
      "ListQueuesResult><ResponseMetadata><RequestId>00000000-1111-2222-3333-444444444444</RequestId></"
      "ResponseMetadata></ListQueuesResponse>\n"},
     {"Action=ListQueueTags&QueueUrl=r", 200,

@@ -183,10 +183,6 @@ static void the_worst_queues_come_first(void **state)
     EXPECT(world, strcmp(names_of(answer), "empty full held old") == 0);
     answer = world_call(world, "Tally.ListQueueStats", "{'SortBy':'age','QueueNamePrefix':'o'}");
     EXPECT(world, strcmp(names_of(answer), "old") == 0);
-    answer = world_call(world, "Tally.ListQueueStats", "{'SortBy':'age','NextToken':'3'}");
-    EXPECT(world, strcmp(names_of(answer), "old") == 0);
-    answer = world_call(world, "Tally.ListQueueStats", "{'SortBy':'age','NextToken':'18446744073709551615'}");
-    EXPECT(world, strcmp(names_of(answer), "") == 0 && answer_has(answer, "Queues"));
     EXPECT(world, answer_fails(world_call(world, "Tally.ListQueueStats", "{'SortBy':'size'}"),
                                "InvalidParameterValueException"));
     EXPECT(world, answer_fails(world_call(world, "Tally.ListQueueStats", "{'SortBy':'age','NextToken':'x'}"),
@@ -212,9 +208,9 @@ static void very_many_queues_come_in_several_pages(void **state)
     struct answer answer =
         world_call(world, "Tally.ListQueueStats", "{'SortBy':'visible','MaxResults':2,'QueueNamePrefix':'q-'}");
     EXPECT(world, strcmp(names_of(answer), "q-09999 q-00000") == 0);
-    EXPECT(world, strcmp(answer_text(answer, "NextToken"), "10000") == 0);
     answer = world_call(world, "Tally.ListQueueStats",
-                        "{'SortBy':'visible','MaxResults':2,'QueueNamePrefix':'q-','NextToken':'10000'}");
+                        "{'SortBy':'visible','MaxResults':2,'QueueNamePrefix':'q-','NextToken':'%s'}",
+                        answer_text(answer, "NextToken"));
     EXPECT(world, strcmp(names_of(answer), "q-10000 q-10001") == 0 && !answer_has(answer, "NextToken"));
     close_world(world);
 }

@@ -206,7 +206,7 @@ static void relays_are_listed_in_pages_by_name(void **state)
         EXPECT(world,
                world_call(world, "Tally.CreateRelay", "{'RelayName':'%c'," TWO_SIDES "}", "dbeac"[i]).error == NULL);
     for (unsigned size = 1; size <= 6; size++) {
-        char names[8] = "", token[40] = "";
+        char names[8] = "", token[80] = "";
         unsigned pages = 0;
         do {
             struct answer answer = token[0] == '\0' ? world_call(world, "Tally.ListRelays", "{'MaxResults':%u}", size)
@@ -247,11 +247,11 @@ static void parked_rows_are_listed_in_pages(void **state)
     expect_reply(world, "Tally.ListDoubts", "{'RelayName':'r'}", "{'Doubts':[" FIRST "," SECOND "," THIRD "]}");
     expect_reply(world, "Tally.ListDoubts", "{'RelayName':'r','MaxResults':3}",
                  "{'Doubts':[" FIRST "," SECOND "," THIRD "]}");
-    expect_reply(world, "Tally.ListDoubts", "{'RelayName':'r','MaxResults':2}",
-                 "{'Doubts':[" FIRST "," SECOND "],'NextToken':'2'}");
-    expect_reply(world, "Tally.ListDoubts", "{'RelayName':'r','NextToken':'2'}", "{'Doubts':[" THIRD "]}");
-    expect_reply(world, "Tally.ListDoubts", "{'RelayName':'r','NextToken':'3'}", "{'Doubts':[]}");
-    expect_reply(world, "Tally.ListDoubts", "{'RelayName':'r','NextToken':'99'}", "{'Doubts':[]}");
+    struct answer first = world_call(world, "Tally.ListDoubts", "{'RelayName':'r','MaxResults':2}");
+    EXPECT(world, yyjson_arr_size(yyjson_obj_get(first.root, "Doubts")) == 2);
+    char next[100];
+    snprintf(next, sizeof(next), "{'RelayName':'r','NextToken':'%s'}", answer_text(first, "NextToken"));
+    expect_reply(world, "Tally.ListDoubts", next, "{'Doubts':[" THIRD "]}");
     sqs_expect_error(world, "Tally.ListDoubts", "{'RelayName':'r','NextToken':'x'}", "InvalidParameterValueException",
                      "Invalid or expired next token.");
     sqs_expect_error(world, "Tally.ListDoubts", "{'RelayName':'r','MaxResults':0}", "InvalidParameterValueException",

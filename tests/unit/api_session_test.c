@@ -41,10 +41,10 @@ static void batches_say_what_is_in_them(void **state)
          "1>','MessageId':'<1>','State':'outstanding'}]}"},
         {"Tally.ListUnits", "{'BatchId':'all','MaxResults':2}",
          "{'Units':[{'Unit':'child','BatchId':'child','State':'outstanding'},{'Unit':'a','State':'outstanding'}],'"
-         "NextToken':'2'}"},
-        {"Tally.ListUnits", "{'BatchId':'all','NextToken':'5'}",
-         "{'Units':[{'Unit':'<1>','MessageId':'<1>','State':'outstanding'}]}"},
-        {"Tally.ListUnits", "{'BatchId':'all','NextToken':'6'}", "{'Units':[]}"},
+         "NextToken':'<page>'}"},
+        {"Tally.ListUnits", "{'BatchId':'all','NextToken':'<page>'}",
+         "{'Units':[{'Unit':'b','State':'outstanding'},{'Unit':'0','State':'outstanding'},{'Unit':'1','State':'"
+         "outstanding'},{'Unit':'<1>','MessageId':'<1>','State':'outstanding'}]}"},
         {"Tally.CompleteUnits",
          "{'BatchId':'all','Units':[{'Unit':'a','Status':'succeeded','Detail':'well'},{'Unit':'b','Status':'failed','"
          "Detail':'why'}]}",
@@ -66,7 +66,7 @@ static void batches_say_what_is_in_them(void **state)
          "InvalidParameterValueException: Value odd for parameter State is invalid. Reason: It must be outstanding, "
          "succeeded, failed or cancelled."},
         {"Tally.ListUnits", "{'BatchId':'all','State':'succeeded','MaxResults':1}",
-         "{'Units':[{'Unit':'a','State':'succeeded','Detail':'well'}],'NextToken':'2'}"},
+         "{'Units':[{'Unit':'a','State':'succeeded','Detail':'well'}],'NextToken':'<page>'}"},
         {"Tally.DescribeBatch", "{'BatchId':'all'}",
          "{'BatchId':'all','State':'sealed','Total':6,'Succeeded':2,'Failed':1,'Cancelled':0,'Remaining':3,'CreatedAt':"
          "1700000000.0,'SealedAt':1700000000.0," ALL ",'ExpiresAt':1700001000.0}"},
@@ -101,7 +101,7 @@ static void batches_say_what_is_in_them(void **state)
          "Failed':0,'Cancelled':0,'Remaining':1,'CreatedAt':1700000001.5,'Tracking':'xor','ExpiresAt':1701209601.5}]}"},
         {"Tally.ListBatches", "{'MaxResults':1}",
          "{'Batches':[{'BatchId':'all','State':'sealed','Total':6,'Succeeded':3,'Failed':1,'Cancelled':0,'Remaining':2,"
-         "'CreatedAt':1700000000.0,'SealedAt':1700000000.0," ALL ",'ExpiresAt':1700001000.0}],'NextToken':'3'}"},
+         "'CreatedAt':1700000000.0,'SealedAt':1700000000.0," ALL ",'ExpiresAt':1700001000.0}],'NextToken':'<page>'}"},
         {"Tally.ListBatches", "{'MaxResults':2}",
          "{'Batches':[{'BatchId':'all','State':'sealed','Total':6,'Succeeded':3,'Failed':1,'Cancelled':0,'Remaining':2,"
          "'CreatedAt':1700000000.0,'SealedAt':1700000000.0," ALL
@@ -342,7 +342,7 @@ static void a_message_says_why_it_is_not_delivered(void **state)
          "00000000000000000012'}"},
         {"Tally.ListGroups", "{'QueueUrl':'l.fifo','MaxResults':1}",
          "{'Groups':[{'MessageGroupId':'a','State':'ready','Messages':2,'InFlight':0,'HeadMessageId':'<15>'}],'"
-         "NextToken':'3'}"},
+         "NextToken':'<page>'}"},
         {"Tally.PauseQueue", "{'QueueUrl':'l.fifo'}", ""},
         {"Tally.ListGroups", "{'QueueUrl':'l.fifo'}",
          "{'Groups':[{'MessageGroupId':'a','State':'ready','Messages':2,'InFlight':0,'Reason':'the queue is "
@@ -444,7 +444,7 @@ static void schedules_and_type_orders_are_described(void **state)
          "{'Schedules':[{'Name':'a','NextAt':1700049600.0,'Paused':false,'Cron':'0 12 * * "
          "*','TimeZone':'UTC','QueueUrl':'http://localhost/000000000000/"
          "t','CatchUp':'one'},{'Name':'a.b-c','NextAt':1700002800.0,'Paused':false,'Cron':'@daily','TimeZone':'Europe/"
-         "Berlin','QueueUrl':'http://localhost/000000000000/t.fifo','CatchUp':'all'}],'NextToken':'6e65766572'}"},
+         "Berlin','QueueUrl':'http://localhost/000000000000/t.fifo','CatchUp':'all'}],'NextToken':'<page>'}"},
         {"Tally.ListSchedules", "{'MaxResults':3}",
          "{'Schedules':[{'Name':'a','NextAt':1700049600.0,'Paused':false,'Cron':'0 12 * * "
          "*','TimeZone':'UTC','QueueUrl':'http://localhost/000000000000/"
@@ -455,7 +455,7 @@ static void schedules_and_type_orders_are_described(void **state)
         {"Tally.ListSchedules", "{'Prefix':'a.'}",
          "{'Schedules':[{'Name':'a.b-c','NextAt':1700002800.0,'Paused':false,'Cron':'@daily','TimeZone':'Europe/"
          "Berlin','QueueUrl':'http://localhost/000000000000/t.fifo','CatchUp':'all'}]}"},
-        {"Tally.ListSchedules", "{'NextToken':'6e65766572'}",
+        {"Tally.ListSchedules", "{'NextToken':'<page>'}",
          "{'Schedules':[{'Name':'never','Paused':false,'Cron':'0 0 30 2 "
          "*','TimeZone':'UTC','QueueUrl':'http://localhost/000000000000/t','CatchUp':'none'}]}"},
         {"Tally.PauseSchedule", "{'Name':'a'}", "{'Name':'a','Paused':true}"},
@@ -516,12 +516,12 @@ static void schedules_and_type_orders_are_described(void **state)
          "{'TypeOrders':[{'Name':'o1','Types':['a','b','c'],'Require':false},{'Name':'o2','Types':['x','y'],'Require':"
          "false}]}"},
         {"Tally.ListTypeOrders", "{'MaxResults':1}",
-         "{'TypeOrders':[{'Name':'o1','Types':['a','b','c'],'Require':false}],'NextToken':'6f32'}"},
+         "{'TypeOrders':[{'Name':'o1','Types':['a','b','c'],'Require':false}],'NextToken':'<page>'}"},
         {"Tally.ListTypeOrders", "{'MaxResults':2}",
          "{'TypeOrders':[{'Name':'o1','Types':['a','b','c'],'Require':false},{'Name':'o2','Types':['x','y'],'Require':"
          "false}]}"},
-        {"Tally.ListTypeOrders", "{'NextToken':'1'}", "InvalidParameterValueException: Invalid or expired next token."},
-        {"Tally.ListTypeOrders", "{'NextToken':'2'}", "InvalidParameterValueException: Invalid or expired next token."},
+        {"Tally.ListTypeOrders", "{'NextToken':'6f32'}",
+         "InvalidParameterValueException: Invalid or expired next token."},
         {"Tally.DeleteTypeOrder", "{'Name':'o1'}", ""},
         {"Tally.DeleteTypeOrder", "{'Name':'o1'}", "TypeOrderDoesNotExist: There is no type order 'o1'."},
         {"Tally.ListTypeOrders", "{}", "{'TypeOrders':[{'Name':'o2','Types':['x','y'],'Require':false}]}"},
@@ -566,7 +566,7 @@ static void pools_and_tickets_are_described(void **state)
         {"Tally.ListPools", "{}",
          "{'Pools':[{'PoolName':'p','Waiting':0,'RulesVersion':1},{'PoolName':'q','Waiting':0,'RulesVersion':1}]}"},
         {"Tally.ListPools", "{'MaxResults':1}",
-         "{'Pools':[{'PoolName':'p','Waiting':0,'RulesVersion':1}],'NextToken':'71'}"},
+         "{'Pools':[{'PoolName':'p','Waiting':0,'RulesVersion':1}],'NextToken':'<page>'}"},
         {"Tally.ListPools", "{'MaxResults':2}",
          "{'Pools':[{'PoolName':'p','Waiting':0,'RulesVersion':1},{'PoolName':'q','Waiting':0,'RulesVersion':1}]}"},
         {"Tally.OfferTickets",
@@ -601,7 +601,7 @@ static void pools_and_tickets_are_described(void **state)
          "{'Tickets':[{'TicketId':'a','Version':1,'Part':1,'Attributes':{'mmr':1.5,'mode':'x'},'Weight':1,'Priority':0,"
          "'OfferedAt':1700000000.0,'ExpiresAt':1700000100.0,'Level':0},{'TicketId':'b','Version':1,'Part':14,'"
          "Attributes':{'mmr':2,'mode':'x'},'Weight':1,'Priority':0,'ExclusiveSet':'s','OfferedAt':1700000000.0,'Level':"
-         "0}],'Sequence':3,'RulesVersion':1,'NextToken':'1.4294967299'}"},
+         "0}],'Sequence':3,'RulesVersion':1,'NextToken':'<page>'}"},
         {"Tally.ListTickets", "{'PoolName':'p','MaxResults':3}",
          "{'Tickets':[{'TicketId':'a','Version':1,'Part':1,'Attributes':{'mmr':1.5,'mode':'x'},'Weight':1,'Priority':0,"
          "'OfferedAt':1700000000.0,'ExpiresAt':1700000100.0,'Level':0},{'TicketId':'b','Version':1,'Part':14,'"

@@ -333,7 +333,7 @@ static void MR5_a_cancel_says_which_way_each_ticket_went(void **state)
 static void tickets_are_listed_in_pages_and_each_once(void **state)
 {
     struct world *world = open_pool(state, "external", "");
-    char body[100], token[40] = "";
+    char body[200], token[80] = "";
     bool has_seen[25] = {false};
     for (unsigned i = 0; i < 25; i++) {
         snprintf(body, sizeof(body), ",'Tickets':[{'TicketId':'%u'}]", i);

@@ -1,6 +1,7 @@
 /* A session with whole replies: what is asked, step by step, and the text that each step is answered.
  *
- * Ids and receipt handles stand as <1>, <2> and so on, in the order in which they are first seen. */
+ * Ids and receipt handles stand as <1>, <2> and so on, in the order in which they are first seen. A NextToken stands as
+ * <page>, which means the newest one. */
 #ifndef TALLY_TESTS_UNIT_SESSION_H
 #define TALLY_TESTS_UNIT_SESSION_H
 
@@ -24,14 +25,20 @@ struct step {
 
 static char session_names[NAMES_MAX][NAME_SIZE];
 static unsigned session_name_count;
+static char session_page[200];
 
-/* How many characters of a UUID or of a receipt handle begin here; 0: none do. `before` is what stands before it. */
+/* Is that the value of the member? `begin` is where its text begins. */
+static inline bool session_is_value(const char *text, const char *begin, const char *member)
+{
+    const size_t size = strlen(member);
+    return (size_t)(text - begin) >= size && memcmp(text - size, member, size) == 0;
+}
+
+/* How many characters of a UUID or of a receipt handle begin here; 0: none do. */
 static inline size_t session_name_size(const char *text, const char *begin)
 {
-    static const char handle[] = "'ReceiptHandle':'";
     size_t size = 0;
-    if ((size_t)(text - begin) >= sizeof(handle) - 1 &&
-        memcmp(text - (sizeof(handle) - 1), handle, sizeof(handle) - 1) == 0)
+    if (session_is_value(text, begin, "'ReceiptHandle':'"))
         return strcspn(text, "'");
     for (; size < 36; size++)
         if (size == 8 || size == 13 || size == 18 || size == 23 ? text[size] != '-' : !isxdigit((uint8_t)text[size]))
@@ -54,6 +61,13 @@ static inline unsigned session_name_find(const char *text, size_t size)
 static inline void session_hide_names(const char *text, struct buffer *out)
 {
     for (const char *at = text; *at != '\0';) {
+        if (session_is_value(at, text, "'NextToken':'")) {
+            const int token_size = (int)strcspn(at, "'");
+            snprintf(session_page, sizeof(session_page), "%.*s", token_size, at);
+            buffer_append_format(out, "<page>");
+            at += token_size;
+            continue;
+        }
         size_t size = session_name_size(at, text);
         if (size > 0)
             buffer_append_format(out, "<%u>", session_name_find(at, size) + 1);
@@ -69,6 +83,11 @@ static inline void session_show_names(const char *text, struct buffer *out)
     for (const char *at = text; *at != '\0'; at++) {
         if (*at != '<') {
             buffer_append_u8(out, (uint8_t)*at);
+            continue;
+        }
+        if (strncmp(at, "<page>", 6) == 0) {
+            buffer_append_format(out, "%s", session_page);
+            at = strchr(at, '>');
             continue;
         }
         unsigned long index = strtoul(at + 1, NULL, 10);
