@@ -78,25 +78,29 @@ static void hear_of(struct core_salvage *salvage, uint64_t number, uint32_t gap_
     salvage->heard_owned[slot] = gap_count;
 }
 
-/* A content without a message: its `sent` event is lost. */
-static void keep_orphan(struct core_salvage *salvage, const struct event_content_moved *moved, uint64_t position)
+/* A content without a message: its `sent` event is lost. Or the changed copy of a message that could not be replaced. */
+static void keep_orphan(struct core_salvage *salvage, uint64_t number, struct bytes content, uint64_t position)
 {
-    if (moved->number == 0 || moved->number > IDENTITY_NUMBER_MAX ||
-        number_map_find(&salvage->ended, moved->number) != 0)
+    if (number == 0 || number > IDENTITY_NUMBER_MAX || number_map_find(&salvage->ended, number) != 0)
         return;
-    uint32_t index = number_map_find(&salvage->orphan_by_number, moved->number);
+    uint32_t index = number_map_find(&salvage->orphan_by_number, number);
     if (index == 0) {
         if (salvage->orphan_count == UINT32_MAX - 1)
             return;
         salvage->orphans_owned =
             memory_resize(salvage->orphans_owned, (salvage->orphan_count + 1) * sizeof(*salvage->orphans_owned));
         index = (uint32_t)++salvage->orphan_count;
-        number_map_insert(&salvage->orphan_by_number, moved->number, index);
+        number_map_insert(&salvage->orphan_by_number, number, index);
     }
     salvage->orphans_owned[index - 1] =
-        (struct salvage_orphan){.number = moved->number,
-                                .position = position + EVENT_CONTENT_MOVED_CONTENT_OFFSET,
-                                .size = (uint32_t)moved->content.size};
+        (struct salvage_orphan){.number = number, .position = position, .size = (uint32_t)content.size};
+}
+
+static void drop_orphan(struct core_salvage *salvage, uint64_t number)
+{
+    const uint32_t index = number_map_find(&salvage->orphan_by_number, number);
+    if (index != 0)
+        salvage->orphans_owned[index - 1].number = 0;
 }
 
 uint64_t salvage_number(const struct core_salvage *salvage, uint64_t number)
@@ -124,9 +128,7 @@ static void note_end(struct core_salvage *salvage, uint64_t number)
         return;
     if (number_map_find(&salvage->ended, number) == 0)
         number_map_insert(&salvage->ended, number, 1);
-    uint32_t index = number_map_find(&salvage->orphan_by_number, number);
-    if (index != 0)
-        salvage->orphans_owned[index - 1].number = 0;
+    drop_orphan(salvage, number);
 }
 
 size_t core_salvage_orphans(const struct core_salvage *salvage, const struct salvage_orphan **orphans)
@@ -185,14 +187,42 @@ static void lose_sent(struct core_salvage *salvage, uint64_t number)
         salvage->core->messages.message_number++;
 }
 
+/* The number was given out. */
+static void pass_number(struct core_salvage *salvage, uint64_t number)
+{
+    salvage_skip_messages(salvage, number - 1);
+    if (salvage->core->messages.message_number == number - 1)
+        salvage->core->messages.message_number++;
+}
+
 /* A message that should have become another one stays what it was. */
 static void keep_old(struct core_salvage *salvage, uint64_t number, uint64_t successor)
 {
-    salvage_skip_messages(salvage, successor - 1);
-    if (salvage->core->messages.message_number == successor - 1)
-        salvage->core->messages.message_number++;
+    pass_number(salvage, successor);
     rename_message(salvage, number, successor);
     hear_of(salvage, number, 0);
+}
+
+/* Of an unknown message, nothing is left but its changed copy. A known one stays, and its copy is an orphan beside it
+ * until the message ends: nobody knows whether it was replaced before or after what was lost. */
+static void keep_copy(struct core_salvage *salvage, const struct event_replaced *replaced, uint64_t position)
+{
+    if (core_find_message(salvage->core, replaced->number) != 0) {
+        keep_old(salvage, replaced->number, replaced->successor);
+    } else {
+        pass_number(salvage, replaced->successor);
+        note_end(salvage, replaced->number);
+    }
+    keep_orphan(salvage, salvage_number(salvage, replaced->successor), replaced->content,
+                position + EVENT_REPLACED_CONTENT_OFFSET);
+}
+
+/* The content of a message is elsewhere now. */
+static void follow_content(struct core_salvage *salvage, const struct event_content_moved *moved, uint64_t position)
+{
+    if (core_find_message(salvage->core, moved->number) == 0 ||
+        number_map_find(&salvage->orphan_by_number, moved->number) != 0)
+        keep_orphan(salvage, moved->number, moved->content, position + EVENT_CONTENT_MOVED_CONTENT_OFFSET);
 }
 
 /* What an event that does not fit still shows about messages: that they have ended, or may have. */
@@ -206,9 +236,6 @@ static void doubt_messages(struct core_salvage *salvage, const struct event *eve
         break;
     case EVENT_MESSAGE_MOVED:
         keep_old(salvage, event->message_moved.number, event->message_moved.successor);
-        break;
-    case EVENT_REPLACED:
-        keep_old(salvage, event->replaced.number, event->replaced.successor);
         break;
     case EVENT_SENT:
         lose_sent(salvage, event->sent.number);
@@ -233,14 +260,15 @@ static void doubt_messages(struct core_salvage *salvage, const struct event *eve
 /* What an event that does not fit still shows. */
 static void refuse(struct core_salvage *salvage, const struct event *event, uint64_t position)
 {
-    const struct core *core = salvage->core;
     const char *name = event_kind_name(event->kind);
     salvage->report(salvage->context, &(struct core_finding){.kind = LOSS_EVENT,
                                                              .name = bytes_from_string(name == NULL ? "" : name),
                                                              .position = position});
     doubt_messages(salvage, event);
-    if (event->kind == EVENT_CONTENT_MOVED && core_find_message(core, event->content_moved.number) == 0)
-        keep_orphan(salvage, &event->content_moved, position);
+    if (event->kind == EVENT_CONTENT_MOVED)
+        follow_content(salvage, &event->content_moved, position);
+    if (event->kind == EVENT_REPLACED)
+        keep_copy(salvage, &event->replaced, position);
     if (event->kind == EVENT_UNIT_ENDED || event->kind == EVENT_BATCH_SEALED || event->kind == EVENT_BATCH_FIRED)
         salvage_doubt_batch(salvage, event->kind == EVENT_UNIT_ENDED     ? event->unit_ended.batch
                                      : event->kind == EVENT_BATCH_SEALED ? event->batch_sealed.batch
@@ -319,6 +347,8 @@ static bool take_event(struct core_salvage *salvage, struct event *event, uint64
         refuse(salvage, event, position);
         return false;
     }
+    if (event->kind == EVENT_ENDED || event->kind == EVENT_REPLACED)
+        drop_orphan(salvage, event->kind == EVENT_ENDED ? event->ended.number : event->replaced.number);
     hear_of(salvage, shown_alive(event), gap_count);
     return true;
 }
@@ -373,6 +403,12 @@ static bool is_believed(const struct core *core, struct event *event, size_t fra
                event->sent_in_group.visible_at_ms <= core->now_ms + 900000 &&
                core_find_queue_by_id(core, event->sent_in_group.queue) != NULL &&
                is_proven(core, event->sent_in_group.content, event->sent_in_group.number);
+    case EVENT_REPLACED:
+        return event->replaced.successor > core->messages.message_number && event->replaced.successor <= newest &&
+               event->replaced.number < event->replaced.successor &&
+               event->replaced.visible_at_ms <= core->now_ms + 900000 &&
+               core_find_queue_by_id(core, event->replaced.queue) != NULL &&
+               is_proven(core, event->replaced.content, event->replaced.successor);
     case EVENT_CONTENT_MOVED:
         return event->content_moved.number <= newest && core_find_message(core, event->content_moved.number) != 0 &&
                is_proven(core, event->content_moved.content, event->content_moved.number);
@@ -394,8 +430,8 @@ unsigned core_salvage_broken_frame(struct core_salvage *salvage, struct bytes pa
     for (size_t at = 0; at < payload.size;) {
         struct bytes rest = bytes_skip(payload, at);
         struct event event;
-        const bool is_wanted =
-            rest.ptr[0] == EVENT_SENT || rest.ptr[0] == EVENT_SENT_IN_GROUP || rest.ptr[0] == EVENT_CONTENT_MOVED;
+        const bool is_wanted = rest.ptr[0] == EVENT_SENT || rest.ptr[0] == EVENT_SENT_IN_GROUP ||
+                               rest.ptr[0] == EVENT_CONTENT_MOVED || rest.ptr[0] == EVENT_REPLACED;
         if (!is_wanted || !event_decode(&rest, &event) || !is_believed(salvage->core, &event, payload.size)) {
             at++;
             continue;

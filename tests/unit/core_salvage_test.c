@@ -529,6 +529,89 @@ static void messages_of_a_gap_that_ended_or_left_their_content_are_not_lost(void
     rig_deinit(&rig);
 }
 
+static void replace(struct rig *rig, uint64_t number, uint64_t successor, struct bytes content)
+{
+    event_encode(
+        &(struct event){
+            .kind = EVENT_REPLACED,
+            .replaced = {.number = number, .successor = successor, .queue = QUEUE, .content = content},
+        },
+        &rig->frame);
+}
+
+static const struct salvage_orphan *only_orphan(const struct rig *rig)
+{
+    const struct salvage_orphan *orphans;
+    assert_int_equal(core_salvage_orphans(rig->salvage, &orphans), 1);
+    return orphans;
+}
+
+/* The message 4 was sent in the gap; its changed copy is 7. */
+static void a_copy_of_an_unknown_message_is_kept(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_init_with_gap(&rig, 3);
+    const uint64_t position = rig.position;
+    replace(&rig, 4, 7, BYTES("copy"));
+    const uint64_t size = rig.frame.size;
+    replay(&rig);
+    assert_int_equal(only_orphan(&rig)->number, 7);
+    assert_int_equal(only_orphan(&rig)->size, 4);
+    assert_int_equal(only_orphan(&rig)->position, position + size - 4);
+    send(&rig, 8, "");
+    replay(&rig);
+    core_salvage_end(rig.salvage);
+    assert_int_equal(rig.counts[LOSS_SENT], 2); /* 5, 6 */
+    assert_int_equal(rig.sent_first, 6);
+    rig_deinit(&rig);
+}
+
+/* What becomes of a copy afterwards. */
+static void a_copy_ends_moves_and_is_replaced_like_a_message(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_init_with_gap(&rig, 3);
+    replace(&rig, 4, 5, BYTES("copy"));
+    const uint64_t position = rig.position + rig.frame.size;
+    move_content(&rig, 5, BYTES("copy"));
+    const uint64_t end_of_move = rig.position + rig.frame.size;
+    replay(&rig);
+    assert_in_range(only_orphan(&rig)->position, position, end_of_move);
+    replace(&rig, 5, 6, BYTES("second"));
+    replay(&rig);
+    const struct salvage_orphan *orphans;
+    assert_int_equal(core_salvage_orphans(rig.salvage, &orphans), 2);
+    assert_int_equal(orphans[0].number, 0);
+    assert_int_equal(orphans[1].number, 6);
+    end(&rig, 6);
+    replay(&rig);
+    assert_int_equal(core_salvage_orphans(rig.salvage, &orphans), 2);
+    assert_int_equal(orphans[1].number, 0);
+    rig_deinit(&rig);
+}
+
+/* The message is in flight, as far as is known. It stays, and the copy is kept beside it until the message ends. */
+static void a_copy_of_a_message_that_can_not_be_replaced_is_kept(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_init_with_gap(&rig, 3);
+    receive(&rig, 2, 1);
+    replace(&rig, 2, 9, BYTES("copy"));
+    replay(&rig);
+    assert_int_equal(rig.counts[LOSS_EVENT], 1);
+    assert_int_not_equal(core_find_message(rig.core, 2), 0);
+    assert_int_equal(only_orphan(&rig)->size, 4);
+    assert_int_not_equal(only_orphan(&rig)->number, 0);
+    end(&rig, 9);
+    replay(&rig);
+    assert_int_equal(core_find_message(rig.core, 2), 0);
+    assert_int_equal(only_orphan(&rig)->number, 0);
+    rig_deinit(&rig);
+}
+
 static void a_unit_of_a_batch_that_is_not_known_is_a_plain_message(void **state)
 {
     (void)state;
@@ -678,6 +761,46 @@ static void a_message_of_a_damaged_frame_is_believed_if_it_is_possible(void **st
     }
 }
 
+/* The same for a changed copy; one whose message is not known is kept as an orphan. */
+static void a_copy_of_a_damaged_frame_is_believed_if_it_is_possible(void **state)
+{
+    (void)state;
+    static const struct {
+        struct event_replaced replaced;
+        uint64_t id_number;
+        bool is_applied;
+        size_t orphans;
+    } cases[] = {
+        {{.number = 2, .successor = 3, .queue = QUEUE}, 3, true, 0},
+        {{.number = 3, .successor = 4, .queue = QUEUE}, 4, false, 1},
+        {{.number = 2, .successor = 3, .queue = QUEUE}, 4, false, 0},
+        {{.number = 1, .successor = 2, .queue = QUEUE}, 2, false, 0},
+        {{.number = 4, .successor = 4, .queue = QUEUE}, 4, false, 0},
+        {{.number = 2, .successor = 3, .queue = QUEUE + 1}, 3, false, 0},
+        {{.number = 2, .successor = 3, .queue = QUEUE, .visible_at_ms = NOW_MS + 900001}, 3, false, 0},
+    };
+    for (unsigned i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct rig rig;
+        struct content content = {.body = BYTES("body"), .sender = BYTES("s")};
+        struct event_replaced replaced = cases[i].replaced;
+        struct buffer encoded;
+        const struct salvage_orphan *orphans;
+        rig_init_with_gap(&rig, 2);
+        buffer_init(&encoded);
+        identity_message(rig.core->digest_owned, cases[i].id_number, content.id);
+        content_encode(&content, &encoded);
+        replaced.content = buffer_bytes(&encoded);
+        buffer_append_u32(&rig.frame, 0xffffffff);
+        event_encode(&(struct event){.kind = EVENT_REPLACED, .replaced = replaced}, &rig.frame);
+        const unsigned count = core_salvage_broken_frame(rig.salvage, buffer_bytes(&rig.frame), rig.position, NOW_MS);
+        assert_int_equal(count, cases[i].is_applied);
+        assert_int_equal(core_find_message(rig.core, 3) != 0, cases[i].is_applied);
+        assert_int_equal(core_salvage_orphans(rig.salvage, &orphans), cases[i].orphans);
+        buffer_deinit(&encoded);
+        rig_deinit(&rig);
+    }
+}
+
 static void a_publisher_that_was_there_in_a_gap_is_told(void **state)
 {
     (void)state;
@@ -752,6 +875,10 @@ int main(void)
         cmocka_unit_test(what_is_heard_before_the_newest_gap_does_not_count),
         cmocka_unit_test(an_emptied_queue_costs_what_nothing_was_heard_of),
         cmocka_unit_test(messages_of_a_gap_that_ended_or_left_their_content_are_not_lost),
+        cmocka_unit_test(a_copy_of_an_unknown_message_is_kept),
+        cmocka_unit_test(a_copy_ends_moves_and_is_replaced_like_a_message),
+        cmocka_unit_test(a_copy_of_a_message_that_can_not_be_replaced_is_kept),
+        cmocka_unit_test(a_copy_of_a_damaged_frame_is_believed_if_it_is_possible),
         cmocka_unit_test(a_unit_of_a_batch_that_is_not_known_is_a_plain_message),
         cmocka_unit_test(a_batch_that_may_lack_something_is_held_by_a_unit),
         cmocka_unit_test(the_unit_of_an_earlier_salvage_holds_a_batch_too),
