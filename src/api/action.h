@@ -49,6 +49,7 @@ enum reply_length {
     REPLY_SHORT, /* a few fields, or a few for each entry of the request */
     /* as long as what is stored; or the action works in portions and keeps its request meanwhile (wait.h) */
     REPLY_LONG,
+    REPLY_LATER, /* the same, and the action may wait for what is not there yet */
 };
 
 /* What the action is about. It must be within reach of the caller (reach.h); docs/access.md has the rule for callers

@@ -120,6 +120,11 @@ void api_run(struct api *api, struct call *call, enum error error)
         wait_receive_serve(api, call->now_ms);
 }
 
+bool api_is_waiting(const struct exchange *exchange)
+{
+    return exchange->state == EXCHANGE_WAITING && wait_has_deadline(exchange);
+}
+
 void api_abandon(struct exchange *exchange)
 {
     if (exchange->state == EXCHANGE_WAITING)

@@ -63,6 +63,9 @@ bool api_is_withdrawn(const struct api *api);
 
 struct namespace *api_namespace(const struct api *api);
 
+/* Does the exchange wait for what is not there yet, a message or an event? One that goes on in portions does not. */
+bool api_is_waiting(const struct exchange *exchange);
+
 /* The client of an exchange has gone. Forgets the exchange: a waiting one before it takes a message, a finished one
  * before it is taken. */
 void api_abandon(struct exchange *exchange);

@@ -85,19 +85,31 @@ static struct bytes first_action(struct bytes form)
     return bytes_make(name, end != NULL ? (size_t)(end - name) : size);
 }
 
-bool front_reply_is_short(const struct front *front, const struct request *request)
+/* The action asked for. NULL: none is known, or it is not known without reading all of the form. */
+static const struct action *peek_action(const struct front *front, const struct request *request)
 {
     struct bytes target = request->target;
     char text[sizeof(SERVICE) + ACTION_NAME_SIZE_MAX];
     if (request_form(request) != WIRE_JSON) {
         struct bytes name = first_action(request->query.size > 0 ? request->query : request->body);
         if (!text_is_word(name, ACTION_NAME_SIZE_MAX))
-            return false;
+            return NULL;
         int size = snprintf(text, sizeof(text), SERVICE "%.*s", BYTES_FORMAT(name));
         target = bytes_make(text, (size_t)size);
     }
-    const struct action *action = find_action(front, target);
-    return action != NULL && action->reply_length != REPLY_LONG;
+    return find_action(front, target);
+}
+
+bool front_reply_is_short(const struct front *front, const struct request *request)
+{
+    const struct action *action = peek_action(front, request);
+    return action != NULL && action->reply_length < REPLY_LONG;
+}
+
+bool front_may_wait(const struct front *front, const struct request *request)
+{
+    const struct action *action = peek_action(front, request);
+    return action == NULL || action->reply_length == REPLY_LATER;
 }
 
 enum error decode_request(struct call *call)

@@ -94,6 +94,9 @@ void front_set_budgets(struct front *front, struct reply_budget *replies, struct
  * if Action is the first field, as SDKs write it; otherwise the answer is no. */
 bool front_reply_is_short(const struct front *front, const struct request *request);
 
+/* May it wait for what is not there yet, a message or an event? Yes where that is not known. */
+bool front_may_wait(const struct front *front, const struct request *request);
+
 /* Takes a whole request. It comes back through front_take_finished(), at once or, for
  * a long poll, later. Then exchange->api is the namespace that has answered it. NULL: it was refused before its
  * namespace was known, and there is nothing to wait for. `now_ms` is log time (clock.h of the server): it never goes

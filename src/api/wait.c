@@ -106,6 +106,11 @@ void wait_abandon(struct api *api, struct exchange *exchange)
     exchange->state = EXCHANGE_NEW;
 }
 
+bool wait_has_deadline(const struct exchange *exchange)
+{
+    return waiter_at(exchange->api, exchange->waiter_slot)->kind->has_deadline;
+}
+
 /* --- time, and the end -------------------------------------------------------------------------------------------- */
 
 uint64_t wait_deadline_ms(const struct api *api)

@@ -83,6 +83,9 @@ void wait_refuse(struct api *api, struct waiter *waiter, enum error error, const
 /* May it still wait? If not, it ends with that refusal; `error` is what was found before its kind is asked. */
 void wait_check(struct api *api, struct waiter *waiter, enum error error, struct failure *failure);
 
+/* Does a waiting exchange wait for news, not for its next portion? */
+bool wait_has_deadline(const struct exchange *exchange);
+
 /* The client of an exchange that waits has gone. */
 void wait_abandon(struct api *api, struct exchange *exchange);
 

@@ -116,6 +116,16 @@ static void connection_remove_pending(struct connection *connection, struct pend
     }
 }
 
+/* Does it wait for what is not there yet, rather than for its reply to be made? */
+static bool connection_awaits_news(const struct connection *connection)
+{
+    const struct pending_request *waiting = connection->waiting;
+    if (waiting == NULL)
+        return false;
+    return waiting->state == PENDING_FORWARDED ? forwarder_may_wait(waiting)
+                                               : waiting->state == PENDING_IN_API && api_is_waiting(&waiting->exchange);
+}
+
 /* Takes a request away from a client that has gone. */
 static void connection_drop_pending(struct connection *connection, struct pending_request *pending)
 {
@@ -223,6 +233,16 @@ static struct bytes connection_address(struct connection *connection)
     return bytes_make(connection->address, connection->address_size);
 }
 
+/* The client has closed its side, so nobody tells us any more whether somebody waits. What comes would be given to a
+ * client that has gone. Requests behind this one were meant to follow it. */
+static void connection_give_up_wait(struct connection *connection)
+{
+    connection->is_last_read = true;
+    if (connection->waiting != NULL)
+        connection_drop_pending(connection, connection->waiting);
+    admission_leave(&connection->put_off_link);
+}
+
 static void connection_submit(struct connection *connection)
 {
     struct hub *hub = connection->hub;
@@ -249,8 +269,8 @@ static void connection_submit(struct connection *connection)
     route_request(hub, pending, http, connection->kind, connection_address(connection));
     connection_note_pending(connection, pending);
     http_reset(http);
-    if (connection->waiting == pending && connection->has_ended)
-        connection_drop_pending(connection, pending);
+    if (connection->has_ended && connection_awaits_news(connection))
+        connection_give_up_wait(connection);
 }
 
 static bool connection_may_parse(const struct connection *connection)
@@ -422,7 +442,8 @@ static void connection_take_plain(struct connection *connection)
                           "http://.");
 }
 
-/* The client has closed its side, and so given up the request that waits. */
+/* The client has closed its side. It may still read: it gets the replies to what it has sent. But a wait is over, and a
+ * request that has not begun does not begin. */
 static void connection_take_end(struct connection *connection)
 {
     connection->has_ended = true;
@@ -431,12 +452,8 @@ static void connection_take_end(struct connection *connection)
         connection_close(connection); /* nobody can read a reply any more */
         return;
     }
-    if (!connection_is_patient(connection))
-        return;
-    connection->is_last_read = true; /* requests after one that was given up were meant to follow it */
-    if (connection->waiting != NULL)
-        connection_drop_pending(connection, connection->waiting);
-    admission_leave(&connection->put_off_link);
+    if (connection_is_put_off(connection) || connection_awaits_news(connection))
+        connection_give_up_wait(connection);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)

@@ -37,6 +37,7 @@ struct forwarded {
     uint64_t pause_ms;            /* from that try to the next */
     struct upstream_call *call;   /* NULL: it waits to be tried again */
     struct forward_target target; /* of the newest try */
+    bool may_wait;                /* for what is not there yet */
     bool was_refused;             /* its newest answer was that it is not the owner */
     uint64_t moved_ms; /* since when another node is the owner than the one that has the request; 0: none is */
 };
@@ -443,6 +444,7 @@ bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending
     forwarded->begun_ms = uv_now(forwarder->loop);
     forwarded->name_size = name.size;
     memcpy(forwarded->name, name.ptr, name.size);
+    forwarded->may_wait = front_may_wait(forwarder->options.front, &pending->exchange.request);
     forwarded->key = key_of(forwarder, &pending->exchange.request, name);
     buffer_init(&forwarded->request);
     write_request(forwarded, &pending->exchange.request);
@@ -464,6 +466,11 @@ bool forwarder_take(struct forwarder *forwarder, struct pending_request *pending
 void forwarder_flush(struct forwarder *forwarder)
 {
     upstreams_flush(&forwarder->upstreams);
+}
+
+bool forwarder_may_wait(const struct pending_request *pending)
+{
+    return pending->forwarded->may_wait;
 }
 
 void forwarder_abandon(struct pending_request *pending)

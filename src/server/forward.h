@@ -66,6 +66,9 @@ void forwarder_flush(struct forwarder *forwarder);
 /* A namespace is served here from now on: requests that wait for it need not wait for the next look. */
 void forwarder_note_served(struct forwarder *forwarder);
 
+/* May the owner let a request that it has wait for what is not there yet? */
+bool forwarder_may_wait(const struct pending_request *pending);
+
 /* The client of a request that it has is gone. */
 void forwarder_abandon(struct pending_request *pending);
 

@@ -104,6 +104,16 @@ def test_a_client_that_hangs_up_is_hung_up_on_at_the_owner(nodes):
     assert drain(Connection(nodes[1].port), queue) == ["kept"]
 
 
+def test_a_client_that_sends_no_more_gets_its_replies_through_another_node(nodes):
+    queue = create_queue(Connection(nodes[0].port))
+    with socket.create_connection(("127.0.0.1", nodes[1].port)) as line:
+        line.sendall(request_bytes("AmazonSQS.SendMessage", {"QueueUrl": queue, "MessageBody": "m"})
+                     + request_bytes("AmazonSQS.ListQueues", {}))
+        line.shutdown(socket.SHUT_WR)
+        line.settimeout(scaled(10))
+        assert line.makefile("rb").read().count(b"HTTP/1.1 200 OK\r\n") == 2
+
+
 def test_a_takeover_is_waited_for(nodes, cluster):
     line = Connection(nodes[2].port)
     queue = create_queue(line)

@@ -153,6 +153,11 @@ def test_a_scrape_of_many_queues_is_made_in_portions(daemon_factory):
     with pytest.raises(urllib.error.HTTPError) as refused:
         read_metrics(daemon, "?queue=a%20b")
     assert refused.value.code == 400 and b"patterns" in refused.value.read()
+    with socket.create_connection(("127.0.0.1", daemon.port)) as line:  # One that sends no more gets what it asked for.
+        line.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        line.shutdown(socket.SHUT_WR)
+        line.settimeout(20)
+        assert line.makefile("rb").read().count(b"tally_queue_paused{") == count
     # Clients that leave while theirs is made are no trouble.
     for _ in range(5):
         with socket.create_connection(("127.0.0.1", daemon.port)) as line:
