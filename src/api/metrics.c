@@ -135,9 +135,10 @@ static void read_values(const struct api *api, uint64_t values[METRIC_COUNT])
     values[METRIC_DISK_FREE_BYTES] = usage.free_bytes;
     values[METRIC_DISK_MIN_FREE_BYTES] = usage.min_free_bytes;
     values[METRIC_DISK_LEVEL] = (uint64_t)namespace_disk_level(api->ns);
-    values[METRIC_SNAPSHOT_AT] = usage.snapshot_ms / 1000;
-    values[METRIC_SNAPSHOTS_FAILED] = usage.snapshots_failed;
-    values[METRIC_SNAPSHOT_FAILING] = usage.snapshot_is_failing;
+    const struct namespace_snapshot snapshot = namespace_snapshot(api->ns);
+    values[METRIC_SNAPSHOT_AT] = snapshot.succeeded_ms / 1000;
+    values[METRIC_SNAPSHOTS_FAILED] = snapshot.failed_count;
+    values[METRIC_SNAPSHOT_FAILING] = snapshot.is_failing;
     values[METRIC_SEGMENTS] = usage.segments;
     values[METRIC_CLEANING_ROUNDS] = usage.cleaning_rounds;
     values[METRIC_MOVED_BYTES] = usage.moved_bytes;

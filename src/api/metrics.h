@@ -68,7 +68,7 @@ void metric_write_durations(struct buffer *text, const char *name, struct bytes 
     X(DISK_LEVEL, "tally_disk_level", "gauge",                                                                         \
       "0: the disk has room; 1: sends are refused; 2: whatever is written waits for a segment to come free.")          \
     X(SNAPSHOT_AT, "tally_snapshot_last_success_timestamp_seconds", "gauge",                                           \
-      "When a snapshot was last finished; 0: not since the start.")                                                    \
+      "When a snapshot last went well; 0: not since the start.")                                                       \
     X(SNAPSHOTS_FAILED, "tally_snapshots_failed_total", "counter", "Snapshots that failed, since the start.")          \
     X(SNAPSHOT_FAILING, "tally_snapshot_failing", "gauge",                                                             \
       "1: the last attempt at a snapshot failed, and nothing comes free on the disk until one goes well.")             \

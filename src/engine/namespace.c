@@ -49,8 +49,8 @@ struct namespace
     struct cleaner cleaner;
     struct disk_guard guard;
     struct snapshot_measure measure;
-    uint64_t stepped_ms;  /* when namespace_disk_step() last did something */
-    uint64_t snapshot_ms; /* of struct namespace_usage, like the next two */
+    uint64_t stepped_ms;            /* when namespace_disk_step() last did something */
+    uint64_t snapshot_succeeded_ms; /* of struct namespace_snapshot, like the next two */
     uint64_t snapshots_failed;
     bool snapshot_is_failing;
 };
@@ -691,10 +691,7 @@ struct namespace_usage namespace_usage(const struct namespace *ns)
                                     .reserve_bytes = sizes.reserve,
                                     .missing_bytes = ns->guard.missing_bytes,
                                     .free_bytes = ns->guard.room.free,
-                                    .min_free_bytes = ns->guard.min_free,
-                                    .snapshot_ms = ns->snapshot_ms,
-                                    .snapshots_failed = ns->snapshots_failed,
-                                    .snapshot_is_failing = ns->snapshot_is_failing};
+                                    .min_free_bytes = ns->guard.min_free};
 }
 
 uint64_t namespace_end(const struct namespace *ns)
@@ -808,7 +805,7 @@ static void note_snapshot(struct namespace *ns, bool is_done)
     ns->snapshot_is_failing = !is_done;
     ns->snapshots_failed += !is_done;
     if (is_done)
-        ns->snapshot_ms = core_now_ms(ns->core);
+        ns->snapshot_succeeded_ms = core_now_ms(ns->core);
 }
 
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure)
@@ -817,8 +814,10 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
         const struct checkpoint_progress progress = {
             .durable = namespace_durable(ns), .newest = namespace_hold_sequence(ns), .end = ns->closed_end};
         const enum error error = checkpoint_step(&ns->checkpoint, &progress, failure);
-        if (checkpoint_is_active(&ns->checkpoint))
+        if (checkpoint_is_active(&ns->checkpoint)) {
+            ns->snapshot_is_failing |= error != OK;
             return error;
+        }
         note_snapshot(ns, error == OK);
         if (error == OK && (ns->checkpoint.position > ns->measure.end || ns->measure.size > SNAPSHOT_MEASURE_MAX))
             snapshot_measure_note(&ns->measure, ns->checkpoint.size, ns->checkpoint.position);
@@ -846,7 +845,9 @@ struct namespace_snapshot namespace_snapshot(const struct namespace *ns)
     return (struct namespace_snapshot){.taken = checkpoint->taken,
                                        .at_ms = checkpoint->at_ms,
                                        .size = checkpoint->size,
-                                       .is_failing = checkpoint->failed_end != 0};
+                                       .succeeded_ms = ns->snapshot_succeeded_ms,
+                                       .failed_count = ns->snapshots_failed,
+                                       .is_failing = ns->snapshot_is_failing};
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */

@@ -172,24 +172,25 @@ struct namespace_usage {
     uint64_t live_bytes;  /* content of live messages, and the newest snapshot */
     uint64_t bound_bytes; /* that disk_bytes keeps under (engine/disk_policy.h); 0: nothing is ever freed */
     uint64_t segments;
-    uint64_t cleaning_rounds;  /* since the start, as the next one */
-    uint64_t moved_bytes;      /* of contents, by cleaning */
-    uint64_t reserve_bytes;    /* what is kept for a full disk; of disk_bytes and bound_bytes */
-    uint64_t missing_bytes;    /* of it, that could not be reserved */
-    uint64_t free_bytes;       /* of the file system, when it was last asked */
-    uint64_t min_free_bytes;   /* below which the disk is short */
-    uint64_t snapshot_ms;      /* when a snapshot was last finished, since the start, in log time; 0: none was */
-    uint64_t snapshots_failed; /* since the start */
-    bool snapshot_is_failing;  /* the last attempt failed */
+    uint64_t cleaning_rounds; /* since the start, as the next one */
+    uint64_t moved_bytes;     /* of contents, by cleaning */
+    uint64_t reserve_bytes;   /* what is kept for a full disk; of disk_bytes and bound_bytes */
+    uint64_t missing_bytes;   /* of it, that could not be reserved */
+    uint64_t free_bytes;      /* of the file system, when it was last asked */
+    uint64_t min_free_bytes;  /* below which the disk is short */
 };
 struct namespace_usage namespace_usage(const struct namespace *ns);
 
 /* The newest snapshot. */
 struct namespace_snapshot {
-    uint64_t taken;  /* how many were taken since the start */
-    uint64_t at_ms;  /* the time of the state that the newest holds; 0: there is none */
-    uint64_t size;   /* bytes */
-    bool is_failing; /* the last attempt to take one, or to remove what it replaces, has failed */
+    uint64_t taken;        /* how many were taken since the start */
+    uint64_t at_ms;        /* the time of the state that the newest holds; 0: there is none */
+    uint64_t size;         /* bytes */
+    uint64_t succeeded_ms; /* when an attempt last went well, since the start, in log time; 0: none has */
+    uint64_t failed_count; /* attempts that did not, since the start */
+    /* The last attempt did not: none was taken, or what it replaces could not be removed, or who takes it stands still.
+     * Nothing comes free on the disk meanwhile. */
+    bool is_failing;
 };
 struct namespace_snapshot namespace_snapshot(const struct namespace *ns);
 

@@ -225,6 +225,8 @@ static void segments_that_could_not_be_removed_go_with_the_next_snapshot(void **
     struct failure failure = {0};
     assert_int_equal(snapshot_take(fixture, &failure), ERROR_DISK_FAILED);
     assert_non_null(strstr(failure.text, "could not be removed: refused on purpose; the next snapshot tries again"));
+    assert_true(namespace_snapshot(fixture->ns).taken == 1 && namespace_snapshot(fixture->ns).is_failing);
+    assert_int_equal(namespace_snapshot(fixture->ns).failed_count, 1);
     assert_true(has_snapshot(fixture));
     assert_int_equal(namespace_usage(fixture->ns).segments, before);
 
@@ -492,6 +494,7 @@ static void a_child_that_hangs_is_ended_and_the_next_snapshot_works(void **state
     while (namespace_snapshot_step(fixture->ns, false, &failure) == OK)
         assert_int_equal(namespace_disk_step(fixture->ns, now_ms += CHECK_MS, NULL), OK);
     assert_non_null(strstr(failure.text, "has not moved for 10 minutes"));
+    assert_true(namespace_snapshot(fixture->ns).is_failing);
     assert_in_range(now_ms - begun_ms, STILL_MS, STILL_MS + 3 * CHECK_MS);
     assert_int_equal(waitid(P_ALL, 0, &stopped, WEXITED | WNOWAIT), 0);
     assert_int_equal(namespace_snapshot_step(fixture->ns, false, &failure), OK); /* said once */
