@@ -101,8 +101,8 @@ void front_answer(struct front *front, struct exchange *exchange, const struct f
 
 void front_note_duration(struct front *front, const struct exchange *exchange, uint64_t duration_us)
 {
-    if (exchange->row != NULL)
-        histogram_add(&front->durations_owned[exchange->row - actions], duration_us);
+    ASSERT(exchange->row != NULL);
+    histogram_add(&front->durations_owned[exchange->row - actions], duration_us);
 }
 
 /* May another node serve it? Then it is the one that front_absent() tells. */

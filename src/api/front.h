@@ -128,7 +128,7 @@ void front_actions_write(struct buffer *text);
 /* The next finished exchange, or NULL. */
 struct exchange *front_take_finished(struct front *front);
 
-/* So long the finished exchange took, whoever measured it: for /metrics. Not for one that waited. */
+/* So long this finished exchange took, which an action has answered, whoever measured it: for /metrics. */
 void front_note_duration(struct front *front, const struct exchange *exchange, uint64_t duration_us);
 
 /* Metrics in Prometheus text format: of each namespace queues, messages by state, batches, log, actions by name and

@@ -236,9 +236,10 @@ static void write_duration(struct scrape *scrape, size_t item)
 {
     const struct histogram *durations_us = &scrape->front->durations_owned[item];
     if (item == 0)
-        metric_write_head(scrape->text, "tally_request_duration_seconds", "histogram",
-                          "How long requests took from when they were read until their reply could leave, durable, "
-                          "since the start. Those that waited for messages or tickets are left out.");
+        metric_write_head(
+            scrape->text, "tally_request_duration_seconds", "histogram",
+            "How long requests took from when they were read until their reply left, since the start. What "
+            "waited for messages or tickets counts from the end of its wait.");
     if (histogram_count(durations_us) > 0)
         metric_write_durations(scrape->text, "tally_request_duration_seconds",
                                arena_format(scrape->lines, "action=\"%s\"", actions[item].target), durations_us);

@@ -27,6 +27,11 @@ void clock_set(struct clock *clock, uint64_t now_ms)
     clock->base_ms += now_ms - clock_now_ms(clock);
 }
 
+uint64_t clock_at_ms(const struct clock *clock, uint64_t monotonic_ns)
+{
+    return clock->base_ms + (monotonic_ns / 1000000 - clock->started_at_ms);
+}
+
 uint64_t clock_now_ms(const struct clock *clock)
 {
     return clock->base_ms + (clock_read_ms(CLOCK_MONOTONIC) - clock->started_at_ms);

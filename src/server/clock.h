@@ -26,4 +26,7 @@ void clock_set(struct clock *clock, uint64_t now_ms);
 /* Log time now. About 25 ns. */
 uint64_t clock_now_ms(const struct clock *clock);
 
+/* Log time at a moment of the monotonic clock. */
+uint64_t clock_at_ms(const struct clock *clock, uint64_t monotonic_ns);
+
 #endif

@@ -39,7 +39,7 @@ struct connection {
     struct pending_request *waiting; /* the newest request, if the api keeps it */
 
     uint64_t deadline_ms;      /* the loop time at which it is cut off; UINT64_MAX: never */
-    uint32_t put_off_ms;       /* since when a request is put off (slow.h); 0: none is */
+    uint64_t put_off_ns;       /* since when a request is put off (slow.h); 0: none is */
     uint64_t request_begun_ms; /* when the first byte of the current request came; 0: no request has begun */
 
     enum listener_kind kind; /* through which it came */
@@ -162,7 +162,6 @@ static void connection_finish_pending(struct pending_request *pending)
     ASSERT(pending->exchange.state == EXCHANGE_FINISHED);
     refusals_note_error(&connection->hub->refusals, pending->exchange.reply.error, connection_now_ms(connection));
     if (connection->waiting == pending) {
-        pending->has_waited = true;
         connection->waiting = NULL;
         connection->reply_size += pending->exchange.reply.body.size;
         slow_note_waited(connection->hub, pending);
@@ -173,11 +172,6 @@ static void connection_finish_pending(struct pending_request *pending)
 /* The frame of the request is durable, or it has none: its reply may be written. */
 static void connection_release_turn(struct pending_request *pending)
 {
-    struct hub *hub = pending->connection->hub;
-    /* Read in this very turn: it took no time that could be told. */
-    const int32_t took_us = (int32_t)((uint32_t)(hub->times.turned_ns / 1000) - pending->begun_us);
-    if (!pending->has_waited)
-        front_note_duration(hub->front, &pending->exchange, took_us > 0 ? (uint64_t)took_us : 0);
     pending->state = PENDING_READY;
     slow_note_ready(pending->connection->hub, pending);
     connection_mark(pending->connection);
@@ -251,7 +245,6 @@ static void connection_submit(struct connection *connection)
     pending->is_head = http_is_method(http, HTTP_HEAD);
     pending->is_http_1_0 = http_is_1_0(http);
     pending->is_last = !http->keeps_alive;
-    pending->begun_us = (uint32_t)(hub->times.read_ns / 1000);
     connection->is_last_read = pending->is_last;
     http_request(http, connection->input.memory_owned + connection->input.begin, &pending->exchange.request);
     pending->exchange.request.wall_s = time(NULL);
@@ -261,8 +254,9 @@ static void connection_submit(struct connection *connection)
         pending->exchange.request.host = channel_own_name(&connection->channel, &pending->exchange.arena);
     connection->input.begin += http->size;
     pending->size = (uint32_t)http->size;
-    pending->put_off_ms = connection->put_off_ms;
-    connection->put_off_ms = 0;
+    if (connection->put_off_ns != 0)
+        slow_note_put_off(pending, connection->put_off_ns);
+    connection->put_off_ns = 0;
     connection->request_begun_ms = 0;
     hub->counters.requests++;
 
@@ -291,7 +285,7 @@ static bool connection_put_off(struct connection *connection)
     enum admission_line line = route_line(hub, &request, &connection->http);
     if (!admission_put_off(&hub->admission, &connection->put_off_link, line))
         return false;
-    connection->put_off_ms = (uint32_t)clock_now_ms(hub->clock);
+    connection->put_off_ns = uv_hrtime();
     return true;
 }
 
@@ -369,7 +363,6 @@ static void connection_take_bytes(struct connection *connection, size_t size)
 {
     struct hub *hub = connection->hub;
     hub->counters.bytes_received += size;
-    hub->times.read_ns = uv_hrtime();
     if (connection->is_last_read)
         return; /* thrown away */
     connection->input.end += size;

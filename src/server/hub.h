@@ -42,8 +42,7 @@ struct hub_times {
     struct histogram flush_us; /* a frame, from when it went to its log until that was durable; of all namespaces */
     struct histogram turn_us;  /* a turn of the loop, without its waits */
     uint64_t turn_us_max;
-    uint64_t read_ns; /* when bytes were last read; and when this turn of the loop began */
-    uint64_t turned_ns;
+    uint64_t turned_ns; /* when this turn of the loop began */
 };
 
 struct hub {

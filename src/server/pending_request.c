@@ -54,8 +54,8 @@ struct pending_request *pending_request_take(struct pending_request_cache *cache
     pending->connection = connection;
     pending->state = PENDING_IN_API;
     pending->held = NULL;
-    pending->is_head = pending->is_http_1_0 = pending->is_last = pending->has_waited = false;
-    pending->put_off_ms = 0;
+    pending->is_head = pending->is_http_1_0 = pending->is_last = false;
+    pending->wait_us = 0;
     return pending;
 }
 

@@ -26,18 +26,15 @@ struct pending_request {
     struct list_link held_link;       /* while PENDING_HELD, like the next */
     struct held_replies *held;        /* while PENDING_HELD */
     struct forwarded *forwarded;      /* while PENDING_FORWARDED */
-    /* Low bits of log time, in milliseconds, for slow requests (slow.h). */
-    uint32_t put_off_ms; /* since when it waited to be begun; 0: it did not */
-    uint32_t begun_ms;
-    uint32_t decided_ms;
-    uint32_t ready_ms;
+    uint64_t begun_ns;                /* how long it takes (slow.h), like the next three */
+    uint32_t wait_us;
+    uint32_t decide_us;
+    uint32_t flush_us;
     uint32_t size; /* of the request, in bytes */
     enum pending_state state;
     bool is_head; /* HEAD: the reply's body is counted, not sent */
     bool is_http_1_0;
     bool is_last;                      /* the connection closes behind it */
-    bool has_waited;                   /* for messages or tickets */
-    uint32_t begun_us;                 /* when it was read; the lower half of a time that never goes back */
     struct pending_request *free_next; /* in the cache */
 };
 

@@ -179,9 +179,9 @@ static void refuse_on_nodes_line(struct hub *hub, struct pending_request *pendin
 static void route_submit(struct hub *hub, struct pending_request *pending, bool is_passed_on)
 {
     struct exchange *exchange = &pending->exchange;
-    const uint64_t now_ms = clock_now_ms(hub->clock);
+    const uint64_t now_ms = clock_at_ms(hub->clock, slow_note_begun(pending));
     const bool is_taken = front_submit(hub->front, exchange, now_ms);
-    slow_note_decided(hub, pending, now_ms);
+    slow_note_decided(pending);
     if (is_taken) {
         /* The node that has passed it on knows its key, so it is about a namespace that this one need not know. */
         exchange->reply.is_not_owner = is_passed_on && exchange->reply.error == ERROR_UNKNOWN_ACCESS_KEY;

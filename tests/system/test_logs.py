@@ -100,6 +100,9 @@ def test_a_slow_disk_is_told_with_where_the_time_went(daemon_factory):
     assert slow["Action"] == "SendMessage" and slow["QueueName"] == "q"
     assert slow["Flush"] >= 400 and slow["Decide"] < 200 and slow["RequestBytes"] > 500 and slow["ReplyBytes"] > 50
     assert slow["Milliseconds"] == slow["Wait"] + slow["Decide"] + slow["Flush"] + slow["Write"]
+    sums = dict(re.findall(r'tally_request_duration_seconds_sum{action="AmazonSQS.(\w+)"} (.*)',
+                           daemon.request("GET", "/metrics")[2].decode()))
+    assert 0 <= float(sums["SendMessage"]) - slow["Milliseconds"] / 1000 < 0.001
     said = wait_until(lambda: [line for line in lines(daemon) if "slow request" in line], 10, "the line of it")[0]
     assert said.startswith("tallyd: slow request: SendMessage of queue q took ") and slow["RequestId"] in said
     assert daemon.stop() == 0
@@ -110,6 +113,9 @@ def test_a_long_poll_is_not_slow(daemon_factory):
     daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})
     assert daemon.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "q", "WaitTimeSeconds": 1})[0] == 200
     assert "ReceiveMessage" not in [slow["Action"] for slow in slow_ones(daemon)]
+    lines_of = re.findall(r'tally_request_duration_seconds_(?:sum|count){action="AmazonSQS.ReceiveMessage"} (.*)',
+                          daemon.request("GET", "/metrics")[2].decode())
+    assert float(lines_of[0]) < 0.3 and lines_of[1] == "1"
     assert daemon.stop() == 0
 
 
