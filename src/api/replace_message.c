@@ -42,7 +42,6 @@ static enum error fail_refused(struct call *call, enum replace_refusal refusal)
         [REPLACE_WAITING] = "it waits for others (Tally.After, a type order), and its copy would not",
         [REPLACE_TYPED] = "type orders have counted it (Tally.Type)",
         [REPLACE_RESULT] = "it is the result of a match",
-        [REPLACE_COMPLETION] = "a batch has made it",
         [REPLACE_NO_QUEUE] = "it is a dead letter, and the queue where it failed does not exist",
         [REPLACE_EARLY] = "those who wait for it are just being told that it failed; try again",
         [REPLACE_AWAITED] = "more than 10,000 messages wait for it",

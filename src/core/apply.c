@@ -727,7 +727,7 @@ static bool can_be_replaced(const struct core *core, uint32_t slot, const struct
     const struct message *message = core_message(core, slot);
     const struct message_extra *extra = core_extra_of(core, message);
     const bool is_at_home = message->message_list == target->message_list;
-    return is_at_home == !message->is_moved && message->completes == 0 && !message->is_result &&
+    return is_at_home == !message->is_moved && !message->is_result &&
            (message_is_deliverable(message) || (is_at_home && message->state == MESSAGE_DELAYED)) &&
            (extra == NULL || extra->typed == 0);
 }

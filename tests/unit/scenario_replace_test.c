@@ -274,6 +274,40 @@ static void what_can_not_be_replaced_is_refused(struct world *world)
     EXPECT(world, world_count_messages(world, "dead") == 1);
 }
 
+static void expect_top(struct world *world, const char *count)
+{
+    settle(world);
+    struct answer answer = world_call(world, "Tally.DescribeBatch", "{'BatchId':'top'}");
+    EXPECT(world, answer_number(answer, "Total") == 1 && answer_number(answer, count) == 1);
+}
+
+/* The message with which a batch says that it is complete keeps its id, and its parent waits for the copy. */
+static void the_message_of_a_batch_is_repaired_where_it_is_and_as_a_dead_letter(struct world *world)
+{
+    char id[WORLD_ID_SIZE], copy[WORLD_ID_SIZE];
+    make_queues(world);
+    struct answer answer = world_call(world, "Tally.CreateBatch", "{'BatchId':'top'}");
+    EXPECT(world, answer.error == NULL || answer.is_repeat);
+    answer = world_call(world, "Tally.CreateBatch",
+                        "{'BatchId':'low','Parent':'top','Total':0,'OnComplete':{'QueueUrl':'q'}}");
+    EXPECT(world, answer.error == NULL || answer.is_repeat);
+    answer = world_call(world, "Tally.SealBatch", "{'BatchId':'top'}");
+    EXPECT(world, answer.error == NULL || answer.is_repeat);
+    answer = world_call(world, "Tally.DescribeBatch", "{'BatchId':'low'}");
+    snprintf(id, sizeof(id), "%s", answer_text(answer, "CompletionMessageId"));
+    replace(world, "q", id, "wrong", "", copy);
+    EXPECT(world, copy[0] == '\0' || strcmp(copy, id) == 0);
+    expect_top(world, "Remaining");
+    fail_next(world, "q");
+    expect_top(world, "Failed");
+    replace(world, "dead", id, "right", "", NULL);
+    expect_top(world, "Remaining");
+    struct answer there = world_call(world, "Tally.GetMessage", "{'MessageId':'%s'}", id);
+    EXPECT(world, strcmp(answer_text(there, "Body"), "right") == 0);
+    run_one(world, "q", "right");
+    expect_top(world, "Succeeded");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +318,7 @@ int main(void)
         SCENARIO(a_group_goes_on_when_its_held_head_is_replaced),
         SCENARIO(a_dead_letter_goes_back_to_where_it_failed),
         SCENARIO(a_copy_that_shares_its_place_survives_snapshots),
+        SCENARIO(the_message_of_a_batch_is_repaired_where_it_is_and_as_a_dead_letter),
         SCENARIO(a_delay_goes_on),
         SCENARIO(what_can_not_be_replaced_is_refused),
     };

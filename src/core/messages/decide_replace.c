@@ -22,8 +22,6 @@ enum replace_refusal decide_check_replace(const struct core *core, uint32_t slot
     const struct message_extra *extra = core_extra_of(core, message);
     if (core_message_is_dead(core, message))
         return REPLACE_ENDED;
-    if (message->completes != 0)
-        return REPLACE_COMPLETION;
     if (message->is_result)
         return REPLACE_RESULT;
     if (dependency_count_of(core, message->number) > REPLACE_DEPENDENTS_MAX)
@@ -56,7 +54,8 @@ uint32_t decide_replace(struct core *core, uint32_t slot, const struct queue *ta
     if (message->is_moved)
         visible_at_ms = delay_ms == 0 ? 0 : core->now_ms + delay_ms;
     const uint64_t sequence = find_sequence(core, message, target);
-    identity_message(core->digest_owned, successor, content->id);
+    if (message->completes == 0) /* a batch's message keeps the id that its batch names */
+        identity_message(core->digest_owned, successor, content->id);
     digest_md5(core->digest_owned, content->body, content->body_md5);
     buffer_truncate(&core->scratch, 0);
     content_encode(content, &core->scratch);

@@ -13,7 +13,6 @@ enum replace_refusal {
     REPLACE_WAITING,    /* for antecedents, which the copy would have to name */
     REPLACE_TYPED,      /* a type order has numbered it */
     REPLACE_RESULT,     /* its id is that of a match */
-    REPLACE_COMPLETION, /* a batch has made it */
     REPLACE_NO_QUEUE,   /* a dead letter, and the queue where it failed does not exist */
     REPLACE_EARLY,      /* its dependents are just being told that it failed */
     REPLACE_AWAITED,    /* by more than REPLACE_DEPENDENTS_MAX messages, which would all be moved at once */
