@@ -1,5 +1,6 @@
 /* ReplaceMessage: a changed copy of a message is sent, and the message ends, in one record. */
 #include "api/access.h"
+#include "api/reach.h"
 #include "api/text.h"
 #include "api/why.h"
 #include "core/messages/content.h"
@@ -50,12 +51,20 @@ static enum error fail_refused(struct call *call, enum replace_refusal refusal)
     return call_fail(call, ERROR_UNSUPPORTED_OPERATION, "The message can't be replaced: %s.", reasons[refusal]);
 }
 
+/* Who does not cover the queue where a dead letter failed learns neither its name nor whether it exists. */
 static enum error check(struct call *call, uint32_t slot, const struct queue **target)
 {
+    *target = NULL;
     const enum replace_refusal refusal = decide_check_replace(call->core, slot, target);
-    if (refusal != REPLACE_IS_POSSIBLE)
-        return fail_refused(call, refusal);
-    return access_check_queue(call, (*target)->name_owned, *target);
+    const bool is_hidden = refusal == REPLACE_NO_QUEUE ? reach_is_confined(call)
+                                                       : *target != NULL && !access_covers(call, (*target)->name_owned);
+    if (is_hidden)
+        return call_fail(
+            call, ERROR_ACCESS_DENIED,
+            "Access is denied: the message is a dead letter, and the queue where it failed does not exist, "
+            "or the credential %.*s does not cover it.",
+            BYTES_FORMAT(call->caller->access_key));
+    return refusal == REPLACE_IS_POSSIBLE ? OK : fail_refused(call, refusal);
 }
 
 /* --- its copy ----------------------------------------------------------------------------------------------------- */

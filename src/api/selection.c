@@ -2,6 +2,7 @@
 
 #include "api/reach.h"
 #include "api/why.h"
+#include "core/identity.h"
 #include "core/messages/explain.h"
 #include "core/state.h"
 #include <stdlib.h>
@@ -27,12 +28,16 @@ static void sort(uint64_t *numbers, uint32_t *count)
     *count = kept;
 }
 
-/* The number in a MessageId; 0: no message of the namespace has that id. */
+/* The number in a MessageId; 0: no message of the namespace has that id. The id of a batch's message can be guessed, so
+ * it must not tell whether there is such a batch. */
 static uint64_t number_of(const struct call *call, struct bytes text)
 {
     uint8_t id[MESSAGE_ID_SIZE];
     const uint64_t number = identity_from_text(text, id) ? explain_find_number(call->core, id) : 0;
-    return number <= call->core->messages.message_number ? number : 0;
+    const bool is_secret = number != 0 && identity_message_number(call_digest(call), id) == number;
+    if (number > call->core->messages.message_number || (!is_secret && !reach_message(call, number)))
+        return 0;
+    return number;
 }
 
 static enum error read_numbers(struct call *call, yyjson_val *ids, struct selection_command *selection)

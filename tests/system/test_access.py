@@ -657,6 +657,33 @@ def test_dead_letters_of_queues_out_of_reach(world):
     ok(world.daemon, "MINE", "StartMessageMoveTask", {**start, "DestinationArn": arn("mine-two")})
 
 
+def test_a_dead_letter_to_be_replaced_does_not_tell_where_it_failed(world):
+    world.boss("CreateQueue", QueueName="mine-flat")
+    for queue in "bank-two", "bank-gone":
+        world.boss("SetQueueAttributes", QueueUrl=url_of(queue), Attributes=redrive("mine-flat"))
+        dead_letter(world, queue)
+    world.boss("DeleteQueue", QueueUrl=url_of("bank-gone"))
+    letters = world.boss("Tally.ListMessages", QueueUrl=url_of("mine-flat"))["Messages"]
+    copies = [{"QueueUrl": url_of("mine-flat"), "MessageId": letter["MessageId"], "MessageBody": "right"}
+              for letter in letters]
+    assert len(copies) >= 2
+    said = {refused(world.daemon, "MINE", "AccessDenied", "Tally.ReplaceMessage", copy) for copy in copies}
+    assert len(said) == 1 and "bank" not in said.pop()
+    back = [copy for copy, letter in zip(copies, letters) if letter.get("DeadLetterQueueSource") == "bank-two"]
+    assert back and world.boss("Tally.ReplaceMessage", **back[0])["QueueUrl"].endswith("/bank-two")
+
+
+def test_whether_there_is_a_batch_is_not_told_by_the_id_of_its_message(world):
+    """Who knows the name of a batch can compute the MessageId of its message."""
+    ids = [world.boss("Tally.DescribeBatch", BatchId=f"{half}-over")["CompletionMessageId"] for half in ("mine", "bank")]
+    delete = {"QueueUrl": url_of("mine-one"), "DryRun": True}
+    answer = ok(world.daemon, "MINE", "Tally.DeleteMessages", {**delete, "MessageIds": [ids[0]]})
+    assert answer["Refusals"] == [{"MessageId": ids[0], "Reason": "not-in-queue"}]
+    hidden, absent = (refused(world.daemon, "MINE", "InvalidParameterValue", "Tally.DeleteMessages",
+                              {**delete, "MessageIds": [name]}) for name in (ids[1], UUID % 1))
+    assert hidden.replace(ids[1], "") == absent.replace(UUID % 1, "")
+
+
 # --- Publishers ---
 
 
