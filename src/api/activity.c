@@ -4,6 +4,7 @@
 #include "api/state.h"
 #include "base/accounted.h"
 #include "base/memory.h"
+#include "base/shown.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,10 +40,14 @@ static struct activity_item *item_create(const struct activity_note *note)
     accounted_count_more(item->size);
     uint8_t *at = (uint8_t *)(item + 1);
     for (size_t i = 0; i < TEXT_COUNT; i++) {
-        if (texts[i]->size > 0)
-            memcpy(at, texts[i]->ptr, texts[i]->size);
+        struct bytes rest = *texts[i];
         texts[i]->ptr = at;
-        at += texts[i]->size;
+        while (rest.size > 0) {
+            const struct bytes character = shown_take(&rest);
+            memcpy(at, character.ptr, character.size);
+            at += character.size;
+        }
+        texts[i]->size = (size_t)(at - texts[i]->ptr);
     }
     item->note = copy;
     return item;

@@ -41,8 +41,10 @@ static void print_batch(yyjson_val *batch)
 static void print_unit(yyjson_val *unit)
 {
     const char *detail = json_text(unit, "Detail");
-    printf("%-12s %s%s%s\n", output_text_of(unit, "State"), output_text_of(unit, "Unit"), detail == NULL ? "" : "  ",
-           detail == NULL ? "" : detail);
+    printf("%-12s ", output_text_of(unit, "State"));
+    output_in_line("", output_text_of(unit, "Unit"));
+    output_in_line(detail == NULL ? "" : "  ", detail == NULL ? "" : detail);
+    puts("");
 }
 
 static void print_sealed(yyjson_val *answer)

@@ -12,7 +12,7 @@ static void print_group(yyjson_val *group)
     if (json_is_true(group, "Paused") && strcmp(state, "paused") != 0)
         printf("  (paused)");
     if (reason != NULL && strcmp(reason, "paused") != 0)
-        printf("  %s", reason);
+        output_in_line("  ", reason);
     puts("");
 }
 

@@ -1,5 +1,6 @@
 /* What all commands do with their invocation: connect, and report errors to the user. */
 #include "base/memory.h"
+#include "base/shown.h"
 #include "client/json.h"
 #include "tally/command.h"
 #include "tally/suggestion.h"
@@ -76,9 +77,11 @@ static void print_json_error(const struct tally_error *error, const char *sugges
 
 static void complain_plainly(const char *text)
 {
-    char line[COMPLAINT_SIZE + sizeof "\r\033[Ktally: \n"];
+    char line[COMPLAINT_SIZE + sizeof "\r\033[Ktally: \n"], clean[COMPLAINT_SIZE];
+    snprintf(clean, sizeof clean, "%s", text); /* it may say what others wrote */
+    shown_clean_lines(clean);
     /* A progress bar may be on the terminal's line. */
-    snprintf(line, sizeof line, "%stally: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", text);
+    snprintf(line, sizeof line, "%stally: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", clean);
     print_line(line);
 }
 

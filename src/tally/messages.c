@@ -125,7 +125,7 @@ static void print_message(yyjson_val *message)
     output_members(message, place, ARRAY_LENGTH(place));
     print_attributes(message);
     if (json_text(message, "Body") != NULL)
-        output_field("body", json_text(message, "Body"));
+        output_block("body", json_text(message, "Body"));
 }
 
 const struct command command_peek = {.action = "Tally.GetMessage", .members = {"MessageId"}, .print = print_message};

@@ -1,6 +1,7 @@
 #include "tally/output.h"
 
 #include "base/assert.h"
+#include "base/shown.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,16 @@ int output_call(struct invocation *invocation, struct json_body *body, const cha
 
 void output_field(const char *name, const char *value)
 {
-    printf("%-11s %s\n", name, value);
+    printf("%-11s ", name);
+    output_in_line("", value);
+    puts("");
+}
+
+void output_block(const char *name, const char *value)
+{
+    printf("%-11s ", name);
+    output_in_lines("", value);
+    puts("");
 }
 
 void output_number(const char *name, uint64_t value)
@@ -81,14 +91,23 @@ void output_time(const char *name, double seconds)
     output_field(name, text);
 }
 
-void output_in_line(const char *before, const char *text)
+static void print_shown(const char *before, const char *text, struct bytes (*take)(struct bytes *text))
 {
     printf("%s", before);
-    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
-        const bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; /* U+0080 to U+009F */
-        putchar(is_c1 || *at < ' ' || *at == 0x7f ? ' ' : *at);
-        at += is_c1;
+    for (struct bytes rest = bytes_from_string(text); rest.size > 0;) {
+        const struct bytes shown = take(&rest);
+        fwrite(shown.ptr, 1, shown.size, stdout);
     }
+}
+
+void output_in_line(const char *before, const char *text)
+{
+    print_shown(before, text, shown_take);
+}
+
+void output_in_lines(const char *before, const char *text)
+{
+    print_shown(before, text, shown_take_of_lines);
 }
 
 void output_age(uint64_t seconds, char text[OUTPUT_AGE_SIZE])

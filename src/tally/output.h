@@ -13,20 +13,22 @@ void output_reply(const struct tally_reply *reply);
 int output_call(struct invocation *invocation, struct json_body *body, const char *action,
                 void (*print)(yyjson_val *answer));
 
-/* "name value", with the value from column 12 on. */
+/* "name value", with the value from column 12 on. The other one is for a text of several lines. */
 void output_field(const char *name, const char *value);
+void output_block(const char *name, const char *value);
 void output_number(const char *name, uint64_t value);
 
-/* The same for members of an object, given as pairs of printed name and member. Texts are printed as they are, other
+/* The same for members of an object, given as pairs of printed name and member. Texts are printed by output_field(), other
  * values as JSON; absent members are left out. A list has a line for each item. */
 void output_members(yyjson_val *object, const char *const rows[][2], size_t count);
 
 /* The same for numbers; an absent one is 0. */
 void output_numbers(yyjson_val *object, const char *const rows[][2], size_t count);
 
-/* `before` and a text of others, which stays in its line and says nothing to the terminal: a blank stands for each
- * control character. */
+/* `before` and a text of others, which stays in its line and says nothing to the terminal (base/shown.h). The other one
+ * leaves line ends and tabs as they are. */
 void output_in_line(const char *before, const char *text);
+void output_in_lines(const char *before, const char *text);
 
 /* A member that is a text, or "" if it is absent. */
 const char *output_text_of(yyjson_val *object, const char *member);

@@ -14,7 +14,9 @@ static void print_attributes(yyjson_val *answer)
     yyjson_val *name, *value;
     yyjson_obj_foreach(yyjson_obj_get(answer, "Attributes"), i, max, name, value)
     {
-        printf("%-38s %s\n", yyjson_get_str(name), yyjson_is_str(value) ? yyjson_get_str(value) : "");
+        printf("%-38s ", yyjson_get_str(name));
+        output_in_line("", yyjson_is_str(value) ? yyjson_get_str(value) : "");
+        puts("");
     }
 }
 
@@ -24,7 +26,9 @@ static void print_tags(yyjson_val *answer)
     yyjson_val *key, *value;
     yyjson_obj_foreach(yyjson_obj_get(answer, "Tags"), i, max, key, value)
     {
-        printf("%s=%s\n", yyjson_get_str(key), yyjson_get_str(value));
+        output_in_line("", yyjson_get_str(key));
+        output_in_line("=", yyjson_get_str(value));
+        puts("");
     }
 }
 

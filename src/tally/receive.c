@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "tally/output.h"
 #include <stdio.h>
+#include <unistd.h>
 
 struct settings {
     struct option_number max;
@@ -27,12 +28,22 @@ static void print_json(const struct tally_messages *messages)
     }
 }
 
+/* Programs get it byte for byte; to a terminal it must not speak. */
+static void print_body(const char *body)
+{
+    if (!isatty(STDOUT_FILENO))
+        fputs(body, stdout);
+    else
+        output_in_lines("", body);
+    puts("");
+}
+
 static int print_and_delete(struct invocation *invocation, const struct tally_messages *messages, bool deletes)
 {
     if (invocation->is_json)
         print_json(messages);
     for (size_t i = 0; i < messages->count && !invocation->is_json; i++)
-        puts(messages->items_owned[i].body);
+        print_body(messages->items_owned[i].body);
     /* A message that could not be printed must come back. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         complain("standard output took less than all: nothing was deleted");

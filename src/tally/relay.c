@@ -18,7 +18,7 @@ static void print_line(yyjson_val *relay)
     if (json_number(relay, "Parked") > 0)
         printf(", %llu parked", (unsigned long long)json_number(relay, "Parked"));
     if ((strcmp(state, "failed") == 0 || strcmp(state, "blocked") == 0) && error != NULL)
-        printf(": %s", error);
+        output_in_line(": ", error);
     puts("");
 }
 
@@ -49,8 +49,10 @@ static void print_relay(yyjson_val *relay)
 static void print_doubt(yyjson_val *doubt)
 {
     const char *queue = json_text(doubt, "QueueName");
-    printf("%s %-8s %s: %s\n", json_text(doubt, "Uid"), json_is_true(doubt, "IsInDoubt") ? "doubted" : "refused",
-           queue == NULL ? "-" : queue, output_text_of(doubt, "Error"));
+    printf("%s %-8s ", json_text(doubt, "Uid"), json_is_true(doubt, "IsInDoubt") ? "doubted" : "refused");
+    output_in_line("", queue == NULL ? "-" : queue); /* it need not be the name of a queue */
+    output_in_line(": ", output_text_of(doubt, "Error"));
+    puts("");
 }
 
 static int run_doubts(struct invocation *invocation)

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/quote.h"
+#include "base/shown.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,35 +57,31 @@ static const char *without_name(const char *text)
     return strncmp(text, name, sizeof(name) - 1) == 0 ? text + sizeof(name) - 1 : text;
 }
 
-static bool is_control(uint8_t byte)
-{
-    return byte < ' ' || byte == 0x7f;
-}
-
 /* Behind what stands in the line already; leaves `room` bytes. */
 static size_t append_text(char *line, size_t size, const char *text, size_t room)
 {
-    for (; *text != '\0' && size + room < MESSAGE_LINE_SIZE; text++)
-        line[size++] = is_control((uint8_t)*text) ? ' ' : *text;
+    for (struct bytes rest = bytes_from_string(text); rest.size > 0;) {
+        const struct bytes character = shown_take(&rest);
+        if (size + room + character.size > MESSAGE_LINE_SIZE)
+            break;
+        memcpy(line + size, character.ptr, character.size);
+        size += character.size;
+    }
     return size;
 }
 
 /* The beginning of the text that fits between quotes into so many bytes, appended with them. */
 static void append_quoted(struct buffer *out, const char *text, size_t room)
 {
-    const uint8_t *at = (const uint8_t *)text;
     struct buffer clean;
     buffer_init(&clean);
-    for (size_t left = strlen(text); left > 0;) {
-        const size_t valid = quote_utf8_size(at, left), size = valid == 0 ? 1 : valid;
-        const struct bytes character = valid == 0 ? BYTES("?") : is_control(*at) ? BYTES(" ") : bytes_make(at, size);
+    for (struct bytes rest = bytes_from_string(text); rest.size > 0;) {
+        const struct bytes character = shown_take(&rest);
         const size_t taken = quote_size(character);
         if (taken > room)
             break;
         buffer_append_bytes(&clean, character);
         room -= taken;
-        at += size;
-        left -= size;
     }
     quote_append(out, buffer_bytes(&clean));
     buffer_deinit(&clean);
