@@ -78,7 +78,8 @@ static void hear_of(struct core_salvage *salvage, uint64_t number, uint32_t gap_
     salvage->heard_owned[slot] = gap_count;
 }
 
-/* A content without a message: its `sent` event is lost. Or the changed copy of a message that could not be replaced. */
+/* A content without a message: its `sent` event is lost, or it is the changed copy of a message that could not be
+ * replaced. */
 static void keep_orphan(struct core_salvage *salvage, uint64_t number, struct bytes content, uint64_t position)
 {
     if (number == 0 || number > IDENTITY_NUMBER_MAX || number_map_find(&salvage->ended, number) != 0)

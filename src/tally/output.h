@@ -18,7 +18,7 @@ void output_field(const char *name, const char *value);
 void output_block(const char *name, const char *value);
 void output_number(const char *name, uint64_t value);
 
-/* The same for members of an object, given as pairs of printed name and member. Texts are printed by output_field(), other
+/* The same for members of an object, given as pairs of printed name and member. Texts are printed as such, other
  * values as JSON; absent members are left out. A list has a line for each item. */
 void output_members(yyjson_val *object, const char *const rows[][2], size_t count);
 

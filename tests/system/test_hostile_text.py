@@ -38,8 +38,9 @@ def told(daemon):
 
 
 def test_nothing_of_it_reaches_a_terminal(told, tally):
-    for words in (["peek", told.message], ["messages", "q", "--body", "full"], ["failures", "q"], ["messages", "line.fifo"],
-                  ["explain", "q", told.message], ["batch", "units", "b"], ["group", "list", "line.fifo"]):
+    for words in (["peek", told.message], ["messages", "q", "--body", "full"], ["failures", "q"],
+                  ["messages", "line.fifo"], ["explain", "q", told.message], ["batch", "units", "b"],
+                  ["group", "list", "line.fifo"]):
         shown = tally(*words).out
         assert HARMLESS in shown and not HARMFUL.search(shown), f"{words}: {shown!r}"
     refused = tally("batch", "show", SPEAKING, status=None)

@@ -9,14 +9,14 @@
 /* Why a message can't be replaced. */
 enum replace_refusal {
     REPLACE_IS_POSSIBLE,
-    REPLACE_IN_FLIGHT,  /* it is somebody's work */
-    REPLACE_WAITING,    /* for antecedents, which the copy would have to name */
-    REPLACE_TYPED,      /* a type order has numbered it */
-    REPLACE_RESULT,     /* its id is that of a match */
-    REPLACE_NO_QUEUE,   /* a dead letter, and the queue where it failed does not exist */
-    REPLACE_EARLY,      /* its dependents are just being told that it failed */
-    REPLACE_AWAITED,    /* by more than REPLACE_DEPENDENTS_MAX messages, which would all be moved at once */
-    REPLACE_ENDED,      /* it was cancelled, and only waits to be ended */
+    REPLACE_IN_FLIGHT, /* it is somebody's work */
+    REPLACE_WAITING,   /* for antecedents, which the copy would have to name */
+    REPLACE_TYPED,     /* a type order has numbered it */
+    REPLACE_RESULT,    /* its id is that of a match */
+    REPLACE_NO_QUEUE,  /* a dead letter, and the queue where it failed does not exist */
+    REPLACE_EARLY,     /* its dependents are just being told that it failed */
+    REPLACE_AWAITED,   /* by more than REPLACE_DEPENDENTS_MAX messages, which would all be moved at once */
+    REPLACE_ENDED,     /* it was cancelled, and only waits to be ended */
 };
 
 /* May the message in that slot be replaced? *target is where its copy goes: the queue where a dead letter failed; any
