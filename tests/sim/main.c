@@ -4,9 +4,11 @@
  *     sim --seed N [--trace]                      replays one seed
  *     sim --seeds N [--first F] [--jobs J]        runs N seeds, J at a time
  *     sim --plant NAME --seeds N                  the same with a bug planted on purpose (plants.h)
+ *     sim --look N --seeds N                      after each turn N looks, which must change nothing (onlooker.h)
  *
  * With the variable TALLY_HISTORY each writes the history of its seeds (support/history.h). */
 #include "fail.h"
+#include "onlooker.h"
 #include "support/history.h"
 #include "world.h"
 
@@ -33,6 +35,8 @@ struct arguments {
     bool is_traced;
     bool is_one;
     bool wants_salvage;
+    bool is_looked_at;
+    unsigned looks_a_turn;
     enum plant plant;
 };
 
@@ -59,16 +63,26 @@ void fail(const char *format, ...)
 static void print_replay(const char *program, const struct arguments *arguments, uint64_t seed)
 {
     bool is_planted = arguments->plant != PLANT_NONE;
-    printf("FAILED: seed %" PRIu64 "\nreplay it: %s --seed %" PRIu64 " --trace%s%s%s\n", seed, program, seed,
-           arguments->wants_salvage ? " --salvage" : "", is_planted ? " --plant " : "",
+    char looked_at[24] = "";
+    if (arguments->is_looked_at)
+        snprintf(looked_at, sizeof(looked_at), " --look %u", arguments->looks_a_turn);
+    printf("FAILED: seed %" PRIu64 "\nreplay it: %s --seed %" PRIu64 " --trace%s%s%s%s\n", seed, program, seed,
+           arguments->wants_salvage ? " --salvage" : "", looked_at, is_planted ? " --plant " : "",
            is_planted ? plant_name(arguments->plant) : "");
+}
+
+static struct world_report begin_report(const struct arguments *arguments)
+{
+    return (struct world_report){.wants_salvage = arguments->wants_salvage,
+                                 .is_looked_at = arguments->is_looked_at,
+                                 .looks_a_turn = arguments->looks_a_turn};
 }
 
 static int run_one(const char *program, const struct arguments *arguments)
 {
     pid_t child = fork();
     if (child == 0) {
-        struct world_report report = {.wants_salvage = arguments->wants_salvage};
+        struct world_report report = begin_report(arguments);
         setvbuf(stdout, NULL, _IOLBF, 0); /* so that an assertion finds the trace written */
         world_run(arguments->seed, arguments->is_traced, &report);
         printf("seed %" PRIu64 ": ok; %" PRIu64 " operations, %" PRIu64 " messages, %" PRIu64 " completions, %" PRIu64
@@ -112,11 +126,11 @@ static void run_apart(uint64_t seed, unsigned limit_s, struct world_report *repo
 /* Runs every jobs-th seed from the job's own on. */
 static void run_job(const struct arguments *arguments, unsigned job, struct shared *shared)
 {
+    shared->reports[job] = begin_report(arguments);
     for (uint64_t seed = arguments->first + job; seed < arguments->first + arguments->seeds; seed += arguments->jobs) {
         shared->running[job] = seed;
         const unsigned limit_s = arguments->wants_salvage ? 10 * LIMIT_S : LIMIT_S;
         limit_time(limit_s);
-        shared->reports[job].wants_salvage = arguments->wants_salvage;
         if (history_is_wanted())
             run_apart(seed, limit_s, &shared->reports[job]);
         else
@@ -172,6 +186,8 @@ static void print_summary(const struct arguments *arguments, const struct shared
         sum.stalls += shared->reports[i].stalls;
         sum.renewals += shared->reports[i].renewals;
         sum.cleaned_seeds += shared->reports[i].cleaned_seeds;
+        sum.looks += shared->reports[i].looks;
+        sum.looks_refused += shared->reports[i].looks_refused;
         add_salvage(&sum.salvage, &shared->reports[i].salvage);
         sum.history ^= shared->reports[i].history;
     }
@@ -183,6 +199,9 @@ static void print_summary(const struct arguments *arguments, const struct shared
            done, elapsed_s, (double)done / elapsed_s, arguments->jobs, sum.operations, sum.messages, sum.completions,
            sum.crashes, sum.segments, sum.moved_bytes, sum.cleaned_seeds, sum.stalls, sum.renewals,
            sum.refused_for_room, sum.full_seeds);
+    if (arguments->is_looked_at)
+        printf("looking changes nothing: %" PRIu64 " looks, of which %" PRIu64 " were refused\n", sum.looks,
+               sum.looks_refused);
     if (arguments->wants_salvage)
         print_salvage(&sum.salvage);
     history_begin();
@@ -230,7 +249,8 @@ static int run_many(const char *program, struct arguments *arguments)
 static int usage(const char *program)
 {
     fprintf(stderr,
-            "usage: %s --seed N [--trace] | --seeds N [--first F] [--jobs J]   [--plant NAME] [--salvage]\nplants:",
+            "usage: %s --seed N [--trace] | --seeds N [--first F] [--jobs J]   [--plant NAME] [--look N] "
+            "[--salvage]\nplants:",
             program);
     for (unsigned plant = 1; plant < PLANT_COUNT; plant++)
         fprintf(stderr, " %s", plant_name((enum plant)plant));
@@ -260,6 +280,9 @@ int main(int count, char **words)
             arguments.first = strtoull(value, NULL, 0);
         } else if (strcmp(word, "--jobs") == 0) {
             arguments.jobs = (unsigned)strtoul(value, NULL, 0);
+        } else if (strcmp(word, "--look") == 0) {
+            arguments.is_looked_at = true;
+            arguments.looks_a_turn = (unsigned)strtoul(value, NULL, 0);
         } else if (strcmp(word, "--plant") == 0) {
             arguments.plant = plant_find(value);
         } else {
@@ -269,6 +292,10 @@ int main(int count, char **words)
     }
     if (arguments.plant == PLANT_COUNT || arguments.jobs < 1 || arguments.jobs > JOBS_MAX)
         return usage(words[0]);
+    if (onlooker_find_forgotten() != NULL) {
+        printf("nobody looks with %s, which only reads: onlooker.c wants a row for it\n", onlooker_find_forgotten());
+        return 1;
+    }
     plant_choose(arguments.plant);
     return arguments.is_one ? run_one(words[0], &arguments) : run_many(words[0], &arguments);
 }

@@ -3,6 +3,7 @@
 #include "core/batches/decide_batch.h"
 #include "core/finish.h"
 #include "core/messages/decide_commit.h"
+#include "core/messages/explain.h"
 #include "core/publishers/decide_publish.h"
 #include "core/queues/tags.h"
 #include "core/state.h"
@@ -69,6 +70,7 @@ const char *plant_name(enum plant plant)
         [PLANT_SPENT_UNIT_GROWS] = "spent-unit-grows",
         [PLANT_GROWTH_NOT_COUNTED] = "growth-not-counted",
         [PLANT_NO_RESERVE] = "reserve-not-there",
+        [PLANT_LOOK_COUNTS] = "look-counts",
     };
     return names[plant];
 }
@@ -433,4 +435,16 @@ void __wrap_grants_keep(struct grants *grants, struct namespace *ns, uint64_t no
         __real_grants_keep(grants, ns, now_ms);
     else
         grants->due_ms = UINT64_MAX;
+}
+
+/* --- looking ------------------------------------------------------------------------------------------------------ */
+
+uint32_t __real_explain_find(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE], struct queue **queue);
+uint32_t __wrap_explain_find(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE], struct queue **queue);
+uint32_t __wrap_explain_find(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE], struct queue **queue)
+{
+    const uint32_t slot = __real_explain_find(core, id, queue);
+    if (slot != 0 && planted.plant == PLANT_LOOK_COUNTS)
+        ((struct message *)(uintptr_t)core_message(core, slot))->receive_count++;
+    return slot;
 }

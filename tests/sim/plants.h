@@ -42,6 +42,7 @@ enum plant {
     PLANT_SPENT_UNIT_GROWS,        /* a unit that has ended lets others join its batch */
     PLANT_GROWTH_NOT_COUNTED,      /* a Total does not grow with its batch */
     PLANT_NO_RESERVE,              /* what is kept for a full disk has no room on it */
+    PLANT_LOOK_COUNTS,             /* looking at a message counts a receive of it */
     PLANT_COUNT
 };
 

@@ -1,8 +1,11 @@
 /* Pools under random calls of many matchers with stale views, with kills, lost power, disks that stop and snapshots;
  * judged by pool_judge.c.
  *
- * usage: sim_pools [--seeds N] [--first F] [--seed S] [--plant NAME] [--salvage on] */
+ * usage: sim_pools [--seeds N] [--first F] [--seed S] [--plant NAME] [--look N] [--salvage on]
+ *
+ * --look N: after each step N looks, which must change nothing (onlooker.h). */
 #include "fail.h"
+#include "onlooker.h"
 #include "pool_judge.h"
 #include "pool_plants.h"
 #include "random.h"
@@ -59,6 +62,10 @@ static struct {
 /* Each folder that a kill leaves is damaged and salvaged, too; on a copy. */
 static bool wants_salvage;
 static struct salvage_rig_report salvage_report;
+
+/* After each step; 0: nobody looks. */
+static unsigned looks_a_step;
+static struct onlooker onlooker;
 
 void fail(const char *format, ...)
 {
@@ -615,6 +622,33 @@ static void create_pool(struct pools *pools)
         fail("CreatePool answers %s", answer.error);
 }
 
+/* --- looking ------------------------------------------------------------------------------------------------------ */
+
+static void write_looked_at(void *context, char kind, struct random *random, struct buffer *out)
+{
+    (void)context;
+    if (kind == 'q')
+        buffer_append_format(out, "%s", random_chance(random, 70) ? "results" : "expired");
+    else if (kind == 'p')
+        buffer_append_format(out, "%s", random_chance(random, 95) ? "pool" : "none");
+    else if (kind == 't')
+        buffer_append_format(out, "t%u", random_below(random, JUDGE_TICKETS + 1));
+    else if (kind == 'm')
+        buffer_append_format(out, "00000000-0000-8000-8000-000000000000");
+    else
+        buffer_append_format(out, "%c1", kind);
+}
+
+static void look(struct world *world)
+{
+    struct failure failure;
+    const bool is_up = world->ns != NULL && namespace_failure(world->ns, &failure) == OK;
+    if (looks_a_step == 0 || !is_up || world_core(world)->has_fired || core_has_ready_queue(world_core(world)))
+        return;
+    begin(ASKS_NOTHING);
+    onlooker_look(&onlooker, world->front, world->ns, looks_a_step);
+}
+
 /* No more faults: every match comes to its end. */
 static void wind_up(struct pools *pools)
 {
@@ -644,10 +678,14 @@ static void run(uint64_t seed)
     pools->world = world_create(&(struct world_options){.way = WORLD_PLAIN, .seed = seed});
     create_pool(pools);
     judge_begin(&pools->rules, pools->world);
+    onlooker_init(&onlooker, random_stream(seed, STREAM_ONLOOKERS), (struct onlooker_names){.write = write_looked_at});
+    if (looks_a_step > 0)
+        memory_disk_leave_reads_alone(pools->world->disk);
     for (where.step = 0; where.step < STEPS && judge_model.match_count < JUDGE_MATCHES - 100; where.step++)
-        act(pools);
+        act(pools), look(pools->world);
     wind_up(pools);
     judge_end();
+    onlooker_deinit(&onlooker);
     world_destroy(pools->world);
     free(pools);
 }
@@ -686,6 +724,8 @@ int main(int count, char **arguments)
             first = strtoull(arguments[i + 1], NULL, 10);
         else if (strcmp(arguments[i], "--seed") == 0)
             first = strtoull(arguments[i + 1], NULL, 10), seeds = 1;
+        else if (strcmp(arguments[i], "--look") == 0)
+            looks_a_step = (unsigned)strtoul(arguments[i + 1], NULL, 10);
         else if (strcmp(arguments[i], "--salvage") == 0)
             wants_salvage = strcmp(arguments[i + 1], "on") == 0;
         else if (strcmp(arguments[i], "--plant") != 0 || !pool_plant_choose(arguments[i + 1]))

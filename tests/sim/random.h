@@ -10,7 +10,15 @@ struct random {
     uint64_t state;
 };
 
-enum stream { STREAM_CLIENTS = 1, STREAM_DISK, STREAM_CLOCK, STREAM_NETWORK, STREAM_FAULTS, STREAM_SETTINGS };
+enum stream {
+    STREAM_CLIENTS = 1,
+    STREAM_DISK,
+    STREAM_CLOCK,
+    STREAM_NETWORK,
+    STREAM_FAULTS,
+    STREAM_SETTINGS,
+    STREAM_ONLOOKERS
+};
 
 static inline uint64_t random_u64(struct random *random)
 {

@@ -115,3 +115,8 @@ uint64_t witness_leftovers(const struct core *core)
     return (uint64_t)core->groups.items.used + core->extras.used + core->dependencies.edges.used +
            core->dependencies.antecedents.used + core->type_orders.typed.used;
 }
+
+bool witness_has_time_acted(const struct core *core)
+{
+    return core->has_fired;
+}

@@ -60,4 +60,7 @@ void witness_turn(struct witness *witness, const struct core *core);
 /* What only messages and what waits for them have: with none of them there is nothing of it either. */
 uint64_t witness_leftovers(const struct core *core);
 
+/* Has time done something that no event says yet? */
+bool witness_has_time_acted(const struct core *core);
+
 #endif

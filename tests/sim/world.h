@@ -17,10 +17,14 @@ struct world_report {
     uint64_t cleaned_seeds;
     uint64_t messages;
     uint64_t completions;
-    uint64_t stalls;    /* of the disk */
-    uint64_t renewals;  /* of leases whose replies it held up */
-    uint64_t history;   /* of all seeds (support/history.h) */
-    bool wants_salvage; /* each folder that a crash leaves is damaged and salvaged, too; on a copy */
+    uint64_t stalls;       /* of the disk */
+    uint64_t renewals;     /* of leases whose replies it held up */
+    uint64_t history;      /* of all seeds (support/history.h) */
+    bool is_looked_at;     /* or may be: the disk's reads are left out of faults and of the history */
+    unsigned looks_a_turn; /* of onlookers; 0: none, for the history that others must have, too */
+    uint64_t looks;
+    uint64_t looks_refused; /* about things that are not there, and the like */
+    bool wants_salvage;     /* each folder that a crash leaves is damaged and salvaged, too; on a copy */
     struct salvage_rig_report salvage;
 };
 

@@ -2,6 +2,7 @@
 #ifndef TALLY_TESTS_SIM_WORLD_PARTS_H
 #define TALLY_TESTS_SIM_WORLD_PARTS_H
 
+#include "onlooker.h"
 #include "world.h"
 
 #define CLIENTS 10u
@@ -52,6 +53,7 @@ struct world {
     unsigned crash_percent, flush_percent, jump_percent, check_every;
     struct connection connections[CLIENTS];
     struct buffer before, after; /* encoded cores */
+    struct onlooker onlooker;    /* if the seed is looked at */
     struct world_report *report;
 };
 
@@ -103,6 +105,11 @@ void world_stall(struct world *world);
 void world_take_snapshot_step(struct world *world);
 void world_take_clean_step(struct world *world);
 void world_tend_disk(struct world *world);
+
+/* world_look.c */
+void world_begin_looking(struct world *world);
+void world_end_looking(struct world *world);
+void world_look(struct world *world); /* each time that a turn is over */
 
 /* world_end.c */
 void world_wind_up(struct world *world);

@@ -103,6 +103,7 @@ void world_submit(struct world *world, struct connection *connection)
     if (plant_chosen() == PLANT_REPLY_BEFORE_DURABLE)
         world_show_durable(world);
     world_check_core(world);
+    world_look(world);
 }
 
 void world_client_acts(struct world *world)

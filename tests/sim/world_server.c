@@ -170,7 +170,7 @@ void world_server_start(struct world *world, bool has_before, uint64_t sequence_
     if (!plant_spoils_state())
         core_check(namespace_core(world->ns));
     compare_with_replay(world);
-    static const struct front_options options = {.region = "sim"};
+    const struct front_options options = {.region = "sim", .keeps_history = world->report->is_looked_at};
     world->api = front_of_one_create(world->ns, &options, &world->front);
     world->pending_bytes = 0;
 }

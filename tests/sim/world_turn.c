@@ -167,8 +167,9 @@ void world_server_tick(struct world *world)
     if (world->pending_bytes + due_bytes <= world_ample_size(world) / 2) {
         tick(world);
         world->pending_bytes += due_bytes;
-        return;
+    } else {
+        world_server_flush(world);
+        tick_at_length(world);
     }
-    world_server_flush(world);
-    tick_at_length(world);
+    world_look(world);
 }

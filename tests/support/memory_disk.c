@@ -75,6 +75,7 @@ struct memory_disk {
     bool has_failed;
     bool is_stopped;
     bool is_locked_elsewhere;
+    bool leaves_reads_alone;
 };
 
 struct disk_file {
@@ -404,9 +405,18 @@ struct attempt {
     bool is_half;     /* it fails, but part of it happens */
 };
 
+/* Of what is read, or done with it afterwards. */
+static void note_reading(const struct memory_disk *memory, struct bytes seen)
+{
+    if (!memory->leaves_reads_alone)
+        history_note(seen);
+}
+
 static struct attempt operation_begin(struct memory_disk *memory, enum operation_class class, const char *what,
                                       const char *name, struct failure *failure)
 {
+    if (class == OPERATION_READ && memory->leaves_reads_alone && !memory->is_stopped)
+        return (struct attempt){.error = OK};
     history_note(bytes_from_string(what));
     history_note(bytes_from_string(name));
     if (class != OPERATION_READ)
@@ -519,8 +529,8 @@ static enum error memory_create(struct disk *disk, const char *name, struct disk
 static void memory_close(struct disk_file *file)
 {
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
-    history_note(bytes_from_string("closing"));
-    history_note(bytes_from_string(file->name));
+    note_reading(memory, bytes_from_string("closing"));
+    note_reading(memory, bytes_from_string(file->name));
     inode_release(memory, file->inode);
     free(file);
     unlock_mutex(memory);
@@ -589,8 +599,8 @@ static enum error memory_read(struct disk_file *file, uint64_t offset, void *dat
 {
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
     struct attempt attempt = operation_begin(memory, OPERATION_READ, "reading", file->name, failure);
-    history_note_number(offset);
-    history_note_number(size);
+    note_reading(memory, bytes_make(&offset, sizeof(offset)));
+    note_reading(memory, bytes_make(&size, sizeof(size)));
     const struct inode *inode = file->inode;
     if (attempt.error == OK && (offset > inode->size_live || size > inode->size_live - offset))
         attempt.error = failure_set(failure, ERROR_LOG_DAMAGED, "%s/%s is truncated at offset %" PRIu64 ".",
@@ -697,7 +707,7 @@ static enum error memory_map(struct disk_file *file, uint64_t size, const uint8_
 {
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
     struct attempt attempt = operation_begin(memory, OPERATION_READ, "mapping", file->name, failure);
-    history_note_number(size);
+    note_reading(memory, bytes_make(&size, sizeof(size)));
     struct inode *inode = file->inode;
     if (attempt.error == OK && inode->size_live < size)
         attempt.error = failure_set(failure, ERROR_LOG_DAMAGED, "%s/%s is truncated at offset %" PRIu64 ".",
@@ -713,9 +723,9 @@ static enum error memory_map(struct disk_file *file, uint64_t size, const uint8_
 
 static void memory_unmap(struct disk *disk, const uint8_t *mapped, uint64_t size)
 {
-    history_note_number(size);
     struct memory_disk *memory = lock_mutex(disk);
     struct inode *inode = memory->inodes;
+    note_reading(memory, bytes_make(&size, sizeof(size)));
     while (inode != NULL && inode->live_owned != mapped)
         inode = inode->next;
     ASSERT(inode != NULL && inode->maps > 0);
@@ -848,6 +858,13 @@ void memory_disk_fail_after(struct disk *disk, uint64_t operations, enum memory_
     memory->fault = fault;
     memory->fault_countdown = operations;
     memory->has_failed = false;
+    unlock_mutex(memory);
+}
+
+void memory_disk_leave_reads_alone(struct disk *disk)
+{
+    struct memory_disk *memory = lock_mutex(disk);
+    memory->leaves_reads_alone = true;
     unlock_mutex(memory);
 }
 

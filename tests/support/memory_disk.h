@@ -46,6 +46,10 @@ void memory_disk_lock_elsewhere(struct disk *disk, bool is_locked);
  * not struck yet. */
 void memory_disk_fail_after(struct disk *disk, uint64_t operations, enum memory_disk_fault fault);
 
+/* From now on reads are neither faults' prey nor part of the history: somebody reads more, and nothing else may come of
+ * it. */
+void memory_disk_leave_reads_alone(struct disk *disk);
+
 /* Has the fault that was set last struck? */
 bool memory_disk_has_failed(struct disk *disk);
 
