@@ -10,7 +10,7 @@ MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
 .PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk \
-	campaign-kills campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan match-agree mutants \
+	campaign-kills campaign-look campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan match-agree mutants \
 	bench bench-large soak fresh failover count asan tsan valgrind format format-check install clean
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo 'make campaign-salvage SEEDS=N   every folder of the simulator damaged, salvaged and judged'
 	@echo 'make fuzz SECONDS=N   each fuzz target for N seconds ($(SECONDS)); needs clang'
 	@echo 'make campaign      a million groups under kills: order, nothing lost, nothing twice (CAMPAIGN=options)'
+	@echo 'make campaign-look   the same load with onlookers, who must change nothing (CAMPAIGN=options)'
 	@echo 'make campaign-pool   a million tickets, 64 matchers, the daemon killed every 3 s (CAMPAIGN=options)'
 	@echo 'make campaign-relay   an outbox of 200,000 rows, everything killed 500 times (CAMPAIGN=options)'
 	@echo 'make campaign-kills   two nodes over PostgreSQL, a million messages wait, the owner is killed 100 times'
@@ -110,6 +111,11 @@ campaign-full-disk: build
 
 campaign-kills: build
 	@/usr/bin/python3 -B tests/campaign/kills_campaign.py $(CAMPAIGN)
+
+campaign-look: all
+	$(BUILD)/release/tests/sim/sim --look 8 --seeds $(SEEDS)
+	$(BUILD)/release/tests/sim/sim_pools --look 8 --seeds $(SEEDS)
+	@/usr/bin/python3 -B tests/campaign/look_campaign.py $(CAMPAIGN)
 
 campaign-cluster: build
 	@/usr/bin/python3 -B tests/campaign/cluster_campaign.py $(CAMPAIGN)

@@ -98,7 +98,9 @@ static void ask_receive(struct client *client)
     struct text body;
     text_init(&body);
     queue_url_write(&body, client->campaign);
-    text_append_format(&body, ",\"MaxNumberOfMessages\":%d,\"WaitTimeSeconds\":%d}", RECEIVE_MAX, WAIT_S);
+    text_append_format(
+        &body, ",\"MaxNumberOfMessages\":%d,\"WaitTimeSeconds\":%d,\"AttributeNames\":[\"ApproximateReceiveCount\"]}",
+        RECEIVE_MAX, WAIT_S);
     wire_request_write(&client->request, "AmazonSQS.ReceiveMessage", text_view(&body));
     text_deinit(&body);
     client->step = STEP_RECEIVE;
@@ -135,7 +137,7 @@ static void decide_fates(struct client *client)
 
 static void answer_receive(struct client *client, const struct http_message *reply)
 {
-    struct view rest = reply->body, id, handle, body;
+    struct view rest = reply->body, id, handle, body, receives;
     struct delivery deliveries[RECEIVE_MAX];
     uint32_t ids[RECEIVE_MAX];
     unsigned count = 0;
@@ -143,9 +145,10 @@ static void answer_receive(struct client *client, const struct http_message *rep
         fatal("a receive was refused: %.*s", (int)reply->body.size, reply->body.ptr);
     while (count < RECEIVE_MAX && wire_value_next(&rest, VIEW("\"MessageId\":"), &id) &&
            wire_value_next(&rest, VIEW("\"ReceiptHandle\":"), &handle) &&
-           wire_value_next(&rest, VIEW("\"Body\":"), &body)) {
+           wire_value_next(&rest, VIEW("\"Body\":"), &body) &&
+           wire_value_next(&rest, VIEW("\"ApproximateReceiveCount\":"), &receives)) {
         ids[count] = wire_digest(id);
-        deliveries[count] = (struct delivery){.message = wire_number(body)};
+        deliveries[count] = (struct delivery){.message = wire_number(body), .receive_count = wire_number(receives)};
         client->held[count].handle.size = 0;
         text_append(&client->held[count].handle, handle);
         count++;
@@ -348,6 +351,8 @@ void client_disconnect(struct client *client)
         return;
     client->is_repeat = true;
     client->campaign->lost_replies++;
+    if (client->step == STEP_RECEIVE)
+        record_receive_lost(&client->campaign->record);
 }
 
 static void answer(struct client *client, const struct http_message *reply)

@@ -197,13 +197,15 @@ static bool summary_print(const struct run *run, double send_s, double work_s, u
     printf("\"lost_replies\":%" PRIu64 ",\"refused_deletes\":%" PRIu64 ",\"fence_probes\":%" PRIu64 ",",
            campaign->lost_replies, campaign->refused_deletes, campaign->fence_probes);
     printf("\"order_violations\":%" PRIu64 ",\"lease_violations\":%" PRIu64 ",\"fence_violations\":%" PRIu64
-           ",\"lost\":%" PRIu64 ",\"twice\":%" PRIu64 ",\"left_in_queue\":%" PRIu64 ",",
-           record->faults[FAULT_ORDER], record->faults[FAULT_LEASE], record->faults[FAULT_FENCE], lost,
-           record_twice(record), left);
+           ",\"receive_violations\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"twice\":%" PRIu64 ",\"left_in_queue\":%" PRIu64
+           ",",
+           record->faults[FAULT_ORDER], record->faults[FAULT_LEASE], record->faults[FAULT_FENCE],
+           record_unexplained(record), lost, record_twice(record), left);
+    printf("\"unseen_receives\":%" PRIu64 ",", record->unseen_receives);
     printf("\"ends_unconfirmed\":%" PRIu64 ",\"restart_max_ms\":%" PRIu64
            ",\"send_s\":%.1f,\"work_s\":%.1f,\"seconds\":%.1f,\"seed\":%" PRIu64 "}\n",
            record->maybe_ended, run->daemon.restart_max_ms, send_s, work_s, send_s + work_s, run->options.seed);
-    return lost + left + record_violations(record) + record_twice(record) == 0;
+    return lost + left + record_violations(record) + record_unexplained(record) + record_twice(record) == 0;
 }
 
 /* --- The command line --------------------------------------------------------------------------------------------- */

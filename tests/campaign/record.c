@@ -17,6 +17,7 @@ struct entry {
     uint32_t leased_until_ms;
     uint16_t delivery_number;
     uint8_t state;
+    uint8_t unseen; /* receives that are in its count, and in no reply that came */
 };
 
 static_assert(sizeof(struct entry) == 12, "The memory of a campaign is messages times this.");
@@ -46,7 +47,7 @@ static struct entry *entry_of(const struct record *record, uint32_t message)
 
 static void tell_fault(struct record *record, enum fault fault, uint32_t message, const char *text)
 {
-    static const char *const NAMES[FAULT_COUNT] = {"order", "lease", "fence", "twice", "duplicate"};
+    static const char *const NAMES[FAULT_COUNT] = {"order", "lease", "fence", "twice", "duplicate", "receive count"};
     uint64_t sum = 0;
     record->faults[fault]++;
     for (unsigned at = 0; at < FAULT_COUNT; at++)
@@ -107,6 +108,24 @@ static void check_order(struct record *record, const struct delivery *deliveries
     }
 }
 
+/* The count rises by one with each delivery, and by those whose replies were lost. */
+static void check_receive_count(struct record *record, const struct delivery *delivery)
+{
+    struct entry *entry = entry_of(record, delivery->message);
+    const uint32_t unseen = delivery->receive_count - entry->delivery_number; /* in all; huge if it is too low */
+    if (unseen < entry->unseen || unseen > record->lost_receives || unseen > UINT8_MAX) {
+        tell_fault(record, FAULT_RECEIVES, delivery->message, "its receive count is not that of its deliveries");
+        return;
+    }
+    record->unseen_receives += unseen - entry->unseen;
+    entry->unseen = (uint8_t)unseen;
+}
+
+void record_receive_lost(struct record *record)
+{
+    record->lost_receives++;
+}
+
 void record_delivered(struct record *record, struct delivery *deliveries, const uint32_t *ids, unsigned count,
                       uint32_t asked_at_ms, uint32_t now_ms)
 {
@@ -116,6 +135,7 @@ void record_delivered(struct record *record, struct delivery *deliveries, const 
         check_id(record, message, ids[at]);
         record->deliveries++;
         deliveries[at].number = ++entry->delivery_number;
+        check_receive_count(record, &deliveries[at]);
         if (entry->state == STATE_ENDED)
             tell_fault(record, FAULT_TWICE, message, "delivered after its end");
         else if (entry->state == STATE_MAYBE_ENDED)
@@ -175,6 +195,13 @@ uint64_t record_unfinished(const struct record *record)
 uint64_t record_violations(const struct record *record)
 {
     return record->faults[FAULT_ORDER] + record->faults[FAULT_LEASE] + record->faults[FAULT_FENCE];
+}
+
+uint64_t record_unexplained(const struct record *record)
+{
+    const uint64_t explained = record->lost_receives * RECEIVE_MAX;
+    const uint64_t unseen = record->unseen_receives;
+    return record->faults[FAULT_RECEIVES] + (unseen > explained ? unseen - explained : 0);
 }
 
 uint64_t record_twice(const struct record *record)

@@ -17,12 +17,14 @@ enum fault {
     FAULT_FENCE,     /* a handle that was taken away, or is not the newest, ended a message */
     FAULT_TWICE,     /* delivered after its end */
     FAULT_DUPLICATE, /* one message was accepted twice: it has two ids */
+    FAULT_RECEIVES,  /* its receive count is not that of its deliveries, and no lost reply explains that */
     FAULT_COUNT,
 };
 
 struct delivery {
     uint32_t message;
-    uint16_t number; /* of the message's deliveries that were seen; set by record_delivered */
+    uint16_t number;        /* of the message's deliveries that were seen; set by record_delivered */
+    uint32_t receive_count; /* as the server says */
 };
 
 struct record {
@@ -34,6 +36,8 @@ struct record {
     uint64_t ended;
     uint64_t maybe_ended;
     uint64_t deliveries;
+    uint64_t unseen_receives; /* counted by the server, and in no reply that came */
+    uint64_t lost_receives;
     uint64_t faults[FAULT_COUNT];
 };
 
@@ -47,6 +51,9 @@ void record_sent(struct record *record, uint32_t message, uint32_t id);
 /* A receive that was asked for at asked_at_ms has delivered these, in this order, with ids as above. */
 void record_delivered(struct record *record, struct delivery *deliveries, const uint32_t *ids, unsigned count,
                       uint32_t asked_at_ms, uint32_t now_ms);
+
+/* A reply to a receive was lost on a kill: it may have counted receives that nobody sees. */
+void record_receive_lost(struct record *record);
 
 /* The receiver asks for the message's end; until the answer it may have ended. */
 void record_end_asked(struct record *record, struct delivery delivery);
@@ -68,6 +75,9 @@ uint64_t record_unfinished(const struct record *record);
 
 /* All faults but `twice` and `duplicate`. */
 uint64_t record_violations(const struct record *record);
+
+/* Receives that were counted and that no lost reply explains, since a reply gives RECEIVE_MAX at most. */
+uint64_t record_unexplained(const struct record *record);
 
 /* Messages ended or accepted more than once. */
 uint64_t record_twice(const struct record *record);
