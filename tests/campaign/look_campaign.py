@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""The campaign of looking: the campaign of groups (groups.c), with the daemon killed all the while, and onlookers beside
-it who ask for everything that only reads: actions, dry runs, /metrics, the command line, and a page of the dashboard
-where there is Chromium. Looking changes nothing: order, leases, ends and receive counts are judged as without them.
+"""The campaign of looking: the campaign of groups (groups.c), with the daemon killed all the while. Beside it onlookers
+ask for everything that only reads: actions, dry runs, /metrics, the command line, and a page of the dashboard where
+there is Chromium. Looking changes nothing: order, leases, ends and receive counts are judged as without them.
 
     make campaign-look CAMPAIGN='--seconds 3600'
     tests/campaign/look_campaign.py --groups 20000 --kill-each 5000 --no-pages
@@ -45,10 +45,12 @@ def options_read():
 
 def run_once(options, folder):
     """One load from its beginning to its end: (its figures or None, what it said, the onlookers)."""
-    command = [options.program, "--tallyd", options.tallyd, "--folder", f"{folder}/data", "--groups", options.groups, "--workers", options.workers,
-               "--lease", options.lease, "--port", free_port(), "--kill-each", options.kill_each]
+    port = free_port()
+    command = [options.program, "--tallyd", options.tallyd, "--folder", f"{folder}/data", "--port", port,
+               "--groups", options.groups, "--workers", options.workers, "--lease", options.lease,
+               "--kill-each", options.kill_each]
     load = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    onlookers = Onlookers(int(command[command.index("--port") + 1]), QUEUE, options.tally)
+    onlookers = Onlookers(port, QUEUE, options.tally)
     has_pages = not options.no_pages and shutil.which("chromium") is not None
     try:
         beginning = threading.Thread(target=onlookers.make_others)

@@ -28,7 +28,8 @@ def test_groups_keep_their_order_and_end_once_under_kills(program, tmp_path, sen
     status, counted = run_program(
         program, tmp_path, "--groups", GROUPS, "--kill-each", 6 * GROUPS // (KILLS + 1), "--lease", PATIENCE, *sends
     )
-    for name in ("order_violations", "lease_violations", "fence_violations", "receive_violations", "lost", "twice", "left_in_queue"):
+    for name in ("order_violations", "lease_violations", "fence_violations", "receive_violations", "lost", "twice",
+                 "left_in_queue"):
         assert counted[name] == 0, counted
     assert counted["messages"] == 3 * GROUPS
     assert counted["kills"] >= KILLS // 2  # how many there are depends on how often the workers fail
