@@ -298,6 +298,19 @@ const scenarios = {
     assert.deepEqual(page.wrong, []);
   },
 
+  /** A page that is loaded while the server is away comes to life when it is back. */
+  async it_waits_for_a_server_that_starts() {
+    const page = await open();
+    await page.route("**/ui/config", (route) => route.abort());
+    await page.goto(ui);
+    await until(async () => /does not answer/.test(await text(page)), "that nobody answers is said");
+    await page.evaluate(() => (location.hash = "#/queues"));
+    await page.keyboard.press("p");
+    await page.unroute("**/ui/config");
+    await until(async () => (await text(page)).includes("orders.fifo"), "the queues");
+    assert.deepEqual(page.wrong.filter((line) => !line.includes("Failed to load resource")), []);
+  },
+
   async a_button_says_what_would_happen() {
     const page = await open();
     await show(page, "#/groups?queue=orders.fifo&group=customer-17");

@@ -254,7 +254,7 @@ function pause() {
   if (isPaused) {
     clearTimeout(timer);
     drawLive();
-  } else ask();
+  } else if (shown !== null) ask();
 }
 
 const ACTIONS = {
@@ -269,7 +269,7 @@ const ACTIONS = {
 
 document.addEventListener("keydown", (event) => {
   const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.nodeName);
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (shown === null || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (isTyping && event.key === "Escape") event.target.blur();
   if (isTyping || !ACTIONS[event.key]) return;
   event.preventDefault();
@@ -286,14 +286,24 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   main.focus();
 });
 live.addEventListener("click", pause);
-window.addEventListener("hashchange", open);
-document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : isPaused || ask()));
 document.addEventListener("tally-changed", () => {
   shown.visit.kept?.clear();
   ask();
 });
 setInterval(drawLive, 1000);
 
-begin().then(open, (error) => {
-  main.replaceChildren(h("p.nothing", null, `The server does not answer: ${error.message}`));
-});
+/** Shows nothing before the server has said what it is. A server that starts, or starts again, is waited for. */
+function start() {
+  begin().then(
+    () => {
+      window.addEventListener("hashchange", open);
+      document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : isPaused || ask()));
+      open();
+    },
+    (error) => {
+      main.replaceChildren(h("p.nothing", null, `The server does not answer: ${error.message}`));
+      setTimeout(start, POLL_MS);
+    },
+  );
+}
+start();
