@@ -3,7 +3,9 @@
 #include "scenario.h"
 
 #define ARN(queue) "arn:aws:sqs:us-east-1:000000000000:" queue
-#define POLICY(queue) "'RedrivePolicy':'{\\'deadLetterTargetArn\\':\\'" ARN(queue) "\\',\\'maxReceiveCount\\':100}'"
+#define POLICY_AFTER(queue, count)                                                                                     \
+    "'RedrivePolicy':'{\\'deadLetterTargetArn\\':\\'" ARN(queue) "\\',\\'maxReceiveCount\\':" count "}'"
+#define POLICY(queue) POLICY_AFTER(queue, "100")
 #define TEXT(name, value) "'" name "':{'DataType':'String','StringValue':'" value "'}"
 #define ATTRIBUTES(inside) ",'MessageAttributes':{" inside "}"
 
@@ -169,6 +171,36 @@ static void a_group_goes_on_when_its_held_head_is_replaced(struct world *world)
 }
 
 /* Repaired and redriven in one step: its unit is outstanding again, and who was held for it waits for the copy. */
+/* A copy at the head of its group has a higher number than those behind it. When the leases of a run end in one moment,
+ * the head is charged, and all behind it are spared, also behind one whose lease goes on. A receive that a kill loses is
+ * an attempt, so there is none here. */
+static void those_behind_a_copy_are_spared_when_their_run_lapses(struct world *world)
+{
+    char head[WORLD_ID_SIZE];
+    struct taken run[3];
+    if (world->options.way != WORLD_PLAIN)
+        return;
+    world_create_queue(world, "dead.fifo", "'FifoQueue':'true'");
+    world_create_queue(
+        world, "strict.fifo",
+        "'FifoQueue':'true','Tally.DeduplicationWindow':'604800','Tally.StrictOrder':'true'," POLICY_AFTER("dead.fifo",
+                                                                                                           "1"));
+    put(world, "strict.fifo", "one", ",'MessageGroupId':'g'", head);
+    put(world, "strict.fifo", "two", ",'MessageGroupId':'g'", NULL);
+    put(world, "strict.fifo", "three", ",'MessageGroupId':'g'", NULL);
+    replace(world, "strict.fifo", head, "changed", "", NULL);
+    world_hold(world, "strict.fifo", 30, 3, run);
+    EXPECT(world, strcmp(run[0].body, "changed") == 0);
+    struct answer answer =
+        world_call(world, "ChangeMessageVisibility",
+                   "{'QueueUrl':'strict.fifo','ReceiptHandle':'%s','VisibilityTimeout':300}", run[1].handle);
+    EXPECT(world, answer.error == NULL);
+    world_pass_time(world, 100 * 1000);
+    run_one(world, "strict.fifo", "two");
+    run_one(world, "strict.fifo", "three");
+    EXPECT(world, world_count_messages(world, "dead.fifo") == 1);
+}
+
 static void a_dead_letter_goes_back_to_where_it_failed(struct world *world)
 {
     char id[WORLD_ID_SIZE], more[300];
@@ -316,6 +348,7 @@ int main(void)
         SCENARIO(its_unit_and_its_dependents_are_those_of_the_copy),
         SCENARIO(it_keeps_its_place_in_a_fifo_group),
         SCENARIO(a_group_goes_on_when_its_held_head_is_replaced),
+        SCENARIO(those_behind_a_copy_are_spared_when_their_run_lapses),
         SCENARIO(a_dead_letter_goes_back_to_where_it_failed),
         SCENARIO(a_copy_that_shares_its_place_survives_snapshots),
         SCENARIO(the_message_of_a_batch_is_repaired_where_it_is_and_as_a_dead_letter),

@@ -438,9 +438,10 @@ uint32_t group_first_lapsed(const struct core *core, uint32_t message_slot)
         return message_slot;
     for (uint32_t prev = extra_in(core, message_slot)->prev; prev != 0; prev = extra_in(core, prev)->prev) {
         const struct message *message = message_in(core, prev);
-        if (message->state != MESSAGE_IN_FLIGHT || message->visible_at_ms > core->now_ms)
+        if (message->state != MESSAGE_IN_FLIGHT)
             break;
-        message_slot = prev;
+        if (message->visible_at_ms <= core->now_ms) /* its holder may have prolonged those between them */
+            message_slot = prev;
     }
     return message_slot;
 }
