@@ -23,7 +23,7 @@ static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
     [OPERATION_LIST_UNITS] = 3,     [OPERATION_LIST_BATCHES] = 1,      [OPERATION_DELETE_BATCH] = 1,
     [OPERATION_TAG_QUEUE] = 1,      [OPERATION_UNTAG_QUEUE] = 1,       [OPERATION_LIST_TAGS] = 1,
     [OPERATION_ADD_PERMISSION] = 1, [OPERATION_REMOVE_PERMISSION] = 1, [OPERATION_OPEN_PUBLISHER] = 2,
-    [OPERATION_PUBLISH] = 9,
+    [OPERATION_PUBLISH] = 9,        [OPERATION_DELETE_SOME] = 3,       [OPERATION_REPLACE] = 6,
 };
 
 static struct queue_traits draw_traits(struct random *random, int queue)
@@ -251,19 +251,63 @@ static void draw_after(struct clients *clients, const struct oracle *oracle, str
         entry->after_count += draw_antecedent(clients, oracle, &entry->after[entry->after_count]);
 }
 
-static void draw_explain(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+/* The MessageId of something that a client was told of lately, or of nothing. Returns its queue's name, or NONE. */
+static int draw_id(struct clients *clients, const struct oracle *oracle, char id[MESSAGE_ID_TEXT_SIZE])
 {
     struct random *random = &clients->random;
-    operation->queue = draw_queue(clients);
-    memcpy(operation->id, "00000000-0000-8000-8000-000000000000", 37);
-    uint32_t range = oracle->fact_count < 40 ? oracle->fact_count : 40;
-    const struct fact *fact = range == 0 ? NULL : &oracle->facts[oracle->fact_count - 1 - random_below(random, range)];
-    if (fact == NULL || fact->kind == FACT_COMPLETED || fact->id[0] == '\0')
-        return;
-    memcpy(operation->id, fact->id, sizeof(operation->id));
-    int queue = oracle->model.messages[fact->subject].queue;
-    if (random_chance(random, 90))
-        operation->queue = oracle->model.queues[queue].name;
+    memcpy(id, "00000000-0000-8000-8000-000000000000", 37);
+    const uint32_t range = oracle->fact_count < 40 ? oracle->fact_count : 40;
+    if (range == 0)
+        return NONE;
+    const struct fact *fact = &oracle->facts[oracle->fact_count - 1 - random_below(random, range)];
+    if (fact->kind == FACT_COMPLETED || fact->id[0] == '\0')
+        return NONE;
+    memcpy(id, fact->id, MESSAGE_ID_TEXT_SIZE);
+    return oracle->model.queues[oracle->model.messages[fact->subject].queue].name;
+}
+
+static void draw_explain(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    const int queue = draw_id(clients, oracle, operation->id);
+    operation->queue = queue == NONE || random_chance(&clients->random, 10) ? draw_queue(clients) : queue;
+}
+
+/* Mostly one that a client was told of and that lives; then a dead letter that somebody repairs is among them. */
+static void draw_replace(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    const struct model *model = &oracle->model;
+    int queue = draw_id(clients, oracle, operation->id);
+    for (unsigned tries = 0; tries < 20 && model->message_count > 0 && random_chance(random, 90); tries++) {
+        const struct model_message *message = &model->messages[random_below(random, (uint32_t)model->message_count)];
+        if (!message->is_alive || message->id[0] == '\0')
+            continue;
+        memcpy(operation->id, message->id, sizeof(operation->id));
+        queue = model->queues[message->queue].name;
+        break;
+    }
+    operation->queue = queue == NONE || random_chance(random, 5) ? draw_queue(clients) : queue;
+    operation->count = 1;
+    operation->entries[0] = (struct entry){.tag = ++clients->tag, .size = random_between(random, 1, 200)};
+}
+
+static void draw_delete_some(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    static const int rates[] = {0, 0, 0, 0, 1, 20};
+    struct random *random = &clients->random;
+    operation->queue = NONE;
+    operation->move_group = NONE;
+    operation->move_rate = rates[random_below(random, ARRAY_LENGTH(rates))];
+    operation->move_max = random_chance(random, 20) ? (int)random_below(random, 3) + 1 : 0;
+    operation->count = random_chance(random, 60) ? random_between(random, 1, IDS_MAX) : 0;
+    for (unsigned i = 0; i < operation->count; i++) {
+        const int queue = draw_id(clients, oracle, operation->ids[i]);
+        operation->queue = queue == NONE ? operation->queue : queue;
+    }
+    if (operation->count == 0)
+        operation->move_group = (int)random_below(random, GROUPS);
+    if (operation->queue == NONE)
+        operation->queue = draw_order_queue(random);
 }
 
 static void draw_type_order(struct random *random, struct operation *operation)
@@ -718,7 +762,8 @@ static enum operation_kind draw_kind(struct clients *clients, const struct oracl
             continue;
         if (kind == OPERATION_CREATE_BATCH && oracle->model.batch_count >= BATCHES_LIMIT)
             continue;
-        if ((kind == OPERATION_SEND || kind == OPERATION_COMMIT || kind == OPERATION_PUBLISH) &&
+        if ((kind == OPERATION_SEND || kind == OPERATION_COMMIT || kind == OPERATION_PUBLISH ||
+             kind == OPERATION_REPLACE) &&
             oracle->model.message_count >= MESSAGES_LIMIT)
             continue;
         if (kind == OPERATION_PUBLISH && oracle->model.row_count >= ROWS_LIMIT)
@@ -726,6 +771,8 @@ static enum operation_kind draw_kind(struct clients *clients, const struct oracl
         if (kind == OPERATION_CREATE_QUEUE && oracle->model.queue_count >= QUEUES_LIMIT)
             continue;
         if (kind == OPERATION_START_MOVE && random_chance(&clients->random, 80) && !has_dead_letters(oracle))
+            continue;
+        if (kind == OPERATION_DELETE_SOME && oracle->model.task_count >= MODEL_TASKS_MAX)
             continue;
         if (kind == OPERATION_START_MOVE &&
             (oracle->model.message_count >= MESSAGES_LIMIT - 300 || oracle->model.task_count >= MODEL_TASKS_MAX))
@@ -875,6 +922,12 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
     case OPERATION_CANCEL_MOVE:
     case OPERATION_LIST_MOVES:
         draw_move(clients, oracle, operation);
+        break;
+    case OPERATION_DELETE_SOME:
+        draw_delete_some(clients, oracle, operation);
+        break;
+    case OPERATION_REPLACE:
+        draw_replace(clients, oracle, operation);
         break;
     case OPERATION_RELEASE_GROUP:
         draw_release(clients, oracle, operation);

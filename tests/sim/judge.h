@@ -87,6 +87,7 @@ void judge_list_groups(const struct reply_view *view);
 
 /* --- judge_move.c ------------------------------------------------------------------------------------------------- */
 
+void judge_replace(const struct reply_view *view);
 void judge_start_move(const struct reply_view *view);
 void judge_cancel_move(const struct reply_view *view);
 void judge_list_moves(const struct reply_view *view);

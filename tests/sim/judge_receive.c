@@ -62,7 +62,7 @@ void oracle_observe(struct oracle *oracle, const struct core *core)
     witness_observe(witness, core);
     for (; i < witness->count; i++) {
         struct sight *sight = &witness->sights[i];
-        if (sight->kind == SIGHT_REDRIVEN)
+        if (sight->kind == SIGHT_REDRIVEN || sight->kind == SIGHT_REPLACED)
             name_successor(witness, sight, core);
         if (sight->kind == SIGHT_SENT)
             name_number(sight, sight->number, core);
@@ -124,7 +124,8 @@ static bool is_accounted(struct model *model, const struct sight *sight)
     const struct model_message *message = &model->messages[index];
     if (sight->kind == SIGHT_MOVED)
         return message->is_moved && message->queue == sight->queue;
-    return sight->kind == SIGHT_ENDED && !message->is_alive;
+    return (sight->kind == SIGHT_ENDED || sight->kind == SIGHT_PURGED || sight->kind == SIGHT_REPLACED) &&
+           !message->is_alive;
 }
 
 static void follow_moved(struct oracle *oracle, const struct sight *sight)
@@ -170,6 +171,17 @@ static void follow_ended(struct oracle *oracle, const struct sight *sight)
         fail_message(model, index, "was ended", why);
     if (model->messages[index].is_alive)
         fail_message(model, index, "was ended", "should have been kept");
+}
+
+static void follow_purged(struct oracle *oracle, const struct sight *sight)
+{
+    struct model *model = &oracle->model;
+    int index = find_number(model, sight->number);
+    if (index == NONE)
+        fail("message %" PRIu64 ", which no send made, was deleted", sight->number);
+    const char *why = model_delete_by_task(model, index);
+    if (why != NULL)
+        fail_message(model, index, "was deleted", why);
 }
 
 static void follow_held(struct oracle *oracle, const struct sight *sight)
@@ -235,6 +247,10 @@ static int follow(struct oracle *oracle, int queue)
             follow_ended(oracle, sight);
         else if (sight->kind == SIGHT_HELD)
             follow_held(oracle, sight);
+        else if (sight->kind == SIGHT_PURGED)
+            follow_purged(oracle, sight);
+        else if (sight->kind == SIGHT_REPLACED)
+            fail("message %" PRIu64 " was replaced, which nobody asked for", sight->number);
     }
     return NONE;
 }

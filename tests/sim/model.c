@@ -821,6 +821,7 @@ void model_tick(struct model *model)
 
 uint64_t model_due_bytes(const struct model *model, uint64_t now)
 {
+    static const uint64_t bytes_of_act[] = {[TASK_MOVES_ALL] = 100, [TASK_MOVES_SOME] = 300, [TASK_DELETES] = 900};
     uint64_t bytes = 0;
     for (int i = 0; i < model->message_count; i++) {
         const struct model_message *message = &model->messages[i];
@@ -832,8 +833,8 @@ uint64_t model_due_bytes(const struct model *model, uint64_t now)
         bytes += model->edges[i].dependent == NONE ? 0 : 40;
     for (int i = 0; i < model->task_count; i++)
         if (model->tasks[i].status == TASK_RUNNING)
-            bytes += (model->tasks[i].group == NO_GROUP ? 100 : 300) *
-                     (uint64_t)(model->tasks[i].to_move - model->tasks[i].moved + 1);
+            bytes +=
+                bytes_of_act[model->tasks[i].kind] * (uint64_t)(model->tasks[i].to_move - model->tasks[i].moved + 1);
     for (int i = 0; i < model->batch_count; i++)
         if (model->batches[i].is_record && deadline_of(model, i) <= now)
             bytes += model->batches[i].state == MODEL_COMPLETED ? 20 : 900;

@@ -72,7 +72,11 @@ struct model_task {
     int rate;        /* messages a second; 0: no limit */
     enum { TASK_RUNNING = 1, TASK_COMPLETED, TASK_CANCELLED, TASK_FAILED } status;
     enum { TASK_NO_FAILURE, TASK_NO_QUEUE, TASK_NO_ORIGIN } failure;
-    int group; /* only messages of this group, that were sent before it began; or NO_GROUP: what can be delivered */
+    enum { TASK_MOVES_ALL, TASK_MOVES_SOME, TASK_DELETES } kind; /* the first: what can be delivered */
+    int group;             /* of some: only messages of this group, that were sent before it began; or NO_GROUP */
+    unsigned chosen_count; /* of some: these, if there are any */
+    int chosen[IDS_MAX];   /* messages */
+    uint64_t newest;       /* of some, by the group: no message with a higher number */
     int to_move;
     int moved;
     uint64_t started_at;
@@ -382,6 +386,14 @@ int model_task_of(const struct model *model, int queue, int newest);
  * have been. */
 const char *model_redrive(struct model *model, int message, int to, uint64_t number, uint64_t line, const char *id);
 const char *model_end_by_task(struct model *model, int message);
+/* DeleteMessages; and its task has deleted a message. */
+enum error model_start_delete(struct model *model, const struct operation *operation, int *task);
+const char *model_delete_by_task(struct model *model, int message);
+/* ReplaceMessage. *is_uncertain: the server may refuse it as well, as something else may have to happen before. Then
+ * message `old` was replaced: the arguments are as those of model_redrive(). */
+enum error model_may_replace(struct model *model, const struct operation *operation, int *old, bool *is_uncertain);
+const char *model_replace(struct model *model, int old, const struct entry *entry, int to, uint64_t number,
+                          uint64_t line, const char *id);
 const char *model_end_task(struct model *model, int queue, unsigned status, unsigned failure);
 /* A task that should have moved something by now, or ended; or NONE. */
 int model_find_late_task(const struct model *model);

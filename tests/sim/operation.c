@@ -61,6 +61,10 @@ const char *operation_target(const struct operation *operation)
         return "Tally.DeleteTypeOrder";
     case OPERATION_START_MOVE:
         return "AmazonSQS.StartMessageMoveTask";
+    case OPERATION_DELETE_SOME:
+        return "Tally.DeleteMessages";
+    case OPERATION_REPLACE:
+        return "Tally.ReplaceMessage";
     case OPERATION_CANCEL_MOVE:
         return "AmazonSQS.CancelMessageMoveTask";
     case OPERATION_LIST_MOVES:
@@ -524,6 +528,17 @@ void operation_write_arn(int queue, struct buffer *out)
     operation_write_queue(queue, out);
 }
 
+/* What tasks of both kinds have. */
+static void write_task(const struct operation *operation, struct buffer *out)
+{
+    if (operation->move_rate != 0)
+        buffer_append_format(out, ",\"MaxNumberOfMessagesPerSecond\":%d", operation->move_rate);
+    if (operation->move_max != 0)
+        buffer_append_format(out, ",\"MaxMessages\":%d", operation->move_max);
+    if (operation->move_group != NONE)
+        buffer_append_format(out, ",\"MessageGroupId\":\"g%d\"", operation->move_group);
+}
+
 static void write_move(const struct operation *operation, struct buffer *out)
 {
     if (operation->kind == OPERATION_CANCEL_MOVE) {
@@ -542,12 +557,24 @@ static void write_move(const struct operation *operation, struct buffer *out)
         operation_write_arn(operation->destination, out);
         buffer_append_format(out, "\"");
     }
-    if (operation->move_rate != 0)
-        buffer_append_format(out, ",\"MaxNumberOfMessagesPerSecond\":%d", operation->move_rate);
-    if (operation->move_max != 0)
-        buffer_append_format(out, ",\"MaxMessages\":%d", operation->move_max);
-    if (operation->move_group != NONE)
-        buffer_append_format(out, ",\"MessageGroupId\":\"g%d\"", operation->move_group);
+    write_task(operation, out);
+}
+
+static void write_delete_some(const struct operation *operation, struct buffer *out)
+{
+    write_queue_url(operation->queue, out);
+    for (unsigned i = 0; i < operation->count; i++)
+        buffer_append_format(out, "%s\"%s\"", i > 0 ? "," : ",\"MessageIds\":[", operation->ids[i]);
+    buffer_append_format(out, operation->count > 0 ? "]" : "");
+    write_task(operation, out);
+}
+
+static void write_replace(const struct operation *operation, struct buffer *out)
+{
+    write_queue_url(operation->queue, out);
+    buffer_append_format(out, ",\"MessageId\":\"%s\",\"MessageBody\":\"", operation->id);
+    operation_write_body(operation->entries[0].tag, operation->entries[0].size, out);
+    buffer_append_format(out, "\"");
 }
 
 void operation_write(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)
@@ -622,6 +649,12 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
     case OPERATION_CANCEL_MOVE:
     case OPERATION_LIST_MOVES:
         write_move(operation, out);
+        break;
+    case OPERATION_DELETE_SOME:
+        write_delete_some(operation, out);
+        break;
+    case OPERATION_REPLACE:
+        write_replace(operation, out);
         break;
     case OPERATION_RELEASE_GROUP:
     case OPERATION_PAUSE:

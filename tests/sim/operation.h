@@ -30,6 +30,8 @@ enum operation_kind {
     OPERATION_PUT_TYPE_ORDER,
     OPERATION_DELETE_TYPE_ORDER,
     OPERATION_START_MOVE,
+    OPERATION_DELETE_SOME, /* DeleteMessages */
+    OPERATION_REPLACE,
     OPERATION_CANCEL_MOVE,
     OPERATION_LIST_MOVES,
     OPERATION_CREATE_BATCH,
@@ -48,6 +50,7 @@ enum operation_kind {
 #define NONE (-1)
 #define ENTRIES_MAX 10u
 #define KEYS_MAX 12u
+#define IDS_MAX 4u
 #define TARGETS 3u
 #define HANDLE_SIZE 40u
 #define MESSAGE_ID_TEXT_SIZE 40
@@ -156,21 +159,22 @@ struct operation {
     int epoch;
     int publish_batch;
     int confirmed_batch;
-    bool is_strict;                /* publish: Order */
-    bool blocks_refused;           /* publish: Refused */
-    char id[MESSAGE_ID_TEXT_SIZE]; /* explain */
-    int attempt;                   /* receive: "a<attempt>", or NONE */
-    int order_retention_s;         /* put type order: Require, and for how long a success counts; 0: not */
-    int order;                     /* put type order (its types are in `keys`), delete type order */
-    int destination;               /* start move: a queue, or NONE */
-    int move_rate;                 /* start move: messages a second; 0: no limit */
-    int move_max;                  /* start move: so many at most; 0: no limit */
-    int move_group;                /* start move: only messages of this group, or NONE */
-    char task[TASK_HANDLE_SIZE];   /* cancel move */
-    int batch;                     /* a name: "b<batch>" */
-    bool is_xor;                   /* create batch */
-    int total;                     /* create batch: or NONE */
-    int parent;                    /* create batch: or NONE */
+    bool is_strict;                          /* publish: Order */
+    bool blocks_refused;                     /* publish: Refused */
+    char id[MESSAGE_ID_TEXT_SIZE];           /* explain, replace; that puts the body of entries[0] in the place */
+    int attempt;                             /* receive: "a<attempt>", or NONE */
+    int order_retention_s;                   /* put type order: Require, and for how long a success counts; 0: not */
+    int order;                               /* put type order (its types are in `keys`), delete type order */
+    int destination;                         /* start move: a queue, or NONE */
+    int move_rate;                           /* start move: messages a second; 0: no limit */
+    int move_max;                            /* start move: so many at most; 0: no limit */
+    int move_group;                          /* start move, delete some: only messages of this group, or NONE */
+    char ids[IDS_MAX][MESSAGE_ID_TEXT_SIZE]; /* delete some: `count` of them; 0: by the group */
+    char task[TASK_HANDLE_SIZE];             /* cancel move */
+    int batch;                               /* a name: "b<batch>" */
+    bool is_xor;                             /* create batch */
+    int total;                               /* create batch: or NONE */
+    int parent;                              /* create batch: or NONE */
     int expires_s;
     int retention_s;
     int targets[TARGETS];       /* create batch, by event - 1: queue or NONE */

@@ -213,6 +213,8 @@ static void (*const judges[OPERATION_KIND_COUNT])(const struct reply_view *view)
     [OPERATION_PUT_TYPE_ORDER] = judge_error,
     [OPERATION_DELETE_TYPE_ORDER] = judge_error,
     [OPERATION_START_MOVE] = judge_start_move,
+    [OPERATION_DELETE_SOME] = judge_start_move,
+    [OPERATION_REPLACE] = judge_replace,
     [OPERATION_CANCEL_MOVE] = judge_cancel_move,
     [OPERATION_LIST_MOVES] = judge_list_moves,
     [OPERATION_CREATE_BATCH] = judge_create_batch,

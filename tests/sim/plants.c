@@ -3,7 +3,9 @@
 #include "core/batches/decide_batch.h"
 #include "core/finish.h"
 #include "core/messages/decide_commit.h"
+#include "core/messages/decide_replace.h"
 #include "core/messages/explain.h"
+#include "core/messages/selection.h"
 #include "core/publishers/decide_publish.h"
 #include "core/queues/tags.h"
 #include "core/state.h"
@@ -71,6 +73,8 @@ const char *plant_name(enum plant plant)
         [PLANT_GROWTH_NOT_COUNTED] = "growth-not-counted",
         [PLANT_NO_RESERVE] = "reserve-not-there",
         [PLANT_LOOK_COUNTS] = "look-counts",
+        [PLANT_DELETE_IN_FLIGHT] = "delete-in-flight",
+        [PLANT_REPLACE_KEEPS] = "replace-keeps",
     };
     return names[plant];
 }
@@ -406,6 +410,33 @@ bool __wrap_move_count(struct core *core, const struct queue *source, uint64_t t
     if (is_counted && planted.plant == PLANT_MOVE_NOT_COUNTED)
         ((struct move_task *)(uintptr_t)move_running(core, source))->moved--;
     return is_counted;
+}
+
+enum refusal_reason __real_selection_why_not(const struct core *core, enum selection_act act, uint32_t slot);
+enum refusal_reason __wrap_selection_why_not(const struct core *core, enum selection_act act, uint32_t slot);
+enum refusal_reason __wrap_selection_why_not(const struct core *core, enum selection_act act, uint32_t slot)
+{
+    return planted.plant == PLANT_DELETE_IN_FLIGHT && act == SELECTION_DELETES
+               ? NOT_REFUSED
+               : __real_selection_why_not(core, act, slot);
+}
+
+uint32_t __real_decide_replace(struct core *core, uint32_t slot, const struct queue *target, struct content *content);
+uint32_t __wrap_decide_replace(struct core *core, uint32_t slot, const struct queue *target, struct content *content);
+uint32_t __wrap_decide_replace(struct core *core, uint32_t slot, const struct queue *target, struct content *content)
+{
+    if (planted.plant != PLANT_REPLACE_KEEPS || target->settings.is_fifo)
+        return __real_decide_replace(core, slot, target, content);
+    const uint64_t number = core->messages.message_number + 1;
+    struct buffer encoded;
+    buffer_init(&encoded);
+    identity_message(core->digest_owned, number, content->id);
+    content_encode(content, &encoded);
+    core_emit(core,
+              &(struct event){.kind = EVENT_SENT,
+                              .sent = {.number = number, .queue = target->id, .content = buffer_bytes(&encoded)}});
+    buffer_deinit(&encoded);
+    return core_find_message(core, number);
 }
 
 /* --- a disk that stalls ------------------------------------------------------------------------------------------- */

@@ -43,6 +43,8 @@ enum plant {
     PLANT_GROWTH_NOT_COUNTED,      /* a Total does not grow with its batch */
     PLANT_NO_RESERVE,              /* what is kept for a full disk has no room on it */
     PLANT_LOOK_COUNTS,             /* looking at a message counts a receive of it */
+    PLANT_DELETE_IN_FLIGHT,        /* DeleteMessages ends what somebody works at */
+    PLANT_REPLACE_KEEPS,           /* ReplaceMessage sends the copy, and leaves the message where it is */
     PLANT_COUNT
 };
 

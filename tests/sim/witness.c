@@ -46,7 +46,9 @@ static bool see(const struct event *event, struct sight *sight)
             .kind = SIGHT_MOVED, .number = event->dead_lettered.number, .queue = (int)event->dead_lettered.queue - 1};
         return true;
     case EVENT_ENDED:
-        *sight = (struct sight){.kind = event->ended.reason == END_TAKEN ? SIGHT_LET_GO : SIGHT_ENDED,
+        *sight = (struct sight){.kind = event->ended.reason == END_TAKEN    ? SIGHT_LET_GO
+                                        : event->ended.reason == END_PURGED ? SIGHT_PURGED
+                                                                            : SIGHT_ENDED,
                                 .number = event->ended.number};
         return true;
     case EVENT_VISIBILITY_CHANGED:
@@ -67,6 +69,13 @@ static bool see(const struct event *event, struct sight *sight)
                                 .successor = event->message_moved.successor,
                                 .line = event->message_moved.sequence,
                                 .queue = (int)event->message_moved.queue - 1};
+        return true;
+    case EVENT_REPLACED:
+        *sight = (struct sight){.kind = SIGHT_REPLACED,
+                                .number = event->replaced.number,
+                                .successor = event->replaced.successor,
+                                .line = event->replaced.sequence,
+                                .queue = (int)event->replaced.queue - 1};
         return true;
     case EVENT_MOVE_ENDED:
         *sight = (struct sight){.kind = SIGHT_MOVE_ENDED,

@@ -21,6 +21,8 @@ struct sight {
         SIGHT_FAILED,
         SIGHT_LET_GO,
         SIGHT_REDRIVEN,
+        SIGHT_REPLACED,
+        SIGHT_PURGED, /* ended by a purge, or by a task that deletes */
         SIGHT_MOVE_ENDED,
         SIGHT_RENEWED
     } kind;
@@ -29,12 +31,12 @@ struct sight {
     uint64_t line;      /* sent, moved: its number in its group's line; 0: it has none. The oracle works it out */
     uint64_t batch;     /* sent: number of the batch of whose event it is the message; else 0 */
     unsigned completes; /* sent: that event */
-    /* moved, held, redriven, move ended (the source): the place of the queue in the order of creation, from 0 */
+    /* moved, held, redriven, replaced, move ended (the source): the place of the queue in the order of creation, from 0 */
     int queue;
     int group;           /* held, sent: or -1 */
     uint64_t visible_at; /* failed, renewed */
-    uint64_t successor;  /* redriven: the message's new number; `line` its place, as the server says */
-    char id[40];         /* redriven, sent: and the MessageId that goes with it; the oracle works it out */
+    uint64_t successor;  /* redriven, replaced: the message's new number; `line` its place, as the server says */
+    char id[40];         /* redriven, replaced, sent: and the MessageId that goes with it; the oracle works it out */
     unsigned status;     /* move ended: as in the event */
     unsigned failure;
 };

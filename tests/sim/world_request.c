@@ -31,7 +31,7 @@ static size_t log_bytes(const struct operation *operation)
     size_t bytes = may_complete(operation) ? 1800 : 300;
     bytes += operation->has_child ? 1200 : 0;
     bool is_send = operation->kind == OPERATION_SEND || operation->kind == OPERATION_COMMIT ||
-                   operation->kind == OPERATION_PUBLISH;
+                   operation->kind == OPERATION_PUBLISH || operation->kind == OPERATION_REPLACE;
     for (unsigned i = 0; i < operation->count; i++)
         bytes += is_send ? 370 + 200 * operation->entries[i].after_count + operation->entries[i].size : 100;
     return bytes;

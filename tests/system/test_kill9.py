@@ -13,6 +13,7 @@ KILLS  how many (300);  KILL_SEED  the seed of what is random here
 """
 
 import collections
+import http.client
 import json
 import os
 import random
@@ -389,4 +390,63 @@ def test_nothing_acknowledged_is_lost_or_doubled_by_kill_9(daemon_factory, capsy
     check_batches(line, record)
     assert counts(line, jobs) == counts(line, results) == [0, 0, 0]
     line.close()
+    assert daemon.stop() == 0
+
+
+REPLACED = 20  # messages
+REPLACE_KILLS = scaled(8, "REPLACE_KILLS", least=3)
+
+
+def versions_of(daemon, queue):
+    """{name: (version, MessageId)}: each of the messages must be there once."""
+    status, told = daemon.call("Tally.ListMessages", {"QueueUrl": queue, "Body": "full"})
+    assert status == 200, told
+    found = {}
+    for message in told["Messages"]:
+        name, version = message["Body"].split(".")
+        assert name not in found, f"message {name} is there as version {version} and {found[name]}"
+        found[name] = int(version), message["MessageId"]
+    assert len(found) == REPLACED, sorted(found)
+    return found
+
+
+def replace_until_killed(daemon, queue, found, chance):
+    """Each replace that was answered has raised a version; at most one more was asked for: its name."""
+    killer = threading.Timer(chance.uniform(0, 0.2 * PATIENCE), daemon.process.kill)
+    killer.start()
+    asked = None
+    try:
+        while True:
+            asked = chance.choice(sorted(found))
+            version, message = found[asked]
+            status, told = daemon.call("Tally.ReplaceMessage", {"QueueUrl": queue, "MessageId": message,
+                                                                "MessageBody": f"{asked}.{version + 1}"})
+            assert status == 200, told
+            found[asked] = version + 1, told["MessageId"]
+    except (OSError, http.client.HTTPException):
+        killer.join()
+        return asked
+
+
+def test_a_replaced_message_is_there_once_whatever_is_killed(daemon_factory):
+    """The old one or the new one, never both, and never none."""
+    daemon, chance = daemon_factory().start(), random.Random(SEED)
+    for queue, attributes in ("q", {}), ("q.fifo", {"FifoQueue": "true"}):
+        daemon.call("AmazonSQS.CreateQueue", {"QueueName": queue, "Attributes": attributes})
+        more = {"MessageGroupId": "g"} if attributes else {}
+        for name in range(REPLACED):
+            ids = {"MessageDeduplicationId": str(name)} if attributes else {}
+            status, told = daemon.call("AmazonSQS.SendMessage",
+                                       {"QueueUrl": queue, "MessageBody": f"{name}.0", **more, **ids})
+            assert status == 200, told
+    for kill in range(REPLACE_KILLS):
+        queue = "q.fifo" if kill % 2 else "q"
+        known = versions_of(daemon, queue)
+        asked = replace_until_killed(daemon, queue, known, chance)
+        daemon.kill9()
+        daemon.start()
+        for name, (version, message) in versions_of(daemon, queue).items():
+            is_known = (version, message) == known[name]
+            is_one_more = name == asked and version == known[name][0] + 1
+            assert is_known or is_one_more, (SEED, name, version, message, known[name])
     assert daemon.stop() == 0
