@@ -280,6 +280,7 @@ struct scan {
     struct message_place place;
     unsigned visits;
     unsigned found;
+    size_t begin; /* of the messages in the reply */
     struct peek_reads reads;
 };
 
@@ -288,7 +289,7 @@ static bool is_exhausted(const struct scan *scan)
     return scan->visits >= MESSAGE_WALK_VISITS_MAX || scan->reads.count >= CONTENTS_MAX || scan->found >= FOUND_MAX;
 }
 
-/* Looks along a queue. True: to its end. */
+/* Looks along a queue. True: to its end. A message for which the page has no room is the first of the next page. */
 static bool scan_queue(struct call *call, const struct search *search, const struct queue *queue, struct scan *scan)
 {
     struct message_walk walk;
@@ -302,6 +303,8 @@ static bool scan_queue(struct call *call, const struct search *search, const str
             return false;
         if (!fits(call, search, slot))
             continue;
+        if (scan->found > 0 && peek_page_is_full(call, slot, search->body, scan->begin))
+            return false;
         write_message(call, search, queue, slot);
         scan->found++;
     }
@@ -388,6 +391,7 @@ enum error action_find_message(struct call *call)
         return error;
     search.explanation = arena_allocate(call->arena, sizeof(*search.explanation));
     writer_list_begin(call->reply, "Messages");
+    scan.begin = call->reply->out->size;
     if (search.by == FIND_ID)
         write_by_id(call, &search);
     else if (!is_first || !write_what_is_remembered(call, &search))

@@ -2,9 +2,6 @@
 #include "api/peek.h"
 #include "core/state.h"
 
-/* A page with whole bodies has no more bytes than this, unless its first message alone has. */
-#define PAGE_SIZE_MAX ((size_t)1 << 20)
-
 #define AGE_S_MAX 1209600 /* the longest retention */
 
 /* --- parameters --------------------------------------------------------------------------------------------------- */
@@ -81,7 +78,7 @@ static struct message_place write_page(struct call *call, const struct queue *qu
     struct message_walk walk;
     int64_t count = 0;
     struct peek_reads reads = {0};
-    const size_t size = call->reply->out->size;
+    const size_t begin = call->reply->out->size;
     message_walk_begin(&walk, call->core, queue, place);
     *is_end = false;
     if (walk.is_lost)
@@ -95,9 +92,7 @@ static struct message_place write_page(struct call *call, const struct queue *qu
         }
         if (!message_filter_takes(filter, call->core, queue, slot))
             continue;
-        const size_t content_size = peek_size(call, slot, body);
-        const bool is_large = call->reply->out->size - size + content_size > PAGE_SIZE_MAX;
-        if ((count > 0 && body == PEEK_WHOLE && is_large) || !peek_may_write(call, slot, body, &reads))
+        if ((count > 0 && peek_page_is_full(call, slot, body, begin)) || !peek_may_write(call, slot, body, &reads))
             return before;
         writer_object_begin(call->reply, NULL);
         peek_write(call, queue, slot, body, 1, explanation);

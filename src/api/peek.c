@@ -139,6 +139,12 @@ size_t peek_size(const struct call *call, uint32_t slot, enum peek_body body)
     return needs_content(message, body) ? message->content_size : 0;
 }
 
+bool peek_page_is_full(const struct call *call, uint32_t slot, enum peek_body body, size_t begin)
+{
+    const size_t whole_size = body == PEEK_WHOLE ? peek_size(call, slot, body) : 0;
+    return call->reply->out->size - begin + whole_size > PEEK_PAGE_MAX;
+}
+
 bool peek_may_read(struct call *call, uint32_t slot, struct peek_reads *reads)
 {
     const struct message *message = core_message(call->core, slot);

@@ -47,7 +47,12 @@ bool peek_state_find(struct bytes name, enum message_condition *condition);
 /* How many bytes peek_write() will read of the log. */
 size_t peek_size(const struct call *call, uint32_t slot, enum peek_body body);
 
-/* The same for a message of which peek_write() reads it only where it must: true if it need not. */
+/* Would a page that began at `begin` of the reply be larger than PEEK_PAGE_MAX with this message? Its first message is
+ * always written. */
+#define PEEK_PAGE_MAX ((size_t)1 << 20)
+bool peek_page_is_full(const struct call *call, uint32_t slot, enum peek_body body, size_t begin);
+
+/* peek_may_read() for a message of which peek_write() reads the content only where it must: true if it need not. */
 bool peek_may_write(struct call *call, uint32_t slot, enum peek_body body, struct peek_reads *reads);
 
 /* Writes the MessageId of the message. Reads the content only where the id stands there. */

@@ -213,6 +213,25 @@ static void an_outbox_id_is_looked_for_in_every_queue(void **state)
     close_world(world);
 }
 
+static void found_bodies_fill_a_page_of_a_mebibyte(void **state)
+{
+    (void)state;
+    struct world *world = open_world();
+    static char body[100001];
+    char token[100];
+    memset(body, 'b', sizeof(body) - 1);
+    for (unsigned i = 0; i < 12; i++)
+        world_call(world, "SendMessage",
+                   "{'QueueUrl':'q','MessageBody':'%s','MessageAttributes':{" OUTBOX("row-1") "}}", body);
+    struct answer page = world_call(world, "Tally.FindMessage", "{'OutboxId':'row-1','Body':'full'}");
+    EXPECT(world, count_of(page) == 10 && !answer_is_true(page, "IsComplete"));
+    snprintf(token, sizeof(token), "%s", answer_text(page, "NextToken"));
+    struct answer rest =
+        world_call(world, "Tally.FindMessage", "{'OutboxId':'row-1','NextToken':'%s','Body':'none'}", token);
+    EXPECT(world, count_of(rest) == 2 && answer_is_true(rest, "IsComplete"));
+    close_world(world);
+}
+
 static void a_row_of_an_outbox_is_published_or_not(void **state)
 {
     (void)state;
@@ -417,6 +436,7 @@ int main(void)
         cmocka_unit_test(an_id_that_nobody_remembers_is_looked_for_in_pages),
         cmocka_unit_test(a_producers_number_leads_to_its_message),
         cmocka_unit_test(an_outbox_id_is_looked_for_in_every_queue),
+        cmocka_unit_test(found_bodies_fill_a_page_of_a_mebibyte),
         cmocka_unit_test(a_row_of_an_outbox_is_published_or_not),
         cmocka_unit_test(a_text_is_looked_for_in_bodies_and_attributes),
         cmocka_unit_test(a_search_of_all_queues_survives_the_end_of_one),

@@ -289,6 +289,31 @@ static void a_page_of_bodies_ends_at_a_mebibyte(void **state)
     close_world(world);
 }
 
+static void a_page_of_long_reasons_ends_at_a_mebibyte(void **state)
+{
+    (void)state;
+    struct world *world = world_create(&(struct world_options){.seed = 1});
+    static struct seen seen;
+    char reason[2001], token[80] = "";
+    struct taken taken[10];
+    unsigned came;
+    for (unsigned i = 0; i < 1000; i++)
+        memcpy(reason + (size_t)2 * i, "\\\"", 2);
+    reason[2000] = '\0';
+    world_create_queue(world, "q", "");
+    for (unsigned i = 0; i < 250; i++)
+        world_send(world, "q", NULL, "m");
+    while ((came = world_take(world, "q", 5, 10, taken)) > 0)
+        for (unsigned i = 0; i < came; i++)
+            world_call(world, "Tally.FailMessage",
+                       "{'QueueUrl':'q','ReceiptHandle':'%s','Reason':'%s','RetryAfterSeconds':1000}", taken[i].handle,
+                       reason);
+    const unsigned first = list_page(world, "q", "", 1000, token, &seen);
+    EXPECT(world, first > 100 && first < 200 && token[0] != '\0');
+    EXPECT(world, list_page(world, "q", "", 1000, token, &seen) > 50 && token[0] == '\0');
+    close_world(world);
+}
+
 static void what_is_gone_has_no_body_but_its_end(void **state)
 {
     (void)state;
@@ -381,6 +406,7 @@ int main(void)
         cmocka_unit_test(a_reason_and_an_age_are_filters),
         cmocka_unit_test(looking_changes_nothing),
         cmocka_unit_test(a_page_of_bodies_ends_at_a_mebibyte),
+        cmocka_unit_test(a_page_of_long_reasons_ends_at_a_mebibyte),
         cmocka_unit_test(what_is_gone_has_no_body_but_its_end),
         cmocka_unit_test(the_stats_of_queues_are_those_of_their_attributes),
         cmocka_unit_test(what_is_no_filter_is_refused),
