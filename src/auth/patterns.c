@@ -41,8 +41,17 @@ static uint8_t lower(uint8_t byte)
     return byte >= 'A' && byte <= 'Z' ? (uint8_t)(byte + 'a' - 'A') : byte;
 }
 
-/* A * is tried short first; when what follows it does not fit, it takes one byte more. Only the last * is ever taken
- * back to. */
+/* Where what stands at pattern[at] can fit first, from `i` on; text.size: nowhere. Most names lack the byte that
+ * follows a *, and one memchr() tells. */
+static size_t find_first(struct bytes pattern, size_t at, struct bytes text, size_t i, bool ignores_case)
+{
+    if (ignores_case || at == pattern.size || i == text.size || pattern.ptr[at] == '*' || pattern.ptr[at] == '?')
+        return i;
+    const uint8_t *found = memchr(text.ptr + i, pattern.ptr[at], text.size - i);
+    return found == NULL ? text.size : (size_t)(found - text.ptr);
+}
+
+/* A * is tried short first; when what follows it does not fit, it takes more. Only the last * is ever taken back to. */
 bool pattern_fits(struct bytes pattern, struct bytes text, bool ignores_case)
 {
     size_t at = 0, star = SIZE_MAX, star_text = 0, i = 0;
@@ -56,7 +65,7 @@ bool pattern_fits(struct bytes pattern, struct bytes text, bool ignores_case)
             i++;
         } else if (star != SIZE_MAX) {
             at = star + 1;
-            i = ++star_text;
+            i = star_text = find_first(pattern, at, text, star_text + 1, ignores_case);
         } else {
             return false;
         }

@@ -542,6 +542,21 @@ static void a_large_scrape_is_made_in_portions_and_says_the_same(void **state)
     sqs_close(world);
 }
 
+static void many_long_patterns_make_small_portions(void **state)
+{
+    (void)state;
+    struct world *world = world_create(&(struct world_options){.seed = 1});
+    char query[] = "queue=*aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab,*aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab,*queue-00150";
+    unsigned few, many;
+    int status;
+    make_queues(world, 1200);
+    free(scrape(world, "queue=queue-00150", &status, &few));
+    char *text = scrape(world, query, &status, &many);
+    EXPECT(world, status == 200 && strstr(text, "queue-00150") != NULL && many > 2 * few);
+    free(text);
+    sqs_close(world);
+}
+
 static void queues_may_come_and_go_and_a_client_may_leave_while_a_scrape_is_made(void **state)
 {
     (void)state;
@@ -592,6 +607,7 @@ int main(void)
         cmocka_unit_test(the_patterns_of_the_configuration_hold_until_a_request_has_its_own),
         cmocka_unit_test(what_is_no_pattern_is_refused),
         cmocka_unit_test(a_large_scrape_is_made_in_portions_and_says_the_same),
+        cmocka_unit_test(many_long_patterns_make_small_portions),
         cmocka_unit_test(queues_may_come_and_go_and_a_client_may_leave_while_a_scrape_is_made),
     };
     return cmocka_run_group_tests_name("api: counters, trends, scrapes", tests, NULL, NULL);
