@@ -222,6 +222,8 @@ const scenarios = {
     await show(page, `#/message/${ids.paused}`);
     await until(async () => /Nothing keeps it back/.test(await text(page)), "that it is ready");
     assert.match(await text(page), /But nobody asks/);
+    await show(page, "#/message/order-17");
+    await until(async () => /No message of this id is known/.test(await text(page)), "that nobody knows it");
     assert.deepEqual(page.wrong, []);
   },
 

@@ -250,7 +250,7 @@ export default {
     const [queue, group, dependents] = await Promise.all([
       QueueUrl && statsOf(nameOf(QueueUrl), signal),
       QueueUrl && message.MessageGroupId && findGroup(QueueUrl, message.MessageGroupId, "held", signal),
-      message.State !== "unknown" && find("ListDependents", { MessageId: id, MaxResults: 100 }, signal),
+      message.State === "unknown" ? null : find("ListDependents", { MessageId: id, MaxResults: 100 }, signal),
     ]);
     return {
       message,
