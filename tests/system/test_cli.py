@@ -604,9 +604,11 @@ def test_a_held_group_is_listed_with_its_reason_and_released(tally):
         for body in ["one", "two", "three"]
     ]
     handle = tally.json("receive", "line.fifo")[0]["ReceiptHandle"]
-    failure = {"QueueUrl": "line.fifo", "ReceiptHandle": handle, "Reason": "no such page", "Final": True}
+    failure = {"QueueUrl": "line.fifo", "ReceiptHandle": handle, "Reason": "no such page\u009b2J\r\n!", "Final": True}
     tally("call", "Tally.FailMessage", json.dumps(failure))
     line = tally("group", "list", "line.fifo", "--state", "held").out
+    for shown in [line, tally("explain", "line.fifo", ids[0]).out, tally("peek", ids[0]).out]:
+        assert "no such page 2J  !" in shown and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown)
     assert line.split()[:2] == ["held", "3"] and "post-17" in line and "no such page" in line
     group = tally.json("group", "list", "line.fifo")[0]
     assert (group["State"], group["MessageGroupId"], group["HeadMessageId"]) == ("held", "post-17", ids[0])
