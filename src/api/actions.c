@@ -59,6 +59,7 @@ const struct action actions[] = {
     {"Tally.ListSchedules", REPLY_LONG, action_list_schedules, RIGHT_ANY, NULL, GROWTH_READS, REACH_EACH},
     {"Tally.PauseSchedule", REPLY_SHORT, action_pause_schedule, RIGHT_ADMIN, NULL, GROWTH_NONE, REACH_SCHEDULE},
     {"Tally.ResumeSchedule", REPLY_SHORT, action_resume_schedule, RIGHT_ADMIN, NULL, GROWTH_NONE, REACH_SCHEDULE},
+    {"Tally.FireSchedule", REPLY_SHORT, action_fire_schedule, RIGHT_ADMIN, NULL, GROWTH_NEW, REACH_SCHEDULE},
     {"Tally.DeleteSchedule", REPLY_EMPTY, action_delete_schedule, RIGHT_ADMIN, NULL, GROWTH_NONE, REACH_SCHEDULE},
     {"Tally.CreateRelay", REPLY_SHORT, action_create_relay, RIGHT_ADMIN, NULL, GROWTH_NEW, REACH_NAMESPACE},
     {"Tally.DescribeRelay", REPLY_LONG, action_describe_relay, RIGHT_ANY, NULL, GROWTH_READS, REACH_NAMESPACE},

@@ -1,4 +1,4 @@
-/* PutSchedule, DescribeSchedule, ListSchedules, PauseSchedule, ResumeSchedule and DeleteSchedule. */
+/* PutSchedule, DescribeSchedule, ListSchedules, PauseSchedule, ResumeSchedule, FireSchedule and DeleteSchedule. */
 #include "api/reach.h"
 #include "api/state.h"
 #include "api/text.h"
@@ -259,6 +259,21 @@ enum error action_resume_schedule(struct call *call)
                          calendar_folder(call->front->calendar_owned));
     decide_resume_schedule(call->core, schedule, next_ms);
     write_next(call, schedule);
+    return OK;
+}
+
+enum error action_fire_schedule(struct call *call)
+{
+    const struct schedule *schedule;
+    enum error error = find_schedule(call, &schedule);
+    if (error != OK)
+        return error;
+    uint8_t id[MESSAGE_ID_SIZE];
+    char text[IDENTITY_TEXT_SIZE];
+    decide_fire_schedule_now(call->core, schedule, id);
+    identity_to_text(id, text);
+    write_next(call, schedule);
+    writer_text(call->reply, "MessageId", bytes_make(text, sizeof(text)));
     return OK;
 }
 

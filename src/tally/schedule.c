@@ -1,4 +1,4 @@
-/* Commands about an existing schedule: tally schedule list, show, pause, resume and delete. */
+/* Commands about an existing schedule: tally schedule list, show, pause, resume, fire and delete. */
 #include "base/assert.h"
 #include "tally/output.h"
 #include <stdio.h>
@@ -26,6 +26,11 @@ static void print_next(yyjson_val *schedule)
         output_time("next", json_real(schedule, "NextAt"));
     else
         output_field("next", "never");
+}
+
+static void print_fired(yyjson_val *reply)
+{
+    puts(output_text_of(reply, "MessageId"));
 }
 
 static void print_schedule(yyjson_val *schedule)
@@ -62,4 +67,6 @@ const struct command command_schedule_show = {
 const struct command command_schedule_pause = {.action = "Tally.PauseSchedule", .members = {"Name"}};
 const struct command command_schedule_resume = {
     .action = "Tally.ResumeSchedule", .members = {"Name"}, .print = print_next};
+const struct command command_schedule_fire = {
+    .action = "Tally.FireSchedule", .members = {"Name"}, .print = print_fired};
 const struct command command_schedule_delete = {.action = "Tally.DeleteSchedule", .members = {"Name"}};

@@ -427,6 +427,7 @@ DRAWS = {
     "Tally.ListSchedules": (1, page),
     "Tally.PauseSchedule": (1, of_name("Name", SCHEDULES)),
     "Tally.ResumeSchedule": (1, of_name("Name", SCHEDULES)),
+    "Tally.FireSchedule": (1, of_name("Name", SCHEDULES)),
     "Tally.DeleteSchedule": (1, of_name("Name", SCHEDULES)),
     "Tally.CreateRelay": (1, a_relay),
     "Tally.DescribeRelay": (1, of_name("RelayName", RELAYS)),
@@ -651,7 +652,7 @@ class Tour:
         self.call("Tally.DeleteTypeOrder", {"Name": self.name})
         at, name = self.queue("ticks"), {"Name": self.name}
         self.call("Tally.PutSchedule", {**name, **at, "Cron": "* * * * *", "MessageBody": "tick"})
-        for action in "DescribeSchedule", "PauseSchedule", "ResumeSchedule":
+        for action in "DescribeSchedule", "PauseSchedule", "FireSchedule", "ResumeSchedule":
             self.call(f"Tally.{action}", name)
         self.call("Tally.ListSchedules", {})
         self.call("Tally.DeleteSchedule", name)

@@ -220,6 +220,7 @@ CELLS = {
     "DescribeSchedule": of_schedule(),
     "PauseSchedule": of_schedule(),
     "ResumeSchedule": of_schedule(),
+    "FireSchedule": of_schedule(),
     "CreatePool": lambda half: {"PoolName": f"new-{half}", "ResultQueueUrl": url_of(f"{half}-two")},
     "UpdatePool": of_pool(ResultQueueUrl=url_of("mine-two")),
     "DescribePool": of_pool(),

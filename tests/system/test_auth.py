@@ -360,6 +360,7 @@ NEEDED = {
     "Tally.PutSchedule": ("admin", {**Q, "Name": "s", "Cron": "* * * * *", "MessageBody": "m"}),
     "Tally.PauseSchedule": ("admin", {"Name": "s"}),
     "Tally.ResumeSchedule": ("admin", {"Name": "s"}),
+    "Tally.FireSchedule": ("admin", {"Name": "s"}),
     "Tally.DeleteSchedule": ("admin", {"Name": "s"}),
     "Tally.CreateRelay": ("admin", {"RelayName": "r"}),
     "Tally.PauseRelay": ("admin", {"RelayName": "r"}),
@@ -541,7 +542,8 @@ def test_patterns_bound_the_queues_wherever_one_is_named(guarded):
     taken = call(guarded, "SHOP", "Tally.CreatePool", {"PoolName": "loans", "ResultQueueUrl": url_of("shop-1")})[1]
     assert taken["__type"] == "com.tally#PoolAlreadyExists"
     absent_schedules = [(f"Tally.{action}", {"Name": "rent"})
-                        for action in ("DescribeSchedule", "PauseSchedule", "ResumeSchedule", "DeleteSchedule")]
+                        for action in ("DescribeSchedule", "PauseSchedule", "ResumeSchedule", "FireSchedule",
+                                       "DeleteSchedule")]
     absent_pools = [
         (f"Tally.{action}", {"PoolName": pool, "ResultQueueUrl": url_of("shop-1")})
         for pool in ("loans", "late")

@@ -63,6 +63,7 @@ COMMANDS = [
     "schedule show",
     "schedule pause",
     "schedule resume",
+    "schedule fire",
     "schedule delete",
     "relay schema",
     "health",
@@ -850,6 +851,24 @@ def test_a_schedule_is_put_shown_paused_listed_and_deleted(tally):
     assert "The minute field: '61' is not from 0 to 59." in error
     tally("schedule", "delete", "nightly")
     assert "ScheduleDoesNotExist" in tally("schedule", "show", "nightly", status=1).err
+
+
+def test_a_schedule_fires_now_also_while_it_is_paused(tally):
+    tally("queue", "create", "jobs")
+    tally("schedule", "put", "nightly", "30 2 * * *", "jobs", "clean up")
+    tally("schedule", "pause", "nightly")
+    sent = tally("schedule", "fire", "nightly").out.strip()
+    (fired,) = tally.json("receive", "jobs", "--delete")
+    assert (fired["MessageId"], fired["Body"]) == (sent, "clean up")
+    assert fired["MessageAttributes"]["Tally.Schedule"]["StringValue"] == "nightly"
+    assert "paused" in tally("schedule", "show", "nightly").out
+    tally("queue", "create", "line.fifo")
+    tally("schedule", "put", "orderly", "@daily", "line.fifo", "x", "--group", "g")
+    sent = [tally("schedule", "fire", "orderly").out.strip() for _ in range(2)]  # none is taken for the other
+    lined = tally.json("receive", "line.fifo", "--max", "2", "--delete")
+    assert [message["MessageId"] for message in lined] == sent
+    assert [message["Attributes"]["MessageDeduplicationId"] for message in lined] == sent
+    assert "There is no schedule 'weekly'" in tally("schedule", "fire", "weekly", status=1).err
 
 
 def test_a_batch_of_messages_completes_when_they_are_deleted(tally):

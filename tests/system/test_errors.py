@@ -539,7 +539,7 @@ ROWS = [
      *invalid("CatchUp", "some", "It must be one, none or all.")),
     ("PutSchedule", {"Name": "s", "Cron": "* * * * *", "QueueUrl": queue("none"), "MessageBody": "a"}, *NO_QUEUE),
     *[(action, {"Name": "s"}, "ScheduleDoesNotExist", "There is no schedule 's'.")
-      for action in ["DescribeSchedule", "DeleteSchedule", "PauseSchedule", "ResumeSchedule"]],
+      for action in ["DescribeSchedule", "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "FireSchedule"]],
     # Tally's relays; what a source or sink must have, tests/system/test_relay_actions.py asks.
     *[(action, {}, *missing("RelayName")) for action in RELAY_ACTIONS],
     *[(action, {"RelayName": "r"}, "RelayDoesNotExist", "There is no relay 'r'.")
@@ -673,7 +673,7 @@ OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "Resum
                 "ListDependents", "GetSeries", "ListQueueStats", "DeleteMessages", "ReplaceMessage", "FeedEvents",
                 "DescribeServer"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule",
-                "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
+                "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "FireSchedule", "Commit"}
 OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}
 
 

@@ -352,6 +352,8 @@ static void a_confined_credential_sees_batches_of_its_queues_only(void **state)
          "ScheduleDoesNotExist: There is no schedule 'b' within the queues of this credential.", "CONF"},
         {"Tally.PauseSchedule", "{'Name':'b'}",
          "ScheduleDoesNotExist: There is no schedule 'b' within the queues of this credential.", "CONF"},
+        {"Tally.FireSchedule", "{'Name':'b'}",
+         "ScheduleDoesNotExist: There is no schedule 'b' within the queues of this credential.", "CONF"},
         {"Tally.DeleteSchedule", "{'Name':'b'}",
          "ScheduleDoesNotExist: There is no schedule 'b' within the queues of this credential.", "CONF"},
         {"Tally.PauseSchedule", "{'Name':'a'}", "{'Name':'a','Paused':true}", "CONF"},

@@ -784,6 +784,7 @@ static const struct {
     {"Tally.DeleteSchedule", "{'Name':'s'}", "ScheduleDoesNotExist", "There is no schedule 's'."},
     {"Tally.PauseSchedule", "{'Name':'s'}", "ScheduleDoesNotExist", "There is no schedule 's'."},
     {"Tally.ResumeSchedule", "{'Name':'s'}", "ScheduleDoesNotExist", "There is no schedule 's'."},
+    {"Tally.FireSchedule", "{'Name':'s'}", "ScheduleDoesNotExist", "There is no schedule 's'."},
     {"Tally.DeleteRelay", "{}", "MissingRequiredParameterException",
      "The request must contain the parameter RelayName."},
     {"Tally.DescribeRelay", "{}", "MissingRequiredParameterException",

@@ -95,7 +95,8 @@ static void step(struct core_rig *rig)
     struct core *core = core_rig_begin(rig);
     const char *name = names[core_rig_draw(rig, 5)];
     const struct schedule *schedule = schedule_find(core, bytes_from_string(name));
-    switch (core_rig_draw(rig, 6)) {
+    uint8_t id[MESSAGE_ID_SIZE];
+    switch (core_rig_draw(rig, 7)) {
     case 0:
         put(core, name, crons[core_rig_draw(rig, 5)], queues[core_rig_draw(rig, 2)],
             (enum catch_up)core_rig_draw(rig, 3));
@@ -113,6 +114,10 @@ static void step(struct core_rig *rig)
     case 3:
         if (core_find_queue(core, BYTES("q"))->target_count > 0)
             assert_int_equal(decide_delete_queue(core, core_find_queue(core, BYTES("q"))), ERROR_QUEUE_IN_USE);
+        break;
+    case 4:
+        if (schedule != NULL)
+            decide_fire_schedule_now(core, schedule, id);
         break;
     default:
         break;
@@ -194,6 +199,36 @@ static void a_schedule_that_is_put_off_fires_later_and_once(void **state)
         core_check(rig.core);
         core_rig_deinit(&rig);
     }
+}
+
+/* Due or not, it is due afterwards when it was due before, and what is due fires besides. */
+static void fired_now_a_schedule_sends_each_time_and_stays_as_it_is(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    uint64_t after_ms;
+    uint8_t first[MESSAGE_ID_SIZE], second[MESSAGE_ID_SIZE];
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "q", false);
+    core_rig_begin(&rig);
+    const struct schedule *schedule = put(rig.core, "a", "10", "q", CATCH_UP_ONE);
+    core_rig_end(&rig);
+    uint64_t due_ms = rig.now_ms = schedule->next_at_ms;
+    core_rig_begin(&rig);
+    decide_fire_schedule_now(rig.core, schedule, first);
+    decide_fire_schedule_now(rig.core, schedule, second);
+    assert_memory_not_equal(first, second, MESSAGE_ID_SIZE);
+    assert_true(schedule->next_at_ms == due_ms && schedule->last_at_ms == 0);
+    assert_int_equal(core_metrics(rig.core).sent, 2);
+    assert_ptr_equal(schedule_next_due(rig.core, &after_ms), schedule);
+    fire(rig.core, schedule, after_ms);
+    decide_pause_schedule(rig.core, schedule);
+    decide_fire_schedule_now(rig.core, schedule, first);
+    core_rig_end(&rig);
+    assert_int_equal(core_metrics(rig.core).sent, 4);
+    assert_true(schedule->next_at_ms == SCHEDULE_NEVER && schedule->last_at_ms == due_ms);
+    core_check(rig.core);
+    core_rig_deinit(&rig);
 }
 
 static void nothing_is_logged_of_a_schedule_that_is_put_off(void **state)
@@ -297,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replay_gives_the_live_state),
         cmocka_unit_test(a_schedule_that_is_put_off_fires_later_and_once),
+        cmocka_unit_test(fired_now_a_schedule_sends_each_time_and_stays_as_it_is),
         cmocka_unit_test(nothing_is_logged_of_a_schedule_that_is_put_off),
         cmocka_unit_test(a_snapshot_gives_the_state_back),
         cmocka_unit_test(no_damage_crashes_the_decoder),

@@ -416,6 +416,7 @@ static const struct told story[] = {
     {"Tally.PauseSchedule", "{'Name':'s'}"},
     {"Tally.PutSchedule", "{'Name':'s'," SCHEDULE "}"},
     {"Tally.DescribeSchedule", "{'Name':'s'}"},
+    {"Tally.FireSchedule", "{'Name':'s'}"},
     {"Tally.ResumeSchedule", "{'Name':'s'}"},
     {NULL, "120000"},
     {"Tally.DescribeSchedule", "{'Name':'each.minute'}"},

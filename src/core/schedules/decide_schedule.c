@@ -69,33 +69,39 @@ void decide_delete_schedule(struct core *core, const struct schedule *schedule)
 
 /* --- firing ------------------------------------------------------------------------------------------------------- */
 
-/* Sends the message of a firing; its number, or 0 if the queue knows its id, but not its message, already. */
-static uint64_t send_firing(struct core *core, const struct schedule *schedule)
+static void send_message(struct core *core, const struct schedule_spec *spec, struct bytes deduplication,
+                         struct send_result *result)
 {
-    const struct schedule_spec *spec = &schedule->spec;
-    char id[FIRING_ID_SIZE_MAX];
-    int size = snprintf(id, sizeof(id), "%.*s/%llu", BYTES_FORMAT(schedule->name_owned),
-                        (unsigned long long)(schedule->next_at_ms / 1000));
     struct queue *queue = core_find_queue_by_id(core, spec->queue);
-    ASSERT(queue != NULL && size > 0 && (size_t)size < sizeof(id));
+    ASSERT(queue != NULL);
     struct send_command command = {
         .queue = queue,
         .content = {.body = spec->body,
                     .attributes = spec->attributes,
                     .group = spec->group,
                     .sender = core->name_owned,
-                    .deduplication = bytes_make(id, (size_t)size)},
+                    .deduplication = deduplication},
         .delay_ms = queue->settings.delay_s * 1000,
         .priority = PRIORITY_DEFAULT,
     };
     digest_md5(core->digest_owned, spec->body, command.content.body_md5);
     memcpy(command.content.attributes_md5, spec->attributes_md5, sizeof(spec->attributes_md5));
-    struct send_result result;
     /* It joins no batch and names nothing to wait for. Nor is there a cycle to search for: whoever waits for a message
      * that will stand behind this one waits already for all that stands in front of it. And the search might give up,
      * with nobody to refuse. */
-    enum error error = decide_send_checked(core, &command, &result);
+    enum error error = decide_send_checked(core, &command, result);
     ASSERT(error == OK);
+}
+
+/* Sends the message of a firing; its number, or 0 if the queue knows its id, but not its message, already. */
+static uint64_t send_firing(struct core *core, const struct schedule *schedule)
+{
+    char id[FIRING_ID_SIZE_MAX];
+    int size = snprintf(id, sizeof(id), "%.*s/%llu", BYTES_FORMAT(schedule->name_owned),
+                        (unsigned long long)(schedule->next_at_ms / 1000));
+    ASSERT(size > 0 && (size_t)size < sizeof(id));
+    struct send_result result;
+    send_message(core, &schedule->spec, bytes_make(id, (size_t)size), &result);
     return result.number;
 }
 
@@ -112,4 +118,12 @@ void decide_fire_schedule(struct core *core, const struct schedule *schedule, ui
                                            .next_at_ms = next_at_ms,
                                            .number = number},
                     });
+}
+
+void decide_fire_schedule_now(struct core *core, const struct schedule *schedule, uint8_t id[MESSAGE_ID_SIZE])
+{
+    struct send_result result;
+    send_message(core, &schedule->spec, bytes_make(NULL, 0), &result);
+    ASSERT(!result.is_duplicate); /* nothing to recognise it by */
+    memcpy(id, result.id, MESSAGE_ID_SIZE);
 }

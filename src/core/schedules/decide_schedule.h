@@ -19,6 +19,10 @@ void decide_resume_schedule(struct core *core, const struct schedule *schedule, 
  * what schedule_next_due() said. */
 void decide_fire_schedule(struct core *core, const struct schedule *schedule, uint64_t next_at_ms);
 
+/* Sends the schedule's message once more, whether it is due, paused or neither; `id` is the message's. The schedule
+ * stays as it is. The message has no deduplication id: who asks twice gets two, and no firing is taken for this one. */
+void decide_fire_schedule_now(struct core *core, const struct schedule *schedule, uint8_t id[MESSAGE_ID_SIZE]);
+
 void decide_delete_schedule(struct core *core, const struct schedule *schedule);
 
 #endif
