@@ -24,26 +24,33 @@ static size_t put(uint8_t *at, size_t size, struct bytes view)
 }
 
 /* One step from the secret to the key: the digest of `data` is the next key. */
-static struct hmac_key derive(struct sha256 *sha256, const struct hmac_key *key, struct bytes data)
+static void derive(struct sha256 *sha256, struct bytes key, struct bytes data, uint8_t out[SHA256_SIZE])
 {
-    uint8_t digest[SHA256_SIZE];
-    sha256_hmac(sha256, key, data, digest);
-    struct hmac_key next = sha256_hmac_key(sha256, bytes_make(digest, sizeof(digest)));
-    OPENSSL_cleanse(digest, sizeof(digest));
-    return next;
+    struct hmac_key padded = sha256_hmac_key(sha256, key);
+    sha256_hmac(sha256, &padded, data, out);
+    OPENSSL_cleanse(&padded, sizeof(padded));
 }
 
-static struct hmac_key compute(const struct signing_keys *keys, struct sha256 *sha256, struct bytes secret,
-                               struct bytes date, struct bytes region)
+void signing_key_derive(struct sha256 *sha256, struct bytes secret, const struct signing_scope *scope,
+                        uint8_t out[SHA256_SIZE])
 {
+    ASSERT(secret.size <= CREDENTIAL_WORD_SIZE_MAX);
     uint8_t first[4 + CREDENTIAL_WORD_SIZE_MAX];
-    size_t size = put(first, put(first, 0, BYTES("AWS4")), secret);
-    struct hmac_key key = sha256_hmac_key(sha256, bytes_make(first, size));
+    const size_t size = put(first, put(first, 0, BYTES("AWS4")), secret);
+    const struct bytes parts[] = {scope->date, scope->region, scope->service, BYTES("aws4_request")};
+    derive(sha256, bytes_make(first, size), parts[0], out);
     OPENSSL_cleanse(first, sizeof(first));
-    key = derive(sha256, &key, date);
-    key = derive(sha256, &key, region);
-    key = derive(sha256, &key, keys->service);
-    return derive(sha256, &key, BYTES("aws4_request"));
+    for (size_t i = 1; i < ARRAY_LENGTH(parts); i++)
+        derive(sha256, bytes_make(out, SHA256_SIZE), parts[i], out);
+}
+
+static struct hmac_key compute(struct sha256 *sha256, struct bytes secret, const struct signing_scope *scope)
+{
+    uint8_t key[SHA256_SIZE];
+    signing_key_derive(sha256, secret, scope, key);
+    const struct hmac_key padded = sha256_hmac_key(sha256, bytes_make(key, sizeof(key)));
+    OPENSSL_cleanse(key, sizeof(key));
+    return padded;
 }
 
 const struct hmac_key *signing_keys_get(struct signing_keys *keys, struct sha256 *sha256, struct bytes secret,
@@ -57,7 +64,8 @@ const struct hmac_key *signing_keys_get(struct signing_keys *keys, struct sha256
     size = put(scope, size, secret);
     struct signing_key *cell = &keys->cells_owned[bytes_hash(bytes_make(scope, size)) % SIGNING_KEY_COUNT];
     if (!bytes_equal(bytes_make(cell->scope, cell->scope_size), bytes_make(scope, size))) {
-        cell->key = compute(keys, sha256, secret, date, region);
+        cell->key =
+            compute(sha256, secret, &(struct signing_scope){.date = date, .region = region, .service = keys->service});
         memcpy(cell->scope, scope, size);
         cell->scope_size = size;
     }

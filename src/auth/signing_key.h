@@ -11,6 +11,17 @@
 #define SIGNING_REGION_SIZE_MAX 64u
 #define SIGNING_KEY_COUNT 256u
 
+/* What a signing key is good for. */
+struct signing_scope {
+    struct bytes date; /* SIGNING_DATE_SIZE digits */
+    struct bytes region;
+    struct bytes service;
+};
+
+/* The key of a secret, which has at most CREDENTIAL_WORD_SIZE_MAX bytes, for one scope. */
+void signing_key_derive(struct sha256 *sha256, struct bytes secret, const struct signing_scope *scope,
+                        uint8_t out[SHA256_SIZE]);
+
 struct signing_key {
     uint8_t scope[SIGNING_DATE_SIZE + SIGNING_REGION_SIZE_MAX + 1 + CREDENTIAL_WORD_SIZE_MAX];
     size_t scope_size; /* 0: nothing kept here */

@@ -57,6 +57,22 @@ int assignment_attributes(const struct invocation *invocation, const struct opti
     return EXIT_DONE;
 }
 
+int assignment_add_members(const struct invocation *invocation, const struct option_list *given, struct json_body *body)
+{
+    struct tally_attribute attributes[ASSIGNMENT_ATTRIBUTES_MAX];
+    const int status = assignment_attributes(invocation, given, attributes);
+    if (status != EXIT_DONE || given->count == 0)
+        return status;
+    yyjson_mut_val *map = json_add_object(body, body->root, "MessageAttributes");
+    for (size_t i = 0; i < given->count; i++) {
+        const bool is_binary = strncmp(attributes[i].type, "Binary", 6) == 0;
+        yyjson_mut_val *value = json_add_object(body, map, attributes[i].name);
+        json_add_text(body, value, "DataType", attributes[i].type);
+        json_add_text(body, value, is_binary ? "BinaryValue" : "StringValue", attributes[i].value);
+    }
+    return EXIT_DONE;
+}
+
 int assignment_pairs(const struct invocation *invocation, char *const *texts, size_t count, struct tally_pair *pairs)
 {
     for (size_t i = 0; i < count; i++) {

@@ -3,6 +3,7 @@
 #define TALLY_TALLY_ASSIGNMENT_H
 
 #include "base/trace_context.h"
+#include "client/json.h"
 #include "tally/command.h"
 
 /* Splits "Name=Value[:Type]" in place. The type counts only if it is String, Number or Binary, with or without
@@ -19,5 +20,10 @@ int assignment_pairs(const struct invocation *invocation, char *const *texts, si
 /* The same for all values of --attribute. EXIT_DONE, or EXIT_USAGE after telling the user. */
 int assignment_attributes(const struct invocation *invocation, const struct option_list *given,
                           struct tally_attribute attributes[ASSIGNMENT_ATTRIBUTES_MAX]);
+
+/* The same, as the member MessageAttributes of a request; without any there is no such member. Borrows the values until
+ * json_body_call(). */
+int assignment_add_members(const struct invocation *invocation, const struct option_list *given,
+                           struct json_body *body);
 
 #endif

@@ -3,7 +3,6 @@
 #include "tally/assignment.h"
 #include "tally/output.h"
 #include <stdio.h>
-#include <string.h>
 
 struct settings {
     const char *time_zone;
@@ -18,33 +17,6 @@ static const struct setting settings_table[] = {
     {"group", offsetof(struct settings, group)},
     {"attribute", offsetof(struct settings, attributes)},
 };
-
-static void add_attribute(struct json_body *body, yyjson_mut_val *map, const struct tally_attribute *attribute)
-{
-    yyjson_mut_val *value = json_add_object(body, map, attribute->name);
-    const char *type = attribute->type == NULL ? "String" : attribute->type;
-    json_add_text(body, value, "DataType", type);
-    json_add_text(body, value, strncmp(type, "Binary", 6) == 0 ? "BinaryValue" : "StringValue", attribute->value);
-}
-
-/* Adds the given attributes; false, after telling the user, if one is not valid. */
-static bool add_attributes(const struct invocation *invocation, struct json_body *body)
-{
-    const struct option_list *given = &((const struct settings *)invocation->settings)->attributes;
-    if (given->count == 0)
-        return true;
-    yyjson_mut_val *map = json_add_object(body, body->root, "MessageAttributes");
-    for (size_t i = 0; i < given->count; i++) {
-        struct tally_attribute attribute;
-        char *text = (char *)(uintptr_t)given->items[i]; /* words of main() may be written to */
-        if (!assignment_attribute(text, &attribute)) {
-            (void)complain_usage(invocation, "--attribute takes Name=Value, not \"%s\"", text);
-            return false;
-        }
-        add_attribute(body, map, &attribute);
-    }
-    return true;
-}
 
 static int put(struct invocation *invocation, struct json_body *body)
 {
@@ -75,7 +47,9 @@ static int run(struct invocation *invocation)
     json_add_text(&body, body.root, "TimeZone", settings->time_zone);
     json_add_text(&body, body.root, "CatchUp", settings->catch_up);
     json_add_text(&body, body.root, "MessageGroupId", settings->group);
-    int status = add_attributes(invocation, &body) ? invocation_connect(invocation) : EXIT_USAGE;
+    int status = assignment_add_members(invocation, &settings->attributes, &body);
+    if (status == EXIT_DONE)
+        status = invocation_connect(invocation);
     if (status == EXIT_DONE)
         return put(invocation, &body);
     yyjson_mut_doc_free(body.doc_owned);

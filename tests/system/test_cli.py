@@ -38,6 +38,7 @@ COMMANDS = [
     "messages",
     "peek",
     "find",
+    "replace",
     "failures",
     "explain",
     "group list",
@@ -69,6 +70,7 @@ COMMANDS = [
     "health",
     "status",
     "top",
+    "ui",
     "call",
 ]
 
@@ -869,6 +871,56 @@ def test_a_schedule_fires_now_also_while_it_is_paused(tally):
     assert [message["MessageId"] for message in lined] == sent
     assert [message["Attributes"]["MessageDeduplicationId"] for message in lined] == sent
     assert "There is no schedule 'weekly'" in tally("schedule", "fire", "weekly", status=1).err
+
+
+def body_of(tally, message):
+    return tally.json("peek", message)[0]["Body"]
+
+
+def test_a_message_is_replaced_by_a_body_from_anywhere(tally, tmp_path):
+    tally("queue", "create", "orders")
+    message = tally("send", "orders", "one", "--attribute", "size=1:Number").out.strip()
+    for body, words, stdin in (("two", ["two"], ""), ("three\n", ["-"], "three\n"),
+                               ("four", ["--file", tmp_path / "four"], "")):
+        (tmp_path / "four").write_text("four")
+        message = tally("replace", "orders", message, *words, stdin=stdin).out.strip()
+        assert body_of(tally, message) == body
+    copy = tally.json("replace", "orders", message, "--attribute", "colour=blue")[0]["MessageId"]
+    shown = tally.json("peek", copy)[0]
+    assert (shown["Body"], list(shown["MessageAttributes"])) == ("four", ["colour"])
+    error = tally("replace", "orders", message, "again", status=1).err
+    assert "InvalidParameterValue" in error and "no such message" in error
+    for words in (["x", "--file", tmp_path / "four"], ["x", "--attribute", "nothing"]):
+        tally("replace", "orders", copy, *words, status=2)
+    tally("replace", "orders", copy, "--file", tmp_path / "none", status=5)
+    assert body_of(tally, copy) == "four"
+
+
+def test_a_message_is_replaced_in_an_editor(tally, tmp_path):
+    """Which may be any command of a shell. What was written is there after a refusal."""
+    drafts = tmp_path / "drafts"
+    drafts.mkdir()
+
+    def by(editor, status=0):
+        tally.environment.update(EDITOR=editor, TMPDIR=str(drafts))
+        return tally("replace", "orders", message, status=status)
+
+    tally("queue", "create", "orders")
+    message = tally("send", "orders", "a 'body'").out.strip()
+    assert "nothing was replaced" in by("true").err and "nothing was replaced" in by("echo >>").err
+    message = by("sed -i s/body/text/").out.strip()
+    assert body_of(tally, message) == "a 'text'"
+    message = by("echo more >>").out.strip()
+    assert body_of(tally, message) == "a 'text'more", "the editor's line end is none of the body's"
+    assert "editor failed" in by("false", 5).err
+    assert list(drafts.iterdir()) == []
+    refused = by("truncate -s 0", 1).err
+    assert "MessageBody is empty" in refused
+    (kept,) = drafts.iterdir()
+    assert f"what you wrote is in {kept}" in refused and kept.stat().st_mode & 0o777 == 0o600
+    assert "no terminal for an editor" in by("", 2).err
+    tally("receive", "orders", "--delete")
+    assert f"no message {message} to edit: its state is " in by("true", 1).err
 
 
 def test_a_batch_of_messages_completes_when_they_are_deleted(tally):

@@ -3,16 +3,19 @@ in trouble.
 
     SHOTS=/tmp/shots    keeps a picture of each page in both themes"""
 
+import datetime
 import gzip
+import hmac
 import json
 import os
 import pathlib
 import re
 import shutil
+import urllib.parse
 
 import pytest
 from clients import needs, run_node, scenarios_of
-from conftest import ROOT
+from conftest import ROOT, Tally
 
 CHROMIUM = shutil.which("chromium")
 IS_SNAP = CHROMIUM is not None and "snap" in pathlib.Path(CHROMIUM).resolve().parts
@@ -243,6 +246,36 @@ def test_signing_in(guarded):
     """Of the secret nothing leaves the page. A credential sees the buttons that it may press."""
     secrets = dict(line.split()[:2] for line in CREDENTIALS.strip().splitlines())
     browse(guarded, "signed_pages", SECRETS=json.dumps(secrets))
+
+
+def test_an_address_of_the_tool_signs_in(guarded):
+    tally, addresses = Tally(guarded.endpoint), {}
+    for key, secret in (line.split()[:2] for line in CREDENTIALS.strip().splitlines()):
+        tally.environment.update(AWS_ACCESS_KEY_ID=key, AWS_SECRET_ACCESS_KEY=secret)
+        printed = tally("ui")
+        addresses[key] = printed.out.strip()
+        assert secret not in printed.out + printed.err and f"may do what {key} may" in printed.err
+    browse(guarded, "signed_by_address", ADDRESSES=json.dumps(addresses))
+
+
+def test_the_tool_knows_the_address_of_the_dashboard(daemon_factory, daemon, guarded):
+    assert Tally(daemon.endpoint)("ui").out == f"{daemon.endpoint}/ui/\n"
+    assert Tally(daemon.endpoint).json("ui") == [{"Url": f"{daemon.endpoint}/ui/"}]
+    unsigned = Tally(guarded.endpoint)("ui")
+    assert unsigned.out == f"{guarded.endpoint}/ui/\n" and "the page will ask for them" in unsigned.err
+    assert "no browser reaches unix:" in Tally("unix:/tmp/x")("ui", status=2).err
+    bare = daemon_factory("--ui", "off").start()
+    assert "no dashboard" in Tally(bare.endpoint)("ui", status=1).err
+    assert bare.stop() == 0
+    tally = Tally(guarded.endpoint)
+    tally.environment.update(AWS_ACCESS_KEY_ID="A/B+", AWS_SECRET_ACCESS_KEY="s" * 20, AWS_SESSION_TOKEN="t&=")
+    fragment = tally("ui").out.strip().partition("#")[2]
+    told = urllib.parse.parse_qs(fragment, strict_parsing=True)
+    day = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d")
+    key = b"AWS4" + b"s" * 20
+    for part in (told["d"][0], "us-east-1", "sqs", "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    assert told == {"k": ["A/B+"], "d": [told["d"][0]], "s": [key.hex()], "t": ["t&="]} and told["d"][0] <= day
 
 
 def test_read_only_shows_no_button_that_changes_something(daemon_factory):

@@ -457,6 +457,36 @@ const scenarios = {
     assert.deepEqual(wrong(page), []);
   },
 
+  /** What `tally ui` prints. The key is out of the address before anything is asked. */
+  async signed_by_address() {
+    const { AKIAOPS: ours, AKIALOOK: theirs } = JSON.parse(process.env.ADDRESSES);
+    const hash = (address) => address.slice(address.indexOf("#"));
+    const isSignedInAs = (key) =>
+      until(async () => (await page.locator("footer").innerText()).includes(`Signed in as ${key} `), key);
+    const page = await open();
+    await page.route("**/ui/config", async (asked) => {
+      assert.ok(!page.url().includes("#k="), page.url());
+      await asked.continue();
+    });
+    await page.goto(ours);
+    await isSignedInAs("AKIAOPS");
+    assert.equal(page.url(), `${ui}#/`);
+    await page.evaluate((next) => (location.hash = next), hash(theirs)); // in a page that is there already
+    await isSignedInAs("AKIALOOK");
+    await show(page, "#/server");
+    await until(async () => /You may\s+read\b(?!,)/.test(await text(page)), "the right of the other key");
+    await page.evaluate((next) => (location.hash = next), "#k=AKIAOPS&d=today&s=nothing");
+    await until(async () => page.url() === `${ui}#/`, "that nonsense leaves the address too");
+    await isSignedInAs("AKIALOOK");
+    await page.evaluate((next) => (location.hash = next), hash(ours).replace(/d=\d+/, "d=20200101"));
+    await until(async () => /was of another day/.test(await text(page)), "why it does not sign in");
+    const keys = [ours, theirs].map((address) => /s=(\w{64})/.exec(address)[1]);
+    for (const request of page.asked)
+      for (const key of keys)
+        assert.ok(!(request.url() + JSON.stringify(request.headers()) + request.postData()).includes(key));
+    assert.deepEqual(page.wrong, []);
+  },
+
   async signed_read_only() {
     const page = await open();
     for (const [name, hash] of Object.entries(PAGES)) {

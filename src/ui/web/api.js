@@ -69,7 +69,10 @@ export async function call(action, members = {}, signal, isAgain = false) {
   if (needsSigning()) {
     if (signer() === null) await read("config", signal); // is it another day, or has the browser's clock jumped?
     const mine = signer();
-    if (mine === null) throw new Refusal("NotSignedIn", "Sign in first.", 403);
+    if (mine === null)
+      throw signing.isOld(signing.stampOf(now()))
+        ? new Refusal("Expired", "The key in this tab was of another day (UTC). Sign in again.", 403)
+        : new Refusal("NotSignedIn", "Sign in first.", 403);
     fields = await signing.sign(mine, location.host, target, body, signing.stampOf(now()));
   }
   fields["content-type"] = "application/x-amz-json-1.0";

@@ -5,7 +5,7 @@
 import { begin, describe, forgetCaller, needsSigning, Refusal, server, signer, Silence } from "./api.js";
 import { h, morph } from "./dom.js";
 import { route, to } from "./route.js";
-import { forget } from "./sign.js";
+import { forget, keepFromAddress } from "./sign.js";
 import { now, utc } from "./words.js";
 
 import activity from "./activity.js";
@@ -292,11 +292,20 @@ document.addEventListener("tally-changed", () => {
 });
 setInterval(drawLive, 1000);
 
+/** An address that signs in is another caller's. */
+function openAddress() {
+  if (keepFromAddress()) {
+    forgetCaller();
+    describedAt = 0;
+  }
+  open();
+}
+
 /** Shows nothing before the server has said what it is. A server that starts, or starts again, is waited for. */
 function start() {
   begin().then(
     () => {
-      window.addEventListener("hashchange", open);
+      window.addEventListener("hashchange", openAddress);
       document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : isPaused || ask()));
       open();
     },
@@ -306,4 +315,5 @@ function start() {
     },
   );
 }
+keepFromAddress();
 start();

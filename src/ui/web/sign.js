@@ -37,14 +37,31 @@ export function forget() {
   sessionStorage.removeItem(KEPT);
 }
 
-/** The signer of today, or null. */
-export function kept(stamp) {
+function read() {
   try {
-    const signer = JSON.parse(sessionStorage.getItem(KEPT));
-    return signer !== null && signer.day === stamp.slice(0, 8) ? signer : null;
+    return JSON.parse(sessionStorage.getItem(KEPT));
   } catch {
     return null;
   }
+}
+
+/** The signer of today, or null. */
+export function kept(stamp) {
+  const signer = read();
+  return signer?.day === stamp.slice(0, 8) ? signer : null;
+}
+
+/** Is there a key, though not of today? */
+export const isOld = (stamp) => read() !== null && kept(stamp) === null;
+
+/** Keeps the key of an address that `tally ui` has printed, and takes it out of the address; true if there was one. */
+export function keepFromAddress() {
+  if (!location.hash.startsWith("#k=")) return false;
+  const { k, d, s, t } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  history.replaceState(null, "", "#/");
+  if (!k || !/^\d{8}$/.test(d) || !/^[0-9a-f]{64}$/.test(s)) return false;
+  keep({ accessKey: k, token: t || null, day: d, key: s });
+  return true;
 }
 
 /** The header fields that make a POST of `body` to / a signed request. */
