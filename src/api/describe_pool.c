@@ -2,6 +2,8 @@
 #include "api/pool_call.h"
 #include "api/pool_spec.h"
 
+#define OLDEST_VISITS_MAX 10000u
+
 static void write_plan(struct call *call, const struct ticket_pool *pool)
 {
     struct buffer *text = call_scratch(call);
@@ -54,6 +56,15 @@ static void write_counters(struct call *call, const struct ticket_pool *pool)
         writer_number(call->reply, rows[i].name, rows[i].count);
 }
 
+/* Since when the oldest one waits. */
+static void write_oldest(struct call *call, const struct ticket_pool *pool)
+{
+    unsigned visits = OLDEST_VISITS_MAX;
+    const struct ticket *oldest = ticket_oldest_waiting(pool, &visits);
+    if (oldest != NULL)
+        writer_time(call->reply, "OldestOfferedAt", oldest->entry.offered_at_ms);
+}
+
 /* Of one level, or of all. */
 static void write_waited(struct call *call, const struct waits *waits, uint32_t level)
 {
@@ -96,6 +107,7 @@ enum error action_describe_pool(struct call *call)
     write_plan(call, pool);
     writer_number(call->reply, "Sequence", pool->feed.last);
     write_tickets(call, pool);
+    write_oldest(call, pool);
     write_counters(call, pool);
     write_waits(call, pool);
     return OK;

@@ -114,7 +114,6 @@ static void read_values(const struct api *api, uint64_t values[METRIC_COUNT])
     values[METRIC_MESSAGES] = now.messages;
     values[METRIC_IN_FLIGHT] = now.in_flight;
     values[METRIC_DELAYED] = now.delayed;
-    values[METRIC_BATCHES] = now.batches;
     values[METRIC_DEDUPLICATION_IDS] = now.deduplication_ids;
     values[METRIC_PRODUCERS] = now.producers;
     values[METRIC_PUBLISHERS] = now.publishers;
@@ -155,19 +154,31 @@ static void read_values(const struct api *api, uint64_t values[METRIC_COUNT])
     values[METRIC_QUEUES_PAUSED] = values[METRIC_GROUPS_HELD] = 0; /* queue_figures_sum() */
 }
 
-void namespace_figures_read(const struct api *api, struct arena *arena, struct namespace_figures *figures)
+static void read_batches(const struct core *core, uint64_t now_ms, struct namespace_figures *figures)
+{
+    const struct batch *oldest = core_oldest_batch(core);
+    for (enum batch_state state = BATCH_OPEN; state <= BATCH_COMPLETED; state++)
+        figures->batches[state] = core_batch_count(core, state);
+    if (oldest != NULL && now_ms > oldest->created_at_ms)
+        figures->batch_age_ms = now_ms - oldest->created_at_ms;
+}
+
+void namespace_figures_read(const struct api *api, uint64_t now_ms, struct arena *arena,
+                            struct namespace_figures *figures)
 {
     const struct core *core = namespace_core(api->ns);
     const struct bytes account = metric_account(api);
     *figures = (struct namespace_figures){.account_size = account.size,
                                           .wait_ms = *core_wait_ms(core),
                                           .processing_ms = *core_processing_ms(core),
+                                          .recovery_ms = api->recovery_ms,
                                           .call_counts = arena_allocate(arena, 2 * action_count * sizeof(uint64_t))};
     ASSERT(account.size <= sizeof(figures->account));
     if (account.size > 0)
         memcpy(figures->account, account.ptr, account.size);
     memcpy(figures->call_counts, api->call_counts_owned, 2 * action_count * sizeof(uint64_t));
     read_values(api, figures->values);
+    read_batches(core, now_ms > core_now_ms(core) ? now_ms : core_now_ms(core), figures);
 }
 
 static struct bytes account_of(const struct namespace_figures *figures)
@@ -195,6 +206,30 @@ void namespace_ages_write(const struct namespace_figures *figures, size_t count,
         for (unsigned age = 0; age < METRIC_AGE_COUNT; age++)
             metric_write_seconds(text, account_of(&figures[i]), name, arena_format(arena, "state=\"%s\"", states[age]),
                                  figures[i].ages_ms[age]);
+}
+
+void namespace_batches_write(const struct namespace_figures *figures, size_t count, struct arena *arena,
+                             struct buffer *text)
+{
+    const char *name = "tally_batches";
+    metric_write_head(text, name, "gauge", "Batches remembered, by state.");
+    for (size_t i = 0; i < count; i++)
+        for (enum batch_state state = BATCH_OPEN; state <= BATCH_COMPLETED; state++)
+            metric_write_number(text, account_of(&figures[i]), name,
+                                arena_format(arena, "state=\"%s\"", batch_state_name(state)),
+                                figures[i].batches[state]);
+    name = "tally_batch_oldest_age_seconds";
+    metric_write_head(text, name, "gauge", "Age of the oldest batch that has not completed; 0: there is none.");
+    for (size_t i = 0; i < count; i++)
+        metric_write_seconds(text, account_of(&figures[i]), name, bytes_make(NULL, 0), figures[i].batch_age_ms);
+}
+
+void namespace_recovery_write(const struct namespace_figures *figures, size_t count, struct buffer *text)
+{
+    const char *name = "tally_recovery_seconds";
+    metric_write_head(text, name, "gauge", "How long it took to read the log, at the start or at the takeover.");
+    for (size_t i = 0; i < count; i++)
+        metric_write_seconds(text, account_of(&figures[i]), name, bytes_make(NULL, 0), figures[i].recovery_ms);
 }
 
 void namespace_calls_write(const struct namespace_figures *figures, struct arena *arena, struct buffer *text)

@@ -44,7 +44,6 @@ void metric_write_durations(struct buffer *text, const char *name, struct bytes 
     X(MESSAGES, "tally_messages", "gauge", "Messages in all queues.")                                                  \
     X(IN_FLIGHT, "tally_messages_in_flight", "gauge", "Messages held by receivers.")                                   \
     X(DELAYED, "tally_messages_delayed", "gauge", "Messages not yet visible.")                                         \
-    X(BATCHES, "tally_batches", "gauge", "Batches remembered.")                                                        \
     X(DEDUPLICATION_IDS, "tally_deduplication_ids", "gauge", "Deduplication ids remembered.")                          \
     X(PRODUCERS, "tally_producers", "gauge", "Numbered producers remembered.")                                         \
     X(PUBLISHERS, "tally_publishers", "gauge", "Publishers remembered.")                                               \
@@ -106,19 +105,27 @@ struct namespace_figures {
     char account[NAMESPACE_NAME_SIZE]; /* its label */
     size_t account_size;
     uint64_t values[METRIC_COUNT];
-    uint64_t ages_ms[METRIC_AGE_COUNT]; /* of all its queues the worst */
+    uint64_t ages_ms[METRIC_AGE_COUNT];    /* of all its queues the worst */
+    uint64_t batches[BATCH_COMPLETED + 1]; /* by state */
+    uint64_t batch_age_ms;                 /* of the oldest that has not completed; 0: none */
+    uint64_t recovery_ms;
     struct histogram wait_ms;
     struct histogram processing_ms;
     uint64_t *call_counts; /* as in struct api; in an arena */
 };
 
-void namespace_figures_read(const struct api *api, struct arena *arena, struct namespace_figures *figures);
+/* `now_ms` as in scrape_step(). */
+void namespace_figures_read(const struct api *api, uint64_t now_ms, struct arena *arena,
+                            struct namespace_figures *figures);
 
 /* The values of one metric of all these namespaces. */
 void namespace_figures_write(const struct namespace_figures *figures, size_t count, enum metric metric,
                              struct buffer *text);
 void namespace_ages_write(const struct namespace_figures *figures, size_t count, struct arena *arena,
                           struct buffer *text);
+void namespace_batches_write(const struct namespace_figures *figures, size_t count, struct arena *arena,
+                             struct buffer *text);
+void namespace_recovery_write(const struct namespace_figures *figures, size_t count, struct buffer *text);
 void namespace_calls_write(const struct namespace_figures *figures, struct arena *arena, struct buffer *text);
 
 /* --- a queue (queue_metrics.c) ------------------------------------------------------------------------------------ */
@@ -163,6 +170,6 @@ void server_metrics_write(const struct front *front, struct buffer *text);
 
 /* The metrics of relays (relay_metrics.c) and of pools (pool_metrics.c). */
 void relay_metrics_write(const struct front *front, struct arena *arena, struct buffer *text);
-void pool_metrics_write(const struct front *front, struct arena *arena, struct buffer *text);
+void pool_metrics_write(const struct front *front, uint64_t now_ms, struct arena *arena, struct buffer *text);
 
 #endif

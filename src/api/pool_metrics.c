@@ -1,10 +1,11 @@
 /* The metrics of pools. A namespace may have a thousand pools. The first hundred in order of name have their own
- * series; the others share one, pool="*". Only those hundred have waiting times. */
+ * series; the others share one, pool="*". Only those hundred have waiting times and ages. */
 #include "api/metrics.h"
 #include "api/state.h"
 #include "core/pools/ticket_pool.h"
 
 #define POOLS_SHOWN_MAX 100u
+#define OLDEST_VISITS_MAX 10000u /* of a namespace: tickets that are looked at for one that waits */
 
 enum pool_figure {
     FIGURE_WAITING,
@@ -66,6 +67,8 @@ struct pool_series {
     struct bytes name;
     uint64_t figures[FIGURE_COUNT];
     const struct waits *waits; /* NULL: none */
+    bool has_age;
+    uint64_t age_ms; /* of the oldest waiting ticket; 0: none waits */
 };
 
 static void add_figures(const struct ticket_pool *pool, uint64_t figures[FIGURE_COUNT])
@@ -91,11 +94,19 @@ static void add_figures(const struct ticket_pool *pool, uint64_t figures[FIGURE_
     figures[FIGURE_EXPRESSION_ERRORS] += counters->expression_errors;
 }
 
+static void read_age(struct pool_series *series, const struct ticket_pool *pool, uint64_t now_ms, unsigned *visits)
+{
+    const struct ticket *oldest = ticket_oldest_waiting(pool, visits);
+    series->has_age = oldest != NULL || *visits > 0;
+    series->age_ms = oldest == NULL || oldest->entry.offered_at_ms > now_ms ? 0 : now_ms - oldest->entry.offered_at_ms;
+}
+
 /* The series of one namespace, from `series` on; returns how many. */
-static size_t read_pools(const struct api *api, struct pool_series *series)
+static size_t read_pools(const struct api *api, uint64_t now_ms, struct pool_series *series)
 {
     const struct core *core = namespace_core(api->ns);
     uint32_t count = ticket_pool_count(core);
+    unsigned visits = OLDEST_VISITS_MAX;
     for (uint32_t i = 0; i < count; i++) {
         const struct ticket_pool *pool = ticket_pool_at(core, i);
         bool is_own = i < POOLS_SHOWN_MAX;
@@ -103,6 +114,8 @@ static size_t read_pools(const struct api *api, struct pool_series *series)
         if (i <= POOLS_SHOWN_MAX)
             *shown = (struct pool_series){
                 .api = api, .name = is_own ? pool->name_owned : BYTES("*"), .waits = is_own ? pool->waits_owned : NULL};
+        if (is_own)
+            read_age(shown, pool, now_ms > core_now_ms(core) ? now_ms : core_now_ms(core), &visits);
         add_figures(pool, shown->figures);
     }
     return count < POOLS_SHOWN_MAX + 1 ? count : POOLS_SHOWN_MAX + 1;
@@ -156,13 +169,23 @@ static void write_waits(const struct pool_series *series, size_t count, struct a
                 write_level(&series[i], level, arena, text);
 }
 
-void pool_metrics_write(const struct front *front, struct arena *arena, struct buffer *text)
+static void write_ages(const struct pool_series *series, size_t count, struct arena *arena, struct buffer *text)
+{
+    const char *name = "tally_pool_oldest_ticket_age_seconds";
+    metric_write_head(text, name, "gauge", "Age of the oldest waiting ticket of a pool; 0: none waits.");
+    for (size_t i = 0; i < count; i++)
+        if (series[i].has_age)
+            metric_write_time(series[i].api, text, name,
+                              arena_format(arena, "pool=\"%.*s\"", BYTES_FORMAT(series[i].name)), series[i].age_ms);
+}
+
+void pool_metrics_write(const struct front *front, uint64_t now_ms, struct arena *arena, struct buffer *text)
 {
     const size_t count = front_count(front);
     struct pool_series *series = arena_allocate(arena, count * (POOLS_SHOWN_MAX + 1) * sizeof(*series));
     size_t series_count = 0;
     for (size_t i = 0; i < count; i++)
-        series_count += read_pools(front_at(front, i), series + series_count);
+        series_count += read_pools(front_at(front, i), now_ms, series + series_count);
     if (series_count == 0)
         return;
     for (size_t k = 0; k < FIGURE_COUNT; k++) {
@@ -171,5 +194,6 @@ void pool_metrics_write(const struct front *front, struct arena *arena, struct b
         for (size_t i = 0; i < series_count; i++)
             write_figure(&series[i], k, arena, text);
     }
+    write_ages(series, series_count, arena, text);
     write_waits(series, series_count, arena, text);
 }

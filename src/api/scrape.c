@@ -56,7 +56,7 @@ static void begin_to_read(struct scrape *scrape)
 static void begin_namespace(struct scrape *scrape, const struct api *api)
 {
     ARRAY_GROW(scrape->namespaces_owned, scrape->namespace_count, scrape->namespace_capacity);
-    namespace_figures_read(api, &scrape->arena, &scrape->namespaces_owned[scrape->namespace_count++]);
+    namespace_figures_read(api, scrape->now_ms, &scrape->arena, &scrape->namespaces_owned[scrape->namespace_count++]);
     scrape->is_inside = true;
     scrape->next_size = 0;
 }
@@ -159,6 +159,18 @@ static void write_ages(struct scrape *scrape, size_t item)
     namespace_ages_write(scrape->namespaces_owned, scrape->namespace_count, scrape->lines, scrape->text);
 }
 
+static void write_batches(struct scrape *scrape, size_t item)
+{
+    (void)item;
+    namespace_batches_write(scrape->namespaces_owned, scrape->namespace_count, scrape->lines, scrape->text);
+}
+
+static void write_recovery(struct scrape *scrape, size_t item)
+{
+    (void)item;
+    namespace_recovery_write(scrape->namespaces_owned, scrape->namespace_count, scrape->text);
+}
+
 static void write_left_out(struct scrape *scrape, size_t item)
 {
     (void)item;
@@ -232,7 +244,7 @@ static void write_relays(struct scrape *scrape, size_t item)
 static void write_pools(struct scrape *scrape, size_t item)
 {
     (void)item;
-    pool_metrics_write(scrape->front, scrape->lines, scrape->text);
+    pool_metrics_write(scrape->front, scrape->now_ms, scrape->lines, scrape->text);
 }
 
 static size_t count_actions(const struct scrape *scrape)
@@ -267,10 +279,13 @@ static const struct {
     size_t (*count)(const struct scrape *scrape);
     void (*write)(struct scrape *scrape, size_t item);
 } sections[] = {
-    {count_metrics, write_metric},   {count_one, write_ages},         {count_one, write_left_out},
-    {count_queues, write_queues},    {count_namespaces, write_wait},  {count_namespaces, write_processing},
-    {count_one, write_relays},       {count_one, write_server},       {count_one, write_pools},
-    {count_actions, write_duration}, {count_namespaces, write_calls},
+    {count_metrics, write_metric},   {count_one, write_ages},
+    {count_one, write_batches},      {count_one, write_recovery},
+    {count_one, write_left_out},     {count_queues, write_queues},
+    {count_namespaces, write_wait},  {count_namespaces, write_processing},
+    {count_one, write_relays},       {count_one, write_server},
+    {count_one, write_pools},        {count_actions, write_duration},
+    {count_namespaces, write_calls},
 };
 
 /* False: that was the last. */
@@ -293,6 +308,7 @@ static bool write_portion(struct scrape *scrape)
 
 bool scrape_step(struct scrape *scrape, uint64_t now_ms)
 {
+    scrape->now_ms = now_ms;
     if (scrape->is_read)
         return write_portion(scrape);
     scrape->is_read = read_portion(scrape, now_ms);

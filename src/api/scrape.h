@@ -35,6 +35,7 @@ struct scrape {
     size_t section; /* what is being written: the section, and its next item */
     size_t item;
     bool is_read;
+    uint64_t now_ms; /* of the newest step */
 
     struct arena arena; /* for what has been read */
     struct namespace_figures *namespaces_owned;

@@ -877,7 +877,7 @@ bool apply_batch_sealed(struct core *core, const struct event_batch_sealed *seal
     uint32_t slot = core_find_batch_by_number(core, sealed->batch);
     if (slot == 0 || core_batch(core, slot)->state != BATCH_OPEN)
         return false;
-    core_batch(core, slot)->state = BATCH_IS_SEALED;
+    core_set_batch_state(core, core_batch(core, slot), BATCH_IS_SEALED);
     core_batch(core, slot)->sealed_at_ms = core->now_ms;
     return true;
 }
@@ -895,7 +895,7 @@ bool apply_batch_grown(struct core *core, const struct event_batch_grown *grown)
 static void complete_batch(struct core *core, uint32_t slot, enum batch_status status)
 {
     struct batch *batch = core_batch(core, slot);
-    batch->state = BATCH_COMPLETED;
+    core_set_batch_state(core, batch, BATCH_COMPLETED);
     batch->status = status;
     batch->completed_at_ms = core->now_ms;
     batch->unpinned_at_ms = core->now_ms;

@@ -122,8 +122,23 @@ static void check_message_lists(const struct core *core)
     ASSERT(message_lists == core->message_lists.items.used);
 }
 
+static void check_unfinished_batches(const struct core *core)
+{
+    const struct list *unfinished = &core->batches.unfinished;
+    uint64_t count = 0, newest = 0;
+    for (const struct list_link *link = list_first(unfinished); link != NULL; link = list_next(unfinished, link)) {
+        const struct batch *batch = CONTAINER_OF(link, struct batch, unfinished_link);
+        ASSERT(batch->state != BATCH_COMPLETED && batch->number > newest);
+        newest = batch->number;
+        count++;
+    }
+    ASSERT(count == core->batches.counts[BATCH_OPEN] + core->batches.counts[BATCH_IS_SEALED]);
+    ASSERT(count + core->batches.counts[BATCH_COMPLETED] == core->batches.items.used);
+}
+
 static void check_batches(const struct core *core, struct census *census)
 {
+    check_unfinished_batches(core);
     for (size_t i = 0; i < core->batches.order_count; i++) {
         uint32_t slot = core->batches.order_owned[i].slot;
         if (slot != 0 && core_batch(core, slot)->parent != 0)

@@ -34,6 +34,7 @@ struct core *core_create(void)
               offsetof(struct batch, number));
     list_init(&core->message_lists.draining);
     list_init(&core->batches.draining);
+    list_init(&core->batches.unfinished);
     list_init(&core->groups.draining);
     list_init(&core->queues.ready);
     list_init(&core->counters.counted);
@@ -123,6 +124,7 @@ void core_destroy(struct core *core)
             continue;
         struct batch *batch = core_batch(core, core->batches.order_owned[i].slot);
         unlink_if_linked(&batch->draining_link);
+        unlink_if_linked(&batch->unfinished_link);
         batch->deadline_index = 0;
         batch_deinit(batch);
     }

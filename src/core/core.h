@@ -82,6 +82,11 @@ size_t core_queue_index(const struct core *core, struct bytes name);
 /* Batches in order of creation: the first whose number is not less than `number`, or NULL. O(log batches). */
 const struct batch *core_next_batch(const struct core *core, uint64_t number);
 
+/* The oldest batch that has not completed, or NULL; how many there are in a state. Deleted ones that something refers
+ * to are completed. O(1). */
+const struct batch *core_oldest_batch(const struct core *core);
+uint64_t core_batch_count(const struct core *core, enum batch_state state);
+
 struct core_metrics {
     uint64_t messages;
     uint64_t in_flight;

@@ -103,7 +103,7 @@ static void add_unit(const struct core *core, struct batch *batch)
 
 /* Nothing may be due that nobody decided. A batch that would complete at once is open again. One whose success was not
  * reported no longer reports it. */
-static void settle(struct batch *batch)
+static void settle(struct core *core, struct batch *batch)
 {
     if (batch_due(batch, &(struct batch_after){0}) == 0)
         return;
@@ -112,7 +112,7 @@ static void settle(struct batch *batch)
         batch->fired |= BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS) | BATCH_SUCCESS_WAS_LATE;
         return;
     }
-    batch->state = BATCH_OPEN;
+    core_set_batch_state(core, batch, BATCH_OPEN);
     batch->sealed_at_ms = 0;
 }
 
@@ -130,7 +130,7 @@ static void doubt_batches(const struct core_salvage *salvage)
             add_unit(core, batch);
             salvage_report(salvage, LOSS_BATCH, 0, batch->id_owned);
         }
-        settle(batch);
+        settle(core, batch);
     }
 }
 

@@ -405,7 +405,7 @@ static bool read_batch_fields(struct core *core, struct batch *batch, struct cur
         return false;
     ledger_deinit(&batch->ledger);
     batch->ledger = ledger;
-    batch->state = (enum batch_state)state;
+    core_set_batch_state(core, batch, (enum batch_state)state);
     batch->status = (enum batch_status)status;
     batch->is_cancelled = status == BATCH_CANCELLED;
     batch->parent = parent == 0 ? 0 : core_find_batch_by_number(core, parent);

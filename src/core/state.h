@@ -89,6 +89,8 @@ struct batches {
     size_t order_capacity;
     struct heap deadlines; /* by batch_deadline_ms() */
     struct list draining;
+    struct list unfinished;               /* that have not completed, in order of creation */
+    uint64_t counts[BATCH_COMPLETED + 1]; /* by state */
 };
 
 /* Pools of tickets. */
@@ -322,6 +324,7 @@ bool core_has_targets(const struct core *core, const struct batch_spec *spec);
 /* Adds the batch to the users of its target queues, or removes it. */
 void core_count_targets(struct core *core, struct batch *batch, bool is_added);
 void core_set_deadline(struct core *core, uint32_t batch);
+void core_set_batch_state(struct core *core, struct batch *batch, enum batch_state state);
 /* A pinned record stays although it was deleted; the last unpin frees it. */
 void core_pin_batch(struct core *core, uint32_t batch);
 void core_unpin_batch(struct core *core, uint32_t batch);

@@ -66,7 +66,8 @@ struct server_options {
     /* Used while there are no credentials; borrowed. NULL: only the names that it always has. */
     const struct own_names *names;
 
-    enum ui_mode ui; /* is the dashboard served? */
+    enum ui_mode ui;        /* is the dashboard served? */
+    bool metrics_are_local; /* GET /metrics is answered to clients on this machine only */
 
     size_t connections_max;    /* above: 503, and the connection is closed; connections of LISTENER_PRIVATE don't
                                 * count */

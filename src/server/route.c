@@ -92,8 +92,19 @@ static void route_ready(struct hub *hub, struct pending_request *pending)
     route_finish(hub, pending, is_ready ? 200 : 503, "application/json");
 }
 
+/* Unix sockets have no address, and nobody else reaches them. */
+static bool is_from_here(struct bytes address)
+{
+    return address.size == 0 || bytes_starts_with(address, BYTES("127.")) || bytes_equal(address, BYTES("::1"));
+}
+
 static void route_metrics(struct hub *hub, struct pending_request *pending)
 {
+    if (hub->options.metrics_are_local && !is_from_here(pending->exchange.request.address)) {
+        front_refuse(hub->front, &pending->exchange, ERROR_ACCESS_DENIED,
+                     "GET /metrics is answered to this machine only (metrics-access = loopback).");
+        return;
+    }
     struct buffer *text = &pending->exchange.reply.body;
     hub_metrics_write(hub, text);
     if (hub->options.write_metrics != NULL)

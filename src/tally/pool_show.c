@@ -35,6 +35,7 @@ static void print_counts(yyjson_val *pool)
                                             {"probes", "Probes"},       {"candidates", "Candidates"},
                                             {"stopped", "BudgetStops"}, {"expr errors", "ExpressionErrors"}};
     output_numbers(yyjson_obj_get(pool, "Tickets"), tickets, ARRAY_LENGTH(tickets));
+    output_time("oldest", json_real(pool, "OldestOfferedAt"));
     output_numbers(pool, others, ARRAY_LENGTH(others));
 }
 

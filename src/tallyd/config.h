@@ -77,6 +77,8 @@
       "Memory of replies that have not left; above: requests wait, slow readers are cut off. auto: the same.")         \
     X(METRICS_QUEUES, "metrics-queues", TEXT, "", 0, 0,                                                                \
       "Patterns of queues with figures of their own in /metrics, commas between; empty: all while there are 1,000.")   \
+    X(METRICS_ACCESS, "metrics-access", TEXT, "open", 0, 0,                                                            \
+      "Who may read /metrics, which is not signed: open (whoever reaches the server), or loopback (this machine).")    \
     X(UI_HISTORY, "ui-history", SWITCH, "on", 0, 1,                                                                    \
       "Keep figures of the last hour and day for charts (GetSeries): up to 80 KiB for each of 257 series.")            \
     X(LOG_FORMAT, "log-format", TEXT, "plain", 0, 0,                                                                   \

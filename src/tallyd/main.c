@@ -17,6 +17,7 @@
 #include "tallyd/message_log.h"
 #include "tallyd/namespaces.h"
 #include "tallyd/ownership.h"
+#include "tallyd/process_metrics.h"
 #include "tallyd/relays.h"
 #include "tallyd/renewal.h"
 
@@ -84,8 +85,12 @@ static void tell_audit(void *context, const char *text)
 static void write_metrics(void *context, struct buffer *text)
 {
     const struct daemon *daemon = context;
-    metric_write(text, "tally_descriptors_open", "gauge", "File descriptors that are open.",
-                 descriptors_open(&daemon->descriptors));
+    const size_t descriptors = descriptors_open(&daemon->descriptors);
+    process_metrics_write(&(struct process_facts){.descriptors_open = descriptors,
+                                                  .descriptors_limit = daemon->descriptors.limit,
+                                                  .started_at_ms = daemon->description.started_at_ms},
+                          text);
+    metric_write(text, "tally_descriptors_open", "gauge", "File descriptors that are open.", descriptors);
     metric_write(text, "tally_descriptors_limit", "gauge", "How many the process may open (ulimit -n).",
                  daemon->descriptors.limit);
     metric_write(text, "tally_descriptors_of_relays", "gauge", "How many the running relays may open at most.",
@@ -214,6 +219,22 @@ static enum error check_ui(const struct daemon *daemon, struct failure *failure)
                        described, word);
 }
 
+static bool are_metrics_local(const struct config *config)
+{
+    return strcmp(config_text(config, CONFIG_METRICS_ACCESS), "loopback") == 0;
+}
+
+static enum error check_metrics_access(const struct daemon *daemon, struct failure *failure)
+{
+    const char *word = config_text(&daemon->config, CONFIG_METRICS_ACCESS);
+    char described[256];
+    if (are_metrics_local(&daemon->config) || strcmp(word, "open") == 0)
+        return OK;
+    config_describe(&daemon->config, CONFIG_METRICS_ACCESS, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be open or loopback.", described,
+                       word);
+}
+
 static enum error check_config(struct daemon *daemon, struct failure *failure)
 {
     enum error error = set_log_format(daemon, failure);
@@ -224,6 +245,7 @@ static enum error check_config(struct daemon *daemon, struct failure *failure)
     error = error != OK ? error : namespaces_check_sizes(&daemon->config, failure);
     error = error != OK ? error : check_data(daemon, failure);
     error = error != OK ? error : check_metrics(daemon, failure);
+    error = error != OK ? error : check_metrics_access(daemon, failure);
     error = error != OK ? error : cluster_read(&daemon->cluster, &daemon->config, failure);
     if (error != OK)
         return error;
@@ -291,6 +313,7 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     cluster_fill(&daemon->cluster, options);
     bool is_mode = ui_mode_find(config_text(config, CONFIG_UI), &options->ui);
     ASSERT(is_mode); /* check_ui() has seen it */
+    options->metrics_are_local = are_metrics_local(config);
     options->connections_max = descriptors_for_connections(&daemon->descriptors);
     options->head_size_max = config_number(config, CONFIG_HEADER_MAX);
     options->body_size_max = config_number(config, CONFIG_BODY_MAX);

@@ -394,7 +394,8 @@ def test_messages_groups_ids_and_batches_leave_nothing_behind(daemon):
                 connection.call("Tally.SealBatch", {"BatchId": f"{turn}-{i}"})
         full = metric(daemon, "tally_memory_bytes")
         assert work_off(daemon, 400) == 400
-        wait_until(lambda: metric(daemon, "tally_deduplication_ids") == 0 and metric(daemon, "tally_batches") == 0)
+        wait_until(lambda: metric(daemon, "tally_deduplication_ids") == 0 and
+                   metric(daemon, 'tally_batches{state="completed"}') == 0)
         return full
 
     full = come_and_go(0)

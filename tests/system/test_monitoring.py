@@ -14,7 +14,7 @@ import pytest
 from conftest import BIN, ROOT, Tally, wait_until
 
 RULES = ROOT / "monitoring" / "tally.rules.yml"
-BOARD = ROOT / "monitoring" / "tally-overview.json"
+BOARDS = {"tally-overview": ("Tally overview", 25), "tally-queue": ("Tally queue", 13)}
 PAGE = (ROOT / "docs" / "monitoring.md").read_text()
 
 # What Prometheus itself adds, or the words of its language.
@@ -41,7 +41,7 @@ def names_of(text):
 
 
 def names_in(expressions):
-    return set(re.findall(r"\b(?:tally_[a-z_]+|up)\b", expressions)) - NOT_OURS
+    return set(re.findall(r"\b(?:tally_[a-z_]+|process_[a-z_]+|up)\b", expressions)) - NOT_OURS
 
 
 def alerts():
@@ -111,11 +111,13 @@ def test_each_alert_has_its_runbook_with_a_command(busy):
     assert named <= known, named - known
 
 
-def test_each_metric_of_the_board_is_one_that_the_daemon_has(busy):
+@pytest.mark.parametrize("name", BOARDS)
+def test_each_metric_of_a_board_is_one_that_the_daemon_has(busy, name):
     known = names_of(read_metrics(busy))
-    board = json.loads(BOARD.read_text())
+    board = json.loads((ROOT / "monitoring" / f"{name}.json").read_text())
     expressions = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
-    assert len(board["panels"]) > 15 and board["title"] == "Tally overview"
+    expressions += [one["definition"] for one in board["templating"]["list"] if one["type"] == "query"]
+    assert (board["title"], len(board["panels"]), board["uid"]) == (*BOARDS[name], name)
     for expression in expressions:
         assert names_in(expression) <= known and (names_in(expression) or "up{" in expression), expression
     assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
@@ -139,6 +141,41 @@ def test_the_figures_of_a_queue_follow_what_happens(busy, tally):
     assert value('tally_queue_paused{queue="orders"}') == 1
     assert value('tally_queue_oldest_message_age_seconds{queue="orders",state="deliverable"}') == 0
     assert value('tally_queue_oldest_message_age_seconds{queue="orders",state="any"}') > 0
+
+
+def test_batches_pools_and_the_process_have_figures(busy, tally):
+    def value(line):
+        found = re.search(rf"^{re.escape(line)} (\S+)$", read_metrics(busy), re.M)
+        return float(found[1]) if found else None
+
+    assert value("tally_batch_oldest_age_seconds") == value('tally_pool_oldest_ticket_age_seconds{pool="p"}') == 0
+    for batch in "one", "two", "three":
+        tally("batch", "create", batch)
+    tally("batch", "add", "two", "unit")
+    tally("batch", "seal", "two")
+    tally("batch", "cancel", "three")
+    states = [value(f'tally_batches{{state="{state}"}}') for state in ("open", "sealed", "completed")]
+    assert states == [1, 1, 1]
+    tally("pool", "offer", "p", stdin='{"TicketId": "t", "Attributes": {"a": "x"}}\n')
+    offered = tally.json("pool", "show", "p")[0]["OldestOfferedAt"]
+    assert time.time() - 60 < offered <= time.time()
+    wait_until(lambda: value("tally_batch_oldest_age_seconds") > 0, what="a batch that gets older")
+    wait_until(lambda: value('tally_pool_oldest_ticket_age_seconds{pool="p"}') > 0, what="a ticket that gets older")
+    tally("pool", "cancel", "p", "t")
+    assert value('tally_pool_oldest_ticket_age_seconds{pool="p"}') == 0
+    assert "OldestOfferedAt" not in tally.json("pool", "show", "p")[0]
+    assert time.time() - 600 < value("process_start_time_seconds") <= time.time()
+    assert value("process_cpu_seconds_total") > 0 and value("process_resident_memory_bytes") > 1 << 20
+    assert 0 < value("process_open_fds") <= value("process_max_fds") and value("tally_recovery_seconds") >= 0
+
+
+def test_metrics_may_be_for_this_machine_only(daemon_factory, tmp_path):
+    daemon = daemon_factory("--metrics-access", "loopback").start()
+    assert "tally_queues 0" in read_metrics(daemon)
+    assert daemon.stop() == 0
+    done = subprocess.run([BIN / "tallyd", "--data", tmp_path / "d", "--metrics-access", "closed"], capture_output=True,
+                          text=True, timeout=30)
+    assert done.returncode != 0 and 'is "closed": it must be open or loopback' in done.stderr
 
 
 def test_a_scrape_of_many_queues_is_made_in_portions(daemon_factory):

@@ -91,7 +91,9 @@ static void every_metric_of_a_namespace_says_what_it_stands_for(void **state)
         {"tally_messages", 16},
         {"tally_messages_in_flight", 2},
         {"tally_messages_delayed", 4},
-        {"tally_batches", 6},
+        {"tally_batches{state=\"open\"}", 6},
+        {"tally_batches{state=\"sealed\"}", 0},
+        {"tally_batches{state=\"completed\"}", 0},
         {"tally_deduplication_ids", 5},
         {"tally_producers", now.producers},
         {"tally_publishers", 0},
@@ -177,9 +179,14 @@ static void every_metric_of_a_namespace_says_what_it_stands_for(void **state)
     expect_text(metrics, "tally_oldest_message_age_seconds{state=\"any\"}", "0.000\n");
     expect_text(metrics, "tally_oldest_message_age_seconds{state=\"deliverable\"}", "0.000\n");
     expect_text(metrics, "tally_build_info{version=\"" TALLY_VERSION "\"}", "1\n");
+    char age[32];
+    const uint64_t age_ms = core_now_ms(world_core(world)) - core_oldest_batch(world_core(world))->created_at_ms;
+    (void)snprintf(age, sizeof(age), "%u.%03u\n", (unsigned)(age_ms / 1000), (unsigned)(age_ms % 1000));
+    expect_text(metrics, "tally_batch_oldest_age_seconds", age);
+    expect_text(metrics, "tally_recovery_seconds", "0.000\n");
     const size_t of_queues = 3 * 20, of_histograms = 2 * (HISTOGRAM_BUCKETS + 2);
     EXPECT(world, queues == of_queues + of_histograms && calls % 2 == 0);
-    EXPECT(world, series == plain + 3 + queues + calls);
+    EXPECT(world, series == plain + 3 + 3 + 2 + queues + calls);
     api_release_waiting(world->api);
     for (size_t i = 0; i < ARRAY_LENGTH(waiting); i++) {
         EXPECT(world, front_take_finished(world->front) == &waiting[i]);

@@ -105,7 +105,8 @@ struct batch {
     uint32_t drain_next;   /* after a cancel: references below this one have been looked at */
     struct list_link draining_link;
     struct list_link awaited_link; /* in the queue's list `awaited` */
-    uint32_t deadline_index;       /* in the core's heap of deadlines */
+    struct list_link unfinished_link;
+    uint32_t deadline_index; /* in the core's heap of deadlines */
 };
 
 /* What is counted, in one form for both kinds of tracking. */

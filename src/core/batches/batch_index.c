@@ -57,7 +57,29 @@ uint32_t core_add_batch(struct core *core, uint64_t number, struct bytes id, str
     table_insert(&core->batches.by_number, table_hash_u64(number), slot);
     ACCOUNTED_GROW(core->batches.order_owned, core->batches.order_count, core->batches.order_capacity, BATCH_ORDER_MIN);
     core->batches.order_owned[core->batches.order_count++] = (struct batch_order_entry){.number = number, .slot = slot};
+    list_append(&core->batches.unfinished, &core_batch(core, slot)->unfinished_link);
+    core->batches.counts[BATCH_OPEN]++;
     return slot;
+}
+
+void core_set_batch_state(struct core *core, struct batch *batch, enum batch_state state)
+{
+    core->batches.counts[batch->state]--;
+    core->batches.counts[state]++;
+    batch->state = state;
+    if (state == BATCH_COMPLETED && list_is_linked(&batch->unfinished_link))
+        list_remove(&batch->unfinished_link);
+}
+
+const struct batch *core_oldest_batch(const struct core *core)
+{
+    const struct list_link *link = list_first(&core->batches.unfinished);
+    return link == NULL ? NULL : CONTAINER_OF(link, struct batch, unfinished_link);
+}
+
+uint64_t core_batch_count(const struct core *core, enum batch_state state)
+{
+    return core->batches.counts[state];
 }
 
 /* Gives back what a peak has left. Half of what stays is room, so that the next batch does not make it grow again. */
@@ -138,6 +160,9 @@ static void free_batch(struct core *core, uint32_t slot)
         heap_remove(&core->batches.deadlines, slot);
     if (list_is_linked(&batch->draining_link))
         list_remove(&batch->draining_link);
+    if (list_is_linked(&batch->unfinished_link))
+        list_remove(&batch->unfinished_link);
+    core->batches.counts[batch->state]--;
     table_remove(&core->batches.by_number, table_hash_u64(batch->number), slot);
     batch_order_remove(core, batch->number);
     batch_deinit(batch);

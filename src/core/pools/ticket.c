@@ -272,6 +272,17 @@ void ticket_free(struct ticket *ticket)
     ticket->state = 0; /* tells a freed slot */
 }
 
+const struct ticket *ticket_oldest_waiting(const struct ticket_pool *pool, unsigned *visits)
+{
+    for (uint32_t slot = pool->live_first; slot != 0 && *visits > 0; --*visits) {
+        const struct ticket *ticket = ticket_at(&pool->tickets, slot);
+        if (ticket->state == TICKET_WAITING)
+            return ticket;
+        slot = ticket->next;
+    }
+    return NULL;
+}
+
 void ticket_forget_oldest(struct core *core, struct ticket_pool *pool)
 {
     uint32_t slot = pool->ended_first;

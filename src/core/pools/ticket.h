@@ -97,6 +97,10 @@ const struct entry *ticket_entry(const struct ticket_pool *pool, uint32_t slot);
  * back. */
 bool ticket_is_free(const struct ticket_pool *pool, const struct ticket *ticket);
 
+/* The ticket that has waited for the longest, or NULL. Looks at *visits tickets at most, the oldest ones that are not
+ * over for good, and takes them off *visits; at 0 a NULL may mean that it did not look far enough. */
+const struct ticket *ticket_oldest_waiting(const struct ticket_pool *pool, unsigned *visits);
+
 /* Puts a waiting ticket into the matcher, if that is awake and the ticket is free. The ticket must not be in it. */
 void ticket_join_matcher(struct core *core, struct ticket_pool *pool, uint32_t slot);
 
