@@ -39,6 +39,7 @@ COMMANDS = [
     "peek",
     "find",
     "replace",
+    "dependents",
     "failures",
     "explain",
     "group list",
@@ -69,6 +70,7 @@ COMMANDS = [
     "relay schema",
     "health",
     "status",
+    "events",
     "top",
     "ui",
     "call",
@@ -921,6 +923,35 @@ def test_a_message_is_replaced_in_an_editor(tally, tmp_path):
     assert "no terminal for an editor" in by("", 2).err
     tally("receive", "orders", "--delete")
     assert f"no message {message} to edit: its state is " in by("true", 1).err
+
+
+def test_dependents_are_what_waits_for_a_message_or_a_batch(tally):
+    tally("queue", "create", "orders")
+    tally("batch", "create", "night")
+    tally("batch", "add", "night", "unit")
+    first = tally("send", "orders", "one").out.strip()
+    second = tally("send", "orders", "two", "--after", f"message:{first}").out.strip()
+    third = tally("send", "orders", "three", "--after", "batch:night").out.strip()
+    assert tally("dependents", first).out == f"blocked    {second}  orders\n"
+    assert tally("dependents", "--batch", "night").out == f"blocked    {third}  orders\n"
+    assert tally.json("dependents", second) == []
+    for words in ([], [first, "--batch", "night"]):
+        assert "either a MessageId or --batch" in tally("dependents", *words, status=2).err
+    assert "BatchDoesNotExist" in tally("dependents", "--batch", "none", status=1).err
+
+
+def test_events_say_what_was_done_and_go_on(tally):
+    tally("queue", "create", "orders")
+    tally("queue", "pause", "orders")
+    assert re.search(r"^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d  audit   PauseQueue orders: OK  \(127.0.0.1\)$",
+                     tally("events").out, re.M)
+    assert [event["Action"] for event in tally.json("events", "--limit", "1")] == ["PauseQueue"]
+    follows = tally.start("events", "--limit", "1", "--follow", "--json")
+    assert json.loads(follows.stdout.readline())["Action"] == "PauseQueue"
+    tally("queue", "resume", "orders")
+    assert json.loads(follows.stdout.readline())["Action"] == "ResumeQueue"
+    follows.terminate()
+    follows.communicate()
 
 
 def test_a_batch_of_messages_completes_when_they_are_deleted(tally):
