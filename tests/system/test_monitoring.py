@@ -1,5 +1,6 @@
 """What monitoring/ and docs/monitoring.md say is true of a real /metrics: names, alerts, runbooks, the board."""
 
+import contextlib
 import json
 import re
 import shutil
@@ -11,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from conftest import BIN, ROOT, Tally, wait_until
+from conftest import BIN, ROOT, Tally, free_port, wait_until, write_credentials
 
 RULES = ROOT / "monitoring" / "tally.rules.yml"
 BOARDS = {"tally-overview": ("Tally overview", 25), "tally-queue": ("Tally queue", 13)}
@@ -169,9 +170,25 @@ def test_batches_pools_and_the_process_have_figures(busy, tally):
     assert 0 < value("process_open_fds") <= value("process_max_fds") and value("tally_recovery_seconds") >= 0
 
 
+def own_address():
+    """One of this machine that is not of the loopback interface, or None."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line, contextlib.suppress(OSError):
+        line.connect(("192.0.2.1", 9))  # sends nothing
+        return line.getsockname()[0]
+
+
 def test_metrics_may_be_for_this_machine_only(daemon_factory, tmp_path):
-    daemon = daemon_factory("--metrics-access", "loopback").start()
+    address, port = own_address(), free_port()
+    credentials = write_credentials(tmp_path, "AKIAOPS qZ6mVt1HfN2kLr9eYbU4xC0s 000000000000 read,write,admin\n")
+    daemon = daemon_factory("--metrics-access", "loopback", "--credentials", credentials, "--listen", f"0.0.0.0:{port}")
+    daemon.endpoint = f"http://127.0.0.1:{port}"
+    daemon.start()
     assert "tally_queues 0" in read_metrics(daemon)
+    if address is not None:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"http://{address}:{port}/metrics")
+        assert refused.value.code == 403 and b"metrics-access = loopback" in refused.value.read()
+        assert urllib.request.urlopen(f"http://{address}:{port}/health").status == 200
     assert daemon.stop() == 0
     done = subprocess.run([BIN / "tallyd", "--data", tmp_path / "d", "--metrics-access", "closed"], capture_output=True,
                           text=True, timeout=30)
