@@ -23,6 +23,7 @@ static const struct {
     [QUEUE_VISIBLE] = {"tally_queue_messages", "gauge", "visible", false, "Messages in a queue by state."},
     [QUEUE_IN_FLIGHT] = {"tally_queue_messages", "gauge", "in_flight", false, NULL},
     [QUEUE_DELAYED] = {"tally_queue_messages", "gauge", "delayed", false, NULL},
+    [QUEUE_BLOCKED] = {"tally_queue_messages", "gauge", "blocked", false, NULL},
     [QUEUE_AGE_ANY_MS] = {"tally_queue_oldest_message_age_seconds", "gauge", "any", true, AGE_HELP},
     [QUEUE_AGE_DELIVERABLE_MS] = {"tally_queue_oldest_message_age_seconds", "gauge", "deliverable", true, NULL},
     [QUEUE_RECEIVERS] = {"tally_queue_receivers_waiting", "gauge", NULL, false, "Long polls that wait there."},
@@ -57,7 +58,8 @@ void queue_figures_read(const struct api *api, const struct queue *queue, uint64
     memcpy(figures->name, queue->name_owned.ptr, queue->name_owned.size);
     values[QUEUE_VISIBLE] = message_list_visible_count(list);
     values[QUEUE_IN_FLIGHT] = list->in_flight_count;
-    values[QUEUE_DELAYED] = list->delayed_count;
+    values[QUEUE_DELAYED] = list->delayed_count - list->waiting_count;
+    values[QUEUE_BLOCKED] = list->waiting_count;
     values[QUEUE_AGE_ANY_MS] = age_ms(core_oldest_since_ms(core, queue), now_ms);
     values[QUEUE_AGE_DELIVERABLE_MS] = age_ms(core_oldest_deliverable_ms(core, queue), now_ms);
     values[QUEUE_RECEIVERS] = wait_receive_count(api, queue);

@@ -138,6 +138,11 @@ def test_the_figures_of_a_queue_follow_what_happens(busy, tally):
     assert value('tally_log_flush_seconds_count') > 0 and value('tally_loop_turn_seconds_count') > 0
     wait_until(lambda: value('tally_queue_oldest_message_age_seconds{queue="orders",state="deliverable"}') > 0,
                what="a message that gets older")
+    first = tally("send", "line.fifo", "one", "--group", "g", "--deduplication-id", "d").out.strip()
+    tally("send", "orders", "blocked", "--after", f"message:{first}")
+    tally("send", "orders", "late", "--delay", "900")
+    assert value('tally_queue_messages{queue="orders",state="blocked"}') == 1
+    assert value('tally_queue_messages{queue="orders",state="delayed"}') == 1
     tally("queue", "pause", "orders")
     assert value('tally_queue_paused{queue="orders"}') == 1
     assert value('tally_queue_oldest_message_age_seconds{queue="orders",state="deliverable"}') == 0

@@ -138,6 +138,7 @@ static void every_metric_of_a_namespace_says_what_it_stands_for(void **state)
         {"tally_queue_messages{queue=\"q\",state=\"visible\"}", 5},
         {"tally_queue_messages{queue=\"q\",state=\"in_flight\"}", 2},
         {"tally_queue_messages{queue=\"q\",state=\"delayed\"}", 4},
+        {"tally_queue_messages{queue=\"q\",state=\"blocked\"}", 0},
         {"tally_queue_messages{queue=\"f.fifo\",state=\"visible\"}", 5},
         {"tally_queue_messages{queue=\"f.fifo\",state=\"in_flight\"}", 0},
         {"tally_queue_messages{queue=\"empty\",state=\"delayed\"}", 0},
@@ -184,7 +185,7 @@ static void every_metric_of_a_namespace_says_what_it_stands_for(void **state)
     (void)snprintf(age, sizeof(age), "%u.%03u\n", (unsigned)(age_ms / 1000), (unsigned)(age_ms % 1000));
     expect_text(metrics, "tally_batch_oldest_age_seconds", age);
     expect_text(metrics, "tally_recovery_seconds", "0.000\n");
-    const size_t of_queues = 3 * 20, of_histograms = 2 * (HISTOGRAM_BUCKETS + 2);
+    const size_t of_queues = 3 * 21, of_histograms = 2 * (HISTOGRAM_BUCKETS + 2);
     EXPECT(world, queues == of_queues + of_histograms && calls % 2 == 0);
     EXPECT(world, series == plain + 3 + 3 + 2 + queues + calls);
     api_release_waiting(world->api);
