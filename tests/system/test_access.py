@@ -676,7 +676,8 @@ def test_a_dead_letter_to_be_replaced_does_not_tell_where_it_failed(world):
 
 def test_whether_there_is_a_batch_is_not_told_by_the_id_of_its_message(world):
     """Who knows the name of a batch can compute the MessageId of its message."""
-    ids = [world.boss("Tally.DescribeBatch", BatchId=name)["CompletionMessageId"] for name in ("mine-over", "bank-over")]
+    ids = [world.boss("Tally.DescribeBatch", BatchId=name)["CompletionMessageId"]
+           for name in ("mine-over", "bank-over")]
     delete = {"QueueUrl": url_of("mine-one"), "DryRun": True}
     answer = ok(world.daemon, "MINE", "Tally.DeleteMessages", {**delete, "MessageIds": [ids[0]]})
     assert answer["Refusals"] == [{"MessageId": ids[0], "Reason": "not-in-queue"}]
