@@ -10,8 +10,9 @@ MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
 .PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk \
-	campaign-kills campaign-look campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan match-agree mutants \
-	bench bench-large soak fresh failover count asan tsan valgrind format format-check install clean
+	campaign-kills campaign-look campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan \
+	match-agree mutants bench bench-large soak fresh failover count asan tsan valgrind format format-check \
+	install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'

@@ -31,7 +31,8 @@ struct sight {
     uint64_t line;      /* sent, moved: its number in its group's line; 0: it has none. The oracle works it out */
     uint64_t batch;     /* sent: number of the batch of whose event it is the message; else 0 */
     unsigned completes; /* sent: that event */
-    /* moved, held, redriven, replaced, move ended (the source): the place of the queue in the order of creation, from 0 */
+    /* moved, held, redriven, replaced, move ended (the source): the place of the queue in the order of creation, from
+     * 0 */
     int queue;
     int group;           /* held, sent: or -1 */
     uint64_t visible_at; /* failed, renewed */

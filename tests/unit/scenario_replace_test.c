@@ -170,10 +170,9 @@ static void a_group_goes_on_when_its_held_head_is_replaced(struct world *world)
     run_one(world, "line.fifo", "2");
 }
 
-/* Repaired and redriven in one step: its unit is outstanding again, and who was held for it waits for the copy. */
 /* A copy at the head of its group has a higher number than those behind it. When the leases of a run end in one moment,
- * the head is charged, and all behind it are spared, also behind one whose lease goes on. A receive that a kill loses is
- * an attempt, so there is none here. */
+ * the head is charged. All behind it are spared, also behind one whose lease goes on. A receive that a kill loses is an
+ * attempt, so there is none here. */
 static void those_behind_a_copy_are_spared_when_their_run_lapses(struct world *world)
 {
     char head[WORLD_ID_SIZE];
@@ -201,6 +200,7 @@ static void those_behind_a_copy_are_spared_when_their_run_lapses(struct world *w
     EXPECT(world, world_count_messages(world, "dead.fifo") == 1);
 }
 
+/* Repaired and redriven in one step: its unit is outstanding again, and who was held for it waits for the copy. */
 static void a_dead_letter_goes_back_to_where_it_failed(struct world *world)
 {
     char id[WORLD_ID_SIZE], more[300];

@@ -269,7 +269,8 @@ const ACTIONS = {
 
 document.addEventListener("keydown", (event) => {
   const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.nodeName);
-  if (shown === null || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  const isOurs = shown !== null && !document.querySelector("dialog[open]");
+  if (!isOurs || event.ctrlKey || event.metaKey || event.altKey) return;
   if (isTyping && event.key === "Escape") event.target.blur();
   if (isTyping || !ACTIONS[event.key]) return;
   event.preventDefault();
