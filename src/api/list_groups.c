@@ -59,22 +59,37 @@ static void write_group(struct call *call, const struct queue *queue, const stru
     writer_object_end(reply);
 }
 
+static enum error read_group(struct call *call, struct bytes *group)
+{
+    const enum error error = params_text(&call->params, "MessageGroupId", group);
+    return error == OK ? call_check_group(&call->params, *group) : error;
+}
+
 enum error action_list_groups(struct call *call)
 {
     struct queue *queue;
     enum group_condition filter;
+    struct bytes only = {NULL, 0};
     uint64_t position = 0;
     int64_t results_max;
     enum error error = call_queue(call, &queue);
     if (error == OK)
         error = read_filter(call, &filter);
     if (error == OK)
+        error = read_group(call, &only);
+    if (error == OK)
         error = call_page(call, &position, &results_max);
     if (error != OK)
         return error;
     struct group_view *views = arena_allocate(call->arena, (size_t)results_max * sizeof(*views));
     struct explanation *explanation = arena_allocate(call->arena, sizeof(*explanation));
-    unsigned count = group_list(call->core, queue, filter, &position, views, (unsigned)results_max);
+    unsigned count;
+    if (only.ptr == NULL) {
+        count = group_list(call->core, queue, filter, &position, views, (unsigned)results_max);
+    } else {
+        count = group_view_find(call->core, queue, only, filter, views) ? 1 : 0;
+        position = 0;
+    }
     writer_list_begin(call->reply, "Groups");
     for (unsigned i = 0; i < count; i++)
         write_group(call, queue, &views[i], explanation);

@@ -1,5 +1,6 @@
 /* The groups of a queue: tally group list, pause, resume and release. */
 #include "base/assert.h"
+#include "tally/pages.h"
 #include "tally/selection.h"
 #include <stdio.h>
 #include <string.h>
@@ -18,11 +19,35 @@ static void print_group(yyjson_val *group)
 
 struct list_settings {
     const char *state;
+    const char *group;
 };
 
 static const struct setting list_table[] = {
     {"state", offsetof(struct list_settings, state)},
+    {"group", offsetof(struct list_settings, group)},
 };
+
+static void ask(void *context, struct json_body *body)
+{
+    const struct invocation *invocation = context;
+    const struct list_settings *settings = invocation->settings;
+    json_add_text(body, body->root, "QueueUrl", invocation->arguments[0]);
+    json_add_text(body, body->root, "State", settings->state);
+    json_add_text(body, body->root, "MessageGroupId", settings->group);
+}
+
+static int run_list(struct invocation *invocation)
+{
+    const int status = invocation_connect(invocation);
+    if (status != EXIT_DONE)
+        return status;
+    return pages_run(&(struct pages){.invocation = invocation,
+                                     .action = "Tally.ListGroups",
+                                     .list = "Groups",
+                                     .ask = ask,
+                                     .print = print_group,
+                                     .context = invocation});
+}
 
 struct release_settings {
     bool retries;
@@ -58,10 +83,7 @@ static int run_release(struct invocation *invocation)
 const struct command command_group_list = {.settings = list_table,
                                            .setting_count = ARRAY_LENGTH(list_table),
                                            .settings_size = sizeof(struct list_settings),
-                                           .action = "Tally.ListGroups",
-                                           .members = {"QueueUrl"},
-                                           .list = "Groups",
-                                           .print = print_group};
+                                           .run = run_list};
 const struct command command_group_pause = {.action = "Tally.PauseGroup", .members = {"QueueUrl", "MessageGroupId"}};
 const struct command command_group_resume = {.action = "Tally.ResumeGroup", .members = {"QueueUrl", "MessageGroupId"}};
 const struct command command_group_release = {.settings = release_table,

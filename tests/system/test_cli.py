@@ -615,7 +615,8 @@ def test_a_held_group_is_listed_with_its_reason_and_released(tally):
     for shown in [line, tally("explain", "line.fifo", ids[0]).out, tally("peek", ids[0]).out]:
         assert "no such page 2J  !" in shown and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown)
     assert line.split()[:2] == ["held", "3"] and "post-17" in line and "no such page" in line
-    group = tally.json("group", "list", "line.fifo")[0]
+    assert tally("group", "list", "line.fifo", "--group", "post-1").out == ""
+    group = tally.json("group", "list", "line.fifo", "--group", "post-17")[0]
     assert (group["State"], group["MessageGroupId"], group["HeadMessageId"]) == ("held", "post-17", ids[0])
     explained = tally("explain", "line.fifo", ids[1]).out
     assert "held" in explained and "no such page" in explained and ids[0] in explained

@@ -170,6 +170,26 @@ def test_lists_of_groups_page(tally):
     assert tally.ok("Tally.ListGroups", QueueUrl=tally.make("empty")) == {"Groups": []}
 
 
+def test_a_group_is_found_by_its_id(tally):
+    for queue in ["q.fifo", "q"]:
+        tally.make(queue, **({"Tally.OnGroupFailure": "hold"} if queue.endswith(".fifo") else {}))
+        for group in ["one", "two"]:
+            tally.send(queue, "a", group)
+    find = {"QueueUrl": "q.fifo", "MessageGroupId": "two"}
+    [group] = tally.ok("Tally.ListGroups", **find)["Groups"]
+    assert (group["MessageGroupId"], group["State"], group["Messages"]) == ("two", "ready", 1)
+    for message in tally.receive("q.fifo"):
+        tally.fail("q.fifo", message, Final=True, Reason="no")
+    [group] = tally.ok("Tally.ListGroups", **find, State="held", MaxResults=1)["Groups"]
+    assert (group["MessageGroupId"], group["Reason"]) == ("two", "no")
+    tally.make("none.fifo")
+    for more in [{"State": "ready"}, {"MessageGroupId": "three"}, {"MessageGroupId": "TWO"}, {"QueueUrl": "none.fifo"}]:
+        assert tally.ok("Tally.ListGroups", **{**find, **more}) == {"Groups": []}, more
+    tally.ok("Tally.PauseGroup", QueueUrl="q", MessageGroupId="empty")
+    [group] = tally.ok("Tally.ListGroups", QueueUrl="q", MessageGroupId="empty")["Groups"]
+    assert (group["State"], group["Messages"]) == ("paused", 0)
+
+
 def test_a_page_goes_on_where_the_next_group_was_released(tally):
     tally.make("q.fifo", **{"Tally.OnGroupFailure": "hold"})
     for i in range(6):

@@ -321,6 +321,8 @@ static void a_message_says_why_it_is_not_delivered(void **state)
          "one.','Outcome':'failed','Since':1700000098.5}]}"},
         {"Tally.ExplainMessage", "{'QueueUrl':'l.fifo','MessageId':'<15>'}", "{'State':'ready','Why':[]}"},
         {"Tally.ListGroups", "{'QueueUrl':'l.fifo','State':'held'}", "{'Groups':[]}"},
+        {"Tally.ListGroups", "{'QueueUrl':'l.fifo','State':'held','MessageGroupId':'a'}", "{'Groups':[]}"},
+        {"Tally.ListGroups", "{'QueueUrl':'l.fifo','MessageGroupId':'b'}", "{'Groups':[]}"},
         {"Tally.ListGroups", "{'QueueUrl':'l.fifo','State':'busy'}", "{'Groups':[]}"},
         {"Tally.ListGroups", "{'QueueUrl':'l.fifo','State':'ready'}",
          "{'Groups':[{'MessageGroupId':'a','State':'ready','Messages':2,'InFlight':0,'HeadMessageId':'<15>'}]}"},
@@ -343,6 +345,11 @@ static void a_message_says_why_it_is_not_delivered(void **state)
         {"Tally.ListGroups", "{'QueueUrl':'l.fifo','MaxResults':1}",
          "{'Groups':[{'MessageGroupId':'a','State':'ready','Messages':2,'InFlight':0,'HeadMessageId':'<15>'}],'"
          "NextToken':'<page>'}"},
+        {"Tally.ListGroups", "{'QueueUrl':'l.fifo','MessageGroupId':'b','MaxResults':1}",
+         "{'Groups':[{'MessageGroupId':'b','State':'ready','Messages':1,'InFlight':0,'HeadMessageId':'<18>'}]}"},
+        {"Tally.ListGroups", "{'QueueUrl':'l.fifo','MessageGroupId':''}",
+         "InvalidParameterValueException: Value  for parameter MessageGroupId is invalid. Reason: MessageGroupId can "
+         "only include alphanumeric and punctuation characters. 1 to 128 in length."},
         {"Tally.PauseQueue", "{'QueueUrl':'l.fifo'}", ""},
         {"Tally.ListGroups", "{'QueueUrl':'l.fifo'}",
          "{'Groups':[{'MessageGroupId':'a','State':'ready','Messages':2,'InFlight':0,'Reason':'the queue is "

@@ -257,6 +257,17 @@ static void what_has_expired_ends_in_portions(void **state)
     core_rig_deinit(&rig);
 }
 
+static void send_to_group(struct core *core, struct queue *queue, struct bytes group)
+{
+    const struct send_command command = {
+        .queue = queue,
+        .content = {.body = BYTES("x"), .sender = core_name(core), .group = group},
+        .priority = PRIORITY_DEFAULT,
+    };
+    struct send_result result;
+    assert_int_equal(decide_send(core, &command, &result), OK);
+}
+
 static void ready_groups_are_listed_in_pages(void **state)
 {
     (void)state;
@@ -268,13 +279,7 @@ static void ready_groups_are_listed_in_pages(void **state)
     struct queue *queue = decide_create_queue(core, BYTES("q.fifo"), &settings);
     for (unsigned i = 0; i < 5; i++) {
         const uint8_t group = (uint8_t)('a' + i);
-        const struct send_command command = {
-            .queue = queue,
-            .content = {.body = BYTES("x"), .sender = core_name(core), .group = bytes_make(&group, 1)},
-            .priority = PRIORITY_DEFAULT,
-        };
-        struct send_result result;
-        assert_int_equal(decide_send(core, &command, &result), OK);
+        send_to_group(core, queue, bytes_make(&group, 1));
     }
     core_rig_end(&rig);
     bool is_listed[5] = {false};
@@ -296,6 +301,38 @@ static void ready_groups_are_listed_in_pages(void **state)
     core_rig_deinit(&rig);
 }
 
+/* Other groups of the namespace, more than a page looks at, come before it. */
+static void a_group_is_found_by_its_id_wherever_it_stands(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct queue_settings settings = core_rig_settings();
+    struct core *core = core_rig_begin(&rig);
+    struct queue *many = decide_create_queue(core, BYTES("many"), &settings);
+    for (unsigned i = 0; i < GROUP_LIST_VISITS_MAX; i++) {
+        char name[12];
+        snprintf(name, sizeof name, "%u", i);
+        send_to_group(core, many, bytes_from_string(name));
+    }
+    settings.is_fifo = true;
+    struct queue *queue = decide_create_queue(core, BYTES("q.fifo"), &settings);
+    send_to_group(core, queue, BYTES("last"));
+    core_rig_end(&rig);
+    struct group_view view;
+    uint64_t position = 0;
+    assert_int_equal(group_list(core, queue, GROUP_ANY, &position, &view, 1), 0);
+    assert_int_not_equal(position, 0);
+    assert_true(group_view_find(core, queue, BYTES("last"), GROUP_ANY, &view));
+    assert_true(bytes_equal(view.id, BYTES("last")));
+    assert_int_equal(view.message_count, 1);
+    assert_true(group_view_find(core, queue, BYTES("last"), GROUP_READY, &view));
+    assert_false(group_view_find(core, queue, BYTES("last"), GROUP_BUSY, &view));
+    assert_false(group_view_find(core, queue, BYTES("1"), GROUP_ANY, &view));
+    assert_false(group_view_find(core, many, BYTES("last"), GROUP_ANY, &view));
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +346,7 @@ int main(void)
         cmocka_unit_test(a_queue_owns_the_texts_of_its_settings),
         cmocka_unit_test(what_has_expired_ends_in_portions),
         cmocka_unit_test(ready_groups_are_listed_in_pages),
+        cmocka_unit_test(a_group_is_found_by_its_id_wherever_it_stands),
     };
     return cmocka_run_group_tests_name("core queue", tests, NULL, NULL);
 }

@@ -279,7 +279,7 @@ static const struct told story[] = {
     {"Tally.FailMessage", "{'QueueUrl':'f.fifo','ReceiptHandle':'<g1>','Final':true,'Reason':'broken'}"},
     {"Tally.ListGroups", "{'QueueUrl':'f.fifo','MaxResults':1}", "NextToken groups"},
     {"Tally.ListGroups", "{'QueueUrl':'f.fifo','MaxResults':1,'NextToken':'<groups>'}"},
-    {"Tally.ListGroups", "{'QueueUrl':'f.fifo','State':'held'}"},
+    {"Tally.ListGroups", "{'QueueUrl':'f.fifo','State':'held','MessageGroupId':'g'}"},
     {"Tally.ListGroups", "{'QueueUrl':'q'}"},
     {"Tally.ExplainMessage", "{'QueueUrl':'f.fifo','MessageId':'<f1>'}"},
     {"Tally.ReleaseGroup", "{'QueueUrl':'f.fifo','MessageGroupId':'g','Action':'cancel-rest','DryRun':true}"},

@@ -35,6 +35,19 @@ static bool is_listed(const struct group *group)
     return group->id_owned.size > 0 && (group->count > 0 || group->is_paused);
 }
 
+bool group_view_find(const struct core *core, const struct queue *queue, struct bytes id, enum group_condition filter,
+                     struct group_view *view)
+{
+    ASSERT(queue->message_list != 0 && id.size > 0);
+    const uint32_t slot = group_find(core, queue->message_list, id);
+    if (slot == 0 || !is_listed(core_group(core, slot)))
+        return false;
+    if (filter != GROUP_ANY && group_condition(core, slot) != filter)
+        return false;
+    *view = view_of(core, slot);
+    return true;
+}
+
 /* --- by rings ----------------------------------------------------------------------------------------------------- */
 
 /* A position in a ring, recognised even after the group has left the ring: u32 slot, u8 ring, and 24 bits of its

@@ -39,6 +39,10 @@ struct group_view {
 unsigned group_list(const struct core *core, const struct queue *queue, enum group_condition filter, uint64_t *position,
                     struct group_view *views, unsigned views_max);
 
+/* The group with that id, if group_list would list it in that condition. O(1). */
+bool group_view_find(const struct core *core, const struct queue *queue, struct bytes id, enum group_condition filter,
+                     struct group_view *view);
+
 /* How many groups of the queue are paused; max: so many, or more. O(max). */
 unsigned group_count_paused(const struct core *core, const struct queue *queue, unsigned max);
 
