@@ -12,9 +12,13 @@
 #define QUEUE_VISITS_MAX 100u
 #define VISITS_MAX 10000u
 
+/* What only some queues have. */
+enum queue_having { HAVING_ANY, HAVING_HELD_GROUPS, HAVING_PAUSE, HAVING_DEAD_LETTERS };
+
 /* Which queues a list has. */
 struct selection {
     struct bytes prefix;        /* of their names */
+    enum queue_having having;
     const struct queue *target; /* only queues with this dead-letter queue; NULL: all queues */
     bool has_empty_list;        /* where there is none; SQS's own actions leave the list out */
 };
@@ -139,11 +143,10 @@ static void write_rates(struct call *call, const struct queue *queue)
         writer_time(call->reply, "LastReceiveAt", queue->counters.last_receive_ms);
 }
 
-static void write_stats(struct call *call, const struct queue *queue, unsigned *visits)
+static void write_members(struct call *call, const struct queue *queue, unsigned *visits)
 {
     struct writer *reply = call->reply;
     const struct message_list *list = core_message_list(call->core, queue);
-    writer_object_begin(reply, NULL);
     writer_text(reply, "QueueName", queue->name_owned);
     writer_text(reply, "QueueUrl", call_queue_url(call, queue));
     writer_number(reply, "Visible", message_list_visible_count(list));
@@ -159,34 +162,63 @@ static void write_stats(struct call *call, const struct queue *queue, unsigned *
     if (queue->is_paused)
         writer_boolean(reply, "Paused", true);
     write_dead_letter_queue(call, queue);
-    writer_object_end(reply);
+}
+
+static void write_stats(struct call *call, const struct queue *queue, unsigned *visits)
+{
+    writer_object_begin(call->reply, NULL);
+    write_members(call, queue, visits);
+    writer_object_end(call->reply);
 }
 
 /* --- the worst first ---------------------------------------------------------------------------------------------- */
 
 enum queue_order { ORDER_NAME, ORDER_AGE, ORDER_VISIBLE };
 
-static enum error read_order(struct call *call, enum queue_order *order)
+static enum error read_word(struct call *call, const char *member, const char *const *words, size_t count,
+                            const char *hint, unsigned *index)
 {
-    static const char *const names[] = {[ORDER_NAME] = "name", [ORDER_AGE] = "age", [ORDER_VISIBLE] = "visible"};
     struct bytes text = {NULL, 0};
-    const enum error error = params_text(&call->params, "SortBy", &text);
-    *order = ORDER_NAME;
+    const enum error error = params_text(&call->params, member, &text);
+    *index = 0;
     if (error != OK || text.ptr == NULL)
         return error;
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        if (bytes_equal(text, bytes_from_string(names[i]))) {
-            *order = (enum queue_order)i;
+    for (size_t i = 0; i < count; i++) {
+        if (words[i] != NULL && bytes_equal(text, bytes_from_string(words[i]))) {
+            *index = (unsigned)i;
             return OK;
         }
     }
-    return params_invalid(&call->params, "SortBy", text, "It must be name, age or visible.");
+    return params_invalid(&call->params, member, text, hint);
+}
+
+static enum error read_order(struct call *call, enum queue_order *order)
+{
+    static const char *const names[] = {[ORDER_NAME] = "name", [ORDER_AGE] = "age", [ORDER_VISIBLE] = "visible"};
+    unsigned index;
+    const enum error error =
+        read_word(call, "SortBy", names, ARRAY_LENGTH(names), "It must be name, age or visible.", &index);
+    *order = (enum queue_order)index;
+    return error;
+}
+
+static enum error read_having(struct call *call, enum queue_having *having)
+{
+    static const char *const names[] = {[HAVING_HELD_GROUPS] = "held-groups",
+                                        [HAVING_PAUSE] = "pause",
+                                        [HAVING_DEAD_LETTERS] = "dead-letters"};
+    unsigned index;
+    const enum error error = read_word(call, "Having", names, ARRAY_LENGTH(names),
+                                       "It must be held-groups, pause or dead-letters.", &index);
+    *having = (enum queue_having)index;
+    return error;
 }
 
 struct ranked_queue {
     const struct queue *queue;
-    uint64_t rank; /* the highest comes first, */
-    size_t place;  /* and of equal ones the first by name */
+    uint64_t rank;    /* the highest comes first, */
+    size_t place;     /* and of equal ones the first by name */
+    unsigned sources; /* queues whose dead-letter queue it is */
 };
 
 static int compare_ranks(const void *left, const void *right)
@@ -200,54 +232,117 @@ static int compare_ranks(const void *left, const void *right)
 static uint64_t rank_of(const struct call *call, const struct queue *queue, enum queue_order order, unsigned *visits)
 {
     bool is_exact;
+    if (order == ORDER_NAME)
+        return 0;
     if (order == ORDER_VISIBLE)
         return message_list_visible_count(core_message_list(call->core, queue));
     return UINT64_MAX - deliverable_since_ms(call, queue, visits, &is_exact);
 }
 
+/* Its dead-letter queue, if that has messages and is one of those that the list is about. */
+static const struct queue *full_dead_letter_queue(const struct call *call, const struct selection *selection,
+                                                  const struct queue *source)
+{
+    const struct bytes name = queue_name_of_arn(source->settings.dead_letter_arn);
+    const struct queue *queue = name.size == 0 ? NULL : core_find_queue(call->core, name);
+    if (queue == NULL || !queue_is_source_of(source, queue) || !access_covers(call, name) ||
+        !bytes_starts_with(name, selection->prefix))
+        return NULL;
+    return message_list_visible_count(core_message_list(call->core, queue)) > 0 ? queue : NULL;
+}
+
+/* The queue that stands in the list because of this one, or NULL. */
+static const struct queue *listed_for(const struct call *call, const struct selection *selection,
+                                      const struct queue *queue)
+{
+    if (!is_selected(call, selection, queue))
+        return NULL;
+    if (selection->having == HAVING_DEAD_LETTERS)
+        return full_dead_letter_queue(call, selection, queue);
+    if (selection->having == HAVING_PAUSE)
+        return queue->is_paused ? queue : NULL;
+    if (selection->having == HAVING_HELD_GROUPS)
+        return core_message_list(call->core, queue)->held_count > 0 ? queue : NULL;
+    return queue;
+}
+
+/* Of several entries of one queue makes one. Returns how many are left. */
+static size_t merge_sources(struct ranked_queue *ranked, size_t count)
+{
+    size_t kept = 0;
+    qsort(ranked, count, sizeof(*ranked), compare_ranks);
+    for (size_t i = 0; i < count; i++) {
+        if (kept > 0 && ranked[kept - 1].place == ranked[i].place)
+            ranked[kept - 1].sources++;
+        else
+            ranked[kept++] = ranked[i];
+    }
+    return kept;
+}
+
 /* The next QUEUES_RANKED_MAX queues from `place` on, of which `ranked` gets those that are selected. Returns where it
  * ended; *is_end: no queue with the prefix is left. */
-static size_t rank_queues(const struct call *call, const struct selection *selection, enum queue_order order,
-                          size_t place, struct ranked_queue *ranked, size_t *count, bool *is_end)
+static size_t collect_queues(const struct call *call, const struct selection *selection, struct bytes prefix,
+                             size_t place, struct ranked_queue *ranked, size_t *count, bool *is_end)
 {
     const size_t end = core_queue_count(call->core);
     const size_t last = end - place > QUEUES_RANKED_MAX ? place + QUEUES_RANKED_MAX : end;
-    unsigned visits = VISITS_MAX;
     *is_end = false;
     for (; place < end; place++) {
         const struct queue *queue = core_queue_by_name(call->core, place);
-        if (!bytes_starts_with(queue->name_owned, selection->prefix))
+        if (!bytes_starts_with(queue->name_owned, prefix))
             break;
         if (place == last)
             return place;
-        if (is_selected(call, selection, queue))
-            ranked[(*count)++] = (struct ranked_queue){queue, rank_of(call, queue, order, &visits), place};
+        const struct queue *listed = listed_for(call, selection, queue);
+        if (listed == NULL)
+            continue;
+        const size_t at = listed == queue ? place : core_queue_index(call->core, listed->name_owned);
+        ranked[(*count)++] = (struct ranked_queue){.queue = listed, .place = at, .sources = 1};
     }
     *is_end = true;
     return place;
 }
 
-/* The worst of at most QUEUES_RANKED_MAX queues. NextToken says how many with the prefix were looked at. */
+static void write_worst(struct call *call, const struct selection *selection, const struct ranked_queue *ranked,
+                        size_t count)
+{
+    unsigned visits = VISITS_MAX;
+    writer_list_begin(call->reply, "Queues");
+    for (size_t i = 0; i < count; i++) {
+        writer_object_begin(call->reply, NULL);
+        write_members(call, ranked[i].queue, &visits);
+        if (selection->having == HAVING_DEAD_LETTERS)
+            writer_number(call->reply, "Sources", ranked[i].sources);
+        writer_object_end(call->reply);
+    }
+    writer_list_end(call->reply);
+}
+
+/* The worst of at most QUEUES_RANKED_MAX queues. NextToken says how many with the prefix were looked at. Dead-letter
+ * queues are found by their sources, which may have any name. */
 static enum error list_worst(struct call *call, const struct selection *selection, enum queue_order order)
 {
+    const struct bytes prefix = selection->having == HAVING_DEAD_LETTERS ? bytes_make(NULL, 0) : selection->prefix;
     uint64_t from = 0;
     int64_t results_max;
     const enum error error = call_page(call, &from, &results_max);
     if (error != OK)
         return error;
-    const size_t first = core_queue_index(call->core, selection->prefix), all = core_queue_count(call->core) - first;
+    const size_t first = core_queue_index(call->core, prefix), all = core_queue_count(call->core) - first;
     const size_t left = from < all ? all - from : 0;
     struct ranked_queue *ranked =
         arena_allocate(call->arena, (left < QUEUES_RANKED_MAX ? left : QUEUES_RANKED_MAX) * sizeof(*ranked));
     size_t count = 0;
     unsigned visits = VISITS_MAX;
     bool is_end;
-    const size_t end = rank_queues(call, selection, order, first + (all - left), ranked, &count, &is_end);
+    const size_t end = collect_queues(call, selection, prefix, first + (all - left), ranked, &count, &is_end);
+    if (selection->having == HAVING_DEAD_LETTERS)
+        count = merge_sources(ranked, count);
+    for (size_t i = 0; i < count; i++)
+        ranked[i].rank = rank_of(call, ranked[i].queue, order, &visits);
     qsort(ranked, count, sizeof(*ranked), compare_ranks);
-    writer_list_begin(call->reply, "Queues");
-    for (size_t i = 0; i < count && i < (size_t)results_max; i++)
-        write_stats(call, ranked[i].queue, &visits);
-    writer_list_end(call->reply);
+    write_worst(call, selection, ranked, count < (size_t)results_max ? count : (size_t)results_max);
     if (!is_end)
         call_write_token(call, &(uint64_t){end - first}, 1);
     return OK;
@@ -260,7 +355,9 @@ enum error action_list_queue_stats(struct call *call)
     enum error error = params_text(&call->params, "QueueNamePrefix", &selection.prefix);
     if (error == OK)
         error = read_order(call, &order);
+    if (error == OK)
+        error = read_having(call, &selection.having);
     if (error != OK)
         return error;
-    return order == ORDER_NAME ? list(call, "Queues", &selection, write_stats) : list_worst(call, &selection, order);
+    return order == ORDER_NAME && selection.having == HAVING_ANY ? list(call, "Queues", &selection, write_stats) : list_worst(call, &selection, order);
 }

@@ -108,6 +108,21 @@ static void an_age_that_is_not_known_is_at_least_something(void **state)
     close_world(world);
 }
 
+/* The names of the queues in an answer, with blanks between them. */
+static const char *names_of(struct answer answer)
+{
+    static char names[400];
+    size_t index, count, size = 0;
+    yyjson_val *queue;
+    names[0] = '\0';
+    yyjson_arr_foreach(yyjson_obj_get(answer.root, "Queues"), index, count, queue)
+    {
+        size += (size_t)snprintf(names + size, sizeof(names) - size, "%s%s", index == 0 ? "" : " ",
+                                 yyjson_get_str(yyjson_obj_get(queue, "QueueName")));
+    }
+    return names;
+}
+
 static void held_groups_and_blocked_messages_are_counted(void **state)
 {
     (void)state;
@@ -119,6 +134,8 @@ static void held_groups_and_blocked_messages_are_counted(void **state)
     world_call(world, "Tally.FailMessage", "{'QueueUrl':'f.fifo','ReceiptHandle':'%s','Final':true}", taken.handle);
     EXPECT(world, world_take(world, "f.fifo", 1000, 1, &taken) == 0);
     EXPECT(world, number_of(stats_of(world, "f.fifo"), "HeldGroups") == 1);
+    struct answer held = world_call(world, "Tally.ListQueueStats", "{'Having':'held-groups'}");
+    EXPECT(world, strcmp(names_of(held), "f.fifo") == 0);
     EXPECT(world, deliverable_age(world, "f.fifo") == NONE);
     world_kill(world);
     EXPECT(world, number_of(stats_of(world, "f.fifo"), "HeldGroups") == 1);
@@ -142,21 +159,6 @@ static void held_groups_and_blocked_messages_are_counted(void **state)
     world_pass_time(world, 100);
     EXPECT(world, number_of(stats_of(world, "q"), "Blocked") == 0 && deliverable_age(world, "q") != NONE);
     close_world(world);
-}
-
-/* The names of the queues in an answer, with blanks between them. */
-static const char *names_of(struct answer answer)
-{
-    static char names[400];
-    size_t index, count, size = 0;
-    yyjson_val *queue;
-    names[0] = '\0';
-    yyjson_arr_foreach(yyjson_obj_get(answer.root, "Queues"), index, count, queue)
-    {
-        size += (size_t)snprintf(names + size, sizeof(names) - size, "%s%s", index == 0 ? "" : " ",
-                                 yyjson_get_str(yyjson_obj_get(queue, "QueueName")));
-    }
-    return names;
 }
 
 static void the_worst_queues_come_first(void **state)
@@ -186,6 +188,46 @@ static void the_worst_queues_come_first(void **state)
     EXPECT(world, answer_fails(world_call(world, "Tally.ListQueueStats", "{'SortBy':'size'}"),
                                "InvalidParameterValueException"));
     EXPECT(world, answer_fails(world_call(world, "Tally.ListQueueStats", "{'SortBy':'age','NextToken':'x'}"),
+                               "InvalidParameterValueException"));
+    close_world(world);
+}
+
+static void only_queues_in_which_something_stands_still(void **state)
+{
+    (void)state;
+    struct world *world = open_world();
+    char attributes[200];
+    const char *const dead[] = {"lost", "gone", "never"};
+    for (size_t i = 0; i < ARRAY_LENGTH(dead); i++)
+        world_create_queue(world, dead[i], "");
+    const struct {
+        const char *name;
+        size_t dead;
+    } sources[] = {{"a", 0}, {"b", 1}, {"c", 0}, {"d", 2}};
+    for (size_t i = 0; i < ARRAY_LENGTH(sources); i++) {
+        snprintf(attributes, sizeof(attributes),
+                 "'RedrivePolicy':'{\\'deadLetterTargetArn\\':\\'arn:aws:sqs:us-east-1:000000000000:%s\\',"
+                 "\\'maxReceiveCount\\':1}'",
+                 dead[sources[i].dead]);
+        world_create_queue(world, sources[i].name, attributes);
+    }
+    world_send(world, "lost", NULL, "m");
+    world_send(world, "gone", NULL, "m");
+    world_send(world, "gone", NULL, "m");
+    world_send(world, "a", NULL, "m");
+    struct answer answer = world_call(world, "Tally.ListQueueStats", "{'Having':'dead-letters','SortBy':'visible'}");
+    EXPECT(world, strcmp(names_of(answer), "gone lost") == 0 && !answer_has(answer, "NextToken"));
+    answer = world_call(world, "Tally.ListQueueStats", "{'Having':'dead-letters','QueueNamePrefix':'l'}");
+    EXPECT(world, strcmp(names_of(answer), "lost") == 0);
+    EXPECT(world, number_of(yyjson_arr_get_first(yyjson_obj_get(answer.root, "Queues")), "Sources") == 2);
+    answer = world_call(world, "Tally.ListQueueStats", "{'Having':'pause'}");
+    EXPECT(world, strcmp(names_of(answer), "") == 0);
+    world_call(world, "Tally.PauseQueue", "{'QueueUrl':'b'}");
+    answer = world_call(world, "Tally.ListQueueStats", "{'Having':'pause','SortBy':'age'}");
+    EXPECT(world, strcmp(names_of(answer), "b") == 0);
+    answer = world_call(world, "Tally.ListQueueStats", "{'Having':'held-groups'}");
+    EXPECT(world, strcmp(names_of(answer), "") == 0);
+    EXPECT(world, answer_fails(world_call(world, "Tally.ListQueueStats", "{'Having':'messages'}"),
                                "InvalidParameterValueException"));
     close_world(world);
 }
@@ -252,6 +294,7 @@ int main(void)
         cmocka_unit_test(an_age_that_is_not_known_is_at_least_something),
         cmocka_unit_test(held_groups_and_blocked_messages_are_counted),
         cmocka_unit_test(the_worst_queues_come_first),
+        cmocka_unit_test(only_queues_in_which_something_stands_still),
         cmocka_unit_test(very_many_queues_come_in_several_pages),
         cmocka_unit_test(a_batch_says_what_it_was_made_with),
     };

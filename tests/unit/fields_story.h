@@ -254,6 +254,7 @@ static const struct told story[] = {
     {"Tally.GetSeries", "{'QueueUrl':'q','Period':5,'Points':2}"},
     {"Tally.GetSeries", "{'Period':60,'Points':1}"},
     {"Tally.ListQueueStats", "{'SortBy':'age','NextToken':'0'}", NULL, "InvalidParameterValueException"},
+    {"Tally.ListQueueStats", "{'Having':'dead-letters','QueueNamePrefix':'d'}"},
     {"Tally.DescribeServer", "{}"},
     {"Tally.FeedEvents", "{'After':0,'MaxResults':2,'WaitTimeSeconds':0}"},
     {"ChangeMessageVisibility", "{'QueueUrl':'q','ReceiptHandle':'<h1>','VisibilityTimeout':100}"},
