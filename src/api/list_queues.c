@@ -17,7 +17,7 @@ enum queue_having { HAVING_ANY, HAVING_HELD_GROUPS, HAVING_PAUSE, HAVING_DEAD_LE
 
 /* Which queues a list has. */
 struct selection {
-    struct bytes prefix;        /* of their names */
+    struct bytes prefix; /* of their names */
     enum queue_having having;
     const struct queue *target; /* only queues with this dead-letter queue; NULL: all queues */
     bool has_empty_list;        /* where there is none; SQS's own actions leave the list out */
@@ -204,12 +204,11 @@ static enum error read_order(struct call *call, enum queue_order *order)
 
 static enum error read_having(struct call *call, enum queue_having *having)
 {
-    static const char *const names[] = {[HAVING_HELD_GROUPS] = "held-groups",
-                                        [HAVING_PAUSE] = "pause",
-                                        [HAVING_DEAD_LETTERS] = "dead-letters"};
+    static const char *const names[] = {
+        [HAVING_HELD_GROUPS] = "held-groups", [HAVING_PAUSE] = "pause", [HAVING_DEAD_LETTERS] = "dead-letters"};
     unsigned index;
-    const enum error error = read_word(call, "Having", names, ARRAY_LENGTH(names),
-                                       "It must be held-groups, pause or dead-letters.", &index);
+    const enum error error =
+        read_word(call, "Having", names, ARRAY_LENGTH(names), "It must be held-groups, pause or dead-letters.", &index);
     *having = (enum queue_having)index;
     return error;
 }
@@ -271,12 +270,11 @@ static size_t merge_sources(struct ranked_queue *ranked, size_t count)
 {
     size_t kept = 0;
     qsort(ranked, count, sizeof(*ranked), compare_ranks);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (kept > 0 && ranked[kept - 1].place == ranked[i].place)
             ranked[kept - 1].sources++;
         else
             ranked[kept++] = ranked[i];
-    }
     return kept;
 }
 
@@ -359,5 +357,6 @@ enum error action_list_queue_stats(struct call *call)
         error = read_having(call, &selection.having);
     if (error != OK)
         return error;
-    return order == ORDER_NAME && selection.having == HAVING_ANY ? list(call, "Queues", &selection, write_stats) : list_worst(call, &selection, order);
+    return order == ORDER_NAME && selection.having == HAVING_ANY ? list(call, "Queues", &selection, write_stats)
+                                                                 : list_worst(call, &selection, order);
 }

@@ -2,6 +2,7 @@
 
     clock = Clock()                       # as the machine's, until it is set
     clock.set(-86400)                     # so many seconds from the machine's, at once, in all programs that have it
+    clock.spend(5)                        # five seconds are over, by all clocks
     with clock.around(): …start()         # programs that start here have it
     relays(…, **clock.environment)        # or those that are given it
 """
@@ -38,10 +39,11 @@ def _library():
 class Clock:
     def __init__(self):
         self.seconds = 0
+        self.spent = 0
         offset = _folder() / "offset"
-        offset.write_bytes(bytes(8))
+        offset.write_bytes(bytes(16))
         with open(offset, "r+b") as file:
-            self.mapped = mmap.mmap(file.fileno(), 8)
+            self.mapped = mmap.mmap(file.fileno(), 16)
         # The runtime of a sanitizer wants to come first; this shim only wraps what it wraps.
         sanitizer = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
         self.environment = {"LD_PRELOAD": _library(), "CLOCK_OFFSET": str(offset), "ASAN_OPTIONS": sanitizer}
@@ -49,7 +51,12 @@ class Clock:
     def set(self, seconds):
         """So far from the machine's clock."""
         self.seconds = seconds
-        self.mapped[:] = struct.pack("=q", int(seconds * 1000))
+        self.mapped[:] = struct.pack("=qq", int(self.seconds * 1000), int(self.spent * 1000))
+
+    def spend(self, seconds):
+        """So much later, also for those who only measure how long something takes."""
+        self.spent += seconds
+        self.set(self.seconds + seconds)
 
     @contextlib.contextmanager
     def around(self):

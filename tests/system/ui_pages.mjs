@@ -1,18 +1,23 @@
-// The dashboard in a browser. Run by test_ui.py: node ui_pages.mjs ENDPOINT SCENARIO, with the ids of messages in IDS;
-// ends with status 0 if everything was as it must be. With SHOTS=FOLDER each page leaves a picture there.
+// The dashboard in a browser. test_ui.py starts it once and writes jobs, one a line: {scenario, endpoint, ids, secrets,
+// …}. Each is answered by a line: {told}, or {error} if something was not as it must be. One browser serves them all.
 import assert from "node:assert/strict";
-import { readFileSync, mkdirSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
-const [endpoint, wanted] = process.argv.slice(2);
-const ids = JSON.parse(process.env.IDS ?? "{}");
-const secrets = JSON.parse(process.env.SECRETS ?? "{}");
-const shots = process.env.SHOTS;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const ui = `${endpoint}/ui/`;
+const NARROW = { width: 360, height: 740 };
+const ZOOMED = { width: 640, height: 400 }; // 200 % of the common window
+const COMMON = { width: 1280, height: 800 };
+const TABS_MAX = 60;
 
-const PAGES = {
+let job; // that is done now
+let ids;
+let endpoint;
+let ui;
+
+const pages = () => ({
   overview: "#/",
   queues: "#/queues",
   "queues-by-name": "#/queues?sort=name&prefix=m",
@@ -33,13 +38,13 @@ const PAGES = {
   batch: "#/batch/night-42",
   schedules: "#/schedules",
   relays: "#/relays",
-  relay: "#/relay/billing-hook",
+  relay: "#/relay/payments",
   pools: "#/pools",
-  pool: "#/pool/duel?ticket=ada",
+  pool: "#/pool/couriers?ticket=ada",
   activity: "#/activity",
   server: "#/server",
   find: "#/find?q=customer-17",
-};
+});
 
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
@@ -48,7 +53,7 @@ const browser = await chromium.launch({
 
 /** A tab that notes what must not happen: errors, breaches of the policy, requests to anybody else. */
 async function open(options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const context = await browser.newContext({ viewport: COMMON, ...options });
   const page = await context.newPage();
   page.wrong = [];
   page.asked = [];
@@ -77,8 +82,8 @@ async function show(page, hash) {
 async function settled(page) {
   await page.waitForFunction(
     () => {
-      const text = document.querySelector("#main").textContent;
-      return text !== "" && !text.includes("Asking the server") && !document.querySelector("#main .trouble");
+      const main = document.querySelector("#main");
+      return main.ariaBusy === "false" && !main.querySelector(".trouble");
     },
     null,
     { timeout: 15000 },
@@ -93,6 +98,15 @@ async function until(claim, what) {
     assert.ok(Date.now() < deadline, `${what} did not happen`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
+}
+
+/** One action, of another client. */
+async function ask(action, members) {
+  const headers = { "x-amz-target": action, "content-type": "application/x-amz-json-1.0" };
+  const answer = await fetch(endpoint, { method: "POST", headers, body: JSON.stringify(members) });
+  const said = await answer.text();
+  assert.ok(answer.ok, `${action}: ${said}`);
+  return said === "" ? {} : JSON.parse(said);
 }
 
 const target = (request) => request.headers()["x-amz-target"];
@@ -121,74 +135,180 @@ async function assertFits(page, name) {
   assert.ok(wide <= seen, `${name} is ${wide} pixels wide in a window of ${seen}: ${who.join("\n")}`);
 }
 
+/** What axe finds on the page. */
 async function whatAxeTells(page, name, rules) {
-  await page.evaluate(axe);
   const { violations } = await page.evaluate(
-    (runOnly) => axe.run(document, { resultTypes: ["violations"], runOnly }),
+    // The first rows of a table stand for the others.
+    (runOnly) => axe.run({ exclude: ["tbody tr:nth-child(n + 5)"] }, { resultTypes: ["violations"], runOnly }),
     rules,
   );
-  const told = violations.map(
-    (one) =>
-      `${one.id}: ${one.nodes
-        .map((node) => `${node.target} ${node.failureSummary}`)
-        .slice(0, 3)
-        .join("; ")}`,
-  );
-  return told.map((one) => `${name}: ${one}`);
+  const of = (node) => `${node.target} ${node.failureSummary}`;
+  return violations.map((one) => `${name}: ${one.id}: ${one.nodes.map(of).slice(0, 3).join("; ")}`);
 }
 
-async function shoot(page, name) {
-  if (!shots) return;
-  mkdirSync(shots, { recursive: true });
-  await page.waitForTimeout(300);
-  await page.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
-}
-
-/** What axe finds on the pages. It makes markup of text itself, so the policy is off. */
-async function assertAccessible(colorScheme, rules) {
-  const page = await open({ colorScheme, bypassCSP: true });
-  const told = [];
-  for (const [name, hash] of Object.entries(PAGES)) {
-    await show(page, hash);
-    await shoot(page, `${name}-${colorScheme}`);
-    told.push(...(await whatAxeTells(page, `${name}, ${colorScheme}`, rules)));
+/** Whatever can be focused is reached by Tab, in the order of the page, and is seen to be in focus. */
+async function assertTabs(page, name) {
+  await page.evaluate(() => {
+    document.getElementById("live").focus(); // the last before the page itself
+    const kinds = "a[href], button, input, select, textarea, [tabindex='0'], summary";
+    window.reachable = [...document.querySelectorAll(`main :is(${kinds})`)].filter(
+      (node) => !node.disabled && node.checkVisibility(),
+    );
+  });
+  const count = await page.evaluate(() => window.reachable.length);
+  for (let i = 0; i < Math.min(count, TABS_MAX); i++) {
+    await page.keyboard.press("Tab");
+    const seen = await page.evaluate((at) => {
+      const node = document.activeElement;
+      const { outlineStyle, outlineWidth } = getComputedStyle(node);
+      return { isNext: node === window.reachable[at], is: node.outerHTML.slice(0, 120),
+               not: window.reachable[at].outerHTML.slice(0, 120), outline: `${outlineStyle} ${outlineWidth}` };
+    }, i);
+    assert.ok(seen.isNext, `${name}: Tab ${i} goes to ${seen.is}, not to ${seen.not}`);
+    assert.match(seen.outline, /^(solid|auto) [1-9]/, `${name}: ${seen.is} is not seen to be in focus`);
   }
-  assert.deepEqual(told, []);
+  assert.equal(await page.locator("[tabindex]:not([tabindex='0'], [tabindex='-1'])").count(), 0, name);
+}
+
+/** j and k walk along the rows. */
+async function assertRows(page, name) {
+  const rows = await page.locator("main [data-row]").count();
+  const focused = () =>
+    page.evaluate(() => [...document.querySelectorAll("[data-row]")].indexOf(document.activeElement));
+  await page.evaluate(() => document.activeElement.blur());
+  for (const [key, place] of [["j", 0], ["j", 1], ["k", 0]]) {
+    if (rows <= place) continue;
+    await page.keyboard.press(key);
+    assert.equal(await focused(), place, `${key} on ${name}`);
+  }
+}
+
+/** A dialog takes the focus and keeps it; Escape closes it, and the focus is where it was. */
+async function assertDialog(page, name) {
+  const button = page.locator("main button").filter({ hasText: "…" }).first();
+  if ((await button.count()) === 0) return 0;
+  const words = await button.innerText();
+  await button.focus();
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog");
+  const isThere = async () => (await dialog.count()) > 0 && !/Asking the server/.test(await dialog.innerText());
+  await until(isThere, "a dialog");
+  for (let i = 0; i < 6; i++) {
+    await page.keyboard.press("Tab");
+    const isInside = await page.evaluate(
+      () => document.activeElement === document.body || document.activeElement.closest("dialog") !== null,
+    );
+    assert.ok(isInside, `${name}: Tab leaves the dialog of ${words}`);
+  }
+  await page.keyboard.press("Escape");
+  await until(async () => (await dialog.count()) === 0, "that Escape closes it");
+  const back = await page.evaluate(() => document.activeElement.textContent);
+  assert.equal(back, words, `${name}: the focus goes back to where the dialog came from`);
+  return 1;
+}
+
+/** A picture of what is seen of the page, in the job's folder. */
+async function keep(page, name) {
+  const { withPalette } = await import("./palette.mjs");
+  writeFileSync(`${job.folder}/${name}.png`, withPalette(await page.screenshot()));
 }
 
 const scenarios = {
-  /** Under the page's own policy. */
-  async each_page_fits() {
-    const page = await open();
-    for (const [name, hash] of Object.entries(PAGES)) {
+  /** Under the page's own policy: each fits, and answers to the keyboard. Tells what the pages ask of the server. */
+  async each_page_fits_and_is_walked_by_keys() {
+    const page = await open({ reducedMotion: "reduce" });
+    let dialogs = 0;
+    for (const [name, hash] of Object.entries(pages())) {
       await show(page, hash);
+      await page.keyboard.press("p"); // paused, so that rows stay where they are
       await assertFits(page, name);
+      await assertTabs(page, name);
+      await assertRows(page, name);
+      dialogs += await assertDialog(page, name);
+      for (const [size, words] of [[NARROW, "narrow"], [ZOOMED, "zoomed"]]) {
+        await page.setViewportSize(size);
+        await assertFits(page, `${name}, ${words}`);
+      }
+      await page.setViewportSize(COMMON);
+      const moving = await page.evaluate(() => document.getAnimations().length);
+      assert.equal(moving, 0, `${name}: something moves for who wants less motion`);
+      await page.keyboard.press("p");
     }
+    assert.ok(dialogs >= 6, `${dialogs} dialogs were opened`);
     assert.notEqual(await page.title(), "1", "a text became markup");
     assert.equal(await page.locator("main img").count(), 0);
     assert.deepEqual(page.wrong, []);
+    const asked = page.asked.filter((request) => request.method() === "POST");
+    return asked.map((request) => [target(request), request.postData()]);
   },
 
-  async each_page_is_accessible_in_light() {
-    await assertAccessible("light");
-  },
-
-  /** Only the colours differ. */
-  async each_page_is_accessible_in_dark() {
-    await assertAccessible("dark", ["color-contrast"]);
-  },
-
-  /** 360 pixels, and 200 % zoom of a common window. */
-  async each_page_fits_a_narrow_window() {
-    const page = await open({ viewport: { width: 360, height: 740 } });
-    for (const [name, hash] of Object.entries(PAGES)) {
+  /** axe makes markup of text itself, so the policy is off. In the dark only the colours differ. */
+  async each_page_is_accessible_in_light_and_dark() {
+    const page = await open({ bypassCSP: true });
+    const told = [];
+    await show(page, "#/");
+    await page.evaluate(axe);
+    for (const [name, hash] of Object.entries(pages())) {
+      await page.emulateMedia({ colorScheme: "light" });
       await show(page, hash);
-      await assertFits(page, `${name}, narrow`);
-      await shoot(page, `${name}-narrow`);
-      await page.setViewportSize({ width: 640, height: 740 });
-      await assertFits(page, `${name}, zoomed`);
-      await page.setViewportSize({ width: 360, height: 740 });
+      told.push(...(await whatAxeTells(page, `${name}, light`)));
+      await page.emulateMedia({ colorScheme: "dark" });
+      told.push(...(await whatAxeTells(page, `${name}, dark`, ["color-contrast"])));
     }
+    assert.deepEqual(told, []);
+  },
+
+  /** A picture of each page in both themes, for docs/ui. */
+  async pictures() {
+    for (const colorScheme of ["light", "dark"]) {
+      const page = await open({ colorScheme, viewport: { width: 1200, height: 700 } });
+      for (const [name, hash] of Object.entries(job.pages)) {
+        await page.setViewportSize({ width: 1200, height: 700 });
+        await show(page, hash);
+        const height = await page.evaluate(() => document.querySelector("footer").getBoundingClientRect().bottom);
+        await page.setViewportSize({ width: 1200, height: Math.min(Math.ceil(height), 1000) });
+        await keep(page, `${name}-${colorScheme}`);
+      }
+      assert.deepEqual(page.wrong, []);
+    }
+    const page = await open({ viewport: NARROW });
+    await show(page, "#/");
+    await keep(page, "overview-narrow");
+  },
+
+  /** What is read on each of these pages. */
+  async texts_of_pages() {
+    const page = await open();
+    const told = {};
+    for (const hash of job.pages) {
+      await show(page, hash);
+      told[hash] = await text(page);
+    }
+    assert.deepEqual(page.wrong, []);
+    return told;
+  },
+
+  /** Dead letters come while somebody looks. */
+  async a_page_grows_while_it_is_watched() {
+    const page = await open();
+    await show(page, "#/dead-letters?queue=mails-failed");
+    const before = Number(/([\d,]+) messages, from mails/.exec(await text(page))[1]);
+    await ask("AmazonSQS.SendMessage", { QueueUrl: "mails", MessageBody: "{}" });
+    const { Messages } = await ask("AmazonSQS.ReceiveMessage", { QueueUrl: "mails" });
+    const { ReceiptHandle } = Messages[0];
+    await ask("Tally.FailMessage", { QueueUrl: "mails", ReceiptHandle, Reason: "mailbox full", Final: true });
+    await until(async () => (await text(page)).includes(`${before + 1} messages, from mails`), "that it says so");
+    assert.match(await text(page), /mailbox full/);
+    assert.deepEqual(page.wrong, []);
+  },
+
+  /** A group that stands behind so many others that no list of groups shows it. */
+  async a_held_group_is_found_wherever_it_stands() {
+    const page = await open();
+    await show(page, "#/groups?queue=shipments.fifo&group=parcel-lost");
+    await until(async () => /The group is held/.test(await text(page)), "that it says so");
+    assert.match(await text(page), /no such address/);
+    assert.equal(await page.getByRole("button", { name: "Retry…" }).count(), 1);
     assert.deepEqual(page.wrong, []);
   },
 
@@ -227,28 +347,13 @@ const scenarios = {
     assert.deepEqual(page.wrong, []);
   },
 
-  async the_keyboard_reaches_everything() {
+  async keys_lead_from_page_to_page() {
     const page = await open();
     await show(page, "#/");
     await page.keyboard.press("Tab");
     assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
     await page.keyboard.press("Enter");
     assert.equal(await page.evaluate(() => document.activeElement.id), "main");
-    for (const [name, hash] of Object.entries(PAGES)) {
-      await show(page, hash);
-      const rows = await page.locator("main [data-row]").count();
-      if (rows === 0) continue;
-      await page.keyboard.press("j");
-      const isRow = await page.evaluate(() => document.activeElement.hasAttribute("data-row"));
-      assert.ok(isRow, `j on ${name} goes to a row`);
-      if (rows > 1) {
-        const first = await page.evaluate(() => document.activeElement.outerHTML);
-        await page.keyboard.press("j");
-        assert.notEqual(await page.evaluate(() => document.activeElement.outerHTML), first, name);
-        await page.keyboard.press("k");
-        assert.equal(await page.evaluate(() => document.activeElement.outerHTML), first, name);
-      }
-    }
     await show(page, "#/queues?sort=name");
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
@@ -281,7 +386,7 @@ const scenarios = {
     await settled(page);
     await show(page, "#/batch/night-42");
     await page.locator("select[name=state]").selectOption({ value: "all" });
-    await until(async () => (await page.locator("tbody tr").count()) === 4, "units in all states");
+    await until(async () => (await page.locator("tbody tr").count()) === 5, "units in all states");
     await page.evaluate(() => {
       Object.defineProperty(document, "hidden", { get: () => true, configurable: true });
       document.dispatchEvent(new Event("visibilitychange"));
@@ -360,7 +465,7 @@ const scenarios = {
     isOlder = true;
     await page.getByRole("button", { name: "Purge…" }).click();
     const dialog = page.getByRole("dialog");
-    await until(async () => /All 10 messages of resize end/.test(await dialog.innerText()), "the words");
+    await until(async () => /All \d+ messages of resize end/.test(await dialog.innerText()), "the words");
     await dialog.getByRole("button", { name: "Leave it" }).click();
     await page.reload();
     await until(async () => /Messages/.test(await text(page)), "the page");
@@ -425,7 +530,7 @@ const scenarios = {
     await signIn("AKIAOPS", "wrong");
     await until(async () => (await page.getByRole("alert").count()) > 0, "the refusal");
     page.wrong.length = 0; // the browser tells of refused requests
-    await signIn("AKIAOPS", secrets.AKIAOPS);
+    await signIn("AKIAOPS", job.secrets.AKIAOPS);
     await until(async () => /There is no queue yet/.test(await text(page)), "the page that was asked for");
     assert.match(page.url(), /#\/queues$/);
     await settled(page);
@@ -437,9 +542,11 @@ const scenarios = {
     await until(() => page.asked.length > asked + 3, "that it asks with a clock that has jumped");
     assert.match(page.url(), /#\/queues$/, "a jump of the clock signs nobody out");
     const kept = await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }) + document.cookie);
-    assert.ok(!kept.includes(secrets.AKIAOPS) && kept.includes("AKIAOPS"), "only the key of the day is kept");
-    for (const request of page.asked)
-      assert.ok(!(request.url() + JSON.stringify(request.headers()) + request.postData()).includes(secrets.AKIAOPS));
+    assert.ok(!kept.includes(job.secrets.AKIAOPS) && kept.includes("AKIAOPS"), "only the key of the day is kept");
+    for (const request of page.asked) {
+      const sent = request.url() + JSON.stringify(request.headers()) + request.postData();
+      assert.ok(!sent.includes(job.secrets.AKIAOPS));
+    }
     await show(page, "#/server");
     await until(
       async () => /You may\s+admin, write, read|You may\s+read, write, admin/.test(await text(page)),
@@ -448,7 +555,7 @@ const scenarios = {
 
     await page.getByRole("button", { name: "Sign out" }).click();
     await until(async () => /Sign in/.test(await text(page)), "that it is signed out");
-    await signIn("AKIALOOK", secrets.AKIALOOK);
+    await signIn("AKIALOOK", job.secrets.AKIALOOK);
     await until(async () => page.url().endsWith("#/"), "the overview");
     await show(page, "#/server");
     await until(async () => /You may\s+read\b(?!,)/.test(await text(page)), "the right of who only looks");
@@ -459,7 +566,7 @@ const scenarios = {
 
   /** What `tally ui` prints. The key is out of the address before anything is asked. */
   async signed_by_address() {
-    const { AKIAOPS: ours, AKIALOOK: theirs } = JSON.parse(process.env.ADDRESSES);
+    const { AKIAOPS: ours, AKIALOOK: theirs } = job.addresses;
     const hash = (address) => address.slice(address.indexOf("#"));
     const isSignedInAs = (key) =>
       until(async () => (await page.locator("footer").innerText()).includes(`Signed in as ${key} `), key);
@@ -489,7 +596,7 @@ const scenarios = {
 
   async signed_read_only() {
     const page = await open();
-    for (const [name, hash] of Object.entries(PAGES)) {
+    for (const [name, hash] of Object.entries(pages())) {
       await show(page, hash);
       const buttons = await page.locator("main button").allInnerTexts();
       const changing = buttons.filter((words) =>
@@ -502,8 +609,17 @@ const scenarios = {
   },
 };
 
-try {
-  await scenarios[wanted]();
-} finally {
-  await browser.close();
+for await (const line of createInterface({ input: process.stdin })) {
+  job = JSON.parse(line);
+  ({ ids, endpoint } = job);
+  ui = `${endpoint}/ui/`;
+  let answer;
+  try {
+    answer = { told: await scenarios[job.scenario]() };
+  } catch (error) {
+    answer = { error: error.stack };
+  }
+  for (const context of browser.contexts()) await context.close();
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
+await browser.close();

@@ -3,7 +3,7 @@ import { h } from "./dom.js";
 import { isThere, look } from "./api.js";
 import { taskTable, tasksOf } from "./dead.js";
 import { filters, heading, nothing, queueLink, section, table } from "./parts.js";
-import { byAge, deadLetterQueues, kept } from "./stats.js";
+import { fullDeadLetterQueues, kept } from "./stats.js";
 import { age, count, cut } from "./words.js";
 
 const KEPT_MAX = 2000;
@@ -32,15 +32,8 @@ export default {
   title: () => "Activity",
 
   async load(_, visit, signal) {
-    const { queues } = await kept(visit, "queues", SLOW_S, () => byAge(signal));
-    const targets = deadLetterQueues(queues);
-    const [tasks] = await Promise.all([
-      tasksOf(
-        queues.filter((queue) => targets.has(queue.QueueName)),
-        signal,
-      ),
-      isThere("FeedEvents") && events(visit, signal),
-    ]);
+    const queues = await kept(visit, "queues", SLOW_S, () => fullDeadLetterQueues(signal));
+    const [tasks] = await Promise.all([tasksOf(queues, signal), isThere("FeedEvents") && events(visit, signal)]);
     return { tasks, list: visit.events };
   },
 

@@ -1,6 +1,6 @@
 // A message's body, which anybody may have written: as JSON that folds, as text, as bytes, or not at all.
 import { h } from "./dom.js";
-import { bytes, count, cut, visible } from "./words.js";
+import { bytes, count, cut, plural, visible } from "./words.js";
 
 const KEPT = "tally-body";
 const TEXT_MAX = 65536;
@@ -97,13 +97,13 @@ function jsonTree(text) {
 const letters = (token) =>
   token.startsWith('"') ? h("span.string", null, h("bdi", null, cut(token, 2000))) : h("span.number", null, token);
 
-function readValue(reader, depth) {
+function readValue(reader, depth, key) {
   const token = reader.tokens[reader.at++];
-  if (token !== "{" && token !== "[") return letters(token);
+  if (token !== "{" && token !== "[") return [key, letters(token)];
   if (depth > DEPTH_MAX) {
     reader.at--;
     skipValue(reader, "[");
-    return "…";
+    return [key, "…"];
   }
   const end = token === "{" ? "}" : "]";
   const entries = [];
@@ -115,12 +115,19 @@ function readValue(reader, depth) {
     else entries.push(readEntry(reader, token, depth));
   }
   reader.at++;
-  if (size === 0) return `${token}${end}`;
+  if (size === 0) return [key, `${token}${end}`];
   const hiddenCount = size - entries.length;
   return h(
     "details",
     { open: depth < 3 },
-    h("summary", null, `${token} `, h("span.soft", null, `${count(size)} `), end),
+    h(
+      "summary",
+      null,
+      key,
+      `${token} `,
+      h("span.soft", null, plural(size, token === "{" ? "member" : "item")),
+      ` ${end}`,
+    ),
     h(
       "div.in",
       null,
@@ -134,7 +141,7 @@ function readEntry(reader, opening, depth) {
   if (opening === "[") return h("div", null, readValue(reader, depth + 1));
   const key = reader.tokens[reader.at];
   reader.at += 2; // the key and its colon
-  return h("div", null, h("span.key", null, h("bdi", null, cut(key, 200))), ": ", readValue(reader, depth + 1));
+  return h("div", null, readValue(reader, depth + 1, [h("span.key", null, h("bdi", null, cut(key, 200))), ": "]));
 }
 
 function skipValue(reader, opening) {

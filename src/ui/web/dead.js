@@ -1,14 +1,15 @@
 // What failed, with what error, and what happens when it is tried again?
 import { h } from "./dom.js";
-import { call, can, hasFilters, look, takesFilters } from "./api.js";
+import { call, can, find, hasFilters, look, takesFilters } from "./api.js";
 import { button, foresee, plain } from "./dialog.js";
 import { filters, heading, messageLink, nothing, queueLink, section, state, table } from "./parts.js";
 import { row, to } from "./route.js";
-import { byAge, deadLetterQueues, failures, kept } from "./stats.js";
+import { failures, fullDeadLetterQueues, kept, statsOf } from "./stats.js";
 import { age, count, nameOf, plural, quoted } from "./words.js";
 
 const FIRST = 10;
 const SLOW_S = 10;
+const SHOWN_MAX = 20; // queues
 
 /** The ARN of a queue; the region in it may be any. */
 export const arnOf = (queueUrl) => `arn:aws:sqs:us-east-1:${queueUrl.split("/").at(-2)}:${nameOf(queueUrl)}`;
@@ -172,16 +173,17 @@ function drawQueue({ queue, told, sources }) {
 }
 
 async function loadSlowly(query, signal) {
-  const { queues } = await byAge(signal);
-  const targets = deadLetterQueues(queues);
-  const dead = queues
-    .filter((queue) => (query.queue ? queue.QueueName === query.queue : targets.has(queue.QueueName)))
-    .toSorted((a, b) => b.Visible - a.Visible);
-  const asked = dead.filter((queue) => queue.Visible > 0).slice(0, 20);
-  const told = new Map(
-    await Promise.all(asked.map(async (queue) => [queue.QueueName, await failures(queue.QueueUrl, signal)])),
-  );
-  return { dead, targets, told };
+  const all = query.queue ? [await statsOf(query.queue, signal)] : await fullDeadLetterQueues(signal);
+  const dead = all.filter(Boolean).slice(0, SHOWN_MAX);
+  const of = (ask) => Promise.all(dead.map(({ QueueUrl }) => ask(QueueUrl)));
+  const [told, sources] = await Promise.all([
+    of((QueueUrl) => failures(QueueUrl, signal)),
+    of((QueueUrl) => find("ListDeadLetterSourceQueues", { QueueUrl, MaxResults: 20 }, signal)),
+  ]);
+  return {
+    hasMore: all.length > SHOWN_MAX,
+    dead: dead.map((queue, i) => ({ queue, told: told[i], sources: (sources[i]?.queueUrls ?? []).map(nameOf) })),
+  };
 }
 
 export default {
@@ -189,11 +191,10 @@ export default {
 
   async load({ query }, visit, signal) {
     const slow = await kept(visit, `slow ${query.queue}`, SLOW_S, () => loadSlowly(query, signal));
-    return { ...slow, tasks: await tasksOf(slow.dead, signal) };
+    return { ...slow, tasks: await tasksOf(slow.dead.map(({ queue }) => queue), signal) };
   },
 
-  draw({ dead, targets, told, tasks }, { query }) {
-    const full = dead.filter((queue) => queue.Visible > 0);
+  draw({ dead, hasMore, tasks }, { query }) {
     return [
       heading("Dead letters"),
       filters(query, [["queue", "Only of queue", "orders-failed"]]),
@@ -201,18 +202,10 @@ export default {
         h(
           "section",
           null,
-          nothing(
-            query.queue ? "There is no such queue." : "No queue has a dead-letter queue: a RedrivePolicy names one.",
-          ),
+          query.queue ? nothing("There is no such queue.") : h("p.calm", null, "No dead-letter queue has a message."),
         ),
-      dead.length > 0 &&
-        full.length === 0 &&
-        h("section", null, h("p.calm", null, `No dead letter in ${plural(dead.length, "queue")}.`)),
-      full
-        .slice(0, 20)
-        .map((queue) =>
-          drawQueue({ queue, told: told.get(queue.QueueName), sources: targets.get(queue.QueueName) ?? [] }),
-        ),
+      dead.map(drawQueue),
+      hasMore && nothing(`These are the ${SHOWN_MAX} with the most messages. Name a queue to see another one.`),
       tasks.length > 0 && section("Move tasks", "the newest first", taskTable(tasks)),
     ];
   },

@@ -28,7 +28,7 @@ function fill(node, classes, props, children) {
   return node;
 }
 
-function isShown(child) {
+export function isShown(child) {
   return child !== null && child !== undefined && child !== false;
 }
 

@@ -3,7 +3,7 @@ import { h } from "./dom.js";
 import { find, look, may } from "./api.js";
 import { batchLink, groupLink, heading, messageTable, nothing, queueLink, section } from "./parts.js";
 import { row, to } from "./route.js";
-import { byAge, deadLetterQueues, failures } from "./stats.js";
+import { byAge, failures, fullDeadLetterQueues } from "./stats.js";
 import { count, nameOf, plural, quoted } from "./words.js";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -56,10 +56,9 @@ async function byGroup(q, queues, signal, parts) {
   return each(having, ask, parts, "groups");
 }
 
-async function byReason(q, queues, signal, parts) {
+async function byReason(q, signal, parts) {
   const word = q.toLowerCase();
-  const targets = deadLetterQueues(queues);
-  const dead = queues.filter((queue) => targets.has(queue.QueueName) && queue.Visible > 0);
+  const dead = await fullDeadLetterQueues(signal);
   const ask = async ({ QueueUrl, QueueName }) => {
     const told = await failures(QueueUrl, signal);
     if (told?.IsComplete === false) parts.add(`a part of ${QueueName} for failures`);
@@ -106,7 +105,7 @@ export default {
       find("ListPools", { Prefix: q, MaxResults: 20 }, signal),
       byGroup(q, queues, signal, parts),
       byGivenId(q, queues, signal, parts),
-      byReason(q, queues, signal, parts),
+      byReason(q, signal, parts),
     ]);
     const inside = queues.filter((queue) => queue.QueueName.toLowerCase().includes(q.toLowerCase()));
     const names = [...new Set([...(named?.Queues ?? []), ...inside].map((queue) => queue.QueueName))].slice(0, 100);

@@ -1,6 +1,6 @@
 // Who holds what, since when, until when?
 import { h } from "./dom.js";
-import { find, isThere, look, may } from "./api.js";
+import { find } from "./api.js";
 import {
   filters,
   groupLink,
@@ -13,37 +13,7 @@ import {
   section,
   table,
 } from "./parts.js";
-import { byAge, kept } from "./stats.js";
 import { age, count, nameOf, plural } from "./words.js";
-
-const QUEUES_MAX = 10;
-
-/** The same from lists of messages, where the server can't say who holds them. */
-async function fromMessages(query, visit, signal) {
-  if (!may("ListMessages")) return null;
-  const { queues } = await kept(visit, "queues", 10, () => byAge(signal));
-  const asked = queues
-    .filter((queue) => queue.InFlight > 0 && (!query.queue || queue.QueueName === query.queue))
-    .slice(0, QUEUES_MAX);
-  const lists = await Promise.all(
-    asked.map((queue) =>
-      look("ListMessages", { QueueUrl: queue.QueueUrl, State: "in-flight", MaxResults: 100 }, signal),
-    ),
-  );
-  const Messages = lists.flatMap((reply, i) =>
-    (reply?.Messages ?? []).map((message) => {
-      const lease = (message.Why ?? []).find((why) => why.Code === "InFlight");
-      return {
-        ...message,
-        QueueUrl: asked[i].QueueUrl,
-        ReceivedAt: message.LastReceivedAt,
-        VisibleAt: lease?.Until,
-        FencingToken: lease?.Delivery,
-      };
-    }),
-  );
-  return { Messages };
-}
 
 function holder({ Holder }) {
   if (!Holder) return h("span.soft", null, "not known");
@@ -58,9 +28,8 @@ function holder({ Holder }) {
 export default {
   title: () => "In flight",
 
-  async load({ query }, visit, signal) {
-    if (!isThere("ListInFlight")) return fromMessages(query, visit, signal);
-    return find(
+  load: ({ query }, visit, signal) =>
+    find(
       "ListInFlight",
       {
         QueueUrl: query.queue || undefined,
@@ -70,8 +39,7 @@ export default {
         NextToken: query.from || undefined,
       },
       signal,
-    );
-  },
+    ),
 
   draw(reply, { query }) {
     const messages = reply?.Messages ?? [];
@@ -79,12 +47,8 @@ export default {
       heading("In flight"),
       filters(query, [
         ["queue", "Queue", "orders"],
-        ...(isThere("ListInFlight")
-          ? [
-              ["key", "Access key", ""],
-              ["worker", "Worker", ""],
-            ]
-          : []),
+        ["key", "Access key", ""],
+        ["worker", "Worker", ""],
       ]),
       section(
         "Messages that somebody has",

@@ -3,7 +3,6 @@ import { h } from "./dom.js";
 import { call, can, find, look } from "./api.js";
 import { button, foresee, plain } from "./dialog.js";
 import {
-  facts,
   filters,
   heading,
   messageLink,
@@ -20,7 +19,6 @@ import { byAge, heldGroups, inQueue, kept, statsOf } from "./stats.js";
 import { age, count, nameOf, plural, quoted } from "./words.js";
 
 const SLOW_S = 10;
-const PAGES_MAX = 10;
 
 // --- what can be done -----------------------------------------------------------------------------------------------
 
@@ -131,18 +129,11 @@ function groupTable(groups, hasQueue) {
 }
 
 /** A group of the queue in that state, or in any. null: there is none, so it has no messages and is not paused;
- *  undefined: nobody knows, as there are more groups than are looked at. */
+ *  undefined: nobody knows, as an older server lists all groups and does not come to it. */
 export async function findGroup(QueueUrl, MessageGroupId, State, signal) {
-  let NextToken;
-  for (let i = 0; i < PAGES_MAX; i++) {
-    const reply = await find("ListGroups", { QueueUrl, State, MaxResults: 1000, NextToken }, signal);
-    if (!reply) return undefined;
-    const group = reply.Groups.find((one) => one.MessageGroupId === MessageGroupId);
-    if (group) return group;
-    NextToken = reply.NextToken;
-    if (!NextToken) return null;
-  }
-  return undefined;
+  const reply = await find("ListGroups", { QueueUrl, MessageGroupId, State }, signal);
+  const group = reply?.Groups.find((one) => one.MessageGroupId === MessageGroupId);
+  return group ?? (!reply || reply.NextToken ? undefined : null);
 }
 
 async function loadOne(query, signal) {
@@ -163,7 +154,12 @@ function drawOne({ one, page }, query) {
   return [
     heading(
       [queueLink(query.queue), " / group ", h("bdi", null, query.group)],
-      [one && state(one.State)],
+      [
+        one && state(one.State),
+        one && plural(one.Messages, "message"),
+        one?.InFlight > 0 && `${count(one.InFlight)} in flight`,
+        one?.Paused && one.State !== "paused" && state("paused"),
+      ],
       [
         ...(one?.State === "held" ? releaseButtons(one, ["retry", "skip", "cancel-rest"]) : []),
         (isUnknown || !one?.Paused) && pauseButton(named, false),
@@ -178,7 +174,7 @@ function drawOne({ one, page }, query) {
       ),
     one?.State === "held" &&
       h(
-        "section.why",
+        "section.why.bad",
         null,
         h(
           "p",
@@ -192,16 +188,6 @@ function drawOne({ one, page }, query) {
           one.HeadMessageId && ["Its head is ", messageLink(one.HeadMessageId), "."],
           ` ${plural(Math.max(0, one.Messages - 1), "message waits", "messages wait")} behind it.`,
         ),
-      ),
-    one &&
-      section(
-        "The group",
-        null,
-        facts([
-          ["Messages", count(one.Messages)],
-          ["In flight", count(one.InFlight)],
-          ["Paused", one.Paused && "yes"],
-        ]),
       ),
     page &&
       section(
@@ -237,7 +223,7 @@ export default {
     }
     const { queues } = await kept(visit, "queues", SLOW_S, () => byAge(signal));
     return {
-      groups: await heldGroups(queues, signal),
+      groups: await heldGroups(signal),
       queues: queues.filter((queue) => queue.Groups > 0).slice(0, 50),
     };
   },

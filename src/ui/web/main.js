@@ -107,6 +107,7 @@ async function ask() {
     const data = await here.page.load(here.route, here.visit, mine.signal);
     if (mine.signal.aborted || here !== shown) return;
     here.data = data;
+    main.ariaBusy = "false";
     answeredAt = now();
     trouble = null;
   } catch (error) {
@@ -203,6 +204,7 @@ function open() {
     data: isAlike ? shown.data : undefined,
   };
   trouble = null;
+  main.ariaBusy = "true"; // what stands there is not yet of this address
   document.title = `${page.title(at)} · Tally`;
   if (at.page === "find") findText.value = at.query.q ?? "";
   drawFrame();

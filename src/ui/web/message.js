@@ -134,7 +134,7 @@ function drawWhy({ message, queue, group, dependents }) {
       h(
         "ol",
         null,
-        causes.map((why) => h("li", null, cause(why, name))),
+        causes.map((why) => h("li", null, cause(why, name, message.MessageGroupId))),
       ),
     message.State === "unknown" &&
       causes.length === 0 &&

@@ -126,7 +126,9 @@ export default {
           table(
             "Configuration",
             ["Key", "Value", ""],
-            config.map((one) => [
+            config
+              .toSorted((a, b) => a.IsDefault - b.IsDefault)
+              .map((one) => [
               h("code", null, one.Name),
               h("code", null, String(one.Value)),
               one.IsDefault ? h("span.soft", null, "default") : "set",

@@ -7,35 +7,45 @@ import { batchLink, diskStat, isFull, queueLink, section, stats } from "./parts.
 import { queueTable, OLD_S } from "./queues.js";
 import { redriveButton } from "./dead.js";
 import { link, row, to } from "./route.js";
-import { byAge, deadLetterQueues, failures, heldGroups, isPaused, kept, oldest, total } from "./stats.js";
-import { age, aged, bytes, count, now, plural, quoted, rate, span } from "./words.js";
+import {
+  byAge,
+  deadLetterQueues,
+  failures,
+  fullDeadLetterQueues,
+  heldGroups,
+  isPaused,
+  kept,
+  oldest,
+  pausedQueues,
+  total,
+} from "./stats.js";
+import { age, aged, bytes, count, nameOf, now, plural, quoted, rate, span } from "./words.js";
 
 const IDLE_S = 60;
 const SLOW_S = 10;
 const WORST_MAX = 100;
+const KIND_MAX = 5;
 const MINUTE = 12; // periods of a series
 const LAST_TROUBLE = "tally-last-trouble";
 const BAD = 2;
 const WARN = 1;
 
 async function loadSlowly(signal) {
-  const { queues, hasMore } = await byAge(signal);
-  const targets = deadLetterQueues(queues);
-  const dead = queues
-    .filter((queue) => targets.has(queue.QueueName) && queue.Visible > 0)
-    .toSorted((a, b) => b.Visible - a.Visible)
-    .slice(0, 5);
-  const [held, relays, schedules, batches, reasons] = await Promise.all([
-    heldGroups(queues, signal),
+  const [{ queues, hasMore }, paused, dead, held, relays, schedules, batches] = await Promise.all([
+    byAge(signal),
+    pausedQueues(signal),
+    fullDeadLetterQueues(signal),
+    heldGroups(signal),
     look("ListRelays", { MaxResults: 100 }, signal),
     look("ListSchedules", { MaxResults: 1000 }, signal),
     look("ListBatches", { State: "sealed", MaxResults: 100 }, signal),
-    Promise.all(dead.map((queue) => failures(queue.QueueUrl, signal))),
   ]);
+  const reasons = await Promise.all(dead.slice(0, KIND_MAX).map((queue) => failures(queue.QueueUrl, signal)));
   return {
     queues,
     hasMore,
-    targets,
+    paused,
+    targets: new Set([...dead.map((queue) => queue.QueueName), ...deadLetterQueues(queues).keys()]),
     held,
     relays: relays?.Relays ?? [],
     schedules: schedules?.Schedules ?? [],
@@ -67,22 +77,23 @@ const needsOfGroups = ({ held }) =>
     acts: releaseButtons(group),
   }));
 
+const needOfPaused = (queue) =>
+  queue.Visible > 0 && {
+    level: WARN,
+    since: oldest(queue) === undefined ? undefined : now() - oldest(queue),
+    words: [
+      queueLink(queue.QueueName, true),
+      ` is paused: ${plural(queue.Visible, "message waits", "messages wait")}.`,
+    ],
+  };
+
 function needOfQueue(queue, targets) {
   const waited = oldest(queue);
-  if (isPaused(queue))
-    return (
-      queue.Visible > 0 && {
-        level: WARN,
-        words: [
-          queueLink(queue.QueueName, true),
-          ` is paused: ${plural(queue.Visible, "message waits", "messages wait")}.`,
-        ],
-      }
-    );
-  if (targets.has(queue.QueueName) || waited === undefined || queue.Visible === 0) return false;
+  if (isPaused(queue) || targets.has(queue.QueueName) || waited === undefined || queue.Visible === 0) return false;
   const words = [queueLink(queue.QueueName, true)];
   const since = now() - waited;
-  if (queue.InFlight === 0 && queue.WaitingReceives === 0 && waited > IDLE_S) {
+  const isAsked = queue.InFlight > 0 || queue.WaitingReceives > 0 || now() - queue.LastReceiveAt < IDLE_S;
+  if (!isAsked && waited > IDLE_S) {
     words.push(` has no worker: its oldest message has waited ${span(waited)}, and nobody asks for messages`);
     words.push(queue.LastReceiveAt ? [". The last receive was ", age(queue.LastReceiveAt), " ago", "."] : ".");
     return { level: BAD, since, words };
@@ -197,27 +208,47 @@ function needsOfServer(described) {
   return needs;
 }
 
+const needOfSchedule = (one) =>
+  one.Warning && {
+    level: WARN,
+    words: [
+      "Schedule ",
+      row(to("schedules", "", { prefix: one.Name }), h("bdi", null, one.Name)),
+      ": ",
+      quoted(one.Warning),
+    ],
+  };
+
+const byWorst = (a, b) => b.level - a.level || (a.since ?? Infinity) - (b.since ?? Infinity);
+
+/** The worst of one kind, and a line for the others: 5,000 queues without a worker must not hide one held group. */
+function some(list, others, page, hasMore) {
+  const all = list.filter(Boolean).toSorted(byWorst);
+  const left = all.length - KIND_MAX;
+  if (left <= 1) return all;
+  const [{ level, since }] = all.slice(KIND_MAX);
+  const words = [`${count(left)}${hasMore ? " or more" : ""} other ${others}. `, link(to(page), "Look")];
+  return [...all.slice(0, KIND_MAX), { level, since, words }];
+}
+
 function needs({ queues, slow }) {
-  const all = [
-    ...needsOfGroups(slow),
-    ...queues.map((queue) => needOfQueue(queue, slow.targets)),
-    ...needsOfDead(slow),
-    ...slow.relays.map(needOfRelay),
-    ...slow.schedules
-      .filter((one) => one.Warning)
-      .map((one) => ({
-        level: WARN,
-        words: [
-          "Schedule ",
-          row(to("schedules", "", { prefix: one.Name }), h("bdi", null, one.Name)),
-          ": ",
-          quoted(one.Warning),
-        ],
-      })),
-    ...slow.batches.map(needOfBatch),
+  const ofRelays = new Set(slow.relays.flatMap((one) => [nameOf(one.Source.QueueUrl), `${one.RelayName}-parked`]));
+  const late = queues
+    .filter((queue) => !ofRelays.has(queue.QueueName)) // their relay says it
+    .map((queue) => needOfQueue(queue, slow.targets))
+    .filter(Boolean);
+  const ofLevel = (level) => late.filter((need) => need.level === level);
+  return [
     ...needsOfServer(server.described),
-  ];
-  return all.filter(Boolean).toSorted((a, b) => b.level - a.level || (a.since ?? Infinity) - (b.since ?? Infinity));
+    ...some(needsOfGroups(slow), "groups are held", "groups"),
+    ...some(ofLevel(BAD), "queues have no worker", "queues", slow.hasMore),
+    ...some(ofLevel(WARN), "queues are behind", "queues"),
+    ...some(slow.paused.map(needOfPaused), "queues are paused", "queues"),
+    ...some(needsOfDead(slow), "queues have dead letters", "dead-letters"),
+    ...some(slow.relays.map(needOfRelay), "relays need somebody", "relays"),
+    ...some(slow.schedules.map(needOfSchedule), "schedules have a warning", "schedules"),
+    ...some(slow.batches.map(needOfBatch), "batches need somebody", "batches"),
+  ].toSorted(byWorst);
 }
 
 function drawNeeds(list) {
@@ -234,9 +265,7 @@ function drawNeeds(list) {
   return h(
     "ul.need",
     null,
-    list
-      .slice(0, 30)
-      .map(({ level, words, since, acts = [] }) =>
+    list.map(({ level, words, since, acts = [] }) =>
         h(
           "li",
           null,
@@ -344,7 +373,7 @@ export default {
           ? `by oldest message · ${count(queues.length)}${hasMore ? " or more" : ""}, 12 shown`
           : "by oldest message",
         queues.length > 0
-          ? queueTable("Queues by oldest message", queues.slice(0, 12), slow)
+          ? queueTable("Queues by oldest message", queues.slice(0, 12), slow.targets)
           : h("p.nothing", null, "There is no queue yet."),
         isLong && h("p.more", null, link(to("queues"), "All queues")),
       ),

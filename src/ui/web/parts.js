@@ -1,5 +1,5 @@
 // What several pages show: why a message waits, rows of messages, states, facts, pages of a list.
-import { h, hidden } from "./dom.js";
+import { h, hidden, isShown } from "./dom.js";
 import { link, row, to, change } from "./route.js";
 import { age, bytes, count, cut, nameOf, quoted } from "./words.js";
 
@@ -47,15 +47,15 @@ export const groupLink = (queue, group) => link(to("queue", queue, { group }), h
 export const batchLink = (id, isRow) => (isRow ? row : link)(to("batch", id), h("bdi", null, cut(id, 60)));
 
 /** The sentence of a cause, in which what it names is a link. */
-export function cause(why, queue) {
+export function cause(why, queue, group) {
   const links = [];
   if (why.MessageId) links.push([why.MessageId, messageLink(why.MessageId)]);
   if (why.BatchId) links.push([`'${why.BatchId}'`, batchLink(why.BatchId)]);
   if (why.QueueName) links.push([why.QueueName, queueLink(why.QueueName)]);
   const nodes = linked(why.Text, links);
   if (/^Group(Held|Paused|Concurrency|Rate)$/.test(why.Code) && queue)
-    nodes.push(" ", link(to("groups", "", { queue }), "Its group"));
-  if (/^Queue(Paused|Rate)$/.test(why.Code) && queue) nodes.push(" ", link(to("queue", queue), "Its queue"));
+    nodes.push(" ", link(to("groups", "", { queue, group }), "Show the group"));
+  if (/^Queue(Paused|Rate)$/.test(why.Code) && queue) nodes.push(" ", link(to("queue", queue), "Show the queue"));
   return h("span", { dir: "auto" }, nodes);
 }
 
@@ -77,7 +77,7 @@ function linked(text, links) {
 /** Why is it where it is, in a line? */
 export function whyLine(message, queue) {
   const [first] = message.Why ?? [];
-  if (first) return cause(first, queue);
+  if (first) return cause(first, queue, message.MessageGroupId);
   return h("span.soft", null, message.State === "ready" ? "Nothing keeps it: the next receive may take it." : "");
 }
 
@@ -91,6 +91,7 @@ function tellsMore({ FailureReason, Why }) {
 }
 
 export function messageTable(messages, queue, label = "Messages") {
+  const isOneGroup = messages.length > 1 && new Set(messages.map((one) => one.MessageGroupId)).size === 1;
   return table(
     label,
     ["Sent", "Message", "State", ["Group", "wide"], ["Tries", "number wide"], "Why"],
@@ -98,7 +99,9 @@ export function messageTable(messages, queue, label = "Messages") {
       age(message.SentAt),
       messageLink(message.MessageId, true),
       state(message.State),
-      message.MessageGroupId && groupLink(queue ?? nameOf(message.QueueUrl), message.MessageGroupId),
+      !isOneGroup &&
+        message.MessageGroupId &&
+        groupLink(queue ?? nameOf(message.QueueUrl), message.MessageGroupId),
       count(message.ReceiveCount),
       [
         whyLine(message, queue),
@@ -109,39 +112,26 @@ export function messageTable(messages, queue, label = "Messages") {
   );
 }
 
-/** head: names, or [name, class]; rows: lists of cells. The table scrolls by itself where the page is too narrow. */
+const says = (cell) => [cell].flat(Infinity).some((one) => isShown(one) && one !== "");
+
+/** head: names, or [name, class]; rows: lists of cells. A column in which nothing stands is left out. The table scrolls
+ *  by itself where the page is too narrow. */
 export function table(label, head, rows, keys) {
-  const classes = head.map((one) => (Array.isArray(one) ? one[1] : ""));
-  const names = head.map((one) => (Array.isArray(one) ? one[0] : one));
+  const columns = head.map((one) => [one].flat()).map(([name, kind], at) => ({ name, kind, at }));
+  const used = columns.filter(({ at }) => rows.some((cells) => says(cells[at])));
+  const names = used.map(({ name, kind }) =>
+    h("th", { scope: "col", class: kind }, name || hidden("What can be done")),
+  );
+  const line = (cells, i) =>
+    h(
+      "tr",
+      { "data-key": keys?.[i] },
+      used.map(({ kind, at }) => h("td", { class: kind }, cells[at])),
+    );
   return h(
     "div.scroll",
     { tabindex: 0, role: "region", "aria-label": label },
-    h(
-      "table",
-      null,
-      h(
-        "thead",
-        null,
-        h(
-          "tr",
-          null,
-          names.map((name, i) =>
-            h("th", { scope: "col", class: classes[i] }, name === "" ? hidden("What can be done") : name),
-          ),
-        ),
-      ),
-      h(
-        "tbody",
-        null,
-        rows.map((cells, i) =>
-          h(
-            "tr",
-            { "data-key": keys?.[i] },
-            cells.map((cell, j) => h("td", { class: classes[j] }, cell)),
-          ),
-        ),
-      ),
-    ),
+    h("table", null, h("thead", null, h("tr", null, names)), h("tbody", null, rows.map(line))),
   );
 }
 
@@ -231,7 +221,7 @@ function field(name, what, value) {
     return h("input", { name, value, placeholder: what, autocomplete: "off", spellcheck: "false" });
   return h(
     "select",
-    { name, value },
+    { name, value: value || what[0] },
     what.map((one) => h("option", { value: one }, one === "" ? "all" : one)),
   );
 }

@@ -204,15 +204,12 @@ export default {
           ["In flight", count(queue.InFlight)],
           ["Delayed", count(queue.Delayed)],
           [
-            "Receives that wait",
+            "Polls",
             count(queue.WaitingReceives),
             queue.WaitingReceives + queue.InFlight === 0 && queue.Visible > 0 && "nobody asks for messages",
           ],
-          queue.SentPerSecond !== undefined && [
-            "In, out",
-            `${rate(queue.SentPerSecond)}, ${rate(queue.DeletedPerSecond)} /s`,
-            `${rate(queue.FailedPerSecond)} failed/s`,
-          ],
+          ["In", `${rate(queue.SentPerSecond)}/s`],
+          ["Out", `${rate(queue.DeletedPerSecond)}/s`, `${rate(queue.FailedPerSecond)}/s failed`],
           queue.Groups > 0 && ["Groups", link(to("groups", "", { queue: name }), count(queue.Groups))],
         ]),
       ),

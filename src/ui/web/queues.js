@@ -1,13 +1,13 @@
 // Which queue is behind, and does anybody work?
 import { look } from "./api.js";
 import { filters, heading, nothing, pages, queueLink, section, chip, table } from "./parts.js";
-import { byAge, deadLetterQueues, heldGroups, isPaused, kept, oldest } from "./stats.js";
+import { byAge, deadLetterQueues, isPaused, oldest } from "./stats.js";
 import { age, aged, count, plural, rate } from "./words.js";
 
 export const OLD_S = 600;
 const SHOWN_MAX = 200;
 
-/** The columns that the server knows something of. */
+/** [name, class, cell] */
 const COLUMNS = [
   [
     "Oldest",
@@ -18,38 +18,30 @@ const COLUMNS = [
   ["Visible", "number", (queue) => count(queue.Visible)],
   ["In flight", "number", (queue) => count(queue.InFlight)],
   ["Delayed", "number wide", (queue) => count(queue.Delayed)],
-  ["Blocked", "number", (queue) => queue.Blocked !== undefined && count(queue.Blocked)],
-  ["In/s", "number", (queue) => queue.SentPerSecond !== undefined && rate(queue.SentPerSecond)],
-  ["Out/s", "number", (queue) => queue.DeletedPerSecond !== undefined && rate(queue.DeletedPerSecond)],
-  ["Failed/s", "number wide", (queue) => queue.FailedPerSecond !== undefined && rate(queue.FailedPerSecond)],
-  ["Receives that wait", "number wide", (queue) => count(queue.WaitingReceives)],
-  ["Last receive", "number wide", (queue) => queue.LastReceiveAt !== undefined && age(queue.LastReceiveAt)],
-  ["Dead letters go to", "wide", (queue) => queue.DeadLetterQueue && queueLink(queue.DeadLetterQueue)],
+  ["Blocked", "number", (queue) => count(queue.Blocked)],
+  ["In/s", "number", (queue) => rate(queue.SentPerSecond)],
+  ["Out/s", "number", (queue) => rate(queue.DeletedPerSecond)],
+  ["Failed/s", "number wide", (queue) => rate(queue.FailedPerSecond)],
+  ["Polls", "number wide", (queue) => count(queue.WaitingReceives)],
+  ["Last receive", "number wide", (queue) => age(queue.LastReceiveAt)],
+  ["Dead letters to", "wide", (queue) => queue.DeadLetterQueue && queueLink(queue.DeadLetterQueue)],
 ];
 
-export function queueTable(label, queues, { held = [], targets = new Map() } = {}) {
-  const columns = COLUMNS.filter(([, , cell]) =>
-    queues.some((queue) => {
-      const made = cell(queue);
-      return made !== false && made !== undefined;
-    }),
-  );
-  const chips = (queue) => {
-    const groups = queue.HeldGroups ?? held.filter((group) => group.QueueName === queue.QueueName).length;
-    return [
-      groups > 0 && chip(plural(groups, "group"), " held"),
+export function queueTable(label, queues, targets) {
+  const chips = (queue) =>
+    [
+      queue.HeldGroups > 0 && chip(plural(queue.HeldGroups, "group"), " held"),
       isPaused(queue) && chip("paused"),
       targets.has(queue.QueueName) && chip("dead letters"),
     ]
       .filter(Boolean)
       .map((one) => [" ", one]);
-  };
   return table(
     label,
-    ["Queue", ...columns.map(([name, kind]) => [name, kind])],
+    ["Queue", ...COLUMNS],
     queues.map((queue) => [
       [queueLink(queue.QueueName, true), chips(queue)],
-      ...columns.map(([, , cell]) => cell(queue, targets.has(queue.QueueName))),
+      ...COLUMNS.map(([, , cell]) => cell(queue, targets.has(queue.QueueName))),
     ]),
     queues.map((queue) => queue.QueueName),
   );
@@ -59,11 +51,7 @@ export default {
   title: () => "Queues",
 
   async load({ query }, visit, signal) {
-    if (query.sort !== "name") {
-      const told = await byAge(signal, query.prefix, SHOWN_MAX);
-      const isTold = told.queues.every((queue) => queue.HeldGroups !== undefined);
-      return { ...told, held: isTold ? [] : await kept(visit, "held", 10, () => heldGroups(told.queues, signal)) };
-    }
+    if (query.sort !== "name") return byAge(signal, query.prefix, SHOWN_MAX);
     const reply = await look(
       "ListQueueStats",
       {
@@ -74,10 +62,10 @@ export default {
       },
       signal,
     );
-    return { queues: reply?.Queues ?? [], next: reply?.NextToken, held: [] };
+    return { queues: reply?.Queues ?? [], next: reply?.NextToken };
   },
 
-  draw({ queues, hasMore, next, held }, { query }) {
+  draw({ queues, hasMore, next }, { query }) {
     const note =
       `${plural(queues.length, "queue")} ` +
       `shown${hasMore ? ", the oldest message first; filter by name for others" : ""}`;
@@ -91,7 +79,7 @@ export default {
         "Queues",
         note,
         queues.length > 0
-          ? queueTable("Queues", queues, { held, targets: deadLetterQueues(queues) })
+          ? queueTable("Queues", queues, deadLetterQueues(queues))
           : nothing(
               query.prefix
                 ? "No queue's name begins so."

@@ -6,7 +6,7 @@ import { facts, heading, nothing, queueLink, section, state, table } from "./par
 import { row, to } from "./route.js";
 import { age, count, plural, quoted, span } from "./words.js";
 
-const end = ({ Type, ...more }) => `${Type} ${more.QueueUrl ?? more.Url ?? more.Connection ?? ""}`;
+const end = ({ Type, QueueUrl, Url, Connection }) => Url ?? `${Type} ${QueueUrl ?? Connection ?? ""}`;
 const lag = ({ Lag }) => (Lag ? `${plural(Lag.Rows, "row")}${Lag.Seconds > 0 ? `, ${span(Lag.Seconds)}` : ""}` : "");
 
 function pauseButton({ RelayName, Paused }) {
@@ -43,8 +43,7 @@ export const relays = {
                   "Behind",
                   ["Parked", "number"],
                   ["In doubt", "number"],
-                  ["From", "wide"],
-                  ["To", "wide"],
+                  ["From and to", "wide"],
                   "Last error",
                   "",
                 ],
@@ -55,8 +54,7 @@ export const relays = {
                   lag(one),
                   count(one.Parked),
                   count(one.InDoubt),
-                  end(one.Source),
-                  end(one.Sink),
+                  [end(one.Source), h("div.soft", null, "to ", end(one.Sink))],
                   [one.LastError && quoted(one.LastError), one.Warning && h("div.warn", null, one.Warning)],
                   pauseButton(one),
                 ]),

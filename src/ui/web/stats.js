@@ -1,4 +1,4 @@
-// The queues with what is in them: asked once for several pages.
+// The queues with what is in them, and the groups and dead letters that several pages ask for.
 import { coversAll, look } from "./api.js";
 import { nameOf, now } from "./words.js";
 
@@ -14,8 +14,8 @@ export async function kept(visit, name, seconds, make) {
   return value;
 }
 
-/** The age of the oldest message that can be delivered, where the server knows that; else of the oldest of all. */
-export const oldest = (queue) => (queue.HeldGroups === undefined ? queue.OldestMessageAge : queue.OldestDeliverableAge);
+/** The age of the oldest message that can be delivered. */
+export const oldest = (queue) => queue.OldestDeliverableAge;
 export const isPaused = (queue) => Boolean(queue.Paused);
 
 /** Up to `most` queues, the oldest message first. */
@@ -25,8 +25,8 @@ export async function byAge(signal, prefix, most = PAGE) {
     { SortBy: "age", MaxResults: most, QueueNamePrefix: prefix || undefined },
     signal,
   );
-  const queues = (reply?.Queues ?? []).toSorted((a, b) => (oldest(b) ?? -1) - (oldest(a) ?? -1));
-  return { queues, hasMore: Boolean(reply?.NextToken) };
+  const queues = reply?.Queues ?? [];
+  return { queues, hasMore: queues.length === most };
 }
 
 /** The queue of that name; undefined: it is not there, or not for this caller. */
@@ -54,44 +54,24 @@ export function deadLetterQueues(queues) {
 
 export const total = (queues, member) => queues.reduce((sum, queue) => sum + (queue[member] ?? 0), 0);
 
-/** The groups that are held, of the queues that may have some: 20 queues at most are asked. */
-export async function heldGroups(queues, signal) {
-  const asked = queues.filter((queue) => (queue.HeldGroups ?? queue.Groups) > 0).slice(0, 20);
+/** The queues in which something stands still, wherever they are; an older server gives any, so `is` looks again. */
+async function having(Having, is, signal) {
+  const reply = await look("ListQueueStats", { Having, SortBy: "visible", MaxResults: 100 }, signal);
+  return (reply?.Queues ?? []).filter(is);
+}
+export const pausedQueues = (signal) => having("pause", isPaused, signal);
+export const fullDeadLetterQueues = (signal) => having("dead-letters", (queue) => queue.Sources > 0, signal);
+
+/** The groups that are held: 20 at most of each of 20 queues. */
+export async function heldGroups(signal) {
+  const queues = (await having("held-groups", (queue) => queue.HeldGroups > 0, signal)).slice(0, 20);
   const lists = await Promise.all(
-    asked.map((queue) => look("ListGroups", { QueueUrl: queue.QueueUrl, State: "held", MaxResults: 20 }, signal)),
+    queues.map((queue) => look("ListGroups", { QueueUrl: queue.QueueUrl, State: "held", MaxResults: 20 }, signal)),
   );
   return lists.flatMap((reply, i) =>
-    (reply?.Groups ?? []).map((group) => inQueue(group, asked[i].QueueUrl, asked[i])),
+    (reply?.Groups ?? []).map((group) => inQueue(group, queues[i].QueueUrl, queues[i])),
   );
 }
 
-/** Why messages of a queue failed, most first. Where the server does not count, from the 1,000 oldest messages. */
-export async function failures(QueueUrl, signal) {
-  const told = await look("SummarizeFailures", { QueueUrl }, signal);
-  if (told) return told;
-  const page = await look("ListMessages", { QueueUrl, MaxResults: PAGE }, signal);
-  if (!page) return null;
-  const reasons = new Map();
-  for (const { FailureReason, SentAt, MessageId } of page.Messages) {
-    if (FailureReason === undefined) continue;
-    const one = reasons.get(FailureReason) ?? {
-      Reason: FailureReason,
-      Count: 0,
-      OldestAt: SentAt,
-      NewestAt: SentAt,
-      MessageIds: [],
-    };
-    one.Count++;
-    one.OldestAt = Math.min(one.OldestAt, SentAt);
-    one.NewestAt = Math.max(one.NewestAt, SentAt);
-    if (one.MessageIds.length < 3) one.MessageIds.push(MessageId);
-    reasons.set(FailureReason, one);
-  }
-  const Reasons = [...reasons.values()].toSorted((a, b) => b.Count - a.Count);
-  return {
-    Reasons,
-    Looked: page.Messages.length,
-    Failed: Reasons.reduce((sum, one) => sum + one.Count, 0),
-    IsComplete: !page.NextToken,
-  };
-}
+/** Why messages of a queue failed, most first. */
+export const failures = (QueueUrl, signal) => look("SummarizeFailures", { QueueUrl }, signal);
