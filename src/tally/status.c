@@ -41,11 +41,15 @@ enum severity {
 static const char *const severities[] = {"refusing", "stuck", "failing", "late"};
 
 #define TEXT_SIZE 1024
+#define SORTS_MAX 32u /* of findings; there are fewer than sentences in this file */
+#define ALIKE_MAX 5u  /* that come before others */
 
 struct finding {
     enum severity severity;
-    uint64_t weight;  /* of two with the same severity, the heavier is worse */
-    const char *kind; /* of the subject: "queue", "group", "relay", "server" */
+    uint64_t weight;      /* of two with the same severity, the heavier is worse */
+    const char *kind;     /* of the subject: "queue", "group", "relay", "server" */
+    const char *sentence; /* what `text` was made of: the same for all findings of a sort */
+    bool is_one_of_many;
     char subject[256];
     char text[TEXT_SIZE];
     char command[512]; /* what helps, or shows more */
@@ -77,6 +81,7 @@ static struct finding *report_add(struct report *report, enum severity severity,
 __attribute__((format(printf, 2, 3))) static void say(struct finding *finding, const char *format, ...)
 {
     va_list arguments;
+    finding->sentence = format;
     va_start(arguments, format);
     vsnprintf(finding->text, sizeof finding->text, format, arguments);
     va_end(arguments);
@@ -93,11 +98,33 @@ __attribute__((format(printf, 2, 3))) static void advise(struct finding *finding
 static int compare_findings(const void *one, const void *other)
 {
     const struct finding *left = one, *right = other;
+    if (left->is_one_of_many != right->is_one_of_many)
+        return left->is_one_of_many ? 1 : -1;
     if (left->severity != right->severity)
         return left->severity < right->severity ? -1 : 1;
     if (left->weight != right->weight)
         return left->weight > right->weight ? -1 : 1;
     return strcmp(left->subject, right->subject);
+}
+
+/* The worst first. Behind the worst of each sort come the many others: 5,000 queues that stand still must not hide one
+ * group that is held. */
+static void sort_findings(struct report *report)
+{
+    struct {
+        const char *sentence;
+        size_t count;
+    } sorts[SORTS_MAX] = {{NULL, 0}};
+    qsort(report->findings_owned, report->count, sizeof *report->findings_owned, compare_findings);
+    for (size_t i = 0; i < report->count; i++) {
+        size_t at = 0;
+        while (at < SORTS_MAX - 1 && sorts[at].sentence != NULL &&
+               sorts[at].sentence != report->findings_owned[i].sentence)
+            at++;
+        sorts[at].sentence = report->findings_owned[i].sentence;
+        report->findings_owned[i].is_one_of_many = ++sorts[at].count > ALIKE_MAX;
+    }
+    qsort(report->findings_owned, report->count, sizeof *report->findings_owned, compare_findings);
 }
 
 /* Asks one page of an action that the caller may not be allowed, or that an older server does not know. NULL: it was
@@ -459,7 +486,7 @@ static int run(struct invocation *invocation)
         note_groups(&report);
         note_relays(&report);
         if (report.count > 0)
-            qsort(report.findings_owned, report.count, sizeof *report.findings_owned, compare_findings);
+            sort_findings(&report);
         if (invocation->is_json)
             print_json(&report);
         else

@@ -129,6 +129,16 @@ def test_each_thing_that_needs_a_person_is_a_sentence_with_a_command(tally):
     assert kinds == sorted(kinds, key=order.index) and not found["IsCalm"]
     one = tally("status", "--older-than", "1", "--limit", "1", status=1).out
     assert one.splitlines()[-1] == f"And {len(kinds) - 1} more: tally status --limit {len(kinds)}"
+    # Many queues that stand still hide nothing else.
+    for number in range(20):
+        tally("queue", "create", f"many-{number}")
+        tally("send", f"many-{number}", "m")
+    everything = ["status", "--older-than", "1", "--limit", "100"]
+    wait_until(lambda: tally(*everything, status=1).out.count(" stands still") == 21)
+    text = tally("status", "--older-than", "1", status=1).out
+    assert "line.fifo: 1 group is held" in text and "dead has 1 dead letter" in text and "many-0 stands" in text
+    for number in range(20):
+        tally("queue", "delete", f"many-{number}")
     # What is wrong, is no longer.
     tally("queue", "resume", "paused")
     tally("group", "release", "line.fifo", "g", "--skip")
