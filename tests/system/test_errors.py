@@ -441,6 +441,7 @@ ROWS = [
      "Group 'g' of queue q is not held; ListGroups says what keeps it."),
     ("ListGroups", {"QueueUrl": Q, "State": "free"},
      *invalid("State", "free", "It must be held, busy, ready or paused.")),
+    ("ListGroups", {"QueueUrl": Q, "MessageGroupId": "a b"}, IPV, None),
     ("ListGroups", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
     ("ListGroups", {"QueueUrl": Q, "NextToken": "x"}, IPV, "Invalid or expired next token."),
     ("ExplainMessage", {"QueueUrl": Q}, *missing("MessageId")),
@@ -512,6 +513,8 @@ ROWS = [
     ("ListDependents", {"MessageId": "a", "NextToken": "1"}, IPV, "Invalid or expired next token."),
     ("ListQueueStats", {"MaxResults": 0}, IPV, None),
     ("ListQueueStats", {"NextToken": "x"}, IPV, "Invalid or expired next token."),
+    ("ListQueueStats", {"Having": "held"}, IPV, "Value held for parameter Having is invalid. Reason: It must be "
+                                                "held-groups, pause or dead-letters."),
     ("ListQueueStats", {"SortBy": "size"}, *invalid("SortBy", "size", "It must be name, age or visible.")),
     ("ListQueueStats", {"SortBy": "age", "NextToken": "x"}, IPV, "Invalid or expired next token."),
     ("FeedEvents", {"After": -1}, IPV, "After must be 0 or the number of an event."),

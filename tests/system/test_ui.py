@@ -194,7 +194,7 @@ def queue_of(answer, name):
 QUESTIONS = [
     ("is anything wrong, and since when",
      "#/", r"orders\.fifo group customer-17 is held: card declined\.\s+16 messages wait behind it\.\s+54 min",
-     ["status", "--limit", "1000"], r"orders\.fifo: 1 group is held",
+     ["status"], r"orders\.fifo: 1 group is held",
      "Tally.ListQueueStats", {"QueueNamePrefix": "orders.fifo"},
      lambda told: queue_of(told, "orders.fifo")["HeldGroups"] == 1),
     ("which queue is behind, and is anybody working",
@@ -229,7 +229,7 @@ QUESTIONS = [
      "Tally.ListUnits", {"BatchId": "night-42", "State": "outstanding"},
      lambda told: len(told["Units"]) == 3 and any(unit.get("BatchId") == "night-42-mails" for unit in told["Units"])),
     ("who holds what, since when, until when",
-     "#/in-flight?queue=orders.fifo", r"orders\.fifo\s+customer-9\s+pay-7[\s\S]*\b(9\d|1\d\d) s\b",
+     "#/in-flight?queue=orders.fifo", r"orders\.fifo\s+customer-9\s+pay-7[\s\S]*\b(\d+ s|\d min) in 5\d min",
      ["inflight", "orders.fifo"], r"orders\.fifo +pay-7",
      "Tally.ListInFlight", {"QueueUrl": "orders.fifo"},
      lambda told: [one["Holder"]["Worker"] for one in told["Messages"]] == ["pay-7"]),
@@ -287,6 +287,39 @@ def with_held(ids):
     """The questions, about the message with that id."""
     for *row, is_told in QUESTIONS:
         yield *with_ids(row, ids), is_told
+
+
+# Of what docs/dashboard.md has pictures.
+PICTURES = {
+    "overview": "#/",
+    "queues": "#/queues",
+    "queue": "#/queue/receipts",
+    "message": "#/message/<held>",
+    "dead-letters": "#/dead-letters",
+    "groups": "#/groups",
+    "group": "#/groups?queue=orders.fifo&group=customer-17",
+    "batches": "#/batches",
+    "batch": "#/batch/night-42",
+    "in-flight": "#/in-flight",
+    "schedules": "#/schedules",
+    "relays": "#/relays",
+    "relay": "#/relay/payments",
+    "pools": "#/pools",
+    "pool": "#/pool/couriers?ticket=ada",
+    "activity": "#/activity",
+    "server": "#/server",
+    "find": "#/find?q=customer-17",
+}
+
+
+def test_the_guide_shows_each_page_in_both_themes():
+    """tests/system/ui_pictures.py draws them."""
+    guide, folder = (ROOT / "docs/dashboard.md").read_text(), ROOT / "docs/ui"
+    pictures = {path.name for path in folder.iterdir()}
+    named = set(re.findall(r"ui/([\w-]+\.png)", guide))
+    assert named == pictures
+    assert {f"{name}-{theme}.png" for name in PICTURES for theme in ("light", "dark")} <= pictures
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 2_000_000
 
 
 SIGNED = [name for name in scenarios_of("ui_pages.mjs") if name.startswith("signed_")]

@@ -3,7 +3,7 @@ import { h } from "./dom.js";
 import { find, look, may } from "./api.js";
 import { batchLink, groupLink, heading, messageTable, nothing, queueLink, section } from "./parts.js";
 import { row, to } from "./route.js";
-import { byAge, failures, fullDeadLetterQueues } from "./stats.js";
+import { byAge, failures, fullDeadLetterQueues, heldQueues } from "./stats.js";
 import { count, nameOf, plural, quoted } from "./words.js";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -95,7 +95,8 @@ export default {
       if (told && told.State !== "unknown") return { id: q.toLowerCase() };
     }
     if (/^https?:\/\//.test(q)) return { queue: nameOf(q) };
-    const { queues, hasMore } = await byAge(signal);
+    const [held, { queues: old, hasMore }] = await Promise.all([heldQueues(signal), byAge(signal)]);
+    const queues = [...new Map([...held, ...old].map((queue) => [queue.QueueName, queue])).values()];
     const parts = new Set();
     if (hasMore) parts.add(`the ${count(queues.length)} queues with the oldest messages`);
     const [named, batches, schedules, pools, groups, given, reasons] = await Promise.all([

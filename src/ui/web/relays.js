@@ -54,7 +54,7 @@ export const relays = {
                   lag(one),
                   count(one.Parked),
                   count(one.InDoubt),
-                  [end(one.Source), h("div.soft", null, "to ", end(one.Sink))],
+                  [end(one.Source), h("div.soft", null, "→ ", end(one.Sink))],
                   [one.LastError && quoted(one.LastError), one.Warning && h("div.warn", null, one.Warning)],
                   pauseButton(one),
                 ]),

@@ -60,11 +60,12 @@ async function having(Having, is, signal) {
   return (reply?.Queues ?? []).filter(is);
 }
 export const pausedQueues = (signal) => having("pause", isPaused, signal);
+export const heldQueues = (signal) => having("held-groups", (queue) => queue.HeldGroups > 0, signal);
 export const fullDeadLetterQueues = (signal) => having("dead-letters", (queue) => queue.Sources > 0, signal);
 
 /** The groups that are held: 20 at most of each of 20 queues. */
 export async function heldGroups(signal) {
-  const queues = (await having("held-groups", (queue) => queue.HeldGroups > 0, signal)).slice(0, 20);
+  const queues = (await heldQueues(signal)).slice(0, 20);
   const lists = await Promise.all(
     queues.map((queue) => look("ListGroups", { QueueUrl: queue.QueueUrl, State: "held", MaxResults: 20 }, signal)),
   );
