@@ -8,28 +8,7 @@ import tempfile
 from clock import Clock
 from conftest import ROOT, Daemon
 from shop import Shop
-from test_ui import Browser
-
-PAGES = {
-    "overview": "#/",
-    "queues": "#/queues",
-    "queue": "#/queue/receipts",
-    "message": "#/message/<held>",
-    "dead-letters": "#/dead-letters",
-    "groups": "#/groups",
-    "group": "#/groups?queue=orders.fifo&group=customer-17",
-    "batches": "#/batches",
-    "batch": "#/batch/night-42",
-    "in-flight": "#/in-flight",
-    "schedules": "#/schedules",
-    "relays": "#/relays",
-    "relay": "#/relay/payments",
-    "pools": "#/pools",
-    "pool": "#/pool/couriers?ticket=ada",
-    "activity": "#/activity",
-    "server": "#/server",
-    "find": "#/find?q=customer-17",
-}
+from test_ui import PICTURES, Browser
 
 
 def main(folder=ROOT / "docs/ui"):
@@ -43,7 +22,7 @@ def main(folder=ROOT / "docs/ui"):
         shop.live_an_hour()
         shop.live_on()
         browser = Browser()
-        pages = {name: page.replace("<held>", shop.ids["held"]) for name, page in PAGES.items()}
+        pages = {name: page.replace("<held>", shop.ids["held"]) for name, page in PICTURES.items()}
         browser.run(daemon, "pictures", shop.ids, pages=pages, folder=str(pathlib.Path(folder).resolve()))
         browser.stop()
         shop.close()
