@@ -6,6 +6,7 @@
 #include "core/messages/explain.h"
 #include "core/state.h"
 #include <stdlib.h>
+#include <strings.h>
 
 #define TIME_S_MAX 253402300799.0 /* the end of the year 9999 */
 
@@ -132,10 +133,30 @@ enum error selection_read_max(struct call *call, uint64_t *messages_max)
     return error;
 }
 
+/* Other members that mean nothing are passed over. This one, spelled wrongly, would end what it should only count; and
+ * of two that differ nobody knows which one is meant. */
+static enum error check_spelling(struct call *call)
+{
+    static const char name[] = "DryRun";
+    size_t index, count, found = 0;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(call->params.object, index, count, key, value)
+    {
+        if (strcasecmp(yyjson_get_str(key), name) != 0)
+            continue;
+        if (++found > 1 || strcmp(yyjson_get_str(key), name) != 0)
+            return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                             "The request must contain DryRun once at most, and spelled so.");
+    }
+    return OK;
+}
+
 enum error selection_read_dry_run(struct call *call, bool *is_dry_run)
 {
     *is_dry_run = false;
-    const enum error error = params_boolean(&call->params, "DryRun", is_dry_run);
+    enum error error = check_spelling(call);
+    if (error == OK)
+        error = params_boolean(&call->params, "DryRun", is_dry_run);
     call->is_dry_run = *is_dry_run;
     return error;
 }

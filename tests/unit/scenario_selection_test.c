@@ -463,6 +463,21 @@ static void a_dry_purge_says_what_would_end(void **state)
     close_world(world);
 }
 
+static void a_dry_run_that_is_spelled_wrongly_or_twice_ends_nothing(void **state)
+{
+    (void)state;
+    struct world *world = open_world();
+    static const char *const members[] = {
+        "'dryRun':true", "'DRYRUN':true", "'DryRun':false,'DryRun':true", "'DryRun':true,'dryrun':false",
+        "'DryRun':1",    "'DryRun':'yes'"};
+    make_queues(world);
+    put(world, "q", "one", "", NULL);
+    for (unsigned i = 0; i < ARRAY_LENGTH(members); i++)
+        EXPECT(world, world_call(world, "PurgeQueue", "{'QueueUrl':'q',%s}", members[i]).status == 400);
+    expect_numbers(world, ask(world, "PurgeQueue", "{'QueueUrl':'q','DryRun':true}"), "Messages 1");
+    close_world(world);
+}
+
 static void a_dry_move_says_where_messages_would_go(void **state)
 {
     (void)state;
@@ -580,6 +595,7 @@ int main(void)
         SCENARIO(a_group_goes_on_when_its_held_head_is_deleted),
         SCENARIO(a_group_is_moved_from_its_line_in_its_order),
         cmocka_unit_test(a_dry_purge_says_what_would_end),
+        cmocka_unit_test(a_dry_run_that_is_spelled_wrongly_or_twice_ends_nothing),
         cmocka_unit_test(a_dry_move_says_where_messages_would_go),
         cmocka_unit_test(a_dry_release_says_what_would_end),
         cmocka_unit_test(a_dry_cancel_says_what_would_end),
