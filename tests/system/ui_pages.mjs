@@ -412,7 +412,7 @@ const scenarios = {
     await page.route("**/ui/config", (route) => route.abort());
     await page.goto(ui);
     await until(async () => /does not answer/.test(await text(page)), "that nobody answers is said");
-    await page.evaluate(() => (location.hash = "#/queues"));
+    await page.evaluate(() => (location.hash = "#/queues?prefix=orders"));
     await page.keyboard.press("p");
     await page.unroute("**/ui/config");
     await until(async () => (await text(page)).includes("orders.fifo"), "the queues");

@@ -109,6 +109,7 @@ static const struct limited limited[] = {
     {"Tally.OfferTickets", AT_THE_LIMIT, "{'PoolName':'p','Tickets':[{'TicketId':'c'}]}"},
     {"Tally.CreatePool", AT_THE_LIMIT, "{'PoolName':'r','ResultQueueUrl':'done','Matcher':'external'}"},
     {"Tally.PutSchedule", AT_THE_LIMIT, "{'Name':'t','Cron':'* * * * *','QueueUrl':'ticks','MessageBody':'tick'}"},
+    {"Tally.FireSchedule", AT_THE_LIMIT, "{'Name':'s'}"},
     {"Tally.PutTypeOrder", AT_THE_LIMIT, "{'Name':'o','Types':['a','b']}"},
     {"Tally.CreateRelay", AT_THE_LIMIT,
      "{'RelayName':'r','Source':{'type':'queue','queue':'q'},'Sink':{'type':'http','url':'https://x'}}"},

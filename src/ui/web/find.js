@@ -1,4 +1,4 @@
-// Finds one thing by what a person has of it: an id, a name, a group, a word of a failure.
+// Finds one thing by what a person has of it: an id, a name, a group, a text in it, a word of a failure.
 import { h } from "./dom.js";
 import { find, look, may } from "./api.js";
 import { batchLink, groupLink, heading, messageTable, nothing, queueLink, section } from "./parts.js";
@@ -10,6 +10,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const PLAIN = /^[\x21-\x7e]{1,128}$/; // what group and deduplication ids consist of
 const QUEUES_MAX = 30;
 const CALLS_MAX = 5;
+const SHOWN_MAX = 100;
 
 /** What is asked of each queue. `parts` notes where not all was looked at: parts.add("30 of 40 queues for groups"). */
 async function each(queues, ask, parts, what, most = QUEUES_MAX) {
@@ -18,7 +19,7 @@ async function each(queues, ask, parts, what, most = QUEUES_MAX) {
   return told.flatMap((one) => one ?? []);
 }
 
-async function messages(members, signal, parts, where) {
+async function messages(members, signal, parts, where, what = "ids") {
   const found = [];
   for (let i = 0, NextToken; i < CALLS_MAX; i++) {
     const reply = await find("FindMessage", { ...members, NextToken }, signal);
@@ -26,7 +27,7 @@ async function messages(members, signal, parts, where) {
     if (!reply || reply.IsComplete) return found;
     NextToken = reply.NextToken;
   }
-  parts.add(`the oldest messages of ${where} for ids`);
+  parts.add(`the oldest messages of ${where} for ${what}`);
   return found;
 }
 
@@ -41,6 +42,12 @@ async function byGivenId(q, queues, signal, parts) {
     "ids",
   );
   return [...outbox, ...given];
+}
+
+async function byText(q, queues, signal, parts) {
+  if (q === "" || !may("FindMessage")) return [];
+  const ask = ({ QueueUrl, QueueName }) => messages({ QueueUrl, Text: q }, signal, parts, QueueName, "texts");
+  return (await each(queues, ask, parts, "texts")).slice(0, SHOWN_MAX);
 }
 
 async function byGroup(q, queues, signal, parts) {
@@ -78,8 +85,10 @@ function drawParts(parts) {
       "p.more",
       null,
       `Not all was looked at: only ${parts.slice(0, 5).join(", ")}${parts.length > 5 ? " and so on" : ""}. `,
-      h("code", null, "tally find --queue QUEUE --dedup ID"),
-      " looks through a whole queue for an id.",
+      h("code", null, "tally find --text TEXT"),
+      " looks through all, and ",
+      h("code", null, "--queue QUEUE --dedup ID"),
+      " through a whole queue for an id.",
     ),
   );
 }
@@ -99,13 +108,14 @@ export default {
     const queues = [...new Map([...held, ...old].map((queue) => [queue.QueueName, queue])).values()];
     const parts = new Set();
     if (hasMore) parts.add(`the ${count(queues.length)} queues with the oldest messages`);
-    const [named, batches, schedules, pools, groups, given, reasons] = await Promise.all([
+    const [named, batches, schedules, pools, groups, given, texts, reasons] = await Promise.all([
       look("ListQueueStats", { QueueNamePrefix: q, MaxResults: 50 }, signal),
       PLAIN.test(q) && find("ListBatches", { Prefix: q, MaxResults: 20 }, signal),
       find("ListSchedules", { Prefix: q, MaxResults: 20 }, signal),
       find("ListPools", { Prefix: q, MaxResults: 20 }, signal),
       byGroup(q, queues, signal, parts),
       byGivenId(q, queues, signal, parts),
+      byText(q, queues, signal, parts),
       byReason(q, signal, parts),
     ]);
     const inside = queues.filter((queue) => queue.QueueName.toLowerCase().includes(q.toLowerCase()));
@@ -119,6 +129,7 @@ export default {
       pools: pools?.Pools ?? [],
       groups,
       given,
+      texts,
       reasons,
       parts: [...parts],
     };
@@ -128,7 +139,7 @@ export default {
     if (data.id) location.replace(to("message", data.id));
     if (data.queue) location.replace(to("queue", data.queue));
     if (data.id || data.queue) return nothing("Found.");
-    const { names, ids, schedules, pools, groups, given, reasons, parts } = data;
+    const { names, ids, schedules, pools, groups, given, texts, reasons, parts } = data;
     const links = (title, list) =>
       list.length > 0 &&
       section(
@@ -140,7 +151,7 @@ export default {
           list.map((one) => h("li", null, one)),
         ),
       );
-    const isEmpty = [names, ids, schedules, pools, groups, given, reasons].every((list) => list.length === 0);
+    const isEmpty = [names, ids, schedules, pools, groups, given, texts, reasons].every((list) => list.length === 0);
     return [
       heading(["Find ", quoted(query.q ?? "")]),
       given.length > 0 &&
@@ -150,6 +161,8 @@ export default {
           given.some((one) => one.State === "ended") && h("p.more", null, "What has ended is only remembered."),
           messageTable(given, null, "Messages with this id"),
         ),
+      texts.length > 0 &&
+        section("Messages with this text", "in the body or an attribute", messageTable(texts, null, "With this text")),
       groups.map((one) =>
         section(
           ["Group ", groupLink(one.queue, query.q), " in ", queueLink(one.queue)],
@@ -186,7 +199,7 @@ export default {
           null,
           nothing(
             `Nothing ${parts.length > 0 ? "was found" : "is known"} by that. Looked at: message ids, deduplication ` +
-              "and outbox ids, groups and failures of queues, names of queues, batches, schedules and pools.",
+              "and outbox ids, texts, groups and failures of queues, names of queues, batches, schedules and pools.",
           ),
         ),
       parts.length > 0 && drawParts(parts),

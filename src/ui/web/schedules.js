@@ -16,6 +16,13 @@ function pauseButton({ Name, Paused }) {
   );
 }
 
+const fireButton = ({ Name }) =>
+  can("FireSchedule") &&
+  plain("Fire now", async () => {
+    const { MessageId } = await call("FireSchedule", { Name });
+    return `Schedule ${Name} has sent its message now: ${MessageId}.`;
+  });
+
 export default {
   title: () => "Schedules",
 
@@ -58,7 +65,7 @@ export default {
                 age(one.LastAt),
                 one.LastMessageId && messageLink(one.LastMessageId),
                 { one: "one message for all", none: "none", all: "each, up to 1,000" }[one.CatchUp],
-                pauseButton(one),
+                [fireButton(one), " ", pauseButton(one)],
               ]),
               list.map((one) => one.Name),
             )
