@@ -706,7 +706,8 @@ static void pools_and_tickets_are_described(void **state)
          "'ResultsMax':200,'RetentionSeconds':60,'Attributes':{'mmr':'num','mode':'str'},'Rules':[{'type':'near','attr'"
          ":'mmr','max':3,'expand':[{'after':'1s','max':9}]}],'Size':2,'Pick':'oldest','RulesVersion':2,'Plan':'window("
          "mmr)','Sequence':13,'Tickets':{'Offered':3,'Waiting':1,'Held':0,'Matched':0,'Cancelled':1,'Expired':1,'"
-         "AlreadyOffered':1},'OldestOfferedAt':1700000000.0,'Weight':1,'Matches':1,'PutBacks':1,'Conflicts':1,'Stale':0,'Probes':0,'Candidates':0,'"
+         "AlreadyOffered':1},'OldestOfferedAt':1700000000.0,'Weight':1,'Matches':1,'PutBacks':1,'Conflicts':1,'Stale':"
+         "0,'Probes':0,'Candidates':0,'"
          "BudgetStops':0,'ExpressionErrors':0,'Seeds':0,'WaitedMs':{'P50':0,'P90':0,'P99':0,'Max':0},'Levels':[{'"
          "Matched':2,'P50':0,'P90':0,'P99':0,'Max':0},{'Matched':0,'P50':0,'P90':0,'P99':0,'Max':0}]}"},
         {"Tally.DeletePool", "{'PoolName':'p'}", ""},
