@@ -1,6 +1,7 @@
 #include "server/dashboard.h"
 
 #include "auth/head.h"
+#include "auth/patterns.h"
 
 #define NOT_KEPT "Cache-Control: no-store\r\n"
 
@@ -57,10 +58,26 @@ static struct bytes field_value(const struct head *head, struct bytes name)
     return at < head->count ? head->fields_owned[at].value : BYTES("");
 }
 
-/* A weight of gzip with a 0 in front counts as a refusal: the plain form is always right. */
+static struct bytes skip_blanks(struct bytes text)
+{
+    while (text.size > 0 && (text.ptr[0] == ' ' || text.ptr[0] == '\t'))
+        text = bytes_skip(text, 1);
+    return text;
+}
+
+/* A weight of gzip other than 1 counts as a refusal: the plain form is always right. */
 static bool takes_gzip(struct bytes encodings)
 {
-    return has(encodings, BYTES("gzip")) && !has(encodings, BYTES("gzip;q=0"));
+    while (encodings.size > 0) {
+        const struct bytes coding = skip_blanks(comma_list_take(&encodings));
+        if (!bytes_starts_with(coding, BYTES("gzip")))
+            continue;
+        const struct bytes weight = skip_blanks(bytes_skip(coding, strlen("gzip")));
+        if (weight.size == 0 ||
+            (weight.ptr[0] == ';' && bytes_starts_with(skip_blanks(bytes_skip(weight, 1)), BYTES("q=1"))))
+            return true;
+    }
+    return false;
 }
 
 static void answer_file(const struct request *request, const struct ui_file *file, struct reply *reply)

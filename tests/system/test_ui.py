@@ -71,6 +71,15 @@ def test_each_file_comes_zipped_to_who_takes_that(daemon):
     assert total < 60 * 1024, "what the dashboard may take over a slow line"
 
 
+def test_who_refuses_gzip_gets_plain_files(daemon):
+    for encodings, is_zipped in [
+        ("gzip", True), ("gzip;q=1.0", True), ("gzip ; q=1", True), ("br,\tgzip", True),
+        ("gzip; q=0", False), ("gzip ;q=0.0", False), ("gzip;\tq=0, br", False), ("xgzip", False), ("gzipped", False),
+    ]:  # fmt: skip
+        _, headers, _ = daemon.request("GET", "/ui/", headers={"Accept-Encoding": encodings})
+        assert (headers["Content-Encoding"] == "gzip") == is_zipped, encodings
+
+
 def test_only_its_files_are_there_and_only_to_be_read(daemon):
     for path in ("/ui/nothing", "/ui/index.html", "/ui/../ui/", "/ui//", "/ui/%2e%2e/"):
         status, headers, body = daemon.request("GET", path)
