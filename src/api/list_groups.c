@@ -1,6 +1,10 @@
 /* ListGroups: the groups of a queue, their states, and the reasons. */
+#include "api/peek.h"
 #include "api/why.h"
 #include "core/order/group_list.h"
+
+/* A group has no more: of the id and the reason, each byte may become six. */
+#define GROUP_TEXT_MAX ((size_t)8 * 1024)
 
 static const char *const conditions[] = {
     [GROUP_HELD] = "held", [GROUP_PAUSED] = "paused", [GROUP_READY] = "ready", [GROUP_BUSY] = "busy"};
@@ -91,8 +95,14 @@ enum error action_list_groups(struct call *call)
         position = 0;
     }
     writer_list_begin(call->reply, "Groups");
-    for (unsigned i = 0; i < count; i++)
+    const size_t begin = call->reply->out->size;
+    for (unsigned i = 0; i < count; i++) {
+        if (call->reply->out->size - begin > PEEK_PAGE_MAX - GROUP_TEXT_MAX) {
+            position = views[i].position;
+            break;
+        }
         write_group(call, queue, &views[i], explanation);
+    }
     writer_list_end(call->reply);
     if (position != 0)
         call_write_token(call, &position, 1);

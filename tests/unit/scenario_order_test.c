@@ -113,6 +113,42 @@ static bool says(yyjson_val *object, const char *name, const char *text)
     return strcmp(text_of(object, name), text) == 0;
 }
 
+static void a_page_of_groups_ends_before_a_mebibyte(void **state)
+{
+    (void)state;
+    struct world *world = world_create(&(struct world_options){.seed = 1});
+    static const char *const states[] = {"", ",'State':'held'"};
+    char reason[2001], group[16], bodies[200], token[100];
+    struct taken taken[BATCH_MAX];
+    make_queue(world, "q.fifo", "'Tally.OnGroupFailure':'hold'");
+    for (unsigned i = 0; i < 1000; i++)
+        memcpy(reason + (size_t)2 * i, "\\\"", 2);
+    reason[2000] = '\0';
+    for (unsigned i = 0; i < 600; i++) {
+        snprintf(group, sizeof(group), "g%u", i);
+        put(world, "q.fifo", group, group, "");
+        EXPECT(world, take(world, "q.fifo", 30, 1, taken, bodies) == 1);
+        EXPECT(world, world_call(world, "Tally.FailMessage",
+                                 "{'QueueUrl':'q.fifo','ReceiptHandle':'%s','Reason':'%s','Final':true}",
+                                 taken[0].handle, reason)
+                              .error == NULL);
+        world_forget(world);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        struct answer first = world_call(world, "Tally.ListGroups", "{'QueueUrl':'q.fifo'%s}", states[i]);
+        const size_t count = yyjson_arr_size(yyjson_obj_get(first.root, "Groups"));
+        EXPECT(world, count > 400 && count < 600);
+        snprintf(token, sizeof(token), "%s", answer_text(first, "NextToken"));
+        struct answer rest =
+            world_call(world, "Tally.ListGroups", "{'QueueUrl':'q.fifo','NextToken':'%s'%s}", token, states[i]);
+        yyjson_val *groups = yyjson_obj_get(rest.root, "Groups");
+        EXPECT(world, yyjson_arr_size(groups) == 600 - count && answer_text(rest, "NextToken")[0] == '\0');
+        snprintf(group, sizeof(group), "g%zu", count);
+        EXPECT(world, says(yyjson_arr_get_first(groups), "MessageGroupId", group));
+    }
+    world_destroy(world);
+}
+
 /* --- T28 to T32 --------------------------------------------------------------------------------------------------- */
 
 static void T28_a_head_that_backs_off_blocks_its_group_and_no_other(struct world *world)
@@ -842,6 +878,7 @@ int main(void)
         SCENARIO(a_new_rate_limit_forgets_the_debt_of_the_old_one),
         SCENARIO(a_pause_stops_deliveries_until_it_ends),
         cmocka_unit_test(a_group_of_a_standard_queue_runs_at_most_so_many_at_once),
+        cmocka_unit_test(a_page_of_groups_ends_before_a_mebibyte),
         cmocka_unit_test(a_noisy_tenant_starves_nobody),
         SCENARIO(an_at_most_once_queue_gives_each_message_once),
     };

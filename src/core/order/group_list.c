@@ -77,8 +77,10 @@ static unsigned list_rings(const struct core *core, const struct message_list *l
                 *position = position_of(core, slot);
                 return count;
             }
-            if (is_listed(core_group(core, slot)))
-                views[count++] = view_of(core, slot);
+            if (!is_listed(core_group(core, slot)))
+                continue;
+            views[count] = view_of(core, slot);
+            views[count++].position = position_of(core, slot);
         }
     }
     return count;
@@ -107,8 +109,10 @@ static unsigned list_slots(const struct core *core, uint32_t message_list, enum 
         }
         const struct group *group = core_group(core, (uint32_t)slot);
         bool is_of_queue = group_is_used(group) && group->message_list == message_list && is_listed(group);
-        if (is_of_queue && (filter == GROUP_ANY || group_condition(core, (uint32_t)slot) == filter))
-            views[count++] = view_of(core, (uint32_t)slot);
+        if (!is_of_queue || (filter != GROUP_ANY && group_condition(core, (uint32_t)slot) != filter))
+            continue;
+        views[count] = view_of(core, (uint32_t)slot);
+        views[count++].position = slot;
     }
     return count;
 }

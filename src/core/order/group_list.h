@@ -27,6 +27,7 @@ struct group_view {
     struct bytes reason;  /* held: why */
     uint32_t head;        /* slot of the first of its messages; 0: it has none */
     uint64_t head_number; /* of that message */
+    uint64_t position;    /* group_list() goes on there, so that this group is the next */
 };
 
 /* How many groups one call visits at most. */
