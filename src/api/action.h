@@ -49,6 +49,7 @@ enum reply_length {
     REPLY_SHORT, /* a few fields, or a few for each entry of the request */
     /* as long as what is stored; or the action works in portions and keeps its request meanwhile (wait.h) */
     REPLY_LONG,
+    REPLY_WALK,  /* the same, and the action may look at thousands of things in one call: few of them begin in a turn */
     REPLY_LATER, /* the same, and the action may wait for what is not there yet */
 };
 

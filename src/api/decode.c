@@ -106,6 +106,12 @@ bool front_reply_is_short(const struct front *front, const struct request *reque
     return action != NULL && action->reply_length < REPLY_LONG;
 }
 
+bool front_walks(const struct front *front, const struct request *request)
+{
+    const struct action *action = peek_action(front, request);
+    return action != NULL && action->reply_length == REPLY_WALK;
+}
+
 bool front_may_wait(const struct front *front, const struct request *request)
 {
     const struct action *action = peek_action(front, request);

@@ -1,5 +1,7 @@
 #include "api/exchange.h"
 
+#include "api/action.h"
+
 /* A reply that needed more gives its memory back: a rare answer of megabytes must not stay with every exchange. */
 #define EXCHANGE_BODY_KEPT_MAX ((size_t)64 * 1024)
 
@@ -16,6 +18,11 @@ enum wire_form request_form(const struct request *request)
     if (request->target.size > 0 && (!request->is_form || is_json(request->body)))
         return WIRE_JSON;
     return request->takes_json ? WIRE_QUERY_JSON : WIRE_QUERY;
+}
+
+bool exchange_walks(const struct exchange *exchange)
+{
+    return exchange->row != NULL && exchange->row->reply_length == REPLY_WALK;
 }
 
 void exchange_init(struct exchange *exchange)

@@ -92,6 +92,9 @@ void exchange_note_form(struct exchange *exchange);
 void exchange_init(struct exchange *exchange);
 void exchange_deinit(struct exchange *exchange);
 
+/* Is the action one that may look at thousands of things (REPLY_WALK in action.h)? */
+bool exchange_walks(const struct exchange *exchange);
+
 /* Does the exchange give a lease in a reply that has not left yet? */
 static inline bool exchange_gives_lease(const struct exchange *exchange)
 {

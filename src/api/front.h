@@ -94,6 +94,9 @@ void front_set_budgets(struct front *front, struct reply_budget *replies, struct
  * if Action is the first field, as SDKs write it; otherwise the answer is no. */
 bool front_reply_is_short(const struct front *front, const struct request *request);
 
+/* May its action look at thousands of things (REPLY_WALK in action.h)? No where that is not known. */
+bool front_walks(const struct front *front, const struct request *request);
+
 /* May it wait for what is not there yet, a message or an event? Yes where that is not known. */
 bool front_may_wait(const struct front *front, const struct request *request);
 

@@ -27,6 +27,7 @@ struct connection {
     struct list_link link;         /* among all connections */
     struct list_link ready_link;   /* among those to be served */
     struct list_link put_off_link; /* in a line of hub->admission: its request is complete but must wait */
+    enum admission_line line;      /* that line */
     struct connection *free_next;
 
     struct http http;    /* the request being read */
@@ -285,6 +286,7 @@ static bool connection_put_off(struct connection *connection)
     enum admission_line line = route_line(hub, &request, &connection->http);
     if (!admission_put_off(&hub->admission, &connection->put_off_link, line))
         return false;
+    connection->line = line;
     connection->put_off_ns = uv_hrtime();
     return true;
 }
@@ -325,16 +327,24 @@ static void connection_begin(struct connection *connection)
 /* How many requests of each line begin in a turn of the loop: a reply of 10 MB takes some 6 ms, a short one some
  * microseconds. */
 static const unsigned begun_max[ADMISSION_LINE_COUNT] = {
-    [ADMISSION_PROBE] = 256, [ADMISSION_SHORT] = 256, [ADMISSION_LONG] = 4};
+    [ADMISSION_PROBE] = 256, [ADMISSION_SHORT] = 256, [ADMISSION_LONG] = 4, [ADMISSION_WALK] = 4};
+
+static void begin_first(struct hub *hub, enum admission_line line)
+{
+    struct list_link *link;
+    for (unsigned i = 0; i < begun_max[line] && (link = admission_next(&hub->admission, line)) != NULL; i++)
+        connection_begin(CONTAINER_OF(link, struct connection, put_off_link));
+}
 
 void connection_begin_put_off(struct hub *hub)
 {
-    /* The lines with few requests come first; otherwise the others could take all the room in every turn. */
-    for (enum admission_line line = ADMISSION_LINE_COUNT; line-- > 0;) {
-        struct list_link *link;
-        for (unsigned i = 0; i < begun_max[line] && (link = admission_next(&hub->admission, line)) != NULL; i++)
-            connection_begin(CONTAINER_OF(link, struct connection, put_off_link));
-    }
+    /* The lines with few requests come first; otherwise the others could take all the room in every turn. Those two
+     * alternate, for the same reason. */
+    const bool is_even = hub->turn % 2 == 0;
+    begin_first(hub, is_even ? ADMISSION_LONG : ADMISSION_WALK);
+    begin_first(hub, is_even ? ADMISSION_WALK : ADMISSION_LONG);
+    begin_first(hub, ADMISSION_SHORT);
+    begin_first(hub, ADMISSION_PROBE);
 }
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
@@ -435,8 +445,14 @@ static void connection_take_plain(struct connection *connection)
                           "http://.");
 }
 
+/* Is its request put off although there is room, so that it begins in one of the next turns? */
+static bool connection_is_next(const struct connection *connection)
+{
+    return connection_is_put_off(connection) && admission_has_room(&connection->hub->admission, connection->line);
+}
+
 /* The client has closed its side. It may still read: it gets the replies to what it has sent. But a wait is over, and a
- * request that has not begun does not begin. */
+ * request that has not begun begins only if nothing but its turn is missing. */
 static void connection_take_end(struct connection *connection)
 {
     connection->has_ended = true;
@@ -445,7 +461,7 @@ static void connection_take_end(struct connection *connection)
         connection_close(connection); /* nobody can read a reply any more */
         return;
     }
-    if (connection_is_put_off(connection) || connection_awaits_news(connection))
+    if ((connection_is_put_off(connection) && !connection_is_next(connection)) || connection_awaits_news(connection))
         connection_give_up_wait(connection);
 }
 
@@ -736,7 +752,7 @@ static void connection_settle(struct connection *connection)
             connection_close(connection);
         return;
     }
-    if (connection->pending_count == 0 && !connection->channel.is_writing &&
+    if (connection->pending_count == 0 && !connection->channel.is_writing && !connection_is_next(connection) &&
         (connection->is_last_read || connection->has_ended)) {
         if (connection->must_linger && !connection->has_ended)
             connection_linger(connection);

@@ -193,6 +193,8 @@ static void route_submit(struct hub *hub, struct pending_request *pending, bool 
     const uint64_t now_ms = clock_at_ms(hub->clock, slow_note_begun(pending));
     const bool is_taken = front_submit(hub->front, exchange, now_ms);
     slow_note_decided(pending);
+    if (exchange_walks(exchange))
+        admission_note_walk(&hub->admission, pending->decide_us);
     if (is_taken) {
         /* The node that has passed it on knows its key, so it is about a namespace that this one need not know. */
         exchange->reply.is_not_owner = is_passed_on && exchange->reply.error == ERROR_UNKNOWN_ACCESS_KEY;
@@ -243,5 +245,7 @@ enum admission_line route_line(const struct hub *hub, const struct request *requ
 {
     if (find_page(request, http) != NULL)
         return ADMISSION_PROBE;
-    return front_reply_is_short(hub->front, request) ? ADMISSION_SHORT : ADMISSION_LONG;
+    if (front_reply_is_short(hub->front, request))
+        return ADMISSION_SHORT;
+    return front_walks(hub->front, request) ? ADMISSION_WALK : ADMISSION_LONG;
 }

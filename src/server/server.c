@@ -320,6 +320,7 @@ static void server_turn(struct server *server)
     bool is_quiet = hub->counters.bytes_received == server->bytes_seen;
     server->bytes_seen = hub->counters.bytes_received;
     server_flush(server, is_quiet); /* first, so that the log works while replies are written */
+    admission_begin_turn(&hub->admission);
     connection_begin_put_off(hub);
     front_scrape_step(hub->front, clock_now_ms(hub->clock));
     do {

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import re
+import signal
 import socket
 import threading
 import time
@@ -467,6 +469,36 @@ def test_a_half_closed_connection_gets_what_it_asked_for(daemon):
         for i in range(100):
             assert line.reply().json()["MD5OfMessageBody"] == md5(str(i))
         assert line.is_ended()
+
+
+def test_sends_go_between_many_walks_and_half_closed_clients_get_theirs(daemon):
+    """All requests are there before the daemon reads any, the send as the last. Walks that begin behind it list what it
+    sent; without turns all would begin before it."""
+    url, count = make_queue(daemon), 60
+    entries = [{"Id": str(i), "MessageBody": "m", "DelaySeconds": 900} for i in range(10)]
+    batch = post("AmazonSQS.SendMessageBatch", {"QueueUrl": url, "Entries": entries})
+    walk = post("Tally.ListMessages", {"QueueUrl": url, "State": "ready"})
+    lines = [Line(daemon) for _ in range(count + 1)]
+    for _ in range(10):
+        lines[0].send(batch * 50)
+        assert all(lines[0].reply().status == 200 for _ in range(50))
+    for line in lines:
+        line.send(get("/live"))
+        assert line.reply().status == 200
+    os.kill(daemon.pid, signal.SIGSTOP)
+    try:
+        for line in lines[:-1]:
+            line.send(walk)
+            line.socket.shutdown(socket.SHUT_WR)
+        lines[-1].send(send(url, "between"))
+    finally:
+        os.kill(daemon.pid, signal.SIGCONT)
+    listed = [len(line.reply().json()["Messages"]) for line in lines[:-1]]
+    assert all(line.is_ended() for line in lines[:-1])
+    assert lines[-1].reply().status == 200
+    assert listed == sorted(listed) and listed[0] == 0 and listed[-1] == 1, listed
+    for line in lines:
+        line.socket.close()
 
 
 def test_a_receiver_that_has_gone_takes_no_message(daemon):

@@ -1,4 +1,4 @@
-/* Who begins, and in which order, while memory for replies is scarce. */
+/* Who begins, and in which order, while memory for replies is scarce, the disk slow, or walks many. */
 #include "server/admission.h"
 
 #include <setjmp.h>
@@ -144,6 +144,45 @@ static void who_has_gone_holds_up_nobody(void **state)
     assert_false(admission_is_waited_for(&door->admission));
 }
 
+static void walks_take_turns_and_the_others_go_between(void **state)
+{
+    struct door *door = door_open(state);
+    assert_false(put_off(door, 0, ADMISSION_WALK));
+    admission_note_walk(&door->admission, ADMISSION_WALKS_US - 1);
+    assert_true(admission_is_open(&door->admission));
+    admission_note_walk(&door->admission, 1);
+    assert_false(admission_is_open(&door->admission));
+    assert_true(put_off(door, 0, ADMISSION_WALK));
+    assert_true(put_off(door, 1, ADMISSION_WALK));
+    assert_false(put_off(door, 2, ADMISSION_SHORT));
+    assert_false(put_off(door, 2, ADMISSION_LONG));
+    assert_false(put_off(door, 2, ADMISSION_PROBE));
+    assert_null(admission_next(&door->admission, ADMISSION_WALK));
+    assert_true(admission_has_next(&door->admission)); /* so the loop does not sleep */
+    admission_begin_turn(&door->admission);
+    expect_next(door, 0, ADMISSION_WALK);
+    admission_note_walk(&door->admission, 2 * ADMISSION_WALKS_US); /* one at least in each turn */
+    assert_null(admission_next(&door->admission, ADMISSION_WALK));
+    admission_begin_turn(&door->admission);
+    expect_next(door, 1, ADMISSION_WALK);
+    assert_true(admission_is_open(&door->admission));
+}
+
+static void walks_wait_for_memory_and_the_disk_as_other_long_ones_do(void **state)
+{
+    struct door *door = door_open(state);
+    door->replies.held = MAX + 1;
+    assert_true(put_off(door, 0, ADMISSION_WALK));
+    assert_false(admission_has_next(&door->admission));
+    assert_false(admission_has_room(&door->admission, ADMISSION_WALK));
+    door->replies.held = MAX;
+    assert_true(admission_has_room(&door->admission, ADMISSION_WALK));
+    door->frames.held = FRAME_BACKLOG_MAX;
+    assert_false(admission_has_room(&door->admission, ADMISSION_WALK));
+    door->frames.held = 0;
+    expect_next(door, 0, ADMISSION_WALK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +193,8 @@ int main(void)
         cmocka_unit_test(no_line_waits_for_the_other),
         cmocka_unit_test(behind_a_slow_disk_all_wait_but_those_that_need_none),
         cmocka_unit_test(who_has_gone_holds_up_nobody),
+        cmocka_unit_test(walks_take_turns_and_the_others_go_between),
+        cmocka_unit_test(walks_wait_for_memory_and_the_disk_as_other_long_ones_do),
     };
     return cmocka_run_group_tests_name("admission", tests, NULL, NULL);
 }
