@@ -6,6 +6,7 @@
  * the oldest message first, a bounded number of them a call. */
 #include "api/access.h"
 #include "api/peek.h"
+#include "api/queue_walk.h"
 #include "api/reach.h"
 #include "api/text.h"
 #include "api/why.h"
@@ -314,15 +315,23 @@ static bool scan_queue(struct call *call, const struct search *search, const str
 /* True: all queues were looked at. */
 static bool scan_queues(struct call *call, const struct search *search, struct scan *scan)
 {
-    while (scan->index < scan->end && !is_exhausted(scan)) {
-        const struct queue *queue = core_queue_by_name(call->core, scan->index);
-        if (access_covers(call, queue->name_owned) && !scan_queue(call, search, queue, scan))
+    const struct queue *queue = NULL;
+    struct queue_walk walk;
+    queue_walk_begin(&walk, call, bytes_make(NULL, 0), scan->index);
+    while (walk.index < scan->end && !is_exhausted(scan) && (queue = queue_walk_next(&walk)) != NULL) {
+        if (walk.index - 1 != scan->index)
+            scan->place = (struct message_place){0};
+        scan->index = walk.index - 1;
+        if (!scan_queue(call, search, queue, scan))
             return false;
-        scan->index++;
+        scan->index = walk.index;
         scan->visits++;
         scan->place = (struct message_place){0};
     }
-    return scan->index >= scan->end;
+    if (walk.index != scan->index)
+        scan->place = (struct message_place){0};
+    scan->index = walk.index;
+    return scan->index >= scan->end || queue_walk_is_over(&walk);
 }
 
 /* --- the token: the queue, by its place among the names and by its id, and a place in it ------------------------ */

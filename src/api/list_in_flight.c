@@ -1,8 +1,8 @@
 /* ListInFlight: which messages are in flight, since when, until when, and who has them. Queue by queue in order of
  * name, and in each the oldest message first. */
-#include "api/access.h"
 #include "api/holder_view.h"
 #include "api/peek.h"
+#include "api/queue_walk.h"
 #include "core/state.h"
 
 /* The page that is being made. It may be asked for all messages in flight, those of one queue, and of one holder. */
@@ -39,7 +39,7 @@ static enum error read_token(struct listing *listing)
     uint64_t numbers[PEEK_PLACE_NUMBERS];
     for (size_t i = 0; i < PEEK_PLACE_NUMBERS; i++)
         numbers[i] = bytes_get_u64(token.ptr + i * sizeof(uint64_t));
-    listing->queue_name = bytes_skip(token, PLACE_SIZE);
+    listing->queue_name = queue_walk_open_name(bytes_skip(token, PLACE_SIZE));
     const bool is_of_another = listing->only != NULL && !bytes_equal(listing->queue_name, listing->only->name_owned);
     const bool is_good = peek_place_from_numbers(numbers, &listing->place) && !is_of_another;
     return is_good ? OK : call_fail_token(call);
@@ -127,12 +127,12 @@ static bool list_queue(struct listing *listing, const struct queue *queue)
 static void list_all(struct listing *listing)
 {
     const struct core *core = listing->call->core;
-    for (size_t i = core_queue_index(core, listing->queue_name); i < core_queue_count(core); i++) {
-        const struct queue *queue = core_queue_by_name(core, i);
+    const struct queue *queue;
+    struct queue_walk walk;
+    queue_walk_begin(&walk, listing->call, bytes_make(NULL, 0), core_queue_index(core, listing->queue_name));
+    while ((queue = queue_walk_next(&walk)) != NULL) {
         if (listing->only != NULL && listing->only != queue)
             break;
-        if (!access_covers(listing->call, queue->name_owned))
-            continue; /* its name must not get into a token either */
         if (!bytes_equal(listing->queue_name, queue->name_owned))
             listing->place = (struct message_place){0};
         listing->queue_name = queue->name_owned;
@@ -142,7 +142,11 @@ static void list_all(struct listing *listing)
         if (has_some && (is_full(listing) || !list_queue(listing, queue)))
             return;
     }
-    listing->is_end = true;
+    listing->is_end = queue != NULL || queue_walk_is_over(&walk);
+    if (listing->is_end)
+        return;
+    listing->queue_name = queue_walk_seal_name(&walk, listing->call->arena);
+    listing->place = (struct message_place){0};
 }
 
 enum error action_list_in_flight(struct call *call)

@@ -1,6 +1,7 @@
 /* ListQueues, ListDeadLetterSourceQueues and ListQueueStats: queues in order of name, a page at a time; of the last one
  * also the worst first. */
 #include "api/access.h"
+#include "api/queue_walk.h"
 #include "api/wait.h"
 #include "core/messages/message_list.h"
 #include "core/messages/message_walk.h"
@@ -23,10 +24,9 @@ struct selection {
     bool has_empty_list;        /* where there is none; SQS's own actions leave the list out */
 };
 
-static bool is_selected(const struct call *call, const struct selection *selection, const struct queue *queue)
+static bool is_selected(const struct selection *selection, const struct queue *queue)
 {
-    bool is_source = selection->target == NULL || queue_is_source_of(queue, selection->target);
-    return is_source && access_covers(call, queue->name_owned);
+    return selection->target == NULL || queue_is_source_of(queue, selection->target);
 }
 
 static void write_url(struct call *call, const struct queue *queue, unsigned *visits)
@@ -35,7 +35,8 @@ static void write_url(struct call *call, const struct queue *queue, unsigned *vi
     writer_text(call->reply, NULL, call_queue_url(call, queue));
 }
 
-/* Writes a page of them as the list `member`. */
+/* Writes a page of them as the list `member`. A NextToken comes only where the caller pages, or where the walk is not
+ * over although the page has room. */
 static enum error list(struct call *call, const char *member, const struct selection *selection,
                        void (*write)(struct call *call, const struct queue *queue, unsigned *visits))
 {
@@ -46,14 +47,13 @@ static enum error list(struct call *call, const char *member, const struct selec
     enum error error = call_page_by_name(call, &from, &results_max, &is_paged);
     if (error != OK)
         return error;
-    const struct queue *next = NULL;
+    const struct queue *next = NULL, *queue;
+    struct queue_walk walk;
+    queue_walk_begin(&walk, call, selection->prefix, core_queue_index(call->core, from));
     if (selection->has_empty_list)
         writer_list_begin(call->reply, member);
-    for (size_t i = core_queue_index(call->core, from); i < core_queue_count(call->core) && next == NULL; i++) {
-        const struct queue *queue = core_queue_by_name(call->core, i);
-        if (!bytes_starts_with(queue->name_owned, selection->prefix))
-            break;
-        if (!is_selected(call, selection, queue))
+    while (next == NULL && (queue = queue_walk_next(&walk)) != NULL) {
+        if (!is_selected(selection, queue))
             continue;
         if (count == results_max) {
             next = queue;
@@ -67,6 +67,8 @@ static enum error list(struct call *call, const char *member, const struct selec
         writer_list_end(call->reply);
     if (next != NULL && is_paged)
         call_seal_token(call, next->name_owned);
+    else if (next == NULL && !queue_walk_is_over(&walk))
+        call_seal_token(call, queue_walk_seal_name(&walk, call->arena));
     return OK;
 }
 
@@ -254,7 +256,7 @@ static const struct queue *full_dead_letter_queue(const struct call *call, const
 static const struct queue *listed_for(const struct call *call, const struct selection *selection,
                                       const struct queue *queue)
 {
-    if (!is_selected(call, selection, queue))
+    if (!is_selected(selection, queue))
         return NULL;
     if (selection->having == HAVING_DEAD_LETTERS)
         return full_dead_letter_queue(call, selection, queue);
@@ -278,28 +280,23 @@ static size_t merge_sources(struct ranked_queue *ranked, size_t count)
     return kept;
 }
 
-/* The next QUEUES_RANKED_MAX queues from `place` on, of which `ranked` gets those that are selected. Returns where it
- * ended; *is_end: no queue with the prefix is left. */
+/* The next queues from `place` on, QUEUES_RANKED_MAX at most, of which `ranked` gets those that are selected. Returns
+ * where it ended; *is_end: no queue with the prefix is left. */
 static size_t collect_queues(const struct call *call, const struct selection *selection, struct bytes prefix,
                              size_t place, struct ranked_queue *ranked, size_t *count, bool *is_end)
 {
-    const size_t end = core_queue_count(call->core);
-    const size_t last = end - place > QUEUES_RANKED_MAX ? place + QUEUES_RANKED_MAX : end;
-    *is_end = false;
-    for (; place < end; place++) {
-        const struct queue *queue = core_queue_by_name(call->core, place);
-        if (!bytes_starts_with(queue->name_owned, prefix))
-            break;
-        if (place == last)
-            return place;
+    const struct queue *queue;
+    struct queue_walk walk;
+    queue_walk_begin(&walk, call, prefix, place);
+    for (unsigned i = 0; i < QUEUES_RANKED_MAX && (queue = queue_walk_next(&walk)) != NULL; i++) {
         const struct queue *listed = listed_for(call, selection, queue);
         if (listed == NULL)
             continue;
-        const size_t at = listed == queue ? place : core_queue_index(call->core, listed->name_owned);
+        const size_t at = listed == queue ? walk.index - 1 : core_queue_index(call->core, listed->name_owned);
         ranked[(*count)++] = (struct ranked_queue){.queue = listed, .place = at, .sources = 1};
     }
-    *is_end = true;
-    return place;
+    *is_end = queue_walk_is_over(&walk);
+    return walk.index;
 }
 
 static void write_worst(struct call *call, const struct selection *selection, const struct ranked_queue *ranked,

@@ -9,6 +9,7 @@
  *   place  xor keyed hashes of the tag and 0, 1, 2 ..., 16 bytes each
  * Source: P. Rogaway, T. Shrimpton, "Deterministic Authenticated-Encryption", 2006 (SIV). */
 #include "api/action.h"
+#include "api/queue_walk.h"
 #include "base/base64.h"
 
 #define TAG_SIZE 16u
@@ -135,5 +136,7 @@ enum error call_page_by_name(struct call *call, struct bytes *from, int64_t *res
         error = call_results_max(call, results_max, is_paged);
     if (error != OK || token.size == 0) /* in XML a member may be there and say nothing */
         return error;
-    return call_open_token(call, from, &is_given);
+    error = call_open_token(call, from, &is_given);
+    *from = queue_walk_open_name(*from);
+    return error;
 }

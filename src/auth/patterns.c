@@ -82,3 +82,18 @@ bool patterns_match(struct bytes list, struct bytes name)
         is_match = pattern_fits(comma_list_take(&list), name, false);
     return is_match;
 }
+
+struct bytes patterns_next(struct bytes list, struct bytes name)
+{
+    struct bytes next = bytes_make(NULL, 0);
+    while (list.size > 0) {
+        const struct bytes pattern = comma_list_take(&list);
+        const uint8_t *star = memchr(pattern.ptr, '*', pattern.size);
+        const struct bytes begin = bytes_make(pattern.ptr, star == NULL ? pattern.size : (size_t)(star - pattern.ptr));
+        if (star == NULL ? bytes_equal(name, begin) : bytes_starts_with(name, begin))
+            return name;
+        if (bytes_compare(begin, name) > 0 && (next.ptr == NULL || bytes_compare(begin, next) < 0))
+            next = begin;
+    }
+    return next;
+}

@@ -17,6 +17,10 @@ bool pattern_fits(struct bytes pattern, struct bytes text, bool ignores_case);
 /* Does one of them match the whole name? An empty list matches nothing. O(patterns * name). */
 bool patterns_match(struct bytes list, struct bytes name);
 
+/* The first text, from `name` on in the order of bytes, that one of them could match by what stands before its first *:
+ * the name itself, or a beginning, as a view. NULL: there is none. O(patterns). */
+struct bytes patterns_next(struct bytes list, struct bytes name);
+
 /* Is each of them 1 to PATTERN_SIZE_MAX of A-Z a-z 0-9 _ - . and *? *count: how many there are, up to one that is
  * wrong. */
 bool patterns_are_sound(struct bytes list, size_t *count);

@@ -1,4 +1,5 @@
 /* What each credential may do and see, in whole replies: rights, namespaces, and queues= (docs/access.md). */
+#include "auth/patterns.h"
 #include "session.h"
 
 /* What DescribeBatch says of the batch 'mine' as it was made. */
@@ -931,6 +932,109 @@ static void a_confined_credential_reaches_pools_of_its_queues(void **state)
     play(steps, ARRAY_LENGTH(steps));
 }
 
+/* --- walks of queues ---------------------------------------------------------------------------------------------- */
+
+#define STRANGE_QUEUES 120u
+#define PATTERNS_SIZE (100u * (PATTERN_SIZE_MAX + 1))
+
+/* A world with queues that the credential LONG does not cover, between a-mine and z-mine, which it does. It has those
+ * two patterns, and 98 as long as may be that begin with `begin` and fit nothing. */
+static struct world *open_long(const char *begin, const char *mine, struct credentials **credentials)
+{
+    static char text[PATTERNS_SIZE + 100];
+    char pattern[PATTERN_SIZE_MAX + 1], body[200], name[QUEUE_NAME_SIZE_MAX + 1];
+    struct world *world = session_open();
+    size_t size = (size_t)sprintf(text, "LONG secret-of-LONG 000000000000 read,write,admin queues=%s", mine);
+    for (unsigned i = 0; i < 98; i++) {
+        memset(pattern, 'x', PATTERN_SIZE_MAX);
+        memcpy(pattern, begin, strlen(begin));
+        pattern[PATTERN_SIZE_MAX - 1] = 'y';
+        pattern[PATTERN_SIZE_MAX] = '\0';
+        size += (size_t)sprintf(text + size, ",%s", pattern);
+    }
+    sqs_call(world, "CreateQueue", "{'QueueName':'a-mine'}");
+    sqs_call(world, "CreateQueue", "{'QueueName':'z-mine'}");
+    for (unsigned i = 0; i < STRANGE_QUEUES; i++) {
+        sprintf(name, "q%03u-%.*s", i, (int)(60 + i % 16),
+                "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
+        sprintf(body, "{'QueueName':'%s'}", name);
+        sqs_call(world, "CreateQueue", body);
+    }
+    strcpy(text + size, "\n");
+    *credentials = signer_credentials(text);
+    front_set_credentials(world->front, *credentials);
+    return world;
+}
+
+static void close_long(struct world *world, struct credentials *credentials)
+{
+    front_set_credentials(world->front, NULL);
+    sqs_close(world);
+    credentials_destroy(credentials);
+}
+
+/* Asks for page after page; *pages: how many there were. Returns how many things they have. */
+static size_t read_pages(struct world *world, const char *action, const char *body, const char *member, unsigned *pages)
+{
+    char token[300] = "", asked[400];
+    size_t count = 0, token_size = 0;
+    *pages = 0;
+    do {
+        yyjson_doc *doc;
+        sprintf(asked, "{%s%s%s%s%s}", body, body[0] != '\0' && token[0] != '\0' ? "," : "",
+                token[0] == '\0' ? "" : "'NextToken':'", token, token[0] == '\0' ? "" : "'");
+        const struct answer answer = signer_call(world, "LONG", action, asked, &doc);
+        assert_int_equal(answer.status, 200);
+        count += yyjson_arr_size(yyjson_obj_get(answer.root, member));
+        sprintf(token, "%s", answer_text(answer, "NextToken"));
+        assert_true(token[0] == '\0' || token_size == 0 || strlen(token) == token_size);
+        token_size = strlen(token);
+        yyjson_doc_free(doc);
+        assert_true(++*pages < 100);
+    } while (token[0] != '\0');
+    return count;
+}
+
+static const struct walk {
+    const char *action, *body, *member;
+    size_t count;
+} walks[] = {
+    {"ListQueues", "", "QueueUrls", 2},
+    {"ListQueues", "'MaxResults':1000", "QueueUrls", 2},
+    {"ListQueues", "'QueueNamePrefix':'z'", "QueueUrls", 1},
+    {"Tally.ListQueueStats", "", "Queues", 2},
+    {"Tally.ListQueueStats", "'SortBy':'age'", "Queues", 2},
+    {"Tally.ListQueueStats", "'Having':'pause'", "Queues", 0},
+    {"Tally.ListInFlight", "", "Messages", 0},
+    {"Tally.FindMessage", "'Text':'nothing'", "Messages", 0},
+};
+
+static void a_walk_jumps_over_queues_that_no_pattern_can_fit(void **state)
+{
+    (void)state;
+    struct credentials *credentials;
+    struct world *world = open_long("q1y", "a-mine,z-*", &credentials);
+    for (size_t i = 0; i < ARRAY_LENGTH(walks); i++) {
+        unsigned pages;
+        assert_int_equal(read_pages(world, walks[i].action, walks[i].body, walks[i].member, &pages), walks[i].count);
+        assert_int_equal(pages, 1);
+    }
+    close_long(world, credentials);
+}
+
+static void a_walk_along_queues_that_long_patterns_might_fit_ends_and_goes_on(void **state)
+{
+    (void)state;
+    struct credentials *credentials;
+    struct world *world = open_long("*", "a-mine,*-mine", &credentials);
+    for (size_t i = 0; i < ARRAY_LENGTH(walks); i++) {
+        unsigned pages;
+        assert_int_equal(read_pages(world, walks[i].action, walks[i].body, walks[i].member, &pages), walks[i].count);
+        assert_true(strstr(walks[i].body, "'z'") != NULL ? pages == 1 : pages > 2);
+    }
+    close_long(world, credentials);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -939,6 +1043,8 @@ int main(void)
         cmocka_unit_test(a_confined_credential_learns_only_what_kind_of_thing_a_message_waits_for),
         cmocka_unit_test(a_confined_credential_publishes_what_is_its_own),
         cmocka_unit_test(a_confined_credential_reaches_pools_of_its_queues),
+        cmocka_unit_test(a_walk_jumps_over_queues_that_no_pattern_can_fit),
+        cmocka_unit_test(a_walk_along_queues_that_long_patterns_might_fit_ends_and_goes_on),
     };
     return cmocka_run_group_tests_name("api: access", tests, NULL, NULL);
 }

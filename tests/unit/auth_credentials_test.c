@@ -1,5 +1,6 @@
 /* The text of credentials: what is read from it, and what is refused without repeating a secret. */
 #include "auth/credentials.h"
+#include "auth/patterns.h"
 
 #include "base/assert.h"
 #include <setjmp.h>
@@ -73,6 +74,38 @@ static void patterns_name_the_queues(void **state)
             rows[i].is_covered)
             fail_msg("%s, %s", rows[i].access_key, rows[i].name);
     credentials_destroy(credentials);
+}
+
+static void patterns_tell_which_name_could_fit_next(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *patterns, *name, *next; /* NULL: none */
+    } rows[] = {
+        {"orders-*", "a", "orders-"},
+        {"orders-*", "orders-", "orders-"},
+        {"orders-*", "orders-9", "orders-9"},
+        {"orders-*", "orders.", NULL},
+        {"b,a*z,c*", "a1", "a1"},
+        {"b,a*z,c*", "aa", "aa"},
+        {"b,a*z,c*", "az9", "az9"},
+        {"c*,b", "a", "b"},
+        {"c*,b", "b", "b"},
+        {"c*,b", "b0", "c"},
+        {"c*,b", "cc", "cc"},
+        {"c*,b", "d", NULL},
+        {"c*,*b", "d", "d"},
+        {"orders", "orders", "orders"},
+        {"orders", "orders-1", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        const struct bytes name = bytes_from_string(rows[i].name);
+        const struct bytes next = patterns_next(bytes_from_string(rows[i].patterns), name);
+        if (rows[i].next == NULL ? next.ptr != NULL : !bytes_equal(next, bytes_from_string(rows[i].next)))
+            fail_msg("%s from %s on: %.*s", rows[i].patterns, rows[i].name, BYTES_FORMAT(next));
+        if (bytes_equal(next, name) && next.ptr != NULL)
+            assert_ptr_equal(next.ptr, name.ptr);
+    }
 }
 
 static void a_fault_is_named_with_its_line_and_without_the_secret(void **state)
@@ -166,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_says_who_and_what),
         cmocka_unit_test(patterns_name_the_queues),
+        cmocka_unit_test(patterns_tell_which_name_could_fit_next),
         cmocka_unit_test(a_fault_is_named_with_its_line_and_without_the_secret),
         cmocka_unit_test(limits_are_where_they_are_said_to_be),
         cmocka_unit_test(a_hundred_thousand_credentials_are_found_and_no_more_taken),
