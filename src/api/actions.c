@@ -83,6 +83,7 @@ const struct action actions[] = {
     {"Tally.ListDependents", REPLY_WALK, action_list_dependents, RIGHT_ANY, NULL, GROWTH_READS, REACH_EACH},
     {"Tally.ListQueueStats", REPLY_WALK, action_list_queue_stats, RIGHT_ANY, NULL, GROWTH_READS, REACH_EACH},
     {"Tally.GetMessage", REPLY_LONG, action_get_message, RIGHT_READ, NULL, GROWTH_READS, REACH_EACH},
+    {"Tally.ReleaseMessage", REPLY_SHORT, action_release_message, RIGHT_ADMIN, NULL, GROWTH_NONE, REACH_QUEUE},
     {"Tally.ReplaceMessage", REPLY_SHORT, action_replace_message, RIGHT_ADMIN, NULL, GROWTH_LITTLE, REACH_QUEUE},
     {"Tally.FindMessage", REPLY_WALK, action_find_message, RIGHT_READ, NULL, GROWTH_READS, REACH_EACH},
     {"Tally.SummarizeFailures", REPLY_WALK, action_summarize_failures, RIGHT_READ, NULL, GROWTH_READS, REACH_QUEUE},

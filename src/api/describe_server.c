@@ -6,8 +6,8 @@
 #include "auth/patterns.h"
 
 /* The actions with a parameter DryRun, without their service. */
-static const char *const dry_runs[] = {"StartMessageMoveTask", "DeleteMessages", "PurgeQueue",
-                                       "DeleteQueue",          "ReleaseGroup",   "CancelBatch"};
+static const char *const dry_runs[] = {"StartMessageMoveTask", "DeleteMessages", "PurgeQueue", "DeleteQueue",
+                                       "ReleaseGroup",         "ReleaseMessage", "CancelBatch"};
 
 static void write_seconds(struct writer *reply, const char *name, uint64_t ms)
 {

@@ -263,16 +263,23 @@ void finish_with_rest(struct core *core, const struct queue *queue, uint32_t hea
     finish_by_dead_letter(core, head, dead_letters);
 }
 
+enum group_failure finish_group_policy(const struct core *core, const struct queue *queue, uint32_t slot)
+{
+    const uint32_t group = core_group_of(core, core_message(core, slot));
+    const bool has_policy = group != 0 && core_group(core, group)->is_line;
+    return has_policy ? queue->settings.group_failure : GROUP_FAILURE_SKIP;
+}
+
 void finish_spent(struct core *core, const struct queue *queue, uint32_t slot, const struct queue *dead_letters)
 {
     const struct message *message = core_message(core, slot);
-    uint32_t group = core_group_of(core, message);
-    bool has_policy = group != 0 && core_group(core, group)->is_line;
-    if (!has_policy || queue->settings.group_failure == GROUP_FAILURE_SKIP) {
+    const uint32_t group = core_group_of(core, message);
+    const enum group_failure policy = finish_group_policy(core, queue, slot);
+    if (policy == GROUP_FAILURE_SKIP) {
         finish_by_dead_letter(core, slot, dead_letters);
         return;
     }
-    if (queue->settings.group_failure == GROUP_FAILURE_CANCEL_REST) {
+    if (policy == GROUP_FAILURE_CANCEL_REST) {
         finish_with_rest(core, queue, slot, dead_letters);
         return;
     }

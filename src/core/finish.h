@@ -16,6 +16,9 @@ void finish_by_dead_letter(struct core *core, uint32_t slot, const struct queue 
 /* The queue for this queue's messages without attempts left, or NULL. O(hops). */
 const struct queue *finish_dead_letter_queue(const struct core *core, const struct queue *queue);
 
+/* What becomes of the group of a message that is given up: GROUP_FAILURE_SKIP, too, if it stands in no FIFO group. */
+enum group_failure finish_group_policy(const struct core *core, const struct queue *queue, uint32_t slot);
+
 /* A message has no attempts left, or failed for good. It is dead-lettered, or dropped if there is no such queue; at the
  * head of a FIFO group, the queue's policy decides. */
 void finish_spent(struct core *core, const struct queue *queue, uint32_t slot, const struct queue *dead_letters);

@@ -459,6 +459,7 @@ DRAWS = {
         **page(chance, memory)}),
     "Tally.ListQueueStats": (2, page),
     "Tally.GetMessage": (2, lambda chance, memory: {"MessageId": an_explained(chance, memory)["MessageId"]}),
+    "Tally.ReleaseMessage": (2, an_explained),
     "Tally.ReplaceMessage": (1, lambda chance, memory: {**an_explained(chance, memory), "MessageBody": "changed"}),
     "Tally.FindMessage": (2, a_search),
     "Tally.SummarizeFailures": (2, of_queue()),
@@ -563,6 +564,7 @@ class Tour:
         self.call("Tally.DescribeServer", {})
         self.call("Tally.ListMessages", {**at, "Body": "full"})
         self.call("Tally.ReplaceMessage", {**at, "MessageId": sent["MessageId"], "MessageBody": "changed"})
+        self.call("Tally.ReleaseMessage", {"MessageId": self.take(at)["MessageId"]})
         self.call("AmazonSQS.DeleteMessage", {**at, "ReceiptHandle": self.take(at)["ReceiptHandle"]})
         held = [{"Id": str(i), "ReceiptHandle": self.take(at)["ReceiptHandle"]} for i in range(2)]
         self.call("AmazonSQS.ChangeMessageVisibilityBatch",

@@ -115,12 +115,13 @@ def looks(queue, chance, seen):
         "AmazonSQS.PurgeQueue": [{**at, **dry}],
         "AmazonSQS.DeleteQueue": [{**at, **dry}],
         "Tally.ReleaseGroup": [{**at, **group, "Action": action, **dry} for action in ("retry", "skip", "cancel-rest")],
+        "Tally.ReleaseMessage": [{"MessageId": message, **dry}],
         "Tally.CancelBatch": [{**batch, **dry}],
     }
 
 
-# Which may be refused all the time: no group of the load is ever held.
-NEVER_GOOD = {"Tally.ReleaseGroup"}
+# Which may be refused all the time: no group of the load is ever held, and what is in flight is soon deleted.
+NEVER_GOOD = {"Tally.ReleaseGroup", "Tally.ReleaseMessage"}
 
 
 class Onlookers:

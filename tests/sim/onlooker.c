@@ -88,6 +88,7 @@ static const struct row rows[] = {
     {"Tally.ReleaseGroup", "'QueueUrl':'@u','MessageGroupId':'@g','Action':'retry','DryRun':true"},
     {"Tally.ReleaseGroup", "'QueueUrl':'@u','MessageGroupId':'@g','Action':'skip','DryRun':true"},
     {"Tally.ReleaseGroup", "'QueueUrl':'@u','MessageGroupId':'@g','Action':'cancel-rest','DryRun':true"},
+    {"Tally.ReleaseMessage", "'MessageId':'@m','DryRun':true"},
     {"Tally.CancelBatch", "'BatchId':'@b','DryRun':true"},
 };
 

@@ -198,6 +198,7 @@ CELLS = {
     "ExplainMessage": of_queue(MessageId=UUID % 1),
     "ListMessages": of_queue(Body="full"),
     "GetMessage": lambda half: {"MessageId": UUID % 1},
+    "ReleaseMessage": of_queue(MessageId=UUID % 1),
     "ReplaceMessage": of_queue(MessageId=UUID % 1, MessageBody="m"),
     "FindMessage": of_queue(MessageDeduplicationId="d"),
     "SummarizeFailures": of_queue(),
@@ -337,7 +338,7 @@ ROUGH = {
     "DeleteMessage", "ChangeMessageVisibility", "FailMessage", "CancelMessageMoveTask", "ReleaseGroup",
     "RemovePermission",
     "PutBackMatch", "ConfirmMatch", "XorUnits", "Publish", "DeleteMessageBatch", "ChangeMessageVisibilityBatch",
-    "UpdateTicket", "ReplaceMessage",
+    "UpdateTicket", "ReleaseMessage", "ReplaceMessage",
 }
 
 
@@ -672,6 +673,16 @@ def test_a_dead_letter_to_be_replaced_does_not_tell_where_it_failed(world):
     assert len(said) == 1 and "bank" not in said.pop()
     back = [copy for copy, letter in zip(copies, letters) if letter.get("DeadLetterQueueSource") == "bank-two"]
     assert back and world.boss("Tally.ReplaceMessage", **back[0])["QueueUrl"].endswith("/bank-two")
+
+
+def test_a_message_in_flight_elsewhere_is_released_by_nobody_who_does_not_cover_its_queue(world):
+    sent = world.boss("SendMessage", QueueUrl=url_of("bank-one"), MessageBody="m")["MessageId"]
+    world.boss("ReceiveMessage", QueueUrl=url_of("bank-one"), MaxNumberOfMessages=10)
+    hidden, absent = (refused(world.daemon, "MINE", "InvalidParameterValue", "Tally.ReleaseMessage",
+                              {"MessageId": name}) for name in (sent, UUID % 1))
+    assert hidden.replace(sent, "") == absent.replace(UUID % 1, "")
+    assert world.boss("Tally.GetMessage", MessageId=sent)["State"] == "in-flight"
+    assert world.boss("Tally.ReleaseMessage", MessageId=sent)["Outcome"] == "dead-lettered"
 
 
 def test_whether_there_is_a_batch_is_not_told_by_the_id_of_its_message(world):

@@ -351,6 +351,7 @@ NEEDED = {
     "StartMessageMoveTask": ("admin", {"SourceArn": arn("q")}),
     "CancelMessageMoveTask": ("admin", {"TaskHandle": "x"}),
     "Tally.DeleteMessages": ("admin", {**Q, "Reason": "x"}),
+    "Tally.ReleaseMessage": ("admin", {**Q, "MessageId": "x"}),
     "Tally.ReplaceMessage": ("admin", {**Q, "MessageId": "x", "MessageBody": "m"}),
     "Tally.PauseQueue": ("admin", Q),
     "Tally.ResumeQueue": ("admin", Q),

@@ -38,6 +38,7 @@ COMMANDS = [
     "messages",
     "peek",
     "find",
+    "release",
     "replace",
     "dependents",
     "failures",

@@ -467,6 +467,11 @@ ROWS = [
      *invalid("State", "free", "It must be ready, delayed, in-flight, blocked or held.")),
     ("ListMessages", {"QueueUrl": Q, "NextToken": "1.2"}, IPV, "Invalid or expired next token."),
     ("ListMessages", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
+    ("ReleaseMessage", {}, *missing("MessageId")),
+    ("ReleaseMessage", {"QueueUrl": queue("none"), "MessageId": "a"}, *NO_QUEUE),
+    *[("ReleaseMessage", {**where, "MessageId": bad}, *invalid("MessageId", bad, said))
+      for where, said in [({"QueueUrl": Q}, "The queue has no such message."), ({}, "There is no such message.")]
+      for bad in ["a", "12345678-1234-4234-8234-123456789abc"]],
     ("ReplaceMessage", {"QueueUrl": Q}, *missing("MessageId")),
     *[("ReplaceMessage", {"QueueUrl": Q, "MessageId": bad, "MessageBody": "m"},
        *invalid("MessageId", bad, "The queue has no such message."))
@@ -672,9 +677,9 @@ ROWS = [
 OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch",
                "ListUnits", "ListBatches", "DeleteBatch"}
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups",
-                "ExplainMessage", "ListMessages", "GetMessage", "FindMessage", "SummarizeFailures", "ListInFlight",
-                "ListDependents", "GetSeries", "ListQueueStats", "DeleteMessages", "ReplaceMessage", "FeedEvents",
-                "DescribeServer"}
+                "ReleaseMessage", "ExplainMessage", "ListMessages", "GetMessage", "FindMessage", "SummarizeFailures",
+                "ListInFlight", "ListDependents", "GetSeries", "ListQueueStats", "DeleteMessages", "ReplaceMessage",
+                "FeedEvents", "DescribeServer"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule",
                 "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "FireSchedule", "Commit"}
 OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}

@@ -219,6 +219,35 @@ def test_tally_work_says_its_name(tally, daemon):
     assert tally("inflight").out.count("\n") == 1
 
 
+def test_a_message_that_a_hung_worker_has_is_released_to_who_waits(tally, daemon):
+    tally("queue", "create", "work", "Tally.StaleReceipts=refuse")
+    sent = tally("send", "work", "m").out.strip()
+    (held,) = receive(daemon, "work", worker="hung/1")
+    (shown,) = in_flight(daemon)
+    foreseen = tally("release", sent, "--dry-run").out
+    assert "held by     hung/1 (127.0.0.1)\n" in foreseen and "messages    0\n" in foreseen
+    assert in_flight(daemon) == [shown]
+    got = []
+    waiter = threading.Thread(target=lambda: got.extend(ask(
+        daemon.port, "AmazonSQS.ReceiveMessage", {"QueueUrl": "work", "WaitTimeSeconds": 20},
+        [("X-Tally-Worker", "well/1")]).get("Messages", [])))
+    waiter.start()
+    wait_until(lambda: daemon.call("Tally.ListQueueStats", {})[1]["Queues"][0]["WaitingReceives"] == 1, what="a waiter")
+    assert tally("release", sent).out.splitlines() == [
+        "queue       work", "held by     hung/1 (127.0.0.1)", "attempt     1", "next        delivers it again"]
+    waiter.join(20 * PATIENCE)
+    assert [message["MessageId"] for message in got] == [sent]
+    status, answer = daemon.call("AmazonSQS.DeleteMessage",
+                                 {"QueueUrl": "work", "ReceiptHandle": held["ReceiptHandle"]})
+    assert status != 200 and "ReceiptHandleIsInvalid" in answer["__type"]
+    assert in_flight(daemon)[0]["Holder"]["Worker"] == "well/1"
+    status, answer = daemon.call("Tally.ReleaseMessage", {"MessageId": sent, "FencingToken": shown["FencingToken"]})
+    assert status == 400 and "not by delivery" in answer["message"]
+    assert daemon.audit()[-2] == f"127.0.0.1: ReleaseMessage {sent} of queue work: OK"
+    assert tally("release", sent, "--json").out.startswith('{"QueueUrl"')
+    assert "its state is ready" in tally("release", sent, status=1).err
+
+
 @pytest.mark.parametrize("name", ["", "w" * 129, "tab\there", "naïve"])
 def test_tally_work_refuses_a_name_that_can_not_be_sent(tally, name):
     done = tally("work", "--queue", "work", "--name", name, "--", "true", status=2)

@@ -88,6 +88,28 @@ void preview_purge(struct preview *preview, const struct queue *queue)
     preview->in_flight = core_message_list(preview->core, queue)->in_flight_count;
 }
 
+/* The head of a group, or a message in none, is given up; with what stands behind it. */
+static void count_given_up(struct preview *preview, const struct queue *queue, uint32_t head, bool with_rest)
+{
+    const struct core *core = preview->core;
+    if (finish_dead_letter_queue(core, queue) == NULL) {
+        count_end(preview, head);
+    } else {
+        preview->dead_lettered = 1;
+        count_failure(preview, core_message(core, head));
+    }
+    uint32_t slot = with_rest ? core_extra_of(core, core_message(core, head))->next : 0;
+    for (; slot != 0 && look(preview); slot = core_extra_of(core, core_message(core, slot))->next)
+        count_end(preview, slot);
+}
+
+void preview_release_message(struct preview *preview, const struct queue *queue, uint32_t slot,
+                             const struct release_outlook *outlook)
+{
+    if (outlook->outcome == FAILURE_DEAD_LETTERED)
+        count_given_up(preview, queue, slot, outlook->cancels_rest);
+}
+
 enum error preview_release(struct preview *preview, const struct queue *queue, struct bytes id,
                            enum group_release action)
 {
@@ -96,17 +118,8 @@ enum error preview_release(struct preview *preview, const struct queue *queue, s
     if (group == 0 || !core_group(core, group)->is_held)
         return ERROR_GROUP_NOT_HELD;
     const uint32_t head = core_group(core, group)->first;
-    if (action == RELEASE_RETRY)
-        return OK;
-    if (finish_dead_letter_queue(core, queue) == NULL) {
-        count_end(preview, head);
-    } else {
-        preview->dead_lettered = 1;
-        count_failure(preview, core_message(core, head));
-    }
-    uint32_t slot = action == RELEASE_CANCEL_REST ? core_extra_of(core, core_message(core, head))->next : 0;
-    for (; slot != 0 && look(preview); slot = core_extra_of(core, core_message(core, slot))->next)
-        count_end(preview, slot);
+    if (action != RELEASE_RETRY)
+        count_given_up(preview, queue, head, action == RELEASE_CANCEL_REST);
     return OK;
 }
 

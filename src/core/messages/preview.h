@@ -6,6 +6,7 @@
 #define TALLY_CORE_MESSAGES_PREVIEW_H
 
 #include "base/number_map.h"
+#include "core/messages/decide_release.h"
 #include "core/messages/selection.h"
 #include "core/order/decide_group.h"
 
@@ -51,6 +52,10 @@ void preview_purge(struct preview *preview, const struct queue *queue);
 /* A held group is released. ERROR_GROUP_NOT_HELD. */
 enum error preview_release(struct preview *preview, const struct queue *queue, struct bytes group,
                            enum group_release action);
+
+/* The lease of a message in flight ends, and a receive meets the message. */
+void preview_release_message(struct preview *preview, const struct queue *queue, uint32_t slot,
+                             const struct release_outlook *outlook);
 
 /* A batch is cancelled. The messages of an xor ledger can't be found from it: they are not counted, and the preview is
  * not complete. */
