@@ -85,10 +85,13 @@ def sum_up(total, counted, onlookers):
     total["faults_of_looking"] = total.get("faults_of_looking", 0) + len(onlookers.faults)
 
 
+LOADS_MAX = 10  # beyond the time that is asked for, until every look has gone well once: a load may last seconds only
+
+
 def main():
     options = options_read()
     folder = tempfile.mkdtemp(prefix="tally-campaign-")
-    end, total = time.monotonic() + options.seconds, {}
+    end, total, missing = time.monotonic() + options.seconds, {}, None
     while True:
         counted, status, err, onlookers = run_once(options, folder)
         if counted is not None:
@@ -98,9 +101,14 @@ def main():
             print(err, *onlookers.faults[:20], sep="\n", file=sys.stderr)
             sys.exit(f"the folder {folder} is left as it is")
         shutil.rmtree(f"{folder}/data")
-        if time.monotonic() >= end:
+        now_missing = onlookers.missing()
+        missing = now_missing if missing is None else {action: missing[action] for action in missing
+                                                       if action in now_missing}
+        if time.monotonic() >= end and (not missing or total["loads"] >= LOADS_MAX):
             break
     print(json.dumps({name: round(value, 1) for name, value in total.items()}))
+    if missing:
+        sys.exit("\n".join(f"{action} never went well: {refused}" for action, refused in missing.items()))
     shutil.rmtree(folder, ignore_errors=True)
 
 

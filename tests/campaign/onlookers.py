@@ -152,8 +152,11 @@ class Onlookers:
             told = json.loads(lines[-1]) if lines else {"shown": 0, "wrong": []}  # it had not begun
             self.good["pages"] += told["shown"]
             self.faults += told["wrong"]
-        missing = {action for action in self.looked_at() if self.good[action] == 0} - NEVER_GOOD
-        self.faults += [f"{action} never went well: {dict(self.refusals[action])}" for action in sorted(missing)]
+
+    def missing(self):
+        """What has not gone well yet, and how it was refused."""
+        return {action: dict(self.refusals[action]) for action in sorted(self.looked_at())
+                if self.good[action] == 0 and action not in NEVER_GOOD}
 
     def looked_at(self):
         """An action that is added, and that looks() does not have, is among them."""
