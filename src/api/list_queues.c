@@ -175,7 +175,7 @@ static void write_stats(struct call *call, const struct queue *queue, unsigned *
 
 /* --- the worst first ---------------------------------------------------------------------------------------------- */
 
-enum queue_order { ORDER_NAME, ORDER_AGE, ORDER_VISIBLE };
+enum queue_order { ORDER_NAME, ORDER_AGE, ORDER_OLDEST, ORDER_VISIBLE };
 
 static enum error read_word(struct call *call, const char *member, const char *const *words, size_t count,
                             const char *hint, unsigned *index)
@@ -196,10 +196,11 @@ static enum error read_word(struct call *call, const char *member, const char *c
 
 static enum error read_order(struct call *call, enum queue_order *order)
 {
-    static const char *const names[] = {[ORDER_NAME] = "name", [ORDER_AGE] = "age", [ORDER_VISIBLE] = "visible"};
+    static const char *const names[] = {
+        [ORDER_NAME] = "name", [ORDER_AGE] = "age", [ORDER_OLDEST] = "oldest", [ORDER_VISIBLE] = "visible"};
     unsigned index;
     const enum error error =
-        read_word(call, "SortBy", names, ARRAY_LENGTH(names), "It must be name, age or visible.", &index);
+        read_word(call, "SortBy", names, ARRAY_LENGTH(names), "It must be name, age, oldest or visible.", &index);
     *order = (enum queue_order)index;
     return error;
 }
@@ -237,6 +238,8 @@ static uint64_t rank_of(const struct call *call, const struct queue *queue, enum
         return 0;
     if (order == ORDER_VISIBLE)
         return message_list_visible_count(core_message_list(call->core, queue));
+    if (order == ORDER_OLDEST)
+        return UINT64_MAX - core_oldest_since_ms(call->core, queue);
     return UINT64_MAX - deliverable_since_ms(call, queue, visits, &is_exact);
 }
 

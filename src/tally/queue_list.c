@@ -131,7 +131,8 @@ static uint64_t rank_of(const struct settings *settings, yyjson_val *queue)
 {
     if (strcmp(settings->sort, "visible") == 0)
         return json_number(queue, "Visible");
-    return yyjson_obj_get(queue, "OldestDeliverableAge") == NULL ? 0 : json_number(queue, "OldestDeliverableAge") + 1;
+    const char *age = strcmp(settings->sort, "oldest") == 0 ? "OldestMessageAge" : "OldestDeliverableAge";
+    return yyjson_obj_get(queue, age) == NULL ? 0 : json_number(queue, age) + 1;
 }
 
 static int compare_ranks(const void *left, const void *right)

@@ -23,6 +23,7 @@ static void take_queue(void *context, yyjson_val *queue)
         .visible = json_number(queue, "Visible"),
         .in_flight = json_number(queue, "InFlight"),
         .delayed = json_number(queue, "Delayed"),
+        .blocked = json_number(queue, "Blocked"),
         .groups = json_number(queue, "Groups"),
         .held_groups = json_number(queue, "HeldGroups"),
         .oldest_s = json_number(queue, "OldestMessageAge"),

@@ -12,6 +12,7 @@ struct queue_stats {
     uint64_t visible;
     uint64_t in_flight;
     uint64_t delayed;
+    uint64_t blocked; /* of these */
     uint64_t groups;
     uint64_t held_groups;
     uint64_t oldest_s; /* age of its oldest message; and of the oldest one that a receive could have now */

@@ -253,6 +253,41 @@ static void note_age(struct report *report, const struct queue_stats *queue)
            (unsigned long long)report->settings->older_than.value);
 }
 
+/* "1 is in flight, 2 are blocked": why nothing of a queue can be received. What is visible all the same stands behind
+ * others of its group. */
+static void describe_waits(const struct queue_stats *queue, char text[256])
+{
+    const struct {
+        uint64_t count;
+        const char *one, *many;
+    } waits[] = {{queue->in_flight, "is in flight", "are in flight"},
+                 {queue->blocked, "is blocked", "are blocked"},
+                 {queue->delayed - queue->blocked, "is delayed", "are delayed"},
+                 {queue->has_deliverable ? 0 : queue->visible, "waits for its group", "wait for their groups"}};
+    size_t size = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LENGTH(waits); i++)
+        if (waits[i].count > 0)
+            size += (size_t)snprintf(text + size, 256 - size, "%s%llu %s", size > 0 ? ", " : "",
+                                     (unsigned long long)waits[i].count,
+                                     waits[i].count == 1 ? waits[i].one : waits[i].many);
+}
+
+/* Nobody can get its oldest message, and nothing of that age. A held group is a finding of its own. */
+static void note_withheld(struct report *report, const struct queue_stats *queue)
+{
+    const uint64_t old_s = report->settings->older_than.value;
+    char age[OUTPUT_AGE_SIZE], waits[256];
+    const bool is_old = queue->knows_held_groups && queue->has_oldest && queue->oldest_s >= old_s;
+    if (!is_old || queue->held_groups > 0 || (queue->has_deliverable && queue->deliverable_s >= old_s))
+        return;
+    output_age(queue->oldest_s, age);
+    describe_waits(queue, waits);
+    struct finding *finding = report_add(report, SEVERITY_LATE, queue->oldest_s, "queue", queue->name);
+    say(finding, "%s: its oldest message is %s old and can't be received: %s.", queue->name, age, waits);
+    advise(finding, "tally messages %s --older-than %llu", queue->name, (unsigned long long)old_s);
+}
+
 static void note_failures(struct report *report, const struct queue_stats *queue)
 {
     if (queue->failed < FAILED_MIN || queue->failed * 2 < queue->received)
@@ -273,8 +308,10 @@ static void note_queues(struct report *report)
         }
         if (queue->is_paused && queue->has_oldest)
             note_pause(report, queue);
-        else if (!queue->is_paused)
+        else if (!queue->is_paused) {
             note_age(report, queue);
+            note_withheld(report, queue);
+        }
         note_failures(report, queue);
     }
 }

@@ -95,7 +95,8 @@ def looks(queue, chance, seen):
         "Tally.GetSeries": [{**at, "Period": 5, "Points": 9}, {"Period": 60}],
         "Tally.ListInFlight": [page(), page(**at), page(Worker="nobody")],
         "Tally.ListDependents": [page(MessageId=message), page(**batch)],
-        "Tally.ListQueueStats": [page(), page(SortBy="age"), page(SortBy="visible"), page(SortBy="name")],
+        "Tally.ListQueueStats": [page(), page(SortBy="age"), page(SortBy="oldest"), page(SortBy="visible"),
+                                 page(SortBy="name")],
         "Tally.FindMessage": [
             {"MessageId": message}, {**at, "MessageDeduplicationId": "g1-0"},
             {**at, "Producer": "p0", "Sequence": 1}, {"OutboxId": "00000000-0000-0000-0000-000000000005"}],

@@ -358,7 +358,7 @@ def test_queue_list_sorts_the_worst_first(tally, http_proxy):
     lines = tally("queue", "list", "--sort", "age").out.splitlines()
     assert [line.split()[-1] for line in lines[1:]] == ["c", "b", "a"]
     assert [queue["Queue"] for queue in tally.json("queue", "list", "--sort", "visible")] == ["b", "c", "a"]
-    assert "It must be name, age or visible." in tally("queue", "list", "--sort", "size", status=1).err
+    assert "It must be name, age, oldest or visible." in tally("queue", "list", "--sort", "size", status=1).err
     assert "go together" in tally("queue", "list", "--sort", "age", "--urls", status=2).err
     pages = {None: {"Queues": [{"QueueName": "x", "Visible": 1}], "NextToken": "10000"},
              "10000": {"Queues": [{"QueueName": "y", "Visible": 7, "HeldGroups": 2, "OldestDeliverableAge": 9}]}}

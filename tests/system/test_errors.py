@@ -520,7 +520,7 @@ ROWS = [
     ("ListQueueStats", {"NextToken": "x"}, IPV, "Invalid or expired next token."),
     ("ListQueueStats", {"Having": "held"}, IPV, "Value held for parameter Having is invalid. Reason: It must be "
                                                 "held-groups, pause or dead-letters."),
-    ("ListQueueStats", {"SortBy": "size"}, *invalid("SortBy", "size", "It must be name, age or visible.")),
+    ("ListQueueStats", {"SortBy": "size"}, *invalid("SortBy", "size", "It must be name, age, oldest or visible.")),
     ("ListQueueStats", {"SortBy": "age", "NextToken": "x"}, IPV, "Invalid or expired next token."),
     ("FeedEvents", {"After": -1}, IPV, "After must be 0 or the number of an event."),
     ("FeedEvents", {"MaxResults": 1001}, *invalid("MaxResults", 1001, "It must be from 1 to 1000.")),

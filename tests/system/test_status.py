@@ -112,8 +112,14 @@ def test_each_thing_that_needs_a_person_is_a_sentence_with_a_command(tally):
     tally("send", "paused", "m")
     tally("send", "behind", "m")
     tally("receive", "behind", "--visibility", "0")
+    tally("queue", "create", "stuck")
+    tally("send", "stuck", "in hand")
+    tally("receive", "stuck", "--visibility", "3600")
+    tally("send", "stuck", "m", "--delay", "600")
     let_a_message_be_old(tally, "still")
     text = tally("status", "--older-than", "1", status=1).out
+    assert re.search(r"^stuck: its oldest message is \d+ s old and can't be received: 1 is in flight, 1 is delayed\.\n"
+                     r"    tally messages stuck --older-than 1$", text, re.M)
     assert re.search(r"^still stands still: its oldest message is \d+ s old, and nobody has asked for messages since "
                      r"the server was started\.\n    tally work still -- COMMAND$", text, re.M)
     assert re.search(r"^paused is paused, and 1 message waits in it\.\n    tally queue resume paused$", text, re.M)
@@ -142,7 +148,7 @@ def test_each_thing_that_needs_a_person_is_a_sentence_with_a_command(tally):
     # What is wrong, is no longer.
     tally("queue", "resume", "paused")
     tally("group", "release", "line.fifo", "g", "--skip")
-    for name in ["still", "behind", "paused", "dead"]:
+    for name in ["still", "behind", "paused", "dead", "stuck"]:
         tally("queue", "purge", name)
     tally("queue", "delete", "line.fifo")  # half of its attempts have failed
     assert tally("status", "--older-than", "1").out.startswith("All is calm")
