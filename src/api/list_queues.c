@@ -14,7 +14,7 @@
 #define VISITS_MAX 10000u
 
 /* What only some queues have. */
-enum queue_having { HAVING_ANY, HAVING_HELD_GROUPS, HAVING_PAUSE, HAVING_DEAD_LETTERS };
+enum queue_having { HAVING_ANY, HAVING_HELD_GROUPS, HAVING_PAUSE, HAVING_NOTHING_VISIBLE, HAVING_DEAD_LETTERS };
 
 /* Which queues a list has. */
 struct selection {
@@ -208,10 +208,14 @@ static enum error read_order(struct call *call, enum queue_order *order)
 static enum error read_having(struct call *call, enum queue_having *having)
 {
     static const char *const names[] = {
-        [HAVING_HELD_GROUPS] = "held-groups", [HAVING_PAUSE] = "pause", [HAVING_DEAD_LETTERS] = "dead-letters"};
+        [HAVING_HELD_GROUPS] = "held-groups",
+        [HAVING_PAUSE] = "pause",
+        [HAVING_NOTHING_VISIBLE] = "nothing-visible",
+        [HAVING_DEAD_LETTERS] = "dead-letters"};
     unsigned index;
     const enum error error =
-        read_word(call, "Having", names, ARRAY_LENGTH(names), "It must be held-groups, pause or dead-letters.", &index);
+        read_word(call, "Having", names, ARRAY_LENGTH(names),
+                  "It must be held-groups, pause, nothing-visible or dead-letters.", &index);
     *having = (enum queue_having)index;
     return error;
 }
@@ -255,6 +259,12 @@ static const struct queue *full_dead_letter_queue(const struct call *call, const
     return message_list_visible_count(core_message_list(call->core, queue)) > 0 ? queue : NULL;
 }
 
+/* There are messages, and all are in flight, delayed or blocked. */
+static bool has_only_hidden(const struct message_list *list)
+{
+    return message_list_visible_count(list) == 0 && list->in_flight_count + list->delayed_count > 0;
+}
+
 /* The queue that stands in the list because of this one, or NULL. */
 static const struct queue *listed_for(const struct call *call, const struct selection *selection,
                                       const struct queue *queue)
@@ -265,6 +275,8 @@ static const struct queue *listed_for(const struct call *call, const struct sele
         return full_dead_letter_queue(call, selection, queue);
     if (selection->having == HAVING_PAUSE)
         return queue->is_paused ? queue : NULL;
+    if (selection->having == HAVING_NOTHING_VISIBLE)
+        return has_only_hidden(core_message_list(call->core, queue)) ? queue : NULL;
     if (selection->having == HAVING_HELD_GROUPS)
         return core_message_list(call->core, queue)->held_count > 0 ? queue : NULL;
     return queue;

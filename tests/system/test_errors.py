@@ -519,7 +519,7 @@ ROWS = [
     ("ListQueueStats", {"MaxResults": 0}, IPV, None),
     ("ListQueueStats", {"NextToken": "x"}, IPV, "Invalid or expired next token."),
     ("ListQueueStats", {"Having": "held"}, IPV, "Value held for parameter Having is invalid. Reason: It must be "
-                                                "held-groups, pause or dead-letters."),
+                                                "held-groups, pause, nothing-visible or dead-letters."),
     ("ListQueueStats", {"SortBy": "size"}, *invalid("SortBy", "size", "It must be name, age, oldest or visible.")),
     ("ListQueueStats", {"SortBy": "age", "NextToken": "x"}, IPV, "Invalid or expired next token."),
     ("FeedEvents", {"After": -1}, IPV, "After must be 0 or the number of an event."),

@@ -183,6 +183,8 @@ static void the_worst_queues_come_first(void **state)
     EXPECT(world, strcmp(names_of(answer), "full old") == 0 && !answer_has(answer, "NextToken"));
     answer = world_call(world, "Tally.ListQueueStats", "{'SortBy':'oldest'}");
     EXPECT(world, strcmp(names_of(answer), "held old full empty") == 0);
+    answer = world_call(world, "Tally.ListQueueStats", "{'SortBy':'oldest','Having':'nothing-visible'}");
+    EXPECT(world, strcmp(names_of(answer), "held") == 0);
     answer = world_call(world, "Tally.ListQueueStats", "{'SortBy':'name'}");
     EXPECT(world, strcmp(names_of(answer), "empty full held old") == 0);
     answer = world_call(world, "Tally.ListQueueStats", "{'SortBy':'age','QueueNamePrefix':'o'}");
