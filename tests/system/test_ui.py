@@ -68,7 +68,7 @@ def test_each_file_comes_zipped_to_who_takes_that(daemon):
         assert headers["Content-Encoding"] == "gzip" and plain_headers["Content-Encoding"] is None
         assert headers["ETag"] != plain_headers["ETag"] and headers["Vary"] == "Accept-Encoding"
         total += len(zipped)
-    assert total < 60 * 1024, "what the dashboard may take over a slow line"
+    assert total < 64 * 1024, "what the dashboard may take over a slow line"
 
 
 def test_who_refuses_gzip_gets_plain_files(daemon):
@@ -213,7 +213,7 @@ QUESTIONS = [
      lambda told: (queue_of(told, "resize")["Visible"], queue_of(told, "resize")["InFlight"]) == (9, 1)
      and queue_of(told, "resize")["OldestDeliverableAge"] // 60 == 41),
     ("what is in a queue, and why does it not come",
-     "#/queue/reports", r"blocked\s+0?\s*It waits for message",
+     "#/queue/reports", r"blocked\s+\{\"report\": \"orders of the day\"\}\s+0\s+It waits for message",
      ["messages", "reports"], r"blocked .*\n?.*waits for message <held>",
      "Tally.ListMessages", {"QueueUrl": "reports"},
      lambda told: told["Messages"][0]["State"] == "blocked"),
@@ -223,7 +223,8 @@ QUESTIONS = [
      "Tally.ExplainMessage", {"MessageId": "<held>"},
      lambda told: told["State"] == "held" and any(why.get("Reason") == "card declined" for why in told["Why"])),
     ("where is the order of which a person knows only a text",
-     "#/find?q=%22order%22%3A+17%2C", r"Messages with this text[\s\S]*held[\s\S]*customer-17",
+     "#/find?q=%22order%22%3A+17%2C",
+     r"Messages with this text[\s\S]*orders\.fifo\s+held\s+customer-17\s+\{\"order\": 17",
      ["find", "--queue", "orders.fifo", "--text", '"order": 17,'], r"orders\.fifo +held .*<held>",
      "Tally.FindMessage", {"QueueUrl": "orders.fifo", "Text": '"order": 17,'},
      lambda told: [one["State"] for one in told["Messages"]] == ["held"]),
@@ -351,7 +352,7 @@ def percentile(values, share):
 
 
 def test_no_call_of_a_page_takes_long(shop, browser):
-    """All pages, by keys and in three widths; and then each call that they made, again and again."""
+    """All pages, by keys and in two widths; and then each call that they made, again and again."""
     asked = browser.run(shop.daemon, "each_page_fits_and_is_walked_by_keys", shop.ids)
     calls = sorted({(target, body) for target, body in asked if '"DryRun"' not in body})
     assert len(calls) > 60

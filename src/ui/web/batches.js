@@ -8,6 +8,7 @@ import {
   filters,
   heading,
   messageLink,
+  none,
   nothing,
   pages,
   queueLink,
@@ -80,7 +81,7 @@ export const batches = {
               ]),
               list.map((batch) => batch.BatchId),
             )
-          : nothing(reply?.NextToken ? "None so far: go on." : "There is no such batch."),
+          : nothing(none(reply, query.state || query.prefix, "tally batch create")),
       ),
       pages(query, reply?.NextToken),
     ];
@@ -214,7 +215,7 @@ export const batch = {
                         : h("bdi", null, cut(unit.Unit, 100)),
                     state(unit.State),
                     [
-                      reason && [state(reason.State), " ", whyLine(reason)],
+                      reason && [state(reason.State), ": ", whyLine(reason)],
                       unit.Detail && quoted(unit.Detail),
                       !reason &&
                         !unit.MessageId &&

@@ -1,5 +1,6 @@
 // A message's body, which anybody may have written: as JSON that folds, as text, as bytes, or not at all.
 import { h } from "./dom.js";
+import { look } from "./api.js";
 import { bytes, count, cut, plural, visible } from "./words.js";
 
 const KEPT = "tally-body";
@@ -7,6 +8,8 @@ const TEXT_MAX = 65536;
 const HEX_MAX = 16384;
 const NODES_MAX = 2000;
 const DEPTH_MAX = 30;
+const KNOWN_MAX = 5000;
+const CALLS_MAX = 5; // a page that reads contents may be short
 const MODES = [
   ["json", "JSON"],
   ["text", "Text"],
@@ -15,6 +18,25 @@ const MODES = [
 ];
 
 export const mode = () => localStorage.getItem(KEPT) ?? "json";
+
+/** What lists ask of bodies. */
+export const inLists = () => (mode() === "hidden" ? "none" : "preview");
+
+/** Adds to the messages of a list the beginning of their bodies. Each is asked for once: it does not change. */
+export async function withBodies(page, members, visit, signal) {
+  if (!page || mode() === "hidden") return page;
+  visit.bodies ??= new Map();
+  if (visit.bodies.size > KNOWN_MAX) visit.bodies.clear();
+  let { NextToken } = members;
+  for (let i = 0; i < CALLS_MAX && page.Messages.some((one) => !visit.bodies.has(one.MessageId)); i++) {
+    const reply = await look("ListMessages", { ...members, Body: "preview", NextToken }, signal);
+    for (const one of reply?.Messages ?? []) visit.bodies.set(one.MessageId, one.Body);
+    NextToken = reply?.NextToken;
+    if (!NextToken) break;
+  }
+  for (const one of page.Messages) one.Body = visit.bodies.get(one.MessageId);
+  return page;
+}
 
 /** The buttons that choose how bodies are shown, on this computer. */
 export function modes(redraw) {

@@ -34,7 +34,17 @@ export function chart(title, lines, period, format = count) {
   return h(
     "figure.chart",
     null,
-    h("figcaption", null, title, " ", h("span.soft", null, words.join("; "), `; ${span((width / STEP) * period)}`)),
+    h(
+      "figcaption",
+      null,
+      title,
+      " ",
+      lines.map(({ kind }, i) => [
+        h("span.series", { class: kind, "aria-hidden": true }),
+        h("span.soft", null, `${words[i]}; `),
+      ]),
+      h("span.soft", null, span((width / STEP) * period)),
+    ),
     svg(
       "svg",
       {

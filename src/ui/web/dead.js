@@ -40,35 +40,38 @@ function redrive(queue, title, filter, words, rate) {
 }
 
 const BACK =
-  "Each goes back to the queue that it failed in, with a receive count of 0. What was moved stays moved when " +
-  "the task is stopped.";
+  "Each goes back to the queue that it failed in, and is tried again with a receive count of 0. What was moved " +
+  "stays moved when the task is stopped.";
+
+const isFew = (all) => all <= FIRST;
 
 /** Ten first, where the server can choose; else all. */
-export function redriveButton(queue, reason) {
-  if (!can("StartMessageMoveTask")) return null;
+export function redriveButton(queue, reason, all = queue.Visible) {
+  if (!can("StartMessageMoveTask") || all === 0) return null;
   const only = reason === undefined ? {} : { Reason: reason };
   const said = reason === undefined ? "" : " with this reason";
   if (!hasFilters()) return reason === undefined ? redriveAllButton(queue) : null;
-  return button(`Redrive ${FIRST} first…`, () =>
+  const some = Math.min(FIRST, all);
+  return button(`Redrive ${some}${isFew(all) ? "" : " first"}…`, () =>
     redrive(
       queue,
-      `Redrive ${FIRST} dead letters of ${queue.QueueName}`,
-      { ...only, MaxMessages: FIRST },
-      `The ${FIRST} oldest${said} are tried again. ${BACK}`,
+      `Redrive ${plural(some, "dead letter")} of ${queue.QueueName}`,
+      { ...only, MaxMessages: some },
+      `The oldest${said} first. ${BACK}`,
     ),
   );
 }
 
-export function redriveAllButton(queue, reason) {
+export function redriveAllButton(queue, reason, all = queue.Visible) {
   if (!can("StartMessageMoveTask") || (reason !== undefined && !hasFilters())) return null;
+  if (hasFilters() && isFew(all)) return null; // the other button has all of them
   const only = reason === undefined ? {} : { Reason: reason };
   return button(reason === undefined ? "Redrive all…" : "Redrive these…", () =>
     redrive(
       queue,
       `Redrive dead letters of ${queue.QueueName}`,
       only,
-      `All ${reason === undefined ? plural(queue.Visible, "dead letter") : "with this reason"} are tried again, ` +
-        `the oldest first. ${BACK}`,
+      `All ${reason === undefined ? "of them" : "with this reason"}, the oldest first. ${BACK}`,
       true,
     ),
   );
@@ -78,7 +81,12 @@ export function redriveOne(queueUrl, MessageId) {
   if (!can("StartMessageMoveTask") || !hasFilters()) return null;
   const queue = { QueueUrl: queueUrl, QueueName: nameOf(queueUrl) };
   return button("Redrive…", () =>
-    redrive(queue, "Redrive this message", { MessageIds: [MessageId] }, `This message is tried again. ${BACK}`),
+    redrive(
+      queue,
+      "Redrive this message",
+      { MessageIds: [MessageId] },
+      "It goes back to the queue that it failed in, and is tried again with a receive count of 0.",
+    ),
   );
 }
 
@@ -140,7 +148,7 @@ export function reasonTable(queue, told) {
       age(one.NewestAt),
       age(one.OldestAt),
       one.MessageIds.slice(0, 2).map((id) => [messageLink(id), " "]),
-      h("span.acts", null, redriveButton(queue, one.Reason), redriveAllButton(queue, one.Reason)),
+      h("span.acts", null, redriveButton(queue, one.Reason, one.Count), redriveAllButton(queue, one.Reason, one.Count)),
     ]),
   );
 }

@@ -1,5 +1,5 @@
 // Says what would happen before it happens, and then does it.
-import { h } from "./dom.js";
+import { h, isShown } from "./dom.js";
 import { call, takesDryRun } from "./api.js";
 import { plural } from "./words.js";
 
@@ -51,7 +51,7 @@ export function confirm({ title, about, button, doing, typed, isDanger = true, f
   document.body.append(dialog);
   dialog.showModal();
   Promise.resolve(about).then(
-    (nodes) => what.replaceChildren(...[nodes].flat()),
+    (nodes) => what.replaceChildren(...[nodes].flat(2).filter(isShown)),
     (error) => {
       what.replaceChildren(h("p.bad", null, error.message));
       hasFailed = true;
@@ -63,25 +63,26 @@ export function confirm({ title, about, button, doing, typed, isDanger = true, f
 
 const NOUNS = {
   Messages: "message",
-  InFlight: "of them in somebody's hands",
+  InFlight: "of them in flight",
   DeadLettered: "goes to the dead-letter queue",
   Units: "unit of a batch",
   Batches: "batch",
-  Dependents: "waiting message",
   Groups: "group",
   HeldGroups: "held group",
 };
 const PLURALS = {
-  InFlight: "of them in somebody's hands",
+  InFlight: "of them in flight",
   DeadLettered: "go to the dead-letter queue",
   Units: "units of batches",
   Batches: "batches",
 };
 
-/** What a dry run says, as a list of sentences: "231 messages", "12 units of batches". */
-function tell(reply) {
+/** What a dry run says, as a list of sentences: "231 messages", "12 units of batches". Of a move the queues say how many
+ *  messages. */
+function tell(reply, known) {
+  const isKnown = (key) => known.includes(key) || (key === "Messages" && reply.Queues?.length > 0);
   const lines = Object.entries(reply)
-    .filter(([key, value]) => NOUNS[key] && (Number(value) > 0 || key === "Messages"))
+    .filter(([key, value]) => NOUNS[key] && Number(value) > 0 && !isKnown(key))
     .map(([key, value]) => h("li", null, plural(Number(value), NOUNS[key], PLURALS[key])));
   for (const { QueueUrl, Messages } of reply.Queues ?? [])
     lines.push(h("li", null, plural(Messages, "message"), " to ", h("bdi", null, String(QueueUrl).split("/").pop())));
@@ -98,14 +99,32 @@ function tell(reply) {
   return lines;
 }
 
-/** What the action would do, by a dry run of the server where it has one; else the sentences that are given. */
-export async function foresee(action, members, otherwise, before = "This would touch:") {
+/** What becomes of those that wait for what is moved, or ends. */
+function tellDependents({ Dependents, Queues }) {
+  if (!(Dependents > 0)) return null;
+  const words = `${plural(Dependents, "message waits", "messages wait")} for ${Queues ? "what is moved" : "this"}: `;
+  return h(
+    "p",
+    null,
+    words,
+    Queues
+      ? "they go on to wait until it succeeds."
+      : ["each is cancelled too, unless its ", h("code", null, "Tally.AfterFailure"), " lets it run or holds it."],
+  );
+}
+
+/** What the action would do, by a dry run of the server where it has one; else the sentences that are given. Without
+ *  `before` these say it, and a list stands there only if there is more to say. */
+export async function foresee(action, members, otherwise, before) {
   if (!(await takesDryRun(action))) return [h("p", null, otherwise)];
-  const lines = tell(await call(action, { ...members, DryRun: true }));
+  const told = await call(action, { ...members, DryRun: true });
+  const lines = tell(told, before === undefined ? ["Messages", "DeadLettered", "Groups"] : []);
+  const list = h("ul", null, lines.length > 0 ? lines : h("li", null, "nothing"));
+  const isListed = before !== undefined || lines.length > 0;
   return [
     h("p", null, otherwise),
-    h("p", null, before),
-    h("ul", null, lines.length > 0 ? lines : h("li", null, "nothing")),
+    isListed && [h("p", null, before ?? "This also touches:"), list],
+    tellDependents(told),
   ];
 }
 

@@ -1,6 +1,7 @@
 // Finds one thing by what a person has of it: an id, a name, a group, a text in it, a word of a failure.
 import { h } from "./dom.js";
 import { find, look, may } from "./api.js";
+import { inLists } from "./body.js";
 import { batchLink, groupLink, heading, messageTable, nothing, queueLink, section } from "./parts.js";
 import { row, to } from "./route.js";
 import { byAge, failures, fullDeadLetterQueues, heldQueues } from "./stats.js";
@@ -22,7 +23,7 @@ async function each(queues, ask, parts, what, most = QUEUES_MAX) {
 async function messages(members, signal, parts, where, what = "ids") {
   const found = [];
   for (let i = 0, NextToken; i < CALLS_MAX; i++) {
-    const reply = await find("FindMessage", { ...members, NextToken }, signal);
+    const reply = await find("FindMessage", { ...members, Body: inLists(), NextToken }, signal);
     found.push(...(reply?.Messages ?? []));
     if (!reply || reply.IsComplete) return found;
     NextToken = reply.NextToken;
@@ -54,7 +55,7 @@ async function byGroup(q, queues, signal, parts) {
   if (!PLAIN.test(q)) return [];
   const having = queues.filter((queue) => queue.Groups > 0);
   const ask = async ({ QueueUrl, QueueName }) => {
-    const page = await find("ListMessages", { QueueUrl, MessageGroupId: q, MaxResults: 100 }, signal);
+    const page = await find("ListMessages", { QueueUrl, MessageGroupId: q, Body: inLists(), MaxResults: 100 }, signal);
     if (page?.NextToken && page.Messages.length === 0) parts.add(`the oldest messages of ${QueueName} for groups`);
     return page?.Messages.length > 0
       ? [{ queue: QueueName, messages: page.Messages, hasMore: Boolean(page.NextToken) }]
@@ -166,7 +167,7 @@ export default {
       groups.map((one) =>
         section(
           ["Group ", groupLink(one.queue, query.q), " in ", queueLink(one.queue)],
-          one.hasMore && "the first 100",
+          one.hasMore && `the first ${count(one.messages.length)}`,
           messageTable(one.messages, one.queue, `Group in ${one.queue}`),
         ),
       ),

@@ -1,6 +1,7 @@
 // Who holds what, since when, until when?
 import { h } from "./dom.js";
-import { find } from "./api.js";
+import { call, can, find, takesDryRun } from "./api.js";
+import { button } from "./dialog.js";
 import {
   filters,
   groupLink,
@@ -23,6 +24,52 @@ function holder({ Holder }) {
     Worker && AccessKeyId && ` ${AccessKeyId}`,
     (Worker || AccessKeyId) && Address && h("div.soft", null, Address),
   ];
+}
+
+const OUTCOMES = {
+  returned: () => "It is visible again at once, and this attempt counts.",
+  "dead-lettered": ({ DeadLetterQueueUrl }) => [
+    "That was its last attempt: the next receive that meets it moves it to ",
+    DeadLetterQueueUrl ? queueLink(nameOf(DeadLetterQueueUrl)) : "the dead-letter queue",
+    ".",
+  ],
+  held: () => "That was its last attempt: its group is held then.",
+};
+
+async function foretell(members, holder) {
+  const told = (await takesDryRun("ReleaseMessage")) && (await call("ReleaseMessage", { ...members, DryRun: true }));
+  return [
+    told && h("p", null, OUTCOMES[told.Outcome]?.(told) ?? told.Outcome),
+    h(
+      "p",
+      null,
+      "It is taken from ",
+      holder ? holderWords(holder) : "whoever has it",
+      ", who is not told. End a worker that hangs first: on a standard queue it may still delete the message.",
+    ),
+  ];
+}
+
+/** Of a message in flight, from the delivery with that token and no later one. */
+export function takeBackButton(QueueUrl, MessageId, FencingToken, holder) {
+  const members = { QueueUrl, MessageId, FencingToken };
+  return (
+    can("ReleaseMessage") &&
+    FencingToken !== undefined &&
+    button(
+      "Take it back…",
+      () => ({
+        title: "Take this message back",
+        button: "Take it back",
+        about: foretell(members, holder),
+        doing: async () => {
+          await call("ReleaseMessage", members);
+          return "The message is taken back.";
+        },
+      }),
+      true,
+    )
+  );
 }
 
 export default {
@@ -51,7 +98,7 @@ export default {
         ["worker", "Worker", ""],
       ]),
       section(
-        "Messages that somebody has",
+        "Messages in flight",
         `${plural(messages.length, "message")} shown`,
         messages.length > 0
           ? table(
@@ -63,8 +110,8 @@ export default {
                 "Held by",
                 "Since",
                 "Comes back",
-                ["Attempt", "number"],
-                ["Delivery", "number wide"],
+                ["Attempts", "number"],
+                "",
               ],
               messages.map((message) => {
                 const queue = nameOf(message.QueueUrl);
@@ -76,7 +123,7 @@ export default {
                   age(message.ReceivedAt),
                   age(message.VisibleAt),
                   count(message.ReceiveCount),
-                  message.FencingToken,
+                  takeBackButton(message.QueueUrl, message.MessageId, message.FencingToken, message.Holder),
                 ];
               }),
               messages.map((message) => message.MessageId),
@@ -86,7 +133,7 @@ export default {
                 ? "The server does not know such a queue, or this credential may not see messages."
                 : reply.NextToken
                   ? "None so far: go on."
-                  : "Nobody has a message.",
+                  : "No message is in flight.",
             ),
       ),
       pages(query, reply?.NextToken),

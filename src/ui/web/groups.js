@@ -1,6 +1,7 @@
 // Which customer's line is blocked, by what, and what helps?
 import { h } from "./dom.js";
 import { call, can, find, look } from "./api.js";
+import { withBodies } from "./body.js";
 import { button, foresee, plain } from "./dialog.js";
 import {
   filters,
@@ -29,32 +30,49 @@ function where({ DeadLetterQueue: name }) {
     : "goes to the dead-letter queue, or is dropped if the queue has none";
 }
 
+const head = ({ HeadMessageId }) => ["The head", HeadMessageId && [" ", messageLink(HeadMessageId)]];
+
+/** What waits behind the head, and what becomes of it. */
+function behind({ Messages }, does, doMany) {
+  if (Messages < 2) return `the group ${does}: nothing waits behind the head`;
+  return `${plural(Messages - 1, "message")} behind it ${Messages === 2 ? does : doMany}`;
+}
+
 const RELEASES = {
   retry: {
     label: "Retry…",
     title: "Retry the head of",
     button: "Retry it",
-    words: () =>
-      "The head gets a fresh set of attempts and is delivered at once. If it succeeds, the group goes on; if it " +
-      "fails again, the group is held again.",
+    words: (group) => [
+      head(group),
+      " is tried again: delivered at once, with a fresh set of attempts. If it succeeds, ",
+      behind(group, "goes on", "go on"),
+      "; if it fails again, the group is held again.",
+    ],
   },
   skip: {
     label: "Skip…",
     title: "Skip the head of",
     button: "Skip it",
     isDanger: true,
-    words: (group) =>
-      `The head ${where(group)}. Then the ${plural(Math.max(0, group.Messages - 1), "message")} behind it go ` +
-      `on. A dead letter can be redriven later.`,
+    words: (group) => [
+      head(group),
+      ` ${where(group)}. Then `,
+      behind(group, "goes on", "go on"),
+      ". A dead letter can be redriven later.",
+    ],
   },
   "cancel-rest": {
     label: "Cancel the rest…",
     title: "Cancel what waits in",
     button: "Cancel them",
     isDanger: true,
-    words: (group) =>
-      `The head ${where(group)}, and the ${plural(Math.max(0, group.Messages - 1), "message")} behind it are ` +
-      `cancelled: they are never delivered, and their units of batches count as cancelled. This can't be undone.`,
+    words: (group) => [
+      head(group),
+      ` ${where(group)}, and `,
+      behind(group, "is cancelled", "are cancelled"),
+      ": never delivered, and as units of batches cancelled. This can't be undone.",
+    ],
   },
 };
 
@@ -136,11 +154,12 @@ export async function findGroup(QueueUrl, MessageGroupId, State, signal) {
   return group ?? (!reply || reply.NextToken ? undefined : null);
 }
 
-async function loadOne(query, signal) {
+async function loadOne(query, visit, signal) {
   const QueueUrl = query.queue;
   const MessageGroupId = query.group;
+  const asked = { QueueUrl, MessageGroupId, MaxResults: 50, NextToken: query.from || undefined };
   const [page, group, queue] = await Promise.all([
-    find("ListMessages", { QueueUrl, MessageGroupId, MaxResults: 50, NextToken: query.from || undefined }, signal),
+    find("ListMessages", asked, signal).then((list) => withBodies(list, asked, visit, signal)),
     findGroup(QueueUrl, MessageGroupId, undefined, signal),
     statsOf(nameOf(QueueUrl), signal),
   ]);
@@ -205,7 +224,7 @@ export default {
   title: ({ query }) => (query.group ? `Group ${query.group}` : "Groups"),
 
   async load({ query }, visit, signal) {
-    if (query.queue && query.group) return loadOne(query, signal);
+    if (query.queue && query.group) return loadOne(query, visit, signal);
     if (query.queue) {
       const QueueUrl = query.queue;
       const [reply, queue] = await Promise.all([

@@ -225,8 +225,8 @@ const KEYS = [
   ["j, k", "the next and the one before"],
   ["Enter", "open it"],
   ["Escape", "close, or go back"],
-  ["p", "pause, or go on"],
-  ["r", "ask now"],
+  ["p", "pause this page"],
+  ["r", "refresh"],
 ];
 
 function showKeys() {

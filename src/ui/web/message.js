@@ -4,6 +4,7 @@ import { call, can, find, may } from "./api.js";
 import { modes, show } from "./body.js";
 import { redriveOne } from "./dead.js";
 import { button, foresee } from "./dialog.js";
+import { takeBackButton } from "./flight.js";
 import { findGroup, releaseButtons } from "./groups.js";
 import {
   batchLink,
@@ -13,18 +14,21 @@ import {
   heading,
   holderWords,
   messageLink,
+  namesHolder,
   nothing,
   queueLink,
   section,
   shortId,
   state,
+  stateOf,
   table,
 } from "./parts.js";
 import { to } from "./route.js";
-import { inQueue, statsOf } from "./stats.js";
+import { inQueue, kept, statsOf } from "./stats.js";
 import { age, bytes, count, nameOf, now, plural, quoted, utc, visible } from "./words.js";
 
 const READ_MAX = 65536;
+const SLOW_S = 10;
 
 // --- what can be done -----------------------------------------------------------------------------------------------
 
@@ -72,8 +76,10 @@ function editButton(message, content) {
       about: h(
         "p",
         null,
-        "The changed copy is sent as a new message, and this one ends, in one record: there is never both, nor " +
-          "neither.",
+        "The changed copy goes to ",
+        queueLink(message.DeadLetterQueueSource ?? nameOf(message.QueueUrl)),
+        message.DeadLetterQueueSource ? ", where this one failed, as a new message" : " as a new message",
+        ", and this one ends, in one record: there is never both, nor neither.",
       ),
       form: h(
         "p",
@@ -96,23 +102,47 @@ function editButton(message, content) {
 
 // --- why ------------------------------------------------------------------------------------------------------------
 
-function drawWhy({ message, queue, group, dependents }) {
+/** Of which queue, after how many attempts, and what sends it back. */
+function drawDead({ message, attempts }) {
+  const redrive = redriveOne(message.QueueUrl, message.MessageId);
+  return [
+    h(
+      "p",
+      null,
+      "It is a dead letter of ",
+      queueLink(message.DeadLetterQueueSource),
+      attempts > 0 && `; ${count(message.ReceiveCount)} of ${plural(attempts, "attempt")} used`,
+      message.LastReceivedAt !== undefined && ["; last received ", age(message.LastReceivedAt), " ago"],
+      message.FailureReason && ["; the last failure: ", quoted(message.FailureReason, 400)],
+      ".",
+      redrive && " Redrive sends it back.",
+    ),
+    redrive && h("p.buttons", null, redrive),
+  ];
+}
+
+function drawWhy(data) {
+  const { message, queue, group, dependents } = data;
   const name = nameOf(message.QueueUrl);
-  const causes = message.Why ?? [];
-  const isGood = message.State === "ready" && causes.length === 0;
+  const causes = (message.Why ?? []).filter((why) => !(message.DeadLetterQueueSource && why.Code === "Returned"));
+  const isDead = message.DeadLetterQueueSource !== undefined;
+  const isGood = message.State === "ready" && causes.length === 0 && !isDead;
   const nobody = queue && queue.WaitingReceives === 0;
   return h(
     "section.why",
-    { class: isGood ? "good" : message.State === "held" ? "bad" : "" },
+    { class: isGood ? "good" : message.State === "held" || isDead ? "bad" : "" },
     h(
       "h2",
       null,
       isGood
         ? "Nothing keeps it back"
+        : isDead
+          ? "It failed for good"
         : message.State === "ended" || message.State === "unknown"
           ? "Where it is"
           : "Why it is not delivered",
     ),
+    isDead && drawDead(data),
     isGood &&
       h(
         "p",
@@ -148,6 +178,7 @@ function drawWhy({ message, queue, group, dependents }) {
       causes.length === 0 &&
       h("p", null, "It has ended, so long ago that nobody remembers how."),
     message.Holder &&
+      !namesHolder(causes) &&
       h(
         "p",
         null,
@@ -185,14 +216,14 @@ function events({ message, content }) {
     [message.SentAt, "", ["sent ", by, message.BodySize !== undefined && `, ${bytes(message.BodySize)}`]],
   ];
   if (message.BatchId) list.push([message.SentAt, "", ["a unit of batch ", batchLink(message.BatchId)]]);
-  if (message.DeadLetterQueueSource)
-    list.push([undefined, "bad", ["dead-lettered from ", queueLink(message.DeadLetterQueueSource)]]);
   if (message.FirstReceivedAt !== undefined && message.ReceiveCount > 1)
     list.push([message.FirstReceivedAt, "", "received for the first time"]);
   if (message.LastReceivedAt !== undefined)
     list.push([message.LastReceivedAt, "", `received, attempt ${count(message.ReceiveCount)}`]);
   if (message.FailureReason)
     list.push([undefined, "bad", ["the newest attempt failed: ", quoted(message.FailureReason, 600)]]);
+  if (message.DeadLetterQueueSource)
+    list.push([undefined, "bad", ["dead-lettered from ", queueLink(message.DeadLetterQueueSource)]]);
   for (const why of message.Why ?? [])
     if (why.Code === "GroupHeld" && why.Since) list.push([why.Since, "bad", "its group was held"]);
   return list;
@@ -220,7 +251,7 @@ function drawLife(data) {
       null,
       events(data).map((one) => line(...one)),
       h("dt", null, "now"),
-      h("dd.wait", null, state(message.State), message.ReceiveCount === 0 && ", never delivered"),
+      h("dd.wait", null, stateOf(message), message.ReceiveCount === 0 && ", never delivered"),
       until !== undefined && [h("dt", null, age(until)), h("dd", null, "at the latest something changes by itself")],
     ),
   );
@@ -238,6 +269,16 @@ async function loadContent(id, message, visit, signal) {
   visit.isWhole = isSmall || visit.wants;
 }
 
+const tokenOf = ({ Why }) => (Why ?? []).find((why) => why.Code === "InFlight")?.Delivery;
+
+/** How many attempts the queue gives a message, as far as this caller may know. */
+const attemptsOf = (QueueUrl, visit, signal) =>
+  QueueUrl &&
+  kept(visit, "attempts", SLOW_S, async () => {
+    const told = await find("GetQueueAttributes", { QueueUrl, AttributeNames: ["RedrivePolicy"] }, signal);
+    return Number(JSON.parse(told?.Attributes?.RedrivePolicy ?? "{}").maxReceiveCount ?? 0);
+  });
+
 export default {
   title: ({ name }) => `Message ${shortId(name)}`,
 
@@ -247,15 +288,17 @@ export default {
       : await call("ExplainMessage", { MessageId: id }, signal);
     await loadContent(id, message, visit, signal);
     const QueueUrl = message.QueueUrl;
-    const [queue, group, dependents] = await Promise.all([
+    const [queue, group, dependents, attempts] = await Promise.all([
       QueueUrl && statsOf(nameOf(QueueUrl), signal),
       QueueUrl && message.MessageGroupId && findGroup(QueueUrl, message.MessageGroupId, "held", signal),
       message.State === "unknown" ? null : find("ListDependents", { MessageId: id, MaxResults: 100 }, signal),
+      attemptsOf(message.DeadLetterQueueSource, visit, signal),
     ]);
     return {
       message,
       queue,
       dependents,
+      attempts,
       content: visit.content,
       group: group && inQueue(group, QueueUrl, queue),
     };
@@ -268,12 +311,13 @@ export default {
       heading(
         [queue && [queueLink(queue), " / "], h("code", { title: id }, shortId(id))],
         [
-          state(message.State),
+          stateOf(message),
           message.MessageGroupId && ["group ", groupLink(queue, message.MessageGroupId)],
           message.BatchId && ["batch ", batchLink(message.BatchId)],
         ],
         queue && [
-          message.DeadLetterQueueSource && redriveOne(message.QueueUrl, message.MessageId),
+          message.State === "in-flight" &&
+            takeBackButton(message.QueueUrl, message.MessageId, tokenOf(message), message.Holder),
           message.State !== "in-flight" && [
             editButton(message, visit.isWhole ? content : null),
             deleteButton(message),
@@ -290,7 +334,8 @@ export default {
           facts([
             ["MessageId", h("code", null, id)],
             ["Queue", queueLink(queue)],
-            ["Receives", count(message.ReceiveCount)],
+            ["Attempts", count(message.ReceiveCount)],
+            ["Fencing token", tokenOf(message)],
             ["Deduplication id", content?.MessageDeduplicationId && h("bdi", null, content.MessageDeduplicationId)],
             ["Sender", content?.SenderId],
             ["Trace", content?.AWSTraceHeader && h("code", null, content.AWSTraceHeader)],

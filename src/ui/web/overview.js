@@ -9,6 +9,7 @@ import { redriveButton } from "./dead.js";
 import { link, row, to } from "./route.js";
 import {
   byAge,
+  byOldest,
   deadLetterQueues,
   failures,
   fullDeadLetterQueues,
@@ -31,8 +32,9 @@ const BAD = 2;
 const WARN = 1;
 
 async function loadSlowly(signal) {
-  const [{ queues, hasMore }, paused, dead, held, relays, schedules, batches] = await Promise.all([
+  const [{ queues, hasMore }, oldestOnes, paused, dead, held, relays, schedules, batches] = await Promise.all([
     byAge(signal),
+    byOldest(signal),
     pausedQueues(signal),
     fullDeadLetterQueues(signal),
     heldGroups(signal),
@@ -44,6 +46,7 @@ async function loadSlowly(signal) {
   return {
     queues,
     hasMore,
+    oldestOnes,
     paused,
     targets: new Set([...dead.map((queue) => queue.QueueName), ...deadLetterQueues(queues).keys()]),
     held,
@@ -59,6 +62,7 @@ async function loadSlowly(signal) {
 const needsOfGroups = ({ held }) =>
   held.map((group) => ({
     level: BAD,
+    name: `${group.QueueName} ${group.MessageGroupId}`,
     since: group.Since,
     words: [
       queueLink(group.QueueName),
@@ -80,6 +84,7 @@ const needsOfGroups = ({ held }) =>
 const needOfPaused = (queue) =>
   queue.Visible > 0 && {
     level: WARN,
+    name: queue.QueueName,
     since: oldest(queue) === undefined ? undefined : now() - oldest(queue),
     words: [
       queueLink(queue.QueueName, true),
@@ -96,14 +101,41 @@ function needOfQueue(queue, targets) {
   if (!isAsked && waited > IDLE_S) {
     words.push(` has no worker: its oldest message has waited ${span(waited)}, and nobody asks for messages`);
     words.push(queue.LastReceiveAt ? [". The last receive was ", age(queue.LastReceiveAt), " ago", "."] : ".");
-    return { level: BAD, since, words };
+    return { level: BAD, name: queue.QueueName, since, words };
   }
   if (waited <= OLD_S) return false;
   words.push(
     ` is behind: its oldest message is ${span(waited)} old; ${count(queue.Visible)} wait, ` +
       `${count(queue.InFlight)} are in flight.`,
   );
-  return { level: WARN, since, words };
+  return { level: WARN, name: queue.QueueName, since, words };
+}
+
+/** Nobody can get its oldest message, and nothing of that age: it is in flight, blocked or delayed. */
+function needOfWithheld(queue, targets) {
+  const age = queue.OldestMessageAge ?? 0;
+  const { QueueName: name, InFlight, Blocked = 0, Delayed, HeldGroups } = queue;
+  if (age <= OLD_S || oldest(queue) > OLD_S || isPaused(queue) || HeldGroups > 0 || targets.has(name)) return false;
+  const waits = [
+    [InFlight, "in-flight", "in flight"],
+    [Blocked, "blocked", "blocked"],
+    [Delayed - Blocked, "delayed", "delayed"],
+    [oldest(queue) === undefined ? queue.Visible : 0, "ready", "behind others of its group"],
+  ].filter(([some]) => some > 0);
+  return {
+    level: WARN,
+    name,
+    since: now() - age,
+    words: [
+      queueLink(name, true),
+      `: its oldest message is ${span(age)} old and can't be received: `,
+      waits.map(([some, state, words], i) => [
+        i > 0 && ", ",
+        link(to("queue", name, { state }), `${count(some)} ${some === 1 ? "is" : "are"} ${words}`),
+      ]),
+      ".",
+    ],
+  };
 }
 
 function saying(some, all) {
@@ -116,6 +148,7 @@ const needsOfDead = ({ dead }) =>
     const [first] = reasons?.Reasons ?? [];
     return {
       level: WARN,
+      name: queue.QueueName,
       since: first?.NewestAt,
       words: [
         `${plural(queue.Visible, "dead letter")} in `,
@@ -219,7 +252,14 @@ const needOfSchedule = (one) =>
     ],
   };
 
-const byWorst = (a, b) => b.level - a.level || (a.since ?? Infinity) - (b.since ?? Infinity);
+const minute = ({ since }) => (since === undefined ? Infinity : Math.floor(since / 60));
+const compare = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
+
+const named = (need, name) => need && { ...need, name };
+
+/** A second more or less moves nothing: a button would slip from under the mouse. */
+const byWorst = (a, b) =>
+  b.level - a.level || compare(minute(a), minute(b)) || compare(a.name ?? "", b.name ?? "");
 
 /** The worst of one kind, and a line for the others: 5,000 queues without a worker must not hide one held group. */
 function some(list, others, page, hasMore) {
@@ -228,27 +268,30 @@ function some(list, others, page, hasMore) {
   if (left <= 1) return all;
   const [{ level, since }] = all.slice(KIND_MAX);
   const words = [`${count(left)}${hasMore ? " or more" : ""} other ${others}. `, link(to(page), "Look")];
-  return [...all.slice(0, KIND_MAX), { level, since, words }];
+  return [...all.slice(0, KIND_MAX), { level, since, words }]; // behind those that it counts
 }
 
 function needs({ queues, slow }) {
   const ofRelays = new Set(slow.relays.flatMap((one) => [nameOf(one.Source.QueueUrl), `${one.RelayName}-parked`]));
+  const isNotOfRelay = (queue) => !ofRelays.has(queue.QueueName); // their relay says it
   const late = queues
-    .filter((queue) => !ofRelays.has(queue.QueueName)) // their relay says it
+    .filter(isNotOfRelay)
     .map((queue) => needOfQueue(queue, slow.targets))
     .filter(Boolean);
   const ofLevel = (level) => late.filter((need) => need.level === level);
+  const withheld = slow.oldestOnes.filter(isNotOfRelay).map((queue) => needOfWithheld(queue, slow.targets));
   return [
     ...needsOfServer(server.described),
     ...some(needsOfGroups(slow), "groups are held", "groups"),
+    ...some(slow.relays.map((one) => named(needOfRelay(one), one.RelayName)), "relays need somebody", "relays"),
     ...some(ofLevel(BAD), "queues have no worker", "queues", slow.hasMore),
+    ...some(withheld, "queues have messages that can't be received", "queues"),
     ...some(ofLevel(WARN), "queues are behind", "queues"),
     ...some(slow.paused.map(needOfPaused), "queues are paused", "queues"),
     ...some(needsOfDead(slow), "queues have dead letters", "dead-letters"),
-    ...some(slow.relays.map(needOfRelay), "relays need somebody", "relays"),
-    ...some(slow.schedules.map(needOfSchedule), "schedules have a warning", "schedules"),
-    ...some(slow.batches.map(needOfBatch), "batches need somebody", "batches"),
-  ].toSorted(byWorst);
+    ...some(slow.schedules.map((one) => named(needOfSchedule(one), one.Name)), "schedules have a warning", "schedules"),
+    ...some(slow.batches.map((one) => named(needOfBatch(one), one.BatchId)), "batches need somebody", "batches"),
+  ].toSorted((a, b) => b.level - a.level); // and of one level as they stand here: kind by kind
 }
 
 function drawNeeds(list) {
@@ -352,7 +395,7 @@ export default {
             chart(
               "In and out",
               [
-                { name: "sent", points: series.Sent },
+                { name: "sent", points: series.Sent, kind: "wait" },
                 { name: "deleted", points: series.Deleted, kind: "good" },
               ],
               series.Period,

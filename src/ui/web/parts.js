@@ -1,10 +1,11 @@
 // What several pages show: why a message waits, rows of messages, states, facts, pages of a list.
 import { h, hidden, isShown } from "./dom.js";
 import { link, row, to, change } from "./route.js";
-import { age, bytes, count, cut, nameOf, quoted } from "./words.js";
+import { age, bytes, count, cut, nameOf, now, quoted, span } from "./words.js";
 
 const KINDS = {
   ready: "good",
+  "dead letter": "bad",
   "in-flight": "wait",
   delayed: "wait",
   blocked: "warn",
@@ -30,8 +31,12 @@ const KINDS = {
   FAILED: "bad",
 };
 
-export const state = (name, words) =>
-  h("span.state", null, h("span.dot", { class: KINDS[name] ?? "", "aria-hidden": true }), words ?? name);
+export const state = (name, words = name?.replace("-", " ")) =>
+  h("span.state", null, h("span.dot", { class: KINDS[name] ?? "", "aria-hidden": true }), words);
+
+/** "ready" is said of what the next receive takes. Of a dead letter nobody wants that. */
+export const stateOf = ({ State, DeadLetterQueueSource }) =>
+  state(DeadLetterQueueSource && State === "ready" ? "dead letter" : State);
 
 export const chip = (...children) => h("span.chip", null, ...children);
 
@@ -46,15 +51,32 @@ export const groupLink = (queue, group) => link(to("queue", queue, { group }), h
 
 export const batchLink = (id, isRow) => (isRow ? row : link)(to("batch", id), h("bdi", null, cut(id, 60)));
 
+const HELPS = {
+  GroupHeld: [/ReleaseGroup lets it go on\.$/, "Retry, Skip or Cancel the rest lets it go on."],
+  GroupPaused: ["ResumeGroup", "Resume"],
+  QueuePaused: ["ResumeQueue", "Resume"],
+};
+
+/** The server's sentence for a person at this page: with buttons instead of actions, with how long it takes, and without
+ *  the fencing token, which stands among the details. */
+function words({ Code, Text, Until }) {
+  const left = Until - now();
+  return Text.replace(...(HELPS[Code] ?? [/ \(delivery \d+\)/, ""])).replace(
+    /until ([-\d]+ )?[\d:]+Z/,
+    (until) => (left > 0 ? `${until}, in ${span(left)}` : until),
+  );
+}
+
 /** The sentence of a cause, in which what it names is a link. */
 export function cause(why, queue, group) {
   const links = [];
   if (why.MessageId) links.push([why.MessageId, messageLink(why.MessageId)]);
   if (why.BatchId) links.push([`'${why.BatchId}'`, batchLink(why.BatchId)]);
   if (why.QueueName) links.push([why.QueueName, queueLink(why.QueueName)]);
-  const nodes = linked(why.Text, links);
-  if (/^Group(Held|Paused|Concurrency|Rate)$/.test(why.Code) && queue)
-    nodes.push(" ", link(to("groups", "", { queue, group }), "Show the group"));
+  const nodes = linked(words(why), links);
+  const page = to("groups", "", { queue, group });
+  if (/^Group(Held|Paused|Concurrency|Rate)$/.test(why.Code) && queue && !location.hash.startsWith(page))
+    nodes.push(" ", link(page, "Show the group"));
   if (/^Queue(Paused|Rate)$/.test(why.Code) && queue) nodes.push(" ", link(to("queue", queue), "Show the queue"));
   return h("span", { dir: "auto" }, nodes);
 }
@@ -77,13 +99,21 @@ function linked(text, links) {
 /** Why is it where it is, in a line? */
 export function whyLine(message, queue) {
   const [first] = message.Why ?? [];
-  if (first) return cause(first, queue, message.MessageGroupId);
+  if (first)
+    return cause(
+      { ...first, Text: first.Text.replace(/^It is in flight since/, "Since") }, // the state stands beside it
+      queue,
+      message.MessageGroupId,
+    );
   return h("span.soft", null, message.State === "ready" ? "Nothing keeps it: the next receive may take it." : "");
 }
 
 /** What a worker calls itself, else its access key or address. */
 export const holderWords = ({ Worker, AccessKeyId, Address }) =>
   h("b", null, h("bdi", null, Worker ?? AccessKeyId ?? Address));
+
+/** Does a cause say who has the message? */
+export const namesHolder = (Why) => (Why ?? []).some((why) => /, held by /.test(why.Text));
 
 /** Has the newest attempt failed, and does the cause not say why? */
 function tellsMore({ FailureReason, Why }) {
@@ -94,31 +124,37 @@ export function messageTable(messages, queue, label = "Messages") {
   const isOneGroup = messages.length > 1 && new Set(messages.map((one) => one.MessageGroupId)).size === 1;
   return table(
     label,
-    ["Sent", "Message", "State", ["Group", "wide"], ["Tries", "number wide"], "Why"],
+    ["Sent", "Message", "Queue", "State", ["Group", "wide"], ["Body", "wide"], ["Attempts", "number wide"], "Why"],
     messages.map((message) => [
       age(message.SentAt),
       messageLink(message.MessageId, true),
-      state(message.State),
+      !queue && message.QueueUrl && queueLink(nameOf(message.QueueUrl)),
+      stateOf(message),
       !isOneGroup &&
         message.MessageGroupId &&
         groupLink(queue ?? nameOf(message.QueueUrl), message.MessageGroupId),
+      message.Body && h("code.begin", null, h("bdi", null, cut(message.Body.replace(/\s+/g, " "), 100))),
       count(message.ReceiveCount),
       [
         whyLine(message, queue),
-        message.Holder && h("div.soft", null, "Held by ", holderWords(message.Holder)),
+        message.Holder && !namesHolder(message.Why) && h("div.soft", null, "Held by ", holderWords(message.Holder)),
         tellsMore(message) && h("div.soft", null, "Last failure: ", quoted(message.FailureReason)),
       ],
     ]),
   );
 }
 
+const isNarrow = matchMedia("(max-width: 800px)");
 const says = (cell) => [cell].flat(Infinity).some((one) => isShown(one) && one !== "");
 
 /** head: names, or [name, class]; rows: lists of cells. A column in which nothing stands is left out. The table scrolls
  *  by itself where the page is too narrow. */
 export function table(label, head, rows, keys) {
   const columns = head.map((one) => [one].flat()).map(([name, kind], at) => ({ name, kind, at }));
-  const used = columns.filter(({ at }) => rows.some((cells) => says(cells[at])));
+  const isLast = ({ kind }) => isNarrow.matches && /wide/.test(kind); // the less important ones, where one has to scroll
+  const used = columns
+    .filter(({ at }) => rows.some((cells) => says(cells[at])))
+    .toSorted((a, b) => isLast(a) - isLast(b));
   const names = used.map(({ name, kind }) =>
     h("th", { scope: "col", class: kind }, name || hidden("What can be done")),
   );
@@ -137,6 +173,12 @@ export function table(label, head, rows, keys) {
 
 export function section(title, note, ...children) {
   return h("section", null, h("h2", null, h("span", null, title), note && h("small", null, note)), ...children);
+}
+
+/** Why a list is empty. */
+export function none(reply, isFiltered, command) {
+  if (reply?.NextToken) return "None so far: go on.";
+  return isFiltered ? "None is so." : ["There is none yet: ", h("code", null, command), " makes one."];
 }
 
 export const nothing = (...words) => h("p.nothing", null, ...words);

@@ -1,7 +1,7 @@
 // Who waits for whom, for how long, and why does nobody fit?
 import { h } from "./dom.js";
 import { find, look, may } from "./api.js";
-import { facts, filters, heading, nothing, pages, queueLink, section, stats, table } from "./parts.js";
+import { facts, filters, heading, none, nothing, pages, queueLink, section, stats, table } from "./parts.js";
 import { row, to } from "./route.js";
 import { age, count, cut, nameOf, plural, span, utc } from "./words.js";
 
@@ -22,7 +22,7 @@ export const pools = {
         "Pools",
         "by name",
         list.length === 0
-          ? nothing("There is no such pool.")
+          ? nothing(none(reply, query.prefix, "tally pool create"))
           : table(
               "Pools",
               ["Pool", ["Waiting", "number"], ["Version of the rules", "number"]],

@@ -1,11 +1,13 @@
 // What is in a queue, in which order does it come, and why does the rest not come?
 import { h } from "./dom.js";
 import { call, can, find, look, may } from "./api.js";
+import { withBodies } from "./body.js";
 import { chart } from "./chart.js";
 import { reasonTable, redriveAllButton, redriveButton, taskTable, tasksOf } from "./dead.js";
 import { button, foresee, plain } from "./dialog.js";
 import { facts, filters, heading, messageTable, nothing, pages, queueLink, section, stats } from "./parts.js";
 import { link, to } from "./route.js";
+import { isWithheld } from "./queues.js";
 import { failures, isPaused, kept, oldest, statsOf } from "./stats.js";
 import { age, aged, bytes, count, nameOf, plural, rate, span } from "./words.js";
 
@@ -138,7 +140,9 @@ async function loadSlowly(name, queue, signal) {
     look("ListDeadLetterSourceQueues", { QueueUrl: name }, signal),
   ]);
   const isTarget = sources?.queueUrls?.length > 0;
+  const { DeadLetterQueue } = queue;
   return {
+    dead: DeadLetterQueue && (await statsOf(DeadLetterQueue, signal)),
     attributes: reply?.Attributes ?? {},
     sources: sources?.queueUrls ?? [],
     reasons: isTarget || queue.InFlight + queue.Delayed > 0 ? await failures(name, signal) : null,
@@ -163,7 +167,7 @@ export default {
     };
     const [queue, page, series] = await Promise.all([
       statsOf(name, signal),
-      look("ListMessages", asked, signal),
+      look("ListMessages", asked, signal).then((list) => withBodies(list, asked, visit, signal)),
       find("GetSeries", { QueueUrl: name, Period: period, Points: period === 5 ? 720 : 1440 }, signal),
     ]);
     const slow = queue && (await kept(visit, "slow", SLOW_S, () => loadSlowly(name, queue, signal)));
@@ -183,7 +187,6 @@ export default {
         ),
       );
     const isTarget = slow.sources.length > 0;
-    const waited = oldest(queue);
     return [
       heading(
         h("bdi", null, name),
@@ -199,7 +202,7 @@ export default {
         "Now",
         null,
         stats([
-          ["Oldest", waited === undefined ? "none" : aged(waited)],
+          ["Oldest", aged(oldest(queue) ?? queue.OldestMessageAge) || "none", isWithheld(queue) && "can't be received now"],
           ["Visible", count(queue.Visible), queue.Blocked > 0 && `${count(queue.Blocked)} blocked`],
           ["In flight", count(queue.InFlight)],
           ["Delayed", count(queue.Delayed)],
@@ -226,7 +229,7 @@ export default {
             chart(
               "In and out",
               [
-                { name: "sent", points: series.Sent },
+                { name: "sent", points: series.Sent, kind: "wait" },
                 { name: "deleted", points: series.Deleted, kind: "good" },
               ],
               series.Period,
@@ -250,13 +253,20 @@ export default {
           reasonTable(queue, slow.reasons),
         ),
       slow.tasks.length > 0 && section("Move tasks", "the newest first", taskTable(slow.tasks)),
-      drawMessages(page, name, query),
+      drawMessages(page, name, query, slow.dead),
       section("How it works", null, attributeFacts(slow.attributes, slow.sources)),
     ];
   },
 };
 
-function drawMessages(page, name, query) {
+/** The dead-letter queue may be that of others too. */
+const elsewhere = ({ QueueName, Visible }) => [
+  ` ${plural(Visible, "dead letter is", "dead letters are")} in `,
+  queueLink(QueueName),
+  ".",
+];
+
+function drawMessages(page, name, query, dead) {
   if (!page)
     return section(
       "Messages",
@@ -281,7 +291,7 @@ function drawMessages(page, name, query) {
             ? "None so far: the server looked at 10,000 messages. Go on."
             : isFiltered
               ? "No message is so."
-              : "The queue is empty.",
+              : ["The queue is empty.", dead?.Visible > 0 && elsewhere(dead)],
         ),
     pages(query, page.NextToken),
   );

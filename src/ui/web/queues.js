@@ -1,4 +1,5 @@
 // Which queue is behind, and does anybody work?
+import { h, hidden } from "./dom.js";
 import { look } from "./api.js";
 import { filters, heading, nothing, pages, queueLink, section, chip, table } from "./parts.js";
 import { byAge, deadLetterQueues, isPaused, oldest } from "./stats.js";
@@ -7,13 +8,28 @@ import { age, aged, count, plural, rate } from "./words.js";
 export const OLD_S = 600;
 const SHOWN_MAX = 200;
 
+/** There are messages, and none of them can be received now. */
+export const isWithheld = (queue) => oldest(queue) === undefined && queue.OldestMessageAge !== undefined;
+
+/** The age of the oldest message that can be received; where there is none, of the oldest, marked. */
+export function oldestCell(queue, more) {
+  if (!isWithheld(queue)) return aged(oldest(queue), more);
+  const title = "nothing can be received now";
+  return h("span.soft", { title }, aged(queue.OldestMessageAge), " *", hidden(title));
+}
+
+/** What " *" in the column Oldest means, if it stands there. */
+const noteOf = (queues) =>
+  queues.some(isWithheld) &&
+  h("p.more", null, "* nothing of this queue can be received now");
+
 /** [name, class, cell] */
 const COLUMNS = [
   [
     "Oldest",
     "number",
     (queue, isTarget) =>
-      aged(oldest(queue), { class: oldest(queue) > OLD_S && !isPaused(queue) && !isTarget ? "bad" : null }),
+      oldestCell(queue, { class: oldest(queue) > OLD_S && !isPaused(queue) && !isTarget ? "bad" : null }),
   ],
   ["Visible", "number", (queue) => count(queue.Visible)],
   ["In flight", "number", (queue) => count(queue.InFlight)],
@@ -36,15 +52,18 @@ export function queueTable(label, queues, targets) {
     ]
       .filter(Boolean)
       .map((one) => [" ", one]);
-  return table(
-    label,
-    ["Queue", ...COLUMNS],
-    queues.map((queue) => [
-      [queueLink(queue.QueueName, true), chips(queue)],
-      ...COLUMNS.map(([, , cell]) => cell(queue, targets.has(queue.QueueName))),
-    ]),
-    queues.map((queue) => queue.QueueName),
-  );
+  return [
+    table(
+      label,
+      ["Queue", ...COLUMNS],
+      queues.map((queue) => [
+        [queueLink(queue.QueueName, true), chips(queue)],
+        ...COLUMNS.map(([, , cell]) => cell(queue, targets.has(queue.QueueName))),
+      ]),
+      queues.map((queue) => queue.QueueName),
+    ),
+    noteOf(queues),
+  ];
 }
 
 export default {

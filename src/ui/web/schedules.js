@@ -2,7 +2,7 @@
 import { h } from "./dom.js";
 import { call, can, look } from "./api.js";
 import { plain } from "./dialog.js";
-import { filters, heading, messageLink, nothing, pages, queueLink, section, state, table } from "./parts.js";
+import { filters, heading, messageLink, none, nothing, pages, queueLink, section, state, table } from "./parts.js";
 import { age, nameOf } from "./words.js";
 
 function pauseButton({ Name, Paused }) {
@@ -69,7 +69,7 @@ export default {
               ]),
               list.map((one) => one.Name),
             )
-          : nothing("There is no such schedule."),
+          : nothing(none(reply, query.prefix, "tally schedule put")),
       ),
       pages(query, reply?.NextToken),
     ];

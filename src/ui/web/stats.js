@@ -1,5 +1,5 @@
 // The queues with what is in them, and the groups and dead letters that several pages ask for.
-import { coversAll, look } from "./api.js";
+import { coversAll, find, look } from "./api.js";
 import { nameOf, now } from "./words.js";
 
 const PAGE = 1000;
@@ -27,6 +27,15 @@ export async function byAge(signal, prefix, most = PAGE) {
   );
   const queues = reply?.Queues ?? [];
   return { queues, hasMore: queues.length === most };
+}
+
+/** Up to 200 queues, the oldest message in any state first: behind 1,000 others those from which nothing can be received
+ *  would not be seen, so they are asked for. An older server knows neither. */
+export async function byOldest(signal) {
+  const order = { SortBy: "oldest", MaxResults: 100 };
+  const asked = [order, { ...order, Having: "nothing-visible" }];
+  const told = await Promise.all(asked.map((members) => find("ListQueueStats", members, signal)));
+  return [...new Map(told.flatMap((one) => one?.Queues ?? []).map((queue) => [queue.QueueName, queue])).values()];
 }
 
 /** The queue of that name; undefined: it is not there, or not for this caller. */
