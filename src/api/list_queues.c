@@ -207,15 +207,13 @@ static enum error read_order(struct call *call, enum queue_order *order)
 
 static enum error read_having(struct call *call, enum queue_having *having)
 {
-    static const char *const names[] = {
-        [HAVING_HELD_GROUPS] = "held-groups",
-        [HAVING_PAUSE] = "pause",
-        [HAVING_NOTHING_VISIBLE] = "nothing-visible",
-        [HAVING_DEAD_LETTERS] = "dead-letters"};
+    static const char *const names[] = {[HAVING_HELD_GROUPS] = "held-groups",
+                                        [HAVING_PAUSE] = "pause",
+                                        [HAVING_NOTHING_VISIBLE] = "nothing-visible",
+                                        [HAVING_DEAD_LETTERS] = "dead-letters"};
     unsigned index;
-    const enum error error =
-        read_word(call, "Having", names, ARRAY_LENGTH(names),
-                  "It must be held-groups, pause, nothing-visible or dead-letters.", &index);
+    const enum error error = read_word(call, "Having", names, ARRAY_LENGTH(names),
+                                       "It must be held-groups, pause, nothing-visible or dead-letters.", &index);
     *having = (enum queue_having)index;
     return error;
 }

@@ -77,8 +77,8 @@ const PLURALS = {
   Batches: "batches",
 };
 
-/** What a dry run says, as a list of sentences: "231 messages", "12 units of batches". Of a move the queues say how many
- *  messages. */
+/** What a dry run says, as a list of sentences: "231 messages", "12 units of batches". Of a move the queues say how
+ *  many messages. */
 function tell(reply, known) {
   const isKnown = (key) => known.includes(key) || (key === "Messages" && reply.Queues?.length > 0);
   const lines = Object.entries(reply)

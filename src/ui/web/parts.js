@@ -57,8 +57,8 @@ const HELPS = {
   QueuePaused: ["ResumeQueue", "Resume"],
 };
 
-/** The server's sentence for a person at this page: with buttons instead of actions, with how long it takes, and without
- *  the fencing token, which stands among the details. */
+/** The server's sentence for a person at this page: with buttons instead of actions, with how long it takes, and
+ *  without the fencing token, which stands among the details. */
 function words({ Code, Text, Until }) {
   const left = Until - now();
   return Text.replace(...(HELPS[Code] ?? [/ \(delivery \d+\)/, ""])).replace(
@@ -151,7 +151,7 @@ const says = (cell) => [cell].flat(Infinity).some((one) => isShown(one) && one !
  *  by itself where the page is too narrow. */
 export function table(label, head, rows, keys) {
   const columns = head.map((one) => [one].flat()).map(([name, kind], at) => ({ name, kind, at }));
-  const isLast = ({ kind }) => isNarrow.matches && /wide/.test(kind); // the less important ones, where one has to scroll
+  const isLast = ({ kind }) => isNarrow.matches && /wide/.test(kind); // the less important ones, where one scrolls
   const used = columns
     .filter(({ at }) => rows.some((cells) => says(cells[at])))
     .toSorted((a, b) => isLast(a) - isLast(b));

@@ -202,7 +202,11 @@ export default {
         "Now",
         null,
         stats([
-          ["Oldest", aged(oldest(queue) ?? queue.OldestMessageAge) || "none", isWithheld(queue) && "can't be received now"],
+          [
+            "Oldest",
+            aged(oldest(queue) ?? queue.OldestMessageAge) || "none",
+            isWithheld(queue) && "can't be received now",
+          ],
           ["Visible", count(queue.Visible), queue.Blocked > 0 && `${count(queue.Blocked)} blocked`],
           ["In flight", count(queue.InFlight)],
           ["Delayed", count(queue.Delayed)],

@@ -29,8 +29,8 @@ export async function byAge(signal, prefix, most = PAGE) {
   return { queues, hasMore: queues.length === most };
 }
 
-/** Up to 200 queues, the oldest message in any state first: behind 1,000 others those from which nothing can be received
- *  would not be seen, so they are asked for. An older server knows neither. */
+/** Up to 200 queues, the oldest message in any state first. Behind 1,000 others nobody would see those from which
+ *  nothing can be received, so they are asked for. An older server knows neither. */
 export async function byOldest(signal) {
   const order = { SortBy: "oldest", MaxResults: 100 };
   const asked = [order, { ...order, Having: "nothing-visible" }];
