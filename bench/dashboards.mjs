@@ -15,9 +15,11 @@ globalThis.fetch = (path, options) => {
   requests++;
   return browserFetch(new URL(path, `http://127.0.0.1:${port}/ui/`), options);
 };
+globalThis.matchMedia = () => ({ matches: false });
 globalThis.location = { host: `127.0.0.1:${port}`, hash: "" };
 const kept = new Map();
-globalThis.sessionStorage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value) };
+const storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value) };
+Object.assign(globalThis, { sessionStorage: storage, localStorage: storage });
 
 const web = new URL("../src/ui/web/", import.meta.url);
 const { begin, describe } = await import(new URL("api.js", web));
