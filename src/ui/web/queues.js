@@ -2,11 +2,12 @@
 import { h, hidden } from "./dom.js";
 import { look } from "./api.js";
 import { filters, heading, nothing, pages, queueLink, section, chip, table } from "./parts.js";
-import { byAge, deadLetterQueues, isPaused, oldest } from "./stats.js";
+import { byAge, deadLetterQueues, isPaused, kept, oldest } from "./stats.js";
 import { age, aged, count, plural, rate } from "./words.js";
 
 export const OLD_S = 600;
 const SHOWN_MAX = 200;
+const MANY_S = 10;
 
 /** There are messages, and none of them can be received now. */
 export const isWithheld = (queue) => oldest(queue) === undefined && queue.OldestMessageAge !== undefined;
@@ -70,7 +71,11 @@ export default {
   title: () => "Queues",
 
   async load({ query }, visit, signal) {
-    if (query.sort !== "name") return byAge(signal, query.prefix, SHOWN_MAX);
+    if (query.sort !== "name") {
+      const { queues } = visit.kept?.get(query.prefix)?.value ?? { queues: [] };
+      const seconds = queues.length < SHOWN_MAX ? 0 : MANY_S; // to put many in order costs the server milliseconds
+      return kept(visit, query.prefix, seconds, () => byAge(signal, query.prefix, SHOWN_MAX));
+    }
     const reply = await look(
       "ListQueueStats",
       {
