@@ -8,7 +8,8 @@ const PAGE = 1000;
 export async function kept(visit, name, seconds, make) {
   visit.kept ??= new Map();
   const old = visit.kept.get(name);
-  if (old && now() - old.at < seconds) return old.value;
+  const age = old ? now() - old.at : -1; // below 0 as well where the clock was set back
+  if (age >= 0 && age < seconds) return old.value;
   const value = await make();
   visit.kept.set(name, { at: now(), value });
   return value;
