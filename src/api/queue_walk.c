@@ -4,10 +4,6 @@
 #include "auth/credentials.h"
 #include "auth/patterns.h"
 
-/* To hold a name against patterns costs a visit for each so many steps, and may take as many steps as the patterns have
- * bytes, for each byte of the name. */
-#define VISIT_STEPS 256u
-
 void queue_walk_begin(struct queue_walk *walk, const struct call *call, struct bytes prefix, size_t index)
 {
     const size_t first = core_queue_index(call->core, prefix);
@@ -33,7 +29,7 @@ bool queue_walk_is_over(const struct queue_walk *walk)
 
 static void spend(struct queue_walk *walk, struct bytes patterns, struct bytes name)
 {
-    const size_t cost = 1 + patterns.size * name.size / VISIT_STEPS;
+    const size_t cost = patterns_cost(patterns, name);
     walk->visits -= cost < walk->visits ? (unsigned)cost : walk->visits;
 }
 

@@ -9,10 +9,6 @@
 /* A namespace costs as much as so many queues. */
 #define NAMESPACE_VISITS 8u
 
-/* To hold a name against patterns costs as much as a queue for each so many steps, and may take as many steps as the
- * patterns have bytes, for each byte of the name. */
-#define VISIT_STEPS 256u
-
 /* A scrape of few queues is answered in the turn in which it came. */
 #define SCRAPE_PORTIONS_AT_ONCE 3u
 
@@ -68,11 +64,6 @@ static bool is_shown(const struct scrape *scrape, const struct queue *queue)
     return scrape->queue_count < SCRAPE_MATCHES_MAX && patterns_match(scrape->patterns, queue->name_owned);
 }
 
-static unsigned cost_of(const struct scrape *scrape, const struct queue *queue)
-{
-    return 1 + (unsigned)(scrape->patterns.size * queue->name_owned.size / VISIT_STEPS);
-}
-
 static void read_queue(struct scrape *scrape, const struct api *api, const struct queue *queue, uint64_t now_ms)
 {
     struct queue_figures figures = {.name_space = scrape->namespace_count - 1};
@@ -105,7 +96,7 @@ static bool read_queues(struct scrape *scrape, const struct api *api, uint64_t n
             memcpy(scrape->next, queue->name_owned.ptr, queue->name_owned.size);
             return false;
         }
-        const unsigned cost = cost_of(scrape, queue);
+        const unsigned cost = (unsigned)patterns_cost(scrape->patterns, queue->name_owned);
         *visits -= cost < *visits ? cost : *visits;
         read_queue(scrape, api, queue, as_of_ms);
     }

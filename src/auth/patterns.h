@@ -21,6 +21,13 @@ bool patterns_match(struct bytes list, struct bytes name);
  * the name itself, or a beginning, as a view. NULL: there is none. O(patterns). */
 struct bytes patterns_next(struct bytes list, struct bytes name);
 
+/* What it costs to hold a name against a list, for walks that are bounded: 1 is as much as to look at a queue. To match
+ * may take as many steps as the list has bytes, for each byte of the name; 256 of them make 1. */
+static inline size_t patterns_cost(struct bytes list, struct bytes name)
+{
+    return 1 + list.size * name.size / 256;
+}
+
 /* Is each of them 1 to PATTERN_SIZE_MAX of A-Z a-z 0-9 _ - . and *? *count: how many there are, up to one that is
  * wrong. */
 bool patterns_are_sound(struct bytes list, size_t *count);
