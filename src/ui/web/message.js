@@ -138,9 +138,9 @@ function drawWhy(data) {
         ? "Nothing keeps it back"
         : isDead
           ? "It failed for good"
-        : message.State === "ended" || message.State === "unknown"
-          ? "Where it is"
-          : "Why it is not delivered",
+          : message.State === "ended" || message.State === "unknown"
+            ? "Where it is"
+            : "Why it is not delivered",
     ),
     isDead && drawDead(data),
     isGood &&

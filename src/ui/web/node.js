@@ -129,10 +129,10 @@ export default {
             config
               .toSorted((a, b) => a.IsDefault - b.IsDefault)
               .map((one) => [
-              h("code", null, one.Name),
-              h("code", null, String(one.Value)),
-              one.IsDefault ? h("span.soft", null, "default") : "set",
-            ]),
+                h("code", null, one.Name),
+                h("code", null, String(one.Value)),
+                one.IsDefault ? h("span.soft", null, "default") : "set",
+              ]),
           ),
         ),
       !told && h("section", null, nothing("More is in the daemon's own words: tallyd --print-config, and /metrics.")),

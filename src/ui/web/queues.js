@@ -72,9 +72,10 @@ export default {
 
   async load({ query }, visit, signal) {
     if (query.sort !== "name") {
-      const { queues } = visit.kept?.get(query.prefix)?.value ?? { queues: [] };
-      const seconds = queues.length < SHOWN_MAX ? 0 : MANY_S; // to put many in order costs the server milliseconds
-      return kept(visit, query.prefix, seconds, () => byAge(signal, query.prefix, SHOWN_MAX));
+      const seconds = visit.hasMore ? MANY_S : 0; // to put many in order costs the server milliseconds
+      const told = await kept(visit, query.prefix, seconds, () => byAge(signal, query.prefix, SHOWN_MAX));
+      visit.hasMore = told.hasMore;
+      return told;
     }
     const reply = await look(
       "ListQueueStats",
