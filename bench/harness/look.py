@@ -3,15 +3,16 @@ bench/run --only look.pages,look.calls,look.scrape."""
 
 import concurrent.futures
 import http.client
+import itertools
 import json
 import math
 import os
 import random
 import re
 import shutil
-import signal
 import statistics
 import subprocess
+import threading
 import time
 
 from harness import measure, report
@@ -79,39 +80,47 @@ class Turns:
 
 
 class Dashboards:
-    """Ten of them, which ask nothing while they are paused."""
+    """Ten of them, which ask nothing while they are closed. What they ask is recorded first, from the pages' own code
+    in Node.js, and then asked again and again: browsers run on machines of their own, and Node.js takes more of the
+    load's core than its requests take of the server's."""
+
+    RECORDED_S = 20
 
     def __init__(self, server, queue):
-        node = shutil.which("node")
-        self.process = subprocess.Popen([node, DASHBOARDS, str(server.port), queue], stdout=subprocess.PIPE, text=True)
-        if self.process.stdout.readline() != "open\n":
+        done = subprocess.run([shutil.which("node"), DASHBOARDS, str(server.port), queue, str(self.RECORDED_S)],
+                              stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
             raise RunFailed("the dashboards don't open")
+        self.requests = json.loads(done.stdout)
+        self.caller = Caller(server)
+        self.next = 0
+        self.is_open = threading.Event()
+        self.failure = None
+        threading.Thread(target=self.ask, daemon=True).start()
 
-    def pause(self):
-        self.process.send_signal(signal.SIGSTOP)
+    def per_second(self):
+        return len(self.requests) / self.RECORDED_S
 
-    def go_on(self):
-        self.process.send_signal(signal.SIGCONT)
-
-    def close(self):
-        """Returns how many requests they sent."""
-        if self.process.poll() is not None:
-            raise RunFailed("the dashboards have ended")
-        self.go_on()
-        self.process.terminate()
-        return int(self.process.communicate(timeout=30)[0])
+    def ask(self):
+        """Each as long after the one before as it was recorded, in time that stands still while they are closed."""
+        try:
+            for before, (at_ms, target, body) in zip(itertools.cycle([[0], *self.requests[:-1]]),
+                                                     itertools.cycle(self.requests)):
+                time.sleep((at_ms - before[0]) / 1000)
+                self.is_open.wait()
+                self.caller.ask("POST", "/", body, target)
+        except (OSError, RunFailed, http.client.HTTPException) as problem:
+            self.failure = problem
 
 
 class Pages(Part):
-    """Sends and lives beside ten open dashboards, and without them, by turns: short slices, two of a kind one after the
-    other, because what a flush takes changes from one second to the next. The dashboards are Node.js on the load's
-    core, and run the pages' own code for what to ask."""
+    """Sends and lives beside ten open dashboards, and without them: one load, whose seconds are by turns with them and
+    without, because what a flush takes changes from one second to the next."""
 
     key = "look.pages"
     title = "sends and lives beside ten dashboards"
     KINDS = {"SendMessage": "http-send", "send, receive, delete in tens": "http-life"}
-    SLICES = 4
-    OPENING_S = 10  # until each has asked for what it asks for more rarely
+    PAIRS = 20  # of such seconds in a run
 
     def run(self, setting, tell):
         if shutil.which("node") is None:
@@ -121,41 +130,55 @@ class Pages(Part):
             queues_make(bench.server, min(QUEUES, setting.messages))
             bench.fill(setting.messages, "--groups", GROUPS)
             measure.snapshot_wait(bench.server)
+            tell("what ten dashboards ask")
             dashboards = Dashboards(bench.server, "bench")
-            try:
-                time.sleep(min(self.OPENING_S, 4 * setting.seconds))
-                open_s = 0.0
-                for turn in range(setting.turns * self.SLICES):
-                    tell(f"beside ten dashboards, and without, slice {turn + 1} of {setting.turns * self.SLICES}")
-                    open_s += self.slices(setting, bench, dashboards)
-            finally:
-                requests = dashboards.close()
-            self.note("requests a second", requests / (open_s + self.OPENING_S))
+            self.note("requests a second", dashboards.per_second())
+            for turn in range(setting.turns):
+                for name, mode in self.KINDS.items():
+                    tell(f"{name} beside ten dashboards, and without, run {turn + 1} of {setting.turns}")
+                    self.note(name, self.seconds(setting, bench, mode, dashboards))
+            if dashboards.failure:
+                raise dashboards.failure
 
-    def slices(self, setting, bench, dashboards):
-        """Returns how long the dashboards were open."""
-        open_s = 0.0
-        for name, mode in self.KINDS.items():
-            for kind in random.sample(("with", "without"), 2):
-                (dashboards.go_on if kind == "with" else dashboards.pause)()
-                begin_s = time.monotonic()
-                made = bench.load(mode, *measure.window_options(setting))
-                open_s += time.monotonic() - begin_s if kind == "with" else 0
-                self.note(f"{name} {kind}", made)
-        return open_s
+    def seconds(self, setting, bench, mode, dashboards):
+        """Requests a second and CPU time of one, in us, with dashboards and without."""
+        window_s, pairs = min(1.0, setting.seconds), max(1, round(self.PAIRS * min(1.0, setting.seconds)))
+        path = os.path.join(setting.folder, "latencies")
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            seconds = setting.warm_up + 2 * pairs * window_s + 1
+            load = pool.submit(bench.load, mode, "--warm-up", 0, "--seconds", seconds, "--latencies", path)
+            time.sleep(setting.warm_up)
+            windows = []
+            for kind in itertools.chain.from_iterable(random.sample(("with", "without"), 2) for _ in range(pairs)):
+                (dashboards.is_open.set if kind == "with" else dashboards.is_open.clear)()
+                begin_s, used_s = time.monotonic(), bench.server.cpu_s()
+                time.sleep(window_s)
+                windows.append((kind, begin_s, time.monotonic(), bench.server.cpu_s() - used_s))
+            dashboards.is_open.clear()
+            load.result()
+        ended = measure.ended_during(path, [(begin_s, end_s) for _, begin_s, end_s, _ in windows])
+        os.remove(path)
+        found = {}
+        for kind in ("with", "without"):
+            count, seconds, used_s = (sum(one) for one in zip(*(
+                (count, end_s - begin_s, used_s) for count, (which, begin_s, end_s, used_s) in zip(ended, windows)
+                if which == kind)))
+            found[kind] = {"per_s": count / seconds, "cpu_us": 1e6 * used_s / max(1, count)}
+        return found
 
     def rows(self, setting):
         found = []
-        asked = f"without; with them, {report.number(self.median_of('requests a second'))} requests/s more"
+        asked = self.median_of("requests a second")
         for name in self.KINDS:
-            beside, alone = (self.results.get(f"{name} {kind}", []) for kind in ("with", "without"))
-            for figure, unit, bar in (("messages_per_s", "/s", {"at_least": UNDISTURBED}), ("server_cpu_us", "us", {})):
-                what = "" if unit == "/s" else ", CPU time of a message"
-                with_them, without = ([one[figure] for one in runs] for runs in (beside, alone))
+            runs = self.results.get(name, [])
+            for figure, unit, what, bar in (("per_s", "/s", "requests of", {"at_least": UNDISTURBED}),
+                                            ("cpu_us", "us", "CPU time of a request of", {})):
+                beside, alone = ([run[kind][figure] for run in runs] for kind in ("with", "without"))
                 found.append(report.row(
-                    f"beside ten dashboards: {name}{what}", statistics.median(with_them) if with_them else None, unit,
-                    asked, statistics.median(without) if without else None, unit,
-                    ratios=[one / other for one, other in zip(with_them, without)], problem=self.problem, **bar))
+                    f"beside ten dashboards: {what} {name}", statistics.median(beside) if beside else None, unit,
+                    f"without; with them, {report.number(asked)} requests/s more",
+                    statistics.median(alone) if alone else None, unit,
+                    ratios=[one / other for one, other in zip(beside, alone)], problem=self.problem, **bar))
         return found
 
 

@@ -1,6 +1,8 @@
 """Measurements: one server, one load, one result; and the longer ones about a backlog."""
 
 import array
+import bisect
+import collections
 import json
 import math
 import os
@@ -359,14 +361,24 @@ def percentiles_us(latencies_ns):
 
 
 def latencies_during(path, spans):
-    """Of the sends that fell due in one of the spans. The file is load's --latencies: when each was due, and how long
-    it took."""
+    """Of the sends that fell due in one of the spans."""
+    spans_ns = [(begin_s * 1e9, end_s * 1e9) for begin_s, end_s in spans]
+    return [latency for due, latency in latencies_read(path) if any(begin <= due < end for begin, end in spans_ns)]
+
+
+def latencies_read(path):
+    """When each write was asked, or due, and how long it took, both in ns: what load's --latencies wrote."""
     numbers = array.array("Q")
     with open(path, "rb") as file:
         numbers.frombytes(file.read())
-    spans_ns = [(begin_s * 1e9, end_s * 1e9) for begin_s, end_s in spans]
-    return [latency for due, latency in zip(numbers[::2], numbers[1::2])
-            if any(begin <= due < end for begin, end in spans_ns)]
+    return zip(numbers[::2], numbers[1::2])
+
+
+def ended_during(path, spans):
+    """How many of the writes were answered in each of the spans, which follow each other."""
+    edges_ns = [edge_s * 1e9 for span in spans for edge_s in span]
+    counts = collections.Counter(bisect.bisect_right(edges_ns, asked + took) for asked, took in latencies_read(path))
+    return [counts[2 * number + 1] for number in range(len(spans))]
 
 
 def sends_at_a_rate(setting, server, kind, options):

@@ -154,8 +154,8 @@ def test_every_bar_of_the_design_has_a_row(results):
         "requests passed on over TLS, 64 connections",
         "a request passed on over TLS: what it adds, p50",
         "the first request of a namespace at rest, p50",
-        "beside ten dashboards: SendMessage",
-        "beside ten dashboards: send, receive, delete in tens",
+        "beside ten dashboards: requests of SendMessage",
+        "beside ten dashboards: requests of send, receive, delete in tens",
         "no turn of the loop in all of these calls was above",
         "no turn of the loop in these scrapes was above",
     }
