@@ -228,7 +228,7 @@ void selection_write_ends(struct call *call, const struct preview *preview)
         writer_number(reply, "DeadLettered", preview->dead_lettered);
     writer_number(reply, "Units", preview->units);
     write_others(call, preview);
-    writer_number(reply, "Groups", preview->groups.count);
+    writer_number(reply, "Groups", preview->ending_groups);
     if (preview->refused > 0)
         selection_write_refusals(call, preview->refused, preview->refusals, preview->refusal_count);
     writer_boolean(reply, "IsComplete", preview->is_complete);

@@ -359,7 +359,8 @@ static void a_dry_run_counts_the_rest_of_a_group_that_would_be_cancelled(struct 
     world_hold(world, "line.fifo", 43200, 1, &taken);
     allow_no_more_attempts(world, "line.fifo", "dead.fifo");
     struct answer answer = ask(world, id);
-    EXPECT(world, strcmp(answer_text(answer, "Outcome"), "dead-lettered") == 0 && counts(answer, 2, 1, 0));
+    EXPECT(world, strcmp(answer_text(answer, "Outcome"), "dead-lettered") == 0 && counts(answer, 2, 1, 0) &&
+                      answer_number(answer, "Groups") == 1);
     release(world, id, "dead-lettered");
     EXPECT(world, gives_nothing(world, "line.fifo"));
     world_pass_time(world, 10);

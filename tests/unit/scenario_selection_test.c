@@ -547,10 +547,29 @@ static void a_dry_release_says_what_would_end(void **state)
     }
     expect_numbers(world, ask_release(world, "line.fifo", "skip"), "Messages 0 DeadLettered 1 Units 1 Batches 1");
     expect_numbers(world, ask_release(world, "line.fifo", "cancel-rest"), "Messages 2 DeadLettered 1 Units 2 Groups 1");
-    expect_numbers(world, ask_release(world, "loose.fifo", "skip"), "Messages 1 Units 1 Groups 1");
+    expect_numbers(world, ask_release(world, "line.fifo", "skip"), "Groups 0");
+    expect_numbers(world, ask_release(world, "loose.fifo", "skip"), "Messages 1 Units 1 Groups 0");
+    expect_numbers(world, ask_release(world, "loose.fifo", "cancel-rest"), "Messages 3 Units 2 Groups 1");
     world_call(world, "Tally.ReleaseGroup", "{'QueueUrl':'line.fifo','MessageGroupId':'g','Action':'cancel-rest'}");
     settle(world);
     EXPECT(world, world_count_messages(world, "line.fifo") == 0 && world_count_messages(world, "dead.fifo") == 1);
+    close_world(world);
+}
+
+static void a_dry_run_counts_a_group_only_with_its_last_message(void **state)
+{
+    (void)state;
+    struct world *world = open_world();
+    char id[WORLD_ID_SIZE], body[200];
+    make_queues(world);
+    world_call(world, "Tally.CreateBatch", "{'BatchId':'b'}");
+    put(world, "q", "one", ",'MessageGroupId':'g'" UNIT("b"), id);
+    put(world, "q", "two", ",'MessageGroupId':'g'", NULL);
+    snprintf(body, sizeof(body), "{'QueueUrl':'q','MessageIds':['%s'],'DryRun':true}", id);
+    expect_numbers(world, ask(world, "Tally.DeleteMessages", body), "Messages 1 Units 1 Groups 0");
+    expect_numbers(world, ask(world, "Tally.DeleteMessages", "{'QueueUrl':'q','MessageGroupId':'g','DryRun':true}"),
+                   "Messages 2 Groups 1");
+    expect_numbers(world, ask(world, "Tally.CancelBatch", "{'BatchId':'b','DryRun':true}"), "Messages 1 Groups 0");
     close_world(world);
 }
 
@@ -598,6 +617,7 @@ int main(void)
         cmocka_unit_test(a_dry_run_that_is_spelled_wrongly_or_twice_ends_nothing),
         cmocka_unit_test(a_dry_move_says_where_messages_would_go),
         cmocka_unit_test(a_dry_release_says_what_would_end),
+        cmocka_unit_test(a_dry_run_counts_a_group_only_with_its_last_message),
         cmocka_unit_test(a_dry_cancel_says_what_would_end),
     };
     return cmocka_run_group_tests_name("scenarios: tasks for some messages", tests, NULL, NULL);

@@ -9,6 +9,7 @@ void preview_init(struct preview *preview, const struct core *core)
     *preview = (struct preview){.core = core, .visits_left = PREVIEW_VISITS_MAX, .is_complete = true};
     number_map_init(&preview->batches);
     number_map_init(&preview->groups);
+    number_map_init(&preview->leaving);
     number_map_init(&preview->queues);
 }
 
@@ -16,6 +17,7 @@ void preview_deinit(struct preview *preview)
 {
     number_map_deinit(&preview->batches);
     number_map_deinit(&preview->groups);
+    number_map_deinit(&preview->leaving);
     number_map_deinit(&preview->queues);
 }
 
@@ -67,14 +69,26 @@ static void count_failure(struct preview *preview, const struct message *message
     note(&preview->batches, batch->number);
 }
 
+/* A group ends with its last message. */
+static void count_leaving(struct preview *preview, const struct message *message)
+{
+    const uint32_t slot = core_group_of(preview->core, message);
+    const struct group *group = slot == 0 ? NULL : core_group(preview->core, slot);
+    if (group == NULL || group->id_owned.size == 0)
+        return;
+    const uint32_t before = number_map_find(&preview->leaving, group->number);
+    if (before != 0)
+        number_map_remove(&preview->leaving, group->number);
+    number_map_insert(&preview->leaving, group->number, before + 1);
+    preview->ending_groups += before + 1 == group->count;
+}
+
 static void count_end(struct preview *preview, uint32_t slot)
 {
     const struct message *message = core_message(preview->core, slot);
-    const uint32_t group = core_group_of(preview->core, message);
     preview->messages++;
     preview->in_flight += message->state == MESSAGE_IN_FLIGHT;
-    if (group != 0 && core_group(preview->core, group)->id_owned.size > 0)
-        note(&preview->groups, core_group(preview->core, group)->number);
+    count_leaving(preview, message);
     count_failure(preview, message);
 }
 
@@ -96,6 +110,7 @@ static void count_given_up(struct preview *preview, const struct queue *queue, u
         count_end(preview, head);
     } else {
         preview->dead_lettered = 1;
+        count_leaving(preview, core_message(core, head));
         count_failure(preview, core_message(core, head));
     }
     uint32_t slot = with_rest ? core_extra_of(core, core_message(core, head))->next : 0;

@@ -27,7 +27,9 @@ struct preview {
     uint32_t refusal_count;
     struct refusal refusals[REFUSALS_MAX]; /* of the first ones */
     struct number_map batches;             /* by number: whose units would end, or be outstanding again */
-    struct number_map groups;              /* by number: which lose messages; of a move, held ones that get some */
+    uint64_t ending_groups;                /* which lose their last message */
+    struct number_map leaving;             /* by number of a group: how many of its messages leave it */
+    struct number_map groups;              /* by number: held ones that get some of what is moved */
     struct number_map queues;              /* by id: index of queue_counts, plus 1 */
     struct preview_queue {
         uint32_t id;
