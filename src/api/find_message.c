@@ -16,16 +16,22 @@
 #include "core/state.h"
 
 #define TEXT_SIZE_MAX 256u
+#define WORDS_MAX 16u
 
 /* How many contents one call reads, and how many messages it finds. */
 #define CONTENTS_MAX 2000u
 #define FOUND_MAX 100u
 
+/* How much one call compares: the bytes of a text count once for each word that is looked for in it. */
+#define COMPARED_MAX ((uint64_t)PEEK_READ_MAX)
+
 enum find_by { FIND_ID, FIND_DEDUPLICATION, FIND_OUTBOX, FIND_PRODUCER, FIND_TEXT, FIND_BY_COUNT };
 
 struct search {
     enum find_by by;
-    struct bytes text;   /* the id, the name of the producer, or what is in the message */
+    struct bytes text;             /* the id, the name of the producer, or a text as it was given */
+    struct bytes words[WORDS_MAX]; /* of a text: all are looked for in one body, or in one value */
+    unsigned word_count;
     uint64_t sequence;   /* of the producer */
     struct bytes group;  /* of a deduplication id; empty: any */
     struct queue *queue; /* NULL: all of them */
@@ -62,6 +68,49 @@ static enum error read_kind(struct call *call, struct search *search)
         return call_fail(call, ERROR_MISSING_PARAMETER,
                          "The request must contain one of MessageId, MessageDeduplicationId, OutboxId, Producer and "
                          "Text.");
+    return OK;
+}
+
+static bool is_space(uint8_t byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
+}
+
+/* Takes the first word off the front of the text; it is empty if there is none. */
+static struct bytes take_word(struct bytes *text)
+{
+    size_t begin = 0;
+    while (begin < text->size && is_space(text->ptr[begin]))
+        begin++;
+    size_t end = begin;
+    while (end < text->size && !is_space(text->ptr[end]))
+        end++;
+    const struct bytes word = bytes_make(text->ptr + begin, end - begin);
+    *text = bytes_skip(*text, end);
+    return word;
+}
+
+/* Of a text between quotation marks, in which there is none: what stands between them, as it is. */
+static bool is_quoted(struct bytes text)
+{
+    return text.size > 2 && memchr(text.ptr + 1, '"', text.size - 1) == text.ptr + text.size - 1 && text.ptr[0] == '"';
+}
+
+static enum error read_words(struct call *call, struct search *search)
+{
+    struct bytes left = search->text;
+    if (search->by != FIND_TEXT)
+        return OK;
+    if (is_quoted(left)) {
+        search->words[search->word_count++] = bytes_make(left.ptr + 1, left.size - 2);
+        return OK;
+    }
+    for (struct bytes word; (word = take_word(&left)).size > 0; search->words[search->word_count++] = word)
+        if (search->word_count == WORDS_MAX)
+            return params_invalid(&call->params, members[search->by], search->text, "It must have at most 16 words.");
+    if (search->word_count == 0)
+        return params_invalid(&call->params, members[search->by], search->text,
+                              "It must have a word; white space to be found stands between quotation marks.");
     return OK;
 }
 
@@ -118,6 +167,8 @@ static enum error read_search(struct call *call, struct search *search)
     if (error == OK)
         error = check_text(call, search);
     if (error == OK)
+        error = read_words(call, search);
+    if (error == OK)
         error = read_queue(call, search);
     if (error == OK && search->by == FIND_PRODUCER)
         error = read_sequence(call, search);
@@ -141,27 +192,36 @@ static bool is_sequence(struct bytes text, uint64_t sequence)
     return bytes_to_u64(text, &number) && number == sequence;
 }
 
-static bool has_text(struct bytes view, struct bytes text)
+/* Are all words in it? *compared grows by what was looked at. */
+static bool has_words(struct bytes view, const struct search *search, uint64_t *compared)
 {
-    return view.size > 0 && memmem(view.ptr, view.size, text.ptr, text.size) != NULL;
+    for (unsigned i = 0; i < search->word_count; i++) {
+        const struct bytes word = search->words[i];
+        if (view.size < word.size)
+            return false;
+        *compared += view.size;
+        if (memmem(view.ptr, view.size, word.ptr, word.size) == NULL)
+            return false;
+    }
+    return true;
 }
 
-/* In the body, or in the value of an attribute. */
-static bool contains(const struct content *content, struct bytes text)
+/* In the body, or in the value of one attribute. */
+static bool contains(const struct content *content, const struct search *search, uint64_t *compared)
 {
-    if (has_text(content->body, text))
+    if (has_words(content->body, search, compared))
         return true;
     struct cursor cursor = cursor_make(content->attributes);
     const uint16_t count = content->attributes.size == 0 ? 0 : cursor_u16(&cursor);
     for (uint16_t i = 0; i < count; i++) {
         const struct attribute attribute = attribute_decode(&cursor);
-        if (!cursor.is_failed && has_text(attribute.value, text))
+        if (!cursor.is_failed && has_words(attribute.value, search, compared))
             return true;
     }
     return false;
 }
 
-static bool fits(struct call *call, const struct search *search, uint32_t slot)
+static bool fits(struct call *call, const struct search *search, uint32_t slot, uint64_t *compared)
 {
     struct content content;
     if (!peek_read(call, slot, &content))
@@ -173,7 +233,7 @@ static bool fits(struct call *call, const struct search *search, uint32_t slot)
     case FIND_OUTBOX:
         return bytes_equal(attribute_find(content.attributes, BYTES(ATTRIBUTE_OUTBOX_ID)), search->text);
     case FIND_TEXT:
-        return contains(&content, search->text);
+        return contains(&content, search, compared);
     default:
         return bytes_equal(attribute_find(content.attributes, BYTES("Tally.Producer")), search->text) &&
                is_sequence(attribute_find(content.attributes, BYTES("Tally.Sequence")), search->sequence);
@@ -237,7 +297,8 @@ static bool write_remembered(struct call *call, const struct search *search, uin
 {
     const uint32_t slot = core_find_message(call->core, number);
     const struct queue *queue = slot == 0 ? NULL : queue_of(call, slot);
-    if (slot != 0 && search->by == FIND_OUTBOX && !fits(call, search, slot))
+    uint64_t compared = 0; /* texts only are compared */
+    if (slot != 0 && search->by == FIND_OUTBOX && !fits(call, search, slot, &compared))
         return false; /* somebody gave that id to another message */
     if (queue != NULL && access_covers(call, queue->name_owned)) {
         write_message(call, search, queue, slot);
@@ -281,13 +342,15 @@ struct scan {
     struct message_place place;
     unsigned visits;
     unsigned found;
-    size_t begin; /* of the messages in the reply */
+    uint64_t compared; /* bytes */
+    size_t begin;      /* of the messages in the reply */
     struct peek_reads reads;
 };
 
 static bool is_exhausted(const struct scan *scan)
 {
-    return scan->visits >= MESSAGE_WALK_VISITS_MAX || scan->reads.count >= CONTENTS_MAX || scan->found >= FOUND_MAX;
+    return scan->visits >= MESSAGE_WALK_VISITS_MAX || scan->reads.count >= CONTENTS_MAX || scan->found >= FOUND_MAX ||
+           scan->compared >= COMPARED_MAX;
 }
 
 /* Looks along a queue. True: to its end. A message for which the page has no room is the first of the next page. */
@@ -302,7 +365,7 @@ static bool scan_queue(struct call *call, const struct search *search, const str
         scan->visits++;
         if (!peek_may_read(call, slot, &scan->reads))
             return false;
-        if (!fits(call, search, slot))
+        if (!fits(call, search, slot, &scan->compared))
             continue;
         if (scan->found > 0 && peek_page_is_full(call, slot, search->body, scan->begin))
             return false;

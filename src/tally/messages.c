@@ -217,7 +217,7 @@ static int find_page(struct invocation *invocation, char token[TOKEN_SIZE], size
 static void complain_of_nothing(const struct find_settings *settings, bool is_published)
 {
     if (settings->text != NULL)
-        complain("no message has that text");
+        complain("no message has that text: all of its words in the body, or in one attribute, as they were sent");
     else
         complain(is_published ? "no message has that id; but a publisher remembers the row, so its message has ended"
                               : "no message has that id, and nothing is remembered of one that had");

@@ -277,6 +277,60 @@ static void a_text_is_looked_for_in_bodies_and_attributes(void **state)
     close_world(world);
 }
 
+static void words_are_looked_for_in_one_text_in_any_order(void **state)
+{
+    (void)state;
+    struct world *world = open_world();
+    char id[WORLD_ID_SIZE];
+    keep(id, world_call(world, "SendMessage",
+                        "{'QueueUrl':'q','MessageBody':'{\\\"order\\\": 17, \\\"left\\\": 3}','MessageAttributes':{"
+                        "'note':{'DataType':'String','StringValue':'sent too late'},"
+                        "'city':{'DataType':'String','StringValue':'Ulm'}}}"));
+    static const char *const good[] = {"order 17",         " 17\\torder\\n",    "17 17",
+                                       "3 \\\"left",       "late sent",         "Ulm",
+                                       "\\\"too late\\\"", "\\\"order\\\": 17", "order\\\": 17,"};
+    for (unsigned i = 0; i < ARRAY_LENGTH(good); i++) {
+        char search[100];
+        snprintf(search, sizeof(search), "'Text':'%s'", good[i]);
+        expect_one(world, search, id, "ready", "q");
+    }
+    expect_none(world, "'Text':'order 18'");
+    expect_none(world, "'Text':'Order 17'");
+    expect_none(world, "'Text':'order late'");       /* the body and an attribute */
+    expect_none(world, "'Text':'late Ulm'");         /* two attributes */
+    expect_none(world, "'Text':'\\\"order 17\\\"'"); /* as it stands there */
+    expect_none(world, "'Text':'\\\"late too\\\"'");
+    expect_one(world, "'Text':'sent too late sent too late sent too late sent too late late late late late'", id,
+               "ready", "q");
+    struct answer answer = world_call(world, "Tally.FindMessage", "{'Text':'a b c d e f g h i j k l m n o p q'}");
+    EXPECT(world, answer_fails(answer, "InvalidParameterValueException"));
+    answer = world_call(world, "Tally.FindMessage", "{'Text':' \\t\\n'}");
+    EXPECT(world, answer_fails(answer, "InvalidParameterValueException"));
+    close_world(world);
+}
+
+/* Fifteen words are in each body, and the sixteenth is not. */
+static void many_words_make_a_page_shorter(void **state)
+{
+    (void)state;
+    struct world *world = open_world();
+    static char body[30001];
+    memset(body, 'x', sizeof(body) - 1);
+    memcpy(body + sizeof(body) - 16, "abcdefghijklmno", 15);
+    for (unsigned i = 0; i < 60; i++)
+        world_send(world, "q", NULL, body);
+    struct answer page = world_call(world, "Tally.FindMessage", "{'Text':'none'}");
+    EXPECT(world, count_of(page) == 0 && answer_is_true(page, "IsComplete"));
+    char search[300] = "'Text':'a b c d e f g h i j k l m n o none'";
+    page = world_call(world, "Tally.FindMessage", "{%s}", search);
+    EXPECT(world, count_of(page) == 0 && !answer_is_true(page, "IsComplete"));
+    snprintf(search, sizeof(search), "'Text':'a b c d e f g h i j k l m n o none','NextToken':'%s'",
+             answer_text(page, "NextToken"));
+    page = world_call(world, "Tally.FindMessage", "{%s}", search);
+    EXPECT(world, count_of(page) == 0 && answer_is_true(page, "IsComplete"));
+    close_world(world);
+}
+
 /* A search goes on behind a queue that has gone meanwhile. */
 static void a_search_of_all_queues_survives_the_end_of_one(void **state)
 {
@@ -439,6 +493,8 @@ int main(void)
         cmocka_unit_test(found_bodies_fill_a_page_of_a_mebibyte),
         cmocka_unit_test(a_row_of_an_outbox_is_published_or_not),
         cmocka_unit_test(a_text_is_looked_for_in_bodies_and_attributes),
+        cmocka_unit_test(words_are_looked_for_in_one_text_in_any_order),
+        cmocka_unit_test(many_words_make_a_page_shorter),
         cmocka_unit_test(a_search_of_all_queues_survives_the_end_of_one),
         cmocka_unit_test(the_end_of_a_failed_message_is_told_beside_its_redriven_copy),
         cmocka_unit_test(a_completion_message_is_found_by_its_id),
