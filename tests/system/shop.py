@@ -227,6 +227,14 @@ class Shop:
         self.ids["delayed"] = self.send("reports", {"report": "later"}, DelaySeconds=900)
         self.receive("resize", 1, "image-7", VisibilityTimeout=3600)
         self.receive("orders.fifo", 1, "pay-7", VisibilityTimeout=3600)
+        self.create("exports")
+        self.create("invoices")
+        self.call("Tally.CreateBatch", BatchId="invoices-11", Total=2)
+        self.call("Tally.AddUnits", BatchId="invoices-11", Units=["head"])
+        self.call("Tally.CompleteUnits", BatchId="invoices-11", Units=[{"Unit": "head"}])
+        self.ids["long"] = self.send("exports", {"export": "november"}, {"Tally.Batch": "invoices-11"})
+        self.ids["last"] = self.send("invoices", {"invoices": 11}, {"Tally.After": "batch:invoices-11"})
+        self.receive("exports", 1, "export-2", VisibilityTimeout=43200)
 
     def _hold_orders(self):
         """Order 17 stands in a group that is held; and the same order is in three other kinds of trouble."""
@@ -238,6 +246,8 @@ class Shop:
                              MessageGroupId="customer-17", MessageDeduplicationId=f"order-{number}")
             if number == 17:
                 self.ids["held"] = sent
+            elif number == 14:
+                self.ids["head"] = sent
         self.send("orders.fifo", {"order": 3}, MessageGroupId="customer-9")
         for message in self.receive("orders.fifo", 1, "pay-2"):
             self.call("Tally.FailMessage", QueueUrl="orders.fifo", ReceiptHandle=message["ReceiptHandle"],

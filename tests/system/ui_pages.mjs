@@ -295,6 +295,11 @@ const scenarios = {
     const page = await open();
     await show(page, "#/dead-letters?queue=mails-failed");
     const before = Number(/([\d,]+) messages, from mails/.exec(await text(page))[1]);
+    await page.getByRole("button", { name: "Redrive 10 first…" }).first().click();
+    const dialog = page.getByRole("dialog");
+    const isWarned = async () => /They will wait there: nobody has asked mails for/.test(await dialog.innerText());
+    await until(isWarned, "that nobody would take them");
+    await page.keyboard.press("Escape");
     await ask("AmazonSQS.SendMessage", { QueueUrl: "mails", MessageBody: "{}" });
     const { Messages } = await ask("AmazonSQS.ReceiveMessage", { QueueUrl: "mails" });
     const { ReceiptHandle } = Messages[0];
@@ -332,6 +337,9 @@ const scenarios = {
     assert.match(held, /16 messages wait behind it/);
     assert.match(held, /reports: its oldest message is \d+ min old and can't be received: 1 is blocked, 1 is delayed/);
     assert.equal(await page.locator('.need a[href="#/queue/reports?state=blocked"]').count(), 1);
+    assert.match(held, /Message …\w+ of exports is held by export-2 for [^;]*; its lease ends in 11 h/);
+    assert.match(held, /\d( or more)? queues have no worker: ([\w.-]+, ){4}[\w.-]+ and others\. Nobody asks them/);
+    assert.doesNotMatch(held, /has no worker/);
     await page.locator(".need").getByRole("link", { name: "customer-17" }).click();
     await until(async () => /Its messages, in order/.test(await text(page)), "the group");
     assert.match(await text(page), /The group is held for/);
@@ -340,6 +348,7 @@ const scenarios = {
     await until(async () => /Why it is not delivered/.test(await text(page)), "the message");
     assert.match(await text(page), /Its group is held since .*card declined/);
     assert.match(await text(page), /"order": 17/);
+    assert.match(await text(page), /Retry or Skip lets it go on\. Cancel the rest ends this message too/);
 
     await show(page, `#/message/${ids.blocked}`);
     await until(async () => (await text(page)).includes(`It waits for message`), "what it waits for");
@@ -359,7 +368,18 @@ const scenarios = {
     await until(async () => (await page.locator("#said").innerText()).includes("delivers again"), "Resume");
     await show(page, `#/message/${ids.paused}`);
     await until(async () => /Nothing keeps it back/.test(await text(page)), "that it is ready");
-    assert.match(await text(page), /But nobody asks/);
+    assert.match(await text(page), /But nobody has asked this queue for messages since the server's start/);
+    await show(page, "#/queue/thumbnails");
+    assert.match(await text(page), /Nothing keeps it, but nobody has asked this queue for messages since/);
+    await show(page, `#/message/${ids.last}`);
+    const lastUnit = /The last unit of the batch is …\w+\. It is in flight since .* held by export-2/;
+    await until(async () => lastUnit.test(await text(page)), "who has what it waits for");
+    assert.equal(await page.locator(`.why a[href="#/message/${ids.long}"]`).count(), 1);
+    await show(page, "#/find?q=order+nowhere");
+    const noText = /No message .*these words.* Bodies are searched as they were sent; try one word of it/;
+    assert.match(await text(page), noText);
+    await show(page, `#/find?q=${"many+".repeat(17)}`);
+    assert.match(await text(page), /only .*the first 16 words for texts/);
     await show(page, "#/message/order-17");
     await until(async () => /No message of this id is known/.test(await text(page)), "that nobody knows it");
     assert.deepEqual(page.wrong, []);
@@ -434,6 +454,37 @@ const scenarios = {
     await page.unroute("**/ui/config");
     await until(async () => (await text(page)).includes("orders.fifo"), "the queues");
     assert.deepEqual(page.wrong.filter((line) => !line.includes("Failed to load resource")), []);
+  },
+
+  /** Red is what can't be undone. */
+  async what_would_end_is_said_and_red() {
+    const page = await open();
+    const dialog = page.getByRole("dialog");
+    const isRed = async (name) => {
+      const button = page.getByRole("button", { name }).first();
+      return button.evaluate((node) => node.classList.contains("do"));
+    };
+    const said = async (name) => {
+      await page.getByRole("button", { name }).click();
+      await until(async () => !/Asking the server/.test(await dialog.innerText()), "what would happen");
+      const words = await dialog.innerText();
+      await page.keyboard.press("Escape");
+      return words;
+    };
+    await show(page, `#/message/${ids.held}`);
+    const rest = await said("Cancel the rest…");
+    assert.match(rest, /16 messages behind it are cancelled.* The message of this page is among them: it ends too/);
+    assert.match(await said("Delete…"), /This would end:\s+1 message$/m);
+    assert.deepEqual([await isRed("Skip…"), await isRed("Cancel the rest…")], [false, true]);
+    await show(page, `#/message/${ids.head}`);
+    assert.match(await text(page), /Retry tries this message again\. Skip and Cancel the rest give it up/);
+    assert.doesNotMatch(await said("Cancel the rest…"), /The message of this page/);
+    await show(page, `#/message/${ids.long}`);
+    assert.equal(await isRed("Take it back…"), false);
+    await show(page, "#/batch/invoices-11");
+    assert.equal(await isRed("Cancel…"), true);
+    assert.match(await said("Cancel…"), /1 unit of 1 batch/);
+    assert.deepEqual(page.wrong, []);
   },
 
   async a_button_says_what_would_happen() {

@@ -1,18 +1,29 @@
 // What failed, with what error, and what happens when it is tried again?
 import { h } from "./dom.js";
 import { call, can, find, hasFilters, look, takesFilters } from "./api.js";
+import { mode } from "./body.js";
 import { button, foresee, plain } from "./dialog.js";
-import { filters, heading, messageLink, nothing, queueLink, section, state, table } from "./parts.js";
+import { begin, filters, heading, messageLink, nothing, queueLink, section, state, table } from "./parts.js";
 import { row, to } from "./route.js";
-import { failures, fullDeadLetterQueues, kept, statsOf } from "./stats.js";
+import { failures, fullDeadLetterQueues, kept, statsOf, unasked } from "./stats.js";
 import { age, count, nameOf, plural, quoted } from "./words.js";
 
 const FIRST = 10;
 const SLOW_S = 10;
 const SHOWN_MAX = 20; // queues
+const SAMPLES_MAX = 20; // bodies
+const TARGETS_MAX = 5;
 
 /** The ARN of a queue; the region in it may be any. */
 export const arnOf = (queueUrl) => `arn:aws:sqs:us-east-1:${queueUrl.split("/").at(-2)}:${nameOf(queueUrl)}`;
+
+/** Of the queues that messages go back to: those that nobody asks. */
+async function idleTargets({ Queues = [] }) {
+  const names = Queues.slice(0, TARGETS_MAX).map(({ QueueUrl }) => nameOf(QueueUrl));
+  const told = await Promise.all(names.map((name) => statsOf(name)));
+  const silences = told.map((queue, i) => unasked(queue, names[i])).filter(Boolean);
+  return silences.map((words) => h("p", null, "They will wait there: ", h("bdi", null, words), "."));
+}
 
 function redrive(queue, title, filter, words, rate) {
   const members = { SourceArn: arnOf(queue.QueueUrl), ...filter };
@@ -20,7 +31,7 @@ function redrive(queue, title, filter, words, rate) {
     title,
     button: "Redrive",
     isDanger: false,
-    about: foresee("StartMessageMoveTask", members, words, "The server would move:"),
+    about: foresee("StartMessageMoveTask", members, words, "The server would move:", idleTargets),
     form:
       rate &&
       h(
@@ -138,6 +149,20 @@ export function taskTable(tasks) {
 
 // --- the page -------------------------------------------------------------------------------------------------------
 
+/** Notes in the first reasons how the body of an example begins. Each is asked for once: it does not change. */
+export async function withSamples(lists, visit, signal) {
+  if (mode() === "hidden") return;
+  visit.samples ??= new Map();
+  const reasons = lists.flatMap((told) => told?.Reasons ?? []).slice(0, SAMPLES_MAX);
+  const note = async (one) => {
+    const [MessageId] = one.MessageIds;
+    if (!visit.samples.has(MessageId))
+      visit.samples.set(MessageId, (await find("GetMessage", { MessageId, Body: "preview" }, signal))?.Body);
+    one.Body = visit.samples.get(MessageId);
+  };
+  await Promise.all(reasons.map(note));
+}
+
 export function reasonTable(queue, told) {
   return table(
     `Reasons in ${queue.QueueName}`,
@@ -147,7 +172,7 @@ export function reasonTable(queue, told) {
       row(to("queue", queue.QueueName, { reason: one.Reason.slice(0, 1000) }), quoted(one.Reason, 160)),
       age(one.NewestAt),
       age(one.OldestAt),
-      one.MessageIds.slice(0, 2).map((id) => [messageLink(id), " "]),
+      [one.MessageIds.slice(0, 2).map((id) => [messageLink(id), " "]), mode() !== "hidden" && begin(one.Body)],
       h("span.acts", null, redriveButton(queue, one.Reason, one.Count), redriveAllButton(queue, one.Reason, one.Count)),
     ]),
   );
@@ -180,7 +205,7 @@ function drawQueue({ queue, told, sources }) {
   );
 }
 
-async function loadSlowly(query, signal) {
+async function loadSlowly(query, visit, signal) {
   const all = query.queue ? [await statsOf(query.queue, signal)] : await fullDeadLetterQueues(signal);
   const dead = all.filter(Boolean).slice(0, SHOWN_MAX);
   const of = (ask) => Promise.all(dead.map(({ QueueUrl }) => ask(QueueUrl)));
@@ -188,6 +213,7 @@ async function loadSlowly(query, signal) {
     of((QueueUrl) => failures(QueueUrl, signal)),
     of((QueueUrl) => find("ListDeadLetterSourceQueues", { QueueUrl, MaxResults: 20 }, signal)),
   ]);
+  await withSamples(told, visit, signal);
   return {
     hasMore: all.length > SHOWN_MAX,
     dead: dead.map((queue, i) => ({ queue, told: told[i], sources: (sources[i]?.queueUrls ?? []).map(nameOf) })),
@@ -198,7 +224,7 @@ export default {
   title: () => "Dead letters",
 
   async load({ query }, visit, signal) {
-    const slow = await kept(visit, `slow ${query.queue}`, SLOW_S, () => loadSlowly(query, signal));
+    const slow = await kept(visit, `slow ${query.queue}`, SLOW_S, () => loadSlowly(query, visit, signal));
     return { ...slow, tasks: await tasksOf(slow.dead.map(({ queue }) => queue), signal) };
   },
 

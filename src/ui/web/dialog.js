@@ -65,25 +65,33 @@ const NOUNS = {
   Messages: "message",
   InFlight: "of them in flight",
   DeadLettered: "goes to the dead-letter queue",
-  Units: "unit of a batch",
-  Batches: "batch",
+  Units: "unit",
+  Batches: "batch waits again for what has failed",
   Groups: "group",
-  HeldGroups: "held group",
+  HeldGroups: "held group gets some of them",
 };
 const PLURALS = {
   InFlight: "of them in flight",
   DeadLettered: "go to the dead-letter queue",
-  Units: "units of batches",
-  Batches: "batches",
+  Batches: "batches wait again for what has failed",
+  HeldGroups: "held groups get some of them",
 };
 
-/** What a dry run says, as a list of sentences: "231 messages", "12 units of batches". Of a move the queues say how
+/** A batch that loses a unit does not end by that. */
+const ofBatches = ({ Batches }) => ` of ${Batches > 0 ? plural(Batches, "batch", "batches") : "batches"}`;
+
+/** What a dry run says, as a list of sentences: "231 messages", "12 units of 3 batches". Of a move the queues say how
  *  many messages. */
 function tell(reply, known) {
-  const isKnown = (key) => known.includes(key) || (key === "Messages" && reply.Queues?.length > 0);
+  const isKnown = (key) =>
+    known.includes(key) ||
+    (key === "Messages" && reply.Queues?.length > 0) ||
+    (key === "Batches" && reply.Units !== undefined);
   const lines = Object.entries(reply)
     .filter(([key, value]) => NOUNS[key] && Number(value) > 0 && !isKnown(key))
-    .map(([key, value]) => h("li", null, plural(Number(value), NOUNS[key], PLURALS[key])));
+    .map(([key, value]) =>
+      h("li", null, plural(Number(value), NOUNS[key], PLURALS[key]), key === "Units" && ofBatches(reply)),
+    );
   for (const { QueueUrl, Messages } of reply.Queues ?? [])
     lines.push(h("li", null, plural(Messages, "message"), " to ", h("bdi", null, String(QueueUrl).split("/").pop())));
   if (reply.Refused > 0)
@@ -114,8 +122,9 @@ function tellDependents({ Dependents, Queues }) {
 }
 
 /** What the action would do, by a dry run of the server where it has one; else the sentences that are given. Without
- *  `before` these say it, and a list stands there only if there is more to say. */
-export async function foresee(action, members, otherwise, before) {
+ *  `before` these say it, and a list stands there only if there is more to say. `more`: what else to say of the dry
+ *  run. */
+export async function foresee(action, members, otherwise, before, more) {
   if (!(await takesDryRun(action))) return [h("p", null, otherwise)];
   const told = await call(action, { ...members, DryRun: true });
   const lines = tell(told, before === undefined ? ["Messages", "DeadLettered", "Groups"] : []);
@@ -125,6 +134,7 @@ export async function foresee(action, members, otherwise, before) {
     h("p", null, otherwise),
     isListed && [h("p", null, before ?? "This also touches:"), list],
     tellDependents(told),
+    await more?.(told),
   ];
 }
 

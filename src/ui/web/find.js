@@ -12,6 +12,8 @@ const PLAIN = /^[\x21-\x7e]{1,128}$/; // what group and deduplication ids consis
 const QUEUES_MAX = 30;
 const CALLS_MAX = 5;
 const SHOWN_MAX = 100;
+const WORDS_MAX = 16; // of a text
+const TEXT_MAX = 256; // bytes
 
 /** What is asked of each queue. `parts` notes where not all was looked at: parts.add("30 of 40 queues for groups"). */
 async function each(queues, ask, parts, what, most = QUEUES_MAX) {
@@ -45,9 +47,20 @@ async function byGivenId(q, queues, signal, parts) {
   return [...outbox, ...given];
 }
 
+/** As many words as a server looks for. */
+function someWords(q, parts) {
+  const words = q.split(/\s+/);
+  const isTooMuch = () => words.length > WORDS_MAX || new TextEncoder().encode(words.join(" ")).length > TEXT_MAX;
+  if (!isTooMuch()) return q;
+  while (words.length > 1 && isTooMuch()) words.pop();
+  parts.add(`the first ${plural(words.length, "word")} for texts`);
+  return words.join(" ");
+}
+
 async function byText(q, queues, signal, parts) {
   if (q === "" || !may("FindMessage")) return [];
-  const ask = ({ QueueUrl, QueueName }) => messages({ QueueUrl, Text: q }, signal, parts, QueueName, "texts");
+  const Text = someWords(q, parts);
+  const ask = ({ QueueUrl, QueueName }) => messages({ QueueUrl, Text }, signal, parts, QueueName, "texts");
   return (await each(queues, ask, parts, "texts")).slice(0, SHOWN_MAX);
 }
 
@@ -94,6 +107,15 @@ function drawParts(parts) {
   );
 }
 
+function noText(q, parts) {
+  const isOne = !/\s/.test(q);
+  const words = isOne ? "this word" : "these words";
+  return (
+    (parts.length > 0 ? `No message with ${words} was found. ` : `No message has ${words}. `) +
+    `Bodies are searched as they were sent${isOne ? "" : "; try one word of it"}. `
+  );
+}
+
 export default {
   isStill: true,
   title: ({ query }) => `Find ${query.q ?? ""}`,
@@ -133,6 +155,7 @@ export default {
       texts,
       reasons,
       parts: [...parts],
+      queues,
     };
   },
 
@@ -140,7 +163,7 @@ export default {
     if (data.id) location.replace(to("message", data.id));
     if (data.queue) location.replace(to("queue", data.queue));
     if (data.id || data.queue) return nothing("Found.");
-    const { names, ids, schedules, pools, groups, given, texts, reasons, parts } = data;
+    const { q, names, ids, schedules, pools, groups, given, texts, reasons, parts, queues } = data;
     const links = (title, list) =>
       list.length > 0 &&
       section(
@@ -160,15 +183,19 @@ export default {
           "Messages with this id",
           null,
           given.some((one) => one.State === "ended") && h("p.more", null, "What has ended is only remembered."),
-          messageTable(given, null, "Messages with this id"),
+          messageTable(given, null, "Messages with this id", queues),
         ),
       texts.length > 0 &&
-        section("Messages with this text", "in the body or an attribute", messageTable(texts, null, "With this text")),
+        section(
+          "Messages with this text",
+          "all words in the body, or in an attribute",
+          messageTable(texts, null, "With this text", queues),
+        ),
       groups.map((one) =>
         section(
           ["Group ", groupLink(one.queue, query.q), " in ", queueLink(one.queue)],
           one.hasMore && `the first ${count(one.messages.length)}`,
-          messageTable(one.messages, one.queue, `Group in ${one.queue}`),
+          messageTable(one.messages, one.queue, `Group in ${one.queue}`, queues),
         ),
       ),
       links(
@@ -199,8 +226,9 @@ export default {
           "section",
           null,
           nothing(
-            `Nothing ${parts.length > 0 ? "was found" : "is known"} by that. Looked at: message ids, deduplication ` +
-              "and outbox ids, texts, groups and failures of queues, names of queues, batches, schedules and pools.",
+            may("FindMessage") ? noText(q, parts) : "Nothing is known by that. ",
+            "Looked at: message ids, deduplication and outbox ids, texts, groups and failures of queues, names of " +
+              "queues, batches, schedules and pools.",
           ),
         ),
       parts.length > 0 && drawParts(parts),

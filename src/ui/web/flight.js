@@ -67,7 +67,6 @@ export function takeBackButton(QueueUrl, MessageId, FencingToken, holder) {
           return "The message is taken back.";
         },
       }),
-      true,
     )
   );
 }

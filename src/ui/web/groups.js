@@ -54,7 +54,6 @@ const RELEASES = {
     label: "Skip…",
     title: "Skip the head of",
     button: "Skip it",
-    isDanger: true,
     words: (group) => [
       head(group),
       ` ${where(group)}. Then `,
@@ -67,17 +66,19 @@ const RELEASES = {
     title: "Cancel what waits in",
     button: "Cancel them",
     isDanger: true,
-    words: (group) => [
+    words: (group, id) => [
       head(group),
       ` ${where(group)}, and `,
       behind(group, "is cancelled", "are cancelled"),
-      ": never delivered, and as units of batches cancelled. This can't be undone.",
+      ": never delivered, and as units of batches cancelled. ",
+      id && id !== group.HeadMessageId && h("b", null, "The message of this page is among them: it ends too. "),
+      "This can't be undone.",
     ],
   },
 };
 
-/** Of a held group with QueueUrl. */
-export function releaseButtons(group, kinds = ["retry", "skip"]) {
+/** Of a held group with QueueUrl. id: the message of the page on which they stand. */
+export function releaseButtons(group, kinds = ["retry", "skip"], id = undefined) {
   if (!can("ReleaseGroup")) return [];
   return kinds.map((kind) => {
     const release = RELEASES[kind];
@@ -86,7 +87,7 @@ export function releaseButtons(group, kinds = ["retry", "skip"]) {
       release.label,
       () => ({
         title: `${release.title} ${group.MessageGroupId} in ${group.QueueName}`,
-        about: foresee("ReleaseGroup", members, release.words(group)),
+        about: foresee("ReleaseGroup", members, release.words(group, id)),
         button: release.button,
         isDanger: Boolean(release.isDanger),
         doing: async () => {
@@ -163,10 +164,10 @@ async function loadOne(query, visit, signal) {
     findGroup(QueueUrl, MessageGroupId, undefined, signal),
     statsOf(nameOf(QueueUrl), signal),
   ]);
-  return { one: group && inQueue(group, QueueUrl, queue), page };
+  return { one: group && inQueue(group, QueueUrl, queue), page, queue };
 }
 
-function drawOne({ one, page }, query) {
+function drawOne({ one, page, queue }, query) {
   const messages = page?.Messages ?? [];
   const named = { QueueUrl: query.queue, MessageGroupId: query.group };
   const isUnknown = one === undefined;
@@ -213,7 +214,7 @@ function drawOne({ one, page }, query) {
         "Its messages, in order",
         plural(messages.length, "message shown", "messages shown"),
         messages.length > 0
-          ? messageTable(messages, query.queue, "Messages of the group")
+          ? messageTable(messages, query.queue, "Messages of the group", [queue])
           : nothing("No message of this group is in the queue."),
       ),
     pages(query, page?.NextToken),

@@ -17,14 +17,16 @@ import {
   namesHolder,
   nothing,
   queueLink,
+  RELEASED,
   section,
   shortId,
   state,
   stateOf,
   table,
+  whyLine,
 } from "./parts.js";
 import { to } from "./route.js";
-import { inQueue, kept, statsOf } from "./stats.js";
+import { inQueue, kept, statsOf, unasked } from "./stats.js";
 import { age, bytes, count, nameOf, now, plural, quoted, utc, visible } from "./words.js";
 
 const READ_MAX = 65536;
@@ -121,13 +123,33 @@ function drawDead({ message, attempts }) {
   ];
 }
 
-function drawWhy(data) {
-  const { message, queue, group, dependents } = data;
+/** Of a message in a held group: what each button would do to it. */
+function released(why, { HeadMessageId }, id) {
+  const words =
+    HeadMessageId === id
+      ? "Retry tries this message again. Skip and Cancel the rest give it up."
+      : "Retry or Skip lets it go on. Cancel the rest ends this message too.";
+  return why.Code === "GroupHeld" ? { ...why, Text: why.Text.replace(RELEASED, words) } : why;
+}
+
+/** The one that the batch waits for. */
+const drawLastUnit = ({ MessageId, BatchId, Why, ...told }) =>
+  h(
+    "p",
+    null,
+    "The last unit of the batch is ",
+    BatchId ? ["batch ", batchLink(BatchId)] : messageLink(MessageId),
+    ". ",
+    Why?.length > 0 ? cause(Why[0]) : told.State === "ready" && whyLine(told),
+  );
+
+function drawWhy(data, id) {
+  const { message, queue, group, dependents, lastUnit } = data;
   const name = nameOf(message.QueueUrl);
   const causes = (message.Why ?? []).filter((why) => !(message.DeadLetterQueueSource && why.Code === "Returned"));
   const isDead = message.DeadLetterQueueSource !== undefined;
   const isGood = message.State === "ready" && causes.length === 0 && !isDead;
-  const nobody = queue && queue.WaitingReceives === 0;
+  const silence = unasked(queue);
   return h(
     "section.why",
     { class: isGood ? "good" : message.State === "held" || isDead ? "bad" : "" },
@@ -150,22 +172,25 @@ function drawWhy(data) {
         "The next receive of ",
         queueLink(name),
         " may take it. ",
-        nobody
-          ? h(
-              "b",
-              null,
-              queue.InFlight > 0
-                ? "No receive waits now: every worker is busy, or none asks."
-                : "But nobody asks: no receive waits there, and nothing is in flight.",
-            )
-          : `${plural(queue?.WaitingReceives ?? 0, "receive waits", "receives wait")} there now.`,
+        silence
+          ? h("b", null, `But ${silence}.`)
+          : queue?.WaitingReceives === 0
+            ? h("b", null, "No receive waits now: every worker is busy, or none asks.")
+            : `${plural(queue?.WaitingReceives ?? 0, "receive waits", "receives wait")} there now.`,
       ),
     causes.length > 0 &&
       h(
         "ol",
         null,
-        causes.map((why) => h("li", null, cause(why, name, message.MessageGroupId))),
+        causes.map((why) =>
+          h(
+            "li",
+            null,
+            cause(group?.State === "held" ? released(why, group, id) : why, name, message.MessageGroupId),
+          ),
+        ),
       ),
+    lastUnit && drawLastUnit(lastUnit),
     message.State === "unknown" &&
       causes.length === 0 &&
       h(
@@ -202,7 +227,7 @@ function drawWhy(data) {
       h(
         "p.buttons",
         null,
-        releaseButtons(group, ["retry", "skip", "cancel-rest"]),
+        releaseButtons(group, ["retry", "skip", "cancel-rest"], id),
         h("span.soft", null, " Each says first what would happen."),
       ),
   );
@@ -279,6 +304,16 @@ const attemptsOf = (QueueUrl, visit, signal) =>
     return Number(JSON.parse(told?.Attributes?.RedrivePolicy ?? "{}").maxReceiveCount ?? 0);
   });
 
+/** The last unit of a batch that the message waits for, and why that has not ended. */
+async function lastUnitOf({ Why = [] }, signal) {
+  const wait = Why.find(({ Code, Remaining }) => Code === "Batch" && Remaining === 1);
+  if (!wait) return null;
+  const asked = { BatchId: wait.BatchId, State: "outstanding", MaxResults: 1 };
+  const unit = (await find("ListUnits", asked, signal))?.Units[0];
+  if (!unit?.MessageId) return unit?.BatchId && unit;
+  return { ...(await find("ExplainMessage", { MessageId: unit.MessageId }, signal)), MessageId: unit.MessageId };
+}
+
 export default {
   title: ({ name }) => `Message ${shortId(name)}`,
 
@@ -288,17 +323,19 @@ export default {
       : await call("ExplainMessage", { MessageId: id }, signal);
     await loadContent(id, message, visit, signal);
     const QueueUrl = message.QueueUrl;
-    const [queue, group, dependents, attempts] = await Promise.all([
+    const [queue, group, dependents, attempts, lastUnit] = await Promise.all([
       QueueUrl && statsOf(nameOf(QueueUrl), signal),
       QueueUrl && message.MessageGroupId && findGroup(QueueUrl, message.MessageGroupId, "held", signal),
       message.State === "unknown" ? null : find("ListDependents", { MessageId: id, MaxResults: 100 }, signal),
       attemptsOf(message.DeadLetterQueueSource, visit, signal),
+      lastUnitOf(message, signal),
     ]);
     return {
       message,
       queue,
       dependents,
       attempts,
+      lastUnit,
       content: visit.content,
       group: group && inQueue(group, QueueUrl, queue),
     };
@@ -324,7 +361,7 @@ export default {
           ],
         ],
       ),
-      drawWhy(data),
+      drawWhy(data, id),
       h("div.two", null, drawLife(data), drawBody(data, visit)),
       drawDependents(data.dependents),
       queue &&

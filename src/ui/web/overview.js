@@ -3,7 +3,7 @@ import { h } from "./dom.js";
 import { find, look, server } from "./api.js";
 import { chart } from "./chart.js";
 import { releaseButtons } from "./groups.js";
-import { batchLink, diskStat, isFull, queueLink, section, stats } from "./parts.js";
+import { batchLink, diskStat, holderWords, isFull, messageLink, queueLink, section, stats } from "./parts.js";
 import { queueTable, OLD_S } from "./queues.js";
 import { redriveButton } from "./dead.js";
 import { link, row, to } from "./route.js";
@@ -14,6 +14,7 @@ import {
   failures,
   fullDeadLetterQueues,
   heldGroups,
+  isAsked,
   isPaused,
   kept,
   oldest,
@@ -23,6 +24,8 @@ import {
 import { age, aged, bytes, count, nameOf, now, plural, quoted, rate, span } from "./words.js";
 
 const IDLE_S = 60;
+const LONG_S = 3600; // so long with one worker, or so much of a lease left, is not usual
+const FOLD_MIN = 3;
 const SLOW_S = 10;
 const WORST_MAX = 100;
 const KIND_MAX = 5;
@@ -30,6 +33,21 @@ const MINUTE = 12; // periods of a series
 const LAST_TROUBLE = "tally-last-trouble";
 const BAD = 2;
 const WARN = 1;
+
+/** The message that one worker has had for longest, if it is long, or if its lease goes on for so long. Looks into the
+ *  few queues with the oldest messages, at the oldest ones. */
+async function longestInFlight(queues, signal) {
+  const some = queues
+    .filter((queue) => queue.InFlight > 0)
+    .toSorted((a, b) => b.OldestMessageAge - a.OldestMessageAge)
+    .slice(0, KIND_MAX);
+  const ask = ({ QueueUrl }) => find("ListInFlight", { QueueUrl, MaxResults: 100 }, signal);
+  const told = await Promise.all(some.map(ask));
+  return told
+    .flatMap((reply) => reply?.Messages ?? [])
+    .filter(({ ReceivedAt, VisibleAt }) => now() - ReceivedAt > LONG_S || VisibleAt - now() > LONG_S)
+    .toSorted((a, b) => a.ReceivedAt - b.ReceivedAt)[0];
+}
 
 async function loadSlowly(signal) {
   const [{ queues, hasMore }, oldestOnes, paused, dead, held, relays, schedules, batches] = await Promise.all([
@@ -42,7 +60,10 @@ async function loadSlowly(signal) {
     look("ListSchedules", { MaxResults: 1000 }, signal),
     look("ListBatches", { State: "sealed", MaxResults: 100 }, signal),
   ]);
-  const reasons = await Promise.all(dead.slice(0, KIND_MAX).map((queue) => failures(queue.QueueUrl, signal)));
+  const [inFlight, ...reasons] = await Promise.all([
+    longestInFlight([...new Map([...queues, ...oldestOnes].map((one) => [one.QueueName, one])).values()], signal),
+    ...dead.slice(0, KIND_MAX).map((queue) => failures(queue.QueueUrl, signal)),
+  ]);
   return {
     queues,
     hasMore,
@@ -50,6 +71,7 @@ async function loadSlowly(signal) {
     paused,
     targets: new Set([...dead.map((queue) => queue.QueueName), ...deadLetterQueues(queues).keys()]),
     held,
+    inFlight,
     relays: relays?.Relays ?? [],
     schedules: schedules?.Schedules ?? [],
     batches: batches?.Batches ?? [],
@@ -97,11 +119,10 @@ function needOfQueue(queue, targets) {
   if (isPaused(queue) || targets.has(queue.QueueName) || waited === undefined || queue.Visible === 0) return false;
   const words = [queueLink(queue.QueueName, true)];
   const since = now() - waited;
-  const isAsked = queue.InFlight > 0 || queue.WaitingReceives > 0 || now() - queue.LastReceiveAt < IDLE_S;
-  if (!isAsked && waited > IDLE_S) {
+  if (!isAsked(queue) && waited > IDLE_S) {
     words.push(` has no worker: its oldest message has waited ${span(waited)}, and nobody asks for messages`);
     words.push(queue.LastReceiveAt ? [". The last receive was ", age(queue.LastReceiveAt), " ago", "."] : ".");
-    return { level: BAD, name: queue.QueueName, since, words };
+    return { level: BAD, name: queue.QueueName, since, words, waited };
   }
   if (waited <= OLD_S) return false;
   words.push(
@@ -137,6 +158,29 @@ function needOfWithheld(queue, targets) {
     ],
   };
 }
+
+function needOfInFlight(one) {
+  const left = one.VisibleAt - now();
+  return {
+    level: WARN,
+    since: one.ReceivedAt,
+    words: [
+      "Message ",
+      messageLink(one.MessageId, true),
+      " of ",
+      queueLink(nameOf(one.QueueUrl)),
+      " is held by ",
+      one.Holder ? holderWords(one.Holder) : "somebody",
+      ` for ${span(now() - one.ReceivedAt)}`,
+      left > 0 && `; its lease ends in ${span(left)}`,
+      ".",
+    ],
+  };
+}
+
+/** Is it all that its queue has? Then that it is in flight says everything. */
+const isOnly = (one, { QueueName, Visible, InFlight, Delayed }) =>
+  one && nameOf(one.QueueUrl) === QueueName && Visible + InFlight + Delayed === 1;
 
 function saying(some, all) {
   if (some < all) return `${count(some)} say`;
@@ -262,13 +306,27 @@ const byWorst = (a, b) =>
   b.level - a.level || compare(minute(a), minute(b)) || compare(a.name ?? "", b.name ?? "");
 
 /** The worst of one kind, and a line for the others: 5,000 queues without a worker must not hide one held group. */
-function some(list, others, page, hasMore) {
+function some(list, others, page) {
   const all = list.filter(Boolean).toSorted(byWorst);
   const left = all.length - KIND_MAX;
   if (left <= 1) return all;
   const [{ level, since }] = all.slice(KIND_MAX);
-  const words = [`${count(left)}${hasMore ? " or more" : ""} other ${others}. `, link(to(page), "Look")];
+  const words = [`${count(left)} other ${others}. `, link(to(page), "Look")];
   return [...all.slice(0, KIND_MAX), { level, since, words }]; // behind those that it counts
+}
+
+/** Queues without a worker: a row each, or, of more than a few, one row in which the worst stand. */
+function folded(list, hasMore) {
+  const all = list.toSorted(byWorst);
+  if (all.length < FOLD_MIN) return all;
+  const [{ level, since, waited }] = all;
+  const words = [
+    `${count(all.length)}${hasMore ? " or more" : ""} queues have no worker: `,
+    all.slice(0, KIND_MAX).map((need, i) => [i > 0 && ", ", queueLink(need.name, i === 0)]),
+    all.length > KIND_MAX && [" and ", link(to("queues"), "others")],
+    `. Nobody asks them for messages; the oldest has waited ${span(waited)}.`,
+  ];
+  return [{ level, since, words }];
 }
 
 function needs({ queues, slow }) {
@@ -279,12 +337,15 @@ function needs({ queues, slow }) {
     .map((queue) => needOfQueue(queue, slow.targets))
     .filter(Boolean);
   const ofLevel = (level) => late.filter((need) => need.level === level);
-  const withheld = slow.oldestOnes.filter(isNotOfRelay).map((queue) => needOfWithheld(queue, slow.targets));
+  const withheld = slow.oldestOnes
+    .filter((queue) => isNotOfRelay(queue) && !isOnly(slow.inFlight, queue))
+    .map((queue) => needOfWithheld(queue, slow.targets));
   return [
     ...needsOfServer(server.described),
     ...some(needsOfGroups(slow), "groups are held", "groups"),
     ...some(slow.relays.map((one) => named(needOfRelay(one), one.RelayName)), "relays need somebody", "relays"),
-    ...some(ofLevel(BAD), "queues have no worker", "queues", slow.hasMore),
+    ...folded(ofLevel(BAD), slow.hasMore),
+    ...(slow.inFlight ? [needOfInFlight(slow.inFlight)] : []),
     ...some(withheld, "queues have messages that can't be received", "queues"),
     ...some(ofLevel(WARN), "queues are behind", "queues"),
     ...some(slow.paused.map(needOfPaused), "queues are paused", "queues"),

@@ -1,6 +1,7 @@
 // What several pages show: why a message waits, rows of messages, states, facts, pages of a list.
 import { h, hidden, isShown } from "./dom.js";
 import { link, row, to, change } from "./route.js";
+import { unasked } from "./stats.js";
 import { age, bytes, count, cut, nameOf, now, quoted, span } from "./words.js";
 
 const KINDS = {
@@ -51,8 +52,11 @@ export const groupLink = (queue, group) => link(to("queue", queue, { group }), h
 
 export const batchLink = (id, isRow) => (isRow ? row : link)(to("batch", id), h("bdi", null, cut(id, 60)));
 
+/** What the server says of a held group; a page of one message knows more (message.js). */
+export const RELEASED = /ReleaseGroup lets it go on\.$/;
+
 const HELPS = {
-  GroupHeld: [/ReleaseGroup lets it go on\.$/, "Retry, Skip or Cancel the rest lets it go on."],
+  GroupHeld: [RELEASED, "Retry or Skip lets the group go on."],
   GroupPaused: ["ResumeGroup", "Resume"],
   QueuePaused: ["ResumeQueue", "Resume"],
 };
@@ -96,8 +100,8 @@ function linked(text, links) {
   return nodes.map((part) => (typeof part === "string" ? cut(part, 400) : part));
 }
 
-/** Why is it where it is, in a line? */
-export function whyLine(message, queue) {
+/** Why is it where it is, in a line? stats: of its queue, if they are known. */
+export function whyLine(message, queue, stats) {
   const [first] = message.Why ?? [];
   if (first)
     return cause(
@@ -105,7 +109,9 @@ export function whyLine(message, queue) {
       queue,
       message.MessageGroupId,
     );
-  return h("span.soft", null, message.State === "ready" ? "Nothing keeps it: the next receive may take it." : "");
+  const silence = unasked(!message.DeadLetterQueueSource && stats);
+  const words = silence ? `Nothing keeps it, but ${silence}.` : "Nothing keeps it: the next receive may take it.";
+  return h("span.soft", null, message.State === "ready" ? words : "");
 }
 
 /** What a worker calls itself, else its access key or address. */
@@ -120,7 +126,12 @@ function tellsMore({ FailureReason, Why }) {
   return FailureReason !== undefined && !(Why ?? []).some((why) => why.Text.includes(FailureReason));
 }
 
-export function messageTable(messages, queue, label = "Messages") {
+/** The beginning of a body. */
+export const begin = (body) => body && h("code.begin", null, h("bdi", null, cut(body.replace(/\s+/g, " "), 100)));
+
+/** queues: the stats that the page has. */
+export function messageTable(messages, queue, label = "Messages", queues = []) {
+  const statsOf = ({ QueueUrl }) => queues.find((one) => one?.QueueName === (queue ?? nameOf(QueueUrl)));
   const isOneGroup = messages.length > 1 && new Set(messages.map((one) => one.MessageGroupId)).size === 1;
   return table(
     label,
@@ -133,10 +144,10 @@ export function messageTable(messages, queue, label = "Messages") {
       !isOneGroup &&
         message.MessageGroupId &&
         groupLink(queue ?? nameOf(message.QueueUrl), message.MessageGroupId),
-      message.Body && h("code.begin", null, h("bdi", null, cut(message.Body.replace(/\s+/g, " "), 100))),
+      begin(message.Body),
       count(message.ReceiveCount),
       [
-        whyLine(message, queue),
+        whyLine(message, queue, statsOf(message)),
         message.Holder && !namesHolder(message.Why) && h("div.soft", null, "Held by ", holderWords(message.Holder)),
         tellsMore(message) && h("div.soft", null, "Last failure: ", quoted(message.FailureReason)),
       ],

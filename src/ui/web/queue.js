@@ -3,7 +3,7 @@ import { h } from "./dom.js";
 import { call, can, find, look, may } from "./api.js";
 import { withBodies } from "./body.js";
 import { chart } from "./chart.js";
-import { reasonTable, redriveAllButton, redriveButton, taskTable, tasksOf } from "./dead.js";
+import { reasonTable, redriveAllButton, redriveButton, taskTable, tasksOf, withSamples } from "./dead.js";
 import { button, foresee, plain } from "./dialog.js";
 import { facts, filters, heading, messageTable, nothing, pages, queueLink, section, stats } from "./parts.js";
 import { link, to } from "./route.js";
@@ -134,18 +134,20 @@ function attributeFacts(attributes, sources) {
 
 // --- the page -------------------------------------------------------------------------------------------------------
 
-async function loadSlowly(name, queue, signal) {
+async function loadSlowly(name, queue, visit, signal) {
   const [reply, sources] = await Promise.all([
     look("GetQueueAttributes", { QueueUrl: name, AttributeNames: ["All"] }, signal),
     look("ListDeadLetterSourceQueues", { QueueUrl: name }, signal),
   ]);
   const isTarget = sources?.queueUrls?.length > 0;
   const { DeadLetterQueue } = queue;
+  const reasons = isTarget || queue.InFlight + queue.Delayed > 0 ? await failures(name, signal) : null;
+  await withSamples([reasons], visit, signal);
   return {
     dead: DeadLetterQueue && (await statsOf(DeadLetterQueue, signal)),
     attributes: reply?.Attributes ?? {},
     sources: sources?.queueUrls ?? [],
-    reasons: isTarget || queue.InFlight + queue.Delayed > 0 ? await failures(name, signal) : null,
+    reasons,
     tasks: isTarget ? await tasksOf([queue], signal) : [],
   };
 }
@@ -170,7 +172,7 @@ export default {
       look("ListMessages", asked, signal).then((list) => withBodies(list, asked, visit, signal)),
       find("GetSeries", { QueueUrl: name, Period: period, Points: period === 5 ? 720 : 1440 }, signal),
     ]);
-    const slow = queue && (await kept(visit, "slow", SLOW_S, () => loadSlowly(name, queue, signal)));
+    const slow = queue && (await kept(visit, "slow", SLOW_S, () => loadSlowly(name, queue, visit, signal)));
     return { queue, page, series, slow };
   },
 
@@ -257,7 +259,7 @@ export default {
           reasonTable(queue, slow.reasons),
         ),
       slow.tasks.length > 0 && section("Move tasks", "the newest first", taskTable(slow.tasks)),
-      drawMessages(page, name, query, slow.dead),
+      drawMessages(page, name, query, slow.dead, queue),
       section("How it works", null, attributeFacts(slow.attributes, slow.sources)),
     ];
   },
@@ -270,7 +272,7 @@ const elsewhere = ({ QueueName, Visible }) => [
   ".",
 ];
 
-function drawMessages(page, name, query, dead) {
+function drawMessages(page, name, query, dead, queue) {
   if (!page)
     return section(
       "Messages",
@@ -289,7 +291,7 @@ function drawMessages(page, name, query, dead) {
       ["older", "Older than (s)", ""],
     ]),
     page.Messages.length > 0
-      ? messageTable(page.Messages, name)
+      ? messageTable(page.Messages, name, undefined, [queue])
       : nothing(
           page.NextToken
             ? "None so far: the server looked at 10,000 messages. Go on."

@@ -1,8 +1,9 @@
 // The queues with what is in them, and the groups and dead letters that several pages ask for.
 import { coversAll, find, look } from "./api.js";
-import { nameOf, now } from "./words.js";
+import { nameOf, now, utc } from "./words.js";
 
 const PAGE = 1000;
+const IDLE_S = 60;
 
 /** What costs more, asked only every so many seconds while a page is shown, and anew behind a button. */
 export async function kept(visit, name, seconds, make) {
@@ -18,6 +19,16 @@ export async function kept(visit, name, seconds, make) {
 /** The age of the oldest message that can be delivered. */
 export const oldest = (queue) => queue.OldestDeliverableAge;
 export const isPaused = (queue) => Boolean(queue.Paused);
+
+export const isAsked = (queue) =>
+  queue.InFlight > 0 || queue.WaitingReceives > 0 || now() - queue.LastReceiveAt < IDLE_S;
+
+/** Does nobody ask it for messages? In words, since when; an older server does not know. */
+export function unasked(queue, name = "this queue") {
+  if (queue?.SentPerSecond === undefined || isAsked(queue)) return null;
+  const since = queue.LastReceiveAt ? utc(queue.LastReceiveAt) : "the server's start";
+  return `nobody has asked ${name} for messages since ${since}`;
+}
 
 /** Up to `most` queues, the oldest message first. */
 export async function byAge(signal, prefix, most = PAGE) {
