@@ -24,6 +24,10 @@
  * - Retries: a connection refused and an answer 503 are always tried again. A connection lost on the way and other 5xx
  *   are tried again where doing it twice does what doing it once does; see tally_call(). Pauses double from 50 ms to
  *   2 s with jitter; tally_options.attempts_max bounds their number.
+ * - Versions: a program that was built with one libtally.so.0 runs with each later one, without being built again.
+ *   What a struct gets later takes of its `reserved`, which is 0: leave it so in what you fill in. A function that is
+ *   added has a symbol version of its own: a program that needs it doesn't start with an older library. What breaks
+ *   this rule makes it libtally.so.1. docs/libtally.md says what is compared, and how.
  * - Sources: the SQS API reference, and docs/protocol.md for Tally's own actions. */
 #ifndef TALLY_TALLY_H
 #define TALLY_TALLY_H
@@ -59,6 +63,7 @@ struct tally_error {
     bool is_outcome_unknown; /* the request was sent and may have been carried out, but no answer came */
     char code[96];           /* "QueueDoesNotExist"; for what went wrong on this side "Unreachable", "Garbled", … */
     char message[1024];      /* for people, in one line */
+    uint64_t reserved[4];
 };
 
 /* ---- Client ------------------------------------------------------------------------------------------------------ */
@@ -77,6 +82,7 @@ struct tally_options {
     /* What this client calls itself, 1 to 128 characters of printable ASCII: whoever asks Tally who has a message that
      * it received is told so (X-Tally-Worker). NULL: nothing */
     const char *worker;
+    uint64_t reserved[8];
 };
 
 /* The most characters of such a name. */
@@ -112,6 +118,7 @@ struct tally_reply {
     char *body_owned;              /* as it came, with a closing NUL; "" where the action answers nothing */
     size_t body_size;              /* bytes, without the NUL */
     struct yyjson_doc *json_owned; /* the body parsed; NULL where it is empty */
+    uint64_t reserved[2];
 };
 
 /* Calls any action. `target` is the value of X-Amz-Target ("AmazonSQS.SendMessage", "Tally.CreateBatch"); `body` is a
@@ -158,6 +165,7 @@ struct tally_queue_counts {
     uint64_t visible;
     uint64_t in_flight;
     uint64_t delayed;
+    uint64_t reserved[5];
 };
 
 /* Stops deliveries from a queue, and lets them go on. Sends are taken meanwhile, and messages in flight may be
@@ -199,6 +207,7 @@ struct tally_outgoing {
                            * batch:<BatchId>, dedup:<queue name>/<MessageDeduplicationId> (Tally.After); NULL: none */
     /* when one of them has not: "cancel", "run" or "hold" (Tally.AfterFailure); NULL: cancel */
     const char *after_failure;
+    uint64_t reserved[8];
 };
 
 #define TALLY_MESSAGE_ID_SIZE 101 /* characters of a message id with its NUL */
@@ -229,6 +238,7 @@ struct tally_sent {
     /* Of a duplicate because of its producer's numbers, 0 and false of any other: */
     uint64_t last_sequence; /* the highest number that the producer has used in this queue */
     bool was_passed_over;   /* no message ever had this number, and none can have it any more: id is "" */
+    uint64_t reserved[4];
 };
 
 /* tally_send(), and everything that the server says of it; sent->is_sent is true when it returns TALLY_OK. */
@@ -250,6 +260,7 @@ struct tally_receive_options {
     /* ReceiveRequestAttemptId, FIFO queues only: the same one again within 5 minutes gives the same messages under the
      * same handles, if they are still held; NULL: none */
     const char *attempt_id;
+    uint64_t reserved[4];
 };
 
 struct tally_message {
@@ -269,12 +280,14 @@ struct tally_message {
     const char *deduplication_id; /* MessageDeduplicationId; NULL: none */
     /* DeadLetterQueueSourceArn: the queue that it was given up in; NULL: it is no dead letter */
     const char *dead_letter_source;
+    uint64_t reserved[8];
 };
 
 struct tally_messages {
     struct tally_message *items_owned; /* NULL: none */
     size_t count;
     struct tally_reply reply_owned; /* what the strings of the items point into */
+    uint64_t reserved[2];
 };
 
 /* How a worker makes an effect happen once, though messages are delivered at least once: in one transaction of the
@@ -322,6 +335,7 @@ struct tally_failure {
     unsigned retry_after_s; /* it comes again so much later, whatever its queue says: 0 to 43,200 */
     unsigned attempts_max;  /* give it up at this one, or earlier if its queue says so: 1 to 1,000; 0: as that says */
     const char *dead_letter_queue; /* where it goes when it is given up; NULL: as its queue says */
+    uint64_t reserved[4];
 };
 
 /* What that led to. */
@@ -331,6 +345,7 @@ struct tally_failed {
     uint64_t attempts_max; /* how many there are; 0: any number */
     double retry_after_s;  /* "returned": when it comes again */
     char queue[81];        /* "dead-lettered": where it is, if the caller may know; "" */
+    uint64_t reserved[4];
 };
 
 /* Ends this attempt now, in failure. Given up, a message goes to the dead-letter queue (dropped where there is none),
@@ -352,6 +367,7 @@ struct tally_explanation {
     const char **reasons_owned; /* for people, one sentence each, the nearest cause first; NULL: none */
     size_t reason_count;
     struct tally_reply reply_owned; /* what the reasons point into; its `Why` has the same in fields */
+    uint64_t reserved[2];
 };
 
 /* Explains a message. The caller ends `explanation` with tally_explanation_deinit(). One that the server does not
@@ -374,6 +390,7 @@ struct tally_group {
     uint64_t in_flight;
     double since;   /* seconds since the epoch; 0: not known */
     bool is_paused; /* also beside "held" */
+    uint64_t reserved[4];
 };
 
 struct tally_groups {
@@ -381,6 +398,7 @@ struct tally_groups {
     size_t count;
     const char *next_token;         /* for the next page; NULL: this was the last */
     struct tally_reply reply_owned; /* what the strings point into */
+    uint64_t reserved[2];
 };
 
 /* A page of at most 1,000 groups of a queue. `state`: only those in this state; NULL: all. `token`: next_token of the
@@ -425,6 +443,7 @@ struct tally_commit_delete {
 struct tally_commit_send {
     const char *queue;
     struct tally_outgoing message;
+    uint64_t reserved[2];
 };
 
 struct tally_commit_unit {
@@ -432,6 +451,7 @@ struct tally_commit_unit {
     const char *key;
     bool is_failed;     /* false: succeeded */
     const char *detail; /* kept with the unit; NULL: none */
+    uint64_t reserved[2];
 };
 
 /* External units that a batch gets: as tally_batch_add(), or with `keys` NULL as tally_batch_add_count(). */
@@ -439,6 +459,7 @@ struct tally_commit_addition {
     const char *batch_id;
     const char *const *keys;
     size_t count;
+    uint64_t reserved[2];
 };
 
 struct tally_commit {
@@ -452,11 +473,13 @@ struct tally_commit {
     size_t hold_count; /* 0 to 10 */
     const struct tally_commit_addition *additions;
     size_t addition_count; /* 0 to 10 */
+    uint64_t reserved[8];
 };
 
 struct tally_committed_unit {
     bool is_recorded;  /* false: the unit had ended before */
     bool is_completed; /* this commit completed its batch */
+    uint64_t reserved[2];
 };
 
 /* Deletes, sends and counts in one record: all of it or nothing. So a worker that turns a message into others can
@@ -479,6 +502,7 @@ struct tally_target {
     /* NULL: {"batch", "status", "total", "succeeded", "failed", "cancelled", "createdAt", "completedAt"} */
     const char *body;
     const char *group_id; /* NULL: none */
+    uint64_t reserved[4];
 };
 
 struct tally_batch_options {
@@ -493,6 +517,7 @@ struct tally_batch_options {
     uint64_t expires_after_s; /* 0: 14 days */
     bool has_retention;
     uint64_t retention_s; /* how long it is remembered after its completion */
+    uint64_t reserved[8];
 };
 
 #define TALLY_BATCH_ID_SIZE 129 /* characters of a batch id with its NUL */
@@ -506,6 +531,7 @@ enum tally_status tally_batch_create(struct tally_client *client, const struct t
 struct tally_added {
     uint64_t added; /* units that were new */
     uint64_t total; /* units of the batch now */
+    uint64_t reserved[2];
 };
 
 /* Registers external units by key. A key that the batch has already adds nothing. Sends 1,000 keys a request; when a
@@ -528,6 +554,7 @@ struct tally_unit_end {
 struct tally_completed {
     uint64_t remaining; /* units that have not ended */
     bool is_completed;  /* this request completed the batch; see tally_call() for repeats */
+    uint64_t reserved[2];
 };
 
 /* Ends external units. A unit that had ended before keeps its outcome: recorded[i] is false for it; `recorded` (of
@@ -562,6 +589,7 @@ struct tally_batch {
     double sealed_at;
     double completed_at;
     char completion_message_id[TALLY_MESSAGE_ID_SIZE]; /* "" where there is none */
+    uint64_t reserved[8];
 };
 
 /* What a batch is at now. Errors: TALLY_REFUSED with BatchDoesNotExist. */
@@ -572,6 +600,7 @@ struct tally_unit {
     const char *state;      /* "outstanding", "succeeded", "failed" or "cancelled" */
     const char *message_id; /* NULL: an external unit */
     const char *detail;     /* NULL: none */
+    uint64_t reserved[4];
 };
 
 struct tally_units {
@@ -579,6 +608,7 @@ struct tally_units {
     size_t count;
     const char *next_token;         /* for the next page; NULL: this was the last */
     struct tally_reply reply_owned; /* what the strings point into */
+    uint64_t reserved[2];
 };
 
 /* A page of at most 1,000 units of a batch. `state`: only those in this state; NULL: all. `token`: next_token of the
@@ -605,6 +635,7 @@ struct tally_ticket {
     uint64_t ttl_s;            /* 0: none; else the pool's, if it is not given */
     const char *exclusive_set; /* NULL: none */
     const char *body;          /* NULL: none */
+    uint64_t reserved[6];
 };
 
 struct tally_offered {
@@ -613,6 +644,7 @@ struct tally_offered {
     uint64_t version;
     bool was_offered; /* it had been before: nothing was done */
     char why[400];    /* of "invalid" */
+    uint64_t reserved[4];
 };
 
 /* Offers tickets, 1,000 a request; `offered`, of `count` places, may be NULL. Doing it again is harmless, so after an
@@ -632,12 +664,14 @@ struct tally_proposal {
     size_t member_count;
     uint64_t rules_version; /* 0: not checked */
     const char *body;       /* goes into the match's message; NULL: none */
+    uint64_t reserved[4];
 };
 
 struct tally_proposed {
     char status[16]; /* "matched", "conflict", "stale", "invalid", "key-reused", "result-full" */
     char match_id[TALLY_MATCH_ID_SIZE];
     char why[400];
+    uint64_t reserved[4];
 };
 
 /* Proposes matches, 100 a request, each by itself; `proposed` has `count` places. A status is no error of the call.
@@ -656,6 +690,7 @@ struct tally_feed_event {
     const char *reason;      /* of "retire": "match", "cancel", "ttl", "hold"; else NULL */
     const char *match_id;    /* of "retire"; NULL: none */
     struct yyjson_val *json; /* the whole event, for <yyjson.h> */
+    uint64_t reserved[4];
 };
 
 struct tally_feed {
@@ -666,6 +701,7 @@ struct tally_feed {
     bool must_read_tickets;
     const char *next_token;         /* of tally_pool_tickets(): for the next page; NULL: this was the last */
     struct tally_reply reply_owned; /* what the strings point into */
+    uint64_t reserved[4];
 };
 
 /* A `from` that no feed comes to: the answer only says where it stands, as `next`, and that the tickets must be

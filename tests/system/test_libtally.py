@@ -1,6 +1,7 @@
 """libtally as another program sees it: the public header and the shared library, nothing else."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -451,6 +452,22 @@ def test_the_header_is_c_plus_plus_too(tmp_path):
     subprocess.run(
         [compiler, "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{ROOT}/include", "-fsyntax-only", source],
         check=True)  # fmt: skip
+
+
+def test_programs_that_are_built_already_run_with_the_library():
+    """docs/libtally.md says what may change, and how that is written down."""
+    if shutil.which("abidiff") is None:
+        pytest.skip("no abidiff")
+    done = subprocess.run([ROOT / "tests" / "abi" / "run"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_functions_have_a_symbol_version(library):
+    lines = subprocess.run(["nm", "-D", "--defined-only", library / "libtally.so"], capture_output=True, check=True)
+    declared = set(re.findall(r"\b(tally_\w+)\(", (ROOT / "include/tally/tally.h").read_text().replace("()", "")))
+    shown = dict(line.split()[-1].split("@@") for line in lines.stdout.decode().splitlines() if "@@" in line)
+    assert {name for name in shown if name.startswith("tally_")} == declared
+    assert {version.split(".")[0] for name, version in shown.items() if name in declared} == {"LIBTALLY_0"}
 
 
 def test_the_shared_library_shows_nothing_but_its_own_names(library):
