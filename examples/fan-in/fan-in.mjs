@@ -3,6 +3,7 @@ import { DeleteMessageCommand, ReceiveMessageCommand, SendMessageCommand } from 
 import { createQueue, sendAll, sleep, sqs, tally, Workers } from "../common/tally.mjs";
 
 const UNITS = 1000;
+const KILLS = 10; // of workers, one a second: where a machine is slow to start them, they get to work all the same
 const BatchId = `invoices-${Date.now()}`;
 const jobs = await createQueue("jobs");
 const reports = await createQueue("reports");
@@ -33,7 +34,7 @@ const { State, Why } = await tally("ExplainMessage", { QueueUrl: reports, Messag
 console.log(`  ${State}: ${Why.map((reason) => reason.Text ?? reason).join(" ")}`);
 
 const workers = new Workers(new URL("worker.mjs", import.meta.url), 4, [jobs]);
-const killing = setInterval(() => workers.kill(), 1000);
+const killing = setInterval(() => workers.counts.killed < KILLS && workers.kill(), 1000);
 
 // Takes what a queue has, for as long as nothing else is expected: a second message would be found.
 async function receive(QueueUrl, WaitTimeSeconds) {

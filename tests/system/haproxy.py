@@ -55,7 +55,7 @@ class Haproxy:
         return True
 
     def __enter__(self):
-        wait_until(self._is_there, 20, "HAProxy")
+        wait_until(self._is_there, what="HAProxy")
         return self
 
     def __exit__(self, *_):

@@ -242,7 +242,7 @@ class Patroni:
     def wait_gone(self, leader, member):
         """Until nothing is sent to it any more."""
         asked = "SELECT count(*) FROM pg_stat_replication WHERE application_name = %s"
-        wait_until(lambda: leader.sql(asked, member.name) == [(0,)], 20, f"that nothing is sent to {member.name}")
+        wait_until(lambda: leader.sql(asked, member.name) == [(0,)], what=f"that nothing is sent to {member.name}")
 
     def is_healthy(self):
         leader = self.leader()

@@ -280,9 +280,9 @@ def test_a_purged_message_is_a_unit_that_failed(tally):
     tally.send("b", queue=other)
     tally("SealBatch", BatchId="b")
     tally.sqs("PurgeQueue", QueueUrl=tally.jobs)
-    wait_until(lambda: tally.counts("b") == [4, 0, 3, 0, 1], 10, "counting the purged")
+    wait_until(lambda: tally.counts("b") == [4, 0, 3, 0, 1], what="counting the purged")
     tally.sqs("DeleteQueue", QueueUrl=other)
-    wait_until(lambda: tally.state("b") == ("completed", "failed"), 10, "counting the deleted")
+    wait_until(lambda: tally.state("b") == ("completed", "failed"), what="counting the deleted")
     assert len(tally.take_results()) == 1
 
 
@@ -565,7 +565,7 @@ def test_retention_deletes_a_batch_by_itself_and_never_before_completion(tally):
     assert tally.state("b") == ("sealed", None)
     tally.complete("b", "0")
     assert tally.state("b") == ("completed", "succeeded")
-    wait_until(lambda: not tally("ListBatches")["Batches"], 10, "the end of the retention")
+    wait_until(lambda: not tally("ListBatches")["Batches"], what="the end of the retention")
     assert tally.refused("DescribeBatch", BatchId="b") == "BatchDoesNotExist"
 
 
@@ -577,8 +577,8 @@ def test_an_expired_batch_completes_as_expired(tally):
         tally("AddUnits", BatchId=name, Count=2)
         tally.complete(name, "0")
     tally("SealBatch", BatchId="sealed")
-    results = wait_until(tally.take_results, 20, "the expiry")
-    results += wait_until(tally.take_results, 20, "the other expiry") if len(results) == 1 else []
+    results = wait_until(tally.take_results, what="the expiry")
+    results += wait_until(tally.take_results, what="the other expiry") if len(results) == 1 else []
     assert sorted((json.loads(body)["batch"], json.loads(body)["status"]) for body, _, _ in results) == [
         ("open", "expired"),
         ("sealed", "expired"),

@@ -214,7 +214,7 @@ def check_replaced(machines, owner, others, cut, join):
     join()
     for mark in marks:
         mark.judge()
-    wait_until(lambda: stands_by() > before, 10, f"that it stands by; {owner.lines[-3:]}")
+    wait_until(lambda: stands_by() > before, what=f"that it stands by; {owner.lines[-3:]}")
     assert owner.process.poll() is None
     return took
 
@@ -472,7 +472,7 @@ def test_K23_what_a_newer_node_wrote_in_one_namespace_is_refused_by_all_and_the_
         send(line, queue, ["kept"])
         with contextlib.closing(NewerNode(machines.cluster, name=lost)) as newer:
             newer.append_frame(payload=UNKNOWN_EVENT)
-            wait_until(lambda: any("newer" in node.error_text() for node in machines.nodes), 20, "that it is said")
+            wait_until(lambda: any("newer" in node.error_text() for node in machines.nodes), what="that it is said")
             time.sleep(3 * LEASE)
             assert not any(machines.is_served(node, lost) for node in machines.nodes)
             late = next(node for node in machines.nodes if set(machines.owned(node)) - {lost})
@@ -494,7 +494,7 @@ def test_K17_wall_clocks_an_hour_apart_and_a_jump_neither_expire_nor_prolong(clu
         clocks[name].set(3600 * hours)
         node.environment |= clocks[name].environment
         node.start()
-    wait_until(lambda: owners(cluster), 20, "an owner")
+    wait_until(lambda: owners(cluster), what="an owner")
     with Haproxy(nodes.values(), tmp_path) as front:
         jobs = create_queue(Doors([front]).line())
         wait_for_locks(cluster, 1)

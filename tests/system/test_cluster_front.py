@@ -222,11 +222,11 @@ def test_K22_an_sdk_that_knows_one_node_sends_each_message_once_and_in_order_ove
         if owner is nodes[2]:
             break  # its clients know no other one
         owner.kill9()
-        wait_until(lambda: any(node.process and node.health() == "ok" for node in nodes), 20, "a takeover")
+        wait_until(lambda: any(node.process and node.health() == "ok" for node in nodes), what="a takeover")
         owner.start()
-        wait_until(lambda o=owner: o.health() != "", 20, "that it is back")
+        wait_until(lambda o=owner: o.health() != "", what="that it is back")
     count = len(sent)
-    wait_until(lambda: len(sent) > count + 10, 20, "that it sends on")
+    wait_until(lambda: len(sent) > count + 10, what="that it sends on")
     is_over.set()
     sender.join(30)
     found = []
@@ -244,8 +244,8 @@ def test_K21_long_polls_through_a_node_end_when_the_owner_dies_and_leave_nothing
     lines = [Connection(nodes[1].port) for _ in range(scaled(200, least=20))]
     for line in lines:
         line.write(request_bytes("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 20}))
-    wait_until(lambda: nodes[1].metric("tally_forward_requests") == len(lines), 10, "that all wait")
-    wait_until(lambda: nodes[0].metric("tally_http_connections") >= len(lines), 10, "that the owner has them")
+    wait_until(lambda: nodes[1].metric("tally_forward_requests") == len(lines), what="that all wait")
+    wait_until(lambda: nodes[0].metric("tally_http_connections") >= len(lines), what="that the owner has them")
     time.sleep(0.2)
     nodes[0].kill9()
     began = time.monotonic()

@@ -76,14 +76,14 @@ def test_K25_a_line_that_loses_and_delays_packets_gives_no_wrong_answer_and_no_s
     assert opened < two.metric("tally_forwarded_total") / 2 + 2 * clients, "connections are kept"
 
     line.loss = 1  # nothing arrives any more
-    wait_until(lambda: two.metric("tally_forward_pause_milliseconds") >= 160, 20, "that it backs off")
+    wait_until(lambda: two.metric("tally_forward_pause_milliseconds") >= 160, what="that it backs off")
     before, began = two.metric("tally_forward_connections_opened_total"), time.monotonic()
     time.sleep(3)
     tries = two.metric("tally_forward_connections_opened_total") - before
     assert tries < 10 * (time.monotonic() - began), "a few a second, whoever waits"
     assert slow_machines.cluster.head()[1] == "one", "PostgreSQL hears from the owner: it stays that"
     line.loss = 0.05
-    wait_until(lambda: two.metric("tally_forward_pause_milliseconds") == 0, 20, "that it is reached again")
+    wait_until(lambda: two.metric("tally_forward_pause_milliseconds") == 0, what="that it is reached again")
     line.loss = line.delay = 0  # what is left is not to take minutes
     traffic.finish()
     sent = two.metric("tally_forwarded_total") + two.metric("tally_forwarded_unknown_total")
@@ -107,11 +107,11 @@ def test_K4_an_owner_that_only_postgresql_reaches_stays_the_owner_and_clients_of
     """Who owns a log is what PostgreSQL says. Requests that were under way when the line was cut may have happened."""
     one, two = machines.one, machines.two
     check = FifoCheck(Doors([two]))
-    wait_until(lambda: check.acknowledged > 20, 20, "some messages")
+    wait_until(lambda: check.acknowledged > 20, what="some messages")
     epoch = machines.cluster.head()[0]
     machines.slow.loss = 1
     began = time.monotonic()
-    wait_until(lambda: two.metric("tally_forwarded_refused_total") > 0, 20, "a refusal")
+    wait_until(lambda: two.metric("tally_forwarded_refused_total") > 0, what="a refusal")
     assert time.monotonic() - began < 10 * PATIENCE, "nobody waits longer than a silence and two seconds"
     before = check.acknowledged
     time.sleep(4)  # longer than a lease
@@ -121,7 +121,7 @@ def test_K4_an_owner_that_only_postgresql_reaches_stays_the_owner_and_clients_of
     said = Connection(two.port).call("AmazonSQS.ListQueues", {})
     assert said.status == 503 and "Node one (" in said.body.decode()
     machines.slow.loss = 0
-    wait_until(lambda: check.acknowledged > before + 20, 20, "that it goes on by itself")
+    wait_until(lambda: check.acknowledged > before + 20, what="that it goes on by itself")
     check.finish()
     assert machines.cluster.head() == (epoch, "one")
 
@@ -214,12 +214,12 @@ def test_K21_10000_long_polls_through_nodes_whose_owner_dies_end_and_give_their_
         assert set(found) <= {200, 503}, set(found)
         assert time.monotonic() - began < 22 * PATIENCE
         for node in fronts:
-            wait_until(lambda node=node: node.metric("tally_forward_requests") == 0, 10, "that nobody waits")
+            wait_until(lambda node=node: node.metric("tally_forward_requests") == 0, what="that nobody waits")
             wait_until(lambda node=node: node.metric("tally_forward_connections") <= 2, 30, "that no line stays")
             assert node.metric("tally_http_reply_bytes") < 1_000_000
             taken.setdefault(node.name, []).append(status_bytes(node.process, "VmRSS"))
         owner.start()
-        wait_until(lambda owner=owner: owner.health() == "ok", 20, "that it has its own again")
+        wait_until(lambda owner=owner: owner.health() == "ok", what="that it has its own again")
     again = [sizes for sizes in taken.values() if len(sizes) == 2]
     more = 1.25 * max(1, opened[1] / opened[0])
     assert again and all(second < more * first + 8_000_000 for first, second in again), (taken, opened)

@@ -87,11 +87,11 @@ def wait_for_locks(cluster, count, seconds=20):
 def halves(cluster, make_node):
     """Two nodes: the first has the first two namespaces, the second the others, and each follows those of the other."""
     one, two = (make_node(name, NAMES).start() for name in ("one", "two"))
-    wait_until(lambda: len(owners(cluster)) == len(NAMES), 20, "that each namespace has an owner")
+    wait_until(lambda: len(owners(cluster)) == len(NAMES), what="that each namespace has an owner")
     pin(cluster, "one", *NAMES[:2])
     pin(cluster, "two", *NAMES[2:])
     for node in one, two:
-        wait_until(lambda n=node: (facts(n)["served"], facts(n)["followed"]) == (2, 2), 20, "two each")
+        wait_until(lambda n=node: (facts(n)["served"], facts(n)["followed"]) == (2, 2), what="two each")
     wait_for_locks(cluster, 4)
     for name in NAMES:
         ok(one, key_of(name), "CreateQueue", {"QueueName": "jobs"})
@@ -128,7 +128,7 @@ class Flood:
 
     def wait_more(self, count=20):
         before = dict(self.sent)
-        wait_until(lambda: all(self.sent[name] >= before[name] + count for name in before), 20, "more requests")
+        wait_until(lambda: all(self.sent[name] >= before[name] + count for name in before), what="more requests")
 
     def end(self):
         self.is_over = True
@@ -154,8 +154,8 @@ def test_two_nodes_own_a_namespace_each_and_either_answers_for_both(cluster, mak
     for node in one, two:
         rename(node, NAMES[:2])
     for node in one, two:
-        wait_until(lambda n=node: facts(n)["followed"] == 1, 20, "that each follows that of the other")
-        wait_until(lambda n=node: n.request("GET", "/ready")[0] == 200, 10, "that it knows both owners")
+        wait_until(lambda n=node: facts(n)["followed"] == 1, what="that each follows that of the other")
+        wait_until(lambda n=node: n.request("GET", "/ready")[0] == 200, what="that it knows both owners")
         assert json.loads(node.request("GET", "/ready")[2])["status"] == "forwards"
         assert node.health() == "ok" and facts(node)["namespaces"] == 2 and facts(node)["served"] == 1
         assert [node.metric(f"tally_namespaces{name}") for name in ("", "_owned", "_followed")] == [2, 1, 1]
@@ -195,8 +195,8 @@ def test_a_namespace_whose_log_another_one_has_sealed_goes_alone_and_comes_back(
     for _ in range(scaled(3, least=2)):
         flood.wait_more()
         cluster.sql(NOBODY, str(uuid.uuid4()), lost)
-        wait_until(lambda: owners(cluster)[lost] == "one", 10, "that it has the log again")
-        wait_until(lambda: serves(node, lost), 10, "that it serves the namespace again")
+        wait_until(lambda: owners(cluster)[lost] == "one", what="that it has the log again")
+        wait_until(lambda: serves(node, lost), what="that it serves the namespace again")
     flood.wait_more()
     flood.end()
     assert not flood.failures, flood.failures[:3]
@@ -238,7 +238,7 @@ def test_a_connection_that_breaks_for_one_namespace_holds_no_replies_of_others(c
     for _ in range(3):
         flood.wait_more()
         cluster.sql(ends, NAMES[1])
-        wait_until(lambda: serves(one, NAMES[1]), 10, "that it is answered, here or there")
+        wait_until(lambda: serves(one, NAMES[1]), what="that it is answered, here or there")
     flood.end()
     assert not flood.failures and flood.slowest < 1 * CROWD, (flood.failures[:3], flood.slowest)
 
@@ -253,7 +253,7 @@ def test_K1_a_node_with_half_of_the_namespaces_is_killed_and_the_other_half_is_n
     killed_at = time.monotonic()
     one.kill9()
     for name in NAMES[:2]:
-        wait_until(lambda n=name: serves(two, n), 10, f"that {name} is served")
+        wait_until(lambda n=name: serves(two, n), what=f"that {name} is served")
     assert time.monotonic() - killed_at < TAKEOVER * PATIENCE
     flood.wait_more()
     flood.end()
@@ -271,7 +271,7 @@ def test_a_node_that_is_stopped_hands_its_namespaces_over_and_no_request_fails(c
     flood.wait_more()
     began_at = time.monotonic()
     one.process.send_signal(signal.SIGTERM)
-    wait_until(lambda: set(owners(cluster).values()) == {"two"}, 10, "that the other one has all")
+    wait_until(lambda: set(owners(cluster).values()) == {"two"}, what="that the other one has all")
     took = time.monotonic() - began_at
     assert one._reap(20 * PATIENCE) == 0
     flood.wait_more()
@@ -302,7 +302,7 @@ def test_more_namespaces_than_a_node_follows_are_taken_over_when_their_owner_is_
     two = make_node("two", names).start()
     two.wait_standing_by()
     wait_until(lambda: facts(two)["followed"] == 32, 60, "that it follows as many as it can")
-    wait_until(lambda: two.request("GET", "/ready")[0] == 200, 20, "that it knows all owners")
+    wait_until(lambda: two.request("GET", "/ready")[0] == 200, what="that it knows all owners")
     wait_for_locks(cluster, 32)
     assert set(owners(cluster).values()) == {"one"}
     one.kill9()
@@ -341,15 +341,15 @@ def test_K11_a_damaged_cache_of_one_namespace_is_fetched_again_while_the_others_
 def test_namespaces_that_come_into_the_credentials_are_served_and_those_that_leave_are_not(cluster, make_node):
     node = make_node("one", NAMES[:2]).start().wait_ready()
     rename(node, NAMES[1:3])
-    wait_until(lambda: owners(cluster).get(NAMES[2]) == "one" and facts(node)["namespaces"] == 2, 20, "the new one")
-    wait_until(lambda: facts(node)["served"] == 2, 20, "that it is served")
+    wait_until(lambda: owners(cluster).get(NAMES[2]) == "one" and facts(node)["namespaces"] == 2, what="the new one")
+    wait_until(lambda: facts(node)["served"] == 2, what="that it is served")
     ok(node, key_of(NAMES[2]), "CreateQueue", {"QueueName": "jobs"})
     assert ask(node, "json", "ListQueues", key=key_of(NAMES[0])).status == 403
     other = make_node("two", NAMES[:1]).start().wait_ready()
     assert owners(cluster)[NAMES[0]] == "two", "its log was free"
     assert other.stop() == 0
     rename(node, NAMES)
-    wait_until(lambda: facts(node)["served"] == 4, 20, "that it serves all")
+    wait_until(lambda: facts(node)["served"] == 4, what="that it serves all")
     assert set(owners(cluster).values()) == {"one"}
 
 
@@ -361,13 +361,13 @@ def test_without_an_address_a_node_has_all_namespaces_or_none(cluster, make_node
     path = write_credentials(tmp_path, lines_of(NAMES))
     one = cluster.node("one", "--credentials", path, *LEASED).start().wait_ready()
     two = cluster.node("two", "--credentials", path, *LEASED).start().wait_standing_by()
-    wait_until(lambda: facts(two)["followed"] == 4, 20, "that all are followed")
+    wait_until(lambda: facts(two)["followed"] == 4, what="that all are followed")
     flood = Flood([(one, NAMES[0])])
     with contextlib.suppress(AssertionError):
         ok(one, key_of(NAMES[0]), "CreateQueue", {"QueueName": "jobs"})
     flood.failures.clear()
     cluster.sql(NOBODY, str(uuid.uuid4()), NAMES[2])
-    wait_until(lambda: owners(cluster)[NAMES[2]] == "one", 10, "that it has the one again that it lost")
+    wait_until(lambda: owners(cluster)[NAMES[2]] == "one", what="that it has the one again that it lost")
     flood.wait_more()
     flood.end()
     assert all("does not exist" in failure[2] for failure in flood.failures), flood.failures[:3]

@@ -60,7 +60,7 @@ def status(cluster):  # noqa: F811
 def pin(cluster, node, *names):  # noqa: F811
     """These namespaces belong to the node from now on; without names all that there are."""
     for name in names or owners(cluster):
-        wait_until(lambda n=name: tally(cluster, "move", n, node)[0] == 0, 10, f"that {name} belongs to {node}")
+        wait_until(lambda n=name: tally(cluster, "move", n, node)[0] == 0, what=f"that {name} belongs to {node}")
 
 
 def owners(cluster):  # noqa: F811
@@ -185,13 +185,13 @@ def test_metrics_tell_what_a_node_knows_of_the_others(cluster, secret):  # noqa:
     one = node_of(cluster, "one", secret).start().wait_ready()
     two = node_of(cluster, "two", secret).start().wait_standing_by()
     for node in (one, two):
-        wait_until(lambda n=node: n.metric("tally_cluster_nodes") == 2, 10, f"that {node.name} knows of both")
+        wait_until(lambda n=node: n.metric("tally_cluster_nodes") == 2, what=f"that {node.name} knows of both")
         assert node.metric("tally_cluster_nodes_draining") == 0
         assert 0 < node.metric("tally_cluster_silence_seconds") < 3 * PATIENCE
     assert tally(cluster, "drain", "one")[0] == 0
-    wait_until(lambda: two.metric("tally_cluster_nodes_draining") == 1, 10, "that one drains")
+    wait_until(lambda: two.metric("tally_cluster_nodes_draining") == 1, what="that one drains")
     two.wait_ready()
-    wait_until(lambda: two.metric("tally_cluster_namespaces_misplaced") == 0, 10, "that all is where it should be")
+    wait_until(lambda: two.metric("tally_cluster_namespaces_misplaced") == 0, what="that all is where it should be")
     two.pause()
     wait_until(lambda: one.metric("tally_cluster_nodes") == 1, 4 * LIMIT, "that two is gone")
     two.resume()
@@ -603,7 +603,7 @@ def test_an_upgrade_and_the_way_back_keep_everything_and_disturb_no_node_that_se
             assert run_init(cluster)[0] == 0
         assert cluster.sql("SELECT number FROM tally_log.version") == [(number,)]
         count = len(sent)
-        wait_until(lambda: len(sent) > count + 20, 10, "that it serves on")
+        wait_until(lambda: len(sent) > count + 20, what="that it serves on")
     assert two.stop() == 0  # one after the other: first the one that stands by
     two.start().wait_standing_by()
     cluster.wait_followed()
@@ -656,7 +656,7 @@ def test_an_upgrade_never_makes_a_node_wait_in_a_circle(cluster, tables):  # noq
         upgrade = threading.Thread(target=lambda: results.append(run_init(cluster)))
         upgrade.start()
         waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
-        wait_until(lambda: cluster.sql(waits) == [(1,)], 10, "that the upgrade waits for the node")
+        wait_until(lambda: cluster.sql(waits) == [(1,)], what="that the upgrade waits for the node")
         began = time.monotonic()
         cursor.execute(f"SELECT count(*) FROM tally_log.{tables[1]}")
         assert time.monotonic() - began < 0.5 * CROWD

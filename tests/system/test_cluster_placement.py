@@ -31,7 +31,7 @@ def wait_placed(cluster, seconds=MOVED):  # noqa: F811
 
 
 def make_queues(node, names):
-    wait_until(lambda: all(serves(node, name, 400) for name in names), 20, "that it answers")
+    wait_until(lambda: all(serves(node, name, 400) for name in names), what="that it answers")
     for name in names:
         ok(node, key_of(name), "CreateQueue", {"QueueName": "jobs"})
 
@@ -58,7 +58,7 @@ def test_K14_a_node_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(
     with undisturbed([(one, name) for name in NAMES]) as flood:
         began = time.monotonic()
         two.start()
-        wait_until(lambda: owned_by(cluster, "two"), 20, "that the new node has some")
+        wait_until(lambda: owned_by(cluster, "two"), what="that the new node has some")
         wait_placed(cluster)
         assert time.monotonic() - began < MOVED + 5 * CROWD
         assert 4 <= len(owned_by(cluster, "two")) <= 8  # 5/4 of the mean
@@ -77,7 +77,7 @@ def test_K13_three_nodes_are_drained_and_restarted_one_after_the_other_under_loa
     nodes = [make_node(name, names) for name in ("one", "two", "three")]
     for node in nodes:
         node.start()
-    wait_until(lambda: len(status(cluster)[0]) == 3 and len(owners(cluster)) == len(names), 20, "nodes and owners")
+    wait_until(lambda: len(status(cluster)[0]) == 3 and len(owners(cluster)) == len(names), what="nodes and owners")
     wait_placed(cluster, 20 * CROWD)
     make_queues(nodes[0], names)
     pipes = [Pipe(nodes, name) for name in names[:3]]
@@ -88,7 +88,7 @@ def test_K13_three_nodes_are_drained_and_restarted_one_after_the_other_under_loa
             wait_until(lambda n=node: not owned_by(cluster, n.name), MOVED, f"that node {node.name} has nothing")
             assert node.stop() == 0
             node.start()
-            wait_until(lambda n=node: n.health() != "", 20, "that it is back")
+            wait_until(lambda n=node: n.health() != "", what="that it is back")
             assert tally(cluster, "uncordon", node.name)[0] == 0
             wait_until(lambda n=node: owned_by(cluster, n.name), MOVED + 5, f"that node {node.name} has some again")
             wait_placed(cluster)
@@ -99,7 +99,7 @@ def test_K13_three_nodes_are_drained_and_restarted_one_after_the_other_under_loa
 
 def test_a_namespace_goes_where_an_operator_wants_it_and_back(cluster, make_node):  # noqa: F811
     nodes = [make_node(name, NAMES[:1]).start() for name in ("one", "two")]
-    wait_until(lambda: len(status(cluster)[0]) == 2 and owners(cluster), 20, "two nodes, and an owner")
+    wait_until(lambda: len(status(cluster)[0]) == 2 and owners(cluster), what="two nodes, and an owner")
     wait_placed(cluster, 20 * CROWD)
     home = owners(cluster)[NAMES[0]]
     away = "two" if home == "one" else "one"
@@ -116,7 +116,7 @@ def test_a_namespace_whose_node_can_not_have_it_is_taken_by_another_one(cluster,
     """The node where it belongs has no credentials of it."""
     one = make_node("one", NAMES).start().wait_ready()
     make_node("two", ["888888888888"]).start()
-    wait_until(lambda: status(cluster)[0].get("two", {}).get("Alive"), 20, "two nodes")
+    wait_until(lambda: status(cluster)[0].get("two", {}).get("Alive"), what="two nodes")
     strange = NAMES[0] if is_known else "999999999999"
     if is_known:
         assert tally(cluster, "move", strange, "two")[0] == 0
@@ -132,7 +132,7 @@ def test_a_namespace_that_is_written_to_all_the_time_is_followed_by_one_node_onl
     """Its owner shows no other sign of life, and is not taken for gone."""
     names = NAMES[:6]
     nodes = [make_node(name, names).start() for name in ("one", "two", "three")]
-    wait_until(lambda: len(status(cluster)[0]) == 3 and len(owners(cluster)) == len(names), 20, "nodes and owners")
+    wait_until(lambda: len(status(cluster)[0]) == 3 and len(owners(cluster)) == len(names), what="nodes and owners")
     wait_placed(cluster, 20 * CROWD)
     make_queues(nodes[0], names)
     before = cluster.sql("SELECT log, epoch FROM tally_log.head ORDER BY log")
@@ -148,7 +148,7 @@ def test_where_it_belongs_to_a_node_that_can_not_have_it_another_one_takes_over(
     name = NAMES[0]
     one, two = nodes = [make_node(node, [name]).start() for node in ("one", "two")]
     make_node("three", ["888888888888"]).start()
-    wait_until(lambda: len(status(cluster)[0]) == 3 and name in owners(cluster), 20, "three nodes, and an owner")
+    wait_until(lambda: len(status(cluster)[0]) == 3 and name in owners(cluster), what="three nodes, and an owner")
     pin(cluster, "three", name)
     make_queues(one, [name])
     owner = owners(cluster)[name]
@@ -159,17 +159,17 @@ def test_where_it_belongs_to_a_node_that_can_not_have_it_another_one_takes_over(
         lost.kill9()
     else:
         lost.pause()
-    wait_until(lambda: serves(other, name), 20, "that the other one serves it")
+    wait_until(lambda: serves(other, name), what="that the other one serves it")
 
 
 def test_a_node_that_can_not_keep_what_it_gets_does_not_get_it_again_at_once(cluster, make_node):  # noqa: F811
     name = NAMES[0]
     one = make_node("one", [name]).start().wait_ready()
     two = make_node("two", [name]).start()
-    wait_until(lambda: len(status(cluster)[0]) == 2, 20, "two nodes")
+    wait_until(lambda: len(status(cluster)[0]) == 2, what="two nodes")
     pin(cluster, "two", name)
     make_queues(one, [name])
-    wait_until(lambda: owners(cluster)[name] == "two", 20, "that it goes where it belongs")
+    wait_until(lambda: owners(cluster)[name] == "two", what="that it goes where it belongs")
     two.kill9()
     wait_served(one, 1)
     back_at = time.monotonic()
@@ -177,7 +177,7 @@ def test_a_node_that_can_not_keep_what_it_gets_does_not_get_it_again_at_once(clu
     while time.monotonic() < back_at + 8:
         assert owners(cluster)[name] == "one"
         time.sleep(0.2)
-    wait_until(lambda: owners(cluster)[name] == "two", 20, "that it is tried again")
+    wait_until(lambda: owners(cluster)[name] == "two", what="that it is tried again")
 
 
 def test_a_namespace_away_from_home_goes_on_when_the_node_that_has_it_is_stopped(cluster, make_node):  # noqa: F811
@@ -185,7 +185,7 @@ def test_a_namespace_away_from_home_goes_on_when_the_node_that_has_it_is_stopped
     name = NAMES[0]
     nodes = {node: make_node(node, [name]).start() for node in ("one", "two")}
     three = make_node("three", ["888888888888"]).start()
-    wait_until(lambda: len(status(cluster)[0]) == 3 and name in owners(cluster), 20, "three nodes, and an owner")
+    wait_until(lambda: len(status(cluster)[0]) == 3 and name in owners(cluster), what="three nodes, and an owner")
     pin(cluster, "three", name)
     make_queues(nodes["one"], [name])
     time.sleep(3)  # until each is settled
@@ -196,6 +196,6 @@ def test_a_namespace_away_from_home_goes_on_when_the_node_that_has_it_is_stopped
             assert owner.stop() == 0
             wait_until(lambda o=other: owners(cluster)[name] == o.name, MOVED, "that the other one has it")
         owner.start()
-        wait_until(lambda o=owner: status(cluster)[0][o.name]["Alive"], 20, "that it is back")
+        wait_until(lambda o=owner: status(cluster)[0][o.name]["Alive"], what="that it is back")
         time.sleep(3)
     assert three.process.poll() is None

@@ -49,7 +49,7 @@ def has_rested(cluster, name):  # noqa: F811
 
 
 def wait_rested(cluster, *names):  # noqa: F811
-    wait_until(lambda: all(has_rested(cluster, name) for name in names), 20, f"that {names} rest")
+    wait_until(lambda: all(has_rested(cluster, name) for name in names), what=f"that {names} rest")
 
 
 def test_a_namespace_is_opened_by_the_first_request_and_left_at_rest_behind_the_last(cluster, make):  # noqa: F811
@@ -59,7 +59,7 @@ def test_a_namespace_is_opened_by_the_first_request_and_left_at_rest_behind_the_
     assert owners(cluster) == {NAMES[0]: "one"} and facts(node)["served"] == 1
     assert node.metric("tally_namespaces_at_rest") == len(NAMES) - 1
     wait_rested(cluster, NAMES[0])
-    wait_until(lambda: facts(node)["served"] == 0 and connections(cluster) <= 3, 20, "that it is closed")
+    wait_until(lambda: facts(node)["served"] == 0 and connections(cluster) <= 3, what="that it is closed")
     assert node.request("GET", "/ready")[0] == 200
     queues = ok(node, key_of(NAMES[0]), "ListQueues", {})["QueueUrls"]
     assert [queue.rsplit("/", 1)[1] for queue in queues] == ["jobs"]
@@ -118,7 +118,7 @@ def test_what_it_remembers_is_there_again(cluster, make):  # noqa: F811
 
 def test_any_node_is_asked_and_the_one_where_it_belongs_opens_it(cluster, make):  # noqa: F811
     nodes = [make(name).start() for name in ("one", "two", "three")]
-    wait_until(lambda: len(status(cluster)[0]) == 3, 20, "three nodes")
+    wait_until(lambda: len(status(cluster)[0]) == 3, what="three nodes")
     for node in nodes:
         node.wait_ready()
     homes = {}
@@ -137,7 +137,7 @@ def test_any_node_is_asked_and_the_one_where_it_belongs_opens_it(cluster, make):
 
 def test_a_node_that_is_drained_opens_nothing(cluster, make):  # noqa: F811
     one, two = (make(name, rest=LATER).start() for name in ("one", "two"))
-    wait_until(lambda: len(status(cluster)[0]) == 2, 20, "two nodes")
+    wait_until(lambda: len(status(cluster)[0]) == 2, what="two nodes")
     assert tally(cluster, "drain", "one")[0] == 0
     time.sleep(2)  # until both have read it
     for name in NAMES:
@@ -149,7 +149,7 @@ def test_a_node_that_is_drained_opens_nothing(cluster, make):  # noqa: F811
 def test_where_the_node_does_not_know_it_another_one_opens_it(cluster, make):  # noqa: F811
     """The credentials of one node are older."""
     one, two = (make(name, ["888888888888"], rest=LATER).start().wait_ready() for name in ("one", "two"))
-    wait_until(lambda: len(status(cluster)[0]) == 2, 20, "two nodes")
+    wait_until(lambda: len(status(cluster)[0]) == 2, what="two nodes")
     names = [f"7{number:011}" for number in range(6)]
     rename(two, ["888888888888", *names])
     assert any(in_turn(lambda name: ask(two, "json", "ListQueues", {}, key_of(name)).status == 503, names))
@@ -160,7 +160,7 @@ def test_where_the_node_does_not_know_it_another_one_opens_it(cluster, make):  #
 
 def test_the_node_that_had_it_dies_before_it_is_left_at_rest(cluster, make):  # noqa: F811
     one, two = (make(name).start() for name in ("one", "two"))
-    wait_until(lambda: len(status(cluster)[0]) == 2, 20, "two nodes")
+    wait_until(lambda: len(status(cluster)[0]) == 2, what="two nodes")
     for name in NAMES:
         create(one, name)
     one.kill9()
@@ -170,7 +170,7 @@ def test_the_node_that_had_it_dies_before_it_is_left_at_rest(cluster, make):  # 
 def test_clients_that_come_just_when_it_rests_are_answered_once_and_in_order(cluster, make):  # noqa: F811
     """Each pause of theirs is about as long as it takes to rest."""
     nodes = [make(name, rest=("--rest-after", "300ms")).start() for name in ("one", "two", "three")]
-    wait_until(lambda: len(status(cluster)[0]) == 3, 20, "three nodes")
+    wait_until(lambda: len(status(cluster)[0]) == 3, what="three nodes")
     for node in nodes:
         node.wait_ready()
     pipes = [SlowPipe(nodes, name) for name in NAMES]
@@ -229,7 +229,7 @@ def test_idle_logs_get_their_signs_of_life_in_one_statement(cluster, idle):  # n
 def test_logs_give_their_own_signs_of_life_where_the_statement_for_all_fails(cluster, idle):  # noqa: F811
     cut = ("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() "
            "AND application_name = 'tallyd, pulse of all'")
-    wait_until(lambda: cluster.sql(cut)[0][0] == 1, 20, "that it is there")
+    wait_until(lambda: cluster.sql(cut)[0][0] == 1, what="that it is there")
     before, began = life_of(cluster), time.monotonic()
     while time.monotonic() < began + 3 * LEASE:
         cluster.sql(cut)
@@ -274,7 +274,7 @@ def test_K15_of_1000_namespaces_on_three_nodes_all_serve_ten_seconds_after_one_w
         large_cluster, make_large):
     names = names_of(scaled(300, "NAMESPACES", least=100))  # NAMESPACES=1000: all of them
     nodes = [make_large(name, names, *SMALL, *LATER).start() for name in ("one", "two", "three")]
-    wait_until(lambda: len(status(large_cluster)[0]) == 3, 20, "three nodes")
+    wait_until(lambda: len(status(large_cluster)[0]) == 3, what="three nodes")
     for node in nodes:
         node.wait_ready()
     in_turn(lambda name: wait_until(lambda: creates(nodes[int(name) % 3], name), 60, f"that {name} opens"), names)

@@ -45,9 +45,9 @@ def nodes(cluster, secret):  # noqa: F811
     made = [node_of(cluster, name, secret) for name in ("one", "two", "three")]
     for node in made:
         node.start()
-    wait_until(lambda: len(owners(cluster)) == 1, 20, "an owner")
+    wait_until(lambda: len(owners(cluster)) == 1, what="an owner")
     for node in made:
-        wait_until(lambda n=node: is_ready(n), 20, f"that node {node.name} is ready")
+        wait_until(lambda n=node: is_ready(n), what=f"that node {node.name} is ready")
     return made
 
 
@@ -67,7 +67,7 @@ def take_over(cluster, nodes):  # noqa: F811
     owner.kill9()
     wait_until(lambda: owner_of(cluster, nodes) is not owner, 20 * CROWD, "a takeover")
     owner.start()
-    wait_until(lambda: owner.health() != "", 20, "that it is back")
+    wait_until(lambda: owner.health() != "", what="that it is back")
 
 
 def test_K22_SDKs_at_one_node_and_behind_a_balancer_get_each_message_once_and_in_order(

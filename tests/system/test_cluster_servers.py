@@ -87,11 +87,11 @@ def test_a_log_moves_to_another_server_and_back_under_load(cluster, other, halve
         assert files_at(other if place == there else cluster) > 0
         assert files_at(cluster if place == there else other) == 0
         sent = pipes[0].sent
-        wait_until(lambda: pipes[0].sent > sent + 5, 20, "that it goes on there")
+        wait_until(lambda: pipes[0].sent > sent + 5, what="that it goes on there")
     log = status(cluster)[1][MOVED]
     assert log["Postgres"] == there and log["Connected"] and not log["Moving"] and log["Node"] == "one"
     assert f", at {there}" in tally(cluster, "status")[1]
-    wait_until(lambda: owners(cluster)[MOVED] == "one", 10, "that the cluster's database knows the owner")
+    wait_until(lambda: owners(cluster)[MOVED] == "one", what="that the cluster's database knows the owner")
     one, two = halves
     one.kill9()  # its stand-by takes over on that server, too
     wait_served(two, len(NAMES))

@@ -171,14 +171,14 @@ def test_whoever_hangs_up_takes_nothing_from_the_others(nodes, cluster):  # noqa
     def act(line):
         requests = read_requests(line, COUNT)
         came.append(requests)
-        wait_until(lambda: gone, 10, "that a client has hung up")
+        wait_until(lambda: gone, what="that a client has hung up")
         time.sleep(0.2)
         line.sendall(b"".join(map(answer_of, requests)))
         time.sleep(0.2)
 
     with Together(nodes[1], COUNT) as clients, Impostor(cluster, nodes[0], act):
         clients.write(sends("jobs", "abcd"))
-        wait_until(lambda: came, 10, "that they are there")
+        wait_until(lambda: came, what="that they are there")
         clients.lines[1].close()
         gone.append(1)
         for number in (0, 2, 3):
@@ -191,14 +191,14 @@ def test_once_all_have_hung_up_the_connection_serves_the_next(nodes, cluster):  
 
     def act(line):
         came.append(read_requests(line, COUNT))
-        wait_until(lambda: gone, 10, "that all have hung up")
+        wait_until(lambda: gone, what="that all have hung up")
         line.sendall(b"".join(map(answer_of, came[0])))
         came.append(read_requests(line, 1))
         line.sendall(answer_of(*came[1]))
 
     with Together(nodes[1], COUNT) as clients, Impostor(cluster, nodes[0], act) as impostor:
         clients.write(sends("jobs", "abcd"))
-        wait_until(lambda: came, 10, "that they are there")
+        wait_until(lambda: came, what="that they are there")
         for line in clients.lines:
             line.close()
         gone.append(1)

@@ -114,7 +114,7 @@ def test_an_answer_of_20_megabytes_goes_through(make):
     answer = line.call("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "MaxNumberOfMessages": 10})
     assert answer.status == 200 and len(answer.body) > 20_000_000
     assert [message["Body"] == body for message in answer.json()["Messages"]] == [True] * 10
-    wait_until(lambda: nodes[1].metric("tally_http_reply_bytes") < 5_000_000, 10, "that its memory is given back")
+    wait_until(lambda: nodes[1].metric("tally_http_reply_bytes") < 5_000_000, what="that its memory is given back")
 
 
 def test_long_polls_and_hang_ups_go_through(nodes):
@@ -230,7 +230,7 @@ def test_certificates_are_read_again_on_sighup(make, authority):
     authority.issue("one")
     os.kill(owner.pid, signal.SIGHUP)
     line = Connection(front.port)
-    wait_until(lambda: line.call("AmazonSQS.ListQueues", {}).status == 200, 10, "that the new one is in force")
+    wait_until(lambda: line.call("AmazonSQS.ListQueues", {}).status == 200, what="that the new one is in force")
     shutil.copy(authority.key, key)  # of another certificate
     os.kill(owner.pid, signal.SIGHUP)
     owner.wait_said("the certificate in force stays")
@@ -248,7 +248,7 @@ def test_a_kept_connection_ends_when_its_certificate_is_replaced(nodes, authorit
     def is_another():
         line.ok("AmazonSQS.ListQueues", {})
         return nodes[1].metric("tally_forward_connections_opened_total") == 2
-    wait_until(is_another, 10, "a connection with the new certificate")
+    wait_until(is_another, what="a connection with the new certificate")
 
 
 class BusyLine:

@@ -603,7 +603,7 @@ def test_a_snapshot_is_taken_though_the_disk_is_full(daemon_factory, tmp_path):
                 pass
         for _ in range(4000):
             world.sqs("ReceiveMessage", QueueUrl=url, VisibilityTimeout=0)
-        wait_until(lambda: world.files(".snapshot"), 20, "a snapshot")
+        wait_until(lambda: world.files(".snapshot"), what="a snapshot")
         assert "no snapshot was taken" not in daemon.error_text()
         world.line.close()
         daemon.kill9()

@@ -81,7 +81,7 @@ def test_it_says_that_the_disk_is_full_and_goes_on_by_itself(daemon_factory, dis
         assert metric(daemon, "tally_disk_level") == 0 and metric(daemon, "tally_disk_reserve_missing_bytes") == 0
         with Hog(disk) as hog:
             hog.wait_until_full()
-            wait_until(lambda: metric(daemon, "tally_disk_level") == 1, 20, "the daemon looks")
+            wait_until(lambda: metric(daemon, "tally_disk_level") == 1, what="the daemon looks")
             answer = line.call(SQS + "SendMessage", {"QueueUrl": url, "MessageBody": "second"})
             assert answer.status == 503 and answer.json()["__type"] == "com.tally#DiskIsFull"
             assert re.search(r"has \d+ bytes free, and disk-min-free is \d+", answer.json()["message"])
@@ -94,7 +94,7 @@ def test_it_says_that_the_disk_is_full_and_goes_on_by_itself(daemon_factory, dis
             handle = line.ok(SQS + "ReceiveMessage", {"QueueUrl": url})["Messages"][0]["ReceiptHandle"]
             line.ok(SQS + "DeleteMessage", {"QueueUrl": url, "ReceiptHandle": handle})
             assert free_bytes(disk) < 1 << 20
-        wait_until(lambda: metric(daemon, "tally_disk_level") == 0, 20, "room is noticed")
+        wait_until(lambda: metric(daemon, "tally_disk_level") == 0, what="room is noticed")
         line.ok(SQS + "SendMessage", {"QueueUrl": url, "MessageBody": "third"})
     assert daemon.stop() == 0
     said = re.findall(r"the disk: .* (is short of room|has room again)", daemon.error_text())

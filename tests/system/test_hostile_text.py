@@ -62,6 +62,6 @@ def test_nothing_of_it_reaches_the_log_or_whoever_reads_events(daemon):
     events = daemon.call("Tally.FeedEvents", {"After": 0})[1]["Events"]
     assert sum(event.get("Action") == "CreateQueue" for event in events) == 6
     assert not any(HARMFUL.search(str(value)) or "\n" in str(value) for event in events for value in event.values())
-    lines = wait_until(lambda: len(daemon.all_error_text().splitlines()) >= 6 and daemon.all_error_text(), 10, "lines")
+    lines = wait_until(lambda: len(daemon.all_error_text().splitlines()) >= 6 and daemon.all_error_text(), what="lines")
     assert all(line.startswith("tallyd: audit: 127.0.0.1: CreateQueue") for line in lines.splitlines())
     assert not HARMFUL.search(lines)

@@ -198,9 +198,9 @@ def test_tally_work_says_its_name(tally, daemon):
     tally("queue", "create", "work")
     ids = [tally("send", "work", "m").out.strip() for _ in range(2)]
     named = tally.start("work", "--queue", "work", "--name", "mail one", "--", "sleep", "60")
-    wait_until(lambda: in_flight(daemon), 20, "that one has a message")
+    wait_until(lambda: in_flight(daemon), what="that one has a message")
     other = tally.start("work", "--queue", "work", "--", "sleep", "60")
-    wait_until(lambda: len(in_flight(daemon)) == 2, 20, "that the other one has one, too")
+    wait_until(lambda: len(in_flight(daemon)) == 2, what="that the other one has one, too")
     assert tally("inflight", "work", "--worker", "mail one").out.count("\n") == 2
     first, second = tally.json("inflight")
     assert {first["MessageId"], second["MessageId"]} == set(ids)

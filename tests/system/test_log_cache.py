@@ -15,7 +15,7 @@ from wire import Connection, Lost
 def kill_with_cache(node):
     """Again where that came between an older snapshot and the next one, which has not got its name yet."""
     while True:
-        wait_until(lambda: cached(node, "snapshot"), 20, "that a snapshot is cached")
+        wait_until(lambda: cached(node, "snapshot"), what="that a snapshot is cached")
         node.kill9()
         if cached(node, "segment") and cached(node, "snapshot"):
             return
@@ -90,7 +90,7 @@ def test_K10_two_daemons_on_one_folder_a_copied_folder_and_two_nodes_of_one_name
     jobs = create_queue(line)
     send(line, jobs, texts("m", 10))
     second = cluster.node("one", *LEASED, data=node.data).start()
-    wait_until(lambda: "another process" in second.error_text() or "lock" in second.error_text(), 10, "that it says so")
+    wait_until(lambda: "another process" in second.error_text() or "lock" in second.error_text(), what="that it says so")
     assert serves(node, jobs) and not serves(second, jobs)
     second.stop()
     shutil.copytree(node.data, tmp_path / "copy")

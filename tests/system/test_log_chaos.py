@@ -22,7 +22,7 @@ class Chaos:
                       cluster.node("three", *LEASED)]
         for node in self.nodes:
             node.start()
-        wait_until(lambda: any(node.is_ready() for node in self.nodes), 20, "a node that serves")
+        wait_until(lambda: any(node.is_ready() for node in self.nodes), what="a node that serves")
 
     def faults(self):
         return [self.kill, self.pause, self.cut, self.freeze, self.end_backends, self.restart_server, self.kill_server,

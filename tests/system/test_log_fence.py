@@ -113,7 +113,7 @@ def test_F22_an_owner_whose_place_is_taken_acknowledges_nothing_and_gives_the_lo
     with pytest.raises(Lost):
         send(AnyNode([node]), jobs, ["to nobody"])
     node.wait_said("lost writes", 20)
-    wait_until(lambda: serves(node, jobs), 20, "that it takes the log again")
+    wait_until(lambda: serves(node, jobs), what="that it takes the log again")
     assert sorted(drain(Connection(node.port), jobs)) == sorted(texts("m", 10))
 
 
@@ -137,5 +137,5 @@ def test_F23_without_a_snapshot_nothing_is_removed(cluster):
     node.options[node.options.index("0")] = "1MiB"  # with one, what is not needed goes
     node.start().wait_ready()
     send(Connection(node.port), jobs, ["m " + "x" * 60000 for _ in range(40)])
-    wait_until(lambda: names(".segment")[0] > f"{0:016x}.segment", 20, "the trimming")
+    wait_until(lambda: names(".segment")[0] > f"{0:016x}.segment", what="the trimming")
     assert len(names(".snapshot")) >= 1 and "last" in drain(Connection(node.port), jobs)

@@ -178,7 +178,7 @@ def test_K11_a_node_alone_without_room_for_its_cache_says_so_and_serves_again_wh
             said = sender.listen(FULL)
             assert is_killed or any(REASON.encode() in body and str(cache_disk).encode() in body for body in said), said
             assert not serves(node, sender.queue) and node.process.poll() is None
-            wait_until(lambda: REASON in node.error_text().splitlines()[-1], 10, f"{REASON} in {node.error_text()}")
+            wait_until(lambda: REASON in node.error_text().splitlines()[-1], what=f"{REASON} in {node.error_text()}")
         sender.send_until_taken()
     assert cluster.head()[0] <= 5, "it has taken its own log again and again while there was no room"
     sender.check(PatientLine([node]))

@@ -38,7 +38,7 @@ def test_the_metrics_say_how_far_a_standby_is_behind(cluster):
         cluster.line().ok("AmazonSQS.SendMessage", {"QueueUrl": jobs, "MessageBody": "m" * 1000 * number + "m"})
         written = first.metric("tally_log_position_bytes")
         assert written > before + 1000 * number
-        wait_until(lambda w=written: second.metric("tally_log_position_bytes") == w, 10, "that it has followed")
+        wait_until(lambda w=written: second.metric("tally_log_position_bytes") == w, what="that it has followed")
     first.kill9()
     second.wait_ready()
     assert second.metric("tally_log_position_bytes") > written
@@ -49,7 +49,7 @@ def test_K1_a_standby_follows_every_namespace_and_takes_them_over_together(clust
     first, second = cluster.pair(*options)
     make(first)
     for namespace, text in (FIRST, b"of ONE"), (SECOND, b"of TWO"):
-        wait_until(lambda n=namespace, t=text: has_in_cache(second, n, t), 10, f"that {namespace} is followed")
+        wait_until(lambda n=namespace, t=text: has_in_cache(second, n, t), what=f"that {namespace} is followed")
     for owner, other in (first, second), (second, first):
         killed_at = time.monotonic()
         owner.kill9()
@@ -94,16 +94,16 @@ def test_status_counts_those_that_stand_by_for_each_namespace(cluster, tmp_path,
     options = (*SMALL, "--credentials", write_credentials(tmp_path, CREDENTIALS))
     first, second = cluster.pair(*options)
     both = (["1 stand by"] * 2, {FIRST: 1, SECOND: 1})
-    wait_until(lambda: stand_bys(cluster, tmp_path) == both, 20, "the other node, for both")
+    wait_until(lambda: stand_bys(cluster, tmp_path) == both, what="the other node, for both")
     third = cluster.node("three", *options).start().wait_standing_by()
-    wait_until(lambda: stand_bys(cluster, tmp_path)[1] == {FIRST: 2, SECOND: 2}, 20, "a third node, for both")
+    wait_until(lambda: stand_bys(cluster, tmp_path)[1] == {FIRST: 2, SECOND: 2}, what="a third node, for both")
     assert third.stop() == 0
     first.kill9()  # the owner's connection is then the one on which it has waited
     second.wait_ready()
     none = (["0 stand by"] * 2, {FIRST: 0, SECOND: 0})
-    wait_until(lambda: stand_bys(cluster, tmp_path) == none, 20, "that nobody stands by")
+    wait_until(lambda: stand_bys(cluster, tmp_path) == none, what="that nobody stands by")
     first.start().wait_standing_by()
-    wait_until(lambda: stand_bys(cluster, tmp_path) == both, 20, "the node that came back, for both")
+    wait_until(lambda: stand_bys(cluster, tmp_path) == both, what="the node that came back, for both")
 
 
 def test_more_namespaces_than_are_followed_at_a_time_are_all_taken_over(cluster, tmp_path, secrets):
@@ -136,7 +136,7 @@ def test_K3_requests_under_way_when_the_log_is_lost_are_refused_with_a_503(clust
         assert reply.status == 503 and "ServiceUnavailable" in reply.json()["__type"], reply
         assert "does not know whether the request took effect" in reply.json()["message"]
     proxy.thaw()
-    wait_until(lambda: serves(node, jobs), 20, "that it serves again")
+    wait_until(lambda: serves(node, jobs), what="that it serves again")
 
 
 def stood_by(node):
@@ -162,7 +162,7 @@ def apart(cluster, tmp_path, uri=None):
     one.process.send_signal(signal.SIGHUP)
     waits = ("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
              f" AND application_name LIKE 'tallyd, %{SECOND}'")
-    wait_until(lambda: cluster.sql(waits)[0][0] >= 2, 10, "that node one follows the namespace of node two")
+    wait_until(lambda: cluster.sql(waits)[0][0] >= 2, what="that node one follows the namespace of node two")
     return one, other
 
 
@@ -176,7 +176,7 @@ def test_K3_a_node_that_waits_for_a_namespace_of_another_one_stands_by_when_it_l
         cluster, proxy, tmp_path, secrets):
     one, _ = apart(cluster, tmp_path, proxy.uri(cluster.uri))
     proxy.freeze()
-    wait_until(lambda: stood_by(one) == 2, 20, "that it begins again")
+    wait_until(lambda: stood_by(one) == 2, what="that it begins again")
     proxy.thaw()
 
 
@@ -186,7 +186,7 @@ def test_a_node_that_begins_again_reads_its_credentials_again(cluster, proxy, tm
     make(node)
     write_credentials(tmp_path, CREDENTIALS.replace(SECRETS["ONE"], "another-secret"))
     proxy.freeze()
-    wait_until(lambda: stood_by(node) == 2, 20, "that it begins again")
+    wait_until(lambda: stood_by(node) == 2, what="that it begins again")
     proxy.thaw()
     node.wait_ready()
     monkeypatch.setitem(SECRETS, "ONE", "another-secret")

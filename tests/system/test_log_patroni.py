@@ -92,7 +92,7 @@ def test_K3_an_owner_whose_machine_is_cut_off_from_postgresql_is_taken_over_and_
     """Its backend waits for it, with the lock of the log."""
     owner, other = pair(cluster, machines, *LEASED)
     traffic = Traffic(cluster, has_load=False)
-    wait_until(lambda: traffic.fifo.acknowledged > 10, 10, "some load")
+    wait_until(lambda: traffic.fifo.acknowledged > 10, what="some load")
     machines[0].cut()
     await_takeover(other, traffic.jobs, time.monotonic(), LEASE + 1)
     assert not serves(owner, traffic.jobs)
@@ -110,7 +110,7 @@ def test_K5_a_standby_whose_machine_was_cut_off_reads_what_it_missed_before_it_s
     machines[1].cut()
     before = traffic.fifo.acknowledged
     time.sleep(2 * LEASE)
-    wait_until(lambda: traffic.fifo.acknowledged > before + 10, 10, "some load")
+    wait_until(lambda: traffic.fifo.acknowledged > before + 10, what="some load")
     owner.kill9()
     machines[1].join()
     await_takeover(other, traffic.jobs, time.monotonic(), 2 * LEASE + 2)
@@ -128,7 +128,7 @@ def test_K7_switchovers_and_failovers_lose_nothing_and_it_serves_two_seconds_aft
     for change in (patroni.switch_over, Member.kill_postgres, Member.kill9):
         leader = patroni.wait_healthy()
         acknowledged = traffic.fifo.acknowledged
-        wait_until(lambda: traffic.fifo.acknowledged > acknowledged + 10, 10, "some load")
+        wait_until(lambda: traffic.fifo.acknowledged > acknowledged + 10, what="some load")
         began_at = time.monotonic()
         change(leader)
         patroni.wait_commits(other_than=leader)
@@ -152,7 +152,7 @@ def test_F28_a_cut_between_the_primary_and_the_other_sites_loses_nothing_with_fa
     cluster.uri = patroni.uri_from(leader, cluster.database)  # the host that is silent is the first that they try
     one, two = pair(cluster, [leader.host, machines[1]], *LEASED)
     traffic = Traffic(cluster)
-    wait_until(lambda: traffic.fifo.acknowledged > 10, 10, "some load")
+    wait_until(lambda: traffic.fifo.acknowledged > 10, what="some load")
     leader.host.cut()
     patroni.wait_commits(other_than=leader)
     took = await_takeover(two, traffic.jobs, time.monotonic(), 2 * SECOND)
@@ -171,7 +171,7 @@ def test_F26_a_member_that_is_replaced_a_cut_and_a_kill_at_once_lose_nothing(pat
     sync, other = sorted(patroni.others(leader), key=lambda member: not member.is_sync())
     pair(cluster, machines, *LEASED)
     traffic = Traffic(cluster)
-    wait_until(lambda: traffic.fifo.acknowledged > 10, 10, "some load")
+    wait_until(lambda: traffic.fifo.acknowledged > 10, what="some load")
     other.stop()
     shutil.rmtree(other.data)
     other.start()  # a new member of that name
@@ -179,7 +179,7 @@ def test_F26_a_member_that_is_replaced_a_cut_and_a_kill_at_once_lose_nothing(pat
     sync.host.cut()
     wait_until(other.is_sync, 60, "that the new member is the synchronous one")
     before = traffic.fifo.acknowledged
-    wait_until(lambda: traffic.fifo.acknowledged > before + 10, 10, "some load")
+    wait_until(lambda: traffic.fifo.acknowledged > before + 10, what="some load")
     leader.kill9()
     sync.host.join()
     assert patroni.wait_commits(other_than=leader) is other
@@ -254,7 +254,7 @@ def test_F14_K9_with_synchronous_standbys_a_primary_of_the_past_acknowledges_not
     cluster.uri = patroni.uri_from(leader, cluster.database)
     pair(cluster, machines, *LEASED)
     traffic = Traffic(cluster)
-    wait_until(lambda: traffic.fifo.acknowledged > 10, 10, "some load")
+    wait_until(lambda: traffic.fifo.acknowledged > 10, what="some load")
     leader.kill_patroni()
     patroni.wait_commits(other_than=leader)
     acknowledges(cluster, traffic, time.monotonic(), (2 * LEASE + 1) * SECOND)
@@ -356,7 +356,7 @@ def test_F24_K7_while_the_only_standby_is_stopped_for_maintenance_nothing_is_ack
     leader = patroni.wait_healthy()
     pair(cluster, machines, *LEASED)
     traffic = Traffic(cluster, has_load=False)
-    wait_until(lambda: traffic.fifo.acknowledged > 10, 10, "some load")
+    wait_until(lambda: traffic.fifo.acknowledged > 10, what="some load")
     asynchronous, only = patroni.others_sync_last(leader)
     asynchronous.stop()
     only.begin_to_stop()
@@ -364,7 +364,7 @@ def test_F24_K7_while_the_only_standby_is_stopped_for_maintenance_nothing_is_ack
     time.sleep(0.3)  # for replies that are on their way
     before = traffic.fifo.acknowledged
     only.stop()
-    wait_until(lambda: leader.sql("SHOW synchronous_standby_names") == [("*",)], 20, "that Patroni knows it")
+    wait_until(lambda: leader.sql("SHOW synchronous_standby_names") == [("*",)], what="that Patroni knows it")
     time.sleep(2 * LEASE)
     assert traffic.fifo.acknowledged == before, "a message was acknowledged that is on one machine only"
     assert not [node for node in cluster.nodes if serves(node, traffic.jobs)]

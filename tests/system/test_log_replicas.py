@@ -56,7 +56,7 @@ def test_F03_F04_without_the_synchronous_replica_nobody_is_answered_even_if_the_
         return safe_cluster.sql(f"SELECT pg_{how}_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' "
                                 "AND application_name LIKE 'tallyd%%'")
 
-    wait_until(lambda: end_waits("cancel"), 10, "an append that waits for the replica")
+    wait_until(lambda: end_waits("cancel"), what="an append that waits for the replica")
     ends_at = time.monotonic() + 3
     while time.monotonic() < ends_at:
         time.sleep(0.02)

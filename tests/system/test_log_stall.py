@@ -103,12 +103,12 @@ def test_K6_a_relay_goes_on_with_its_namespace(cluster):  # noqa: F811
     line.ok("Tally.CreateRelay", {"RelayName": "r", "Source": {"Type": "queue", "QueueUrl": source},
                                   "Sink": {"Type": "queue", "QueueUrl": sink}})
     send(line, source, ["a"])
-    wait_until(lambda: drain(line, sink) == ["a"], 20, "that the relay works")
+    wait_until(lambda: drain(line, sink) == ["a"], what="that the relay works")
     with silence(cluster):
-        wait_until(lambda: node.health() == "standby", 10, "that it serves nothing")
+        wait_until(lambda: node.health() == "standby", what="that it serves nothing")
     await_again(node, sink)
     send(line, source, ["b"])
-    wait_until(lambda: drain(line, sink) == ["b"], 20, "that the relay works again")
+    wait_until(lambda: drain(line, sink) == ["b"], what="that the relay works again")
 
 
 def test_K6_the_messages_of_a_receive_that_was_refused_are_there_at_once(cluster):  # noqa: F811
@@ -190,7 +190,7 @@ def test_K6_of_more_namespaces_than_may_wait_all_are_served_again(
     node.wait_ready(60)
     for _ in range(2):
         with silence(cluster):
-            wait_until(lambda: node.metric("tally_namespaces_stalled") in (48, 49), 10, "that as many wait as may")
+            wait_until(lambda: node.metric("tally_namespaces_stalled") in (48, 49), what="that as many wait as may")
         node.wait_ready(60)
         assert node.metric("tally_namespaces_owned") == 60
 
@@ -201,7 +201,7 @@ def test_a_node_that_waits_for_postgresql_stops_when_it_is_told_to(cluster, is_b
     queue = create_queue(cluster.line())
     with silence(cluster):
         answers(node, ("SendMessage", {"QueueUrl": queue, "MessageBody": "a"}))
-        wait_until(lambda: node.health() == "standby", 10, "that it serves nothing")
+        wait_until(lambda: node.health() == "standby", what="that it serves nothing")
         if not is_back:
             began = time.monotonic()
             assert node.stop() == 0

@@ -85,7 +85,7 @@ def test_K3_an_owner_alone_that_is_cut_off_serves_again_when_it_is_back(cluster,
     time.sleep(2 * LEASE)
     assert not serves(owner, traffic.jobs)
     proxy.thaw()
-    wait_until(lambda: serves(owner, traffic.jobs), 10, "that it serves again")
+    wait_until(lambda: serves(owner, traffic.jobs), what="that it serves again")
     for _ in range(3):
         time.sleep(0.2)
         proxy.cut()
@@ -111,7 +111,7 @@ def test_K5_a_standby_that_was_cut_off_reads_what_it_missed_before_it_serves(clu
 def test_F16_of_ten_that_stand_by_one_takes_over_and_the_others_go_on_reading(cluster):
     options = ("--lease", f"{2 * LEASE}s", "--body-max", "64KiB", "--segment-size", "5MiB")
     nodes = [cluster.node(f"n{number}", *options).start() for number in range(11)]
-    wait_until(lambda: sum(node.is_ready() for node in nodes) == 1, 20, "one that serves")
+    wait_until(lambda: sum(node.is_ready() for node in nodes) == 1, what="one that serves")
     cluster.wait_level(nodes)
     line = PatientLine(nodes)
     jobs = create_queue(line)
@@ -124,7 +124,7 @@ def test_F16_of_ten_that_stand_by_one_takes_over_and_the_others_go_on_reading(cl
         else:
             owner.kill9()
         nodes.remove(owner)
-        wait_until(lambda: [node for node in nodes if node.is_ready()], 20, "another one")
+        wait_until(lambda: [node for node in nodes if node.is_ready()], what="another one")
         cluster.wait_level(nodes)
         assert cluster.head()[0] == epoch + 1, "more than one has sealed the log"
         assert len([node for node in nodes if node.is_ready()]) == 1
@@ -195,7 +195,7 @@ def test_F09_a_segment_that_ends_and_is_removed_while_a_standby_reads_is_not_tak
     def hold_reads_of(segment):
         """The statements that read a file begin their parameters with its id."""
         proxy.hold(struct.pack("!iq", 8, segment))
-        wait_until(proxy.is_held.is_set, 10, f"that the stand-by reads file {segment}")
+        wait_until(proxy.is_held.is_set, what=f"that the stand-by reads file {segment}")
 
     churn_until(lambda: len(segments()) == 2)  # the second one is made ahead of time
     (first,), (second,) = segments()

@@ -113,7 +113,7 @@ class Dump:
         process = subprocess.Popen([*prefix, self.cluster.server.programs / "pg_dump", self.cluster.uri],
                                    stdout=subprocess.PIPE)
         try:
-            wait_until(lambda: self.cluster.sql(locks)[0][0] > 0, 20, "that the dump has begun")
+            wait_until(lambda: self.cluster.sql(locks)[0][0] > 0, what="that the dump has begun")
             yield
             assert process.poll() is None and self.cluster.sql(locks)[0][0] > 0, "the dump has ended"
             self.text = process.communicate(timeout=60 * PATIENCE)[0]
@@ -173,7 +173,7 @@ def test_what_a_child_had_begun_to_remove_when_its_connection_broke_is_removed_b
         (child, ), = cluster.sql(CHILD)
         assert cluster.sql(RESTS)[0][0] > 0
         cluster.sql("SELECT pg_terminate_backend(%s)", child)
-        wait_until(lambda: (child, ) not in cluster.sql(CHILD), 20, "the end of its connection")
+        wait_until(lambda: (child, ) not in cluster.sql(CHILD), what="the end of its connection")
     churn_until(writer, lambda: cluster.sql(RESTS)[0][0] == 0, "the removal of what is left")
     assert cluster.sql(ORPHANS)[0][0] == 0
     assert "segments that nothing needs could not be removed: log 000000000000 in PostgreSQL: remove: The connection " \

@@ -88,8 +88,8 @@ def test_F18_F29_another_owner_of_the_same_epoch_and_another_server_are_refused(
     cluster.sql("UPDATE tally_log.head SET owner = gen_random_uuid(), node = 'restored'")
     with pytest.raises(Lost):
         line.ok("AmazonSQS.SendMessage", {"QueueUrl": jobs, "MessageBody": "to nobody"})
-    assert "of node restored, and this node had sealed" in wait_until(node.error_text, 10, "that it says so")
-    wait_until(lambda: serves(node, jobs), 10, "that it takes the log again")
+    assert "of node restored, and this node had sealed" in wait_until(node.error_text, what="that it says so")
+    wait_until(lambda: serves(node, jobs), what="that it takes the log again")
     send(Connection(node.port), jobs, ["second"])
     assert sorted(drain(Connection(node.port), jobs)) == ["first", "second"]
     node.stop()

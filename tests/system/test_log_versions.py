@@ -32,7 +32,7 @@ def refuses(node, word):
 
 def ends(node, word):
     refuses(node, word)
-    wait_until(lambda: ended(node), 20, f"that node {node.name} ends")
+    wait_until(lambda: ended(node), what=f"that node {node.name} ends")
     assert node._reap(1) == 1
 
 
@@ -56,7 +56,7 @@ def test_F13_K23_a_node_stops_at_what_a_newer_version_wrote_and_says_so(cluster,
         assert not any(node.is_ready() for node in cluster.nodes)
         newer.take_back()
     other.start()
-    wait_until(lambda: serves(owner, jobs) or serves(other, jobs), 20, "that one of them serves")
+    wait_until(lambda: serves(owner, jobs) or serves(other, jobs), what="that one of them serves")
     assert sorted(drain(PatientLine(cluster.nodes[:2]), jobs)) == sorted(texts("m", 10))
 
 
@@ -74,7 +74,7 @@ def test_K23_tables_of_a_newer_version_are_refused_by_all_that_connect_anew(clus
         ends(node, said)
     assert not ended(owner) and not serves(owner, jobs)
     cluster.sql("UPDATE tally_log.version SET number = number - 1")
-    wait_until(lambda: serves(owner, jobs), 20, "that the owner serves again")
+    wait_until(lambda: serves(owner, jobs), what="that the owner serves again")
     assert sorted(drain(Connection(owner.port), jobs)) == sorted(texts("m", 10))
 
 

@@ -103,7 +103,7 @@ def test_a_slow_disk_is_told_with_where_the_time_went(daemon_factory):
     sums = dict(re.findall(r'tally_request_duration_seconds_sum{action="AmazonSQS.(\w+)"} (.*)',
                            daemon.request("GET", "/metrics")[2].decode()))
     assert 0 <= float(sums["SendMessage"]) - slow["Milliseconds"] / 1000 < 0.001
-    said = wait_until(lambda: [line for line in lines(daemon) if "slow request" in line], 10, "the line of it")[0]
+    said = wait_until(lambda: [line for line in lines(daemon) if "slow request" in line], what="the line of it")[0]
     assert said.startswith("tallyd: slow request: SendMessage of queue q took ") and slow["RequestId"] in said
     assert daemon.stop() == 0
 
