@@ -720,7 +720,7 @@ def make_world(line):
 
 
 def without_age(reply):
-    del reply["Attributes"]["Tally.OldestMessageAge"]
+    reply["Attributes"].pop("Tally.OldestMessageAge", None)
     return reply
 
 
