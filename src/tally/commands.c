@@ -32,11 +32,16 @@ const struct command_row *command_of_words(int count, char *const *words, int *n
     return NULL;
 }
 
+bool command_is_of_group(const struct command_row *row, const char *group)
+{
+    const size_t size = strlen(group);
+    return size > 0 && strncmp(row->name, group, size) == 0 && row->name[size] == ' ';
+}
+
 bool command_is_group(const char *word)
 {
-    size_t size = strlen(word);
     for (size_t i = 0; i < command_count; i++)
-        if (size > 0 && strncmp(commands[i].name, word, size) == 0 && commands[i].name[size] == ' ')
+        if (command_is_of_group(&commands[i], word))
             return true;
     return false;
 }

@@ -1,10 +1,10 @@
 #include "tally/help.h"
 
+#include "base/assert.h"
 #include "tally/commands.h"
 #include <string.h>
 
-static const char overview_end[] =
-    "\n"
+const char help_first_steps[] =
     "First steps, with the server running (tallyd --data /some/folder):\n"
     "  tally queue create orders\n"
     "  tally send orders '{\"order\": 1}'\n"
@@ -18,21 +18,28 @@ static const char overview_end[] =
     "It may be http://…, https://… (--ca-file says who vouches for it) or unix:/PATH.\n"
     "Requests are signed when AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are set (region: AWS_REGION).\n";
 
-static const char exit_statuses[] =
-    "Exit status:\n"
-    "  0  done\n"
-    "  1  the server refused it; standard error says why; status: something needs a person\n"
-    "  2  the command line is wrong; nothing was done\n"
-    "  3  the server did not answer; where the outcome is unknown, the message says so\n"
-    "  4  run: the batch is complete, but not every unit succeeded\n"
-    "  5  something on this machine failed: a file, standard output, a process\n"
-    "  128 + N  stopped by signal N (run: the same command line goes on where it stopped)\n";
+const struct status_row help_statuses[] = {
+    {"0", "done"},
+    {"1", "the server refused it; standard error says why; status: something needs a person"},
+    {"2", "the command line is wrong; nothing was done"},
+    {"3", "the server did not answer; where the outcome is unknown, the message says so"},
+    {"4", "run: the batch is complete, but not every unit succeeded"},
+    {"5", "something on this machine failed: a file, standard output, a process"},
+    {"128 + N", "stopped by signal N (run: the same command line goes on where it stopped)"},
+};
+const size_t help_status_count = ARRAY_LENGTH(help_statuses);
+
+static void print_statuses(FILE *out)
+{
+    fputs("\nExit status:\n", out);
+    for (size_t i = 0; i < help_status_count; i++)
+        fprintf(out, "  %s  %s\n", help_statuses[i].status, help_statuses[i].meaning);
+}
 
 static void print_rows(FILE *out, const char *group)
 {
-    size_t size = group == NULL ? 0 : strlen(group);
     for (size_t i = 0; i < command_count; i++)
-        if (group == NULL || (strncmp(commands[i].name, group, size) == 0 && commands[i].name[size] == ' '))
+        if (group == NULL || command_is_of_group(&commands[i], group))
             fprintf(out, "  %-18s %s\n", commands[i].name, commands[i].summary);
 }
 
@@ -45,9 +52,8 @@ void help_overview(FILE *out)
           "Commands:\n",
           out);
     print_rows(out, NULL);
-    fputs(overview_end, out);
-    fputs("\n", out);
-    fputs(exit_statuses, out);
+    fprintf(out, "\n%s", help_first_steps);
+    print_statuses(out);
 }
 
 void help_group(FILE *out, const char *group)
@@ -84,5 +90,6 @@ void help_command(FILE *out, const struct command_row *row)
         print_option(out, &row->options[i]);
     for (size_t i = 0; i < options_common_count; i++)
         print_option(out, &options_common[i]);
-    fprintf(out, "\nExamples:\n%s\n%s", row->examples, exit_statuses);
+    fprintf(out, "\nExamples:\n%s", row->examples);
+    print_statuses(out);
 }

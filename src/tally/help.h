@@ -5,6 +5,16 @@
 #include "tally/command.h"
 #include <stdio.h>
 
+/* What the overview says of first steps and of the server; it begins with a line, and ends with one. */
+extern const char help_first_steps[];
+
+struct status_row {
+    const char *status; /* "0", "128 + N" */
+    const char *meaning;
+};
+extern const struct status_row help_statuses[];
+extern const size_t help_status_count;
+
 /* What tally is, all commands, first steps, exit statuses. */
 void help_overview(FILE *out);
 

@@ -1,7 +1,9 @@
 /* tally: the command line tool. Finds the command, parses its options, runs it. */
 #include "base/memory.h"
 #include "tally/commands.h"
+#include "tally/completion.h"
 #include "tally/help.h"
+#include "tally/manual.h"
 #include "tally/request.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -92,12 +94,16 @@ static int dispatch(int count, char **words)
         help_overview(stderr);
         return EXIT_USAGE;
     }
+    if (strcmp(words[0], "__complete") == 0)
+        return completion_run(count - 1, words + 1);
     if (is_help(words[0]))
         return show_help(count - 1, words + 1);
     if (strcmp(words[0], "--version") == 0) {
         printf("tally %s\n", TALLY_VERSION);
         return EXIT_DONE;
     }
+    if (strcmp(words[0], "--manual") == 0 && count == 2) /* for the build */
+        return manual_write_all(words[1]);
     leading = count_leading_options(count, words);
     row = command_of_words(count - leading, words + leading, &name_count);
     if (row != NULL)

@@ -74,6 +74,7 @@ COMMANDS = [
     "events",
     "top",
     "ui",
+    "completion",
     "call",
 ]
 
