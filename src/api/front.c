@@ -27,6 +27,14 @@ struct front *front_create(const struct front_options *options)
     return front;
 }
 
+void front_adjust(struct front *front, const struct front_options *options)
+{
+    front->options.memory_max = options->memory_max;
+    front->options.metrics_queues = options->metrics_queues;
+    front->options.enforce_purge_interval = options->enforce_purge_interval;
+    front->options.enforce_delete_interval = options->enforce_delete_interval;
+}
+
 void front_destroy(struct front *front)
 {
     ASSERT(front->served_count == 0 && list_is_empty(&front->scrapes));

@@ -48,6 +48,10 @@ struct front_options {
 
 struct front *front_create(const struct front_options *options);
 
+/* Takes over what may change while it serves: memory_max, metrics_queues and the two intervals. The former
+ * metrics_queues must stay as long as the front: metrics that are being made have it. */
+void front_adjust(struct front *front, const struct front_options *options);
+
 /* No namespace is served any more (api_deinit). */
 void front_destroy(struct front *front);
 

@@ -576,6 +576,13 @@ int64_t server_certificate_expires_at_s(const struct server *server)
     return clients_s < nodes_s ? clients_s : nodes_s;
 }
 
+void server_adjust(struct server *server, const struct server_options *options)
+{
+    server->hub.options.ui = options->ui;
+    server->hub.options.metrics_are_local = options->metrics_are_local;
+    server->hub.options.slow_request_ms = options->slow_request_ms;
+}
+
 void server_set_connections_max(struct server *server, size_t connections_max)
 {
     server->hub.options.connections_max = connections_max;

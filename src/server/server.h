@@ -71,6 +71,9 @@ int64_t server_certificate_expires_at_s(const struct server *server);
 void server_note_event(struct server *server, struct served *served, const char *action, const char *text);
 void server_notice(struct server *server, const char *action, const char *text);
 
+/* Takes over what may change while it serves: ui, metrics_are_local and slow_request_ms. */
+void server_adjust(struct server *server, const struct server_options *options);
+
 /* From now on, refuses connections above this number; open ones stay. */
 void server_set_connections_max(struct server *server, size_t connections_max);
 

@@ -11,21 +11,11 @@
 #include <ini.h>
 #include <stdlib.h>
 
-#define VARIABLE_SIZE 64
 #define ORIGIN_SIZE 256
 
-struct config_row {
-    const char *name;
-    enum config_kind kind;
-    const char *standard;
-    uint64_t least;
-    uint64_t most;
-    const char *help;
-};
-
 static const struct config_row rows[CONFIG_KEY_COUNT] = {
-#define CONFIG_ROW(key, name, kind, standard, least, most, help)                                                       \
-    [CONFIG_##key] = {name, CONFIG_##kind, standard, least, most, help},
+#define CONFIG_ROW(key, name, kind, standard, least, most, hup, help)                                                  \
+    [CONFIG_##key] = {name, CONFIG_##kind, standard, least, most, CONFIG_##hup, help},
     CONFIG_KEYS(CONFIG_ROW)
 #undef CONFIG_ROW
 };
@@ -39,6 +29,11 @@ uint64_t config_number(const struct config *config, enum config_key key)
 {
     ASSERT(rows[key].kind != CONFIG_TEXT);
     return config->values[key].number;
+}
+
+const struct config_row *config_row(enum config_key key)
+{
+    return &rows[key];
 }
 
 const char *config_name(enum config_key key)
@@ -73,31 +68,43 @@ static enum config_key config_find(const char *name, size_t size)
     return (enum config_key)key;
 }
 
-static void variable_name(const char *name, char text[VARIABLE_SIZE])
+static void variable_name(const char *name, char text[CONFIG_VARIABLE_SIZE])
 {
-    snprintf(text, VARIABLE_SIZE, "TALLY_%s", name);
+    snprintf(text, CONFIG_VARIABLE_SIZE, "TALLY_%s", name);
     for (char *at = text; *at != '\0'; at++)
         *at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
 }
 
-static void config_origin(const struct config *config, enum config_key key, char text[ORIGIN_SIZE])
+void config_variable(enum config_key key, char text[CONFIG_VARIABLE_SIZE])
 {
-    char variable[VARIABLE_SIZE];
-    switch (config->values[key].source) {
+    variable_name(rows[key].name, text);
+}
+
+/* Where a key gets its value from. */
+static void write_origin(const struct config *config, enum config_key key, enum config_source source, int line,
+                         char text[ORIGIN_SIZE])
+{
+    char variable[CONFIG_VARIABLE_SIZE];
+    switch (source) {
     case CONFIG_DEFAULT:
         snprintf(text, ORIGIN_SIZE, "default");
         break;
     case CONFIG_FILE:
-        snprintf(text, ORIGIN_SIZE, "from %s", config->file_owned);
+        snprintf(text, ORIGIN_SIZE, "from %.200s:%d", config->file_owned, line);
         break;
     case CONFIG_VARIABLE:
-        variable_name(rows[key].name, variable);
+        config_variable(key, variable);
         snprintf(text, ORIGIN_SIZE, "from %s", variable);
         break;
     case CONFIG_FLAG:
         snprintf(text, ORIGIN_SIZE, "from --%s", rows[key].name);
         break;
     }
+}
+
+static void config_origin(const struct config *config, enum config_key key, char text[ORIGIN_SIZE])
+{
+    write_origin(config, key, config->values[key].source, config->values[key].line, text);
 }
 
 void config_describe(const struct config *config, enum config_key key, char *text, size_t size)
@@ -107,39 +114,67 @@ void config_describe(const struct config *config, enum config_key key, char *tex
     snprintf(text, size, "%s (%s)", rows[key].name, origin);
 }
 
-static void value_set(struct config_value *value, const char *text, enum config_source source)
+bool config_note(struct config *config, struct failure *failure)
 {
-    free(value->text_owned);
-    value->text_owned = memory_allocate(strlen(text) + 1);
-    memcpy(value->text_owned, text, strlen(text) + 1);
-    value->source = source;
+    if (!config->wants_check)
+        return false;
+    buffer_append_format(&config->faults, "%s\n",
+                         failure->text[0] != '\0' ? failure->text : error_row(failure->error)->text);
+    failure_init(failure);
+    return true;
 }
 
-/* Sets a key, unless a stronger source has set it. */
-static enum error config_set(struct config *config, enum config_key key, const char *text, enum config_source source,
-                             struct failure *failure)
+static char *copy_text(const char *text)
 {
-    const struct config_row *row = &rows[key];
+    char *copy = memory_allocate(strlen(text) + 1);
+    memcpy(copy, text, strlen(text) + 1);
+    return copy;
+}
+
+/* From text to number. `described` is how the message names the key. */
+static enum error value_parse(const struct config_row *row, const char *described, const char *text, uint64_t *number,
+                              struct failure *failure)
+{
+    if (!config_value_parse(row->kind, text, number))
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be %s.", described, text,
+                           config_value_example(row->kind));
+    if (row->kind == CONFIG_TEXT || (*number >= row->least && *number <= row->most))
+        return OK;
+    char least[32], most[32];
+    config_value_format(row->kind, row->least, least);
+    config_value_format(row->kind, row->most, most);
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is %s: it must be from %s to %s.", described, text,
+                       least, most);
+}
+
+/* Sets a key, unless a stronger source has set it. On error nothing changes. */
+static enum error config_set(struct config *config, enum config_key key, const char *text, enum config_source source,
+                             int line, struct failure *failure)
+{
     struct config_value *value = &config->values[key];
     if (value->text_owned != NULL && value->source > source)
         return OK;
-    value_set(value, text, source);
-    char described[ORIGIN_SIZE + VARIABLE_SIZE];
-    config_describe(config, key, described, sizeof(described));
+    char origin[ORIGIN_SIZE], described[ORIGIN_SIZE + CONFIG_VARIABLE_SIZE];
+    write_origin(config, key, source, line, origin);
+    if (source == CONFIG_FILE) /* the message begins with file and line */
+        snprintf(described, sizeof(described), "%s", rows[key].name);
+    else
+        snprintf(described, sizeof(described), "%s (%s)", rows[key].name, origin);
     uint64_t number;
-    if (!config_value_parse(row->kind, text, &number)) {
-        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be %s.", described, text,
-                           config_value_example(row->kind));
-    }
-    if (row->kind != CONFIG_TEXT && (number < row->least || number > row->most)) {
-        char least[32], most[32];
-        config_value_format(row->kind, row->least, least);
-        config_value_format(row->kind, row->most, most);
-        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is %s: it must be from %s to %s.", described,
-                           text, least, most);
-    }
-    value->number = number;
+    const enum error error = value_parse(&rows[key], described, text, &number, failure);
+    if (error != OK)
+        return error;
+    free(value->text_owned);
+    *value = (struct config_value){.text_owned = copy_text(text), .number = number, .source = source, .line = line};
     return OK;
+}
+
+char *config_take(struct config *config, enum config_key key, const struct config *newer)
+{
+    char *before = config->values[key].text_owned;
+    config->values[key] = newer->values[key];
+    config->values[key].text_owned = copy_text(newer->values[key].text_owned);
+    return before;
 }
 
 /* --- Flags and variables ------------------------------------------------------------------------------------------ */
@@ -176,6 +211,8 @@ static bool config_take_word(struct config *config, const char *name)
         config->wants_version = true;
     else if (strcmp(name, "print-config") == 0)
         config->wants_print = true;
+    else if (strcmp(name, "check-config") == 0)
+        config->wants_check = true;
     else if (strcmp(name, "init") == 0)
         config->wants_init = true;
     else
@@ -186,8 +223,7 @@ static bool config_take_word(struct config *config, const char *name)
 static void path_set(char **path, const char *value)
 {
     free(*path);
-    *path = memory_allocate(strlen(value) + 1);
-    memcpy(*path, value, strlen(value) + 1);
+    *path = copy_text(value);
 }
 
 /* The flags that name a file or a folder and are not keys; NULL: `name` is not one of them. */
@@ -199,6 +235,7 @@ static char **config_path(struct config *config, const char *name, size_t size)
     } paths[] = {{"config", &config->file_owned},
                  {"verify", &config->verify_owned},
                  {"salvage", &config->salvage_owned},
+                 {"manual", &config->manual_owned},
                  {"to", &config->to_owned}};
     for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
         if (strlen(paths[i].name) == size && memcmp(paths[i].name, name, size) == 0)
@@ -239,13 +276,13 @@ static enum error config_take_flag(struct config *config, struct arguments *argu
     const char *value = flag_value(arguments, equals, rows[key].kind == CONFIG_SWITCH);
     if (value == NULL)
         return flag_without_value(name, name_size, failure);
-    return config_set(config, key, value, CONFIG_FLAG, failure);
+    return config_set(config, key, value, CONFIG_FLAG, 0, failure);
 }
 
 /* An empty variable counts as absent, because a container's template leaves a variable out like that. */
 static const char *variable_value(const char *name)
 {
-    char variable[VARIABLE_SIZE];
+    char variable[CONFIG_VARIABLE_SIZE];
     variable_name(name, variable);
     const char *value = getenv(variable);
     return value == NULL || value[0] == '\0' ? NULL : value;
@@ -257,7 +294,9 @@ static enum error config_take_variables(struct config *config, struct failure *f
     for (size_t key = 0; key < CONFIG_KEY_COUNT && error == OK; key++) {
         const char *value = variable_value(rows[key].name);
         if (value != NULL)
-            error = config_set(config, (enum config_key)key, value, CONFIG_VARIABLE, failure);
+            error = config_set(config, (enum config_key)key, value, CONFIG_VARIABLE, 0, failure);
+        if (error != OK && config_note(config, failure))
+            error = OK;
     }
     const char *file = variable_value("config");
     if (error == OK && config->file_owned == NULL && file != NULL)
@@ -276,13 +315,19 @@ struct config_file {
     struct failure failure; /* what is wrong with it */
 };
 
-/* Keeps the first error in the file. */
+/* Keeps the first error in the file; with --check-config all of them are noted. */
 static void file_fail(struct config_file *file, const char *before, const char *name, const char *behind)
 {
-    if (file->line_bad == 0) {
-        file->line_bad = file->line;
-        failure_set(&file->failure, ERROR_INVALID_PARAMETER_VALUE, "%s%s%s", before, name, behind);
-    }
+    struct failure failure;
+    failure_init(&failure);
+    if (file->line_bad != 0)
+        return;
+    (void)failure_set(&failure, ERROR_INVALID_PARAMETER_VALUE, "%s:%d: %s%s%s", file->config->file_owned, file->line,
+                      before, name, behind);
+    if (config_note(file->config, &failure))
+        return;
+    file->line_bad = file->line;
+    file->failure = failure;
 }
 
 /* fgets() for inih, which would silently split a line that is longer than its buffer. */
@@ -307,6 +352,8 @@ static int file_take_value(void *context, const char *section, const char *name,
 {
     struct config_file *file = context;
     enum config_key key = config_find(name, strlen(name));
+    struct failure failure;
+    failure_init(&failure);
     if (file->line_bad != 0)
         return 0;
     if (section[0] != '\0')
@@ -315,8 +362,8 @@ static int file_take_value(void *context, const char *section, const char *name,
         file_fail(file, "there is no key \"", name, "\"; tallyd --help lists them.");
     else if (file->is_set[key])
         file_fail(file, "", name, " is set twice.");
-    else if (config_set(file->config, key, value, CONFIG_FILE, &file->failure) != OK)
-        file->line_bad = file->line;
+    else if (config_set(file->config, key, value, CONFIG_FILE, file->line, &failure) != OK)
+        file_fail(file, failure.text, "", "");
     else
         file->is_set[key] = true;
     return file->line_bad == 0;
@@ -340,11 +387,9 @@ static enum error config_read_file(struct config *config, struct failure *failur
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s:%d: a line must look like: key = value",
                            config->file_owned, line_bad);
     }
-    if (file.line_bad != 0) {
-        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s:%d: %s", config->file_owned, file.line_bad,
-                           file.failure.text);
-    }
-    return OK;
+    if (file.line_bad != 0)
+        *failure = file.failure;
+    return file.line_bad != 0 ? ERROR_INVALID_PARAMETER_VALUE : OK;
 }
 
 /* --- The whole ---------------------------------------------------------------------------------------------------- */
@@ -369,13 +414,18 @@ enum error config_load(struct config *config, int argc, char **argv, struct fail
 {
     *config = (struct config){0};
     for (size_t key = 0; key < CONFIG_KEY_COUNT; key++) {
-        enum error standard = config_set(config, (enum config_key)key, rows[key].standard, CONFIG_DEFAULT, failure);
+        enum error standard = config_set(config, (enum config_key)key, rows[key].standard, CONFIG_DEFAULT, 0, failure);
         ASSERT(standard == OK);
     }
     struct arguments arguments = {.count = argc, .list = argv, .next = 1};
     enum error error = OK;
-    while (error == OK && arguments.next < arguments.count)
+    for (int i = 1; i < argc; i++) /* what is wrong before that flag is noted, too */
+        config->wants_check = config->wants_check || strcmp(argv[i], "--check-config") == 0;
+    while (error == OK && arguments.next < arguments.count) {
         error = config_take_flag(config, &arguments, failure);
+        if (error != OK && config_note(config, failure))
+            error = OK;
+    }
     if (error == OK)
         error = check_paths(config, failure);
     if (config->wants_help || config->wants_version)
@@ -384,7 +434,7 @@ enum error config_load(struct config *config, int argc, char **argv, struct fail
         error = config_take_variables(config, failure);
     if (error == OK && config->file_owned != NULL)
         error = config_read_file(config, failure);
-    return error;
+    return error != OK && config_note(config, failure) ? OK : error;
 }
 
 void config_deinit(struct config *config)
@@ -395,50 +445,9 @@ void config_deinit(struct config *config)
     free(config->verify_owned);
     free(config->salvage_owned);
     free(config->to_owned);
+    free(config->manual_owned);
+    buffer_deinit(&config->faults);
     *config = (struct config){0};
-}
-
-void config_help_print(FILE *stream)
-{
-    fprintf(stream,
-            "tallyd %s: a durable queue server that speaks the Amazon SQS protocol\n"
-            "\n"
-            "  tallyd [--config FILE] [--KEY VALUE ...]\n"
-            "  tallyd --verify DIR\n"
-            "  tallyd --log postgres://... --verify\n"
-            "  tallyd --salvage DIR --to NEW\n"
-            "\n"
-            "It prints one line on standard output when it serves, and ends cleanly on SIGTERM and SIGINT.\n"
-            "SIGHUP has it read the files of certificate and credentials again. GET /health and GET /metrics answer\n"
-            "wherever it listens.\n"
-            "\n"
-            "Each key below is a flag, a variable (--body-max is TALLY_BODY_MAX) and a line of the configuration\n"
-            "file (body-max = 8MiB). A flag beats a variable, a variable the file, the file the default.\n"
-            "Sizes: 65536, 64KiB, 8MiB, 1GiB. Times: 500ms, 30s, 5m, 1h. Switches: on, off.\n"
-            "\n",
-            TALLY_VERSION);
-    for (size_t key = 0; key < CONFIG_KEY_COUNT; key++) {
-        const char *standard = rows[key].standard;
-        fprintf(stream, "  --%-17s %s%s%s%s\n", rows[key].name, rows[key].help, standard[0] == '\0' ? "" : " [",
-                standard, standard[0] == '\0' ? "" : "]");
-    }
-    fprintf(
-        stream,
-        "\n"
-        "  --config FILE       Read keys from FILE (TALLY_CONFIG).\n"
-        "  --init              Make the tables of a log in PostgreSQL, and end: tallyd --log postgres://... --init\n"
-        "  --print-config      Print the configuration in force, in the form of the file, and end.\n"
-        "  --verify DIR        Read all of a data folder, or of one namespace's folder, check every checksum, change\n"
-        "                      nothing, and end: status 0 it is clean, 1 damaged, 2 could not be read. No tallyd may\n"
-        "                      have it.\n"
-        "  --verify            Likewise with every log in the PostgreSQL that --log names; tallyd may serve "
-        "meanwhile.\n"
-        "                      Copies one log at a time to TMPDIR.\n"
-        "  --salvage DIR --to NEW\n"
-        "                      Write what can be read of a damaged folder into a new one, with a list of what is\n"
-        "                      lost; DIR is not changed. Status 0 nothing is lost, 1 something is, 2 it failed.\n"
-        "  --version           Print the version and end.\n"
-        "  --help              Print this and end.\n");
 }
 
 void config_print(const struct config *config, FILE *stream)

@@ -37,6 +37,12 @@ void description_init(struct description *description, const struct config *conf
     write_settings(description);
 }
 
+void description_renew(struct description *description)
+{
+    buffer_truncate(&description->values, 0);
+    write_settings(description);
+}
+
 void description_deinit(struct description *description)
 {
     buffer_deinit(&description->values);

@@ -20,6 +20,8 @@ struct description {
 /* Now is when the daemon has started. */
 void description_init(struct description *description, const struct config *config, const struct cluster *cluster,
                       const struct server *server);
+/* The configuration has changed. */
+void description_renew(struct description *description);
 void description_deinit(struct description *description);
 
 /* For front_options.describe. What is not in the arena lives as long as the description. */

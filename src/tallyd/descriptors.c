@@ -76,12 +76,18 @@ static void set_connections_least(struct descriptors *descriptors)
     descriptors->connections_least = descriptors->connections_min == max || max < half ? max : half;
 }
 
+/* How many there must be, however many there may be. */
+static size_t connections_min(const struct config *config)
+{
+    const size_t max = (size_t)config_number(config, CONFIG_CONNECTIONS_MAX);
+    return !config_is_default(config, CONFIG_CONNECTIONS_MAX) || max < CONNECTIONS_LEAST ? max : CONNECTIONS_LEAST;
+}
+
 enum error descriptors_init(struct descriptors *descriptors, const struct config *config, size_t namespace_count,
                             struct failure *failure)
 {
     const size_t max = (size_t)config_number(config, CONFIG_CONNECTIONS_MAX);
-    const bool is_set = config->values[CONFIG_CONNECTIONS_MAX].source != CONFIG_DEFAULT;
-    const size_t least = is_set || max < CONNECTIONS_LEAST ? max : CONNECTIONS_LEAST;
+    const size_t least = connections_min(config);
     *descriptors = (struct descriptors){.limit = raise_limit(),
                                         .reserved = PROCESS_DESCRIPTORS + NAMESPACE_DESCRIPTORS * namespace_count,
                                         .sockets_each = config_text(config, CONFIG_ADVERTISE)[0] == '\0' ? 1 : 2,
@@ -96,7 +102,7 @@ enum error descriptors_init(struct descriptors *descriptors, const struct config
             "%s is %zu, and the limit of open files (ulimit -n) is %zu: for %zu connections and %zu "
             "namespace%s it must be at least %zu. Raise it (ulimit -n %zu, or LimitNOFILE=%zu in the systemd unit)%s.",
             described, max, descriptors->limit, least, namespace_count, namespace_count == 1 ? "" : "s", needed, needed,
-            needed, is_set ? ", or lower connections-max" : "");
+            needed, config_is_default(config, CONFIG_CONNECTIONS_MAX) ? "" : ", or lower connections-max");
     }
     set_connections_least(descriptors);
     return OK;
@@ -121,6 +127,22 @@ static size_t left_beside_relays(const struct descriptors *descriptors)
 {
     const size_t taken = descriptors->reserved + descriptors->relays + descriptors->promised;
     return descriptors->limit > taken ? descriptors->limit - taken : 0;
+}
+
+enum error descriptors_set_connections_max(struct descriptors *descriptors, const struct config *config,
+                                           struct failure *failure)
+{
+    const size_t max = (size_t)config_number(config, CONFIG_CONNECTIONS_MAX), least = connections_min(config);
+    const size_t left = left_beside_relays(descriptors);
+    if (left < total_of(descriptors, least))
+        return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
+                           "connections-max is %zu, and beside logs and relays there are file descriptors for %zu: the "
+                           "process may open %zu (ulimit -n). Lower it, or raise the limit and restart.",
+                           max, fit(descriptors, left), descriptors->limit);
+    descriptors->connections_max = max;
+    descriptors->connections_min = least;
+    set_connections_least(descriptors);
+    return OK;
 }
 
 enum error descriptors_add_namespaces(struct descriptors *descriptors, size_t count, size_t connections_open,

@@ -26,6 +26,11 @@ struct descriptors {
 enum error descriptors_init(struct descriptors *descriptors, const struct config *config, size_t namespace_count,
                             struct failure *failure);
 
+/* Another connections-max. ERROR_SERVICE_UNAVAILABLE: one that is set needs more than the limit of open files; then
+ * nothing changes. */
+enum error descriptors_set_connections_max(struct descriptors *descriptors, const struct config *config,
+                                           struct failure *failure);
+
 /* For more namespaces: takes what their logs need from the connections' part, as long as `connections_open` keep
  * theirs. ERROR_SERVICE_UNAVAILABLE: too little is left. The other function gives it back. */
 enum error descriptors_add_namespaces(struct descriptors *descriptors, size_t count, size_t connections_open,

@@ -51,15 +51,21 @@ static enum error read_certificate(struct listeners *listeners, const struct con
     listeners->certificate = config_text(config, CONFIG_TLS_CERTIFICATE);
     listeners->key = key[0] == '\0' ? listeners->certificate : key;
     bool has_certificate = listeners->certificate[0] != '\0';
+    char described[DESCRIBED_SIZE];
+    config_describe(config,
+                    listeners->has_tls ? CONFIG_TLS_LISTEN
+                    : has_certificate  ? CONFIG_TLS_CERTIFICATE
+                                       : CONFIG_TLS_KEY,
+                    described, sizeof(described));
     if (listeners->has_tls && !has_certificate)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "tls-listen is %s, but tls-certificate is empty: it must be a PEM file.",
+                           "%s is %s, but tls-certificate is empty: it must be a PEM file.", described,
                            config_text(config, CONFIG_TLS_LISTEN));
     if (!listeners->has_tls && (has_certificate || key[0] != '\0'))
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                            "%s is set, but tls-listen is empty: nothing would be served over TLS. Set tls-listen, such "
                            "as 127.0.0.1:9325, or leave both out.",
-                           has_certificate ? "tls-certificate" : "tls-key");
+                           described);
     return OK;
 }
 

@@ -9,16 +9,19 @@
 #include "server/metric.h"
 #include "server/server.h"
 #include "tallyd/cluster.h"
-#include "tallyd/config.h"
+#include "tallyd/config_check.h"
+#include "tallyd/config_help.h"
 #include "tallyd/description.h"
 #include "tallyd/descriptors.h"
 #include "tallyd/inspect.h"
 #include "tallyd/listeners.h"
+#include "tallyd/manual.h"
 #include "tallyd/message_log.h"
 #include "tallyd/namespaces.h"
 #include "tallyd/ownership.h"
 #include "tallyd/process_metrics.h"
 #include "tallyd/relays.h"
+#include "tallyd/reload.h"
 #include "tallyd/renewal.h"
 
 #include <fcntl.h>
@@ -36,6 +39,7 @@ struct daemon {
     struct message_log *errors; /* standard error */
     struct message_log *output; /* standard output, except what is printed instead of serving */
     struct config config;
+    struct reload reload;
     struct listeners listeners;
     struct description description; /* for DescribeServer */
     struct renewal renewal;         /* of the credentials */
@@ -111,19 +115,6 @@ static void write_metrics(void *context, struct buffer *text)
 
 /* --- The configuration -------------------------------------------------------------------------------------------- */
 
-static enum error check_log(const struct daemon *daemon, struct failure *failure)
-{
-    const char *log = config_text(&daemon->config, CONFIG_LOG);
-    if (strcmp(log, "file") == 0)
-        return OK;
-    char described[256];
-    if (namespaces_are_in_postgres(&daemon->config))
-        return OK;
-    config_describe(&daemon->config, CONFIG_LOG, described, sizeof(described));
-    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be file or postgres://....",
-                       described, log);
-}
-
 /* --init: the tables of a log in PostgreSQL. */
 static int init_log(struct daemon *daemon)
 {
@@ -157,100 +148,52 @@ static int verify(struct daemon *daemon)
     return STATUS_MISUSED;
 }
 
-static enum error check_region(const struct daemon *daemon, struct failure *failure)
+/* From here on lines have their form. config_check_values() refuses one that there is not. */
+static void set_log_format(const struct daemon *daemon)
 {
-    const char *region = config_text(&daemon->config, CONFIG_REGION);
-    size_t size = strlen(region);
-    if (size > 0 && size <= 64 && strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-") == size)
-        return OK;
-    char described[256];
-    config_describe(&daemon->config, CONFIG_REGION, described, sizeof(described));
-    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                       "%s is \"%s\": it must be up to 64 lower-case letters, digits and hyphens, such as us-east-1.",
-                       described, region);
-}
-
-static enum error check_data(const struct daemon *daemon, struct failure *failure)
-{
-    if (config_text(&daemon->config, CONFIG_DATA)[0] != '\0')
-        return OK;
-    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "data is empty: it must be a folder.");
-}
-
-static enum error check_metrics(const struct daemon *daemon, struct failure *failure)
-{
-    const char *text = config_text(&daemon->config, CONFIG_METRICS_QUEUES);
-    char described[256];
-    if (text[0] == '\0' || metrics_are_patterns(bytes_from_string(text)))
-        return OK;
-    config_describe(&daemon->config, CONFIG_METRICS_QUEUES, described, sizeof(described));
-    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                       "%s is \"%.200s\": it must be 1 to %u patterns of queue names with commas between, such as "
-                       "orders-*,mail. A pattern has A-Z a-z 0-9 _ - . and *.",
-                       described, text, METRICS_PATTERNS_MAX);
-}
-
-/* From here on lines have their form. */
-static enum error set_log_format(struct daemon *daemon, struct failure *failure)
-{
-    const char *name = config_text(&daemon->config, CONFIG_LOG_FORMAT);
     struct message_format errors = {.is_for_journal = message_is_for_journal(STDERR_FILENO)};
-    char described[256];
-    if (!message_form_find(name, &errors.form)) {
-        config_describe(&daemon->config, CONFIG_LOG_FORMAT, described, sizeof(described));
-        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be plain, text or json.",
-                           described, name);
-    }
+    if (!message_form_find(config_text(&daemon->config, CONFIG_LOG_FORMAT), &errors.form))
+        return;
     const struct message_format output = {.form = errors.form, .is_for_journal = message_is_for_journal(STDOUT_FILENO)};
     message_log_set_format(daemon->errors, &errors);
     message_log_set_format(daemon->output, &output);
-    return OK;
-}
-
-static enum error check_ui(const struct daemon *daemon, struct failure *failure)
-{
-    const char *word = config_text(&daemon->config, CONFIG_UI);
-    char described[256];
-    enum ui_mode mode;
-    if (ui_mode_find(word, &mode))
-        return OK;
-    config_describe(&daemon->config, CONFIG_UI, described, sizeof(described));
-    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be on, read-only or off.",
-                       described, word);
-}
-
-static bool are_metrics_local(const struct config *config)
-{
-    return strcmp(config_text(config, CONFIG_METRICS_ACCESS), "loopback") == 0;
-}
-
-static enum error check_metrics_access(const struct daemon *daemon, struct failure *failure)
-{
-    const char *word = config_text(&daemon->config, CONFIG_METRICS_ACCESS);
-    char described[256];
-    if (are_metrics_local(&daemon->config) || strcmp(word, "open") == 0)
-        return OK;
-    config_describe(&daemon->config, CONFIG_METRICS_ACCESS, described, sizeof(described));
-    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be open or loopback.", described,
-                       word);
 }
 
 static enum error check_config(struct daemon *daemon, struct failure *failure)
 {
-    enum error error = set_log_format(daemon, failure);
+    set_log_format(daemon); /* what is wrong is told in it, too */
+    enum error error = config_check_values(&daemon->config, failure);
     error = error != OK ? error : listeners_read(&daemon->listeners, &daemon->config, failure);
-    error = error != OK ? error : check_log(daemon, failure);
-    error = error != OK ? error : check_region(daemon, failure);
-    error = error != OK ? error : check_ui(daemon, failure);
-    error = error != OK ? error : namespaces_check_sizes(&daemon->config, failure);
-    error = error != OK ? error : check_data(daemon, failure);
-    error = error != OK ? error : check_metrics(daemon, failure);
-    error = error != OK ? error : check_metrics_access(daemon, failure);
     error = error != OK ? error : cluster_read(&daemon->cluster, &daemon->config, failure);
     if (error != OK)
         return error;
     daemon->renewal = (struct renewal){.config = &daemon->config, .errors = daemon->errors};
     return renewal_read(&daemon->renewal, failure);
+}
+
+/* --check-config */
+static int check(struct daemon *daemon)
+{
+    config_check_all(&daemon->config, daemon->errors);
+    struct bytes faults = buffer_bytes(&daemon->config.faults);
+    if (faults.size == 0)
+        message_log_say(daemon->output, "tallyd: nothing is wrong with the configuration.");
+    while (faults.size > 0) {
+        const size_t size = (size_t)((const uint8_t *)memchr(faults.ptr, '\n', faults.size) - faults.ptr);
+        fprintf(stderr, "tallyd: %.*s\n", (int)size, (const char *)faults.ptr);
+        faults = bytes_skip(faults, size + 1);
+    }
+    return daemon->config.faults.size == 0 ? 0 : STATUS_FAILED;
+}
+
+/* --manual, for the build */
+static int write_manual(struct daemon *daemon)
+{
+    const int failed = manual_write_all(daemon->config.manual_owned);
+    if (failed != 0)
+        message_log_say(daemon->errors, "tallyd: can't write into %s: %s.", daemon->config.manual_owned,
+                        strerror(failed));
+    return failed == 0 ? 0 : STATUS_FAILED;
 }
 
 /* --- Putting it together ------------------------------------------------------------------------------------------ */
@@ -312,8 +255,8 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     listeners_fill(&daemon->listeners, options);
     cluster_fill(&daemon->cluster, options);
     bool is_mode = ui_mode_find(config_text(config, CONFIG_UI), &options->ui);
-    ASSERT(is_mode); /* check_ui() has seen it */
-    options->metrics_are_local = are_metrics_local(config);
+    ASSERT(is_mode);
+    options->metrics_are_local = config_metrics_are_local(config);
     options->connections_max = descriptors_for_connections(&daemon->descriptors);
     options->head_size_max = config_number(config, CONFIG_HEADER_MAX);
     options->body_size_max = config_number(config, CONFIG_BODY_MAX);
@@ -370,12 +313,60 @@ static void front_options_fill(struct daemon *daemon, struct front_options *opti
     options->absence_context = daemon;
 }
 
+/* What the configuration says has changed. */
+static void adjust(struct daemon *daemon)
+{
+    struct server_options server_options;
+    struct front_options front_options;
+    server_options_fill(daemon, &server_options);
+    front_options_fill(daemon, &front_options);
+    server_adjust(daemon->server, &server_options);
+    server_set_connections_max(daemon->server, server_options.connections_max);
+    front_adjust(daemon->front, &front_options);
+    set_log_format(daemon);
+    description_renew(&daemon->description);
+}
+
+/* The newer configuration has been read. */
+static void take_config(struct daemon *daemon)
+{
+    struct buffer taken, left;
+    buffer_init(&taken);
+    buffer_init(&left);
+    reload_take(&daemon->reload, &taken, &left);
+    if (taken.size > 0) {
+        adjust(daemon);
+        message_log_tell(daemon->errors, MESSAGE_INFO, "tallyd: new values are in force: %.*s",
+                         BYTES_FORMAT(buffer_bytes(&taken)));
+    }
+    if (left.size > 0)
+        message_log_say(daemon->errors, "tallyd: needs a restart: %.*s", BYTES_FORMAT(buffer_bytes(&left)));
+    buffer_deinit(&taken);
+    buffer_deinit(&left);
+}
+
+static void reload_config(struct daemon *daemon)
+{
+    struct reload *reload = &daemon->reload;
+    struct failure failure;
+    failure_init(&failure);
+    enum error error = reload_read(reload, &failure);
+    if (error == OK && reload_has_changed(reload, CONFIG_CONNECTIONS_MAX))
+        error = descriptors_set_connections_max(&daemon->descriptors, &reload->newer, &failure);
+    if (error == OK)
+        take_config(daemon);
+    else
+        message_log_say(daemon->errors, "tallyd: the configuration in force stays: %s", failure.text);
+    reload_end(reload);
+}
+
 /* SIGHUP: reads again everything that can change without a stop. If something can't be read, the old version stays in
  * force. */
 static void reload(struct daemon *daemon)
 {
     struct failure failure;
     failure_init(&failure);
+    reload_config(daemon);
     if (server_reload(daemon->server, &failure) != OK) {
         message_log_say(daemon->errors, "tallyd: the certificate in force stays: %s", failure.text);
         server_notice(daemon->server, "CertificateRefused",
@@ -799,10 +790,15 @@ int main(int argc, char **argv)
     daemon.errors = message_log_create(STDERR_FILENO, "standard error");
     daemon.output = message_log_create(STDOUT_FILENO, "standard output");
     bool is_sound = config_load(&daemon.config, argc, argv, &failure) == OK;
+    reload_init(&daemon.reload, &daemon.config, argc, argv);
     if (is_sound && daemon.config.wants_help) {
         config_help_print(stdout);
     } else if (is_sound && daemon.config.wants_version) {
         printf("tallyd %s\n", TALLY_VERSION);
+    } else if (is_sound && daemon.config.manual_owned != NULL) {
+        status = write_manual(&daemon);
+    } else if (is_sound && daemon.config.wants_check) {
+        status = check(&daemon);
     } else if (is_sound && daemon.config.verify_owned != NULL) {
         status = verify(&daemon);
     } else if (is_sound && daemon.config.salvage_owned != NULL) {
@@ -819,6 +815,7 @@ int main(int argc, char **argv)
     }
     credentials_destroy(daemon.renewal.credentials_owned);
     cluster_deinit(&daemon.cluster);
+    reload_deinit(&daemon.reload);
     config_deinit(&daemon.config);
     message_log_destroy(daemon.output, LAST_WORDS_MS);
     message_log_destroy(daemon.errors, LAST_WORDS_MS);

@@ -8,7 +8,7 @@ import subprocess
 import threading
 
 import pytest
-from conftest import BIN, PATIENCE, SMALL_SEGMENTS, WRAPPER, clean_environment, free_port, wait_until
+from conftest import BIN, PATIENCE, ROOT, SMALL_SEGMENTS, WRAPPER, clean_environment, free_port, wait_until
 
 
 def run(*arguments, **variables):
@@ -37,9 +37,9 @@ def test_a_flag_beats_a_variable_and_that_the_file_and_that_the_default(tmp_path
     config = in_force("--config", file, "--body-max", "3MiB", TALLY_BODY_MAX="2MiB", TALLY_HEADER_MAX="4KiB")
     assert config["body-max"] == ("3MiB", "from --body-max")
     assert config["header-max"] == ("4KiB", "from TALLY_HEADER_MAX")
-    assert config["idle-timeout"] == ("10s", f"from {file}")
+    assert config["idle-timeout"] == ("10s", f"from {file}:4")
     assert config["region"] == ("us-east-1", "default")
-    assert in_force(TALLY_CONFIG=str(file))["body-max"] == ("1MiB", f"from {file}")
+    assert in_force(TALLY_CONFIG=str(file))["body-max"] == ("1MiB", f"from {file}:2")
 
 
 def test_what_it_prints_is_a_file_that_it_reads(tmp_path):
@@ -138,6 +138,147 @@ def test_a_wrong_line_of_the_file_is_named(tmp_path, content, words):
     assert err.startswith(f"tallyd: {file}") and err.count("\n") == 1
     for word in words:
         assert word in err
+
+
+# --- What is wrong, all of it -----------------------------------------------------------------------------------------
+
+
+def check(*arguments, **variables):
+    status, out, err = run("--check-config", *arguments, **variables)
+    return status, out + err
+
+
+def test_check_config_says_all_that_is_wrong_with_key_and_line(tmp_path):
+    file = tmp_path / "wrong.conf"
+    file.write_text("""# a comment
+body-max = huge
+no-such-key = 1
+ui = perhaps
+region
+credentials = /no/credentials
+metrics-access = all
+log-format = plain
+log-format = json
+""")
+    status, said = check("--config", file, "--idle-timeout", "soon", "stray", TALLY_HEADER_MAX="1")
+    assert status == 1
+    for words in [
+        ["idle-timeout (from --idle-timeout)", "soon"],
+        ['"stray"'],
+        ["header-max (from TALLY_HEADER_MAX)", "1KiB"],
+        [f"{file}:2: body-max", "huge"],
+        [f"{file}:3: ", "no-such-key"],
+        [f"ui (from {file}:4)", "perhaps"],
+        [f"{file}:5: ", "key = value"],
+        [f"credentials (from {file}:6)", "/no/credentials", "No such file"],
+        [f"metrics-access (from {file}:7)", "all"],
+        [f"{file}:9: log-format is set twice"],
+    ]:
+        assert any(all(word in line for word in words) for line in said.splitlines()), (words, said)
+    assert len(said.splitlines()) == 10 and not (tmp_path / "tally-data").exists()
+
+
+def test_check_config_reads_what_the_keys_name(tmp_path):
+    listed = tmp_path / "credentials"
+    listed.write_text("KEY secret\n")
+    listed.chmod(0o600)
+    status, said = check("--credentials", listed, "--data", tmp_path / "data")
+    assert status == 1 and "credentials (from --credentials)" in said and str(listed) in said
+    listed.write_text("KEY secret 000000000000 read\n")
+    assert check("--credentials", listed, "--data", tmp_path / "data") == (
+        0, "tallyd: nothing is wrong with the configuration.\n")
+    status, said = check("--tls-listen", "127.0.0.1:0", "--tls-certificate", listed)
+    assert status == 1 and "tls-certificate (from --tls-certificate)" in said
+    status, said = check("--data", listed)
+    assert status == 1 and "data (from --data)" in said
+    assert check("--config", tmp_path / "none")[0] == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["credentials"]
+
+
+# --- SIGHUP -----------------------------------------------------------------------------------------------------------
+
+# Another value than its default for each key that a daemon can be started with and that names no file.
+OTHERS = {
+    "listen": "127.0.0.1:1",
+    "data": "elsewhere",
+    "log-replicas": "1",
+    "lease": "4s",
+    "rest-after": "1h",
+    "node": "another",
+    "region": "eu-west-1",
+    "public-url": "http://queues.example",
+    "allow-host": "queues.example",
+    "ui": "off",
+    "segment-size": "48MiB",
+    "snapshot-bytes": "1GiB",
+    "snapshot-growth": "3",
+    "connections-max": "77",
+    "body-max": "1MiB",
+    "header-max": "32KiB",
+    "idle-timeout": "74s",
+    "request-timeout": "31s",
+    "reply-timeout": "32s",
+    "stop-timeout": "6s",
+    "in-flight-max": "7",
+    "memory-max": "77MiB",
+    "disk-min-free": "off",
+    "input-memory-max": "64MiB",
+    "reply-memory-max": "64MiB",
+    "metrics-queues": "orders*",
+    "metrics-access": "loopback",
+    "ui-history": "off",
+    "slow-request": "123ms",
+    "purge-interval": "on",
+    "delete-interval": "on",
+}
+OF_FILES = {"tls-listen", "tls-certificate", "tls-key", "socket", "credentials", "log", "advertise", "cluster-secret",
+            "cluster-listen", "cluster-certificate", "cluster-key", "cluster-ca", "cluster-insecure", "log-format"}
+
+
+def documented():
+    """{key: what makes another value take effect}, as docs/configuration.md says."""
+    lines = (ROOT / "docs" / "configuration.md").read_text().splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| `")]
+    return {row[0].strip("`"): row[-1] for row in rows}
+
+
+def test_SIGHUP_takes_the_keys_that_the_documents_say(daemon_factory, tmp_path):
+    file = tmp_path / "tallyd.conf"
+    file.write_text("")
+    daemon = daemon_factory("--config", str(file)).start()
+    keys = documented()
+    assert set(keys) == set(OTHERS) | OF_FILES
+    given = {"listen", "data"}  # by flags, which still count
+    file.write_text("".join(f"{key} = {value}\n" for key, value in OTHERS.items()))
+    os.kill(daemon.pid, signal.SIGHUP)
+    said = wait_until(lambda: "needs a restart" in daemon.error_text() and daemon.error_text(), what="the reload")
+    taken, left = (re.search(words + r": (.*)", said)[1].split(", ") for words in ["values are in force", "a restart"])
+    assert set(taken) == {key for key in OTHERS if keys[key] == "SIGHUP"}
+    assert set(left) == {key for key in OTHERS if keys[key] == "restart"} - given
+
+    # What they mean is in force, and shown.
+    assert daemon.request("GET", "/ui/")[0] == 404
+    assert "tally_memory_limit_bytes %d" % (77 << 20) in daemon.request("GET", "/metrics")[2].decode()
+    settings = daemon.call("Tally.DescribeServer")[1]["Config"]
+    values = {row["Name"]: row["Value"] for row in settings}
+    assert {key: values[key] for key in taken} == {key: OTHERS[key] for key in taken}
+    assert values["region"] == "us-east-1"
+
+
+def test_a_configuration_that_is_wrong_changes_nothing(daemon_factory, tmp_path):
+    file = tmp_path / "tallyd.conf"
+    file.write_text("")
+    daemon = daemon_factory("--config", str(file), "--slow-request", "1s").start()
+    for text in ["ui = off\nmemory-max = much\n", "ui = nothing\n", "connections-max = 1000000\n"]:
+        file.write_text(text)
+        count = daemon.error_text().count("the configuration in force stays")
+        os.kill(daemon.pid, signal.SIGHUP)
+        wait_until(lambda: daemon.error_text().count("the configuration in force stays") > count, what="the refusal")
+    file.unlink()
+    os.mkfifo(file)  # which would never end
+    os.kill(daemon.pid, signal.SIGHUP)
+    wait_until(lambda: "only a start reads it" in daemon.error_text(), what="the refusal")
+    assert daemon.request("GET", "/ui/")[0] == 200
 
 
 # --- Starting ---------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 another configuration, tests/house/configure and `make fresh` know."""
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -28,6 +29,20 @@ def test_make_install_says_in_one_line_where_things_are_and_others_can_build_wit
         assert subprocess.run([installed / "bin" / program, "--version"], capture_output=True, check=True).stdout
     (settings,) = installed.rglob("libtally.pc")
     assert str(ROOT) not in settings.read_text()
+
+    # Manual pages, and what completes command lines.
+    share = installed / "share"
+    commands = re.findall("^= (.*)", (ROOT / "src" / "tally" / "commands.txt").read_text(), re.MULTILINE)
+    pages = {path.name for path in (share / "man").glob("man?/*")}
+    assert pages >= {f"tally-{name.replace(' ', '-')}.1" for name in commands}
+    assert pages >= {"tally.1", "tally-queue.1", "tallyd.8", "tallyd.conf.5", "tally-protocol.7"}
+    for shell, path in {
+        "bash": "bash-completion/completions/tally",
+        "zsh": "zsh/site-functions/_tally",
+        "fish": "fish/vendor_completions.d/tally.fish",
+    }.items():
+        said = subprocess.run([installed / "bin" / "tally", "completion", shell], capture_output=True, check=True)
+        assert (share / path).read_bytes() == said.stdout
 
     # Who looks into json_owned has what that takes, also where the distribution has no yyjson.
     folders = {"PKG_CONFIG_PATH": str(settings.parent), "TALLY_ENDPOINT": daemon.endpoint}
