@@ -44,7 +44,7 @@ help:
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'
 	@echo 'make format        clang-format over src, include, tests, bench; format-check only looks'
-	@echo 'make install       the programs, libtally and its header (DESTDIR and PREFIX as usual)'
+	@echo 'make install       the programs, their manual, completion, and libtally (DESTDIR and PREFIX as usual)'
 	@echo 'make clean         removes what the compiler made, keeps build/deps'
 
 # Where `make install` puts things; empty is /, as usual.
