@@ -18,6 +18,7 @@
 #include "tallyd/manual.h"
 #include "tallyd/message_log.h"
 #include "tallyd/namespaces.h"
+#include "tallyd/notifier.h"
 #include "tallyd/ownership.h"
 #include "tallyd/process_metrics.h"
 #include "tallyd/relays.h"
@@ -44,6 +45,7 @@ struct daemon {
     struct description description; /* for DescribeServer */
     struct renewal renewal;         /* of the credentials */
     struct descriptors descriptors;
+    struct notifier notifier; /* of systemd */
     struct namespaces namespaces;
     char first[NAMESPACE_NAME_SIZE + 1]; /* of them, as at the start */
     uv_loop_t loop;
@@ -58,6 +60,7 @@ struct daemon {
     struct ownership *ownership; /* of logs in PostgreSQL; NULL: they are in folders */
     struct failure failure;      /* why it can't serve with them */
     bool are_relays_begun;
+    bool is_standing_by; /* for logs in PostgreSQL that other nodes have */
     bool is_asked_to_stop;
     bool is_stopping; /* the server is; before, the relays are */
 };
@@ -392,6 +395,7 @@ static void say_stopping(const struct daemon *daemon, int number)
 {
     size_t connections = server_connection_count(daemon->server), relays = relays_running_count(daemon->relays);
     const char *signal_name = number == SIGINT ? "SIGINT" : "SIGTERM";
+    notifier_tell_stopping(&daemon->notifier, "stopping");
     if (connections + relays == 0)
         message_log_say(daemon->output, "tallyd stopping: %s", signal_name);
     else
@@ -469,10 +473,35 @@ static void close_signals(struct daemon *daemon)
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
 }
 
+/* For `systemctl status`. */
+static void write_status(void *context, struct buffer *status)
+{
+    const struct daemon *daemon = context;
+    if (daemon->is_asked_to_stop)
+        buffer_append_format(status, "stopping");
+    else if (daemon->is_standing_by)
+        buffer_append_format(status, "standing by");
+    else
+        buffer_append_format(
+            status, "serving %zu queues, %llu messages, %zu connections", namespaces_queue_count(&daemon->namespaces),
+            (unsigned long long)namespaces_message_count(&daemon->namespaces), server_connection_count(daemon->server));
+}
+
+/* It answers requests. One that stands by does so, too: it passes them on, or says who has the log. Were it not ready,
+ * starting it would not end before another node does. */
+static void notify_ready(struct daemon *daemon)
+{
+    struct failure failure;
+    failure_init(&failure);
+    if (notifier_begin(&daemon->notifier, &daemon->loop, write_status, daemon, &failure) != OK)
+        complain_failure(daemon, &failure);
+}
+
 static void say_ready(struct daemon *daemon)
 {
     struct buffer where;
     buffer_init(&where);
+    daemon->is_standing_by = false;
     listeners_write(&daemon->listeners, daemon->server, &where);
     /* Trouble during the start is reported before it is ready, for readers of both. */
     (void)message_log_flush(daemon->errors, LAST_WORDS_MS);
@@ -481,6 +510,7 @@ static void say_ready(struct daemon *daemon)
                     namespaces_queue_count(&daemon->namespaces),
                     (unsigned long long)namespaces_message_count(&daemon->namespaces));
     buffer_deinit(&where);
+    notify_ready(daemon);
 }
 
 /* Recovers the namespaces that the credentials name. */
@@ -559,9 +589,11 @@ static void say_standing_by(struct daemon *daemon)
 {
     struct buffer where;
     buffer_init(&where);
+    daemon->is_standing_by = true;
     listeners_write(&daemon->listeners, daemon->server, &where);
     message_log_say(daemon->output, "tallyd standing by on%.*s", BYTES_FORMAT(buffer_bytes(&where)));
     buffer_deinit(&where);
+    notify_ready(daemon);
 }
 
 /* Relays begin with the first namespace that there is. */
@@ -709,6 +741,7 @@ static void make_server(struct daemon *daemon)
                                              .server = daemon->server,
                                              .clock = &daemon->clock,
                                              .output = daemon->output,
+                                             .notifier = &daemon->notifier,
                                              .first = daemon->first};
     struct renewal *renewal = &daemon->renewal;
     renewal->front = daemon->front;
@@ -735,6 +768,7 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     flushers_destroy(daemon->flushers);
     if (daemon->forwarder != NULL)
         forwarder_close(daemon->forwarder);
+    notifier_end(&daemon->notifier);
     server_destroy(daemon->server); /* after the logs, whose threads wake it until the end */
     if (daemon->ownership != NULL)
         ownership_destroy(daemon->ownership);
@@ -759,7 +793,11 @@ static int start(struct daemon *daemon)
         message_log_say(daemon->errors, "tallyd: can't make an event loop: %s.", uv_strerror(status));
         return STATUS_FAILED;
     }
+    if (notifier_init(&daemon->notifier, &failure) != OK)
+        complain_failure(daemon, &failure);
+    notifier_tell(&daemon->notifier, "starting");
     const enum error error = run(daemon, &failure);
+    notifier_deinit(&daemon->notifier);
     if (error != OK)
         give_up(daemon, &failure);
     status = uv_loop_close(&daemon->loop);

@@ -77,6 +77,7 @@ enum error namespaces_check_sizes(const struct config *config, struct failure *f
 /* Says how far a recovery has come, once a second: one that is over sooner says nothing. */
 struct progress {
     struct message_log *output;
+    const struct notifier *notifier;
     const char *folder;
     uint64_t told_ns; /* monotonic; at first when it began */
 };
@@ -88,9 +89,12 @@ static void on_progress(void *context, const struct namespace_recovery *recovery
     if (now_ns - progress->told_ns < PROGRESS_PAUSE_NS)
         return;
     progress->told_ns = now_ns;
-    message_log_say(progress->output, "tallyd recovering %s: snapshot of %llu MiB read, log %llu of at most %llu MiB",
-                    progress->folder, (unsigned long long)(recovery->snapshot_size / MIB),
-                    (unsigned long long)(recovery->replayed / MIB), (unsigned long long)(recovery->log_size / MIB));
+    char text[512];
+    (void)snprintf(text, sizeof(text), "recovering %s: snapshot of %llu MiB read, log %llu of at most %llu MiB",
+                   progress->folder, (unsigned long long)(recovery->snapshot_size / MIB),
+                   (unsigned long long)(recovery->replayed / MIB), (unsigned long long)(recovery->log_size / MIB));
+    message_log_say(progress->output, "tallyd %s", text);
+    notifier_tell(progress->notifier, text);
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
@@ -158,7 +162,10 @@ static enum error recover_one(const struct namespaces *namespaces, struct opened
                               struct failure *failure)
 {
     const struct config *config = namespaces->config;
-    struct progress progress = {.output = namespaces->output, .folder = opened->folder_owned, .told_ns = uv_hrtime()};
+    struct progress progress = {.output = namespaces->output,
+                                .notifier = namespaces->notifier,
+                                .folder = opened->folder_owned,
+                                .told_ns = uv_hrtime()};
     struct namespace_options options = {
         .name = opened->name_owned,
         .segment_size = segment_size(config),

@@ -11,6 +11,7 @@
 #include "server/server.h"
 #include "tallyd/config.h"
 #include "tallyd/message_log.h"
+#include "tallyd/notifier.h"
 
 #define NAMESPACES_MAX 16384u /* in folders each is open, with segments and an index of its own */
 
@@ -47,8 +48,9 @@ struct namespaces {
     struct flushers *flushers; /* of all of them */
     struct server *server;     /* serves them, and is woken by their logs */
     struct clock *clock;
-    struct message_log *output; /* hears how far a long recovery is */
-    const char *first;          /* the name of the first that there is: the relays' socket has it too (relay_door.h) */
+    struct message_log *output; /* hears how far a long recovery is, as systemd does */
+    const struct notifier *notifier;
+    const char *first; /* the name of the first that there is: the relays' socket has it too (relay_door.h) */
 };
 
 /* Is a segment large enough for the frames that requests may need? ERROR_INVALID_PARAMETER_VALUE. */
