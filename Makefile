@@ -11,7 +11,7 @@ MESON_OPTIONS = -Dwerror=$(WERROR)
 .DEFAULT_GOAL := help
 .PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk \
 	campaign-kills campaign-look campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan \
-	match-agree mutants bench bench-large soak fresh failover count asan tsan valgrind format format-check \
+	match-agree mutants bench bench-large soak fresh failover deb deb-check count asan tsan valgrind format format-check \
 	install clean
 
 help:
@@ -40,6 +40,8 @@ help:
 	@echo 'make soak          30 minutes at 70 % of the peak while workers are killed: is all flat? (SOAK=options)'
 	@echo 'make fresh         the first hour on minimal Debian 12, 13 and Ubuntu 24.04, as root (FRESH=names)'
 	@echo 'make failover      docs/high-availability.md typed word for word on four empty machines, as root'
+	@echo 'make deb           the Debian packages, into build/deb (VERSION=1.2.3-1)'
+	@echo 'make deb-check     packages built twice, looked through, installed, upgraded and purged, as root (CHECK=steps)'
 	@echo 'make count         instructions of each action, beside bench/instructions.json (COUNT=--update)'
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'
@@ -153,6 +155,14 @@ failover:
 	@./setup fresh
 	@/usr/bin/python3 -B tests/fresh/failover.py
 
+deb:
+	@./setup deb
+	@packaging/build
+
+deb-check:
+	@./setup deb
+	@/usr/bin/python3 -B packaging/check.py $(CHECK)
+
 bench-large:
 	@./setup build
 	@$(MAKE) --no-print-directory build
@@ -202,4 +212,4 @@ install: build
 	echo "tallyd and tally are in $$destination$${prefix%/}/bin, libtally beside them"
 
 clean:
-	rm -rf $(addprefix $(BUILD)/,bin release asan tsan fuzz corpus mutants test-logs fresh)
+	rm -rf $(addprefix $(BUILD)/,bin release asan tsan fuzz corpus mutants test-logs fresh deb deb-tree deb-check)
