@@ -22,9 +22,9 @@ static const struct sample_row rows[] = {
 
 static const char head[] = "# The configuration of tallyd: see tallyd.conf(5) and tallyd --help.\n"
                            "#\n"
-                           "# Each key is commented out with its default. To change one, take the # away and\n"
-                           "# restart: systemctl restart tallyd. A reload (systemctl reload tallyd) reads the\n"
-                           "# files of certificates and credentials again, and nothing else.\n"
+                           "# Each key is commented out with its default. To change one, take the # away,\n"
+                           "# and then: systemctl restart tallyd. A reload (systemctl reload tallyd) reads\n"
+                           "# the files of certificates and credentials again, and nothing else.\n"
                            "# tallyd --config /etc/tally/tallyd.conf --print-config says what is in force.\n"
                            "#\n"
                            "# Sizes: 65536, 64KiB, 8MiB, 1GiB. Times: 500ms, 30s, 5m, 1h. Switches: on, off.\n";

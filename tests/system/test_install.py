@@ -19,6 +19,12 @@ def make(*arguments, status=0):
     return done
 
 
+def run_path(program):
+    """The folders in which it looks for libraries."""
+    lines = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout.splitlines()
+    return " ".join(line for line in lines if "(RUNPATH)" in line or "(RPATH)" in line)
+
+
 def test_make_install_says_in_one_line_where_things_are_and_others_can_build_with_them(daemon, tmp_path):
     image = tmp_path / "image"
     done = make("install", f"DESTDIR={os.path.relpath(image, ROOT)}")
@@ -27,6 +33,7 @@ def test_make_install_says_in_one_line_where_things_are_and_others_can_build_wit
     assert (installed / "include" / "tally" / "tally.h").exists()
     for program in ["tally", "tallyd"]:
         assert subprocess.run([installed / "bin" / program, "--version"], capture_output=True, check=True).stdout
+        assert "/deps/" not in run_path(installed / "bin" / program)
     (settings,) = installed.rglob("libtally.pc")
     assert str(ROOT) not in settings.read_text()
 
