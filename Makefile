@@ -45,7 +45,7 @@ help:
 	@echo 'make count         instructions of each action, beside bench/instructions.json (COUNT=--update)'
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'
-	@echo 'make format        clang-format over src, include, tests, bench; format-check only looks'
+	@echo 'make format        clang-format over src, include, tests, bench, packaging; format-check only looks'
 	@echo 'make install       the programs, their manual, completion, and libtally (DESTDIR and PREFIX as usual)'
 	@echo 'make clean         removes what the compiler made, keeps build/deps'
 
@@ -187,7 +187,7 @@ valgrind: all
 	@meson test -C $(BUILD)/release --no-rebuild --print-errorlogs --suite unit --timeout-multiplier 20 \
 		--wrap 'valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
 
-FORMATTED = $(shell find src include tests bench -name node_modules -prune -o -name '*.[ch]' -print 2>/dev/null)
+FORMATTED = $(shell find src include tests bench packaging -name node_modules -prune -o -name "*.[ch]" -print)
 
 format:
 	@clang-format -i $(FORMATTED)
@@ -212,4 +212,5 @@ install: build
 	echo "tallyd and tally are in $$destination$${prefix%/}/bin, libtally beside them"
 
 clean:
-	rm -rf $(addprefix $(BUILD)/,bin release asan tsan fuzz corpus mutants test-logs fresh deb deb-tree deb-check)
+	rm -rf $(addprefix $(BUILD)/,bin release asan tsan fuzz corpus mutants test-logs fresh)
+	rm -rf $(addprefix $(BUILD)/,deb deb-tree deb-check)

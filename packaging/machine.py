@@ -49,7 +49,8 @@ mount -t cgroup2 cgroup2 sys/fs/cgroup
 hostname packages
 ip link set lo up
 pivot_root . mnt
-exec chroot . sh -c 'umount -l /mnt && exec env -i container=namespaces /lib/systemd/systemd' >dev/console 2>&1 </dev/null
+exec chroot . sh -c 'umount -l /mnt && exec env -i container=namespaces /lib/systemd/systemd' \
+    >dev/console 2>&1 </dev/null
 """
 
 
