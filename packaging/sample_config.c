@@ -12,10 +12,11 @@ struct sample_row {
     const char *name;
     const char *standard;
     const char *help;
+    enum config_hup hup;
 };
 
 static const struct sample_row rows[] = {
-#define SAMPLE_ROW(key, name, kind, standard, least, most, help) {name, standard, help},
+#define SAMPLE_ROW(key, name, kind, standard, least, most, hup, help) {name, standard, help, CONFIG_##hup},
     CONFIG_KEYS(SAMPLE_ROW)
 #undef SAMPLE_ROW
 };
@@ -23,9 +24,9 @@ static const struct sample_row rows[] = {
 static const char head[] = "# The configuration of tallyd: see tallyd.conf(5) and tallyd --help.\n"
                            "#\n"
                            "# Each key is commented out with its default. To change one, take the # away,\n"
-                           "# and then: systemctl restart tallyd. A reload (systemctl reload tallyd) reads\n"
-                           "# the files of certificates and credentials again, and nothing else.\n"
-                           "# tallyd --config /etc/tally/tallyd.conf --print-config says what is in force.\n"
+                           "# and then: systemctl restart tallyd. Where it says so, systemctl reload tallyd\n"
+                           "# will do. Before either, tallyd --config /etc/tally/tallyd.conf --check-config\n"
+                           "# says what is wrong; --print-config says what is in force.\n"
                            "#\n"
                            "# Sizes: 65536, 64KiB, 8MiB, 1GiB. Times: 500ms, 30s, 5m, 1h. Switches: on, off.\n";
 
@@ -63,6 +64,8 @@ int main(int argc, char **argv)
         const char *value = find_value(argv + 1, row->name);
         putchar('\n');
         print_comment(row->help);
+        if (row->hup != CONFIG_RESTART)
+            print_comment(row->hup == CONFIG_RELOAD ? "A reload takes it." : "A reload reads the file again.");
         if (value != NULL)
             printf("%s = %s\n", row->name, value);
         else
