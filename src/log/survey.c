@@ -449,8 +449,12 @@ static bool segment_survey(struct surveyor *surveyor, size_t index)
     const struct found_segment *found = &surveyor->segments_owned[index];
     const uint64_t segment_size = surveyor->survey->segment_size;
     const bool is_last_used = is_newest(surveyor, index);
-    const uint64_t expected =
-        index > 0 ? found[-1].start + segment_size : surveyor->begin - surveyor->begin % segment_size;
+    /* Before that, segments that nothing needs have been removed, also some between others. */
+    const uint64_t begin_start = surveyor->begin - surveyor->begin % segment_size;
+    const uint64_t next_start = index > 0 ? found[-1].start + segment_size : begin_start;
+    const uint64_t expected = next_start > begin_start ? next_start : begin_start;
+    if (found->start > next_start)
+        surveyor->link = 0;
     if (found->start > expected)
         report_missing(surveyor, expected);
     segment_open(surveyor, found);

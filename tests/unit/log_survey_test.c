@@ -54,14 +54,19 @@ static void on_damage(void *context, const struct survey_damage *damage)
     found->broken = damage->sequence != 0 ? damage->sequence : found->broken;
 }
 
-static struct found look(struct disk *disk)
+static struct found look_from(struct disk *disk, uint64_t begin)
 {
     struct found found = {0};
     const struct survey_visitor visitor = {.context = &found, .frame = on_frame, .damage = on_damage};
     struct failure failure = {.error = OK};
-    if (survey_run(disk, 0, &visitor, &found.survey, &failure) != OK)
+    if (survey_run(disk, begin, &visitor, &found.survey, &failure) != OK)
         fail_msg("%s", failure.text);
     return found;
+}
+
+static struct found look(struct disk *disk)
+{
+    return look_from(disk, 0);
 }
 
 static struct disk *folder_make(unsigned count)
@@ -168,6 +173,25 @@ static void a_lost_segment_costs_its_frames_alone(void **state)
     found = look(disk);
     assert_frames(&found, 10, 2, 3);
     assert_damaged(&found, "the segment is truncated");
+    memory_disk_destroy(disk);
+}
+
+/* What nothing needed was removed, also in the middle. */
+static void a_segment_before_the_snapshot_may_be_missing(void **state)
+{
+    (void)state;
+    struct disk *disk = folder_make(10);
+    memory_disk_remove(disk, SECOND);
+    struct found found = look_from(disk, 0x4000 + 512);
+    assert_frames(&found, 10, 4, 6);
+    assert_int_equal(found.damage_count, 0);
+    found = look_from(disk, 0x2000 + 512);
+    assert_damaged(&found, SECOND ": this segment is missing");
+    memory_disk_remove(disk, FIRST);
+    assert_int_equal(look_from(disk, 0x4000 + 512).damage_count, 0);
+    memory_disk_remove(disk, THIRD);
+    found = look_from(disk, 0x4000 + 512);
+    assert_damaged(&found, THIRD ": this segment is missing");
     memory_disk_destroy(disk);
 }
 
@@ -492,6 +516,7 @@ int main(void)
         cmocka_unit_test(a_sound_folder_has_all_frames_and_no_damage),
         cmocka_unit_test(a_body_costs_its_frame_and_a_header_no_more),
         cmocka_unit_test(a_lost_segment_costs_its_frames_alone),
+        cmocka_unit_test(a_segment_before_the_snapshot_may_be_missing),
         cmocka_unit_test(the_end_that_ended_a_segment_may_be_lost),
         cmocka_unit_test(a_torn_end_is_no_damage),
         cmocka_unit_test(of_a_truncated_segment_everything_behind_the_last_frame_is_lost),
