@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define TEXT_COUNT 5u
 #define BLOCK_OVERHEAD 16u /* what the allocator takes for a block besides, about */
@@ -102,6 +103,31 @@ static void put_start(struct api *api, struct activity *activity)
                                 .text = bytes_from_string(text)});
 }
 
+static void write_time(uint64_t time_ms, char text[32])
+{
+    const time_t seconds = (time_t)(time_ms / 1000);
+    struct tm parts;
+    (void)gmtime_r(&seconds, &parts);
+    (void)strftime(text, 32, "%Y-%m-%d %H:%M:%S UTC", &parts);
+}
+
+/* Since the newest snapshot. */
+static void put_restore(struct api *api, struct activity *activity)
+{
+    const struct core_restore restore = core_restore(namespace_core(api->ns));
+    char until[32], restored[32], text[200];
+    if (restore.restored_at_ms == 0)
+        return;
+    write_time(restore.until_ms, until);
+    write_time(restore.restored_at_ms, restored);
+    (void)snprintf(text, sizeof(text),
+                   "On %s the namespace was restored from a backup, as it was on %s. Numbers were raised, relays paused.",
+                   restored, until);
+    put(api, activity, api->since_ms,
+        &(struct activity_note){
+            .kind = ACTIVITY_SERVER, .action = "Restored", .text = bytes_from_string(text)});
+}
+
 static struct activity *create(struct api *api)
 {
     struct activity *activity = memory_allocate_zeroed(sizeof(*activity));
@@ -109,6 +135,7 @@ static struct activity *create(struct api *api)
     list_init(&activity->items);
     activity->gone = activity->last = api->since_ms * 1000;
     put_start(api, activity);
+    put_restore(api, activity);
     return activity;
 }
 

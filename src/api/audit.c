@@ -10,7 +10,7 @@ static void find_target(const struct call *call, struct activity_note *note)
         const char *name;
         bool is_of_queue;
     } parameters[] = {{"MessageGroupId", true}, {"RelayName", false}, {"PoolName", false}, {"Name", true},
-                      {"Label", true},          {"BatchId", false},   {"MessageId", true}};
+                      {"Label", true},          {"BatchId", false},   {"MessageId", true}, {"BackupId", false}};
     for (size_t i = 0; i < ARRAY_LENGTH(parameters) && note->target.size == 0; i++) {
         note->target = text_shown(params_bytes(yyjson_obj_get(call->params.object, parameters[i].name)));
         note->is_of_queue = parameters[i].is_of_queue;

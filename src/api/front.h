@@ -18,6 +18,7 @@
 #include "api/wait_budget.h"
 #include "auth/credentials.h"
 
+struct backup_control;
 struct front;
 struct server_facts;
 struct slow_times;
@@ -30,6 +31,7 @@ struct front_options {
     bool enforce_delete_interval;
     uint64_t memory_max; /* how many bytes the state of all namespaces may take (memory_limit.h); 0: no limit */
     const struct relay_control *relays; /* who runs them; NULL: nobody, they are only kept; borrowed */
+    const struct backup_control *backups; /* who makes them; NULL: nobody; borrowed */
     /* Namespaces that other nodes may serve. NULL: there are none. Else, of one that is not served here: is it such a
      * one? And what to say to who asks for it: who serves it. The name is empty for "the first one". */
     bool (*is_elsewhere)(void *context, struct bytes name);

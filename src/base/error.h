@@ -99,6 +99,8 @@
       "There is no such type order.")                                                                                  \
     X(SCHEDULE_DOES_NOT_EXIST, "com.tally#ScheduleDoesNotExist", "ScheduleDoesNotExist", 400,                          \
       "There is no such schedule.")                                                                                    \
+    X(BACKUP_DOES_NOT_EXIST, "com.tally#BackupDoesNotExist", "BackupDoesNotExist", 400, "There is no such backup.")    \
+    X(BACKUP_IN_PROGRESS, "com.tally#BackupInProgress", "BackupInProgress", 400, "A backup is being made.")            \
     X(RELAY_DOES_NOT_EXIST, "com.tally#RelayDoesNotExist", "RelayDoesNotExist", 400, "There is no such relay.")        \
     X(RELAY_ALREADY_EXISTS, "com.tally#RelayAlreadyExists", "RelayAlreadyExists", 400,                                 \
       "A relay of this name exists and was created with other arguments.")                                             \

@@ -79,6 +79,7 @@ static const struct repeatable {
     {"Tally.ListTickets", NULL},
     {"Tally.CountTickets", NULL},
     {"Tally.DescribeServer", NULL},
+    {"Tally.DescribeBackup", NULL},
     {"Tally.FeedEvents", NULL},
     {"Tally.FeedTickets", NULL},
     {"Tally.ProposeMatches", NULL}, /* a proposal is accepted once, and what was refused may be by now */

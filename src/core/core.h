@@ -131,6 +131,13 @@ uint64_t core_epoch(const struct core *core);
 
 uint64_t core_segment_size(const struct core *core);
 
+/* The newest restore from a backup that the log tells of, behind its snapshot. For people: no part of the state. */
+struct core_restore {
+    uint64_t until_ms;       /* the state is that of this time */
+    uint64_t restored_at_ms; /* 0: there was none */
+};
+struct core_restore core_restore(const struct core *core);
+
 /* The lowest ordinal, from `ordinal` on, of a segment that has the content of a live message; or UINT64_MAX. */
 uint64_t core_next_needed_segment(const struct core *core, uint64_t ordinal);
 

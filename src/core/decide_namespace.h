@@ -13,6 +13,14 @@ void decide_found(struct core *core, struct bytes name, const uint8_t key[CORE_K
 /* The first event of each owner, and of one who goes on after a long silence. No time passes before it. O(leases). */
 void decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms);
 
+/* By how much a restore raises numbers: the newest ones of the log that was left behind are certainly below that, and a
+ * JSON number holds what two thousand restores have raised. */
+#define RESTORE_STEP (UINT64_C(1) << 42)
+
+/* The log was made from a backup: raises every number that must not come back, and pauses every relay until a person
+ * resumes it. False, with nothing changed: the numbers are as high as they can get. O(publishers + pools + relays). */
+bool decide_restore(struct core *core, uint64_t restored_at_ms);
+
 /* Called before a reply is given. The reply may show what time has done by itself, so the time is logged, unless an
  * event of this frame or a later one has logged it. Otherwise a crash could undo what a client was told, for example
  * the end of a lease. */

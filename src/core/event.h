@@ -20,6 +20,7 @@
     X(FOUNDED, founded, 1)                                                                                             \
     X(RESTARTED, restarted, 2)                                                                                         \
     X(TIME_PASSED, time_passed, 3)                                                                                     \
+    X(RESTORED, restored, 4)                                                                                           \
     X(QUEUE_CREATED, queue_created, 10)                                                                                \
     X(QUEUE_SET, queue_set, 11)                                                                                        \
     X(QUEUE_PURGED, queue_purged, 12)                                                                                  \
@@ -97,6 +98,11 @@
 /* Only time passes, to time_ms: delays and leases that were over by then stay over. The rest of the frame happens at
  * that time or later. Older logs hold only the time of the frame itself. */
 #define EVENT_FIELDS_time_passed(U8, U32, U64, RAW, TEXT) U64(time_ms)
+
+/* At restored_at_ms this log was made from a backup, whose state was that of until_ms. What happened after that is not
+ * in it, but clients may know of it. So every number that a client may have seen grows by `step`, and none is given out
+ * again: those of messages, deliveries, batches, tasks, tickets, matches and feeds, and the epochs of publishers. */
+#define EVENT_FIELDS_restored(U8, U32, U64, RAW, TEXT) U64(step) U64(until_ms) U64(restored_at_ms)
 
 /* Queue ids are never reused. `settings` is an encoded struct queue_settings (queue.h). */
 #define EVENT_FIELDS_queue_created(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(name) TEXT(settings)

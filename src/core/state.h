@@ -154,7 +154,8 @@ struct core {
     struct made_matches matches;
     struct extents extents;
     struct namespace_counters counters;
-    struct holders holders; /* no part of the state */
+    struct holders holders;      /* no part of the state */
+    struct core_restore restore; /* no part of the state */
 
     struct open_frame frame;
     bool has_fired;       /* time changed something that no logged frame shows yet */

@@ -334,7 +334,7 @@ void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms)
  * is mapped here. */
 static void send_go_ahead(struct checkpoint *checkpoint, uint64_t durable)
 {
-    if (checkpoint->word < 0 || !checkpoint->is_settled || checkpoint->is_releasing ||
+    if (checkpoint->word < 0 || checkpoint->is_pinned || !checkpoint->is_settled || checkpoint->is_releasing ||
         durable < checkpoint->settled_sequence)
         return;
     /* Writing to a child that has ended fails; reap_child() finds out how it ended. */
@@ -461,6 +461,17 @@ uint64_t checkpoint_next_size(const struct checkpoint *checkpoint)
     return checkpoint->size + (entries > checkpoint->entries ? ENTRY_BYTES * (entries - checkpoint->entries) : 0);
 }
 
+bool checkpoint_pin(struct checkpoint *checkpoint)
+{
+    checkpoint->is_pinned = true;
+    return !checkpoint->is_active || checkpoint->child == 0 || checkpoint->word >= 0;
+}
+
+void checkpoint_unpin(struct checkpoint *checkpoint)
+{
+    checkpoint->is_pinned = false;
+}
+
 bool checkpoint_is_due(const struct checkpoint *checkpoint, const struct disk_sizes *sizes, uint64_t end)
 {
     const struct disk_policy policy = checkpoint_policy(checkpoint);
@@ -497,8 +508,10 @@ enum error checkpoint_step(struct checkpoint *checkpoint, const struct checkpoin
         settle(checkpoint, progress->newest);
         checkpoint_release(checkpoint);
     }
+    if (is_in_line && (checkpoint->is_pinned || progress->durable < checkpoint->settled_sequence))
+        return OK;
     if (is_in_line)
-        return progress->durable < checkpoint->settled_sequence ? OK : publish(checkpoint, failure);
+        return publish(checkpoint, failure);
     send_go_ahead(checkpoint, progress->durable);
     if (!checkpoint->is_hung)
         return reap_child(checkpoint, progress->end, failure);

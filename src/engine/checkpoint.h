@@ -47,6 +47,8 @@ struct checkpoint {
     uint64_t taken;                 /* how many were published since the start */
     struct checkpoint_flags *flags; /* the disk's, in memory that a child shares; NULL: could not be had */
 
+    bool is_pinned;                 /* checkpoint_pin() */
+
     /* the one that is being taken */
     bool is_active;
     pid_t child;     /* writes it, publishes it and removes what may go; 0: all that is done in line */
@@ -119,6 +121,12 @@ void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms);
 
 /* For the child, before it ends: why it failed. */
 void checkpoint_shared_explain(struct checkpoint_shared *shared, const struct failure *failure);
+
+/* Until checkpoint_unpin() no snapshot begins, and one that has been written is not published: the newest stays the
+ * newest, and no segment goes. False: the child of one is doing that just now. It is pinned nevertheless; ask again when
+ * checkpoint_step() has met its end. */
+bool checkpoint_pin(struct checkpoint *checkpoint);
+void checkpoint_unpin(struct checkpoint *checkpoint);
 
 /* Advances the active snapshot as far as possible without waiting. */
 enum error checkpoint_step(struct checkpoint *checkpoint, const struct checkpoint_progress *progress,

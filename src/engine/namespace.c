@@ -808,6 +808,28 @@ static void note_snapshot(struct namespace *ns, bool is_done)
         ns->snapshot_succeeded_ms = core_now_ms(ns->core);
 }
 
+bool namespace_pin(struct namespace *ns)
+{
+    return checkpoint_pin(&ns->checkpoint);
+}
+
+void namespace_unpin(struct namespace *ns)
+{
+    checkpoint_unpin(&ns->checkpoint);
+}
+
+struct namespace_instant namespace_settle(struct namespace *ns)
+{
+    if (ns->frame != NULL)
+        close_frame(ns);
+    return (struct namespace_instant){.sequence = ns->closed_sequence,
+                                      .epoch = log_epoch(ns->log),
+                                      .position = ns->closed_end,
+                                      .time_ms = core_now_ms(ns->core),
+                                      .segment_size = log_segment_size(ns->log),
+                                      .snapshot_position = ns->checkpoint.position};
+}
+
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure)
 {
     if (checkpoint_is_active(&ns->checkpoint)) {
@@ -824,7 +846,8 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
         return error;
     }
     const struct disk_sizes sizes = measure(ns);
-    if (!checkpoint_is_due(&ns->checkpoint, &sizes, ns->closed_end) && !is_snapshot_wanted(ns, &sizes))
+    if (ns->checkpoint.is_pinned ||
+        (!checkpoint_is_due(&ns->checkpoint, &sizes, ns->closed_end) && !is_snapshot_wanted(ns, &sizes)))
         return OK;
     if (ns->frame != NULL)
         close_frame(ns);

@@ -131,6 +131,26 @@ enum error namespace_failure(const struct namespace *ns, struct failure *failure
 void namespace_note_durable(struct namespace *ns, uint64_t now_ms);
 bool namespace_has_unseen(const struct namespace *ns);
 
+/* For a backup. Until namespace_unpin() no file of the log is removed or replaced, and no snapshot begins. False: files
+ * are being removed just now; it is pinned nevertheless, ask again. Hold it for moments only: nothing comes free on the
+ * disk meanwhile. O(1). */
+bool namespace_pin(struct namespace *ns);
+void namespace_unpin(struct namespace *ns);
+
+/* Where the log of a backup ends. */
+struct namespace_instant {
+    uint64_t sequence; /* of the newest frame in it, which namespace_durable() may not have reached yet */
+    uint64_t epoch;
+    uint64_t position; /* behind that frame */
+    uint64_t time_ms;  /* of the state */
+    uint64_t segment_size;
+    uint64_t snapshot_position; /* 0: there is none */
+};
+
+/* Closes the open frame: all that was decided so far is in the log up to this instant, and nothing later is. Between
+ * two requests. O(1). */
+struct namespace_instant namespace_settle(struct namespace *ns);
+
 /* Starts, continues or finishes a snapshot if one is due. The daemon lets a forked child write it; `in_line` writes it
  * here. Failing to take one is not fatal: the text says why. */
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure);

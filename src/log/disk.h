@@ -95,6 +95,10 @@ struct disk_operations {
      * portions, which takes some seconds a gigabyte unless the disk `is_hurried`. Nobody may have the file mapped. */
     enum error (*remove)(struct disk *disk, const char *name, struct failure *failure);
 
+    /* NULL, or: has the file another name, too? Then somebody else has it as well, such as a backup, and what it holds
+     * must stay. False where that can't be asked. */
+    bool (*is_shared)(struct disk *disk, const char *name);
+
     /* The file's first `size` bytes as read-only memory that shows later writes too; until unmap. The file may be
      * closed and removed before that. A file shorter than `size` is ERROR_LOG_DAMAGED. */
     enum error (*map)(struct disk_file *file, uint64_t size, const uint8_t **memory, struct failure *failure);

@@ -1,6 +1,8 @@
 #include "log/disk_copy.h"
 
 #include "base/memory.h"
+#include "log/segment.h"
+#include "log/snapshot.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,7 +10,10 @@
 #define PIECE_SIZE (1u << 20)
 #define UNFINISHED ".copy"
 
+static const struct disk_copy_end no_end = {.position = UINT64_MAX, .segment_size = UINT64_MAX};
+
 struct names {
+    const struct disk_copy_end *end;
     char (*owned)[NAME_SIZE];
     size_t count;
     size_t capacity;
@@ -22,7 +27,11 @@ static bool is_of_log(struct bytes name)
 static void on_name(void *context, const char *name)
 {
     struct names *names = context;
+    uint64_t start;
     if (!is_of_log(bytes_from_string(name)) || strlen(name) + sizeof(UNFINISHED) > NAME_SIZE)
+        return;
+    if ((segment_name_decode(name, &start) && start >= names->end->position) ||
+        (snapshot_name_decode(name, &start) && start > names->end->position))
         return;
     ARRAY_GROW(names->owned, names->count, names->capacity);
     (void)snprintf(names->owned[names->count++], NAME_SIZE, "%s", name);
@@ -33,13 +42,23 @@ static void unfinished_name(const char *name, char unfinished[NAME_SIZE + sizeof
     (void)snprintf(unfinished, NAME_SIZE + sizeof(UNFINISHED), "%s" UNFINISHED, name);
 }
 
+/* How many bytes of the file lie before the end. */
+static uint64_t size_before(const struct disk_copy_end *end, const char *name, uint64_t size)
+{
+    uint64_t start;
+    if (!segment_name_decode(name, &start) || end->position - start >= size)
+        return size;
+    return end->position - start;
+}
+
+/* The first `used` bytes; zeros behind them. */
 static enum error copy_bytes(struct disk *from, struct disk *to, struct disk_file *source, struct disk_file *target,
-                             uint64_t size, struct failure *failure)
+                             uint64_t size, uint64_t used, struct failure *failure)
 {
     uint8_t *piece = memory_allocate(PIECE_SIZE);
     enum error error = to->operations->allocate(target, size, size, failure);
-    for (uint64_t at = 0; at < size && error == OK; at += PIECE_SIZE) {
-        const size_t count = size - at < PIECE_SIZE ? (size_t)(size - at) : PIECE_SIZE;
+    for (uint64_t at = 0; at < used && error == OK; at += PIECE_SIZE) {
+        const size_t count = used - at < PIECE_SIZE ? (size_t)(used - at) : PIECE_SIZE;
         error = from->operations->read(source, at, piece, count, failure);
         if (error == OK)
             error = to->operations->write(target, at, bytes_make(piece, count), failure);
@@ -49,8 +68,8 @@ static enum error copy_bytes(struct disk *from, struct disk *to, struct disk_fil
 }
 
 /* Under a name that is none of a log. */
-static enum error copy_file(struct disk *from, struct disk *to, const char *name, struct disk_copied *copied,
-                            struct failure *failure)
+static enum error copy_file(struct disk *from, struct disk *to, const struct disk_copy_end *end, const char *name,
+                            struct disk_copied *copied, struct failure *failure)
 {
     char unfinished[NAME_SIZE + sizeof(UNFINISHED)];
     unfinished_name(name, unfinished);
@@ -65,7 +84,7 @@ static enum error copy_file(struct disk *from, struct disk *to, const char *name
     if (error == OK)
         error = to->operations->create(to, unfinished, &target, failure);
     if (error == OK) {
-        error = copy_bytes(from, to, source, target, size, failure);
+        error = copy_bytes(from, to, source, target, size, size_before(end, name, size), failure);
         to->operations->close(target);
     }
     from->operations->close(source);
@@ -93,7 +112,13 @@ static enum error name_all(struct disk *to, const struct names *names, struct fa
 
 enum error disk_copy(struct disk *from, struct disk *to, struct disk_copied *copied, struct failure *failure)
 {
-    struct names names = {0}, there = {0};
+    return disk_copy_until(from, to, &no_end, copied, failure);
+}
+
+enum error disk_copy_until(struct disk *from, struct disk *to, const struct disk_copy_end *end,
+                           struct disk_copied *copied, struct failure *failure)
+{
+    struct names names = {.end = end}, there = {.end = &no_end};
     *copied = (struct disk_copied){0};
     enum error error = from->operations->lock(from, failure);
     if (error == OK)
@@ -108,7 +133,7 @@ enum error disk_copy(struct disk *from, struct disk *to, struct disk_copied *cop
     if (names.count > 1)
         qsort(names.owned, names.count, sizeof(names.owned[0]), compare_falling);
     for (size_t i = 0; i < names.count && error == OK; i++)
-        error = copy_file(from, to, names.owned[i], copied, failure);
+        error = copy_file(from, to, end, names.owned[i], copied, failure);
     if (error == OK)
         error = name_all(to, &names, failure);
     free(names.owned);

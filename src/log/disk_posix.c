@@ -798,6 +798,14 @@ static enum error posix_remove(struct disk *disk, const char *name, struct failu
     return error;
 }
 
+static bool posix_is_shared(struct disk *disk, const char *name)
+{
+    struct disk_posix *posix = disk_posix_of(disk);
+    struct stat status;
+    ASSERT(posix->folder >= 0);
+    return fstatat(posix->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_nlink > 1;
+}
+
 static enum error posix_map(struct disk_file *file, uint64_t size, const uint8_t **memory, struct failure *failure)
 {
     ASSERT(size > 0);
@@ -876,6 +884,7 @@ static const struct disk_operations posix_operations = {
     .sync_folder = posix_sync_folder,
     .rename = posix_rename,
     .remove = posix_remove,
+    .is_shared = posix_is_shared,
     .map = posix_map,
     .unmap = posix_unmap,
     .is_resident = posix_is_resident,

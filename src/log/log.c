@@ -197,6 +197,12 @@ bool log_has_segment(const struct log *log, uint64_t position)
     return segment_table_has(&log->table, position / log->segment_size);
 }
 
+void log_visit_segments(const struct log *log, void (*visit)(void *context, uint64_t ordinal), void *context)
+{
+    for (size_t i = 0; i < log->table.count; i++)
+        visit(context, log->table.entries_owned[i].ordinal);
+}
+
 uint64_t log_segment_size(const struct log *log)
 {
     return log->segment_size;

@@ -53,6 +53,10 @@ uint64_t log_replay_size(const struct log *log);
 /* Is the segment that holds `position` on the disk? After a replay this checks that every live message has its body. */
 bool log_has_segment(const struct log *log, uint64_t position);
 
+/* The ordinals of the segments, rising, up to the one where the last frame was placed. `visit` is called for each. On
+ * the loop's thread. */
+void log_visit_segments(const struct log *log, void (*visit)(void *context, uint64_t ordinal), void *context);
+
 /* The disk space of the segments. The segment that is made ahead of time counts in full. The number is slightly off
  * where an earlier owner filled a segment. On the loop's thread, once the replay is done. O(1). */
 struct log_usage {

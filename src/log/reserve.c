@@ -72,11 +72,16 @@ enum error reserve_count(struct disk *disk, enum reserve_kind kind, unsigned *co
     return error;
 }
 
+static bool is_shared(struct disk *disk, const char *name)
+{
+    return disk->operations->is_shared != NULL && disk->operations->is_shared(disk, name);
+}
+
 static enum error put(struct disk *disk, enum reserve_kind kind, const char *name, bool *is_kept,
                       struct failure *failure)
 {
     *is_kept = false;
-    if (limit_of(disk, kind) == 0)
+    if (limit_of(disk, kind) == 0 || is_shared(disk, name))
         return OK;
     struct numbers numbers;
     enum error error = numbers_read(disk, kind, &numbers, failure);

@@ -20,7 +20,7 @@ enum reserve_kind { RESERVE_SEGMENT, RESERVE_SNAPSHOT, RESERVE_KIND_COUNT };
 enum error reserve_count(struct disk *disk, enum reserve_kind kind, unsigned *count, struct failure *failure);
 
 /* Turns the file `name` into a spare, durably, if the folder needs one. *is_kept is false, and the file unchanged, if
- * it has enough. */
+ * it has enough, or if somebody else has the file, too: a spare is overwritten. */
 enum error reserve_put(struct disk *disk, enum reserve_kind kind, const char *name, bool *is_kept,
                        struct failure *failure);
 

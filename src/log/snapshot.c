@@ -68,6 +68,18 @@ static bool name_decode(const char *name, const char *ending, uint64_t *position
     return true;
 }
 
+void snapshot_name(uint64_t position, char name[SNAPSHOT_NAME_SIZE])
+{
+    char made[NAME_SIZE];
+    name_make(position, suffix, made);
+    memcpy(name, made, SNAPSHOT_NAME_SIZE);
+}
+
+bool snapshot_name_decode(const char *name, uint64_t *position)
+{
+    return name_decode(name, suffix, position);
+}
+
 /* `size`: of the whole snapshot where the file is longer, else 0. */
 static void header_encode(const struct snapshot_point *point, uint64_t size, uint8_t header[HEADER_SIZE])
 {

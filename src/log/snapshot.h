@@ -20,6 +20,12 @@ struct snapshot_point {
 
 struct snapshot_writer;
 
+#define SNAPSHOT_NAME_SIZE 26u /* 16 digits, ".snapshot", NUL */
+
+/* The name of the published one of that position; and back, false if `name` is not the name of one. */
+void snapshot_name(uint64_t position, char name[SNAPSHOT_NAME_SIZE]);
+bool snapshot_name_decode(const char *name, uint64_t *position);
+
 /* Step one: write the payload. snapshot_append() may be called any number of times; after an error it does nothing more
  * and snapshot_finish() reports the first one. A forked child does this: plain system calls and one block of memory.
  * The child inherits the folder's lock, so it should ask to die with its parent (PR_SET_PDEATHSIG), or the next owner

@@ -236,6 +236,8 @@ static char **config_path(struct config *config, const char *name, size_t size)
                  {"verify", &config->verify_owned},
                  {"salvage", &config->salvage_owned},
                  {"manual", &config->manual_owned},
+                 {"restore", &config->restore_owned},
+                 {"until", &config->until_owned},
                  {"to", &config->to_owned}};
     for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
         if (strlen(paths[i].name) == size && memcmp(paths[i].name, name, size) == 0)
@@ -394,19 +396,27 @@ static enum error config_read_file(struct config *config, struct failure *failur
 
 /* --- The whole ---------------------------------------------------------------------------------------------------- */
 
-/* What to inspect instead of serving: one folder, and where the result goes. */
+/* What to do instead of serving: with one folder, and where the result goes. */
 static enum error check_paths(const struct config *config, struct failure *failure)
 {
-    if (config->verify_owned != NULL && config->salvage_owned != NULL)
+    const bool writes = config->salvage_owned != NULL || config->restore_owned != NULL;
+    const int modes = (config->verify_owned != NULL) + (config->salvage_owned != NULL) + (config->restore_owned != NULL);
+    if (modes > 1)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "--verify and --salvage do not go together: type one of them.");
-    if (config->salvage_owned != NULL && config->to_owned == NULL)
+                           "--verify, --salvage and --restore do not go together: type one of them.");
+    if (writes && config->to_owned == NULL)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "--salvage needs a new folder to write into: tallyd --salvage %s --to NEW.",
-                           config->salvage_owned);
-    if (config->salvage_owned == NULL && config->to_owned != NULL)
+                           "--%s needs a new folder to write into: tallyd --%s %s --to NEW.",
+                           config->salvage_owned != NULL ? "salvage" : "restore",
+                           config->salvage_owned != NULL ? "salvage" : "restore",
+                           config->salvage_owned != NULL ? config->salvage_owned : config->restore_owned);
+    if (!writes && config->to_owned != NULL)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "--to %s says where --salvage writes, and there is no --salvage.", config->to_owned);
+                           "--to %s says where --salvage and --restore write, and there is neither.",
+                           config->to_owned);
+    if (config->restore_owned == NULL && config->until_owned != NULL)
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "--until %s says how far --restore goes, and there is no --restore.", config->until_owned);
     return OK;
 }
 
@@ -444,8 +454,10 @@ void config_deinit(struct config *config)
     free(config->file_owned);
     free(config->verify_owned);
     free(config->salvage_owned);
+    free(config->restore_owned);
     free(config->to_owned);
     free(config->manual_owned);
+    free(config->until_owned);
     buffer_deinit(&config->faults);
     *config = (struct config){0};
 }

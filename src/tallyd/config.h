@@ -133,8 +133,10 @@ struct config {
     char *file_owned;    /* NULL: none; likewise the next */
     char *verify_owned;  /* the folder to inspect instead of serving; empty: the logs that --log names */
     char *salvage_owned; /* the damaged folder whose readable contents go into the next */
+    char *restore_owned; /* the backup of which the next becomes a data folder */
     char *to_owned;
     char *manual_owned; /* a folder for the manual pages, which the build makes */
+    char *until_owned; /* for the backup: a time; NULL: all of it */
     bool wants_help;
     bool wants_init; /* to make the tables of a log in PostgreSQL, instead of serving */
     bool wants_version;

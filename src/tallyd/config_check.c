@@ -1,3 +1,4 @@
+#include "tallyd/backups.h"
 #include "tallyd/config_check.h"
 
 #include "api/front.h"
@@ -63,8 +64,9 @@ static enum error check_ui(const struct config *config, struct failure *failure)
 
 static enum error check_data(const struct config *config, struct failure *failure)
 {
-    if (config_text(config, CONFIG_DATA)[0] != '\0')
-        return OK;
+    const char *data = config_text(config, CONFIG_DATA);
+    if (data[0] != '\0')
+        return backups_refuse(data, failure) ? failure->error : OK;
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "data is empty: it must be a folder.");
 }
 

@@ -26,7 +26,7 @@ const struct config_mode config_modes[] = {
     {"--init", "Make the tables of a log in PostgreSQL, and end: tallyd --log postgres://... --init"},
     {"--print-config", "Print the configuration in force, in the form of the file, and end."},
     {"--verify DIR",
-     "Read all of a data folder, or of one namespace's folder, check every checksum, change nothing, and end: status 0 "
+     "Read all of a data folder, of a backup, or of one namespace, check every checksum, change nothing, and end: status 0 "
      "it is clean, 1 damaged, 2 could not be read. No tallyd may have it."},
     {"--verify",
      "Likewise with every log in the PostgreSQL that --log names; tallyd may serve meanwhile. Copies one log at a time "
@@ -34,6 +34,9 @@ const struct config_mode config_modes[] = {
     {"--salvage DIR --to NEW",
      "Write what can be read of a damaged folder into a new one, with a list of what is lost; DIR is not changed. "
      "Status 0 nothing is lost, 1 something is, 2 it failed."},
+    {"--restore DIR --to NEW [--until TIME]",
+     "Make a data folder of a backup (tally backup), up to a time such as 2026-11-30T03:10:00Z. Numbers that clients know "
+     "are raised, relays are paused. Status 0; 1 the backup is damaged, 2 it failed."},
     {"--version", "Print the version and end."},
     {"--help", "Print this and end."},
 };
@@ -107,6 +110,7 @@ void config_help_print(FILE *stream)
             "  tallyd --verify DIR\n"
             "  tallyd --log postgres://... --verify\n"
             "  tallyd --salvage DIR --to NEW\n"
+            "  tallyd --restore DIR --to NEW [--until TIME]\n"
             "\n",
             TALLY_VERSION);
     print_wrapped(stream, config_about_serving, 0, 0);

@@ -8,6 +8,7 @@
 #include "log/flusher.h"
 #include "server/metric.h"
 #include "server/server.h"
+#include "tallyd/backups.h"
 #include "tallyd/cluster.h"
 #include "tallyd/config_check.h"
 #include "tallyd/config_help.h"
@@ -24,6 +25,7 @@
 #include "tallyd/relays.h"
 #include "tallyd/reload.h"
 #include "tallyd/renewal.h"
+#include "tallyd/restore.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -57,6 +59,8 @@ struct daemon {
     struct cluster cluster;
     struct forwarder *forwarder; /* NULL: this node passes nothing on */
     struct relays *relays;
+    struct backups *backups; /* NULL: logs are in PostgreSQL */
+    struct backup_control backup_control;
     struct ownership *ownership; /* of logs in PostgreSQL; NULL: they are in folders */
     struct failure failure;      /* why it can't serve with them */
     bool are_relays_begun;
@@ -301,6 +305,7 @@ static void front_options_fill(struct daemon *daemon, struct front_options *opti
         .enforce_delete_interval = config_number(config, CONFIG_DELETE_INTERVAL) != 0,
         .memory_max = config_number(config, CONFIG_MEMORY_MAX),
         .relays = relays_control(daemon->relays),
+        .backups = &daemon->backup_control,
         .zones_folder = zones_folder(),
         .metrics_queues = metrics_queues[0] == '\0' ? NULL : metrics_queues,
         .keeps_history = config_number(config, CONFIG_UI_HISTORY) != 0,
@@ -558,6 +563,7 @@ static enum error begin_serving(struct daemon *daemon, struct failure *failure)
     for (size_t i = 0; i < front_count(daemon->front); i++)
         warn_of_other_log(daemon, namespaces_at(&daemon->namespaces, i));
     renewal_begin(&daemon->renewal, &daemon->loop);
+    backups_begin(daemon->backups);
     say_ready(daemon);
     return OK;
 }
@@ -726,6 +732,9 @@ static void make_server(struct daemon *daemon)
     server_options_fill(daemon, &server_options);
     clock_init(&daemon->clock);
     daemon->relays = relays_create(&daemon->descriptors, complain, daemon);
+    if (!namespaces_are_in_postgres(&daemon->config))
+        daemon->backups = backups_create(&daemon->namespaces, &daemon->loop, complain, daemon);
+    daemon->backup_control = backups_control(daemon->backups);
     front_options_fill(daemon, &front_options);
     daemon->front = front_create(&front_options);
     daemon->flushers = flushers_create();
@@ -765,6 +774,8 @@ static enum error run(struct daemon *daemon, struct failure *failure)
         error = serve(daemon, failure);
         namespaces_close(&daemon->namespaces);
     }
+    if (daemon->backups != NULL)
+        backups_end(daemon->backups);
     flushers_destroy(daemon->flushers);
     if (daemon->forwarder != NULL)
         forwarder_close(daemon->forwarder);
@@ -779,6 +790,8 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     daemon->front = NULL;
     description_deinit(&daemon->description);
     relays_destroy(daemon->relays);
+    if (daemon->backups != NULL)
+        backups_destroy(daemon->backups);
     return error;
 }
 
@@ -839,6 +852,8 @@ int main(int argc, char **argv)
         status = check(&daemon);
     } else if (is_sound && daemon.config.verify_owned != NULL) {
         status = verify(&daemon);
+    } else if (is_sound && daemon.config.restore_owned != NULL) {
+        status = restore_run(daemon.config.restore_owned, daemon.config.to_owned, daemon.config.until_owned);
     } else if (is_sound && daemon.config.salvage_owned != NULL) {
         status = inspect_salvage(daemon.config.salvage_owned, daemon.config.to_owned);
     } else if (!is_sound || check_config(&daemon, &failure) != OK) {

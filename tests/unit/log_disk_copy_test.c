@@ -77,6 +77,46 @@ static struct disk *make_source(void)
     return disk;
 }
 
+/* The position behind each frame, as a copy may end there. */
+static unsigned list_ends(struct disk *disk, uint64_t ends[FRAMES])
+{
+    enum error error;
+    struct log *log = open_log(disk, &error);
+    struct frame_view frame;
+    struct failure failure;
+    bool is_end = false;
+    unsigned count = 0;
+    failure_init(&failure);
+    while (log_replay_next(log, &frame, &is_end, &failure) == OK && !is_end)
+        ends[count++] = frame.position + frame_size(frame.payload.size);
+    log_close(log);
+    return count;
+}
+
+static void a_copy_up_to_a_frame_is_a_log_that_ended_there(void **state)
+{
+    (void)state;
+    struct disk *from = make_source();
+    uint64_t ends[FRAMES];
+    assert_int_equal(list_ends(from, ends), FRAMES);
+    for (unsigned i = 0; i < FRAMES; i++) {
+        struct disk *to = memory_disk_create(2);
+        const struct disk_copy_end end = {.position = ends[i], .segment_size = SEGMENT_SIZE};
+        struct disk_copied copied;
+        struct failure failure;
+        enum error error;
+        failure_init(&failure);
+        memory_disk_kill(from);
+        assert_int_equal(disk_copy_until(from, to, &end, &copied, &failure), OK);
+        assert_int_equal(copied.files, ends[i] / SEGMENT_SIZE + 1);
+        memory_disk_kill(to);
+        assert_int_equal(count_frames(to, &error), i + 1);
+        assert_int_equal(error, OK);
+        memory_disk_destroy(to);
+    }
+    memory_disk_destroy(from);
+}
+
 static void a_copy_is_the_same_log(void **state)
 {
     (void)state;
@@ -158,6 +198,7 @@ static void a_copy_that_breaks_off_never_lacks_its_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_copy_up_to_a_frame_is_a_log_that_ended_there),
         cmocka_unit_test(a_copy_is_the_same_log),
         cmocka_unit_test(a_log_is_not_copied_over_another_one),
         cmocka_unit_test(a_log_that_somebody_has_is_not_copied),

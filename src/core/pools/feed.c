@@ -26,6 +26,13 @@ void feed_go_to(struct feed *feed, uint64_t last, bool is_new)
     feed->is_whole = is_new;
 }
 
+void feed_skip(struct feed *feed, uint64_t step)
+{
+    feed->last += step;
+    feed->first = feed->last + 1;
+    feed->is_whole = false;
+}
+
 void feed_begin(struct feed *feed)
 {
     if (feed->ring_owned != NULL)

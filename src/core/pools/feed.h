@@ -36,6 +36,10 @@ void feed_deinit(struct feed *feed); /* it is empty then, as after feed_init() *
  * forgotten. */
 void feed_go_to(struct feed *feed, uint64_t last, bool is_new);
 
+/* The numbers of `step` events are left out. Whoever asks for one of them, or for an older one, must read the tickets
+ * again. */
+void feed_skip(struct feed *feed, uint64_t step);
+
 /* Keeps events from now on. The ring grows with them, to 3.2 MB. */
 void feed_begin(struct feed *feed);
 

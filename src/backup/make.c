@@ -1,0 +1,411 @@
+#include "backup/make.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include "log/disk.h"
+#include "log/segment.h"
+#include "log/snapshot.h"
+#include "platform/random.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FOLDER_MODE 0700
+#define PIECE_SIZE ((size_t)1024 * 1024)
+#define LIVE_NAME "live.open" /* the segment in use, until it is copied */
+
+/* --- paths -------------------------------------------------------------------------------------------------------- */
+
+static char *join(const char *folder, const char *name, const char *ending)
+{
+    const size_t size = strlen(folder) + 1 + strlen(name) + strlen(ending) + 1;
+    char *path = memory_allocate(size);
+    (void)snprintf(path, size, "%s/%s%s", folder, name, ending);
+    return path;
+}
+
+char *backup_path(const char *backups_folder, const char *id, bool is_finished)
+{
+    return join(backups_folder, id, is_finished ? "" : BACKUP_UNFINISHED);
+}
+
+/* The folder of a namespace in the unfinished backup. */
+static char *inner_path(const struct backup_make *make, const struct backup_namespace *ns)
+{
+    char *folder = backup_path(make->folder_owned, make->manifest.id, false);
+    char *path = join(folder, ns->name, "");
+    free(folder);
+    return path;
+}
+
+static enum error failed(struct failure *failure, const char *operation, const char *path)
+{
+    const enum error error = errno == ENOSPC || errno == EDQUOT ? ERROR_DISK_FULL : ERROR_DISK_FAILED;
+    return failure_set(failure, error, "%s %s failed: %s.", operation, path, strerror(errno));
+}
+
+static enum error folder_make(const char *path, struct failure *failure)
+{
+    return mkdir(path, FOLDER_MODE) == 0 || errno == EEXIST ? OK : failed(failure, "making", path);
+}
+
+static enum error folder_sync(const char *path, struct failure *failure)
+{
+    const int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Some file systems don't sync folders and say so. */
+    const bool is_synced = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
+    const enum error error = is_synced ? OK : failed(failure, "syncing", path);
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    return error;
+}
+
+/* --- what is to be backed up -------------------------------------------------------------------------------------- */
+
+void backup_make_id(uint64_t now_ms, char id[BACKUP_ID_SIZE])
+{
+    const time_t seconds = (time_t)(now_ms / 1000);
+    struct tm parts;
+    char day[24];
+    uint8_t chance[4];
+    random_fill(chance, sizeof(chance));
+    (void)gmtime_r(&seconds, &parts);
+    (void)strftime(day, sizeof(day), "%Y%m%dT%H%M%SZ", &parts);
+    (void)snprintf(id, BACKUP_ID_SIZE, "%.20s-%02x%02x%02x%02x", day, chance[0], chance[1], chance[2], chance[3]);
+}
+
+void backup_make_init(struct backup_make *make, const char *data_folder, uint64_t now_ms)
+{
+    *make = (struct backup_make){.folder_owned = join(data_folder, BACKUPS_FOLDER, "")};
+    backup_make_id(now_ms, make->manifest.id);
+    (void)snprintf(make->manifest.version, sizeof(make->manifest.version), "%s", TALLY_VERSION);
+    make->manifest.instant_ms = now_ms;
+}
+
+void backup_make_deinit(struct backup_make *make)
+{
+    for (size_t i = 0; i < make->manifest.namespace_count; i++) {
+        free(make->sources_owned[i].folder_owned);
+        free(make->sources_owned[i].ordinals_owned);
+    }
+    free(make->sources_owned);
+    free(make->folder_owned);
+    manifest_deinit(&make->manifest);
+    make->sources_owned = NULL;
+    make->folder_owned = NULL;
+}
+
+void backup_make_add(struct backup_make *make, const char *name, const char *folder, struct backup_namespace **ns,
+                     struct backup_source **source)
+{
+    *ns = manifest_add_namespace(&make->manifest);
+    make->sources_owned =
+        memory_resize(make->sources_owned, make->manifest.namespace_count * sizeof(*make->sources_owned));
+    *source = &make->sources_owned[make->manifest.namespace_count - 1];
+    **source = (struct backup_source){0};
+    (*source)->folder_owned = memory_allocate(strlen(folder) + 1);
+    memcpy((*source)->folder_owned, folder, strlen(folder) + 1);
+    ASSERT(strlen(name) < sizeof((*ns)->name));
+    memcpy((*ns)->name, name, strlen(name) + 1);
+}
+
+void backup_source_add(struct backup_source *source, uint64_t ordinal)
+{
+    ARRAY_GROW(source->ordinals_owned, source->ordinal_count, source->ordinal_capacity);
+    source->ordinals_owned[source->ordinal_count++] = ordinal;
+}
+
+/* --- second names ------------------------------------------------------------------------------------------------- */
+
+static enum error link_file(const char *folder, const char *inner, const char *name, const char *second,
+                            struct failure *failure)
+{
+    char *from = join(folder, name, ""), *to = join(inner, second, "");
+    enum error error = OK;
+    if (link(from, to) != 0) {
+        if (errno == EXDEV || errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK)
+            error = failure_set(failure, ERROR_DISK_FAILED,
+                                "%s can't get a second name in %s: %s. A backup needs a file system with hard links, and "
+                                "one for the whole data folder.",
+                                from, inner, strerror(errno));
+        else
+            error = failed(failure, "linking", from);
+    }
+    free(from);
+    free(to);
+    return error;
+}
+
+static enum error link_listed(struct backup_namespace *ns, const char *folder, const char *inner, const char *name,
+                              struct failure *failure)
+{
+    const enum error error = link_file(folder, inner, name, name, failure);
+    if (error == OK)
+        (void)snprintf(backup_namespace_add_file(ns)->name, BACKUP_FILE_NAME_SIZE, "%s", name);
+    return error;
+}
+
+static enum error link_namespace(struct backup_namespace *ns, const struct backup_source *source, const char *inner,
+                                 struct failure *failure)
+{
+    const uint64_t newest = ns->position / ns->segment_size;
+    char name[SEGMENT_NAME_SIZE], snapshot[SNAPSHOT_NAME_SIZE];
+    enum error error = folder_make(inner, failure);
+    for (size_t i = 0; error == OK && i < source->ordinal_count && source->ordinals_owned[i] < newest; i++) {
+        segment_name(source->ordinals_owned[i] * ns->segment_size, name);
+        error = link_listed(ns, source->folder_owned, inner, name, failure);
+    }
+    if (error == OK && source->snapshot_position != 0) {
+        snapshot_name(source->snapshot_position, snapshot);
+        error = link_listed(ns, source->folder_owned, inner, snapshot, failure);
+    }
+    segment_name(newest * ns->segment_size, name);
+    return error == OK ? link_file(source->folder_owned, inner, name, LIVE_NAME, failure) : error;
+}
+
+enum error backup_make_link(struct backup_make *make, struct failure *failure)
+{
+    char *folder = backup_path(make->folder_owned, make->manifest.id, false);
+    enum error error = folder_make(make->folder_owned, failure);
+    if (error == OK)
+        error = folder_make(folder, failure);
+    for (size_t i = 0; error == OK && i < make->manifest.namespace_count; i++) {
+        struct backup_namespace *ns = &make->manifest.namespaces_owned[i];
+        char *inner = inner_path(make, ns);
+        error = link_namespace(ns, &make->sources_owned[i], inner, failure);
+        free(inner);
+    }
+    free(folder);
+    return error;
+}
+
+/* --- the copy of the segment in use ------------------------------------------------------------------------------- */
+
+static enum error check_cancel(const struct backup_make *make, struct failure *failure)
+{
+    if (!atomic_load(&make->is_cancelled))
+        return OK;
+    return failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "the backup was cancelled.");
+}
+
+/* The copies are what a backup takes of the disk. */
+static enum error check_room(const struct backup_make *make, const char *inner, uint64_t wanted,
+                             struct failure *failure)
+{
+    struct statvfs status;
+    if (statvfs(inner, &status) != 0)
+        return failed(failure, "asking for the room of", inner);
+    const uint64_t free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
+    if (free_bytes >= wanted && free_bytes - wanted >= make->min_free)
+        return OK;
+    return failure_set(failure, ERROR_DISK_FULL,
+                       "the backup needs %llu bytes for a copy, %llu are free, and disk-min-free is %llu.",
+                       (unsigned long long)wanted, (unsigned long long)free_bytes,
+                       (unsigned long long)make->min_free);
+}
+
+static enum error copy_bytes(const struct backup_make *make, struct disk *disk, struct disk_file *from,
+                             struct disk_file *to, uint64_t used, struct failure *failure)
+{
+    uint8_t *piece = memory_allocate(PIECE_SIZE);
+    enum error error = OK;
+    for (uint64_t at = 0; at < used && error == OK; at += PIECE_SIZE) {
+        const size_t count = used - at < PIECE_SIZE ? (size_t)(used - at) : PIECE_SIZE;
+        error = disk->operations->read(from, at, piece, count, failure);
+        if (error == OK)
+            error = disk->operations->write_aside(to, at, bytes_make(piece, count), failure);
+        if (error == OK)
+            error = check_cancel(make, failure);
+    }
+    free(piece);
+    return error == OK ? disk->operations->sync(to, failure) : error;
+}
+
+static enum error copy_live(const struct backup_make *make, struct backup_namespace *ns, struct disk *disk,
+                            struct failure *failure)
+{
+    const uint64_t used = ns->position % ns->segment_size;
+    struct disk_file *from, *to;
+    struct backup_file *file = backup_namespace_add_file(ns);
+    char name[SEGMENT_NAME_SIZE];
+    segment_name(ns->position - used, name);
+    (void)snprintf(file->name, sizeof(file->name), "%s", name);
+    enum error error = disk->operations->open(disk, LIVE_NAME, &from, failure);
+    if (error != OK)
+        return error;
+    error = disk->operations->create(disk, name, &to, failure);
+    if (error == OK) {
+        error = disk->operations->allocate(to, ns->segment_size, 0, failure);
+        if (error == OK)
+            error = copy_bytes(make, disk, from, to, used, failure);
+        disk->operations->close(to);
+    }
+    disk->operations->close(from);
+    return error == OK ? disk->operations->remove(disk, LIVE_NAME, failure) : error;
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------------ */
+
+static enum error sum_files(const struct backup_make *make, struct backup_namespace *ns, const char *inner,
+                            struct failure *failure)
+{
+    enum error error = OK;
+    for (size_t i = 0; error == OK && i < ns->file_count; i++) {
+        char *path = join(inner, ns->files_owned[i].name, "");
+        error = backup_file_sum(path, &make->is_cancelled, &ns->files_owned[i], failure);
+        free(path);
+    }
+    return error;
+}
+
+static enum error finish_namespace(const struct backup_make *make, struct backup_namespace *ns, struct failure *failure)
+{
+    char *inner = inner_path(make, ns), *lock = join(inner, "lock", "");
+    struct disk *disk = disk_posix_create(inner);
+    enum error error = check_room(make, inner, ns->position % ns->segment_size, failure);
+    if (error == OK)
+        error = disk->operations->lock(disk, failure);
+    if (error == OK)
+        error = copy_live(make, ns, disk, failure);
+    disk_posix_destroy(disk);
+    (void)unlink(lock);
+    if (error == OK)
+        error = sum_files(make, ns, inner, failure);
+    if (error == OK)
+        error = folder_sync(inner, failure);
+    free(lock);
+    free(inner);
+    return error;
+}
+
+static enum error write_text(const char *path, struct bytes text, struct failure *failure)
+{
+    FILE *file = fopen(path, "wx");
+    if (file == NULL)
+        return failed(failure, "making", path);
+    const bool is_written = fwrite(text.ptr, 1, text.size, file) == text.size && fflush(file) == 0 &&
+                            fsync(fileno(file)) == 0;
+    const enum error error = is_written ? OK : failed(failure, "writing", path);
+    return fclose(file) == 0 || error != OK ? error : failed(failure, "writing", path);
+}
+
+/* What has a manifest and its name is a backup. */
+static enum error name_finally(const struct backup_make *make, struct failure *failure)
+{
+    char *unfinished = backup_path(make->folder_owned, make->manifest.id, false);
+    char *finished = backup_path(make->folder_owned, make->manifest.id, true);
+    char *path = join(unfinished, MANIFEST_NAME, "");
+    struct buffer text;
+    buffer_init(&text);
+    manifest_write(&make->manifest, &text);
+    enum error error = write_text(path, buffer_bytes(&text), failure);
+    if (error == OK)
+        error = folder_sync(unfinished, failure);
+    if (error == OK && rename(unfinished, finished) != 0)
+        error = failed(failure, "renaming", unfinished);
+    if (error == OK)
+        error = folder_sync(make->folder_owned, failure);
+    buffer_deinit(&text);
+    free(path);
+    free(finished);
+    free(unfinished);
+    return error;
+}
+
+enum error backup_make_finish(struct backup_make *make, struct failure *failure)
+{
+    enum error error = OK;
+    for (size_t i = 0; error == OK && i < make->manifest.namespace_count; i++)
+        error = finish_namespace(make, &make->manifest.namespaces_owned[i], failure);
+    return error == OK ? name_finally(make, failure) : error;
+}
+
+/* --- removing ----------------------------------------------------------------------------------------------------- */
+
+void backup_visit(const char *backups_folder, void (*visit)(void *context, const char *name), void *context)
+{
+    DIR *folder = opendir(backups_folder);
+    if (folder == NULL)
+        return;
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        if (entry->d_name[0] != '.')
+            visit(context, entry->d_name);
+    (void)closedir(folder);
+}
+
+struct removal {
+    const char *path;
+    const atomic_bool *is_hurried;
+    struct disk *disk;
+    enum error error; /* the first one */
+    struct failure *failure;
+};
+
+static void remove_file(void *context, const char *name)
+{
+    struct removal *removal = context;
+    const enum error error = removal->disk->operations->remove(removal->disk, name, removal->failure);
+    removal->error = removal->error == OK ? error : removal->error;
+}
+
+/* A namespace's folder, or a file beside it. */
+static void remove_inner(void *context, const char *name)
+{
+    struct removal *outer = context;
+    char *path = join(outer->path, name, "");
+    struct stat status;
+    if (lstat(path, &status) == 0 && !S_ISDIR(status.st_mode)) {
+        if (unlink(path) != 0 && outer->error == OK)
+            outer->error = failed(outer->failure, "removing", path);
+        free(path);
+        return;
+    }
+    struct removal inner = {.path = path, .disk = disk_posix_create(path), .failure = outer->failure};
+    inner.disk->is_hurried = outer->is_hurried;
+    inner.error = inner.disk->operations->lock(inner.disk, inner.failure);
+    if (inner.error == OK)
+        inner.error = inner.disk->operations->list(inner.disk, remove_file, &inner, inner.failure);
+    disk_posix_destroy(inner.disk);
+    if (inner.error == OK && rmdir(path) != 0)
+        inner.error = failed(outer->failure, "removing", path);
+    outer->error = outer->error == OK ? inner.error : outer->error;
+    free(path);
+}
+
+/* Its name first: what is removed half is no backup. */
+static enum error unname(const char *path, char **unfinished, struct failure *failure)
+{
+    if (bytes_ends_with(bytes_from_string(path), BYTES(BACKUP_UNFINISHED))) {
+        *unfinished = memory_allocate(strlen(path) + 1);
+        memcpy(*unfinished, path, strlen(path) + 1);
+        return OK;
+    }
+    const size_t size = strlen(path) + sizeof(BACKUP_UNFINISHED);
+    *unfinished = memory_allocate(size);
+    (void)snprintf(*unfinished, size, "%s" BACKUP_UNFINISHED, path);
+    return rename(path, *unfinished) == 0 || errno == ENOENT ? OK : failed(failure, "renaming", path);
+}
+
+enum error backup_remove(const char *path, const atomic_bool *is_hurried, struct failure *failure)
+{
+    char *unfinished;
+    struct removal removal = {.is_hurried = is_hurried, .failure = failure};
+    enum error error = unname(path, &unfinished, failure);
+    if (error == OK) {
+        removal.path = unfinished;
+        backup_visit(unfinished, remove_inner, &removal);
+        error = removal.error;
+    }
+    if (error == OK && rmdir(unfinished) != 0 && errno != ENOENT)
+        error = failed(failure, "removing", unfinished);
+    free(unfinished);
+    return error;
+}

@@ -1,0 +1,255 @@
+#include "tallyd/restore.h"
+
+#include "backup/manifest.h"
+#include "base/memory.h"
+#include "engine/restore.h"
+#include "tallyd/folders.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* --- times -------------------------------------------------------------------------------------------------------- */
+
+/* So many digits at the front of *text as a number between the two; takes them off. */
+static bool take_number(const char **text, unsigned digits, int least, int most, int *number)
+{
+    *number = 0;
+    for (unsigned i = 0; i < digits; i++, (*text)++) {
+        if (**text < '0' || **text > '9')
+            return false;
+        *number = *number * 10 + (**text - '0');
+    }
+    return *number >= least && *number <= most;
+}
+
+static bool take_character(const char **text, const char *wanted)
+{
+    if (**text == '\0' || strchr(wanted, **text) == NULL)
+        return false;
+    (*text)++;
+    return true;
+}
+
+/* ".123": at least one digit, of which three count. */
+static bool take_fraction(const char **text, int *ms)
+{
+    int weight = 100;
+    *ms = 0;
+    if (**text != '.')
+        return true;
+    (*text)++;
+    if (**text < '0' || **text > '9')
+        return false;
+    for (; **text >= '0' && **text <= '9'; (*text)++, weight /= 10)
+        *ms += (**text - '0') * weight;
+    return true;
+}
+
+/* "Z" or "+02:00": minutes east of UTC. */
+static bool take_offset(const char **text, int *minutes)
+{
+    const int sign = **text == '-' ? -1 : 1;
+    int hours, rest;
+    *minutes = 0;
+    if (take_character(text, "Zz"))
+        return true;
+    if (!take_character(text, "+-") || !take_number(text, 2, 0, 23, &hours) || !take_character(text, ":") ||
+        !take_number(text, 2, 0, 59, &rest))
+        return false;
+    *minutes = sign * (hours * 60 + rest);
+    return true;
+}
+
+/* RFC 3339; seconds may be missing. */
+static bool parse_time(const char *text, uint64_t *time_ms)
+{
+    struct tm parts = {0};
+    int ms = 0, minutes;
+    if (!take_number(&text, 4, 1970, 9999, &parts.tm_year) || !take_character(&text, "-") ||
+        !take_number(&text, 2, 1, 12, &parts.tm_mon) || !take_character(&text, "-") ||
+        !take_number(&text, 2, 1, 31, &parts.tm_mday) || !take_character(&text, "Tt ") ||
+        !take_number(&text, 2, 0, 23, &parts.tm_hour) || !take_character(&text, ":") ||
+        !take_number(&text, 2, 0, 59, &parts.tm_min))
+        return false;
+    if (take_character(&text, ":") &&
+        (!take_number(&text, 2, 0, 60, &parts.tm_sec) || !take_fraction(&text, &ms)))
+        return false;
+    if (!take_offset(&text, &minutes) || *text != '\0')
+        return false;
+    const int day = parts.tm_mday;
+    parts.tm_year -= 1900;
+    parts.tm_mon -= 1;
+    const time_t seconds = timegm(&parts);
+    if (parts.tm_mday != day || (int64_t)seconds < (int64_t)minutes * 60)
+        return false; /* the 31st of a month that has 30 days */
+    *time_ms = (uint64_t)(seconds - (time_t)minutes * 60) * 1000 + (uint64_t)ms;
+    return true;
+}
+
+#define TIME_TEXT_SIZE 32u
+
+static void write_time(uint64_t time_ms, char text[TIME_TEXT_SIZE])
+{
+    const time_t seconds = (time_t)(time_ms / 1000);
+    struct tm parts;
+    char day[TIME_TEXT_SIZE];
+    (void)gmtime_r(&seconds, &parts);
+    (void)strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &parts);
+    (void)snprintf(text, TIME_TEXT_SIZE, "%.20s.%03uZ", day, (unsigned)(time_ms % 1000));
+}
+
+/* --- one namespace ------------------------------------------------------------------------------------------------ */
+
+struct restoring {
+    const char *folder;
+    const char *to;
+    uint64_t until_ms; /* UINT64_MAX: all of it */
+    uint64_t now_ms;
+    struct restore_result sum;
+    size_t count; /* namespaces restored so far */
+};
+
+static int status_of(const struct failure *failure)
+{
+    (void)folders_complain("%s", failure->text);
+    return failure->error == ERROR_LOG_DAMAGED ? STATUS_DAMAGED : STATUS_FAILED;
+}
+
+static void say_restored(const struct target *target, const struct restore_end *end)
+{
+    char text[TIME_TEXT_SIZE];
+    write_time(end->time_ms, text);
+    printf("%s: as it was at %s: %" PRIu64 " queues, %" PRIu64 " messages\n", target->name, text, end->queues,
+           end->messages);
+}
+
+static int write_namespace(struct restoring *restoring, const struct target *target, struct disk *from,
+                           const struct restore_end *end)
+{
+    struct new_folder folder;
+    struct restore_result result;
+    struct failure failure;
+    failure_init(&failure);
+    folders_name_new(&folder, restoring->to, target);
+    struct disk *disk = disk_posix_create(folder.unfinished);
+    const enum error error = restore_write(from, disk, end, restoring->now_ms, &result, &failure);
+    disk_posix_destroy(disk);
+    if (error != OK)
+        return status_of(&failure);
+    restoring->sum.relays += result.relays;
+    restoring->sum.publishers += result.publishers;
+    restoring->count++;
+    say_restored(target, end);
+    return folders_sync(folder.unfinished);
+}
+
+static int restore_namespace(struct restoring *restoring, const struct target *target)
+{
+    struct restore_end end;
+    struct failure failure;
+    failure_init(&failure);
+    struct disk *from = disk_posix_create_to_read(target->path);
+    int status = STATUS_CLEAN;
+    enum error error = from->operations->lock(from, &failure);
+    if (error == OK)
+        error = restore_find_end(from, restoring->until_ms, &end, &failure);
+    if (error != OK)
+        status = status_of(&failure);
+    else if (end.position == 0)
+        printf("%s: there was no such namespace at that time\n", target->name);
+    else
+        status = write_namespace(restoring, target, from, &end);
+    disk_posix_destroy(from);
+    return status;
+}
+
+/* All or none: tallyd would make an empty namespace for a missing folder. */
+static int finish_namespace(const struct restoring *restoring, const struct target *target)
+{
+    struct new_folder folder;
+    struct stat status;
+    folders_name_new(&folder, restoring->to, target);
+    return stat(folder.unfinished, &status) != 0 && errno == ENOENT ? STATUS_CLEAN : folders_finish(&folder);
+}
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+static int check_backup(const struct restoring *restoring, struct manifest *manifest)
+{
+    struct failure failure;
+    failure_init(&failure);
+    if (!manifest_is_in(restoring->folder))
+        return folders_complain("%s is no backup: it has no " MANIFEST_NAME ".", restoring->folder);
+    enum error error = manifest_read(restoring->folder, manifest, &failure);
+    if (error != OK)
+        return status_of(&failure);
+    char text[TIME_TEXT_SIZE];
+    write_time(manifest->instant_ms, text);
+    if (restoring->until_ms != UINT64_MAX && restoring->until_ms > manifest->instant_ms)
+        return folders_complain("%s: the backup ends at %s: take a newer one, or leave out --until.", restoring->folder,
+                                text);
+    printf("%s: backup %s of %s, made by tallyd %s\n", restoring->folder, manifest->id, text, manifest->version);
+    error = manifest_check(manifest, restoring->folder, &failure);
+    return error == OK ? STATUS_CLEAN : status_of(&failure);
+}
+
+static void say_what_to_check(const struct restoring *restoring)
+{
+    printf("\nRestored. Next: tallyd --data %s\n"
+           "No number is given out twice: fencing tokens, SequenceNumbers, MessageIds, batches, tasks, tickets, matches "
+           "and feeds go on far above the old ones.\n"
+           "Check before you let clients in (docs/backup.md):\n"
+           "  - the old server does not run any more, and nobody sends to it\n"
+           "  - what came after that time is not here: messages sent later are lost, messages deleted later are back\n"
+           "  - schedules that were due meanwhile fire when tallyd starts, and what is over its retention goes\n",
+           restoring->to);
+    if (restoring->sum.relays > 0)
+        printf("  - relays are paused: %" PRIu64 ". Compare their sources, then resume each: tally relay resume NAME\n",
+               restoring->sum.relays);
+    if (restoring->sum.publishers > 0)
+        printf("  - publishers must open again: %" PRIu64 ". Rows that they published later are not here\n",
+               restoring->sum.publishers);
+}
+
+static int restore_all(struct restoring *restoring, const struct targets *targets)
+{
+    int status = folders_make(restoring->to, restoring->folder);
+    for (size_t i = 0; i < targets->count && status == STATUS_CLEAN; i++)
+        status = restore_namespace(restoring, &targets->items_owned[i]);
+    if (status == STATUS_CLEAN && restoring->count == 0)
+        status = folders_complain("at that time there was nothing to restore.");
+    for (size_t i = 0; i < targets->count && status == STATUS_CLEAN; i++)
+        status = finish_namespace(restoring, &targets->items_owned[i]);
+    return status == STATUS_CLEAN ? folders_sync(restoring->to) : status;
+}
+
+int restore_run(const char *folder, const char *to, const char *until)
+{
+    struct restoring restoring = {.folder = folder, .to = to, .until_ms = UINT64_MAX};
+    struct manifest manifest = {0};
+    struct targets targets = {0};
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    restoring.now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    if (until != NULL && !parse_time(until, &restoring.until_ms))
+        return folders_complain("--until is \"%s\": it must be a time as 2026-11-30T03:10:00Z.", until);
+    int status = check_backup(&restoring, &manifest);
+    bool has_room = true;
+    for (size_t i = 0; i < manifest.namespace_count && status == STATUS_CLEAN; i++)
+        has_room = has_room && folders_add(&targets, folder, manifest.namespaces_owned[i].name);
+    if (!has_room)
+        status = folders_complain("%s: the path is too long.", folder);
+    if (status == STATUS_CLEAN)
+        status = restore_all(&restoring, &targets);
+    if (status == STATUS_CLEAN)
+        say_what_to_check(&restoring);
+    manifest_deinit(&manifest);
+    free(targets.items_owned);
+    fflush(stdout);
+    return status;
+}

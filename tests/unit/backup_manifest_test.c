@@ -1,0 +1,177 @@
+/* The manifest: what it says comes back, and whatever is wrong with it is refused. */
+#include "backup/manifest.h"
+
+#include "random.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct manifest make(void)
+{
+    struct manifest manifest = {.id = "20261130T031000Z-1a2b3c4d", .version = "0.2.0", .instant_ms = 1795999638083};
+    for (unsigned i = 0; i < 2; i++) {
+        struct backup_namespace *ns = manifest_add_namespace(&manifest);
+        (void)snprintf(ns->name, sizeof(ns->name), "%012u", i);
+        ns->segment_size = 46137344;
+        ns->epoch = 3;
+        ns->sequence = UINT64_MAX;
+        ns->position = 512 + i;
+        ns->time_ms = 1795999638000;
+        ns->queues = i;
+        ns->messages = 1000000;
+        for (unsigned j = 0; j <= i; j++) {
+            struct backup_file *file = backup_namespace_add_file(ns);
+            (void)snprintf(file->name, sizeof(file->name), "%016x.%s", j, j == 0 ? "segment" : "snapshot");
+            file->size = 46137344;
+            file->checksum = 0x00c0ffee + j;
+        }
+    }
+    return manifest;
+}
+
+static bool is_taken(const char *text)
+{
+    struct manifest manifest;
+    struct failure failure;
+    failure_init(&failure);
+    const enum error error = manifest_decode(bytes_from_string(text), "b", &manifest, &failure);
+    assert_true(error == OK || (error == ERROR_LOG_DAMAGED && strstr(failure.text, "b/backup.json") != NULL));
+    if (error == OK)
+        manifest_deinit(&manifest);
+    return error == OK;
+}
+
+static void what_it_says_comes_back(void **state)
+{
+    (void)state;
+    struct manifest manifest = make(), read;
+    struct failure failure;
+    struct buffer text, again;
+    buffer_init(&text);
+    buffer_init(&again);
+    failure_init(&failure);
+    manifest_write(&manifest, &text);
+    assert_int_equal(manifest_decode(buffer_bytes(&text), "b", &read, &failure), OK);
+    manifest_write(&read, &again);
+    assert_true(bytes_equal(buffer_bytes(&text), buffer_bytes(&again)));
+    const struct manifest_sum sum = manifest_sum(&read);
+    assert_true(sum.files == 3 && sum.queues == 1 && sum.messages == 2000000 && sum.bytes == 3 * UINT64_C(46137344));
+    manifest_deinit(&read);
+    manifest_deinit(&manifest);
+    buffer_deinit(&again);
+    buffer_deinit(&text);
+}
+
+/* Each member is needed; without one, or with another type, it is refused. */
+static void a_member_that_is_missing_or_wrong_is_refused(void **state)
+{
+    (void)state;
+    static const char *const members[] = {"format", "id",    "version",  "instantMs", "namespaces", "name",
+                                          "epoch",  "files", "position", "sequence",  "timeMs",     "segmentSize",
+                                          "queues", "size",  "messages", "crc32c"};
+    struct manifest manifest = make();
+    struct buffer text;
+    buffer_init(&text);
+    manifest_write(&manifest, &text);
+    buffer_append_u8(&text, 0);
+    assert_true(is_taken((const char *)text.data_owned));
+    for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++) {
+        char quoted[32];
+        (void)snprintf(quoted, sizeof(quoted), "\"%s\":", members[i]);
+        char *at = strstr((char *)text.data_owned, quoted);
+        assert_non_null(at);
+        at[1] ^= 1; /* another member */
+        assert_false(is_taken((const char *)text.data_owned));
+        at[1] ^= 1;
+        char *value = at + strlen(quoted) + 1, old = *value;
+        *value = *value == '"' ? '7' : *value == '[' ? '{' : '"';
+        assert_false(is_taken((const char *)text.data_owned));
+        *value = old;
+    }
+    manifest_deinit(&manifest);
+    buffer_deinit(&text);
+}
+
+static void names_lead_nowhere_else(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *ns, *file, *checksum;
+        bool is_good;
+    } rows[] = {
+        {"000000000000", "0.segment", "00000000", true},
+        {"000000000000", "../0.segment", "00000000", false},
+        {"000000000000", "/0.segment", "00000000", false},
+        {"000000000000", ".segment", "00000000", false},
+        {"000000000000", "lock", "00000000", false},
+        {"000000000000", "0.segment", "0000000g", false},
+        {"000000000000", "0.segment", "0000000", false},
+        {"00000000000", "0.segment", "00000000", false},
+        {"00000000000x", "0.segment", "00000000", false},
+        {"..", "0.segment", "00000000", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char text[600];
+        (void)snprintf(text, sizeof(text),
+                       "{\"format\":1,\"id\":\"a\",\"version\":\"1\",\"instantMs\":1,\"namespaces\":[{\"name\":\"%s\","
+                       "\"segmentSize\":1,\"epoch\":1,\"sequence\":1,\"position\":1,\"timeMs\":1,\"queues\":0,"
+                       "\"messages\":0,\"files\":[{\"name\":\"%s\",\"size\":1,\"crc32c\":\"%s\"}]}]}",
+                       rows[i].ns, rows[i].file, rows[i].checksum);
+        assert_int_equal(is_taken(text), rows[i].is_good);
+    }
+}
+
+static void a_newer_format_is_told_as_such(void **state)
+{
+    (void)state;
+    struct manifest manifest;
+    struct failure failure;
+    failure_init(&failure);
+    assert_int_equal(manifest_decode(BYTES("{\"format\":2}"), "b", &manifest, &failure), ERROR_LOG_DAMAGED);
+    assert_non_null(strstr(failure.text, "format 2, and this version knows 1"));
+}
+
+/* Cut anywhere, or with one bit changed: refused, or read as something. */
+static void no_damage_crashes_the_decoder(void **state)
+{
+    (void)state;
+    struct manifest manifest = make(), read;
+    struct failure failure;
+    struct buffer text;
+    struct random random = {7};
+    buffer_init(&text);
+    manifest_write(&manifest, &text);
+    for (size_t size = 0; size + 1 < text.size; size++) {
+        failure_init(&failure);
+        assert_int_equal(manifest_decode(bytes_make(text.data_owned, size), "b", &read, &failure), ERROR_LOG_DAMAGED);
+    }
+    for (unsigned i = 0; i < 20000; i++) {
+        uint8_t *byte = &text.data_owned[random_u64(&random) % text.size];
+        const uint8_t bit = (uint8_t)(1u << (random_u64(&random) % 8));
+        *byte ^= bit;
+        failure_init(&failure);
+        if (manifest_decode(buffer_bytes(&text), "b", &read, &failure) == OK)
+            manifest_deinit(&read);
+        *byte ^= bit;
+    }
+    manifest_deinit(&manifest);
+    buffer_deinit(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_it_says_comes_back),
+        cmocka_unit_test(a_member_that_is_missing_or_wrong_is_refused),
+        cmocka_unit_test(names_lead_nowhere_else),
+        cmocka_unit_test(a_newer_format_is_told_as_such),
+        cmocka_unit_test(no_damage_crashes_the_decoder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
