@@ -10,6 +10,7 @@ MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
 .PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk \
+	campaign-backup \
 	campaign-kills campaign-look campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan \
 	match-agree mutants bench bench-large soak fresh failover deb deb-check count asan tsan valgrind format format-check \
 	install clean
@@ -30,6 +31,7 @@ help:
 	@echo 'make campaign-relay   an outbox of 200,000 rows, everything killed 500 times (CAMPAIGN=options)'
 	@echo 'make campaign-kills   two nodes over PostgreSQL, a million messages wait, the owner is killed 100 times'
 	@echo 'make campaign-cluster   an hour of three nodes and 50 namespaces, with one fault a minute (CAMPAIGN=options)'
+	@echo 'make campaign-backup   50 backups under load and kills, each restored and judged (ROUNDS=50 CAMPAIGN=options)'
 	@echo 'make campaign-full-disk   20 times a full disk is drained, then a million messages (ROUNDS=20)'
 	@echo 'make campaign-takeover   ten relays stand by, the one that works is killed 1,000 times (CAMPAIGN=options)'
 	@echo 'make campaign-asan SECONDS=N   random requests of every action to a daemon with sanitizers, killed now and then'
@@ -108,9 +110,11 @@ campaign-pool: all
 campaign-relay: build
 	@/usr/bin/python3 -B tests/campaign/relay_campaign.py $(CAMPAIGN)
 
-ROUNDS ?= 20
 campaign-full-disk: build
-	@/usr/bin/python3 -B tests/campaign/full_disk_campaign.py --rounds $(ROUNDS) $(CAMPAIGN)
+	@/usr/bin/python3 -B tests/campaign/full_disk_campaign.py --rounds $(or $(ROUNDS),20) $(CAMPAIGN)
+
+campaign-backup: build
+	@/usr/bin/python3 -B tests/campaign/backup_campaign.py --rounds $(or $(ROUNDS),50) $(CAMPAIGN)
 
 campaign-kills: build
 	@/usr/bin/python3 -B tests/campaign/kills_campaign.py $(CAMPAIGN)

@@ -464,6 +464,9 @@ DRAWS = {
     "Tally.FindMessage": (2, a_search),
     "Tally.SummarizeFailures": (2, of_queue()),
     "Tally.DescribeServer": (1, lambda chance, memory: {}),
+    "Tally.StartBackup": (1, lambda chance, memory: {}),
+    "Tally.DescribeBackup": (1, lambda chance, memory: {}),
+    "Tally.DeleteBackup": (1, lambda chance, memory: {"BackupId": chance.choice(["none", "20261130T031000Z-00000000"])}),
     "Tally.FeedEvents": (2, lambda chance, memory: {
         "After": chance.choice([0, 0, 1, 2**53]), "MaxResults": 20, "WaitTimeSeconds": chance.choice([0, 0, 0, 1])}),
     "Tally.CreatePool": (2, lambda chance, memory: pool_arguments(chance, memory, a_pool(chance))),
@@ -562,6 +565,9 @@ class Tour:
         self.call("Tally.ListQueueStats", {})
         self.call("Tally.FeedEvents", {})
         self.call("Tally.DescribeServer", {})
+        begun = self.call("Tally.StartBackup", {})
+        self.call("Tally.DescribeBackup", begun)
+        self.call("Tally.DeleteBackup", {"BackupId": begun["BackupId"]})
         self.call("Tally.ListMessages", {**at, "Body": "full"})
         self.call("Tally.ReplaceMessage", {**at, "MessageId": sent["MessageId"], "MessageBody": "changed"})
         self.call("Tally.ReleaseMessage", {"MessageId": self.take(at)["MessageId"]})

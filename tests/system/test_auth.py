@@ -423,6 +423,9 @@ NEEDED = {
     "Tally.SummarizeFailures": ("read", Q),
     "Tally.FeedEvents": (None, {}),
     "Tally.DescribeServer": (None, {}),
+    "Tally.StartBackup": ("admin", {}),
+    "Tally.DescribeBackup": ("admin", {}),
+    "Tally.DeleteBackup": ("admin", {"BackupId": "b"}),
 }
 
 

@@ -62,6 +62,7 @@ KINDS = {
     "PublisherBatchOutOfOrder": (T, "PublisherBatchOutOfOrder", 400),
     "PublisherBatchConflict": (T, "PublisherBatchConflict", 400),
     "RelayDoesNotExist": (T, "RelayDoesNotExist", 400),
+    "BackupDoesNotExist": (T, "BackupDoesNotExist", 400),
 }
 IPV, MISSING, SERIAL = "InvalidParameterValueException", "MissingRequiredParameterException", "SerializationException"
 
@@ -528,6 +529,12 @@ ROWS = [
     ("FeedEvents", {"After": -1}, IPV, "After must be 0 or the number of an event."),
     ("FeedEvents", {"MaxResults": 1001}, *invalid("MaxResults", 1001, "It must be from 1 to 1000.")),
     ("FeedEvents", {"WaitTimeSeconds": 21}, *invalid("WaitTimeSeconds", 21, "It must be from 0 to 20.")),
+    ("DescribeBackup", {}, "BackupDoesNotExist", "There is no backup."),
+    ("DescribeBackup", {"BackupId": "b"}, "BackupDoesNotExist", "There is no backup 'b'."),
+    ("DescribeBackup", {"BackupId": 1}, SERIAL, None),
+    ("DeleteBackup", {}, *missing("BackupId")),
+    ("DeleteBackup", {"BackupId": ""}, "BackupDoesNotExist", "There is no backup."),
+    ("DeleteBackup", {"BackupId": "x" * 101}, "BackupDoesNotExist", f"There is no backup '{'x' * 100}'."),
     # Tally's type orders, schedules and commits.
     ("PutTypeOrder", {"Types": ["a", "b"]}, *missing("Name")),
     ("PutTypeOrder", {"Name": "o"}, *missing("Types")),
@@ -682,7 +689,7 @@ OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatc
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups",
                 "ReleaseMessage", "ExplainMessage", "ListMessages", "GetMessage", "FindMessage", "SummarizeFailures",
                 "ListInFlight", "ListDependents", "GetSeries", "ListQueueStats", "DeleteMessages", "ReplaceMessage",
-                "FeedEvents", "DescribeServer"}
+                "FeedEvents", "DescribeServer", "StartBackup", "DescribeBackup", "DeleteBackup"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule",
                 "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "FireSchedule", "Commit"}
 OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}

@@ -126,7 +126,7 @@ ONLY_READS = {
     "DescribeBatch", "ListBatches", "ListUnits", "ListTypeOrders", "DescribeSchedule", "ListSchedules", "DescribeRelay",
     "ListRelays",
     "ListDoubts", "ListGroups", "ExplainMessage", "ListMessages", "GetMessage", "FindMessage", "SummarizeFailures",
-    "ListInFlight", "ListDependents", "FeedEvents", "DescribeServer",
+    "ListInFlight", "ListDependents", "FeedEvents", "DescribeServer", "DescribeBackup",
     "DescribePool", "ListPools",
     "GetTicket", "ListTickets", "CountTickets", "ExplainTicket",
 }

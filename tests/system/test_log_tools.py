@@ -50,6 +50,14 @@ def test_a_log_moves_into_postgresql_and_back(cluster, tmp_path):  # noqa: F811
     assert sorted(drain(line, create_queue(line))) == sorted(bodies + more)
 
 
+def test_a_backup_is_one_of_postgresql(cluster, tmp_path):  # noqa: F811
+    """tally backup copies folders; of a log in PostgreSQL it says what to do instead."""
+    node = cluster.node("one", *SMALL).start().wait_ready()
+    status, _, said = tally("backup", tmp_path / "b", "--endpoint", node.endpoint, folder=tmp_path)
+    assert status == 1 and "pg_basebackup" in said and "docs/high-availability.md" in said
+    assert not (tmp_path / "b").exists()
+
+
 def verify(cluster, folder):  # noqa: F811
     (folder / "room").mkdir(exist_ok=True)
     done = subprocess.run([*WRAPPER, str(BIN / "tallyd"), "--log", cluster.uri, "--verify"], capture_output=True,

@@ -256,6 +256,9 @@ static const struct told story[] = {
     {"Tally.ListQueueStats", "{'SortBy':'age','NextToken':'0'}", NULL, "InvalidParameterValueException"},
     {"Tally.ListQueueStats", "{'Having':'dead-letters','QueueNamePrefix':'d'}"},
     {"Tally.DescribeServer", "{}"},
+    {"Tally.StartBackup", "{}", NULL, "UnsupportedOperation"},
+    {"Tally.DescribeBackup", "{'BackupId':'b'}", NULL, "UnsupportedOperation"},
+    {"Tally.DeleteBackup", "{'BackupId':'b'}", NULL, "UnsupportedOperation"},
     {"Tally.FeedEvents", "{'After':0,'MaxResults':2,'WaitTimeSeconds':0}"},
     {"ChangeMessageVisibility", "{'QueueUrl':'q','ReceiptHandle':'<h1>','VisibilityTimeout':100}"},
     {"ChangeMessageVisibilityBatch", "{'QueueUrl':'q','Entries':[{'Id':'a','ReceiptHandle':'<h5>','"
