@@ -121,11 +121,11 @@ static void put_restore(struct api *api, struct activity *activity)
     write_time(restore.until_ms, until);
     write_time(restore.restored_at_ms, restored);
     (void)snprintf(text, sizeof(text),
-                   "On %s the namespace was restored from a backup, as it was on %s. Numbers were raised, relays paused.",
+                   "On %s the namespace was restored from a backup, as it was on %s. Numbers were raised, relays "
+                   "paused.",
                    restored, until);
     put(api, activity, api->since_ms,
-        &(struct activity_note){
-            .kind = ACTIVITY_SERVER, .action = "Restored", .text = bytes_from_string(text)});
+        &(struct activity_note){.kind = ACTIVITY_SERVER, .action = "Restored", .text = bytes_from_string(text)});
 }
 
 static struct activity *create(struct api *api)

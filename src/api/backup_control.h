@@ -21,7 +21,7 @@ struct backup_report {
     uint64_t finished_ms;
     uint64_t files;
     uint64_t bytes;
-    const char *folder;                   /* finished: where it is, on the server's machine; borrowed for the call */
+    const char *folder;                    /* finished: where it is, on the server's machine; borrowed for the call */
     char failure[BACKUP_REPORT_TEXT_SIZE]; /* failed: why */
 };
 

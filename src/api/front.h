@@ -30,7 +30,7 @@ struct front_options {
     bool enforce_purge_interval; /* AWS's 60-second rules after PurgeQueue and DeleteQueue */
     bool enforce_delete_interval;
     uint64_t memory_max; /* how many bytes the state of all namespaces may take (memory_limit.h); 0: no limit */
-    const struct relay_control *relays; /* who runs them; NULL: nobody, they are only kept; borrowed */
+    const struct relay_control *relays;   /* who runs them; NULL: nobody, they are only kept; borrowed */
     const struct backup_control *backups; /* who makes them; NULL: nobody; borrowed */
     /* Namespaces that other nodes may serve. NULL: there are none. Else, of one that is not served here: is it such a
      * one? And what to say to who asks for it: who serves it. The name is empty for "the first one". */

@@ -133,8 +133,8 @@ static enum error link_file(const char *folder, const char *inner, const char *n
     if (link(from, to) != 0) {
         if (errno == EXDEV || errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK)
             error = failure_set(failure, ERROR_DISK_FAILED,
-                                "%s can't get a second name in %s: %s. A backup needs a file system with hard links, and "
-                                "one for the whole data folder.",
+                                "%s can't get a second name in %s: %s. A backup needs a file system with hard links, "
+                                "and one for the whole data folder.",
                                 from, inner, strerror(errno));
         else
             error = failed(failure, "linking", from);
@@ -208,8 +208,7 @@ static enum error check_room(const struct backup_make *make, const char *inner, 
         return OK;
     return failure_set(failure, ERROR_DISK_FULL,
                        "the backup needs %llu bytes for a copy, %llu are free, and disk-min-free is %llu.",
-                       (unsigned long long)wanted, (unsigned long long)free_bytes,
-                       (unsigned long long)make->min_free);
+                       (unsigned long long)wanted, (unsigned long long)free_bytes, (unsigned long long)make->min_free);
 }
 
 static enum error copy_bytes(const struct backup_make *make, struct disk *disk, struct disk_file *from,
@@ -291,8 +290,8 @@ static enum error write_text(const char *path, struct bytes text, struct failure
     FILE *file = fopen(path, "wx");
     if (file == NULL)
         return failed(failure, "making", path);
-    const bool is_written = fwrite(text.ptr, 1, text.size, file) == text.size && fflush(file) == 0 &&
-                            fsync(fileno(file)) == 0;
+    const bool is_written =
+        fwrite(text.ptr, 1, text.size, file) == text.size && fflush(file) == 0 && fsync(fileno(file)) == 0;
     const enum error error = is_written ? OK : failed(failure, "writing", path);
     return fclose(file) == 0 || error != OK ? error : failed(failure, "writing", path);
 }

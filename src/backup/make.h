@@ -21,8 +21,8 @@ struct backup_source {
 };
 
 struct backup_make {
-    char *folder_owned;       /* DATA/backups */
-    struct manifest manifest; /* files and checksums are filled in here */
+    char *folder_owned;                  /* DATA/backups */
+    struct manifest manifest;            /* files and checksums are filled in here */
     struct backup_source *sources_owned; /* one for each namespace of the manifest */
     uint64_t min_free;                   /* bytes that the copies must leave free on the disk */
     atomic_bool is_cancelled;            /* set by others: it ends soon, with an error */

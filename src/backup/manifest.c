@@ -25,8 +25,7 @@
 struct backup_namespace *manifest_add_namespace(struct manifest *manifest)
 {
     const size_t count = manifest->namespace_count + 1;
-    manifest->namespaces_owned =
-        memory_resize(manifest->namespaces_owned, count * sizeof(*manifest->namespaces_owned));
+    manifest->namespaces_owned = memory_resize(manifest->namespaces_owned, count * sizeof(*manifest->namespaces_owned));
     struct backup_namespace *added = &manifest->namespaces_owned[manifest->namespace_count++];
     *added = (struct backup_namespace){0};
     return added;
@@ -91,6 +90,28 @@ void manifest_write(const struct manifest *manifest, struct buffer *text)
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static void *take(void *context, size_t size)
+{
+    (void)context;
+    return memory_allocate(size);
+}
+
+static void *retake(void *context, void *old, size_t old_size, size_t size)
+{
+    (void)context;
+    (void)old_size;
+    return memory_resize(old, size);
+}
+
+static void give_back(void *context, void *memory)
+{
+    (void)context;
+    free(memory);
+}
+
+/* yyjson's own gives up when there is none, and a text would be taken for no manifest. */
+static const yyjson_alc memory = {.malloc = take, .realloc = retake, .free = give_back};
 
 /* A member that is a number; false, with nothing changed, if it is not there. */
 static bool read_number(yyjson_val *object, const char *name, uint64_t *number)
@@ -169,7 +190,8 @@ static bool read_all(yyjson_val *root, struct manifest *manifest)
 enum error manifest_decode(struct bytes text, const char *folder, struct manifest *manifest, struct failure *failure)
 {
     *manifest = (struct manifest){0};
-    yyjson_doc *doc = yyjson_read((const char *)text.ptr, text.size, YYJSON_READ_NOFLAG);
+    /* Without a flag that says otherwise the text is only read. */
+    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text.ptr, text.size, YYJSON_READ_NOFLAG, &memory, NULL);
     yyjson_val *root = yyjson_doc_get_root(doc);
     uint64_t format = 0;
     enum error error = OK;
@@ -293,9 +315,8 @@ static enum error check_file(const char *folder, const char *name, const struct 
     if (error != OK)
         return error;
     if (found.size != file->size)
-        return failure_set(failure, ERROR_LOG_DAMAGED,
-                           "%s has %" PRIu64 " bytes, and the manifest says %" PRIu64 ".", path, found.size,
-                           file->size);
+        return failure_set(failure, ERROR_LOG_DAMAGED, "%s has %" PRIu64 " bytes, and the manifest says %" PRIu64 ".",
+                           path, found.size, file->size);
     if (found.checksum != file->checksum)
         return failure_set(failure, ERROR_LOG_DAMAGED,
                            "%s has the checksum %08" PRIx32 ", and the manifest says %08" PRIx32 ": it was changed.",
@@ -323,8 +344,8 @@ static enum error check_others(const char *folder, const struct backup_namespace
         return explain(path, failure);
     for (const struct dirent *entry; error == OK && (entry = readdir(opened)) != NULL;)
         if (is_file_of_log(entry->d_name) && !has_file(ns, entry->d_name))
-            error = failure_set(failure, ERROR_LOG_DAMAGED, "%s/%s does not belong to the backup.", path,
-                                entry->d_name);
+            error =
+                failure_set(failure, ERROR_LOG_DAMAGED, "%s/%s does not belong to the backup.", path, entry->d_name);
     (void)closedir(opened);
     return error;
 }

@@ -30,8 +30,7 @@ static enum error failed(struct failure *failure, const char *operation, const c
 
 /* One file at a time: begin() says that it comes, and put() takes its bytes. */
 struct sink {
-    enum error (*begin)(struct sink *sink, const char *inner, const char *name, uint64_t size,
-                        struct failure *failure);
+    enum error (*begin)(struct sink *sink, const char *inner, const char *name, uint64_t size, struct failure *failure);
     enum error (*put)(struct sink *sink, uint64_t offset, struct bytes bytes, struct failure *failure);
     enum error (*end)(struct sink *sink, uint64_t size, struct failure *failure);
     const char *folder; /* in which a tar or a new folder has it */
@@ -132,8 +131,7 @@ static enum error folder_put(struct sink *sink, uint64_t offset, struct bytes by
     if (memcmp(bytes.ptr, zeros, bytes.size < PIECE_SIZE ? bytes.size : PIECE_SIZE) == 0 && bytes.size <= PIECE_SIZE)
         return OK;
     for (size_t done = 0; done < bytes.size;) {
-        const ssize_t count =
-            pwrite(sink->descriptor, bytes.ptr + done, bytes.size - done, (off_t)(offset + done));
+        const ssize_t count = pwrite(sink->descriptor, bytes.ptr + done, bytes.size - done, (off_t)(offset + done));
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)

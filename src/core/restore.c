@@ -13,10 +13,9 @@ static bool has_room(uint64_t number, uint64_t max, uint64_t step)
 /* Epochs and feeds have 63 bits, and what has an id of its own has 56. */
 static bool can_raise(const struct core *core, uint64_t step)
 {
-    const uint64_t numbers[] = {core->messages.message_number, core->messages.delivery_number,
-                                core->batches.batch_number,    core->moves.number,
-                                core->pools.ticket_number,     core->matches.match_number,
-                                core->pools.feed_number};
+    const uint64_t numbers[] = {
+        core->messages.message_number, core->messages.delivery_number, core->batches.batch_number, core->moves.number,
+        core->pools.ticket_number,     core->matches.match_number,     core->pools.feed_number};
     bool can = step > 0;
     for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++)
         can = can && has_room(numbers[i], IDENTITY_NUMBER_MAX, step);
@@ -43,8 +42,7 @@ bool apply_restored(struct core *core, const struct event_restored *restored)
         feed_skip(&ticket_pool_at(core, i)->feed, step);
     for (uint32_t slot = 1; slot < core->publishers.items.slot_end; slot++)
         publisher_at(core, slot)->epoch += step;
-    core->restore =
-        (struct core_restore){.until_ms = restored->until_ms, .restored_at_ms = restored->restored_at_ms};
+    core->restore = (struct core_restore){.until_ms = restored->until_ms, .restored_at_ms = restored->restored_at_ms};
     return true;
 }
 
@@ -57,10 +55,10 @@ bool decide_restore(struct core *core, uint64_t restored_at_ms)
 {
     if (!can_raise(core, RESTORE_STEP))
         return false;
-    core_emit(core, &(struct event){.kind = EVENT_RESTORED,
-                                    .restored = {.step = RESTORE_STEP,
-                                                 .until_ms = core->now_ms,
-                                                 .restored_at_ms = restored_at_ms}});
+    core_emit(core,
+              &(struct event){
+                  .kind = EVENT_RESTORED,
+                  .restored = {.step = RESTORE_STEP, .until_ms = core->now_ms, .restored_at_ms = restored_at_ms}});
     for (uint32_t i = 0; i < relay_record_count(core); i++)
         decide_pause_relay(core, relay_record_at(core, i), true);
     return true;

@@ -47,7 +47,7 @@ struct checkpoint {
     uint64_t taken;                 /* how many were published since the start */
     struct checkpoint_flags *flags; /* the disk's, in memory that a child shares; NULL: could not be had */
 
-    bool is_pinned;                 /* checkpoint_pin() */
+    bool is_pinned; /* checkpoint_pin() */
 
     /* the one that is being taken */
     bool is_active;
@@ -123,8 +123,8 @@ void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms);
 void checkpoint_shared_explain(struct checkpoint_shared *shared, const struct failure *failure);
 
 /* Until checkpoint_unpin() no snapshot begins, and one that has been written is not published: the newest stays the
- * newest, and no segment goes. False: the child of one is doing that just now. It is pinned nevertheless; ask again when
- * checkpoint_step() has met its end. */
+ * newest, and no segment goes. False: the child of one is doing that just now. It is pinned nevertheless; ask again
+ * when checkpoint_step() has met its end. */
 bool checkpoint_pin(struct checkpoint *checkpoint);
 void checkpoint_unpin(struct checkpoint *checkpoint);
 

@@ -69,8 +69,8 @@ static enum error decode(const struct disk *from, struct core *core, struct byte
     if (snapshot.size == 0 || core_decode(core, snapshot, NULL, NULL))
         return OK;
     return failure_set(failure, ERROR_LOG_DAMAGED,
-                       "%s: the snapshot's checksums are right but this version can't read it: use the newer version of "
-                       "tallyd that wrote it.",
+                       "%s: the snapshot's checksums are right but this version can't read it: use the newer version "
+                       "of tallyd that wrote it.",
                        from->folder);
 }
 

@@ -131,9 +131,9 @@ static int check(const struct invocation *invocation, const char *to)
 {
     struct stat status;
     if (strcmp(to, "-") == 0)
-        return isatty(STDOUT_FILENO) ? complain_usage(invocation, "a tar is nothing for a terminal: send it to a file or "
-                                                                  "to a program.")
-                                     : EXIT_DONE;
+        return isatty(STDOUT_FILENO)
+                   ? complain_usage(invocation, "a tar is nothing for a terminal: send it to a file or a program.")
+                   : EXIT_DONE;
     if (lstat(to, &status) != 0 && errno == ENOENT)
         return EXIT_DONE;
     return complain_usage(invocation, "%s exists already: name a folder that does not.", to);

@@ -281,8 +281,8 @@ static void settle(struct backups *backups, struct opened_namespace *opened)
     ns->messages = core_metrics(namespace_core(opened->ns)).messages;
     source->snapshot_position = instant.snapshot_position;
     log_visit_segments(namespace_log(opened->ns), add_ordinal, source);
-    backups->make.min_free = usage.min_free_bytes > backups->make.min_free ? usage.min_free_bytes
-                                                                           : backups->make.min_free;
+    backups->make.min_free =
+        usage.min_free_bytes > backups->make.min_free ? usage.min_free_bytes : backups->make.min_free;
 }
 
 /* Everything that was acknowledged is in the log up to here, and nothing that comes later. */
@@ -322,8 +322,7 @@ static void step_settling(struct backups *backups)
     const struct manifest *manifest = &backups->make.manifest;
     for (; backups->durable < manifest->namespace_count; backups->durable++) {
         const struct backup_namespace *ns = &manifest->namespaces_owned[backups->durable];
-        const struct opened_namespace *opened =
-            namespaces_find(backups->namespaces, bytes_from_string(ns->name));
+        const struct opened_namespace *opened = namespaces_find(backups->namespaces, bytes_from_string(ns->name));
         if (opened == NULL) {
             fail(backups, ERROR_SERVICE_UNAVAILABLE, "a namespace was closed meanwhile: try again.");
             return;
@@ -506,8 +505,8 @@ bool backups_refuse(const char *data_folder, struct failure *failure)
     if (!manifest_is_in(data_folder))
         return false;
     (void)failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                      "%s is a backup, and nobody may serve from it: numbers would be given out twice. Make a data folder "
-                      "of it: tallyd --restore %s --to NEW",
+                      "%s is a backup, and nobody may serve from it: numbers would be given out twice. Make a data "
+                      "folder of it: tallyd --restore %s --to NEW",
                       data_folder, data_folder);
     return true;
 }

@@ -1,9 +1,9 @@
 /* Backups of all namespaces at one instant, made while the daemon serves: docs/decisions/0037. The api asks for them
  * (api/backup_control.h).
  *
- * The loop pins the files of each namespace, closes the frame of each in one turn, which is the instant, and waits until
- * those frames are durable. The rest is done by a thread (backup/make.h); the files are pinned until each has its second
- * name. At most one backup is kept in the data folder: the next one replaces it. */
+ * The loop pins the files of each namespace, closes the frame of each in one turn, which is the instant, and waits
+ * until those frames are durable. The rest is done by a thread (backup/make.h); the files are pinned until each has its
+ * second name. At most one backup is kept in the data folder: the next one replaces it. */
 #ifndef TALLY_TALLYD_BACKUPS_H
 #define TALLY_TALLYD_BACKUPS_H
 

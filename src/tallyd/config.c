@@ -232,13 +232,10 @@ static char **config_path(struct config *config, const char *name, size_t size)
     struct {
         const char *name;
         char **path;
-    } paths[] = {{"config", &config->file_owned},
-                 {"verify", &config->verify_owned},
-                 {"salvage", &config->salvage_owned},
-                 {"manual", &config->manual_owned},
-                 {"restore", &config->restore_owned},
-                 {"until", &config->until_owned},
-                 {"to", &config->to_owned}};
+    } paths[] = {
+        {"config", &config->file_owned},   {"verify", &config->verify_owned},   {"salvage", &config->salvage_owned},
+        {"manual", &config->manual_owned}, {"restore", &config->restore_owned}, {"until", &config->until_owned},
+        {"to", &config->to_owned}};
     for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
         if (strlen(paths[i].name) == size && memcmp(paths[i].name, name, size) == 0)
             return paths[i].path;
@@ -400,7 +397,8 @@ static enum error config_read_file(struct config *config, struct failure *failur
 static enum error check_paths(const struct config *config, struct failure *failure)
 {
     const bool writes = config->salvage_owned != NULL || config->restore_owned != NULL;
-    const int modes = (config->verify_owned != NULL) + (config->salvage_owned != NULL) + (config->restore_owned != NULL);
+    const int modes =
+        (config->verify_owned != NULL) + (config->salvage_owned != NULL) + (config->restore_owned != NULL);
     if (modes > 1)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                            "--verify, --salvage and --restore do not go together: type one of them.");
@@ -412,7 +410,7 @@ static enum error check_paths(const struct config *config, struct failure *failu
                            config->salvage_owned != NULL ? config->salvage_owned : config->restore_owned);
     if (!writes && config->to_owned != NULL)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "--to %s says where --salvage and --restore write, and there is neither.",
+                           "--to %s says where --salvage and --restore write: there is no --salvage and no --restore.",
                            config->to_owned);
     if (config->restore_owned == NULL && config->until_owned != NULL)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,

@@ -136,7 +136,7 @@ struct config {
     char *restore_owned; /* the backup of which the next becomes a data folder */
     char *to_owned;
     char *manual_owned; /* a folder for the manual pages, which the build makes */
-    char *until_owned; /* for the backup: a time; NULL: all of it */
+    char *until_owned;  /* for the backup: a time; NULL: all of it */
     bool wants_help;
     bool wants_init; /* to make the tables of a log in PostgreSQL, instead of serving */
     bool wants_version;

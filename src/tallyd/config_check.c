@@ -1,9 +1,9 @@
-#include "tallyd/backups.h"
 #include "tallyd/config_check.h"
 
 #include "api/front.h"
 #include "base/assert.h"
 #include "server/tls.h"
+#include "tallyd/backups.h"
 #include "tallyd/cluster.h"
 #include "tallyd/listeners.h"
 #include "tallyd/namespaces.h"

@@ -25,9 +25,9 @@ const struct config_mode config_modes[] = {
      "and line, and end: status 0 nothing is, 1 something is. Nothing is changed, and nothing is connected to."},
     {"--init", "Make the tables of a log in PostgreSQL, and end: tallyd --log postgres://... --init"},
     {"--print-config", "Print the configuration in force, in the form of the file, and end."},
-    {"--verify DIR",
-     "Read all of a data folder, of a backup, or of one namespace, check every checksum, change nothing, and end: status 0 "
-     "it is clean, 1 damaged, 2 could not be read. No tallyd may have it."},
+    {"--verify DIR", "Read all of a data folder, of a backup, or of one namespace, check every checksum, change "
+                     "nothing, and end: status "
+                     "0 it is clean, 1 damaged, 2 could not be read. No tallyd may have it."},
     {"--verify",
      "Likewise with every log in the PostgreSQL that --log names; tallyd may serve meanwhile. Copies one log at a time "
      "to TMPDIR."},
@@ -35,8 +35,8 @@ const struct config_mode config_modes[] = {
      "Write what can be read of a damaged folder into a new one, with a list of what is lost; DIR is not changed. "
      "Status 0 nothing is lost, 1 something is, 2 it failed."},
     {"--restore DIR --to NEW [--until TIME]",
-     "Make a data folder of a backup (tally backup), up to a time such as 2026-11-30T03:10:00Z. Numbers that clients know "
-     "are raised, relays are paused. Status 0; 1 the backup is damaged, 2 it failed."},
+     "Make a data folder of a backup (tally backup), up to a time such as 2026-11-30T03:10:00Z. Numbers that clients "
+     "know are raised, relays are paused. Status 0; 1 the backup is damaged, 2 it failed."},
     {"--version", "Print the version and end."},
     {"--help", "Print this and end."},
 };

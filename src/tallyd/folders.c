@@ -89,7 +89,8 @@ int folders_list(const char *folder, struct targets *targets)
     if (!has_room)
         return folders_complain("%s: the path is too long.", folder);
     if (targets->count == 0)
-        return folders_complain("%s holds no namespace: expected folders with names of 12 digits, or *.segment files.", folder);
+        return folders_complain("%s holds no namespace: expected folders with names of 12 digits, or *.segment files.",
+                                folder);
     qsort(targets->items_owned, targets->count, sizeof(*targets->items_owned), compare_targets);
     return STATUS_CLEAN;
 }
@@ -137,7 +138,8 @@ int folders_make(const char *to, const char *folder)
     while (readdir(opened) != NULL)
         count++;
     (void)closedir(opened);
-    return count <= 2 ? STATUS_CLEAN : folders_complain("%s is not empty: --to names a new folder, or an empty one.", to);
+    return count <= 2 ? STATUS_CLEAN
+                      : folders_complain("%s is not empty: --to names a new folder, or an empty one.", to);
 }
 
 int folders_sync(const char *path)

@@ -27,8 +27,10 @@
 static enum error read_target(const struct target *target, struct disk *disk, struct inspect_report *report,
                               struct salvage **salvage, struct failure *failure)
 {
-    struct salvage_options options = {
-        .name = folders_name(target), .segment_size = SEGMENT_SIZE_ANY, .report = inspect_report_note, .context = report};
+    struct salvage_options options = {.name = folders_name(target),
+                                      .segment_size = SEGMENT_SIZE_ANY,
+                                      .report = inspect_report_note,
+                                      .context = report};
     random_fill(options.key, sizeof(options.key));
     return salvage_read(disk, &options, salvage, failure);
 }
@@ -156,7 +158,8 @@ static int verify_log(const struct pg_options *options, const struct target *log
     const int length =
         snprintf(folder, sizeof(folder), "%s/tallyd-verify-XXXXXX", temporary == NULL ? "/tmp" : temporary);
     if (length < 0 || (size_t)length >= sizeof(folder) || mkdtemp(folder) == NULL)
-        return folders_complain("no folder could be made in TMPDIR for the copy of %s: %s.", log->path, strerror(errno));
+        return folders_complain("no folder could be made in TMPDIR for the copy of %s: %s.", log->path,
+                                strerror(errno));
     const int status = copy_and_verify(options, log, folder);
     struct disk *disk = disk_posix_create(folder);
     struct failure failure;
@@ -275,8 +278,8 @@ static int salvage_one(const struct target *target, const char *to)
     struct failure failure;
     failure_init(&failure);
     struct disk *disk = disk_posix_create_to_read(target->path);
-    int status =
-        disk->operations->lock(disk, &failure) == OK ? salvage_into(target, to, disk) : folders_complain("%s", failure.text);
+    int status = disk->operations->lock(disk, &failure) == OK ? salvage_into(target, to, disk)
+                                                              : folders_complain("%s", failure.text);
     disk_posix_destroy(disk);
     return status;
 }

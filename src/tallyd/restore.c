@@ -76,8 +76,7 @@ static bool parse_time(const char *text, uint64_t *time_ms)
         !take_number(&text, 2, 0, 23, &parts.tm_hour) || !take_character(&text, ":") ||
         !take_number(&text, 2, 0, 59, &parts.tm_min))
         return false;
-    if (take_character(&text, ":") &&
-        (!take_number(&text, 2, 0, 60, &parts.tm_sec) || !take_fraction(&text, &ms)))
+    if (take_character(&text, ":") && (!take_number(&text, 2, 0, 60, &parts.tm_sec) || !take_fraction(&text, &ms)))
         return false;
     if (!take_offset(&text, &minutes) || *text != '\0')
         return false;
@@ -200,14 +199,15 @@ static int check_backup(const struct restoring *restoring, struct manifest *mani
 
 static void say_what_to_check(const struct restoring *restoring)
 {
-    printf("\nRestored. Next: tallyd --data %s\n"
-           "No number is given out twice: fencing tokens, SequenceNumbers, MessageIds, batches, tasks, tickets, matches "
-           "and feeds go on far above the old ones.\n"
-           "Check before you let clients in (docs/backup.md):\n"
-           "  - the old server does not run any more, and nobody sends to it\n"
-           "  - what came after that time is not here: messages sent later are lost, messages deleted later are back\n"
-           "  - schedules that were due meanwhile fire when tallyd starts, and what is over its retention goes\n",
-           restoring->to);
+    printf(
+        "\nRestored. Next: tallyd --data %s\n"
+        "No number is given out twice: fencing tokens, SequenceNumbers, MessageIds, batches, tasks, tickets, matches "
+        "and feeds go on far above the old ones.\n"
+        "Check before you let clients in (docs/backup.md):\n"
+        "  - the old server does not run any more, and nobody sends to it\n"
+        "  - what came after that time is not here: messages sent later are lost, messages deleted later are back\n"
+        "  - schedules that were due meanwhile fire when tallyd starts, and what is over its retention goes\n",
+        restoring->to);
     if (restoring->sum.relays > 0)
         printf("  - relays are paused: %" PRIu64 ". Compare their sources, then resume each: tally relay resume NAME\n",
                restoring->sum.relays);

@@ -143,7 +143,8 @@ def fill(port, count):
     """The messages that only wait: they make state, snapshot and log large."""
     line = Connection(port)
     for start in range(0, count, 10):
-        entries = [{"Id": str(n), "MessageBody": f"{start + n} ".ljust(200, "b")} for n in range(min(10, count - start))]
+        entries = [{"Id": str(n), "MessageBody": f"{start + n} ".ljust(200, "b")}
+                   for n in range(min(10, count - start))]
         line.write(request_bytes("AmazonSQS.SendMessageBatch", {"QueueUrl": BACKLOG, "Entries": entries}))
         assert line.answer().status == 200
 
@@ -233,7 +234,8 @@ class Drill:
 
     def wait_empty(self):
         folder = self.daemon.data / "backups"
-        wait_until(lambda: not folder.exists() or not any(folder.glob("*.unfinished")), 60, "that nothing is left behind")
+        wait_until(lambda: not folder.exists() or not any(folder.glob("*.unfinished")), 60,
+                   "that nothing is left behind")
 
     def judge(self, to, said, asked, ended):
         verified = tallyd("--verify", to)
@@ -286,7 +288,8 @@ class Drill:
                                                  "MessageDeduplicationId": "new"})
         assert int(sent["SequenceNumber"]) > sequence and sent["MessageId"] not in ids
         received = line.ok("AmazonSQS.ReceiveMessage", {
-            "QueueUrl": QUEUES[1], "MaxNumberOfMessages": 10, "WaitTimeSeconds": 5, "MessageAttributeNames": ["Tally.*"]})
+            "QueueUrl": QUEUES[1], "MaxNumberOfMessages": 10, "WaitTimeSeconds": 5,
+            "MessageAttributeNames": ["Tally.*"]})
         tokens = [int(message["MessageAttributes"]["Tally.FencingToken"]["StringValue"])
                   for message in received["Messages"]]
         assert min(tokens) > token, (tokens, token)

@@ -466,7 +466,8 @@ DRAWS = {
     "Tally.DescribeServer": (1, lambda chance, memory: {}),
     "Tally.StartBackup": (1, lambda chance, memory: {}),
     "Tally.DescribeBackup": (1, lambda chance, memory: {}),
-    "Tally.DeleteBackup": (1, lambda chance, memory: {"BackupId": chance.choice(["none", "20261130T031000Z-00000000"])}),
+    "Tally.DeleteBackup": (1, lambda chance, memory: {
+        "BackupId": chance.choice(["none", "20261130T031000Z-00000000"])}),
     "Tally.FeedEvents": (2, lambda chance, memory: {
         "After": chance.choice([0, 0, 1, 2**53]), "MaxResults": 20, "WaitTimeSeconds": chance.choice([0, 0, 0, 1])}),
     "Tally.CreatePool": (2, lambda chance, memory: pool_arguments(chance, memory, a_pool(chance))),

@@ -102,6 +102,7 @@ def looks(queue, chance, seen):
             {**at, "Producer": "p0", "Sequence": 1}, {"OutboxId": "00000000-0000-0000-0000-000000000005"}],
         "Tally.SummarizeFailures": [at],
         "Tally.DescribeServer": [{}],
+        "Tally.DescribeBackup": [{}],
         "Tally.FeedEvents": [{"After": 0}, {"After": 2**53, "WaitTimeSeconds": 1}],
         "Tally.DescribePool": [{"PoolName": "p"}],
         "Tally.ListPools": [page()],
@@ -121,8 +122,9 @@ def looks(queue, chance, seen):
     }
 
 
-# Which may be refused all the time: no group of the load is ever held, and what is in flight is soon deleted.
-NEVER_GOOD = {"Tally.ReleaseGroup", "Tally.ReleaseMessage"}
+# Which may be refused all the time: no group of the load is ever held, what is in flight is soon deleted, and there is
+# no backup.
+NEVER_GOOD = {"Tally.ReleaseGroup", "Tally.ReleaseMessage", "Tally.DescribeBackup"}
 
 
 class Onlookers:

@@ -68,6 +68,7 @@ static const struct row rows[] = {
     {"Tally.FindMessage", "'OutboxId':'00000000-0000-0000-0000-000000000005'@n"},
     {"Tally.SummarizeFailures", "'QueueUrl':'@u'"},
     {"Tally.DescribeServer", ""},
+    {"Tally.DescribeBackup", ""},
     {"Tally.FeedEvents", "'After':0,'WaitTimeSeconds':0"},
     {"Tally.DescribePool", "'PoolName':'@p'"},
     {"Tally.ListPools", ""},

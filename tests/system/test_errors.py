@@ -533,7 +533,7 @@ ROWS = [
     ("DescribeBackup", {"BackupId": "b"}, "BackupDoesNotExist", "There is no backup 'b'."),
     ("DescribeBackup", {"BackupId": 1}, SERIAL, None),
     ("DeleteBackup", {}, *missing("BackupId")),
-    ("DeleteBackup", {"BackupId": ""}, "BackupDoesNotExist", "There is no backup."),
+    ("DeleteBackup", {"BackupId": ""}, *missing("BackupId")),
     ("DeleteBackup", {"BackupId": "x" * 101}, "BackupDoesNotExist", f"There is no backup '{'x' * 100}'."),
     # Tally's type orders, schedules and commits.
     ("PutTypeOrder", {"Types": ["a", "b"]}, *missing("Name")),

@@ -24,11 +24,8 @@
 #define SEGMENT 65536u
 #define NAME "000000000000"
 
-static const struct namespace_options options = {.name = NAME,
-                                                 .segment_size = SEGMENT,
-                                                 .frame_size_max = 16384,
-                                                 .snapshot_bytes = 100000,
-                                                 .in_flight_max = 10};
+static const struct namespace_options options = {
+    .name = NAME, .segment_size = SEGMENT, .frame_size_max = 16384, .snapshot_bytes = 100000, .in_flight_max = 10};
 
 struct fixture {
     char root[64];
@@ -51,7 +48,8 @@ static int fixture_setup(void **state)
     failure_init(&fixture->failure);
     fixture->now_ms = 1000000;
     fixture->disk = disk_posix_create(fixture->folder);
-    assert_int_equal(namespace_open(fixture->disk, &options, fixture->now_ms, key, &fixture->ns, &fixture->failure), OK);
+    assert_int_equal(namespace_open(fixture->disk, &options, fixture->now_ms, key, &fixture->ns, &fixture->failure),
+                     OK);
     fixture->disk->spare_segments = 2;
     backup_make_init(&fixture->make, fixture->root, 1795999638083);
     *state = fixture;

@@ -105,16 +105,11 @@ static void names_lead_nowhere_else(void **state)
         const char *ns, *file, *checksum;
         bool is_good;
     } rows[] = {
-        {"000000000000", "0.segment", "00000000", true},
-        {"000000000000", "../0.segment", "00000000", false},
-        {"000000000000", "/0.segment", "00000000", false},
-        {"000000000000", ".segment", "00000000", false},
-        {"000000000000", "lock", "00000000", false},
-        {"000000000000", "0.segment", "0000000g", false},
-        {"000000000000", "0.segment", "0000000", false},
-        {"00000000000", "0.segment", "00000000", false},
-        {"00000000000x", "0.segment", "00000000", false},
-        {"..", "0.segment", "00000000", false},
+        {"000000000000", "0.segment", "00000000", true},   {"000000000000", "../0.segment", "00000000", false},
+        {"000000000000", "/0.segment", "00000000", false}, {"000000000000", ".segment", "00000000", false},
+        {"000000000000", "lock", "00000000", false},       {"000000000000", "0.segment", "0000000g", false},
+        {"000000000000", "0.segment", "0000000", false},   {"00000000000", "0.segment", "00000000", false},
+        {"00000000000x", "0.segment", "00000000", false},  {"..", "0.segment", "00000000", false},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         char text[600];
@@ -167,10 +162,8 @@ static void no_damage_crashes_the_decoder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_it_says_comes_back),
-        cmocka_unit_test(a_member_that_is_missing_or_wrong_is_refused),
-        cmocka_unit_test(names_lead_nowhere_else),
-        cmocka_unit_test(a_newer_format_is_told_as_such),
+        cmocka_unit_test(what_it_says_comes_back),       cmocka_unit_test(a_member_that_is_missing_or_wrong_is_refused),
+        cmocka_unit_test(names_lead_nowhere_else),       cmocka_unit_test(a_newer_format_is_told_as_such),
         cmocka_unit_test(no_damage_crashes_the_decoder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
