@@ -46,7 +46,7 @@ static char *inner_path(const struct backup_make *make, const struct backup_name
     return path;
 }
 
-static enum error failed(struct failure *failure, const char *operation, const char *path)
+enum error backup_failed(struct failure *failure, const char *operation, const char *path)
 {
     const enum error error = errno == ENOSPC || errno == EDQUOT ? ERROR_DISK_FULL : ERROR_DISK_FAILED;
     return failure_set(failure, error, "%s %s failed: %s.", operation, path, strerror(errno));
@@ -54,15 +54,15 @@ static enum error failed(struct failure *failure, const char *operation, const c
 
 static enum error folder_make(const char *path, struct failure *failure)
 {
-    return mkdir(path, FOLDER_MODE) == 0 || errno == EEXIST ? OK : failed(failure, "making", path);
+    return mkdir(path, FOLDER_MODE) == 0 || errno == EEXIST ? OK : backup_failed(failure, "making", path);
 }
 
-static enum error folder_sync(const char *path, struct failure *failure)
+enum error backup_folder_sync(const char *path, struct failure *failure)
 {
     const int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* Some file systems don't sync folders and say so. */
     const bool is_synced = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
-    const enum error error = is_synced ? OK : failed(failure, "syncing", path);
+    const enum error error = is_synced ? OK : backup_failed(failure, "syncing", path);
     if (descriptor >= 0)
         (void)close(descriptor);
     return error;
@@ -137,7 +137,7 @@ static enum error link_file(const char *folder, const char *inner, const char *n
                                 "and one for the whole data folder.",
                                 from, inner, strerror(errno));
         else
-            error = failed(failure, "linking", from);
+            error = backup_failed(failure, "linking", from);
     }
     free(from);
     free(to);
@@ -202,7 +202,7 @@ static enum error check_room(const struct backup_make *make, const char *inner, 
 {
     struct statvfs status;
     if (statvfs(inner, &status) != 0)
-        return failed(failure, "asking for the room of", inner);
+        return backup_failed(failure, "asking for the room of", inner);
     const uint64_t free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
     if (free_bytes >= wanted && free_bytes - wanted >= make->min_free)
         return OK;
@@ -279,7 +279,7 @@ static enum error finish_namespace(const struct backup_make *make, struct backup
     if (error == OK)
         error = sum_files(make, ns, inner, failure);
     if (error == OK)
-        error = folder_sync(inner, failure);
+        error = backup_folder_sync(inner, failure);
     free(lock);
     free(inner);
     return error;
@@ -289,11 +289,11 @@ static enum error write_text(const char *path, struct bytes text, struct failure
 {
     FILE *file = fopen(path, "wx");
     if (file == NULL)
-        return failed(failure, "making", path);
+        return backup_failed(failure, "making", path);
     const bool is_written =
         fwrite(text.ptr, 1, text.size, file) == text.size && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    const enum error error = is_written ? OK : failed(failure, "writing", path);
-    return fclose(file) == 0 || error != OK ? error : failed(failure, "writing", path);
+    const enum error error = is_written ? OK : backup_failed(failure, "writing", path);
+    return fclose(file) == 0 || error != OK ? error : backup_failed(failure, "writing", path);
 }
 
 /* What has a manifest and its name is a backup. */
@@ -307,11 +307,11 @@ static enum error name_finally(const struct backup_make *make, struct failure *f
     manifest_write(&make->manifest, &text);
     enum error error = write_text(path, buffer_bytes(&text), failure);
     if (error == OK)
-        error = folder_sync(unfinished, failure);
+        error = backup_folder_sync(unfinished, failure);
     if (error == OK && rename(unfinished, finished) != 0)
-        error = failed(failure, "renaming", unfinished);
+        error = backup_failed(failure, "renaming", unfinished);
     if (error == OK)
-        error = folder_sync(make->folder_owned, failure);
+        error = backup_folder_sync(make->folder_owned, failure);
     buffer_deinit(&text);
     free(path);
     free(finished);
@@ -363,7 +363,7 @@ static void remove_inner(void *context, const char *name)
     struct stat status;
     if (lstat(path, &status) == 0 && !S_ISDIR(status.st_mode)) {
         if (unlink(path) != 0 && outer->error == OK)
-            outer->error = failed(outer->failure, "removing", path);
+            outer->error = backup_failed(outer->failure, "removing", path);
         free(path);
         return;
     }
@@ -374,7 +374,7 @@ static void remove_inner(void *context, const char *name)
         inner.error = inner.disk->operations->list(inner.disk, remove_file, &inner, inner.failure);
     disk_posix_destroy(inner.disk);
     if (inner.error == OK && rmdir(path) != 0)
-        inner.error = failed(outer->failure, "removing", path);
+        inner.error = backup_failed(outer->failure, "removing", path);
     outer->error = outer->error == OK ? inner.error : outer->error;
     free(path);
 }
@@ -390,7 +390,7 @@ static enum error unname(const char *path, char **unfinished, struct failure *fa
     const size_t size = strlen(path) + sizeof(BACKUP_UNFINISHED);
     *unfinished = memory_allocate(size);
     (void)snprintf(*unfinished, size, "%s" BACKUP_UNFINISHED, path);
-    return rename(path, *unfinished) == 0 || errno == ENOENT ? OK : failed(failure, "renaming", path);
+    return rename(path, *unfinished) == 0 || errno == ENOENT ? OK : backup_failed(failure, "renaming", path);
 }
 
 enum error backup_remove(const char *path, const atomic_bool *is_hurried, struct failure *failure)
@@ -404,7 +404,7 @@ enum error backup_remove(const char *path, const atomic_bool *is_hurried, struct
         error = removal.error;
     }
     if (error == OK && rmdir(unfinished) != 0 && errno != ENOENT)
-        error = failed(failure, "removing", unfinished);
+        error = backup_failed(failure, "removing", unfinished);
     free(unfinished);
     return error;
 }

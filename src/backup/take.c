@@ -20,12 +20,6 @@
 
 static const uint8_t zeros[PIECE_SIZE];
 
-static enum error failed(struct failure *failure, const char *operation, const char *path)
-{
-    const enum error error = errno == ENOSPC || errno == EDQUOT ? ERROR_DISK_FULL : ERROR_DISK_FAILED;
-    return failure_set(failure, error, "%s %s failed: %s.", operation, path, strerror(errno));
-}
-
 /* --- where it goes ------------------------------------------------------------------------------------------------ */
 
 /* One file at a time: begin() says that it comes, and put() takes its bytes. */
@@ -47,7 +41,7 @@ static enum error pass(struct sink *sink, int descriptor, const char *path, cons
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
-            return failed(failure, "reading", path);
+            return backup_failed(failure, "reading", path);
         const struct bytes bytes = bytes_make(piece, (size_t)count);
         if (at + bytes.size > file->size)
             break;
@@ -71,7 +65,7 @@ static enum error pass_file(struct sink *sink, const char *folder, const char *i
         return failure_set(failure, ERROR_DISK_FAILED, "%s: the path is too long.", folder);
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
-        return failed(failure, "opening", path);
+        return backup_failed(failure, "opening", path);
     uint8_t *piece = memory_allocate(PIECE_SIZE);
     enum error error = sink->begin(sink, inner, file->name, file->size, failure);
     if (error == OK) {
@@ -117,12 +111,12 @@ static enum error folder_begin(struct sink *sink, const char *inner, const char 
     if (snprintf(sink->path, sizeof(sink->path), "%s/%s", sink->folder, inner) >= (int)sizeof(sink->path))
         return failure_set(failure, ERROR_DISK_FAILED, "%s: the path is too long.", sink->folder);
     if (inner[0] != '\0' && mkdir(sink->path, FOLDER_MODE) != 0 && errno != EEXIST)
-        return failed(failure, "making", sink->path);
+        return backup_failed(failure, "making", sink->path);
     if (snprintf(sink->path, sizeof(sink->path), "%s/%s%s%s", sink->folder, inner, inner[0] == '\0' ? "" : "/", name) >=
         (int)sizeof(sink->path))
         return failure_set(failure, ERROR_DISK_FAILED, "%s: the path is too long.", sink->folder);
     sink->descriptor = open(sink->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
-    return sink->descriptor >= 0 ? OK : failed(failure, "making", sink->path);
+    return sink->descriptor >= 0 ? OK : backup_failed(failure, "making", sink->path);
 }
 
 /* What is not written is a hole, and reads as zeros. */
@@ -135,7 +129,7 @@ static enum error folder_put(struct sink *sink, uint64_t offset, struct bytes by
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
-            return failed(failure, "writing", sink->path);
+            return backup_failed(failure, "writing", sink->path);
         done += (size_t)count;
     }
     return OK;
@@ -144,18 +138,8 @@ static enum error folder_put(struct sink *sink, uint64_t offset, struct bytes by
 static enum error folder_end(struct sink *sink, uint64_t size, struct failure *failure)
 {
     const bool is_good = ftruncate(sink->descriptor, (off_t)size) == 0 && fsync(sink->descriptor) == 0;
-    const enum error error = is_good ? OK : failed(failure, "writing", sink->path);
+    const enum error error = is_good ? OK : backup_failed(failure, "writing", sink->path);
     (void)close(sink->descriptor);
-    return error;
-}
-
-static enum error sync_path(const char *path, struct failure *failure)
-{
-    const int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool is_synced = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
-    const enum error error = is_synced ? OK : failed(failure, "syncing", path);
-    if (descriptor >= 0)
-        (void)close(descriptor);
     return error;
 }
 
@@ -165,9 +149,9 @@ static enum error sync_inner(const struct manifest *manifest, const char *folder
     enum error error = OK;
     for (size_t i = 0; error == OK && i < manifest->namespace_count; i++) {
         (void)snprintf(path, sizeof(path), "%s/%s", folder, manifest->namespaces_owned[i].name);
-        error = sync_path(path, failure);
+        error = backup_folder_sync(path, failure);
     }
-    return error == OK ? sync_path(folder, failure) : error;
+    return error == OK ? backup_folder_sync(folder, failure) : error;
 }
 
 /* The folder in which `path` stands. */
@@ -181,7 +165,7 @@ static enum error sync_parent(const char *path, struct failure *failure)
     while (end > 0 && parent[end - 1] != '/')
         end--;
     (void)snprintf(parent + end, sizeof(parent) - end, "%s", end == 0 ? "." : "");
-    return sync_path(parent, failure);
+    return backup_folder_sync(parent, failure);
 }
 
 static enum error copy(const struct manifest *manifest, const char *folder, const char *to, struct failure *failure)
@@ -193,13 +177,13 @@ static enum error copy(const struct manifest *manifest, const char *folder, cons
     if (snprintf(unfinished, sizeof(unfinished), "%.*s" BACKUP_UNFINISHED, length, to) >= (int)sizeof(unfinished))
         return failure_set(failure, ERROR_DISK_FAILED, "%s: the path is too long.", to);
     if (mkdir(unfinished, FOLDER_MODE) != 0)
-        return failed(failure, "making", unfinished);
+        return backup_failed(failure, "making", unfinished);
     struct sink sink = {.begin = folder_begin, .put = folder_put, .end = folder_end, .folder = unfinished};
     enum error error = pass_all(&sink, manifest, folder, failure);
     if (error == OK)
         error = sync_inner(manifest, unfinished, failure);
     if (error == OK && rename(unfinished, to) != 0)
-        error = failed(failure, "renaming", unfinished);
+        error = backup_failed(failure, "renaming", unfinished);
     if (error != OK)
         (void)backup_remove(unfinished, NULL, NULL);
     return error;
@@ -213,7 +197,7 @@ enum error backup_take(const struct manifest *manifest, const char *folder, cons
         return failure_set(failure, ERROR_DISK_FAILED, "%s exists already: name a folder that does not.", to);
     if (rename(folder, to) != 0) {
         if (errno != EXDEV && errno != EACCES && errno != EPERM)
-            return failed(failure, "moving the backup to", to);
+            return backup_failed(failure, "moving the backup to", to);
         error = copy(manifest, folder, to, failure);
     }
     return error == OK ? sync_parent(to, failure) : error;
@@ -232,7 +216,7 @@ static enum error tar_write(struct sink *sink, struct bytes bytes, struct failur
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
-            return failed(failure, "writing", "the tar");
+            return backup_failed(failure, "writing", "the tar");
         done += (size_t)count;
     }
     return OK;

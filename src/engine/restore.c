@@ -21,22 +21,20 @@ static const struct log_options any_sizes = {.segment_size = SEGMENT_SIZE_ANY, .
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
-#define TIME_TEXT_SIZE 32u
-
-static void write_time(uint64_t time_ms, char text[TIME_TEXT_SIZE])
+void restore_write_time(uint64_t time_ms, char text[RESTORE_TIME_SIZE])
 {
     const time_t seconds = (time_t)(time_ms / 1000);
     struct tm parts;
-    char day[TIME_TEXT_SIZE];
+    char day[RESTORE_TIME_SIZE];
     (void)gmtime_r(&seconds, &parts);
     (void)strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &parts);
-    (void)snprintf(text, TIME_TEXT_SIZE, "%.20s.%03uZ", day, (unsigned)(time_ms % 1000));
+    (void)snprintf(text, RESTORE_TIME_SIZE, "%.20s.%03uZ", day, (unsigned)(time_ms % 1000));
 }
 
 static enum error refuse_early(const struct disk *from, const struct core *core, struct failure *failure)
 {
-    char text[TIME_TEXT_SIZE];
-    write_time(core_now_ms(core), text);
+    char text[RESTORE_TIME_SIZE];
+    restore_write_time(core_now_ms(core), text);
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                        "%s: this backup reaches back to %s: give --until that time or a later one, or take an older "
                        "backup.",

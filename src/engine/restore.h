@@ -20,6 +20,11 @@ struct restore_end {
  * than that, or bodies of that time have gone since. Takes as long as a start. */
 enum error restore_find_end(struct disk *from, uint64_t until_ms, struct restore_end *end, struct failure *failure);
 
+#define RESTORE_TIME_SIZE 32u
+
+/* As people write it: 2026-11-30T03:10:00.000Z. */
+void restore_write_time(uint64_t time_ms, char text[RESTORE_TIME_SIZE]);
+
 struct restore_result {
     uint64_t relays; /* that are paused now */
     uint64_t publishers;

@@ -90,18 +90,6 @@ static bool parse_time(const char *text, uint64_t *time_ms)
     return true;
 }
 
-#define TIME_TEXT_SIZE 32u
-
-static void write_time(uint64_t time_ms, char text[TIME_TEXT_SIZE])
-{
-    const time_t seconds = (time_t)(time_ms / 1000);
-    struct tm parts;
-    char day[TIME_TEXT_SIZE];
-    (void)gmtime_r(&seconds, &parts);
-    (void)strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &parts);
-    (void)snprintf(text, TIME_TEXT_SIZE, "%.20s.%03uZ", day, (unsigned)(time_ms % 1000));
-}
-
 /* --- one namespace ------------------------------------------------------------------------------------------------ */
 
 struct restoring {
@@ -121,8 +109,8 @@ static int status_of(const struct failure *failure)
 
 static void say_restored(const struct target *target, const struct restore_end *end)
 {
-    char text[TIME_TEXT_SIZE];
-    write_time(end->time_ms, text);
+    char text[RESTORE_TIME_SIZE];
+    restore_write_time(end->time_ms, text);
     printf("%s: as it was at %s: %" PRIu64 " queues, %" PRIu64 " messages\n", target->name, text, end->queues,
            end->messages);
 }
@@ -187,8 +175,8 @@ static int check_backup(const struct restoring *restoring, struct manifest *mani
     enum error error = manifest_read(restoring->folder, manifest, &failure);
     if (error != OK)
         return status_of(&failure);
-    char text[TIME_TEXT_SIZE];
-    write_time(manifest->instant_ms, text);
+    char text[RESTORE_TIME_SIZE];
+    restore_write_time(manifest->instant_ms, text);
     if (restoring->until_ms != UINT64_MAX && restoring->until_ms > manifest->instant_ms)
         return folders_complain("%s: the backup ends at %s: take a newer one, or leave out --until.", restoring->folder,
                                 text);
