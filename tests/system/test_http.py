@@ -404,45 +404,55 @@ def test_connections_above_the_limit_get_503(daemon_factory):
 
 @pytest.fixture
 def impatient(daemon_factory):
-    daemon = daemon_factory("--idle-timeout", "1s", "--request-timeout", "2s", "--reply-timeout", "2s").start()
-    yield daemon
-    assert daemon.stop() == 0
+    """Starts a daemon with one short limit. The others stay as they are: what a test does beside may take its time."""
+    started = []
+
+    def start(option, value):
+        started.append(daemon_factory(option, value).start())
+        return started[-1]
+
+    yield start
+    for daemon in started:
+        assert daemon.stop() == 0
 
 
 def test_an_idle_connection_is_closed(impatient):
-    with Line(impatient) as line:
+    daemon = impatient("--idle-timeout", "1s")
+    with Line(daemon) as line:
         line.send(get("/health"))
         assert line.reply().status == 200
         begun = time.monotonic()
         assert line.is_ended()
         assert 0.5 < time.monotonic() - begun < 3 * PATIENCE
-    with Line(impatient) as line:
+    with Line(daemon) as line:
         assert line.is_ended()
 
 
 def test_a_slow_sender_is_cut_off_however_steadily_it_sends(impatient):
+    daemon = impatient("--request-timeout", "2s")
     request = post("AmazonSQS.ListQueues", b"{}" + b" " * 5000)
-    with Line(impatient) as line:
+    with Line(daemon) as line:
         begun = time.monotonic()
         with pytest.raises(OSError):
             for i in range(len(request)):
                 line.send(request[i : i + 1])
                 time.sleep(0.05)
         assert 1.5 < time.monotonic() - begun < 6 * PATIENCE
-    assert impatient.request("GET", "/health")[0] == 200
+    assert daemon.request("GET", "/health")[0] == 200
 
 
 def test_a_slow_reader_is_cut_off(impatient):
-    url = make_queue(impatient)
+    daemon = impatient("--reply-timeout", "2s")
+    url = make_queue(daemon)
     for _ in range(10):
-        assert impatient.call("AmazonSQS.SendMessage", {"QueueUrl": url, "MessageBody": "x" * 250_000})[0] == 200
+        assert daemon.call("AmazonSQS.SendMessage", {"QueueUrl": url, "MessageBody": "x" * 250_000})[0] == 200
     request = post(
         "AmazonSQS.ReceiveMessage", {"QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0}
     )
-    with Line(impatient, receive_buffer=4096) as line:
+    with Line(daemon, receive_buffer=4096) as line:
         line.send(request * 20)
-        wait_until(lambda: timeouts(impatient, "reply") == 1, what="the cut")
-    assert impatient.request("GET", "/health")[0] == 200
+        wait_until(lambda: timeouts(daemon, "reply") == 1, what="the cut")
+    assert daemon.request("GET", "/health")[0] == 200
 
 
 def timeouts(daemon, kind):
@@ -450,8 +460,9 @@ def timeouts(daemon, kind):
 
 
 def test_a_long_poll_is_not_idle(impatient):
-    url = make_queue(impatient)
-    with Line(impatient) as line:
+    daemon = impatient("--idle-timeout", "1s")
+    url = make_queue(daemon)
+    with Line(daemon) as line:
         line.send(receive(url, 4))
         begun = time.monotonic()
         assert line.reply().status == 200
