@@ -1,5 +1,6 @@
 #include "backup/make.h"
 
+#include "backup/files.h"
 #include "base/assert.h"
 #include "base/memory.h"
 #include "log/disk.h"
@@ -18,54 +19,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FOLDER_MODE 0700
-#define PIECE_SIZE ((size_t)1024 * 1024)
-#define LIVE_NAME "live.open" /* the segment in use, until it is copied */
-
 /* --- paths -------------------------------------------------------------------------------------------------------- */
-
-static char *join(const char *folder, const char *name, const char *ending)
-{
-    const size_t size = strlen(folder) + 1 + strlen(name) + strlen(ending) + 1;
-    char *path = memory_allocate(size);
-    (void)snprintf(path, size, "%s/%s%s", folder, name, ending);
-    return path;
-}
 
 char *backup_path(const char *backups_folder, const char *id, bool is_finished)
 {
-    return join(backups_folder, id, is_finished ? "" : BACKUP_UNFINISHED);
+    return files_join(backups_folder, id, is_finished ? "" : BACKUP_UNFINISHED);
 }
 
 /* The folder of a namespace in the unfinished backup. */
 static char *inner_path(const struct backup_make *make, const struct backup_namespace *ns)
 {
     char *folder = backup_path(make->folder_owned, make->manifest.id, false);
-    char *path = join(folder, ns->name, "");
+    char *path = files_join(folder, ns->name, "");
     free(folder);
     return path;
-}
-
-enum error backup_failed(struct failure *failure, const char *operation, const char *path)
-{
-    const enum error error = errno == ENOSPC || errno == EDQUOT ? ERROR_DISK_FULL : ERROR_DISK_FAILED;
-    return failure_set(failure, error, "%s %s failed: %s.", operation, path, strerror(errno));
-}
-
-static enum error folder_make(const char *path, struct failure *failure)
-{
-    return mkdir(path, FOLDER_MODE) == 0 || errno == EEXIST ? OK : backup_failed(failure, "making", path);
-}
-
-enum error backup_folder_sync(const char *path, struct failure *failure)
-{
-    const int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Some file systems don't sync folders and say so. */
-    const bool is_synced = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
-    const enum error error = is_synced ? OK : backup_failed(failure, "syncing", path);
-    if (descriptor >= 0)
-        (void)close(descriptor);
-    return error;
 }
 
 /* --- what is to be backed up -------------------------------------------------------------------------------------- */
@@ -84,7 +51,7 @@ void backup_make_id(uint64_t now_ms, char id[BACKUP_ID_SIZE])
 
 void backup_make_init(struct backup_make *make, const char *data_folder, uint64_t now_ms)
 {
-    *make = (struct backup_make){.folder_owned = join(data_folder, BACKUPS_FOLDER, "")};
+    *make = (struct backup_make){.folder_owned = files_join(data_folder, BACKUPS_FOLDER, "")};
     backup_make_id(now_ms, make->manifest.id);
     (void)snprintf(make->manifest.version, sizeof(make->manifest.version), "%s", TALLY_VERSION);
     make->manifest.instant_ms = now_ms;
@@ -125,29 +92,10 @@ void backup_source_add(struct backup_source *source, uint64_t ordinal)
 
 /* --- second names ------------------------------------------------------------------------------------------------- */
 
-static enum error link_file(const char *folder, const char *inner, const char *name, const char *second,
-                            struct failure *failure)
-{
-    char *from = join(folder, name, ""), *to = join(inner, second, "");
-    enum error error = OK;
-    if (link(from, to) != 0) {
-        if (errno == EXDEV || errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK)
-            error = failure_set(failure, ERROR_DISK_FAILED,
-                                "%s can't get a second name in %s: %s. A backup needs a file system with hard links, "
-                                "and one for the whole data folder.",
-                                from, inner, strerror(errno));
-        else
-            error = backup_failed(failure, "linking", from);
-    }
-    free(from);
-    free(to);
-    return error;
-}
-
 static enum error link_listed(struct backup_namespace *ns, const char *folder, const char *inner, const char *name,
                               struct failure *failure)
 {
-    const enum error error = link_file(folder, inner, name, name, failure);
+    const enum error error = files_link(folder, inner, name, name, failure);
     if (error == OK)
         (void)snprintf(backup_namespace_add_file(ns)->name, BACKUP_FILE_NAME_SIZE, "%s", name);
     return error;
@@ -158,7 +106,7 @@ static enum error link_namespace(struct backup_namespace *ns, const struct backu
 {
     const uint64_t newest = ns->position / ns->segment_size;
     char name[SEGMENT_NAME_SIZE], snapshot[SNAPSHOT_NAME_SIZE];
-    enum error error = folder_make(inner, failure);
+    enum error error = files_make_folder(inner, failure);
     for (size_t i = 0; error == OK && i < source->ordinal_count && source->ordinals_owned[i] < newest; i++) {
         segment_name(source->ordinals_owned[i] * ns->segment_size, name);
         error = link_listed(ns, source->folder_owned, inner, name, failure);
@@ -168,15 +116,15 @@ static enum error link_namespace(struct backup_namespace *ns, const struct backu
         error = link_listed(ns, source->folder_owned, inner, snapshot, failure);
     }
     segment_name(newest * ns->segment_size, name);
-    return error == OK ? link_file(source->folder_owned, inner, name, LIVE_NAME, failure) : error;
+    return error == OK ? files_link(source->folder_owned, inner, name, FILES_LIVE_NAME, failure) : error;
 }
 
 enum error backup_make_link(struct backup_make *make, struct failure *failure)
 {
     char *folder = backup_path(make->folder_owned, make->manifest.id, false);
-    enum error error = folder_make(make->folder_owned, failure);
+    enum error error = files_make_folder(make->folder_owned, failure);
     if (error == OK)
-        error = folder_make(folder, failure);
+        error = files_make_folder(folder, failure);
     for (size_t i = 0; error == OK && i < make->manifest.namespace_count; i++) {
         struct backup_namespace *ns = &make->manifest.namespaces_owned[i];
         char *inner = inner_path(make, ns);
@@ -189,20 +137,13 @@ enum error backup_make_link(struct backup_make *make, struct failure *failure)
 
 /* --- the copy of the segment in use ------------------------------------------------------------------------------- */
 
-static enum error check_cancel(const struct backup_make *make, struct failure *failure)
-{
-    if (!atomic_load(&make->is_cancelled))
-        return OK;
-    return failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "the backup was cancelled.");
-}
-
 /* The copies are what a backup takes of the disk. */
 static enum error check_room(const struct backup_make *make, const char *inner, uint64_t wanted,
                              struct failure *failure)
 {
     struct statvfs status;
     if (statvfs(inner, &status) != 0)
-        return backup_failed(failure, "asking for the room of", inner);
+        return files_failed(failure, "asking for the room of", inner);
     const uint64_t free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
     if (free_bytes >= wanted && free_bytes - wanted >= make->min_free)
         return OK;
@@ -211,44 +152,15 @@ static enum error check_room(const struct backup_make *make, const char *inner, 
                        (unsigned long long)wanted, (unsigned long long)free_bytes, (unsigned long long)make->min_free);
 }
 
-static enum error copy_bytes(const struct backup_make *make, struct disk *disk, struct disk_file *from,
-                             struct disk_file *to, uint64_t used, struct failure *failure)
-{
-    uint8_t *piece = memory_allocate(PIECE_SIZE);
-    enum error error = OK;
-    for (uint64_t at = 0; at < used && error == OK; at += PIECE_SIZE) {
-        const size_t count = used - at < PIECE_SIZE ? (size_t)(used - at) : PIECE_SIZE;
-        error = disk->operations->read(from, at, piece, count, failure);
-        if (error == OK)
-            error = disk->operations->write_aside(to, at, bytes_make(piece, count), failure);
-        if (error == OK)
-            error = check_cancel(make, failure);
-    }
-    free(piece);
-    return error == OK ? disk->operations->sync(to, failure) : error;
-}
-
 static enum error copy_live(const struct backup_make *make, struct backup_namespace *ns, struct disk *disk,
                             struct failure *failure)
 {
     const uint64_t used = ns->position % ns->segment_size;
-    struct disk_file *from, *to;
     struct backup_file *file = backup_namespace_add_file(ns);
     char name[SEGMENT_NAME_SIZE];
     segment_name(ns->position - used, name);
     (void)snprintf(file->name, sizeof(file->name), "%s", name);
-    enum error error = disk->operations->open(disk, LIVE_NAME, &from, failure);
-    if (error != OK)
-        return error;
-    error = disk->operations->create(disk, name, &to, failure);
-    if (error == OK) {
-        error = disk->operations->allocate(to, ns->segment_size, 0, failure);
-        if (error == OK)
-            error = copy_bytes(make, disk, from, to, used, failure);
-        disk->operations->close(to);
-    }
-    disk->operations->close(from);
-    return error == OK ? disk->operations->remove(disk, LIVE_NAME, failure) : error;
+    return files_copy_live(disk, name, ns->segment_size, used, &make->is_cancelled, failure);
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
@@ -258,7 +170,7 @@ static enum error sum_files(const struct backup_make *make, struct backup_namesp
 {
     enum error error = OK;
     for (size_t i = 0; error == OK && i < ns->file_count; i++) {
-        char *path = join(inner, ns->files_owned[i].name, "");
+        char *path = files_join(inner, ns->files_owned[i].name, "");
         error = backup_file_sum(path, &make->is_cancelled, &ns->files_owned[i], failure);
         free(path);
     }
@@ -267,7 +179,7 @@ static enum error sum_files(const struct backup_make *make, struct backup_namesp
 
 static enum error finish_namespace(const struct backup_make *make, struct backup_namespace *ns, struct failure *failure)
 {
-    char *inner = inner_path(make, ns), *lock = join(inner, "lock", "");
+    char *inner = inner_path(make, ns), *lock = files_join(inner, "lock", "");
     struct disk *disk = disk_posix_create(inner);
     enum error error = check_room(make, inner, ns->position % ns->segment_size, failure);
     if (error == OK)
@@ -279,21 +191,10 @@ static enum error finish_namespace(const struct backup_make *make, struct backup
     if (error == OK)
         error = sum_files(make, ns, inner, failure);
     if (error == OK)
-        error = backup_folder_sync(inner, failure);
+        error = files_sync_folder(inner, failure);
     free(lock);
     free(inner);
     return error;
-}
-
-static enum error write_text(const char *path, struct bytes text, struct failure *failure)
-{
-    FILE *file = fopen(path, "wx");
-    if (file == NULL)
-        return backup_failed(failure, "making", path);
-    const bool is_written =
-        fwrite(text.ptr, 1, text.size, file) == text.size && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    const enum error error = is_written ? OK : backup_failed(failure, "writing", path);
-    return fclose(file) == 0 || error != OK ? error : backup_failed(failure, "writing", path);
 }
 
 /* What has a manifest and its name is a backup. */
@@ -301,17 +202,17 @@ static enum error name_finally(const struct backup_make *make, struct failure *f
 {
     char *unfinished = backup_path(make->folder_owned, make->manifest.id, false);
     char *finished = backup_path(make->folder_owned, make->manifest.id, true);
-    char *path = join(unfinished, MANIFEST_NAME, "");
+    char *path = files_join(unfinished, MANIFEST_NAME, "");
     struct buffer text;
     buffer_init(&text);
     manifest_write(&make->manifest, &text);
-    enum error error = write_text(path, buffer_bytes(&text), failure);
+    enum error error = files_write_text(path, buffer_bytes(&text), failure);
     if (error == OK)
-        error = backup_folder_sync(unfinished, failure);
+        error = files_sync_folder(unfinished, failure);
     if (error == OK && rename(unfinished, finished) != 0)
-        error = backup_failed(failure, "renaming", unfinished);
+        error = files_failed(failure, "renaming", unfinished);
     if (error == OK)
-        error = backup_folder_sync(make->folder_owned, failure);
+        error = files_sync_folder(make->folder_owned, failure);
     buffer_deinit(&text);
     free(path);
     free(finished);
@@ -359,11 +260,11 @@ static void remove_file(void *context, const char *name)
 static void remove_inner(void *context, const char *name)
 {
     struct removal *outer = context;
-    char *path = join(outer->path, name, "");
+    char *path = files_join(outer->path, name, "");
     struct stat status;
     if (lstat(path, &status) == 0 && !S_ISDIR(status.st_mode)) {
         if (unlink(path) != 0 && outer->error == OK)
-            outer->error = backup_failed(outer->failure, "removing", path);
+            outer->error = files_failed(outer->failure, "removing", path);
         free(path);
         return;
     }
@@ -374,7 +275,7 @@ static void remove_inner(void *context, const char *name)
         inner.error = inner.disk->operations->list(inner.disk, remove_file, &inner, inner.failure);
     disk_posix_destroy(inner.disk);
     if (inner.error == OK && rmdir(path) != 0)
-        inner.error = backup_failed(outer->failure, "removing", path);
+        inner.error = files_failed(outer->failure, "removing", path);
     outer->error = outer->error == OK ? inner.error : outer->error;
     free(path);
 }
@@ -390,7 +291,7 @@ static enum error unname(const char *path, char **unfinished, struct failure *fa
     const size_t size = strlen(path) + sizeof(BACKUP_UNFINISHED);
     *unfinished = memory_allocate(size);
     (void)snprintf(*unfinished, size, "%s" BACKUP_UNFINISHED, path);
-    return rename(path, *unfinished) == 0 || errno == ENOENT ? OK : backup_failed(failure, "renaming", path);
+    return rename(path, *unfinished) == 0 || errno == ENOENT ? OK : files_failed(failure, "renaming", path);
 }
 
 enum error backup_remove(const char *path, const atomic_bool *is_hurried, struct failure *failure)
@@ -404,7 +305,7 @@ enum error backup_remove(const char *path, const atomic_bool *is_hurried, struct
         error = removal.error;
     }
     if (error == OK && rmdir(unfinished) != 0 && errno != ENOENT)
-        error = backup_failed(failure, "removing", unfinished);
+        error = files_failed(failure, "removing", unfinished);
     free(unfinished);
     return error;
 }

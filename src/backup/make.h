@@ -55,12 +55,6 @@ char *backup_path(const char *backups_folder, const char *id, bool is_finished);
  * and have no other name, this takes some seconds a gigabyte, unless it `is_hurried` (disk.h; NULL: never). */
 enum error backup_remove(const char *path, const atomic_bool *is_hurried, struct failure *failure);
 
-/* Says which operation on a path has failed, and why: errno. ERROR_DISK_FULL, ERROR_DISK_FAILED. */
-enum error backup_failed(struct failure *failure, const char *operation, const char *path);
-
-/* Makes the names in a folder durable. Errors as backup_failed(). */
-enum error backup_folder_sync(const char *path, struct failure *failure);
-
 /* Calls `visit` with the name of each folder in DATA/backups; there may be no such folder. */
 void backup_visit(const char *backups_folder, void (*visit)(void *context, const char *name), void *context);
 

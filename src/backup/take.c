@@ -1,5 +1,6 @@
 #include "backup/take.h"
 
+#include "backup/files.h"
 #include "backup/make.h"
 #include "base/assert.h"
 #include "base/crc32c.h"
@@ -41,7 +42,7 @@ static enum error pass(struct sink *sink, int descriptor, const char *path, cons
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
-            return backup_failed(failure, "reading", path);
+            return files_failed(failure, "reading", path);
         const struct bytes bytes = bytes_make(piece, (size_t)count);
         if (at + bytes.size > file->size)
             break;
@@ -65,7 +66,7 @@ static enum error pass_file(struct sink *sink, const char *folder, const char *i
         return failure_set(failure, ERROR_DISK_FAILED, "%s: the path is too long.", folder);
     const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
-        return backup_failed(failure, "opening", path);
+        return files_failed(failure, "opening", path);
     uint8_t *piece = memory_allocate(PIECE_SIZE);
     enum error error = sink->begin(sink, inner, file->name, file->size, failure);
     if (error == OK) {
@@ -111,12 +112,12 @@ static enum error folder_begin(struct sink *sink, const char *inner, const char 
     if (snprintf(sink->path, sizeof(sink->path), "%s/%s", sink->folder, inner) >= (int)sizeof(sink->path))
         return failure_set(failure, ERROR_DISK_FAILED, "%s: the path is too long.", sink->folder);
     if (inner[0] != '\0' && mkdir(sink->path, FOLDER_MODE) != 0 && errno != EEXIST)
-        return backup_failed(failure, "making", sink->path);
+        return files_failed(failure, "making", sink->path);
     if (snprintf(sink->path, sizeof(sink->path), "%s/%s%s%s", sink->folder, inner, inner[0] == '\0' ? "" : "/", name) >=
         (int)sizeof(sink->path))
         return failure_set(failure, ERROR_DISK_FAILED, "%s: the path is too long.", sink->folder);
     sink->descriptor = open(sink->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
-    return sink->descriptor >= 0 ? OK : backup_failed(failure, "making", sink->path);
+    return sink->descriptor >= 0 ? OK : files_failed(failure, "making", sink->path);
 }
 
 /* What is not written is a hole, and reads as zeros. */
@@ -129,7 +130,7 @@ static enum error folder_put(struct sink *sink, uint64_t offset, struct bytes by
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
-            return backup_failed(failure, "writing", sink->path);
+            return files_failed(failure, "writing", sink->path);
         done += (size_t)count;
     }
     return OK;
@@ -138,7 +139,7 @@ static enum error folder_put(struct sink *sink, uint64_t offset, struct bytes by
 static enum error folder_end(struct sink *sink, uint64_t size, struct failure *failure)
 {
     const bool is_good = ftruncate(sink->descriptor, (off_t)size) == 0 && fsync(sink->descriptor) == 0;
-    const enum error error = is_good ? OK : backup_failed(failure, "writing", sink->path);
+    const enum error error = is_good ? OK : files_failed(failure, "writing", sink->path);
     (void)close(sink->descriptor);
     return error;
 }
@@ -149,9 +150,9 @@ static enum error sync_inner(const struct manifest *manifest, const char *folder
     enum error error = OK;
     for (size_t i = 0; error == OK && i < manifest->namespace_count; i++) {
         (void)snprintf(path, sizeof(path), "%s/%s", folder, manifest->namespaces_owned[i].name);
-        error = backup_folder_sync(path, failure);
+        error = files_sync_folder(path, failure);
     }
-    return error == OK ? backup_folder_sync(folder, failure) : error;
+    return error == OK ? files_sync_folder(folder, failure) : error;
 }
 
 /* The folder in which `path` stands. */
@@ -165,7 +166,7 @@ static enum error sync_parent(const char *path, struct failure *failure)
     while (end > 0 && parent[end - 1] != '/')
         end--;
     (void)snprintf(parent + end, sizeof(parent) - end, "%s", end == 0 ? "." : "");
-    return backup_folder_sync(parent, failure);
+    return files_sync_folder(parent, failure);
 }
 
 static enum error copy(const struct manifest *manifest, const char *folder, const char *to, struct failure *failure)
@@ -177,13 +178,13 @@ static enum error copy(const struct manifest *manifest, const char *folder, cons
     if (snprintf(unfinished, sizeof(unfinished), "%.*s" BACKUP_UNFINISHED, length, to) >= (int)sizeof(unfinished))
         return failure_set(failure, ERROR_DISK_FAILED, "%s: the path is too long.", to);
     if (mkdir(unfinished, FOLDER_MODE) != 0)
-        return backup_failed(failure, "making", unfinished);
+        return files_failed(failure, "making", unfinished);
     struct sink sink = {.begin = folder_begin, .put = folder_put, .end = folder_end, .folder = unfinished};
     enum error error = pass_all(&sink, manifest, folder, failure);
     if (error == OK)
         error = sync_inner(manifest, unfinished, failure);
     if (error == OK && rename(unfinished, to) != 0)
-        error = backup_failed(failure, "renaming", unfinished);
+        error = files_failed(failure, "renaming", unfinished);
     if (error != OK)
         (void)backup_remove(unfinished, NULL, NULL);
     return error;
@@ -197,7 +198,7 @@ enum error backup_take(const struct manifest *manifest, const char *folder, cons
         return failure_set(failure, ERROR_DISK_FAILED, "%s exists already: name a folder that does not.", to);
     if (rename(folder, to) != 0) {
         if (errno != EXDEV && errno != EACCES && errno != EPERM)
-            return backup_failed(failure, "moving the backup to", to);
+            return files_failed(failure, "moving the backup to", to);
         error = copy(manifest, folder, to, failure);
     }
     return error == OK ? sync_parent(to, failure) : error;
@@ -216,7 +217,7 @@ static enum error tar_write(struct sink *sink, struct bytes bytes, struct failur
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
-            return backup_failed(failure, "writing", "the tar");
+            return files_failed(failure, "writing", "the tar");
         done += (size_t)count;
     }
     return OK;

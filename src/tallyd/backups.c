@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "log/log.h"
 #include "platform/thread.h"
+#include "tallyd/upgrade.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 #include <sys/resource.h>
 
 #define TICK_MS 5u
+#define DAY_MS (UINT64_C(24) * 60 * 60 * 1000)
+#define FIRST_DAY_MS 5000u /* when a start has its hands free */
 
 /* How long files may be pinned before the instant: the removal behind a snapshot must come to its end first. */
 #define PIN_MAX_MS 60000u
@@ -33,6 +36,7 @@ enum stage {
 struct backups {
     const struct namespaces *namespaces;
     uv_timer_t timer;
+    uv_timer_t day; /* what is kept of an earlier tallyd goes after some of them */
     void (*report)(void *context, const char *text);
     void *context;
     enum stage stage;
@@ -45,7 +49,8 @@ struct backups {
 
     /* shared with the thread */
     pthread_t thread;
-    char *target_owned; /* what it removes; NULL: all that is unfinished */
+    char *target_owned; /* what it removes; NULL: all that is unfinished, or kept for long enough */
+    uint64_t now_ms;    /* when it began */
     atomic_bool is_linked;
     atomic_bool is_done;
     atomic_bool is_ending; /* the daemon stops: hurry, and leave what is left to the next start */
@@ -80,6 +85,13 @@ static void remove_others(const struct backups *backups, bool is_all)
     backup_visit(backups->make.folder_owned, remove_left, &left);
 }
 
+static void remove_old(struct backups *backups)
+{
+    const struct namespaces *namespaces = backups->namespaces;
+    remove_others(backups, false);
+    upgrade_forget(config_text(namespaces->config, CONFIG_DATA), backups->now_ms, &backups->is_ending);
+}
+
 static void make(struct backups *backups)
 {
     struct backup_make *make = &backups->make;
@@ -107,7 +119,7 @@ static void *run(void *context)
     else if (backups->target_owned != NULL)
         backups->error = backup_remove(backups->target_owned, &backups->is_ending, &backups->failure);
     else
-        remove_others(backups, false);
+        remove_old(backups);
     atomic_store(&backups->is_done, true);
     return NULL;
 }
@@ -116,6 +128,7 @@ static void *run(void *context)
 static bool begin_thread(struct backups *backups, enum stage stage)
 {
     backups->stage = stage;
+    backups->now_ms = clock_now_ms(backups->namespaces->clock);
     backups->error = OK;
     failure_init(&backups->failure);
     atomic_store(&backups->is_linked, false);
@@ -432,6 +445,9 @@ struct backups *backups_create(const struct namespaces *namespaces, uv_loop_t *l
     uv_timer_init(loop, &backups->timer);
     backups->timer.data = backups;
     uv_unref((uv_handle_t *)&backups->timer); /* a stop does not wait for a backup */
+    uv_timer_init(loop, &backups->day);
+    backups->day.data = backups;
+    uv_unref((uv_handle_t *)&backups->day);
     return backups;
 }
 
@@ -465,6 +481,22 @@ static void know_found(struct backups *backups, const char *id)
     free(path);
 }
 
+/* Has the thread remove what is unfinished, and what was kept for long enough. */
+static void on_day(uv_timer_t *timer)
+{
+    struct backups *backups = timer->data;
+    if (backups->stage != STAGE_IDLE)
+        return; /* tomorrow, then */
+    backup_make_init(&backups->make, config_text(backups->namespaces->config, CONFIG_DATA), 0);
+    backups->make.manifest.id[0] = '\0';
+    if (begin_thread(backups, STAGE_REMOVING)) {
+        begin_ticks(backups);
+    } else {
+        backups->stage = STAGE_IDLE;
+        backup_make_deinit(&backups->make);
+    }
+}
+
 void backups_begin(struct backups *backups)
 {
     struct found found = {.id = ""};
@@ -472,13 +504,10 @@ void backups_begin(struct backups *backups)
     backup_visit(backups->make.folder_owned, note_found, &found);
     if (found.id[0] != '\0')
         know_found(backups, found.id);
-    backups->make.manifest.id[0] = '\0';
-    if (found.has_unfinished && begin_thread(backups, STAGE_REMOVING)) {
-        begin_ticks(backups);
-    } else {
-        backups->stage = STAGE_IDLE;
-        backup_make_deinit(&backups->make);
-    }
+    backup_make_deinit(&backups->make);
+    if (found.has_unfinished)
+        on_day(&backups->day);
+    uv_timer_start(&backups->day, on_day, FIRST_DAY_MS, DAY_MS);
 }
 
 void backups_end(struct backups *backups)
@@ -491,6 +520,7 @@ void backups_end(struct backups *backups)
         backup_make_deinit(&backups->make);
     backups->stage = STAGE_IDLE;
     uv_close((uv_handle_t *)&backups->timer, NULL);
+    uv_close((uv_handle_t *)&backups->day, NULL);
 }
 
 void backups_destroy(struct backups *backups)

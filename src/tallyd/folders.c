@@ -1,5 +1,6 @@
 #include "tallyd/folders.h"
 
+#include "backup/files.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 
@@ -144,13 +145,9 @@ int folders_make(const char *to, const char *folder)
 
 int folders_sync(const char *path)
 {
-    const int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Some file systems don't sync folders and say so. */
-    const bool is_synced = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
-    const int number = errno;
-    if (descriptor >= 0)
-        (void)close(descriptor);
-    return is_synced ? STATUS_CLEAN : folders_complain("%s can't be synced: %s.", path, strerror(number));
+    struct failure failure;
+    failure_init(&failure);
+    return files_sync_folder(path, &failure) == OK ? STATUS_CLEAN : folders_complain("%s", failure.text);
 }
 
 void folders_name_new(struct new_folder *folder, const char *to, const struct target *target)

@@ -9,6 +9,7 @@
 #include "tallyd/config_value.h"
 #include "tallyd/folders.h"
 #include "tallyd/inspect_report.h"
+#include "tallyd/upgrade.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -77,14 +78,12 @@ static int verify_one(const struct target *target, const char *place)
     return status;
 }
 
-/* Of a backup: the files are those of the manifest, and as they were. Nothing is said where there is none. */
+/* Of a backup: the files are those of the manifest, and as they were. */
 static int verify_manifest(const char *folder)
 {
     struct manifest manifest;
     struct failure failure;
     failure_init(&failure);
-    if (!manifest_is_in(folder))
-        return STATUS_CLEAN;
     enum error error = manifest_read(folder, &manifest, &failure);
     if (error == OK) {
         error = manifest_check(&manifest, folder, &failure);
@@ -99,12 +98,32 @@ static int verify_manifest(const char *folder)
     return error == OK ? STATUS_CLEAN : error == ERROR_LOG_DAMAGED ? STATUS_DAMAGED : STATUS_FAILED;
 }
 
+/* Of a data folder. What is wrong with its files is said elsewhere. */
+static int verify_version(const char *folder)
+{
+    struct data_version version;
+    struct failure failure;
+    failure_init(&failure);
+    if (upgrade_read(folder, &version, &failure) != OK) {
+        printf("%s\n", failure.text);
+        return failure.error == ERROR_LOG_DAMAGED ? STATUS_DAMAGED : STATUS_FAILED;
+    }
+    const char *first = upgrade_first_release(version.format);
+    if (version.format != 0 && first != NULL)
+        printf("%s: written by tallyd %s, in format %u; tallyd %s and newer read it.\n", folder, version.tallyd,
+               version.format, first);
+    else if (version.format != 0)
+        printf("%s: written by tallyd %s, in format %u; this is tallyd %s, which does not read it.\n", folder,
+               version.tallyd, version.format, TALLY_VERSION);
+    return version.format != 0 && first == NULL ? STATUS_FAILED : STATUS_CLEAN;
+}
+
 int inspect_verify(const char *folder)
 {
     struct targets targets = {0};
     int status = folders_list(folder, &targets);
     if (status == STATUS_CLEAN)
-        status = verify_manifest(folder);
+        status = manifest_is_in(folder) ? verify_manifest(folder) : verify_version(folder);
     for (size_t i = 0; i < targets.count && status != STATUS_FAILED; i++)
         status = folders_worse(status, verify_one(&targets.items_owned[i], targets.items_owned[i].path));
     free(targets.items_owned);
@@ -296,7 +315,7 @@ int inspect_salvage(const char *folder, const char *to)
     for (size_t i = 0; i < targets.count && status != STATUS_FAILED; i++)
         status = folders_worse(status, finish_new(&targets.items_owned[i], to));
     if (status != STATUS_FAILED)
-        status = folders_worse(status, folders_sync(to));
+        status = folders_worse(status, upgrade_sign_new(to));
     free(targets.items_owned);
     if (status != STATUS_FAILED)
         printf("%s Next: tallyd --data %s\n", status == STATUS_CLEAN ? "Nothing is lost." : "Something is lost.", to);

@@ -26,6 +26,7 @@
 #include "tallyd/reload.h"
 #include "tallyd/renewal.h"
 #include "tallyd/restore.h"
+#include "tallyd/upgrade.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -522,10 +523,12 @@ static void say_ready(struct daemon *daemon)
 static enum error open_namespaces(struct daemon *daemon, struct failure *failure)
 {
     size_t count;
+    const char *data = config_text(&daemon->config, CONFIG_DATA);
     struct bytes *names = renewal_namespaces(&daemon->renewal, &count);
-    const enum error error = namespaces_open(&daemon->namespaces, names, count, failure);
+    enum error error = upgrade_prepare(data, complain, daemon, failure);
+    error = error == OK ? namespaces_open(&daemon->namespaces, names, count, failure) : error;
     free(names);
-    return error;
+    return error == OK ? upgrade_sign(data, failure) : error;
 }
 
 /* Recovery is never refused: what was acknowledged stays, whatever the limit is now. */

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "engine/restore.h"
 #include "tallyd/folders.h"
+#include "tallyd/upgrade.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -213,7 +214,7 @@ static int restore_all(struct restoring *restoring, const struct targets *target
         status = folders_complain("at that time there was nothing to restore.");
     for (size_t i = 0; i < targets->count && status == STATUS_CLEAN; i++)
         status = finish_namespace(restoring, &targets->items_owned[i]);
-    return status == STATUS_CLEAN ? folders_sync(restoring->to) : status;
+    return status == STATUS_CLEAN ? upgrade_sign_new(restoring->to) : status;
 }
 
 int restore_run(const char *folder, const char *to, const char *until)

@@ -1,0 +1,294 @@
+#include "tallyd/upgrade.h"
+
+#include "backup/files.h"
+#include "backup/make.h"
+#include "base/assert.h"
+#include "base/memory.h"
+#include "log/segment.h"
+#include "log/snapshot.h"
+#include "tallyd/folders.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define VERSION_NAME "version"
+#define VERSION_NONE "0.1.0" /* wrote no such file */
+#define DAY_MS (UINT64_C(24) * 60 * 60 * 1000)
+
+/* The newest segment that holds frames, and the one that was made ready to follow it. */
+#define LIVE_COUNT 2u
+
+/* --- who wrote it ------------------------------------------------------------------------------------------------- */
+
+static enum error damaged(const char *path, struct failure *failure)
+{
+    return failure_set(failure, ERROR_LOG_DAMAGED,
+                       "%s does not say which tallyd wrote the folder, as \"tallyd VERSION\" and \"format NUMBER\" on "
+                       "two lines. Remove it if you know that it was this one, tallyd " TALLY_VERSION
+                       ", or one before.",
+                       path);
+}
+
+static enum error read_version(const char *path, struct data_version *version, struct failure *failure)
+{
+    FILE *file = fopen(path, "r");
+    if (file == NULL && errno == ENOENT) {
+        *version = (struct data_version){.tallyd = VERSION_NONE, .format = 1};
+        return OK;
+    }
+    if (file == NULL)
+        return files_failed(failure, "reading", path);
+    static_assert(UPGRADE_VERSION_SIZE == 32, "scanf has 31 characters");
+    const bool is_read = fscanf(file, "tallyd %31s format %9u", version->tallyd, &version->format) == 2;
+    (void)fclose(file);
+    return is_read && version->format > 0 && strchr(version->tallyd, '/') == NULL ? OK : damaged(path, failure);
+}
+
+static void note_namespace(void *context, const char *name)
+{
+    bool *is_there = context;
+    *is_there = *is_there || folders_is_namespace(name);
+}
+
+enum error upgrade_read(const char *data, struct data_version *version, struct failure *failure)
+{
+    bool is_there = false;
+    *version = (struct data_version){0};
+    backup_visit(data, note_namespace, &is_there);
+    if (!is_there)
+        return OK;
+    char *path = files_join(data, VERSION_NAME, "");
+    const enum error error = read_version(path, version, failure);
+    free(path);
+    return error;
+}
+
+static enum error write_version(const char *data, struct failure *failure)
+{
+    char text[UPGRADE_VERSION_SIZE + 64];
+    char *path = files_join(data, VERSION_NAME, ""), *unfinished = files_join(data, VERSION_NAME, UNFINISHED);
+    (void)snprintf(text, sizeof(text), "tallyd %s\nformat %u\n", TALLY_VERSION, DATA_FORMAT);
+    (void)unlink(unfinished);
+    enum error error = files_write_text(unfinished, bytes_from_string(text), failure);
+    if (error == OK && rename(unfinished, path) != 0)
+        error = files_failed(failure, "renaming", unfinished);
+    if (error == OK)
+        error = files_sync_folder(data, failure);
+    free(unfinished);
+    free(path);
+    return error;
+}
+
+enum error upgrade_sign(const char *data, struct failure *failure)
+{
+    struct data_version version;
+    const enum error error = upgrade_read(data, &version, failure);
+    const bool is_signed = strcmp(version.tallyd, TALLY_VERSION) == 0 && version.format == DATA_FORMAT;
+    return error != OK || is_signed ? error : write_version(data, failure);
+}
+
+int upgrade_sign_new(const char *to)
+{
+    struct failure failure;
+    failure_init(&failure);
+    const enum error error = upgrade_sign(to, &failure);
+    return error == OK ? folders_sync(to) : folders_complain("%s", failure.text);
+}
+
+const char *upgrade_first_release(unsigned format)
+{
+    static const char *const releases[] = {VERSION_NONE, "0.2.0"};
+    static_assert(ARRAY_LENGTH(releases) == DATA_FORMAT, "a release for each format");
+    return format >= 1 && format <= ARRAY_LENGTH(releases) ? releases[format - 1] : NULL;
+}
+
+/* --- the way back ------------------------------------------------------------------------------------------------- */
+
+struct keeping {
+    const char *data;
+    const char *to;                           /* the kept folder, under its unfinished name */
+    const char *from;                         /* of the namespace that it is at */
+    const char *inner;                        /* and its new folder */
+    char live[LIVE_COUNT][SEGMENT_NAME_SIZE]; /* newest first */
+    enum error error;                         /* the first one */
+    struct failure *failure;
+};
+
+static bool is_segment(const char *name)
+{
+    uint64_t position;
+    return segment_name_decode(name, &position);
+}
+
+/* Names of segments rise as their positions do. */
+static void note_segment(void *context, const char *name)
+{
+    struct keeping *keeping = context;
+    if (!is_segment(name))
+        return;
+    unsigned at = LIVE_COUNT;
+    while (at > 0 && strcmp(name, keeping->live[at - 1]) > 0)
+        at--;
+    for (unsigned i = LIVE_COUNT - 1; i > at; i--)
+        memcpy(keeping->live[i], keeping->live[i - 1], SEGMENT_NAME_SIZE);
+    if (at < LIVE_COUNT)
+        memcpy(keeping->live[at], name, SEGMENT_NAME_SIZE);
+}
+
+static bool is_live(const struct keeping *keeping, const char *name)
+{
+    return strcmp(name, keeping->live[0]) == 0 || strcmp(name, keeping->live[1]) == 0;
+}
+
+static void link_ended(void *context, const char *name)
+{
+    struct keeping *keeping = context;
+    uint64_t position;
+    if (keeping->error == OK &&
+        ((is_segment(name) && !is_live(keeping, name)) || snapshot_name_decode(name, &position)))
+        keeping->error = files_link(keeping->from, keeping->inner, name, name, keeping->failure);
+}
+
+static enum error copy_live(const struct keeping *keeping, struct disk *disk, const char *name)
+{
+    struct stat status;
+    char *path = files_join(keeping->from, name, "");
+    enum error error = stat(path, &status) == 0 ? OK : files_failed(keeping->failure, "reading", path);
+    const uint64_t size = error == OK ? (uint64_t)status.st_size : 0;
+    if (error == OK)
+        error = files_link(keeping->from, keeping->inner, name, FILES_LIVE_NAME, keeping->failure);
+    if (error == OK)
+        error = files_copy_live(disk, name, size, size, NULL, keeping->failure);
+    free(path);
+    return error;
+}
+
+static enum error keep_files(struct keeping *keeping, struct disk *from)
+{
+    struct failure *failure = keeping->failure;
+    memset(keeping->live, 0, sizeof(keeping->live));
+    struct disk *to = disk_posix_create(keeping->inner);
+    enum error error = from->operations->lock(from, failure);
+    if (error == OK)
+        error = to->operations->lock(to, failure);
+    if (error == OK)
+        error = from->operations->list(from, note_segment, keeping, failure);
+    if (error == OK)
+        error = from->operations->list(from, link_ended, keeping, failure);
+    error = error == OK ? keeping->error : error;
+    for (unsigned i = 0; i < LIVE_COUNT && error == OK && keeping->live[i][0] != '\0'; i++)
+        error = copy_live(keeping, to, keeping->live[i]);
+    disk_posix_destroy(to);
+    return error == OK ? files_sync_folder(keeping->inner, failure) : error;
+}
+
+static void keep_namespace(void *context, const char *name)
+{
+    struct keeping *keeping = context;
+    if (keeping->error != OK || !folders_is_namespace(name))
+        return;
+    char *from = files_join(keeping->data, name, ""), *inner = files_join(keeping->to, name, "");
+    struct disk *disk = disk_posix_create_to_read(from);
+    keeping->from = from;
+    keeping->inner = inner;
+    keeping->error = keep_files(keeping, disk);
+    disk_posix_destroy(disk);
+    free(inner);
+    free(from);
+}
+
+/* Puts them under their unfinished name, and then under the name that counts. */
+static enum error keep(const char *data, const char *folder, struct failure *failure)
+{
+    char *unfinished = files_join(data, folder, BACKUP_UNFINISHED), *finished = files_join(data, folder, "");
+    struct keeping keeping = {.data = data, .to = unfinished, .failure = failure};
+    /* What is there is of an earlier upgrade, or of a start that did not come to its end. */
+    enum error error = backup_remove(finished, NULL, failure);
+    if (error == OK)
+        error = files_make_folder(unfinished, failure);
+    if (error == OK)
+        backup_visit(data, keep_namespace, &keeping);
+    error = error == OK ? keeping.error : error;
+    if (error == OK)
+        error = files_sync_folder(unfinished, failure);
+    if (error == OK && rename(unfinished, finished) != 0)
+        error = files_failed(failure, "renaming", unfinished);
+    if (error == OK) {
+        error = files_sync_folder(data, failure);
+    } else {
+        struct failure ignored;
+        failure_init(&ignored);
+        (void)backup_remove(unfinished, NULL, &ignored);
+    }
+    free(finished);
+    free(unfinished);
+    return error;
+}
+
+static void try_to_keep(const char *data, const struct data_version *version,
+                        void (*report)(void *context, const char *text), void *context)
+{
+    struct failure failure;
+    char folder[sizeof(UPGRADE_BEFORE) + UPGRADE_VERSION_SIZE], text[sizeof(failure.text) + PATH_MAX];
+    failure_init(&failure);
+    (void)snprintf(folder, sizeof(folder), UPGRADE_BEFORE "%s", version->tallyd);
+    if (keep(data, folder, &failure) == OK)
+        (void)snprintf(text, sizeof(text),
+                       "%s was written by tallyd %s. What it wrote is kept in %s/%s for %u days, as a way back.", data,
+                       version->tallyd, data, folder, UPGRADE_KEPT_DAYS);
+    else
+        (void)snprintf(text, sizeof(text),
+                       "%s was written by tallyd %s. There is no way back to that: what it wrote could not be kept: %s",
+                       data, version->tallyd, failure.text);
+    report(context, text);
+}
+
+enum error upgrade_prepare(const char *data, void (*report)(void *context, const char *text), void *context,
+                           struct failure *failure)
+{
+    struct data_version version;
+    const enum error error = upgrade_read(data, &version, failure);
+    if (error != OK)
+        return error;
+    if (version.format > DATA_FORMAT)
+        return failure_set(failure, ERROR_UNSUPPORTED_OPERATION,
+                           "%s was last written by tallyd %s, in format %u. This is tallyd %s, which reads formats up "
+                           "to %u: start that one, or a newer one. docs/upgrading.md says how to go back.",
+                           data, version.tallyd, version.format, TALLY_VERSION, DATA_FORMAT);
+    if (version.format != 0 && version.format < DATA_FORMAT)
+        try_to_keep(data, &version, report, context);
+    return version.format == 0 ? OK : upgrade_sign(data, failure);
+}
+
+/* --- the end of it ------------------------------------------------------------------------------------------------ */
+
+struct forgetting {
+    const char *data;
+    uint64_t now_ms;
+    const atomic_bool *is_hurried;
+};
+
+static void forget(void *context, const char *name)
+{
+    const struct forgetting *forgetting = context;
+    struct stat status;
+    struct failure ignored;
+    failure_init(&ignored);
+    if (strncmp(name, UPGRADE_BEFORE, strlen(UPGRADE_BEFORE)) != 0)
+        return;
+    char *path = files_join(forgetting->data, name, "");
+    if (stat(path, &status) == 0 && (uint64_t)status.st_mtime * 1000 + UPGRADE_KEPT_DAYS * DAY_MS < forgetting->now_ms)
+        (void)backup_remove(path, forgetting->is_hurried, &ignored); /* else the next time */
+    free(path);
+}
+
+void upgrade_forget(const char *data, uint64_t now_ms, const atomic_bool *is_hurried)
+{
+    struct forgetting forgetting = {.data = data, .now_ms = now_ms, .is_hurried = is_hurried};
+    backup_visit(data, forget, &forgetting);
+}

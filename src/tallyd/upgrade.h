@@ -1,0 +1,49 @@
+/* What a tallyd does with a data folder that another one wrote, before it opens it.
+ *
+ * DATA/version says which tallyd wrote there last, and in which format. Where the format is an earlier one, that
+ * tallyd could not read what this one is about to write. So its files are kept first, as a data folder of its own:
+ * DATA/before-VERSION. What never changes any more gets a second name there, and only the newest segments are copied. A
+ * later format is refused. docs/upgrading.md. */
+#ifndef TALLY_TALLYD_UPGRADE_H
+#define TALLY_TALLYD_UPGRADE_H
+
+#include "base/error.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Raise it in each release whose logs or snapshots the one before can't read; docs/upgrading.md has the releases. */
+#define DATA_FORMAT 2u
+
+#define UPGRADE_BEFORE "before-" /* begins the name of a kept folder, in the data folder */
+#define UPGRADE_KEPT_DAYS 7u
+#define UPGRADE_VERSION_SIZE 32u
+
+/* Who wrote a data folder last. */
+struct data_version {
+    char tallyd[UPGRADE_VERSION_SIZE];
+    unsigned format; /* 0: nobody did */
+};
+
+/* ERROR_LOG_DAMAGED: the file is there and says nothing that this understands. ERROR_DISK_FAILED. */
+enum error upgrade_read(const char *data, struct data_version *version, struct failure *failure);
+
+/* Says that this tallyd wrote the folder last, durably, unless that is said there already. */
+enum error upgrade_sign(const char *data, struct failure *failure);
+
+/* The same of a new data folder that is whole. Complains; returns a STATUS_... (folders.h). */
+int upgrade_sign_new(const char *to);
+
+/* The first release that reads a format; NULL: of a format that this tallyd does not know. */
+const char *upgrade_first_release(unsigned format);
+
+/* Makes the data folder ready to be opened. `report` is told what a person should know: what is kept, or why it can't
+ * be, which alone keeps nobody from starting. One that is not there stays so. ERROR_UNSUPPORTED_OPERATION: a later
+ * format; else errors as upgrade_read() and upgrade_sign(). */
+enum error upgrade_prepare(const char *data, void (*report)(void *context, const char *text), void *context,
+                           struct failure *failure);
+
+/* Removes the kept folders that are older than UPGRADE_KEPT_DAYS. */
+void upgrade_forget(const char *data, uint64_t now_ms, const atomic_bool *is_hurried);
+
+#endif

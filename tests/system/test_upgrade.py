@@ -1,0 +1,149 @@
+"""Folders of earlier releases: this tallyd reads them, keeps what they were, and says what it does not know.
+
+docs/upgrading.md; tests/releases/folder.py makes the folders."""
+
+import hashlib
+import json
+import os
+import pathlib
+import sys
+import tarfile
+import time
+
+import pytest
+from clock import Clock
+from conftest import wait_until
+from test_backup import NAMESPACE, tallyd
+
+RELEASES = pathlib.Path(__file__).resolve().parents[1] / "releases"
+sys.path.insert(0, str(RELEASES))
+import folder  # noqa: E402
+
+DAY = 86400
+OPTIONS = ("--segment-size", "6MiB", "--body-max", "256KiB")
+
+
+def releases():
+    return sorted(path.name.removesuffix(".tar.xz") for path in RELEASES.glob("*.tar.xz"))
+
+
+@pytest.fixture
+def unpacked(daemon_factory):
+    """A daemon, not started, on the folder of a release, and what that release said of it."""
+
+    def unpack(release, *options):
+        daemon = daemon_factory(*OPTIONS, *options)
+        with tarfile.open(RELEASES / f"{release}.tar.xz") as tar:
+            tar.extractall(daemon.folder)
+        return daemon, json.loads((RELEASES / f"{release}.json").read_text(encoding="utf-8"))
+
+    return unpack
+
+
+def files_of(data):
+    """What a tallyd would read: names and contents of segments and snapshots."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (data / NAMESPACE).iterdir()
+            if path.suffix in (".segment", ".snapshot")}
+
+
+@pytest.mark.parametrize("release", releases())
+def test_what_a_release_wrote_is_there_as_it_was(unpacked, release):
+    daemon, told = unpacked(release)
+    clock = Clock()
+    clock.set(told["made_at"] - time.time())
+    with clock.around():
+        daemon.start()
+    for target, members, of_old in told["answers"]:
+        status, answer = daemon.call(target, members)
+        assert status == 200, (target, members, answer)
+        assert folder.has_all(folder.steady(answer), of_old), (target, members, of_old, answer)
+    assert daemon.stop() == 0
+
+
+def test_the_first_start_keeps_a_way_back_and_signs_the_folder(unpacked):
+    daemon, _ = unpacked("0.1.0")
+    before = files_of(daemon.data)
+    daemon.start()
+    assert "kept in" in daemon.error_text() and "before-0.1.0 for 7 days" in daemon.error_text()
+    for number in range(3):
+        assert daemon.call("AmazonSQS.SendMessage", {
+            "QueueUrl": folder.url("filler"), "MessageBody": str(number) * 200_000})[0] == 200
+    assert daemon.stop() == 0
+    kept = daemon.data / "before-0.1.0"
+    assert files_of(kept) == before
+    ended = sorted(name for name in before if name.endswith(".segment"))[:-2]
+    assert ended and all((kept / NAMESPACE / name).stat().st_nlink == 2 for name in ended)
+    version = (daemon.data / "version").read_text().split()
+    assert version[0] == "tallyd" and version[2] == "format" and int(version[3]) > 1
+    daemon.start()
+    assert daemon.error_text().count("kept in") == 1  # of the first start
+    assert daemon.stop() == 0
+    # What is kept is a data folder of its own.
+    tallyd("--verify", kept)
+    assert files_of(kept) == before
+
+
+def test_what_is_kept_goes_after_a_week(unpacked):
+    daemon, _ = unpacked("0.1.0")
+    daemon.start()
+    assert daemon.stop() == 0
+    kept = daemon.data / "before-0.1.0"
+    os.utime(kept, (time.time() - 6 * DAY,) * 2)
+    daemon.start()
+    time.sleep(6)
+    assert kept.exists()
+    assert daemon.stop() == 0
+    os.utime(kept, (time.time() - 8 * DAY,) * 2)
+    daemon.start()
+    wait_until(lambda: not kept.exists(), 60, "that the old format is forgotten")
+    assert daemon.stop() == 0
+
+
+def test_a_start_that_was_killed_keeps_it_anew(unpacked):
+    daemon, _ = unpacked("0.1.0")
+    before = files_of(daemon.data)
+    half = daemon.data / "before-0.1.0.unfinished" / NAMESPACE
+    half.mkdir(parents=True)
+    (half / "0000000000000000.segment").write_bytes(b"half of it")
+    daemon.start()
+    assert daemon.stop() == 0
+    assert files_of(daemon.data / "before-0.1.0") == before
+    assert not half.parent.exists()
+
+
+def test_without_room_for_a_way_back_it_says_so_and_starts(unpacked):
+    daemon, _ = unpacked("0.1.0")
+    (daemon.data / "before-0.1.0.unfinished").write_text("a file is in the way")
+    daemon.start()
+    assert "There is no way back" in daemon.error_text()
+    assert daemon.stop() == 0
+
+
+def test_a_later_format_is_refused_by_its_name_and_nothing_is_changed(daemon_factory):
+    daemon = daemon_factory().start()
+    assert daemon.stop() == 0
+    (daemon.data / "version").write_text("tallyd 7.1.0\nformat 99\n")
+    before = files_of(daemon.data)
+    with pytest.raises(AssertionError):
+        daemon.start()
+    assert "tallyd 7.1.0, in format 99" in daemon.all_error_text()
+    assert files_of(daemon.data) == before
+    assert "which does not read it" in tallyd("--verify", daemon.data, status=2)
+
+
+@pytest.mark.parametrize("text", ["", "tallyd", "tallyd 0.1.0", "tallyd 0.1.0\nformat x\n", "tallyd a/b\nformat 1\n",
+                                  "tallyd 0.1.0\nformat 0\n", "tallyd " + "9" * 500 + "\nformat 1\n"])
+def test_a_version_that_says_nothing_is_refused(daemon_factory, text):
+    daemon = daemon_factory().start()
+    assert daemon.stop() == 0
+    (daemon.data / "version").write_text(text)
+    with pytest.raises(AssertionError):
+        daemon.start()
+    assert "does not say which tallyd wrote the folder" in daemon.all_error_text()
+
+
+def test_a_new_folder_is_signed_and_says_so(daemon_factory):
+    daemon = daemon_factory().start()
+    assert daemon.stop() == 0
+    assert not list(daemon.data.glob("before-*"))
+    assert "and newer read it." in tallyd("--verify", daemon.data)
