@@ -523,6 +523,18 @@ static void what_is_no_pattern_is_refused(void **state)
     sqs_close(world);
 }
 
+/* Under AddressSanitizer strstr() goes to the end of the text each time. */
+static unsigned count_of(const char *text, const char *wanted)
+{
+    unsigned count = 0;
+    const char *end = text + strlen(text), *at = text;
+    while ((at = memmem(at, (size_t)(end - at), wanted, strlen(wanted))) != NULL) {
+        count++;
+        at++;
+    }
+    return count;
+}
+
 static void a_large_scrape_is_made_in_portions_and_says_the_same(void **state)
 {
     (void)state;
@@ -532,11 +544,8 @@ static void a_large_scrape_is_made_in_portions_and_says_the_same(void **state)
     make_queues(world, 3000);
     char *text = scrape(world, "queue=*", &status, &portions);
     EXPECT(world, status == 200 && portions > 3000 / 500 + strlen(text) / (128 * 1024));
-    unsigned lines = 0, heads = 0;
-    for (const char *line = text; (line = strstr(line, "\ntally_queue_messages{")) != NULL; line++)
-        lines++;
-    for (const char *line = text; (line = strstr(line, "# TYPE tally_queue_messages gauge")) != NULL; line++)
-        heads++;
+    const unsigned lines = count_of(text, "\ntally_queue_messages{");
+    const unsigned heads = count_of(text, "# TYPE tally_queue_messages gauge");
     EXPECT(world, lines == 4 * 3000 && heads == 1);
     free(text);
     sqs_close(world);

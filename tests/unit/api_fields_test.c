@@ -312,7 +312,7 @@ static void ask(struct fields *fields, const struct told *told)
 static void every_field_of_every_action_may_be_wrong(void **state)
 {
     (void)state;
-    struct fields fields = {.every = scaled(100) < 10 ? 7 : 1, .callers = signer_credentials(callers_text)};
+    struct fields fields = {.every = scaled(100) < 10 ? 19 : 1, .callers = signer_credentials(callers_text)};
     runner_init(&fields.runner);
     fields.runner.report = (struct relay_report){.state = "standby",
                                                  .since_ms = 1700000000123,

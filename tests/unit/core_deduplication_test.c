@@ -568,6 +568,8 @@ static void a_damaged_state_is_refused_or_sound(void **state)
     for (size_t at = first; at < first + part.size; at++) {
         uint8_t old = encoded.data_owned[at];
         for (unsigned bit = 0; bit < 9; bit++) {
+            if (is_scaled_down() && (at + bit) % 5 != 0)
+                continue;
             encoded.data_owned[at] = bit == 8 ? 0xff : old ^ (uint8_t)(1u << bit);
             struct core *core = decode(buffer_bytes(&encoded));
             if (core == NULL)

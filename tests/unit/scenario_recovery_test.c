@@ -5,6 +5,7 @@
 #include "log/log.h"
 #include "random.h"
 #include "support/front_of_one.h"
+#include "support/scale.h"
 
 static void make_queues(struct world *world)
 {
@@ -641,7 +642,7 @@ static void T63_frames_never_go_back_in_time(void **state)
 
 /* --- T64 ---------------------------------------------------------------------------------------------------------- */
 
-#define LEASES 100000u
+#define LEASES (is_scaled_down() ? 10000u : 100000u)
 
 static void T64_restart_with_a_hundred_thousand_leases_in_flight(void **state)
 {
