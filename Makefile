@@ -12,8 +12,8 @@ MESON_OPTIONS = -Dwerror=$(WERROR)
 .PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk \
 	campaign-backup \
 	campaign-kills campaign-look campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan \
-	match-agree mutants bench bench-large soak fresh failover deb deb-check count asan tsan valgrind format format-check \
-	install clean
+	match-agree mutants bench bench-large soak fresh failover deb deb-check release count asan tsan valgrind \
+	format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -44,6 +44,7 @@ help:
 	@echo 'make failover      docs/high-availability.md typed word for word on four empty machines, as root'
 	@echo 'make deb           the Debian packages, into build/deb (VERSION=1.2.3-1)'
 	@echo 'make deb-check     packages built twice, looked through, installed, upgraded and purged, as root (CHECK=steps)'
+	@echo 'make release       all that a release needs, up to the tag: docs/releasing.md (RELEASE=options)'
 	@echo 'make count         instructions of each action, beside bench/instructions.json (COUNT=--update)'
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'
@@ -166,6 +167,9 @@ deb:
 deb-check:
 	@./setup deb
 	@/usr/bin/python3 -B packaging/check.py $(CHECK)
+
+release:
+	@packaging/release $(RELEASE)
 
 bench-large:
 	@./setup build

@@ -1,0 +1,60 @@
+"""What `make release` says before it begins; docs/releasing.md."""
+
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A clone, with the files as they are here."""
+    clone = tmp_path / "tally"
+    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
+    for name in ("packaging/release", "CHANGELOG.md", "meson.build"):
+        (clone / name).write_bytes((ROOT / name).read_bytes())
+    return clone
+
+
+def release(tree, *options):
+    return subprocess.run([tree / "packaging" / "release", *options], capture_output=True, text=True, check=False)
+
+
+def commit(tree):
+    subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "--quiet", "--all",
+                    "--message", "x"], cwd=tree, check=True)
+
+
+def test_all_that_is_missing_is_said_at_once(tree):
+    version = re.sub(r"^  version: '[^']+'", "  version: '9.9.9'", (tree / "meson.build").read_text(), flags=re.MULTILINE)
+    (tree / "meson.build").write_text(version)
+    with open(tree / "CHANGELOG.md", "a", encoding="utf-8") as file:
+        file.write("\n## [Unreleased]\n- something\n")
+    said = release(tree)
+    assert said.returncode == 1
+    for words in ("not committed", '"## [9.9.9] - YYYY-MM-DD"', "under [Unreleased]", "no folder of 9.9.9"):
+        assert words in said.stderr, (words, said.stderr)
+    assert not (tree / "build").exists()
+
+
+def test_a_step_is_run_once_for_a_commit_and_its_failure_is_said(tree):
+    text = (tree / "meson.build").read_text()
+    version = re.search(r"^  version: '([^']+)'", text, re.MULTILINE)[1]
+    (tree / "CHANGELOG.md").write_text(f"## [{version}] - 2026-11-30\n- something\n")
+    folder = tree / "tests" / "releases" / f"{version}.tar.xz"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text("one")
+    subprocess.run(["git", "add", folder], cwd=tree, check=True)
+    script = tree / "packaging" / "release"
+    script.write_text(re.sub(r"STEPS = \[.*?\n\]\n", 'STEPS = [("good", "x", "echo well"), ("bad", "x", "echo ill; exit 3")]\n',
+                             script.read_text(), flags=re.DOTALL))
+    commit(tree)
+    said = release(tree)
+    assert said.returncode == 1 and "PASS good" in said.stdout and "FAIL bad" in said.stdout, said
+    assert "status 3" in said.stderr
+    again = release(tree, "--only", "good")
+    assert again.returncode == 0 and "PASS" not in again.stdout and "left: bad" in again.stdout, again
+    assert release(tree, "--only", "nothing").returncode == 1
