@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -15,7 +16,7 @@ def tree(tmp_path):
     clone = tmp_path / "tally"
     subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
     for name in ("packaging/release", "CHANGELOG.md", "meson.build"):
-        (clone / name).write_bytes((ROOT / name).read_bytes())
+        shutil.copy(ROOT / name, clone / name)
     return clone
 
 
