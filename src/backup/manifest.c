@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "base/json_memory.h"
 #include "base/memory.h"
 #include "base/quote.h"
 #include "platform/monotonic.h"
@@ -91,28 +92,6 @@ void manifest_write(const struct manifest *manifest, struct buffer *text)
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-static void *take(void *context, size_t size)
-{
-    (void)context;
-    return memory_allocate(size);
-}
-
-static void *retake(void *context, void *old, size_t old_size, size_t size)
-{
-    (void)context;
-    (void)old_size;
-    return memory_resize(old, size);
-}
-
-static void give_back(void *context, void *memory)
-{
-    (void)context;
-    free(memory);
-}
-
-/* yyjson's own gives up when there is none, and a text would be taken for no manifest. */
-static const yyjson_alc memory = {.malloc = take, .realloc = retake, .free = give_back};
-
 /* A member that is a number; false, with nothing changed, if it is not there. */
 static bool read_number(yyjson_val *object, const char *name, uint64_t *number)
 {
@@ -191,7 +170,7 @@ enum error manifest_decode(struct bytes text, const char *folder, struct manifes
 {
     *manifest = (struct manifest){0};
     /* Without a flag that says otherwise the text is only read. */
-    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text.ptr, text.size, YYJSON_READ_NOFLAG, &memory, NULL);
+    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text.ptr, text.size, YYJSON_READ_NOFLAG, &json_memory, NULL);
     yyjson_val *root = yyjson_doc_get_root(doc);
     uint64_t format = 0;
     enum error error = OK;

@@ -1,54 +1,30 @@
 #include "client/json.h"
 
-#include "base/memory.h"
+#include "base/json_memory.h"
 #include "client/client.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Memory ------------------------------------------------------------------------------------------------------ */
-
-static void *take(void *context, size_t size)
-{
-    (void)context;
-    return memory_allocate(size);
-}
-
-static void *retake(void *context, void *old, size_t old_size, size_t size)
-{
-    (void)context;
-    (void)old_size;
-    return memory_resize(old, size);
-}
-
-static void give_back(void *context, void *memory)
-{
-    (void)context;
-    free(memory);
-}
-
-/* yyjson's own gives up when there is none, and then a member is not added, or a text is taken for none. */
-static const yyjson_alc memory = {.malloc = take, .realloc = retake, .free = give_back};
-
 yyjson_mut_doc *json_document(void)
 {
-    return yyjson_mut_doc_new(&memory);
+    return yyjson_mut_doc_new(&json_memory);
 }
 
 yyjson_doc *json_read(const void *text, size_t size)
 {
     /* Without a flag that says otherwise the text is only read. */
-    return yyjson_read_opts((char *)(uintptr_t)text, size, YYJSON_READ_NOFLAG, &memory, NULL);
+    return yyjson_read_opts((char *)(uintptr_t)text, size, YYJSON_READ_NOFLAG, &json_memory, NULL);
 }
 
 char *json_write(const yyjson_mut_doc *doc, yyjson_write_flag flags, size_t *size)
 {
-    return yyjson_mut_write_opts(doc, flags, &memory, size, NULL);
+    return yyjson_mut_write_opts(doc, flags, &json_memory, size, NULL);
 }
 
 char *json_write_value(yyjson_val *value, size_t *size)
 {
-    return yyjson_val_write_opts(value, YYJSON_WRITE_NOFLAG, &memory, size, NULL);
+    return yyjson_val_write_opts(value, YYJSON_WRITE_NOFLAG, &json_memory, size, NULL);
 }
 
 /* ---- Bodies and answers ------------------------------------------------------------------------------------------ */
