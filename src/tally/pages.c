@@ -22,7 +22,8 @@ static int take_page(const struct pages *pages, uint64_t *left, char token[TOKEN
     size_t i, max;
     yyjson_val *item;
     json_body_init(&body);
-    pages->ask(pages->context, &body);
+    if (pages->ask != NULL)
+        pages->ask(pages->context, &body);
     json_add_number(&body, body.root, "MaxResults", *left < PAGE_SIZE ? *left : PAGE_SIZE);
     json_add_text(&body, body.root, "NextToken", *token == '\0' ? NULL : token);
     if (json_body_call(&body, client, pages->action, &reply) != TALLY_OK)

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "client/json.h"
+#include <string.h>
 
 char *queue_arn(struct invocation *invocation, const char *queue)
 {
@@ -19,4 +20,12 @@ char *queue_arn(struct invocation *invocation, const char *queue)
     copy = memory_duplicate_string(arn == NULL ? "" : arn);
     tally_reply_deinit(&reply);
     return copy;
+}
+
+const char *queue_name_in(const char *queue)
+{
+    const char *mark = strrchr(queue, '/');
+    if (mark == NULL)
+        mark = strrchr(queue, ':');
+    return mark == NULL ? queue : mark + 1;
 }

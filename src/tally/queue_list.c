@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "tally/pages.h"
+#include "tally/queue_arn.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,12 +42,6 @@ struct listing {
     struct json_body answer; /* with --json, and not --long */
     yyjson_mut_val *urls;    /* in the answer */
 };
-
-static const char *name_of(const char *url)
-{
-    const char *slash = strrchr(url, '/');
-    return slash == NULL ? url : slash + 1;
-}
 
 /* ---- A queue's line ---------------------------------------------------------------------------------------------- */
 
@@ -118,7 +113,7 @@ static void take_queue(void *context, yyjson_val *queue)
     else if (is_json && url != NULL)
         yyjson_mut_arr_add_strcpy(listing->answer.doc_owned, listing->urls, url);
     else if (url != NULL)
-        puts(listing->settings->has_urls ? url : name_of(url));
+        puts(listing->settings->has_urls ? url : queue_name_in(url));
 }
 
 /* The order of names is the server's. */

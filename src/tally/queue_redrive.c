@@ -87,13 +87,6 @@ static bool list_tasks(struct invocation *invocation, uint64_t count, struct tal
     return is_good;
 }
 
-/* The last part of an ARN. */
-static const char *name_of(const char *arn)
-{
-    const char *colon = strrchr(arn, ':');
-    return colon == NULL ? arn : colon + 1;
-}
-
 static void print_refusals(yyjson_val *task)
 {
     size_t i, max;
@@ -116,7 +109,7 @@ static void print_task(yyjson_val *task)
     if (kind != NULL && strcmp(kind, "delete") == 0)
         printf("  deleted");
     if (destination != NULL)
-        printf("  to %s", name_of(destination));
+        printf("  to %s", queue_name_in(destination));
     if (reason != NULL)
         printf("  %s", reason);
     if (refused > 0)

@@ -1,5 +1,6 @@
 /* tally release: takes a message in flight away from whoever has it. */
 #include "base/assert.h"
+#include "tally/queue_arn.h"
 #include "tally/selection.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +12,6 @@ struct settings {
 static const struct setting settings_table[] = {
     {"dry-run", offsetof(struct settings, is_dry_run)},
 };
-
-static const char *name_of(const char *url)
-{
-    const char *slash = strrchr(url, '/');
-    return slash == NULL ? url : slash + 1;
-}
 
 static void print_attempt(yyjson_val *answer)
 {
@@ -41,14 +36,14 @@ static void print(yyjson_val *answer)
 {
     char holder[OUTPUT_HOLDER_SIZE];
     const char *dead_letters = json_text(answer, "DeadLetterQueueUrl");
-    output_field("queue", name_of(output_text_of(answer, "QueueUrl")));
+    output_field("queue", queue_name_in(output_text_of(answer, "QueueUrl")));
     output_holder(answer, holder);
     if (holder[0] != '\0')
         output_field("held by", holder);
     print_attempt(answer);
     output_field("next", words_of(output_text_of(answer, "Outcome")));
     if (dead_letters != NULL)
-        output_field("goes to", name_of(dead_letters));
+        output_field("goes to", queue_name_in(dead_letters));
 }
 
 static void print_foreseen(yyjson_val *answer)

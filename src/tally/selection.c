@@ -1,6 +1,7 @@
 #include "tally/selection.h"
 
 #include "base/assert.h"
+#include "tally/queue_arn.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -76,13 +77,6 @@ int selection_call(struct invocation *invocation, struct json_body *body, const 
 
 /* --- the answer --------------------------------------------------------------------------------------------------- */
 
-/* The part of a queue's URL behind the last slash. */
-static const char *name_of(const char *url)
-{
-    const char *slash = strrchr(url, '/');
-    return slash == NULL ? url : slash + 1;
-}
-
 static void print_lists(yyjson_val *answer)
 {
     size_t i, max;
@@ -90,7 +84,7 @@ static void print_lists(yyjson_val *answer)
     yyjson_arr_foreach(yyjson_obj_get(answer, "Queues"), i, max, item)
     {
         printf("%-11s %llu to %s\n", i == 0 ? "queues" : "", (unsigned long long)json_number(item, "Messages"),
-               name_of(output_text_of(item, "QueueUrl")));
+               queue_name_in(output_text_of(item, "QueueUrl")));
     }
     yyjson_arr_foreach(yyjson_obj_get(answer, "Refusals"), i, max, item)
     {
