@@ -78,6 +78,8 @@ static const struct repeatable {
     {"Tally.GetTicket", NULL},
     {"Tally.ListTickets", NULL},
     {"Tally.CountTickets", NULL},
+    {"Tally.OpenPublisher", NULL},
+    {"Tally.Publish", NULL}, /* the last batch again is answered as it was */
     {"Tally.DescribeServer", NULL},
     {"Tally.DescribeBackup", NULL},
     {"Tally.FeedEvents", NULL},

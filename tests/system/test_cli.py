@@ -75,6 +75,9 @@ COMMANDS = [
     "top",
     "ui",
     "completion",
+    "export",
+    "import",
+    "apply",
     "call",
 ]
 

@@ -40,6 +40,7 @@ def words(tally, *line, status=0):
 def test_names_are_the_servers(named):
     assert words(named, "queue", "show", "") == ["mails", "orders", "orders-dead"]
     assert words(named, "send", "ord") == ["orders", "orders-dead"]
+    assert words(named, "export", "mails", "ord") == ["orders", "orders-dead"]
     assert words(named, "work", "--queue=ord") == ["--queue=orders", "--queue=orders-dead"]
     assert words(named, "pool", "show", "d") == ["duel"]
     assert words(named, "pool", "show", "x") == []
@@ -51,6 +52,7 @@ def test_a_name_that_a_shell_would_read_otherwise_is_left_out(named):
 
 def test_where_files_fit_the_exit_status_says_so(named):
     assert words(named, "pool", "create", "x", "--rules", "", status=1) == []
+    assert words(named, "import", "", status=1) == words(named, "apply", "", status=1) == []
 
 
 def test_nobody_who_answers_is_no_error():

@@ -1,0 +1,221 @@
+#include "tally/publication.h"
+
+#include "base/assert.h"
+#include "platform/monotonic.h"
+#include "platform/random.h"
+#include "tally/output.h"
+#include <stdio.h>
+#include <string.h>
+
+#define OPENS_MAX 10u
+#define TURNS_MAX 1000u /* of a shared publisher that others take meanwhile */
+#define TURN_MS 2u
+
+/* --- opening and closing ------------------------------------------------------------------------------------------ */
+
+/* *is_accepted: the publisher is ours. Else publication->epoch is that of its owner. */
+static int ask_to_open(struct publication *publication, struct invocation *invocation, bool *is_accepted)
+{
+    struct json_body body;
+    struct tally_reply reply;
+    char owner[UUID_TEXT_SIZE + 1] = "";
+    uuid_to_text(publication->owner, owner);
+    json_body_init(&body);
+    json_add_text(&body, body.root, "Publisher", publication->publisher);
+    json_add_number(&body, body.root, "Epoch", publication->epoch);
+    json_add_text(&body, body.root, "Owner", owner);
+    if (json_body_call(&body, invocation->client, "Tally.OpenPublisher", &reply) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    *is_accepted = json_is_true(json_root(&reply), "Accepted");
+    publication->epoch = json_number(json_root(&reply), "Epoch");
+    publication->batch = json_number(json_root(&reply), "LastBatch");
+    tally_reply_deinit(&reply);
+    return EXIT_DONE;
+}
+
+int publication_open(struct publication *publication, struct invocation *invocation, const char *publisher,
+                     bool is_shared)
+{
+    bool is_accepted = false;
+    int status = EXIT_DONE;
+    *publication = (struct publication){.epoch = 1, .is_shared = is_shared};
+    snprintf(publication->publisher, sizeof publication->publisher, "%s", publisher);
+    random_fill(publication->owner, sizeof publication->owner);
+    for (unsigned i = 0; i < OPENS_MAX && status == EXIT_DONE && !is_accepted; i++) {
+        publication->epoch += i > 0;
+        status = ask_to_open(publication, invocation, &is_accepted);
+    }
+    publication->is_open = status == EXIT_DONE && is_accepted;
+    if (status != EXIT_DONE || is_accepted)
+        return status;
+    complain("other imports are running: one at a time");
+    return EXIT_REFUSED;
+}
+
+static void begin_request(const struct publication *publication, struct buffer *body)
+{
+    char owner[UUID_TEXT_SIZE + 1] = "";
+    uuid_to_text(publication->owner, owner);
+    buffer_append_format(body,
+                         "{\"Publisher\":\"%s\",\"Epoch\":%llu,\"Owner\":\"%s\",\"Batch\":%llu,\"ConfirmedBatch\":%llu,"
+                         "\"Order\":\"strict\",\"Refused\":\"block\",\"Rows\":[",
+                         publication->publisher, (unsigned long long)publication->epoch, owner,
+                         (unsigned long long)publication->batch + 1, (unsigned long long)publication->batch);
+}
+
+static enum tally_status end_request(struct buffer *body, struct tally_client *client, struct tally_reply *reply)
+{
+    buffer_append(body, "]}", sizeof "]}");
+    const enum tally_status status = tally_call(client, "Tally.Publish", (const char *)body->data_owned, reply);
+    buffer_deinit(body);
+    return status;
+}
+
+/* Its last row once more, which is known: so it has no body. */
+void publication_close(struct publication *publication, struct invocation *invocation)
+{
+    struct buffer body;
+    if (publication->is_open && publication->last_id > 0) {
+        buffer_init(&body);
+        begin_request(publication, &body);
+        buffer_append_format(&body, "{\"Id\":%llu,\"Uid\":\"%s\"}", (unsigned long long)publication->last_id,
+                             publication->last_uid);
+        end_request(&body, invocation->client, NULL);
+    }
+    publication->is_open = false;
+}
+
+/* --- sending ------------------------------------------------------------------------------------------------------ */
+
+static bool is_text(const char *text, const char *other)
+{
+    return text != NULL && strcmp(text, other) == 0;
+}
+
+/* The Id of a row in the next batch: its number, or one that no row of this publisher has had. */
+static uint64_t id_of(const struct publication *publication, const struct import_rows *rows, size_t index)
+{
+    const uint64_t number = rows->rows[index].number;
+    return number > 0 ? number : (publication->batch + 1) * IMPORT_ROWS_MAX + index;
+}
+
+static void name_row(const struct publication *publication, const struct import_rows *rows, size_t index,
+                     char uid[UUID_TEXT_SIZE + 1])
+{
+    uint8_t bytes[UUID_SIZE];
+    if (rows->rows[index].number > 0) {
+        memcpy(uid, rows->rows[index].uid, UUID_TEXT_SIZE + 1);
+        return;
+    }
+    memcpy(bytes, publication->owner, UUID_SIZE / 2);
+    bytes_put_u64(bytes + UUID_SIZE / 2, id_of(publication, rows, index));
+    uuid_to_text(bytes, uid);
+    uid[UUID_TEXT_SIZE] = '\0';
+}
+
+/* {"Id": …, "Uid": …, and the members of the text. */
+static void add_row(const struct publication *publication, const struct import_rows *rows, size_t index,
+                    struct buffer *body)
+{
+    const struct import_row *row = &rows->rows[index];
+    char uid[UUID_TEXT_SIZE + 1];
+    name_row(publication, rows, index, uid);
+    buffer_append_format(body, "%s{\"Id\":%llu,\"Uid\":\"%s\",", index > rows->first ? "," : "",
+                         (unsigned long long)id_of(publication, rows, index), uid);
+    buffer_append(body, rows->texts.data_owned + row->begin + 1, row->end - row->begin - 1);
+}
+
+static void read_fault(yyjson_val *result, struct publication_fault *fault)
+{
+    fault->is_there = true;
+    json_copy(result, "Code", fault->code, sizeof fault->code);
+    json_copy(result, "Message", fault->text, sizeof fault->text);
+    fault->is_for_now =
+        is_text(fault->code, "MemoryIsFull") || is_text(fault->code, "DiskIsFull") || is_text(fault->code, "OverLimit");
+}
+
+/* The results are of rows that were not stored now, in the order of the rows. Returns how many rows are settled. */
+static size_t read_results(const struct publication *publication, yyjson_val *results, const struct import_rows *rows,
+                           struct publication_outcome *outcome)
+{
+    size_t i, max, index = rows->count;
+    yyjson_val *result;
+    yyjson_arr_foreach(results, i, max, result)
+    {
+        const char *status = json_text(result, "Status");
+        if (is_text(status, "duplicate") || is_text(status, "too-old")) {
+            outcome->known++;
+            continue;
+        }
+        read_fault(result, &outcome->fault);
+        index = rows->first;
+        while (index < rows->count && id_of(publication, rows, index) != json_number(result, "Id"))
+            index++;
+        break; /* the others are held behind it */
+    }
+    outcome->sent = index - rows->first - outcome->known;
+    return index - rows->first;
+}
+
+static void take_answer(struct publication *publication, yyjson_val *answer, struct import_rows *rows,
+                        struct publication_outcome *outcome)
+{
+    const size_t settled = read_results(publication, yyjson_obj_get(answer, "Results"), rows, outcome);
+    if (settled > 0) {
+        publication->last_id = id_of(publication, rows, rows->first + settled - 1);
+        name_row(publication, rows, rows->first + settled - 1, publication->last_uid);
+    }
+    rows->first += settled;
+    publication->batch++;
+}
+
+static enum tally_status publish(const struct publication *publication, struct tally_client *client,
+                                 const struct import_rows *rows, struct tally_reply *reply)
+{
+    struct buffer body;
+    buffer_init(&body);
+    begin_request(publication, &body);
+    for (size_t i = rows->first; i < rows->count; i++)
+        add_row(publication, rows, i, &body);
+    return end_request(&body, client, reply);
+}
+
+static bool is_fenced(const struct invocation *invocation)
+{
+    return is_text(tally_client_error(invocation->client)->code, "PublisherFenced");
+}
+
+/* Takes a shared publisher back from another import, for one request. */
+static int publish_in_turn(struct publication *publication, struct invocation *invocation,
+                           const struct import_rows *rows, struct tally_reply *reply)
+{
+    char publisher[UUID_TEXT_SIZE + 1];
+    for (unsigned turn = 0; publish(publication, invocation->client, rows, reply) != TALLY_OK; turn++) {
+        if (!is_fenced(invocation) || (publication->is_shared && turn == TURNS_MAX))
+            return invocation_failed(invocation, invocation->client);
+        if (!publication->is_shared) {
+            complain("another import of this file has begun, and goes on with it");
+            return EXIT_REFUSED;
+        }
+        memcpy(publisher, publication->publisher, sizeof publisher);
+        sleep_for(TURN_MS * (turn < 10 ? turn : 10));
+        const int status = publication_open(publication, invocation, publisher, true);
+        if (status != EXIT_DONE)
+            return status;
+    }
+    return EXIT_DONE;
+}
+
+int publication_send(struct publication *publication, struct invocation *invocation, struct import_rows *rows,
+                     struct publication_outcome *outcome)
+{
+    struct tally_reply reply;
+    ASSERT(publication->is_open && !import_rows_is_empty(rows));
+    *outcome = (struct publication_outcome){.sent = 0};
+    const int status = publish_in_turn(publication, invocation, rows, &reply);
+    if (status != EXIT_DONE)
+        return status;
+    take_answer(publication, json_root(&reply), rows, outcome);
+    tally_reply_deinit(&reply);
+    return EXIT_DONE;
+}
