@@ -72,7 +72,7 @@ struct export
 {
     struct invocation *invocation;
     char id[UUID_TEXT_SIZE + 1];
-    const char *queue; /* its name */
+    const char *queue; /* its name or URL */
     uint64_t count;
     uint64_t damaged_count;
     uint64_t loss_counts[ARRAY_LENGTH(losses)];
@@ -133,7 +133,7 @@ static void print_line(struct export *export, yyjson_val *message)
     json_body_init(&line);
     json_add_text(&line, line.root, "export", export->id);
     json_add_number(&line, line.root, "number", export->count);
-    json_add_text(&line, line.root, "queue", export->queue);
+    json_add_text(&line, line.root, "queue", queue_name_in(export->queue));
     for (size_t i = 0; i < ARRAY_LENGTH(members); i++)
         add_copy(&line, line.root, members[i][1], yyjson_obj_get(message, members[i][0]));
     add_attributes(&line, yyjson_obj_get(message, "MessageAttributes"));
@@ -166,9 +166,9 @@ static void ask_for_messages(void *context, struct json_body *body)
     json_add_text(body, body->root, "Body", "full");
 }
 
-static int export_queue(struct export *export, const char *name)
+static int export_queue(struct export *export, const char *queue)
 {
-    export->queue = name;
+    export->queue = queue;
     return pages_run(&(struct pages){.invocation = export->invocation,
                                      .action = "Tally.ListMessages",
                                      .list = "Messages",
@@ -199,7 +199,7 @@ static int export_named(struct export *export)
 {
     int status = EXIT_DONE;
     for (int i = 0; i < export->invocation->argument_count && status == EXIT_DONE; i++)
-        status = export_queue(export, queue_name_in(export->invocation->arguments[i]));
+        status = export_queue(export, export->invocation->arguments[i]);
     return status;
 }
 

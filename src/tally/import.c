@@ -23,6 +23,7 @@
 #define WINDOW_S_NEW "1209600"    /* of a queue that --create makes for such lines */
 #define SLOTS 16u                 /* publishers of a queue for them */
 #define QUEUE_NAME_SIZE 81u
+#define QUEUE_SIZE 1024u /* a name or a URL */
 #define PAUSE_MS 1000u
 #define PAUSES_MAX 60u
 
@@ -48,7 +49,7 @@ struct import {
     struct publication publication;
     unsigned slot; /* which of the publishers of a queue, so that imports at the same time seldom meet */
     struct repeated_ids ids;
-    char window[QUEUE_NAME_SIZE]; /* the queue whose window was looked at last */
+    char window[QUEUE_SIZE]; /* the queue whose window was looked at last */
     uint64_t sent;
     uint64_t known;
 };
@@ -68,7 +69,7 @@ static int create_queue(struct invocation *invocation, const char *queue, bool n
     struct json_body body;
     struct tally_reply reply;
     json_body_init(&body);
-    json_add_text(&body, body.root, "QueueName", queue);
+    json_add_text(&body, body.root, "QueueName", queue_name_in(queue));
     yyjson_mut_val *attributes = json_add_object(&body, body.root, "Attributes");
     if (bytes_ends_with(bytes_from_string(queue), BYTES(".fifo")))
         json_add_text(&body, attributes, "FifoQueue", "true");
@@ -151,11 +152,11 @@ static int send_some(struct import *import, struct publication_outcome *outcome)
 }
 
 /* The queue that the first row names. */
-static void name_first_queue(const struct import_rows *rows, char queue[QUEUE_NAME_SIZE])
+static void name_first_queue(const struct import_rows *rows, char queue[QUEUE_SIZE])
 {
     const struct import_row *row = &rows->rows[rows->first];
     yyjson_doc *text = json_read(rows->texts.data_owned + row->begin, row->end - row->begin);
-    json_copy(yyjson_doc_get_root(text), "QueueUrl", queue, QUEUE_NAME_SIZE);
+    json_copy(yyjson_doc_get_root(text), "QueueUrl", queue, QUEUE_SIZE);
     yyjson_doc_free(text);
 }
 
@@ -163,7 +164,7 @@ static void name_first_queue(const struct import_rows *rows, char queue[QUEUE_NA
 static int resolve_fault(const struct import *import, const struct publication_fault *fault, unsigned *pauses)
 {
     const uint64_t line = import->rows.rows[import->rows.first].line;
-    char text[sizeof fault->code + sizeof fault->text + 32], queue[QUEUE_NAME_SIZE];
+    char text[sizeof fault->code + sizeof fault->text + 32], queue[QUEUE_SIZE];
     if (fault->is_for_now && *pauses < PAUSES_MAX) {
         if (*pauses == 0)
             complain("line %llu: %s; waiting", (unsigned long long)line, fault->text);
@@ -275,13 +276,19 @@ static void add_row(struct import *import, const struct import_message *message,
         import_message_uid(message, row->uid);
 }
 
+/* Of a line; what --queue says, the server judges. */
+static bool is_queue_name(const char *name)
+{
+    return strlen(name) < QUEUE_NAME_SIZE && strpbrk(name, "/:") == NULL;
+}
+
 static bool check_message(const struct import *import, struct import_message *message, char fault[IMPORT_FAULT_SIZE])
 {
     if (import->settings->queue != NULL)
         message->queue = import->settings->queue;
     if (message->queue == NULL)
         snprintf(fault, IMPORT_FAULT_SIZE, "it names no queue; say --queue, or give it a member \"queue\"");
-    else if (strlen(message->queue) >= QUEUE_NAME_SIZE || strpbrk(message->queue, "\"\\/") != NULL)
+    else if (import->settings->queue == NULL && !is_queue_name(message->queue))
         snprintf(fault, IMPORT_FAULT_SIZE, "\"%.80s\" is not the name of a queue", message->queue);
     else if (message->export == NULL && message->deduplication_id == NULL && !import->settings->is_once)
         snprintf(fault, IMPORT_FAULT_SIZE,

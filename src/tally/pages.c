@@ -1,5 +1,7 @@
 #include "tally/pages.h"
 
+#include <stdio.h>
+
 #define PAGE_SIZE 1000u
 #define TOKEN_SIZE 4096u
 
@@ -45,8 +47,8 @@ int pages_run(const struct pages *pages)
     int status;
     do
         status = take_page(pages, &left, token);
-    while (status == EXIT_DONE && *token != '\0' && left > 0);
-    if (status == EXIT_DONE && *token != '\0')
+    while (status == EXIT_DONE && *token != '\0' && left > 0 && !ferror(stdout)); /* main() tells of the error */
+    if (status == EXIT_DONE && *token != '\0' && left == 0)
         complain("these are the first %llu, and there may be more; --limit 0 lists all",
                  (unsigned long long)pages->limit);
     return status;

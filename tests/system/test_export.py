@@ -266,6 +266,7 @@ def test_a_bad_line_stops_it_and_a_second_run_goes_on(daemon, tally):
     (b'{"body": "a", "deduplicationId": "x\\u0000"}', "deduplicationId holds a NUL"),
     (b'{"body": "a", "deduplicationId": "x y"}', "MessageDeduplicationId"),
     (b'{"body": "a", "deduplicationId": "x", "grp": "g"}', 'a line has no member "grp"'),
+    (b'{"body": "a", "deduplicationId": "x", "queue": 1}', "queue must be a text"),
     (b'{"body": "a", "deduplicationId": "x", "attributes": {"a": 1}}', "attribute a must be a text"),
     (b'{"body": "a", "deduplicationId": "x", "attributes": {"a": {"type": "Binary", "value": "!"}}}', "not base64"),
     (b'{"body": "a", "deduplicationId": "x", "attributes": {"a\\u0000b": "c"}}', "a"),
@@ -292,7 +293,22 @@ def test_a_queue_that_is_not_there_is_made_on_demand(daemon, tally):
     assert tally("import", "--create", stdin=as_text(lines)).out == "sent 4, known 0\n"
     assert bodies(daemon, "p.fifo") == ["body 1", "body 2"]
     assert "names no queue" in tally("import", stdin='{"body": "a", "deduplicationId": "x"}', status=1).err
+    assert "is not the name of a queue" in tally("import", stdin=as_text(numbered(1, queue="a/b\"")), status=1).err
     assert "can't open" in tally("import", "nowhere", status=5).err
+    assert tally("import", "--queue", f"{daemon.endpoint}/000000000000/u", "--create", stdin=as_text(lines)).out == (
+        "sent 4, known 0\n")
+    assert len(lines_of(tally("export", f"{daemon.endpoint}/000000000000/u").out)) == 4
+
+
+def test_an_export_ends_when_nobody_reads_it(daemon, tally):
+    make_queue(daemon, "q")
+    tally("import", stdin=as_text(numbered(5000, body="x" * 1000)))
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(tally.command("export", "q"), stdout=full, stderr=subprocess.PIPE, env=tally.environment,
+                              text=True, check=False)
+    assert done.returncode == 5 and "can't write to standard output" in done.stderr
+    exported = int(re.search(r"(\d+) messages exported", done.stderr)[1])
+    assert exported < 5000
 
 
 # --- lines that somebody else made ------------------------------------------------------------------------------------
