@@ -24,8 +24,6 @@
 #define SLOTS 16u                 /* publishers of a queue for them */
 #define QUEUE_NAME_SIZE 81u
 #define QUEUE_SIZE 1024u /* a name or a URL */
-#define PAUSE_MS 1000u
-#define PAUSES_MAX 60u
 
 struct settings {
     const char *queue;
@@ -160,27 +158,37 @@ static void name_first_queue(const struct import_rows *rows, char queue[QUEUE_SI
     yyjson_doc_free(text);
 }
 
-/* What stopped the first row: can it go on? *pauses counts how often it was waited for. */
+/* The server has no room now. It may soon have some: what others receive and delete makes it. */
+static int wait_for_room(const struct import *import, const struct publication_fault *fault, unsigned *pauses)
+{
+    const unsigned long long line = import->rows.rows[import->rows.first].line;
+    if (*pauses == 0)
+        complain("line %llu: %s: %s", line, fault->code, fault->text);
+    if (*pauses == PUBLICATION_PAUSES_MAX) {
+        complain("the lines before line %llu are in their queues, and no others. Run the same command again when there "
+                 "is room",
+                 line);
+        return EXIT_REFUSED;
+    }
+    ++*pauses;
+    sleep_for(PUBLICATION_PAUSE_MS);
+    return EXIT_DONE;
+}
+
+/* What stopped the first row: can it go on? *pauses counts the attempts in vain. */
 static int resolve_fault(const struct import *import, const struct publication_fault *fault, unsigned *pauses)
 {
-    const uint64_t line = import->rows.rows[import->rows.first].line;
+    const bool is_missing = is_missing_queue(fault->code);
     char text[sizeof fault->code + sizeof fault->text + 32], queue[QUEUE_SIZE];
-    if (fault->is_for_now && *pauses < PAUSES_MAX) {
-        if (*pauses == 0)
-            complain("line %llu: %s; waiting", (unsigned long long)line, fault->text);
-        ++*pauses;
-        sleep_for(PAUSE_MS);
-        return EXIT_DONE;
-    }
-    if (!import->publication.is_shared && is_missing_queue(fault->code) && import->settings->has_create &&
-        *pauses == 0) {
+    if (fault->is_for_now)
+        return wait_for_room(import, fault, pauses);
+    if (is_missing && import->settings->has_create && *pauses == 0) {
         ++*pauses;
         name_first_queue(&import->rows, queue);
-        return create_queue(import->invocation, queue, false);
+        return create_queue(import->invocation, queue, import->publication.is_shared);
     }
-    snprintf(text, sizeof text, "%s: %s%s", fault->code, fault->text,
-             is_missing_queue(fault->code) ? " (--create makes it)" : "");
-    return refuse_line(line, text);
+    snprintf(text, sizeof text, "%s: %s%s", fault->code, fault->text, is_missing ? " (--create makes it)" : "");
+    return refuse_line(import->rows.rows[import->rows.first].line, text);
 }
 
 /* Sends all rows, or as far as it goes. */

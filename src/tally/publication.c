@@ -13,8 +13,18 @@
 
 /* --- opening and closing ------------------------------------------------------------------------------------------ */
 
+static bool is_text(const char *text, const char *other)
+{
+    return text != NULL && strcmp(text, other) == 0;
+}
+
+static bool is_full(const char *code)
+{
+    return is_text(code, "MemoryIsFull") || is_text(code, "DiskIsFull");
+}
+
 /* *is_accepted: the publisher is ours. Else publication->epoch is that of its owner. */
-static int ask_to_open(struct publication *publication, struct invocation *invocation, bool *is_accepted)
+static enum tally_status ask_to_open(struct publication *publication, struct tally_client *client, bool *is_accepted)
 {
     struct json_body body;
     struct tally_reply reply;
@@ -24,12 +34,27 @@ static int ask_to_open(struct publication *publication, struct invocation *invoc
     json_add_text(&body, body.root, "Publisher", publication->publisher);
     json_add_number(&body, body.root, "Epoch", publication->epoch);
     json_add_text(&body, body.root, "Owner", owner);
-    if (json_body_call(&body, invocation->client, "Tally.OpenPublisher", &reply) != TALLY_OK)
-        return invocation_failed(invocation, invocation->client);
+    const enum tally_status status = json_body_call(&body, client, "Tally.OpenPublisher", &reply);
+    if (status != TALLY_OK)
+        return status;
     *is_accepted = json_is_true(json_root(&reply), "Accepted");
     publication->epoch = json_number(json_root(&reply), "Epoch");
     publication->batch = json_number(json_root(&reply), "LastBatch");
     tally_reply_deinit(&reply);
+    return TALLY_OK;
+}
+
+/* The same, and waits where the server has no room for a new publisher. */
+static int ask_patiently(struct publication *publication, struct invocation *invocation, bool *is_accepted)
+{
+    for (unsigned pauses = 0; ask_to_open(publication, invocation->client, is_accepted) != TALLY_OK; pauses++) {
+        const struct tally_error *error = tally_client_error(invocation->client);
+        if (!is_full(error->code) || pauses == PUBLICATION_PAUSES_MAX)
+            return invocation_failed(invocation, invocation->client);
+        if (pauses == 0)
+            complain("%s: %s", error->code, error->message);
+        sleep_for(PUBLICATION_PAUSE_MS);
+    }
     return EXIT_DONE;
 }
 
@@ -43,7 +68,7 @@ int publication_open(struct publication *publication, struct invocation *invocat
     random_fill(publication->owner, sizeof publication->owner);
     for (unsigned i = 0; i < OPENS_MAX && status == EXIT_DONE && !is_accepted; i++) {
         publication->epoch += i > 0;
-        status = ask_to_open(publication, invocation, &is_accepted);
+        status = ask_patiently(publication, invocation, &is_accepted);
     }
     publication->is_open = status == EXIT_DONE && is_accepted;
     if (status != EXIT_DONE || is_accepted)
@@ -86,11 +111,6 @@ void publication_close(struct publication *publication, struct invocation *invoc
 }
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
-
-static bool is_text(const char *text, const char *other)
-{
-    return text != NULL && strcmp(text, other) == 0;
-}
 
 /* The Id of a row in the next batch: its number, or one that no row of this publisher has had. */
 static uint64_t id_of(const struct publication *publication, const struct import_rows *rows, size_t index)
@@ -185,12 +205,26 @@ static bool is_fenced(const struct invocation *invocation)
     return is_text(tally_client_error(invocation->client)->code, "PublisherFenced");
 }
 
-/* Takes a shared publisher back from another import, for one request. */
+/* A whole request may be refused while memory or the disk are full, too. */
+static bool is_full_now(const struct invocation *invocation, struct publication_fault *fault)
+{
+    const struct tally_error *error = tally_client_error(invocation->client);
+    if (error->status != TALLY_REFUSED || !is_full(error->code))
+        return false;
+    *fault = (struct publication_fault){.is_there = true, .is_for_now = true};
+    snprintf(fault->code, sizeof fault->code, "%s", error->code);
+    snprintf(fault->text, sizeof fault->text, "%s", error->message);
+    return true;
+}
+
+/* Takes a shared publisher back from another import, for one request. With a fault there is no reply. */
 static int publish_in_turn(struct publication *publication, struct invocation *invocation,
-                           const struct import_rows *rows, struct tally_reply *reply)
+                           const struct import_rows *rows, struct publication_fault *fault, struct tally_reply *reply)
 {
     char publisher[UUID_TEXT_SIZE + 1];
     for (unsigned turn = 0; publish(publication, invocation->client, rows, reply) != TALLY_OK; turn++) {
+        if (is_full_now(invocation, fault))
+            return EXIT_DONE;
         if (!is_fenced(invocation) || (publication->is_shared && turn == TURNS_MAX))
             return invocation_failed(invocation, invocation->client);
         if (!publication->is_shared) {
@@ -212,8 +246,8 @@ int publication_send(struct publication *publication, struct invocation *invocat
     struct tally_reply reply;
     ASSERT(publication->is_open && !import_rows_is_empty(rows));
     *outcome = (struct publication_outcome){.sent = 0};
-    const int status = publish_in_turn(publication, invocation, rows, &reply);
-    if (status != EXIT_DONE)
+    const int status = publish_in_turn(publication, invocation, rows, &outcome->fault, &reply);
+    if (status != EXIT_DONE || outcome->fault.is_there)
         return status;
     take_answer(publication, json_root(&reply), rows, outcome);
     tally_reply_deinit(&reply);

@@ -10,6 +10,11 @@
 #include "tally/command.h"
 #include "tally/import_rows.h"
 
+/* How often, and at what distance, what the server has no room for is tried again: a minute, because libtally repeats
+ * each for a second, too. */
+#define PUBLICATION_PAUSES_MAX 25u
+#define PUBLICATION_PAUSE_MS 1000u
+
 struct publication {
     bool is_open;
     bool is_shared; /* by imports that have nothing to do with each other */
@@ -25,8 +30,8 @@ struct publication {
 struct publication_fault {
     bool is_there;
     bool is_for_now; /* memory or disk are full: it may go through later */
-    char code[80];
-    char text[512];
+    char code[96];
+    char text[1024];
 };
 
 /* What a request came to: the rows that it settled are no longer among those to send. */

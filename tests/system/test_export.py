@@ -12,7 +12,7 @@ import time
 
 import pytest
 from clock import Clock
-from conftest import BIN, PATIENCE, ROOT, Tally, clean_environment, wait_until, write_credentials
+from conftest import BIN, PATIENCE, ROOT, Tally, clean_environment, hang_up_until, wait_until
 from queues import count_messages, count_visible, make_queue
 from wire import scaled
 
@@ -285,6 +285,31 @@ def test_what_is_no_line_is_refused_with_its_number(daemon, tally, line, said):
 
 def test_a_line_may_not_be_endless(daemon, tally):
     assert "line 1 of standard input is longer than" in tally("import", stdin=b"x" * (17 << 20), status=5).err
+
+
+def test_an_import_waits_for_room(daemon_factory, tmp_path):
+    config = tmp_path / "config"
+    config.write_text("memory-max = 1GiB\n")
+    daemon = daemon_factory("--config", str(config)).start()
+    tally = Tally(daemon.endpoint)
+
+    def limit_memory(size, then):
+        config.write_text(f"memory-max = {size}\n")
+        hang_up_until(daemon, lambda: daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": "a"})[0] == then,
+                      f"that a send is answered {then}")
+
+    make_queue(daemon, "q")
+    limit_memory("10B", 503)
+    running = [subprocess.Popen(tally.command("import", "--queue", "q", *more), stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tally.environment)
+               for more in ([], ["--run", "new"])]
+    for one in running:
+        one.stdin.write(as_text(numbered(1500)).encode())
+        one.stdin.close()
+    assert all(b"MemoryIsFull" in one.stderr.readline() for one in running)
+    limit_memory("1GiB", 200)
+    assert [one.wait(60 * PATIENCE) for one in running] == [0, 0]
+    assert [one.stdout.read() for one in running] == [b"sent 1500, known 0\n"] * 2
 
 
 def test_a_queue_that_is_not_there_is_made_on_demand(daemon, tally):
