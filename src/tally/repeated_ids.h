@@ -2,7 +2,7 @@
  *
  * Two messages that waited in one queue under one id were two messages: the queue had forgotten the id when the second
  * came. So the second goes without it, or the queue of the import would drop it. A Bloom filter of a fixed size: of ten
- * million ids one in a hundred is taken for a repeated one, and its message goes without the id; none is missed. */
+ * million ids one in four hundred is taken for a repeated one, and its message goes without the id; none is missed. */
 #ifndef TALLY_TALLY_REPEATED_IDS_H
 #define TALLY_TALLY_REPEATED_IDS_H
 

@@ -188,7 +188,7 @@ def test_a_list_that_changes_gives_once_what_is_there_all_the_time(daemon, tally
 
 def test_an_import_that_is_killed_and_begun_again_sends_each_once_in_order(daemon, tally, tmp_path):
     make_queue(daemon, "q")
-    count, chance = 20000, random.Random(7)
+    count, chance = scaled(20000, least=5000), random.Random(7)
     path = tmp_path / "lines"
     path.write_text(as_text(numbered(count)))
     for _ in range(scaled(20, least=6)):
