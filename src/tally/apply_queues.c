@@ -11,7 +11,8 @@
 
 /* --- attributes --------------------------------------------------------------------------------------------------- */
 
-/* "arn:aws:sqs:REGION:NAMESPACE:" and the name, for queues that need not be there. NULL: the server was asked in vain. */
+/* "arn:aws:sqs:REGION:NAMESPACE:" and the name, for queues that need not be there. False: the server was asked in
+ * vain. */
 static bool add_arn(struct apply_work *work, struct json_body *text, yyjson_mut_val *list, const char *name)
 {
     char *arn = queue_arn(work->invocation, work->name), *mark = arn == NULL ? NULL : strrchr(arn, ':');

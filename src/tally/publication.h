@@ -1,8 +1,8 @@
 /* The publisher that sends the rows of an import (docs/protocol.md, "Publishers"), a thousand in one record.
  *
- * The publisher of an export follows from the export, and remembers the numbers of its rows for ever. So an import that is
- * repeated adds nothing. Other messages go to one of a few publishers that their queue has for them; there each is known
- * by its MessageDeduplicationId, for as long as the queue remembers that. */
+ * The publisher of an export follows from the export, and remembers the numbers of its rows for ever. So an import that
+ * is repeated adds nothing. Other messages go to one of a few publishers that their queue has for them. There each is
+ * known by its MessageDeduplicationId, for as long as the queue remembers that. */
 #ifndef TALLY_TALLY_PUBLICATION_H
 #define TALLY_TALLY_PUBLICATION_H
 
@@ -41,8 +41,8 @@ struct publication_outcome {
     struct publication_fault fault; /* of the row that is the first now */
 };
 
-/* Opens the publisher, and takes it from an import of the same rows that is still running. Returns the program's status;
- * if it is not EXIT_DONE, the user has been told. */
+/* Opens the publisher, and takes it from an import of the same rows that is still running. Returns the program's
+ * status; if it is not EXIT_DONE, the user has been told. */
 int publication_open(struct publication *publication, struct invocation *invocation, const char *publisher,
                      bool is_shared);
 

@@ -29,8 +29,9 @@ class Server:
 
     def run(self, *command, **more):
         with open(self.folder / "said", "ab") as said:
-            self.processes.append(subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=said,
-                                                   stderr=said, cwd=self.folder, **more))
+            words = [str(word) for word in command]
+            self.processes.append(subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+                                                   cwd=self.folder, **more))
 
     def answers(self):
         with socket.socket() as link:
@@ -51,7 +52,7 @@ class Redis(Server):
     program = "redis-server"
 
     def command(self):
-        return [self.program, "--port", self.port, "--bind", "127.0.0.1", "--save", "", "--maxmemory-policy", "noeviction"]
+        return [self.program, "--port", self.port, "--bind", "127.0.0.1", "--save", ""]
 
     @property
     def client(self):

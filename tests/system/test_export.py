@@ -131,8 +131,8 @@ def test_an_export_touches_nothing_and_counts_what_a_line_cant_give_again(daemon
     before = listed(daemon, "q"), listed(daemon, "dead")
     done = tally("export", "--all")
     assert (listed(daemon, "q"), listed(daemon, "dead")) == before
-    for said in ("5 messages exported", "3 of them: in flight", "1 of them: a unit of a batch", "1 of them: sent to wait",
-                 "1 of them: numbered", "1 of them: a dead letter"):
+    for said in ("5 messages exported", "3 of them: in flight", "1 of them: a unit of a batch",
+                 "1 of them: sent to wait", "1 of them: numbered", "1 of them: a dead letter"):
         assert said in done.err
     lines = {line["body"]: line for line in lines_of(done.out)}
     assert lines["failed"]["failureReason"] == "no" and lines["failed"]["deadLetterSource"] == "q"
@@ -295,8 +295,8 @@ def test_an_import_waits_for_room(daemon_factory, tmp_path):
 
     def limit_memory(size, then):
         config.write_text(f"memory-max = {size}\n")
-        hang_up_until(daemon, lambda: daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": "a"})[0] == then,
-                      f"that a send is answered {then}")
+        one = {"QueueUrl": "q", "MessageBody": "a"}
+        hang_up_until(daemon, lambda: daemon.call("AmazonSQS.SendMessage", one)[0] == then, f"that a send gets {then}")
 
     make_queue(daemon, "q")
     limit_memory("10B", 503)
@@ -377,8 +377,9 @@ def define_all(daemon):
     make_queue(daemon, "dead.fifo")
     make_queue(daemon, "dead", RedriveAllowPolicy=json.dumps(
         {"redrivePermission": "byQueue", "sourceQueueArns": [f"{arn}a", f"{arn}nowhere"]}))
-    make_queue(daemon, "a", DelaySeconds="3", MaximumMessageSize="2000", MessageRetentionPeriod="90", VisibilityTimeout="7",
-               ReceiveMessageWaitTimeSeconds="4", KmsMasterKeyId="key", KmsDataKeyReusePeriodSeconds="600",
+    make_queue(daemon, "a", DelaySeconds="3", MaximumMessageSize="2000", MessageRetentionPeriod="90",
+               VisibilityTimeout="7", ReceiveMessageWaitTimeSeconds="4", KmsMasterKeyId="key",
+               KmsDataKeyReusePeriodSeconds="600",
                RedrivePolicy=json.dumps({"deadLetterTargetArn": f"{arn}dead", "maxReceiveCount": 5}),
                **{"Tally.Backoff": '{"min": 3}', "Tally.RateLimit": '{"queue": {"rate": 1.5}}',
                   "Tally.GroupConcurrency": "4", "Tally.DeduplicationWindow": "-1", "Tally.StaleReceipts": "refuse"})
@@ -394,8 +395,8 @@ def define_all(daemon):
     ok(daemon, "Tally.PauseQueue", QueueUrl="d")
     ok(daemon, "Tally.PutTypeOrder", Name="t", Types=["post", "comment"])
     ok(daemon, "Tally.PutTypeOrder", Name="u", Types=["x", "y", "z"], Require=True, RetentionSeconds=77)
-    ok(daemon, "Tally.PutSchedule", Name="s", Cron="0 3 * * *", TimeZone="Europe/Berlin", QueueUrl="a", MessageBody="ä",
-       CatchUp="none", MessageAttributes={"n": {"DataType": "Number", "StringValue": "1"},
+    ok(daemon, "Tally.PutSchedule", Name="s", Cron="0 3 * * *", TimeZone="Europe/Berlin", QueueUrl="a",
+       MessageBody="ä", CatchUp="none", MessageAttributes={"n": {"DataType": "Number", "StringValue": "1"},
                                           "b": {"DataType": "Binary", "BinaryValue": "AAE="}})
     ok(daemon, "Tally.PutSchedule", Name="v", Cron="@daily", QueueUrl="b.fifo", MessageGroupId="g", MessageBody="x")
     ok(daemon, "Tally.PauseSchedule", Name="v")
@@ -406,7 +407,8 @@ def define_all(daemon):
        ConfirmSeconds=9, Verify=True, ResultsMax=10, RetentionSeconds=600, WindowMilliseconds=5)
     ok(daemon, "Tally.CreateRelay", RelayName="y", Order="strict", Sink={"Type": "queue", "QueueUrl": "a"},
        Source={"Type": "postgres", "Connection": "host=/nowhere user=x password=hidden", "LeaseSeconds": 9})
-    ok(daemon, "Tally.CreateRelay", RelayName="z", Sink={"Type": "http", "Url": "http://127.0.0.1:1/", "TimeoutSeconds": 3},
+    ok(daemon, "Tally.CreateRelay", RelayName="z",
+       Sink={"Type": "http", "Url": "http://127.0.0.1:1/", "TimeoutSeconds": 3},
        Source={"Type": "queue", "QueueUrl": f"{daemon.endpoint}/000000000000/dead"})
     ok(daemon, "Tally.PauseRelay", RelayName="z")
     return ("queue dead.fifo", "queue dead", "queue a", "queue b.fifo", "queue c.fifo", "queue d", "type order t",
@@ -439,8 +441,8 @@ def test_apply_changes_what_differs_and_nothing_else(daemon, tally):
         "version": 1,
         "queues": [{"QueueName": "a", "Attributes": {"VisibilityTimeout": 8, "DelaySeconds": "3", "KmsMasterKeyId": "",
                                                      "RedrivePolicy": ""}, "tags": {"team": "mail"}, "Paused": True},
-                   {"QueueName": "d", "Attributes": {"RedrivePolicy": {"deadLetterTargetArn": "e", "maxReceiveCount": 2}},
-                    "Paused": False},
+                   {"QueueName": "d", "Paused": False,
+                    "Attributes": {"RedrivePolicy": {"deadLetterTargetArn": "e", "maxReceiveCount": 2}}},
                    {"QueueName": "e"}],
         "typeOrders": [{"Name": "t", "Types": ["post", "like"]}],
         "schedules": [{"Name": "s", "Cron": "0 4 * * *", "QueueUrl": "a", "MessageBody": "ä"}],
@@ -459,8 +461,8 @@ def test_apply_changes_what_differs_and_nothing_else(daemon, tally):
     after = json.loads(tally("export", "--definitions").out)
     a, b = ({row["QueueName"]: row for row in one["queues"]} for one in (before, after))
     assert b["a"]["tags"] == {"team": "mail", "ä": ""} and b["a"]["Paused"] and "Paused" not in b["d"]
-    assert (b["a"]["Attributes"]["VisibilityTimeout"], b["d"]["Attributes"]["RedrivePolicy"]["deadLetterTargetArn"]) == (
-        "8", "e")
+    assert b["a"]["Attributes"]["VisibilityTimeout"] == "8"
+    assert b["d"]["Attributes"]["RedrivePolicy"]["deadLetterTargetArn"] == "e"
     assert b["a"]["Attributes"]["Tally.Backoff"] == a["a"]["Attributes"]["Tally.Backoff"] and b["b.fifo"] == a["b.fifo"]
     assert [len(after[kind]) for kind in after if kind != "version"] == [7, 2, 2, 2, 2]
     again = tally("apply", "-", stdin=json.dumps(document)).out
@@ -474,9 +476,9 @@ def test_apply_changes_what_differs_and_nothing_else(daemon, tally):
     ({"version": 2}, '"version": 1', 2),
     ({"version": 1, "kues": []}, 'a member "kues"', 2),
     ({"version": 1, "queues": {}}, "queues: it must be a list", 2),
-    ({"version": 1, "queues": [{"QueueName": "new"}, {"Name": "x"}]}, "queues[1]: it must be an object with a member", 2),
-    ({"version": 1, "queues": [{"QueueName": "new"}, {"QueueName": "x", "Pausd": 1}]}, 'queues[1] (x): a queue has no', 2),
-    ({"version": 1, "relays": [{"RelayName": "r", "Sink": {"Type": "http", "Url": "http://x/?…"}}]}, "relays[0] (r)", 2),
+    ({"version": 1, "queues": [{"QueueName": "new"}, {"Name": "x"}]}, "queues[1]: it must be an object", 2),
+    ({"version": 1, "queues": [{"QueueName": "new"}, {"QueueName": "x", "Pausd": 1}]}, 'queues[1] (x): a queue', 2),
+    ({"version": 1, "relays": [{"RelayName": "r", "Sink": {"Type": "http", "Url": "http://x/?…"}}]}, "relays[0]", 2),
     ({"version": 1, "queues": [{"QueueName": "new"}, {"QueueName": "b!"}]}, "queues[1] (b!)", 1),
     ({"version": 1, "queues": [{"QueueName": "new", "Attributes": {"RedrivePolicy": {
         "deadLetterTargetArn": "nowhere", "maxReceiveCount": 1}}}]}, "queues[0] (new)", 1),
@@ -549,9 +551,10 @@ def test_the_commands_of_the_page_work(daemon, tally, daemon_factory, tmp_path):
     commands = re.findall(r"```sh\n(.*?)```", DOCUMENT, re.DOTALL)
     assert len(commands) == 5
     for command in commands:
+        environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, NEW=other.endpoint,
+                                        PATH=f"{BIN}:{os.environ['PATH']}")
         done = subprocess.run(["sh", "-euc", command], cwd=tmp_path, capture_output=True, text=True,
-                              timeout=60 * PATIENCE, check=False, env=clean_environment(
-                                  TALLY_ENDPOINT=daemon.endpoint, NEW=other.endpoint, PATH=f"{BIN}:{os.environ['PATH']}"))
+                              timeout=60 * PATIENCE, check=False, env=environment)
         assert done.returncode == 0, command + done.stdout + done.stderr
     assert (bodies(other, "orders"), bodies(other, "mails")) == (["of orders"], ["of mails"])
     assert bodies(daemon, "orders-again") == ["of orders"]

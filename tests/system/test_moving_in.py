@@ -154,8 +154,8 @@ def test_the_jobs_of_bullmq_move_in(daemon, tmp_path, redis):
         import { Queue, Worker } from "bullmq";
         const connection = { host: "127.0.0.1", port: Number(process.argv[2]), maxRetriesPerRequest: null };
         const queue = new Queue("mails", { connection });
-        for (let n = 0; n < 3; n++)
-          await queue.addBulk(Array.from({ length: 500 }, (_, at) => ({ name: "mail", data: { n: n * 500 + at, ä: "ä" } })));
+        const jobs = Array.from({ length: 1500 }, (_, n) => ({ name: "mail", data: { n, ä: "ä" } }));
+        await queue.addBulk(jobs);
         await queue.add("mail", { n: "first" }, { priority: 1, jobId: "mine" });
         await queue.add("mail", { n: "soon" }, { delay: 400_000 });
         await queue.add("mail", { n: "late" }, { delay: 4_000_000 });
