@@ -109,12 +109,13 @@ int apply_pause(struct apply_work *work)
     const bool is_paused = !work->is_new && yyjson_mut_get_bool(yyjson_mut_obj_get(work->there, "Paused"));
     if (wanted == NULL || yyjson_get_bool(wanted) == is_paused)
         return EXIT_DONE;
-    if (!work->is_new)
+    int status = EXIT_DONE;
+    if (!work->is_dry_run)
+        status = act_on_name(work, is_paused ? work->kind->resume_action : work->kind->pause_action,
+                             strcmp(work->kind->name, "QueueName") == 0 ? "QueueUrl" : work->kind->name);
+    if (status == EXIT_DONE && !work->is_new)
         apply_tell(work, "change", "Paused");
-    if (work->is_dry_run)
-        return EXIT_DONE;
-    return act_on_name(work, is_paused ? work->kind->resume_action : work->kind->pause_action,
-                       strcmp(work->kind->name, "QueueName") == 0 ? "QueueUrl" : work->kind->name);
+    return status;
 }
 
 /* --- schedules, type orders, pools, relays ------------------------------------------------------------------------ */

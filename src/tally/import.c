@@ -308,7 +308,7 @@ static bool check_message(const struct import *import, struct import_message *me
 
 static int take_message(struct import *import, struct import_message *message)
 {
-    char fault[IMPORT_FAULT_SIZE];
+    char fault[IMPORT_FAULT_SIZE] = "a text of it is not UTF-8";
     size_t size = 0;
     int status = EXIT_DONE;
     char *text = check_message(import, message, fault) ? write_members(import, message, &size, fault) : NULL;
@@ -346,8 +346,8 @@ static int take_lines(struct import *import)
 {
     struct bytes line;
     int status = EXIT_DONE;
-    enum line_reader_result result;
-    while ((result = line_reader_next(&import->reader, LINE_SIZE_MAX, &line)) == LINE_READ && status == EXIT_DONE)
+    enum line_reader_result result = LINE_NONE;
+    while (status == EXIT_DONE && (result = line_reader_next(&import->reader, LINE_SIZE_MAX, &line)) == LINE_READ)
         status = take_line(import, line);
     if (status == EXIT_DONE)
         status = flush(import);

@@ -283,6 +283,16 @@ def test_what_is_no_line_is_refused_with_its_number(daemon, tally, line, said):
     assert bodies(daemon, "q") == ["good"]
 
 
+def test_a_bad_line_ends_it_although_more_may_come(daemon, tally):
+    make_queue(daemon, "q")
+    process = subprocess.Popen(tally.command("import"), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, env=tally.environment)
+    process.stdin.write((as_text(numbered(2)) + "bad\n").encode())
+    process.stdin.flush()
+    assert process.wait(20 * PATIENCE) == 1 and count_messages(daemon, "q") == 2
+    assert "UTF-8" in tally("import", "--queue", b"\xff", stdin=as_text(numbered(1)), status=1).err
+
+
 def test_a_line_may_not_be_endless(daemon, tally):
     assert "line 1 of standard input is longer than" in tally("import", stdin=b"x" * (17 << 20), status=5).err
 
