@@ -335,6 +335,14 @@ def test_a_queue_that_is_not_there_is_made_on_demand(daemon, tally):
     assert len(lines_of(tally("export", f"{daemon.endpoint}/000000000000/u").out)) == 4
 
 
+def test_what_makes_no_sense_is_said(tally, tmp_path):
+    for words in ([], ["--all", "q"], ["--all", "--definitions"], ["--definitions", "q"]):
+        assert "give either queues" in tally("export", *words, status=2).err
+    assert "QueueDoesNotExist" in tally("export", "nowhere", status=1).err
+    assert "can't read" in tally("import", tmp_path, status=5).err
+    assert "can't open" in tally("apply", tmp_path / "nothing", status=5).err
+
+
 def test_an_export_ends_when_nobody_reads_it(daemon, tally):
     make_queue(daemon, "q")
     tally("import", stdin=as_text(numbered(5000, body="x" * 1000)))
