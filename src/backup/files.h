@@ -25,8 +25,8 @@ enum error files_link(const char *folder, const char *inner, const char *name, c
 /* A segment that is written to gets this name beside its copy, which takes its own. */
 #define FILES_LIVE_NAME "live.open"
 
-/* Copies the first `used` bytes of FILES_LIVE_NAME into a new segment of that size, durably, and removes the former. The
- * folder is locked. Ends early, with an error, when `is_cancelled` becomes true; NULL: never. */
+/* Copies the first `used` bytes of FILES_LIVE_NAME into a new segment of that size, durably, and removes the former.
+ * The folder is locked. Ends early, with an error, when `is_cancelled` becomes true; NULL: never. */
 enum error files_copy_live(struct disk *disk, const char *name, uint64_t size, uint64_t used,
                            const atomic_bool *is_cancelled, struct failure *failure);
 

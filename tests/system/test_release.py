@@ -30,8 +30,8 @@ def commit(tree):
 
 
 def test_all_that_is_missing_is_said_at_once(tree):
-    version = re.sub(r"^  version: '[^']+'", "  version: '9.9.9'", (tree / "meson.build").read_text(), flags=re.MULTILINE)
-    (tree / "meson.build").write_text(version)
+    build = tree / "meson.build"
+    build.write_text(re.sub(r"^  version: '[^']+'", "  version: '9.9.9'", build.read_text(), flags=re.MULTILINE))
     with open(tree / "CHANGELOG.md", "a", encoding="utf-8") as file:
         file.write("\n## [Unreleased]\n- something\n")
     said = release(tree)
@@ -50,8 +50,8 @@ def test_a_step_is_run_once_for_a_commit_and_its_failure_is_said(tree):
     folder.write_text("one")
     subprocess.run(["git", "add", folder], cwd=tree, check=True)
     script = tree / "packaging" / "release"
-    script.write_text(re.sub(r"STEPS = \[.*?\n\]\n", 'STEPS = [("good", "x", "echo well"), ("bad", "x", "echo ill; exit 3")]\n',
-                             script.read_text(), flags=re.DOTALL))
+    steps = 'STEPS = [("good", "x", "echo well"), ("bad", "x", "echo ill; exit 3")]\n'
+    script.write_text(re.sub(r"STEPS = \[.*?\n\]\n", steps, script.read_text(), flags=re.DOTALL))
     commit(tree)
     said = release(tree)
     assert said.returncode == 1 and "PASS good" in said.stdout and "FAIL bad" in said.stdout, said
