@@ -183,8 +183,9 @@ class Server:
     """A tallyd on a folder."""
 
     def __init__(self, tallyd, data):
-        self.process = subprocess.Popen([tallyd, "--data", data, "--listen", "127.0.0.1:0", "--segment-size", "6MiB",
-                                         "--body-max", "256KiB", "--snapshot-bytes", "1MiB"], stdout=subprocess.PIPE, text=True)
+        command = [tallyd, "--data", data, "--listen", "127.0.0.1:0", "--segment-size", "6MiB", "--body-max", "256KiB",
+                   "--snapshot-bytes", "1MiB"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.address = self.process.stdout.readline().split("ready on ")[1].split()[0]
 
     def call(self, target, members):
