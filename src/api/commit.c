@@ -151,7 +151,7 @@ static enum error read_send(struct call *call, const struct params *entry, struc
     struct queue *queue;
     enum error error = call_find_queue(call, entry, &queue);
     if (error == OK)
-        error = send_read(call, entry, queue, SEND_IN_ENTRY, bytes_make(NULL, 0), parameters);
+        error = send_read_moved(call, entry, queue, parameters);
     if (error == OK)
         *send = (struct commit_send){.command = send_command_of(call, parameters)};
     return error;
@@ -168,7 +168,7 @@ static enum error read_sends(struct call *call, yyjson_val *list, struct commit 
         enum error error = read_send(call, &entry, &commit->command.sends[i], &commit->sends[i]);
         if (error != OK)
             return fail_entry(call, "Sends", i, error);
-        sum += commit->sends[i].body.size + commit->sends[i].attributes.size;
+        sum += commit->sends[i].given_size;
     }
     if (sum > SENDS_SIZE_MAX)
         return call_fail(call, ERROR_BATCH_REQUEST_TOO_LONG,

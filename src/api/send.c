@@ -8,12 +8,12 @@
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-static enum error check_body(struct call *call, const struct params *params, const struct send_parameters *send,
+static enum error check_body(struct call *call, const struct params *params, struct send_parameters *send,
                              enum send_context context)
 {
-    size_t size = send->body.size + attributes_measure(params, "MessageAttributes");
     uint32_t size_max = send->queue->settings.message_size_max;
-    if (size > size_max)
+    send->given_size = send->body.size + attributes_measure(params, "MessageAttributes");
+    if (send->given_size > size_max)
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                          "One or more parameters %s. Reason: Message must be shorter than %u bytes.",
                          context == SEND_IN_ENTRY ? "cannot be validated" : "are invalid", size_max);
@@ -189,6 +189,28 @@ enum error send_read(struct call *call, const struct params *params, struct queu
     return OK;
 }
 
+enum error send_read_moved(struct call *call, const struct params *params, struct queue *queue,
+                           struct send_parameters *send)
+{
+    struct bytes given = {NULL, 0}, uid = {NULL, 0};
+    uint8_t identity[MESSAGE_ID_SIZE];
+    enum error error = params_text(params, "Uid", &given);
+    if (error == OK && given.ptr != NULL) {
+        if (!identity_from_text(given, identity))
+            return params_invalid(params, "Uid", given,
+                                  "It must be a UUID, such as 01234567-89ab-4def-8123-456789abcdef.");
+        char *text = arena_allocate(call->arena, IDENTITY_TEXT_SIZE);
+        identity_to_text(identity, text); /* one way to write it */
+        uid = bytes_make(text, IDENTITY_TEXT_SIZE);
+    }
+    if (error == OK)
+        error = send_read(call, params, queue, SEND_IN_ENTRY, uid, send);
+    if (error == OK && uid.size > 0)
+        send->moved_id =
+            arena_format(call->arena, "%.*s %.*s", BYTES_FORMAT(uid), BYTES_FORMAT(body_sha256(call, send->body)));
+    return error;
+}
+
 /* --- the command -------------------------------------------------------------------------------------------------- */
 
 static struct bytes encode_attributes(struct call *call, const struct attributes *attributes)
@@ -213,6 +235,7 @@ struct send_command send_command_of(struct call *call, const struct send_paramet
                     .sender = call->caller == NULL ? core_name(call->core) : call->caller->access_key,
                     .trace = send->trace,
                     .deduplication = send->deduplication},
+        .moved_id = send->moved_id,
         .delay_ms = (uint32_t)send->delay_s * 1000,
         .priority = send->priority,
         .batch_id = send->batch_id,

@@ -13,8 +13,10 @@
 struct send_parameters {
     struct queue *queue;
     struct bytes body;
+    size_t given_size;          /* of body and attributes as they are given */
     struct bytes group;         /* MessageGroupId, or empty */
     struct bytes deduplication; /* MessageDeduplicationId, or the body's digest if the queue wants that; or empty */
+    struct bytes moved_id;      /* its uid where it comes from, a blank, the body's digest; or empty */
     struct bytes trace;
     int64_t delay_s;
     struct attributes attributes;
@@ -47,6 +49,12 @@ enum send_context { SEND_ALONE, SEND_IN_ENTRY };
  * described in the call's failure. */
 enum error send_read(struct call *call, const struct params *params, struct queue *queue, enum send_context context,
                      struct bytes uid, struct send_parameters *send);
+
+/* The same for a message that may have been moved here from elsewhere. Its member `Uid` names it there: a UUID, as
+ * `uid` above. The message is then known by its uid and its body: a uid twice with other contents is the fault of its
+ * source, and two messages are better than one that is lost. */
+enum error send_read_moved(struct call *call, const struct params *params, struct queue *queue,
+                           struct send_parameters *send);
 
 /* Does a send to this queue have the ids that a FIFO queue requires? `absent` is the error for a missing group, because
  * SQS has two. */

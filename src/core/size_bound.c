@@ -56,8 +56,9 @@ uint64_t size_bound_of_send(const struct core *core, const struct send_command *
     uint32_t slot = slot_by_id(core, send->batch_id);
     /* The group, the id and the like appear in more than one event. */
     return SEND_SIZE + content->body.size + content->attributes.size + content->trace.size + content->sender.size +
-           3 * content->group.size + 2 * content->deduplication.size + send->producer.size + send->type.size +
-           (uint64_t)send->antecedent_count * WAITED_ENTRY_SIZE + size_bound_of_chain(core, slot, seen);
+           3 * content->group.size + 2 * content->deduplication.size + send->moved_id.size + send->producer.size +
+           send->type.size + (uint64_t)send->antecedent_count * WAITED_ENTRY_SIZE +
+           size_bound_of_chain(core, slot, seen);
 }
 
 uint64_t size_bound_of_create(const struct core *core, const struct create_batch_command *command, struct table *seen)

@@ -647,6 +647,84 @@ static void a_commit_makes_no_cycle_of_its_sends(void **state)
     close_world(world);
 }
 
+/* One send with a uid, and how it was answered. */
+static bool is_moved(struct world *world, const char *queue, const char *uid, const char *body, bool *is_known)
+{
+    struct answer answer = world_call(world, "Tally.Commit",
+                                      "{'Sends':[{'QueueUrl':'%s','Uid':'%s','MessageBody':'%s','MessageGroupId':'g',"
+                                      "'MessageDeduplicationId':'its-own'}]}",
+                                      queue, uid, body);
+    *is_known = entry_is(answer, "Sends", 0, "Duplicate");
+    if (answer.error != NULL)
+        print_error("%s: %s\n", answer.error, answer_text(answer, "message"));
+    return answer.error == NULL;
+}
+
+static bool is_new(struct world *world, const char *uid, const char *body)
+{
+    bool is_known;
+    return is_moved(world, "moved.fifo", uid, body, &is_known) && !is_known;
+}
+
+static bool is_known(struct world *world, const char *uid, const char *body)
+{
+    bool is_known;
+    return is_moved(world, "moved.fifo", uid, body, &is_known) && is_known;
+}
+
+#define UID_A "00000000-0000-4000-8000-00000000000a"
+#define UID_B "00000000-0000-4000-8000-00000000000b"
+
+/* A uid is what the source of a message calls it, which gives it out again until it is deleted there. */
+static void a_moved_message_is_known_by_its_uid_for_fourteen_days(void **state)
+{
+    (void)state;
+    struct world *world = open_world();
+    const uint64_t days_ms = 14 * UINT64_C(86400000);
+    world_create_queue(world, "moved.fifo", "'FifoQueue':'true','ContentBasedDeduplication':'true'");
+    uint64_t accepted_at_ms = world->now_ms;
+    EXPECT(world, is_new(world, UID_A, "tick"));
+    EXPECT(world, is_known(world, UID_A, "tick"));
+    EXPECT(world, is_known(world, "00000000-0000-4000-8000-00000000000A", "tick"));
+    /* Two of one deduplication id, or of one body, were sent for as long as the source kept them apart. */
+    EXPECT(world, is_new(world, UID_B, "tick"));
+    EXPECT(world, is_new(world, UID_A, "another body of the same uid"));
+    EXPECT(world, world_count_messages(world, "moved.fifo") == 3);
+    /* Neither a restart nor a purge is a reason for the source to have deleted it. */
+    world_kill(world);
+    EXPECT(world, is_known(world, UID_A, "tick"));
+    EXPECT(world, is_good(world, "PurgeQueue", "{'QueueUrl':'moved.fifo'}"));
+    EXPECT(world, is_known(world, UID_A, "tick"));
+    world_pass_time(world, accepted_at_ms + days_ms - 1000 - world->now_ms);
+    EXPECT(world, is_known(world, UID_A, "tick"));
+    world_pass_time(world, 2000);
+    EXPECT(world, is_new(world, UID_A, "tick"));
+    EXPECT(world, is_known(world, UID_A, "tick"));
+    close_world(world);
+}
+
+static void a_uid_is_known_within_its_commit_and_becomes_the_outbox_id(void **state)
+{
+    (void)state;
+    struct world *world = open_world();
+    struct answer answer = world_call(world, "Tally.Commit",
+                                      "{'Sends':[{'QueueUrl':'q','Uid':'" UID_A "','MessageBody':'m'},"
+                                      "{'QueueUrl':'q','Uid':'" UID_A "','MessageBody':'m'},"
+                                      "{'QueueUrl':'f.fifo','Uid':'" UID_A "','MessageGroupId':'g','MessageBody':'m'},"
+                                      "{'QueueUrl':'q','MessageBody':'m'}]}");
+    EXPECT(world, answer.error == NULL);
+    EXPECT(world, !entry_is(answer, "Sends", 0, "Duplicate") && entry_is(answer, "Sends", 1, "Duplicate"));
+    EXPECT(world, !entry_is(answer, "Sends", 2, "Duplicate") && !entry_is(answer, "Sends", 3, "Duplicate"));
+    EXPECT(world, world_count_messages(world, "q") == 2);
+    answer = world_call(world, "Tally.FindMessage", "{'QueueUrl':'q','OutboxId':'" UID_A "'}");
+    EXPECT(world, answer.error == NULL);
+    EXPECT(world, fails(world, "Tally.Commit", "{'Sends':[{'QueueUrl':'q','Uid':'17','MessageBody':'m'}]}",
+                        "InvalidParameterValueException"));
+    EXPECT(world, fails(world, "Tally.Commit", "{'Sends':[{'QueueUrl':'q','Uid':17,'MessageBody':'m'}]}",
+                        "SerializationException"));
+    close_world(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -669,6 +747,8 @@ int main(void)
         cmocka_unit_test(a_commit_takes_so_many_entries_and_no_more),
         cmocka_unit_test(a_commit_that_one_record_could_not_hold_is_refused),
         cmocka_unit_test(a_commit_makes_no_cycle_of_its_sends),
+        cmocka_unit_test(a_moved_message_is_known_by_its_uid_for_fourteen_days),
+        cmocka_unit_test(a_uid_is_known_within_its_commit_and_becomes_the_outbox_id),
     };
     return cmocka_run_group_tests_name("once", tests, NULL, NULL);
 }

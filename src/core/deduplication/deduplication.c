@@ -413,15 +413,19 @@ bool apply_attempted(struct core *core, const struct event_attempted *attempted)
 
 /* --- forgetting --------------------------------------------------------------------------------------------------- */
 
-static void forget_windows(struct core *core, struct queue *queue)
+static void forget_windows(struct core *core, struct queue *queue, bool keeps_uids)
 {
     struct deduplication *deduplication = &core->deduplication;
-    while (queue->first_window != 0) {
-        uint32_t slot = queue->first_window;
+    for (uint32_t *link = &queue->first_window; *link != 0;) {
+        const uint32_t slot = *link;
         struct window *window = window_at(core, slot);
+        if (keeps_uids && window->window_ms == UID_WINDOW_MS) {
+            link = &window->next;
+            continue;
+        }
         if (window->index != 0)
             heap_remove(&deduplication->window_expiries, slot);
-        queue->first_window = window->next;
+        *link = window->next;
         window->queue = 0;
         window->next = deduplication->forgotten_window;
         deduplication->forgotten_window = slot;
@@ -432,7 +436,7 @@ void deduplication_forget_queue(struct core *core, struct queue *queue, bool is_
 {
     struct deduplication *deduplication = &core->deduplication;
     if (is_deleted || !queue->settings.has_window)
-        forget_windows(core, queue);
+        forget_windows(core, queue, !is_deleted);
     /* Nobody asks for producers and attempts of a deleted queue, because ids of queues are never reused. The attempts
      * expire within minutes. */
     if (!is_deleted || queue->first_producer == 0)

@@ -29,7 +29,10 @@ struct queue;
 #define ATTEMPT_DELIVERY_SIZE 16u      /* u64 message number, u64 delivery */
 #define ATTEMPT_WINDOW_MS 300000u      /* how long a receive attempt is remembered, unless there are too many */
 #define ATTEMPTS_MAX 1000000u          /* of a namespace */
-#define WINDOW_EVER_MS UINT64_MAX      /* length of a window that never ends, and its end */
+/* How long a message that was moved here is known by its uid: as long as any SQS keeps a message, so as long as its
+ * source can give it out again. */
+#define UID_WINDOW_MS (14u * 86400u * 1000u)
+#define WINDOW_EVER_MS UINT64_MAX /* length of a window that never ends, and its end */
 
 /* One deduplication id. */
 struct id_entry {
@@ -122,8 +125,8 @@ struct bytes deduplication_find_attempt(const struct core *core, const struct qu
  * all, instead of ending it for the latest. */
 uint64_t deduplication_attempt_window_ms(uint64_t attempt_count);
 
-/* For apply: the queue was purged (ids are forgotten, unless its window was set on purpose) or deleted (everything is
- * forgotten). Takes effect at once. O(number of window lengths of the queue). */
+/* For apply: the queue was purged (ids are forgotten, unless its window was set on purpose; uids are not, for their
+ * messages may still be in their source) or deleted (everything is forgotten). Takes effect at once. O(number of window lengths of the queue). */
 void deduplication_forget_queue(struct core *core, struct queue *queue, bool is_deleted);
 
 /* Frees the memory of up to `portion` expired records; true if there may be more. Changes nothing that is visible. */

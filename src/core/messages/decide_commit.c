@@ -215,10 +215,9 @@ static bool is_repeat(const struct send_command *earlier, const struct send_comm
     bool has_same_producer = later->producer.size > 0 && bytes_equal(earlier->producer, later->producer);
     if (has_same_producer && later->sequence <= earlier->sequence)
         return true;
-    const struct queue_settings *settings = &later->queue->settings;
-    return later->content.deduplication.size > 0 && settings->deduplication_window_s > 0 &&
-           bytes_equal(earlier->content.deduplication, later->content.deduplication) &&
-           (settings->deduplication_scope != SCOPE_GROUP || bytes_equal(earlier->content.group, later->content.group));
+    const struct send_identity first = send_identity_of(earlier), second = send_identity_of(later);
+    return first.window_ms > 0 && second.window_ms > 0 && bytes_equal(first.id, second.id) &&
+           bytes_equal(first.group, second.group);
 }
 
 /* Will it wait for messages of earlier types in its group? */

@@ -6,20 +6,31 @@
 
 /* --- duplicates --------------------------------------------------------------------------------------------------- */
 
-/* The group that a deduplication id belongs to, or empty. */
-static struct bytes scope_group(const struct send_command *command)
+struct send_identity send_identity_of(const struct send_command *command)
 {
-    bool is_of_group = command->queue->settings.deduplication_scope == SCOPE_GROUP;
-    return is_of_group ? command->content.group : bytes_make(NULL, 0);
+    const struct queue_settings *settings = &command->queue->settings;
+    const bool is_of_group = settings->deduplication_scope == SCOPE_GROUP;
+    if (command->moved_id.size > 0)
+        return (struct send_identity){.id = command->moved_id, .window_ms = UID_WINDOW_MS};
+    if (command->content.deduplication.size == 0)
+        return (struct send_identity){0};
+    return (struct send_identity){
+        .group = is_of_group ? command->content.group : bytes_make(NULL, 0),
+        .id = command->content.deduplication,
+        .window_ms = settings->deduplication_window_s == DEDUPLICATION_WINDOW_EVER
+                         ? WINDOW_EVER_MS
+                         : (uint64_t)settings->deduplication_window_s * 1000,
+    };
 }
 
 /* Was this accepted before? Then the result names the first one, if it is still remembered. */
 static bool find_duplicate(const struct core *core, const struct send_command *command, struct send_result *result)
 {
     struct produced_before before;
+    const struct send_identity identity = send_identity_of(command);
     uint64_t number = 0;
-    if (command->content.deduplication.size > 0)
-        number = deduplication_find(core, command->queue, scope_group(command), command->content.deduplication);
+    if (identity.id.size > 0) /* whatever the window is now: it was another when the id came */
+        number = deduplication_find(core, command->queue, identity.group, identity.id);
     if (number == 0) {
         if (command->producer.size == 0 ||
             !deduplication_find_produced(core, command->queue, command->producer, command->sequence, &before))
@@ -38,18 +49,18 @@ static bool find_duplicate(const struct core *core, const struct send_command *c
 
 static void remember(struct core *core, const struct send_command *command, uint64_t number)
 {
-    uint32_t window_s = command->queue->settings.deduplication_window_s;
-    if (command->content.deduplication.size > 0 && window_s > 0)
-        core_emit(core, &(struct event){
-                            .kind = EVENT_DEDUPLICATED,
-                            .deduplicated = {.queue = command->queue->id,
-                                             .group = scope_group(command),
-                                             .id = command->content.deduplication,
-                                             .number = number,
-                                             .expires_at_ms = window_s == DEDUPLICATION_WINDOW_EVER
-                                                                  ? UINT64_MAX
-                                                                  : core->now_ms + (uint64_t)window_s * 1000},
-                        });
+    const struct send_identity identity = send_identity_of(command);
+    const bool is_for_ever = identity.window_ms == WINDOW_EVER_MS;
+    if (identity.window_ms > 0)
+        core_emit(core,
+                  &(struct event){
+                      .kind = EVENT_DEDUPLICATED,
+                      .deduplicated = {.queue = command->queue->id,
+                                       .group = identity.group,
+                                       .id = identity.id,
+                                       .number = number,
+                                       .expires_at_ms = is_for_ever ? UINT64_MAX : core->now_ms + identity.window_ms},
+                  });
     if (command->producer.size > 0)
         core_emit(core, &(struct event){
                             .kind = EVENT_PRODUCED,

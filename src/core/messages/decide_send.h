@@ -17,6 +17,9 @@ struct antecedent_name {
 struct send_command {
     struct queue *queue;
     struct content content; /* all but the id */
+    /* Of a message that comes from elsewhere: by this it is known, for UID_WINDOW_MS whatever its queue's window is,
+     * and its deduplication id is only kept. No deduplication id looks like it. Empty: none. */
+    struct bytes moved_id;
     uint32_t delay_ms;
     uint8_t priority;
     struct bytes batch_id;                     /* Tally.Batch; empty: none */
@@ -28,6 +31,15 @@ struct send_command {
     uint32_t antecedent_count;
     enum after_failure after_failure;
 };
+
+/* By what a repeat of a send is recognised, and for how long. window_ms 0: by nothing. */
+struct send_identity {
+    struct bytes group; /* in which the id is unique; empty: in the queue */
+    struct bytes id;
+    uint64_t window_ms; /* WINDOW_EVER_MS: for ever */
+};
+
+struct send_identity send_identity_of(const struct send_command *command);
 
 struct send_result {
     uint64_t number; /* 0: a duplicate whose first message is no longer remembered */
