@@ -1,7 +1,7 @@
 #include "relay/descriptors.h"
 
 #include "relay/sink_http.h"
-#include "relay/sink_sqs.h"
+#include "relay/sqs_endpoint.h"
 
 /* libcurl uses a pair of sockets for each set of requests, to wake itself. */
 #define WAKE_DESCRIPTORS 2u
@@ -19,7 +19,8 @@
     (WAKE_DESCRIPTORS + CONNECTING_DESCRIPTORS * WEBHOOK_CONNECTING_MAX + WEBHOOK_REQUESTS_MAX - WEBHOOK_CONNECTING_MAX)
 
 /* Each has a set of requests of its own. */
-#define SQS_DESCRIPTORS (SINK_SQS_SENDERS_MAX * (WAKE_DESCRIPTORS + CONNECTING_DESCRIPTORS))
+#define SQS_CONNECTION_DESCRIPTORS (WAKE_DESCRIPTORS + CONNECTING_DESCRIPTORS)
+#define SQS_DESCRIPTORS (SQS_CONNECTIONS_MAX * SQS_CONNECTION_DESCRIPTORS)
 
 /* A connection that reads and one that holds the lease; a third while a pooler is looked for. With certificates they
  * may all be connecting. */
@@ -36,10 +37,12 @@ static size_t source_max(enum source_type source)
         return POSTGRES_DESCRIPTORS;
     case SOURCE_SQLITE:
         return SQLITE_DESCRIPTORS;
+    case SOURCE_SQS: /* one more renews visibility timeouts, and a client parks */
+        return SQS_DESCRIPTORS + SQS_CONNECTION_DESCRIPTORS + CLIENT_DESCRIPTORS;
     case SOURCE_QUEUE:
         break;
     }
-    return 2 * CLIENT_DESCRIPTORS; /* one receives messages, the other renews their visibility timeouts */
+    return 3 * CLIENT_DESCRIPTORS; /* one receives messages, one renews their visibility timeouts, one parks */
 }
 
 static size_t sink_max(const struct relay_spec *spec)
@@ -52,7 +55,7 @@ static size_t sink_max(const struct relay_spec *spec)
     case SINK_QUEUE:
         break;
     }
-    return (spec->source == SOURCE_QUEUE ? 1 : 2) * CLIENT_DESCRIPTORS;
+    return (spec->source == SOURCE_QUEUE || spec->source == SOURCE_SQS ? 1 : 2) * CLIENT_DESCRIPTORS;
 }
 
 size_t relay_descriptors_max(const struct relay_spec *spec)

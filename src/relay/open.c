@@ -18,6 +18,7 @@ struct source *open_source(const struct relay_spec *spec, struct fault *fault)
     case SOURCE_SQLITE:
         return source_sqlite_create(spec);
     case SOURCE_QUEUE:
+    case SOURCE_SQS:
         return source_queue_create(spec, fault);
     }
     fault_set(fault, STEP_UNFIT, "this type of source is not built in yet");
@@ -32,6 +33,7 @@ struct lease *open_lease(const struct relay_spec *spec)
     case SOURCE_SQLITE:
         return lease_sqlite_create(spec);
     case SOURCE_QUEUE:
+    case SOURCE_SQS:
         break;
     }
     return NULL;
@@ -41,7 +43,8 @@ struct sink *open_sink(const struct relay_spec *spec, struct fault *fault)
 {
     switch (spec->sink) {
     case SINK_QUEUE:
-        return spec->source == SOURCE_QUEUE ? sink_forward_create(spec, fault) : sink_queue_create(spec, fault);
+        return spec->source == SOURCE_QUEUE || spec->source == SOURCE_SQS ? sink_forward_create(spec, fault)
+                                                                          : sink_queue_create(spec, fault);
     case SINK_HTTP:
         return sink_http_create(spec);
     case SINK_SQS:

@@ -52,8 +52,8 @@ static void beat(struct leased_rows *leases)
         return;
     char **handles = copy_handles(leases, asked_ms, &count);
     pthread_mutex_unlock(&leases->mutex);
-    enum step step = queue_calls_hide(leases->client_owned, leases->queue, (const char *const *)handles, count,
-                                      leases->visibility_s, &fault);
+    enum step step = leases->access_owned->ops->hide(leases->access_owned, (const char *const *)handles, count,
+                                                     leases->visibility_s, &fault);
     for (size_t i = 0; i < count; i++)
         free(handles[i]);
     free(handles);
@@ -84,15 +84,15 @@ static void *keep_lease(void *context)
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-bool leased_rows_init(struct leased_rows *leases, const struct relay_spec *spec, const char *queue,
-                      unsigned visibility_s, struct fault *fault)
+bool leased_rows_init(struct leased_rows *leases, const struct relay_spec *spec, unsigned visibility_s,
+                      struct fault *fault)
 {
-    *leases = (struct leased_rows){.queue = queue, .visibility_s = visibility_s, .used_ms = boottime_ms()};
+    *leases = (struct leased_rows){.visibility_s = visibility_s, .used_ms = boottime_ms()};
     leases->idle_ms = IDLE_MS + 2 * (spec->timeout_ms > REQUEST_MS ? spec->timeout_ms : REQUEST_MS);
     pthread_mutex_init(&leases->mutex, NULL);
     condition_init(&leases->changed);
-    leases->client_owned = queue_calls_connect(spec, fault);
-    if (leases->client_owned == NULL)
+    leases->access_owned = queue_access_create(spec, 1, fault);
+    if (leases->access_owned == NULL)
         return false;
     int failure = pthread_create(&leases->thread, NULL, keep_lease, leases);
     ASSERT(failure == 0);
@@ -121,10 +121,11 @@ void leased_rows_deinit(struct leased_rows *leases)
         leases->is_ending = true;
         pthread_cond_signal(&leases->changed);
         pthread_mutex_unlock(&leases->mutex);
-        tally_client_interrupt(leases->client_owned);
+        leases->access_owned->ops->interrupt(leases->access_owned);
         pthread_join(leases->thread, NULL);
     }
-    tally_client_destroy(leases->client_owned);
+    if (leases->access_owned != NULL)
+        leases->access_owned->ops->close(leases->access_owned);
     drop_all(leases);
     free(leases->items_owned);
     pthread_cond_destroy(&leases->changed);
@@ -165,9 +166,9 @@ static char *copy_handle(const struct row *row)
 
 static struct leased_row *make_item(const struct row *row, const struct uid *message_id, uint64_t held_until_ms)
 {
-    size_t size =
-        row->queue.size + row->group.size + row->deduplication_id.size + row->attributes.size + row->body.size;
-    struct leased_row *item = memory_allocate(sizeof(*item) + size + 5);
+    size_t size = row->queue.size + row->group.size + row->deduplication_id.size + row->attributes.size +
+                  row->body.size + row->trace_header.size;
+    struct leased_row *item = memory_allocate(sizeof(*item) + size + 6);
     uint8_t *at = (uint8_t *)(item + 1);
     *item = (struct leased_row){
         .row = *row,
@@ -181,6 +182,7 @@ static struct leased_row *make_item(const struct row *row, const struct uid *mes
     item->row.deduplication_id = copy(&at, row->deduplication_id);
     item->row.attributes = copy(&at, row->attributes);
     item->row.body = copy(&at, row->body);
+    item->row.trace_header = copy(&at, row->trace_header);
     item->row.handle = bytes_from_string(item->handle_owned);
     return item;
 }
@@ -204,18 +206,26 @@ static void renew(struct leased_row *item, const struct row *row, uint64_t held_
     item->row.handle = bytes_from_string(item->handle_owned);
 }
 
-void leased_rows_take(struct leased_rows *leases, const struct row *row, const struct uid *message_id,
+bool leased_rows_take(struct leased_rows *leases, const struct row *row, const struct uid *message_id,
                       uint64_t asked_ms)
 {
+    struct leased_row *known = NULL;
+    bool has_other = false;
     pthread_mutex_lock(&leases->mutex);
-    size_t known = 0;
-    while (known < leases->count && memcmp(&leases->items_owned[known]->message_id, message_id, UID_SIZE) != 0)
-        known++;
-    if (known < leases->count)
-        renew(leases->items_owned[known], row, lease_end_ms(leases, asked_ms));
+    for (size_t i = 0; i < leases->count && known == NULL; i++) {
+        struct leased_row *item = leases->items_owned[i];
+        const bool has_id = memcmp(&item->message_id, message_id, UID_SIZE) == 0;
+        if (has_id && bytes_equal(item->row.body, row->body))
+            known = item;
+        else
+            has_other = has_other || has_id;
+    }
+    if (known != NULL)
+        renew(known, row, lease_end_ms(leases, asked_ms));
     else
         insert(leases, make_item(row, message_id, lease_end_ms(leases, asked_ms)));
     pthread_mutex_unlock(&leases->mutex);
+    return known != NULL || !has_other;
 }
 
 size_t leased_rows_list_held(struct leased_rows *leases, const char **handles)

@@ -6,8 +6,7 @@
 #ifndef TALLY_RELAY_QUEUE_LEASES_H
 #define TALLY_RELAY_QUEUE_LEASES_H
 
-#include "relay/queue_calls.h"
-#include "relay/row.h"
+#include "relay/queue_access.h"
 #include <pthread.h>
 
 struct leased_row {
@@ -24,8 +23,7 @@ struct leased_rows {
     pthread_t thread;
     bool is_started; /* the thread runs */
     bool is_ending;
-    struct tally_client *client_owned; /* of the thread */
-    const char *queue;                 /* borrowed */
+    struct queue_access *access_owned; /* of the thread */
     unsigned visibility_s;
     unsigned idle_ms; /* after this time without use the rows are left to others */
     uint64_t used_ms; /* when the worker last looked, monotonic */
@@ -34,9 +32,9 @@ struct leased_rows {
     size_t size; /* of all bodies and attributes */
 };
 
-/* `queue` must live as long as this. False: `fault` says why. Call leased_rows_deinit() in any case. */
-bool leased_rows_init(struct leased_rows *leases, const struct relay_spec *spec, const char *queue,
-                      unsigned visibility_s, struct fault *fault);
+/* False: `fault` says why. Call leased_rows_deinit() in any case. */
+bool leased_rows_init(struct leased_rows *leases, const struct relay_spec *spec, unsigned visibility_s,
+                      struct fault *fault);
 /* Ends the thread; rows still in hand come back to the queue by their visibility timeouts, unless they were given back
  * before. */
 void leased_rows_deinit(struct leased_rows *leases);
@@ -45,8 +43,9 @@ void leased_rows_deinit(struct leased_rows *leases);
 void leased_rows_use(struct leased_rows *leases);
 
 /* Copies a message of a receive that was sent at asked_ms. A message that is in hand already only gets its new handle:
- * this relay itself received it before, and knows what happened then. */
-void leased_rows_take(struct leased_rows *leases, const struct row *row, const struct uid *message_id,
+ * this relay itself received it before, and knows what happened then. False: in hand is one with the same MessageId and
+ * another body; this is one more row then. */
+bool leased_rows_take(struct leased_rows *leases, const struct row *row, const struct uid *message_id,
                       uint64_t asked_ms);
 
 /* The handles of the rows that are still this relay's alone, into an array with room for all rows; returns how many. A

@@ -30,7 +30,11 @@ void parked_queue_init(struct parked_queue *parked, struct tally_client *client,
     size_t size = strlen(name);
     if (size > QUEUE_NAME_SIZE_MAX - (sizeof(SUFFIX) - 1))
         size = QUEUE_NAME_SIZE_MAX - (sizeof(SUFFIX) - 1);
-    *parked = (struct parked_queue){.client = client, .source = spec->source_queue_owned};
+    const bool is_elsewhere = spec->source == SOURCE_SQS;
+    *parked = (struct parked_queue){.client = client,
+                                    .source = spec->source_queue_owned,
+                                    .home = is_elsewhere ? spec->queue_owned : spec->source_queue_owned,
+                                    .is_elsewhere = is_elsewhere};
     const char *slash = strrchr(parked->source, '/');
     parked->source_name = slash == NULL ? parked->source : slash + 1;
     parked->name_owned = memory_allocate(size + sizeof(SUFFIX));
@@ -60,10 +64,12 @@ static enum step create(struct parked_queue *parked, struct fault *fault)
     return queue_calls_judge(parked->client, parked->name_owned, fault);
 }
 
-/* A Commit with one delete and one send; the caller adds to the send, which it gets. */
+/* A Commit with one send, and one delete unless `handle` is NULL; the caller adds to the send, which it gets. */
 static yyjson_mut_val *begin_commit(struct json_body *body, const char *queue, const char *handle)
 {
     json_body_init(body);
+    if (handle == NULL)
+        return json_append_object(body, json_add_array(body, body->root, "Sends"));
     yyjson_mut_val *end = json_append_object(body, json_add_array(body, body->root, "Deletes"));
     json_add_text(body, end, "QueueUrl", queue);
     json_add_text(body, end, "ReceiptHandle", handle);
@@ -93,11 +99,13 @@ static enum tally_status commit_put(struct parked_queue *parked, const struct ro
                                     const char *error, bool is_doubted)
 {
     struct json_body body;
-    yyjson_mut_val *send = begin_commit(&body, parked->source, handle);
+    yyjson_mut_val *send = begin_commit(&body, parked->source, parked->is_elsewhere ? NULL : handle);
     yyjson_mut_val *attributes = queue_row_add(&body, send, parked->name_owned, row);
+    char uid[UID_TEXT_SIZE];
+    uid_to_text(&row->uid, uid);
+    if (parked->is_elsewhere)
+        json_add_text(&body, send, "Uid", uid);
     if (error != NULL) {
-        char uid[UID_TEXT_SIZE];
-        uid_to_text(&row->uid, uid);
         if (count_limited(attributes) > ATTRIBUTES_MAX - 3)
             pack(&body, attributes);
         queue_row_add_attribute(&body, attributes, ROW_UID_ATTRIBUTE, uid);
@@ -273,10 +281,10 @@ static enum tally_status send_back(struct parked_queue *parked, const struct tal
     queue_row_read(message, &arena, &row, &message_id);
     unpack(message, &row);
     yyjson_mut_val *send = begin_commit(&body, parked->name_owned, message->receipt_handle);
-    yyjson_mut_val *attributes = queue_row_add(&body, send, parked->source, &row);
+    yyjson_mut_val *attributes = queue_row_add(&body, send, parked->home, &row);
     uid_to_text(&row.uid, text);
     queue_row_add_attribute(&body, attributes, ROW_UID_ATTRIBUTE, text);
-    if (bytes_ends_with(bytes_from_string(parked->source), BYTES(".fifo"))) {
+    if (bytes_ends_with(bytes_from_string(parked->home), BYTES(".fifo"))) {
         uid_generate(&deduplication);
         uid_to_text(&deduplication, text);
         yyjson_mut_obj_add_strcpy(body.doc_owned, send, "MessageDeduplicationId", text);

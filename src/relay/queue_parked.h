@@ -5,7 +5,7 @@
  * A message stands there as it was, less what would count, number or wait again (queue_row.h), with these attributes
  * besides: Tally.OutboxId, its uid; Relay.Source, the queue it comes from, because relays of several may have one name;
  * Relay.Error, why; Relay.Doubt, 1, if it may have been delivered. It leaves the source and comes there in one step
- * (Commit). */
+ * (Commit). From elsewhere it only comes there, once, and whoever parks it then deletes it in the source. */
 #ifndef TALLY_RELAY_QUEUE_PARKED_H
 #define TALLY_RELAY_QUEUE_PARKED_H
 
@@ -16,6 +16,8 @@ struct parked_queue {
     struct tally_client *client; /* borrowed */
     const char *source;          /* the queue it comes from; borrowed */
     const char *source_name;     /* of that, where it is a URL */
+    const char *home;  /* where it goes that is to be sent again: the source; if that is elsewhere, the sink */
+    bool is_elsewhere; /* the source is no queue of this Tally */
     char *name_owned;
     struct arena arena;   /* of what was listed last */
     struct parked *items; /* in it */

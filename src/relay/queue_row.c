@@ -30,23 +30,26 @@ static bool is_of_the_send(const char *name)
 
 /* --- from a message ----------------------------------------------------------------------------------------------- */
 
-/* NULL: there are none. */
-static struct bytes make_attributes(const struct tally_message *message, struct arena *arena)
+/* An attribute; all of it is borrowed until end_copies(). */
+static void add_copy(yyjson_mut_doc *doc, const char *name, const char *type, const char *text)
+{
+    yyjson_mut_val *value = yyjson_mut_obj_add_obj(doc, yyjson_mut_doc_get_root(doc), name);
+    yyjson_mut_obj_add_str(doc, value, "DataType", type);
+    yyjson_mut_obj_add_str(doc, value, strncmp(type, "Binary", 6) == 0 ? "BinaryValue" : "StringValue", text);
+}
+
+static yyjson_mut_doc *begin_copies(void)
 {
     yyjson_mut_doc *doc = json_document();
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, yyjson_mut_obj(doc));
+    return doc;
+}
+
+/* NULL: there are none. */
+static struct bytes end_copies(yyjson_mut_doc *doc, struct arena *arena)
+{
     struct bytes copied = bytes_make(NULL, 0);
-    yyjson_mut_doc_set_root(doc, root);
-    for (size_t i = 0; i < message->attribute_count; i++) {
-        const struct tally_attribute *attribute = &message->attributes[i];
-        if (is_of_the_receive(attribute->name) || attribute->type == NULL || attribute->value == NULL)
-            continue;
-        yyjson_mut_val *value = yyjson_mut_obj_add_obj(doc, root, attribute->name);
-        bool is_binary = strncmp(attribute->type, "Binary", 6) == 0;
-        yyjson_mut_obj_add_str(doc, value, "DataType", attribute->type);
-        yyjson_mut_obj_add_str(doc, value, is_binary ? "BinaryValue" : "StringValue", attribute->value);
-    }
-    if (yyjson_mut_obj_size(root) > 0) {
+    if (yyjson_mut_obj_size(yyjson_mut_doc_get_root(doc)) > 0) {
         size_t size;
         char *text = json_write(doc, YYJSON_WRITE_NOFLAG, &size);
         ASSERT(text != NULL); /* it came as JSON, so it is UTF-8 */
@@ -57,6 +60,44 @@ static struct bytes make_attributes(const struct tally_message *message, struct 
     return copied;
 }
 
+static struct bytes make_attributes(const struct tally_message *message, struct arena *arena)
+{
+    yyjson_mut_doc *doc = begin_copies();
+    for (size_t i = 0; i < message->attribute_count; i++) {
+        const struct tally_attribute *attribute = &message->attributes[i];
+        if (!is_of_the_receive(attribute->name) && attribute->type != NULL && attribute->value != NULL)
+            add_copy(doc, attribute->name, attribute->type, attribute->value);
+    }
+    return end_copies(doc, arena);
+}
+
+bool queue_row_copy_attributes(yyjson_val *map, struct arena *arena, struct bytes *attributes, const char **name)
+{
+    yyjson_mut_doc *doc = begin_copies();
+    bool is_whole = true;
+    size_t i, max;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(map, i, max, key, value)
+    {
+        const char *type = json_text(value, "DataType");
+        const char *text = json_text(value, "StringValue");
+        text =
+            text == NULL || (type != NULL && strncmp(type, "Binary", 6) == 0) ? json_text(value, "BinaryValue") : text;
+        if (is_of_the_receive(yyjson_get_str(key)))
+            continue;
+        if (type == NULL || text == NULL) {
+            *name = yyjson_get_str(key);
+            is_whole = false;
+            break;
+        }
+        add_copy(doc, yyjson_get_str(key), type, text);
+    }
+    struct bytes copied = end_copies(doc, arena);
+    if (is_whole)
+        *attributes = copied;
+    return is_whole;
+}
+
 static struct bytes optional(const char *text)
 {
     return text == NULL ? bytes_make(NULL, 0) : bytes_from_string(text);
@@ -65,12 +106,14 @@ static struct bytes optional(const char *text)
 /* By two clocks, the queue's and this machine's. What was sent later than now, and by more than they differ anyway,
  * shows that one of them was set: then nobody knows, and what may have been delivered must not be taken for young
  * (P17). */
-static uint64_t age_of(const struct tally_message *message)
+uint64_t queue_row_age_ms(uint64_t sent_at_ms)
 {
     uint64_t now_ms = (uint64_t)time(NULL) * 1000;
-    if (now_ms >= message->sent_at_ms)
-        return now_ms - message->sent_at_ms;
-    return message->sent_at_ms - now_ms < CLOCKS_APART_MS_MAX ? 0 : AGE_UNKNOWN_MS;
+    if (sent_at_ms == 0)
+        return AGE_UNKNOWN_MS;
+    if (now_ms >= sent_at_ms)
+        return now_ms - sent_at_ms;
+    return sent_at_ms - now_ms < CLOCKS_APART_MS_MAX ? 0 : AGE_UNKNOWN_MS;
 }
 
 bool queue_row_read(const struct tally_message *message, struct arena *arena, struct row *row, struct uid *message_id)
@@ -89,7 +132,7 @@ bool queue_row_read(const struct tally_message *message, struct arena *arena, st
         .receive_count = (uint32_t)message->receive_count,
         .handle = bytes_from_string(message->receipt_handle),
     };
-    row->age_ms = age_of(message);
+    row->age_ms = queue_row_age_ms(message->sent_at_ms);
     if (uid != NULL)
         uid_from_text(bytes_from_string(uid), &row->uid);
     return true;
@@ -126,6 +169,13 @@ yyjson_mut_val *queue_row_add(struct json_body *body, yyjson_mut_val *send, cons
     yyjson_mut_obj_add_strncpy(doc, send, "MessageBody", (const char *)row->body.ptr, row->body.size);
     if (row->group.size > 0)
         yyjson_mut_obj_add_strncpy(doc, send, "MessageGroupId", (const char *)row->group.ptr, row->group.size);
+    if (row->trace_header.size > 0) {
+        yyjson_mut_val *system = json_add_object(body, send, "MessageSystemAttributes");
+        yyjson_mut_val *header = json_add_object(body, system, "AWSTraceHeader");
+        json_add_text(body, header, "DataType", "String");
+        yyjson_mut_obj_add_strncpy(doc, header, "StringValue", (const char *)row->trace_header.ptr,
+                                   row->trace_header.size);
+    }
     yyjson_mut_val *attributes = json_add_object(body, send, "MessageAttributes");
     add_attributes(body, attributes, row->attributes);
     return attributes;

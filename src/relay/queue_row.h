@@ -18,7 +18,14 @@
  * MessageId. False: it is no message of a Tally. */
 bool queue_row_read(const struct tally_message *message, struct arena *arena, struct row *row, struct uid *message_id);
 
-/* Adds a send of the row to a request: QueueUrl, MessageBody, MessageGroupId, and the row's attributes but for those
+/* Copies the MessageAttributes of a received message, as they stand in the answer, into row.attributes, but for those
+ * that the receive itself adds. False: one has no type or no value; *name is its name, borrowed. */
+bool queue_row_copy_attributes(yyjson_val *map, struct arena *arena, struct bytes *attributes, const char **name);
+
+/* How old a message is that was sent then, on the wall clock; 0: nobody says when. */
+uint64_t queue_row_age_ms(uint64_t sent_at_ms);
+
+/* Adds a send of the row to a request: QueueUrl, MessageBody, MessageGroupId, AWSTraceHeader, and the row's attributes but for those
  * that would do something again: count a unit, number a producer, wait. Returns its MessageAttributes, to which the
  * caller may add. */
 yyjson_mut_val *queue_row_add(struct json_body *body, yyjson_mut_val *send, const char *queue, const struct row *row);

@@ -28,22 +28,29 @@ void rows_clear(struct rows *rows)
     rows->is_cut_short = false;
 }
 
-static struct bytes copy(struct rows *rows, struct bytes view)
+static struct bytes copy(struct arena *arena, struct bytes view)
 {
-    return view.ptr == NULL ? view : arena_copy(&rows->arena, view);
+    return view.ptr == NULL ? view : arena_copy(arena, view);
+}
+
+struct row row_copy(struct arena *arena, const struct row *row)
+{
+    struct row copied = *row;
+    copied.queue = copy(arena, row->queue);
+    copied.group = copy(arena, row->group);
+    copied.deduplication_id = copy(arena, row->deduplication_id);
+    copied.attributes = copy(arena, row->attributes);
+    copied.body = copy(arena, row->body);
+    copied.trace_header = copy(arena, row->trace_header);
+    copied.handle = copy(arena, row->handle);
+    return copied;
 }
 
 struct row *rows_append(struct rows *rows, const struct row *row)
 {
     ARRAY_GROW(rows->items_owned, rows->count, rows->capacity);
     struct row *added = &rows->items_owned[rows->count++];
-    *added = *row;
-    added->queue = copy(rows, row->queue);
-    added->group = copy(rows, row->group);
-    added->deduplication_id = copy(rows, row->deduplication_id);
-    added->attributes = copy(rows, row->attributes);
-    added->body = copy(rows, row->body);
-    added->handle = copy(rows, row->handle);
+    *added = row_copy(&rows->arena, row);
     rows->size += row->body.size + row->attributes.size;
     return added;
 }

@@ -20,7 +20,7 @@ enum row_kind {
     ROW_ACK, /* a message that was received is to be deleted: `body` is its receipt handle, there is no queue */
 };
 
-/* What `ptr` NULL means stands beside each. All of it stands in the arena of its struct rows. */
+/* What `ptr` NULL means stands beside each. All of it stands in one arena, of its struct rows as a rule. */
 struct row {
     uint64_t id;    /* rises in the source; never 0 */
     struct uid uid; /* names the message for ever; outlives a reuse of the id */
@@ -31,7 +31,8 @@ struct row {
     struct bytes deduplication_id; /* NULL: the uid */
     struct bytes attributes; /* a JSON object: name -> string, number, or {"DataType", …} as in SQS; NULL: none */
     struct bytes body;
-    uint64_t age_ms; /* since it was written, by the source's clock, when it was read */
+    struct bytes trace_header; /* AWSTraceHeader; NULL: none */
+    uint64_t age_ms;           /* since it was written, by the source's clock, when it was read */
     /* Of a queue as the source: */
     uint32_t receive_count; /* this time included; 0: the source is none */
     struct bytes handle;    /* its receipt handle */
@@ -50,6 +51,9 @@ struct rows {
     uint64_t read_position;
     unsigned read_connection;
 };
+
+/* With all it points to. */
+struct row row_copy(struct arena *arena, const struct row *row);
 
 void rows_init(struct rows *rows);
 void rows_deinit(struct rows *rows);

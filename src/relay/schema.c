@@ -14,6 +14,7 @@ const char *relay_schema_text(enum source_type source)
     case SOURCE_SQLITE:
         return relay_schema_sqlite;
     case SOURCE_QUEUE:
+    case SOURCE_SQS:
         return NULL;
     }
     return NULL;

@@ -19,6 +19,7 @@ struct sink_forward {
     struct relay_spec spec;
     struct tally_client *client_owned;
     bool is_fifo;
+    bool is_moving; /* the messages come from elsewhere, where the source deletes them afterwards */
 };
 
 static struct sink_forward *sink_of(struct sink *sink)
@@ -28,37 +29,64 @@ static struct sink_forward *sink_of(struct sink *sink)
 
 /* --- one commit --------------------------------------------------------------------------------------------------- */
 
-static void add_row(const struct sink_forward *forward, struct json_body *body, yyjson_mut_val *deletes,
-                    yyjson_mut_val *sends, const struct row *row)
+static void add_delete(const struct sink_forward *forward, struct json_body *body, yyjson_mut_val *deletes,
+                       const struct row *row)
 {
-    char uid[UID_TEXT_SIZE];
-    uid_to_text(&row->uid, uid);
     yyjson_mut_val *end = json_append_object(body, deletes);
     json_add_text(body, end, "QueueUrl", forward->spec.source_queue_owned);
     yyjson_mut_obj_add_strncpy(body->doc_owned, end, "ReceiptHandle", (const char *)row->handle.ptr, row->handle.size);
+}
+
+static void add_text(struct json_body *body, yyjson_mut_val *send, const char *name, struct bytes text,
+                     const char *other)
+{
+    if (text.size > 0)
+        yyjson_mut_obj_add_strncpy(body->doc_owned, send, name, (const char *)text.ptr, text.size);
+    else
+        yyjson_mut_obj_add_strcpy(body->doc_owned, send, name, other);
+}
+
+/* A message from elsewhere is known by its uid, and keeps its own deduplication id and its own Tally.OutboxId. It has
+ * waited for its delay already. */
+static void add_send(const struct sink_forward *forward, struct json_body *body, yyjson_mut_val *sends,
+                     const struct row *row)
+{
+    char uid[UID_TEXT_SIZE];
+    uid_to_text(&row->uid, uid);
     yyjson_mut_val *send = json_append_object(body, sends);
     yyjson_mut_val *attributes = queue_row_add(body, send, forward->spec.queue_owned, row);
-    queue_row_add_attribute(body, attributes, ROW_UID_ATTRIBUTE, uid);
-    if (!forward->is_fifo)
-        return;
-    yyjson_mut_obj_add_strcpy(body->doc_owned, send, "MessageDeduplicationId", uid);
-    if (row->group.size == 0)
+    if (forward->is_moving) {
+        yyjson_mut_obj_add_strcpy(body->doc_owned, send, "Uid", uid);
+        json_add_number(body, send, "DelaySeconds", 0);
+    } else {
+        queue_row_add_attribute(body, attributes, ROW_UID_ATTRIBUTE, uid);
+    }
+    if (forward->is_moving && (forward->is_fifo || row->deduplication_id.size > 0))
+        add_text(body, send, "MessageDeduplicationId", row->deduplication_id, uid);
+    else if (forward->is_fifo)
+        yyjson_mut_obj_add_strcpy(body->doc_owned, send, "MessageDeduplicationId", uid);
+    if (forward->is_fifo && row->group.size == 0)
         yyjson_mut_obj_add_strcpy(body->doc_owned, send, "MessageGroupId", uid);
 }
 
-static enum tally_status commit(struct sink_forward *forward, const struct attempt *attempts, size_t count)
+static enum tally_status commit(struct sink_forward *forward, struct attempt *attempts, size_t count)
 {
     struct json_body body;
     json_body_init(&body);
-    yyjson_mut_val *deletes = json_add_array(&body, body.root, "Deletes");
     yyjson_mut_val *sends = json_add_array(&body, body.root, "Sends");
     for (size_t i = 0; i < count; i++)
-        add_row(forward, &body, deletes, sends, attempts[i].row);
+        add_send(forward, &body, sends, attempts[i].row);
+    yyjson_mut_val *deletes = forward->is_moving ? NULL : json_add_array(&body, body.root, "Deletes");
+    for (size_t i = 0; deletes != NULL && i < count; i++)
+        add_delete(forward, &body, deletes, attempts[i].row);
     struct tally_reply reply = {0};
     enum tally_status status = json_body_call(&body, forward->client_owned, "Tally.Commit", &reply);
+    yyjson_val *sent = yyjson_obj_get(json_root(&reply), "Sends");
     /* A 200 from something else than a Tally on the way must not pass for a Commit. */
-    if (status == TALLY_OK && yyjson_arr_size(yyjson_obj_get(json_root(&reply), "Sends")) != count)
+    if (status == TALLY_OK && yyjson_arr_size(sent) != count)
         status = client_garbled(forward->client_owned, "Tally.Commit");
+    for (size_t i = 0; status == TALLY_OK && i < count; i++)
+        attempts[i].is_duplicate = json_is_true(yyjson_arr_get(sent, i), "Duplicate");
     tally_reply_deinit(&reply);
     return status;
 }
@@ -219,12 +247,14 @@ struct sink *sink_forward_create(const struct relay_spec *spec, struct fault *fa
     forward->base = (struct sink){
         .ops = &forward_ops,
         .memory = SINK_FORGETS,
-        .memory_ms = INT64_MAX, /* a handle is taken once: a repeat can do no harm, ever */
+        /* A handle is taken once, and a uid known for as long as its source has the message: a repeat can do no harm. */
+        .memory_ms = INT64_MAX,
         .repeats = true,
         .rows_max = CALL_ROWS_MAX,
         .size_max = COMMIT_ROWS_MAX * COMMIT_SIZE_MAX,
     };
     relay_spec_copy(&forward->spec, spec);
+    forward->is_moving = spec->source == SOURCE_SQS;
     forward->is_fifo = bytes_ends_with(bytes_from_string(spec->queue_owned), BYTES(".fifo"));
     forward->client_owned = queue_calls_connect(spec, fault);
     if (forward->client_owned != NULL)

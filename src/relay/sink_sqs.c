@@ -16,11 +16,6 @@
 #define CALL_SIZE_MAX (8u << 20)
 #define BATCH_SIZE_MAX (1024u << 10)
 
-/* A request must have ended before its lease has; four of five messages that wait for an answer for so long will never
- * get one. */
-#define TIMEOUT_MS_MAX 15000u
-#define TIMEOUT_MS_MIN 500u
-
 struct bytes sink_sqs_name_of(const struct sink_sqs *sqs, const struct row *row)
 {
     return row->queue.size > 0 ? row->queue : sqs->own_name;
@@ -55,7 +50,7 @@ static enum step open(struct sink *sink, const struct term *term, uint64_t *epoc
 static void close_sink(struct sink *sink)
 {
     struct sink_sqs *sqs = sink_sqs_of(sink);
-    for (size_t i = 0; i < SINK_SQS_SENDERS_MAX; i++)
+    for (size_t i = 0; i < SQS_CONNECTIONS_MAX; i++)
         transport_destroy(sqs->transports_owned[i]);
     sqs_queues_deinit(&sqs->queues);
     free(sqs->endpoint_owned);
@@ -65,46 +60,6 @@ static void close_sink(struct sink *sink)
 
 static const struct sink_ops ops = {
     .open = open, .deliver = sink_sqs_deliver, .memory_ms = sink_sqs_memory_ms, .close = close_sink};
-
-static const char *setting(const char *given, const char *variable)
-{
-    const char *value = given != NULL ? given : getenv(variable);
-    return value == NULL || *value == '\0' ? NULL : value;
-}
-
-/* Of an endpoint of AWS it stands in the name of the host: sqs.REGION.amazonaws.com. */
-static const char *find_region(const struct relay_spec *spec, char *text, size_t size)
-{
-    const char *region = setting(spec->region_owned, "AWS_REGION");
-    if (region == NULL)
-        region = setting(NULL, "AWS_DEFAULT_REGION");
-    const char *host = strstr(spec->queue_owned, "://sqs.");
-    if (spec->region_owned == NULL && host != NULL && strstr(host, ".amazonaws.com") != NULL) {
-        host += strlen("://sqs.");
-        snprintf(text, size, "%.*s", (int)strcspn(host, "."), host);
-        region = text;
-    }
-    return region != NULL ? region : "us-east-1";
-}
-
-static struct transport *make_transport(const struct relay_spec *spec, const char *endpoint)
-{
-    char region[64];
-    unsigned timeout_ms = spec->lease_ms / 4 * 3;
-    bool is_given = spec->access_key_id_owned != NULL;
-    struct transport_options options = {
-        .url = endpoint,
-        .region = find_region(spec, region, sizeof(region)),
-        .access_key_id = setting(spec->access_key_id_owned, "AWS_ACCESS_KEY_ID"),
-        .secret_access_key = setting(spec->secret_access_key_owned, "AWS_SECRET_ACCESS_KEY"),
-        .session_token = is_given ? spec->session_token_owned : setting(NULL, "AWS_SESSION_TOKEN"),
-    };
-    timeout_ms = timeout_ms > TIMEOUT_MS_MAX ? TIMEOUT_MS_MAX : timeout_ms;
-    options.timeout_ms = timeout_ms < TIMEOUT_MS_MIN ? TIMEOUT_MS_MIN : timeout_ms;
-    if (options.secret_access_key == NULL)
-        options.access_key_id = NULL;
-    return transport_create(&options);
-}
 
 struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault)
 {
@@ -118,11 +73,10 @@ struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault)
     bool repeats = !spec->is_at_most_once && spec->doubts != DOUBTS_PARK;
     struct sink_sqs *sqs = memory_allocate_zeroed(sizeof(*sqs));
     struct bytes endpoint = bytes_make(url, sqs_endpoint_size(url));
-    sqs->endpoint_owned = memory_allocate(endpoint.size + 2);
-    snprintf(sqs->endpoint_owned, endpoint.size + 2, "%.*s/", BYTES_FORMAT(endpoint));
-    for (size_t i = 0; i < SINK_SQS_SENDERS_MAX; i++)
-        sqs->transports_owned[i] = make_transport(spec, sqs->endpoint_owned);
-    sqs->endpoint_owned[endpoint.size] = '\0'; /* drops the last slash */
+    sqs->endpoint_owned = memory_allocate(endpoint.size + 1);
+    snprintf(sqs->endpoint_owned, endpoint.size + 1, "%.*s", BYTES_FORMAT(endpoint));
+    for (size_t i = 0; i < SQS_CONNECTIONS_MAX; i++)
+        sqs->transports_owned[i] = sqs_endpoint_connect(spec, url);
     sqs->own_owned = strcpy(memory_allocate(strlen(url) + 1), url);
     sqs->own_name = sqs_queue_name(sqs->own_owned);
     sqs_queues_init(&sqs->queues);

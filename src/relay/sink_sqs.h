@@ -10,13 +10,8 @@
 #include "relay/sink.h"
 #include "relay/spec.h"
 
-/* Requests that are under way at once, each on a connection and a thread of its own. */
-#define SINK_SQS_SENDERS_MAX 8u
-
-/* The URL is a queue's, or an endpoint's where each row names its queue. Region and credentials that the spec lacks
- * come from the environment (AWS_REGION or AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
- * AWS_SESSION_TOKEN); without any the requests are not signed. NULL: this can't be; `fault` says why. Connects to
- * nothing yet. */
+/* The URL is a queue's, or an endpoint's where each row names its queue. NULL: this can't be; `fault` says why. Connects
+ * to nothing yet. */
 struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault);
 
 #endif

@@ -9,21 +9,15 @@
 
 /* --- verdicts ----------------------------------------------------------------------------------------------------- */
 
-/* The endpoint as people may read it: user and password of a URL may stand before an @. */
-static const char *shown(const struct sink_sqs *sqs)
-{
-    const char *at = strrchr(sqs->endpoint_owned, '@');
-    return at == NULL ? sqs->endpoint_owned : at + 1;
-}
-
 void sink_sqs_settle(struct call *call, size_t index, enum verdict verdict, const char *reason)
 {
     struct attempt *attempt = &call->attempts[index];
     struct bytes name = sink_sqs_name_of(call->sqs, attempt->row);
     attempt->verdict = verdict;
     if (reason != NULL)
-        snprintf(attempt->reason, sizeof(attempt->reason), "%s, queue %.*s: %.200s", shown(call->sqs),
-                 name.size > 80 ? 80 : (int)name.size, (const char *)name.ptr, reason);
+        snprintf(attempt->reason, sizeof(attempt->reason), "%s, queue %.*s: %.200s",
+                 sqs_shown(call->sqs->endpoint_owned), name.size > 80 ? 80 : (int)name.size, (const char *)name.ptr,
+                 reason);
     call->is_settled[index] = true;
     if (verdict == VERDICT_RETRY || verdict == VERDICT_BLOCKED ||
         (verdict == VERDICT_REFUSED && call->sqs->blocks_group))
@@ -55,14 +49,14 @@ static void set_wish(struct call *call, size_t index, unsigned retry_after_s)
     call->attempts[index].retry_ms = retry_after_s > UINT32_MAX / 1000 ? UINT32_MAX : retry_after_s * 1000;
 }
 
-const char *sink_sqs_reason_of(const struct exchange *exchange)
+const char *sink_sqs_reason_of(const struct sqs_exchange *exchange)
 {
     return exchange->answer.reason[0] == '\0' ? NULL : exchange->answer.reason;
 }
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-void sink_sqs_read_no_url(struct call *call, size_t index, const struct exchange *exchange)
+void sink_sqs_read_no_url(struct call *call, size_t index, const struct sqs_exchange *exchange)
 {
     struct sqs_outcome outcome;
     sqs_read_error(exchange->answer.status, buffer_bytes(&exchange->text), exchange->answer.query_error, &outcome);
@@ -85,7 +79,7 @@ void sink_sqs_split(struct call *call, const struct batch_rows *rows, const char
         call->is_alone[rows->members[i]] = true;
 }
 
-void sink_sqs_read_refusal(struct call *call, const struct batch_rows *rows, const struct exchange *exchange)
+void sink_sqs_read_refusal(struct call *call, const struct batch_rows *rows, const struct sqs_exchange *exchange)
 {
     const struct transport_answer *answer = &exchange->answer;
     struct sink_sqs *sqs = call->sqs;
@@ -144,7 +138,7 @@ void sink_sqs_read_results(struct call *call, const struct batch_rows *rows, str
         read_result(call, rows->members[i], &outcomes[i]);
 }
 
-void sink_sqs_read_silence(struct call *call, const struct batch_rows *rows, const struct exchange *exchange)
+void sink_sqs_read_silence(struct call *call, const struct batch_rows *rows, const struct sqs_exchange *exchange)
 {
     for (size_t i = 0; i < rows->member_count; i++)
         if (exchange->may_have_arrived)

@@ -19,22 +19,9 @@ struct sender {
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-static void exchange_init(struct exchange *exchange, const char *target)
-{
-    *exchange = (struct exchange){.target = target};
-    buffer_init(&exchange->body);
-    buffer_init(&exchange->text);
-}
-
-static void exchange_deinit(struct exchange *exchange)
-{
-    buffer_deinit(&exchange->body);
-    buffer_deinit(&exchange->text);
-}
-
 /* Posts, unless nothing may leave any more. False: it was not answered, and the call is over; the sink is down if it
  * was tried. */
-static bool post(const struct sender *sender, struct exchange *exchange, bool lets_others)
+static bool post(const struct sender *sender, struct sqs_exchange *exchange, bool lets_others)
 {
     struct call *call = sender->call;
     if (boottime_ms() - call->begun_ms > CALL_MS || !call->permit->is_valid(call->permit->context)) {
@@ -43,14 +30,11 @@ static bool post(const struct sender *sender, struct exchange *exchange, bool le
     }
     if (lets_others)
         pthread_mutex_unlock(&call->mutex);
-    enum transport_result result =
-        transport_post(sender->transport, exchange->target, (const char *)exchange->body.data_owned,
-                       exchange->body.size, true, &exchange->text, &exchange->answer);
+    bool is_answered = sqs_exchange_post(exchange, sender->transport);
     if (lets_others)
         pthread_mutex_lock(&call->mutex);
-    if (result == TRANSPORT_ANSWERED)
+    if (is_answered)
         return true;
-    exchange->may_have_arrived = result != TRANSPORT_NOT_SENT;
     call->sqs->base.is_down = true;
     call->is_over = true;
     return false;
@@ -64,15 +48,15 @@ static struct sqs_queue *ask_for_queue(const struct sender *sender, size_t index
 {
     struct call *call = sender->call;
     struct sqs_queue *queue = NULL;
-    struct exchange exchange;
+    struct sqs_exchange exchange;
     struct bytes url_owned;
-    exchange_init(&exchange, "AmazonSQS.GetQueueUrl");
+    sqs_exchange_init(&exchange, "AmazonSQS.GetQueueUrl");
     yyjson_mut_doc *doc = json_document();
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_strn(doc, root, "QueueName", (const char *)name.ptr, name.size);
-    char *json = json_write(doc, YYJSON_WRITE_NOFLAG, NULL);
-    buffer_append(&exchange.body, json == NULL ? "{}" : json, json == NULL ? 2 : strlen(json)); /* NULL: not UTF-8 */
+    if (!sqs_exchange_write(&exchange, doc))
+        buffer_append(&exchange.body, "{}", 2); /* the name is not UTF-8 */
     if (!post(sender, &exchange, false)) {
         sink_sqs_settle(call, index, VERDICT_UNTRIED, sink_sqs_reason_of(&exchange));
     } else if (exchange.answer.status == 200 && sqs_read_queue_url(buffer_bytes(&exchange.text), &url_owned)) {
@@ -81,9 +65,8 @@ static struct sqs_queue *ask_for_queue(const struct sender *sender, size_t index
     } else {
         sink_sqs_read_no_url(call, index, &exchange);
     }
-    free(json);
     yyjson_mut_doc_free(doc);
-    exchange_deinit(&exchange);
+    sqs_exchange_deinit(&exchange);
     return queue;
 }
 
@@ -191,15 +174,15 @@ static void set_underway(struct call *call, const struct batch_rows *rows, bool 
 static void send_batch(const struct sender *sender, const struct batch_rows *rows, const struct sqs_batch *batch)
 {
     struct call *call = sender->call;
-    struct exchange exchange;
-    exchange_init(&exchange, "AmazonSQS.SendMessageBatch");
+    struct sqs_exchange exchange;
+    sqs_exchange_init(&exchange, "AmazonSQS.SendMessageBatch");
     if (!sqs_batch_write(batch, &exchange.body)) {
         if (rows->member_count > 1)
             sink_sqs_split(call, rows, "");
         else
             sink_sqs_settle(call, rows->members[0], VERDICT_REFUSED,
                             "its body, group or deduplication id is not UTF-8");
-        exchange_deinit(&exchange);
+        sqs_exchange_deinit(&exchange);
         return;
     }
     set_underway(call, rows, true);
@@ -211,7 +194,7 @@ static void send_batch(const struct sender *sender, const struct batch_rows *row
         sink_sqs_read_results(call, rows, buffer_bytes(&exchange.text));
     else
         sink_sqs_read_refusal(call, rows, &exchange);
-    exchange_deinit(&exchange);
+    sqs_exchange_deinit(&exchange);
     pthread_cond_broadcast(&call->changed);
 }
 
@@ -259,11 +242,11 @@ static void *run_sender(void *context)
 /* The calling thread is the first sender; another one for every batch that the rows could fill besides. */
 static void run_senders(struct call *call)
 {
-    struct sender senders[SINK_SQS_SENDERS_MAX];
+    struct sender senders[SQS_CONNECTIONS_MAX];
     size_t wanted = (call->count + SQS_BATCH_MAX - 1) / SQS_BATCH_MAX, count = 1;
-    for (size_t i = 0; i < SINK_SQS_SENDERS_MAX; i++)
+    for (size_t i = 0; i < SQS_CONNECTIONS_MAX; i++)
         senders[i] = (struct sender){.call = call, .transport = call->sqs->transports_owned[i]};
-    while (count < wanted && count < SINK_SQS_SENDERS_MAX &&
+    while (count < wanted && count < SQS_CONNECTIONS_MAX &&
            pthread_create(&senders[count].thread, NULL, run_sender, &senders[count]) == 0)
         count++;
     run_sender(&senders[0]);

@@ -5,10 +5,10 @@
 
 #include "base/assert.h"
 #include "base/buffer.h"
-#include "client/transport.h"
 #include "relay/sink_sqs.h"
 #include "relay/sqs_answer.h"
 #include "relay/sqs_batch.h"
+#include "relay/sqs_endpoint.h"
 #include "relay/sqs_queues.h"
 #include <pthread.h>
 
@@ -17,7 +17,7 @@
 
 struct sink_sqs {
     struct sink base;
-    struct transport *transports_owned[SINK_SQS_SENDERS_MAX];
+    struct transport *transports_owned[SQS_CONNECTIONS_MAX];
     char *endpoint_owned;
     struct bytes own_name; /* of the sink's own queue, part of the spec's URL in `own_owned`; empty: there is none */
     char *own_owned;
@@ -59,14 +59,6 @@ struct batch_rows {
     size_t member_count;
 };
 
-/* A request and what came of it. */
-struct exchange {
-    const char *target;
-    struct buffer body, text;
-    struct transport_answer answer;
-    bool may_have_arrived; /* if it was not answered */
-};
-
 static inline struct sink_sqs *sink_sqs_of(struct sink *sink)
 {
     return CONTAINER_OF(sink, struct sink_sqs, base);
@@ -89,14 +81,14 @@ void sink_sqs_settle(struct call *call, size_t index, enum verdict verdict, cons
 void sink_sqs_split(struct call *call, const struct batch_rows *rows, const char *reason);
 
 /* Why there was no answer; NULL: the request was not tried. */
-const char *sink_sqs_reason_of(const struct exchange *exchange);
+const char *sink_sqs_reason_of(const struct sqs_exchange *exchange);
 
 /* These settle the rows that the exchange was about, and end the call where the endpoint is down. The first: an answer
  * that was no URL, when the row's queue was asked for. The others, of a batch: it was refused as a whole; it was not;
  * there was no answer, so it may have arrived, or nothing of it left. */
-void sink_sqs_read_no_url(struct call *call, size_t index, const struct exchange *exchange);
-void sink_sqs_read_refusal(struct call *call, const struct batch_rows *rows, const struct exchange *exchange);
+void sink_sqs_read_no_url(struct call *call, size_t index, const struct sqs_exchange *exchange);
+void sink_sqs_read_refusal(struct call *call, const struct batch_rows *rows, const struct sqs_exchange *exchange);
 void sink_sqs_read_results(struct call *call, const struct batch_rows *rows, struct bytes text);
-void sink_sqs_read_silence(struct call *call, const struct batch_rows *rows, const struct exchange *exchange);
+void sink_sqs_read_silence(struct call *call, const struct batch_rows *rows, const struct sqs_exchange *exchange);
 
 #endif

@@ -7,7 +7,8 @@
 #include "relay/machine_time.h"
 #include "relay/queue_leases.h"
 #include "relay/queue_parked.h"
-#include "relay/queue_row.h"
+#include "relay/sqs_endpoint.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 /* What may be in hand at most; then nothing is received until some of it is dealt with. */
@@ -22,17 +23,20 @@
 
 #define VISIBILITY_S_MIN 2u
 
+/* For how long it is told what the queue did that it must not do. It does that again sooner as a rule: when a message
+ * that could not be taken comes back. */
+#define WARNING_MS 120000u
+
 /* Messages that were done lately: one whose delete came too late for its handle is not to go out again. */
 #define DONE_MAX 1024u
 
 struct source_queue {
     struct source base;
     struct relay_spec spec;
-    struct tally_client *client_owned;
+    struct queue_access *access_owned;
+    struct tally_client *client_owned; /* of the Tally where the parked ones are */
     struct leased_rows leases;
     struct parked_queue parked;
-    /* names a receive until it is answered, so that a repeat gives the same messages (FIFO queues) */
-    struct uid attempt;
     struct uid done[DONE_MAX]; /* MessageIds */
     size_t done_count, done_next;
     uint64_t stuck_since_ms; /* when there was something first, since the last message left; 0: there is nothing */
@@ -48,15 +52,17 @@ static struct source_queue *source_of(struct source *source)
     return CONTAINER_OF(source, struct source_queue, base);
 }
 
-static const char *name_of(const struct source_queue *queue)
+static enum step remove_messages(struct source_queue *queue, const char *const *handles, size_t count,
+                                 struct fault *fault)
 {
-    return queue->spec.source_queue_owned;
+    return queue->access_owned->ops->remove(queue->access_owned, handles, count, fault);
 }
 
 /* --- done --------------------------------------------------------------------------------------------------------- */
 
-/* Not where the sink is a Tally queue: what got there left this queue in the same record, so a message that comes again
- * did not get there, whatever the sink made of a handle that was too old. */
+/* Not where the sink is a Tally queue. Of a queue of the same Tally, what got there left this one in the same record, so
+ * a message that comes again did not get there, whatever the sink made of a handle that was too old. And of one from
+ * elsewhere the sink itself knows the uid. */
 static void note_done(struct source_queue *queue, const struct uid *message_id)
 {
     if (queue->spec.sink == SINK_QUEUE)
@@ -88,7 +94,7 @@ static enum step settle(struct source_queue *queue, const struct row_name *done,
         items[found] = item;
         handles[found++] = item->handle_owned;
     }
-    enum step step = queue_calls_delete(queue->client_owned, name_of(queue), handles, found, fault);
+    enum step step = remove_messages(queue, handles, found, fault);
     for (size_t i = 0; step == STEP_OK && i < found; i++) {
         note_done(queue, &items[i]->message_id);
         leased_rows_drop(&queue->leases, items[i]);
@@ -151,56 +157,37 @@ static void list_free(const struct source_queue *queue, struct rows *rows)
     }
 }
 
-/* Takes what a receive gave. False: these are no messages of a Tally. */
-static bool take(struct source_queue *queue, const struct tally_messages *messages, uint64_t asked_ms)
+/* Takes what a receive gave. */
+static void take(struct source_queue *queue, const struct received_messages *messages, uint64_t asked_ms)
 {
-    struct arena arena;
-    bool is_tally = true;
-    arena_init(&arena);
-    for (size_t i = 0; i < messages->count && is_tally; i++) {
+    for (size_t i = 0; i < messages->count; i++) {
+        const struct received *received = &messages->items_owned[i];
+        const char *handle = (const char *)received->row.handle.ptr;
         struct fault fault;
-        struct row row;
-        struct uid message_id;
-        is_tally = queue_row_read(&messages->items_owned[i], &arena, &row, &message_id);
-        if (is_tally && is_done(queue, &message_id))
-            queue_calls_delete(queue->client_owned, name_of(queue), &messages->items_owned[i].receipt_handle, 1,
-                               &fault);
-        else if (is_tally)
-            leased_rows_take(&queue->leases, &row, &message_id, asked_ms);
+        if (is_done(queue, &received->message_id)) {
+            remove_messages(queue, &handle, 1, &fault);
+        } else if (!leased_rows_take(&queue->leases, &received->row, &received->message_id, asked_ms)) {
+            char uid[UID_TEXT_SIZE];
+            uid_to_text(&received->message_id, uid);
+            snprintf(queue->access_owned->warning, sizeof(queue->access_owned->warning),
+                     "the source gives two messages with other bodies the MessageId %s: both are carried", uid);
+            queue->access_owned->warned_ms = boottime_ms();
+        }
     }
-    arena_deinit(&arena);
-    return is_tally;
 }
 
-/* One receive; *count is how many came. */
+/* One receive; *count is how many came. What came is taken also where a part of it failed. */
 static enum step receive(struct source_queue *queue, unsigned max, unsigned wait_s, size_t *count, struct fault *fault)
 {
-    char attempt[UID_TEXT_SIZE];
-    uid_to_text(&queue->attempt, attempt);
-    struct tally_receive_options options = {
-        .max = max < TALLY_SEND_BATCH_MAX ? max : TALLY_SEND_BATCH_MAX,
-        .has_wait = true,
-        .wait_s = wait_s,
-        .has_visibility = true,
-        .visibility_s = queue->leases.visibility_s,
-        .attempt_id = attempt,
-    };
-    struct tally_messages messages;
+    struct received_messages messages;
     uint64_t asked_ms = boottime_ms();
-    if (tally_receive(queue->client_owned, name_of(queue), &options, &messages) != TALLY_OK) {
-        /* A repeat of this receive is no longer possible, and what it gave comes back by its timeout. */
-        if (tally_client_error(queue->client_owned)->status == TALLY_REFUSED)
-            uid_generate(&queue->attempt);
-        return queue_calls_judge(queue->client_owned, name_of(queue), fault);
-    }
-    uid_generate(&queue->attempt);
+    received_init(&messages);
+    enum step step = queue->access_owned->ops->receive(queue->access_owned, max, wait_s, queue->leases.visibility_s,
+                                                       &messages, fault);
     *count = messages.count;
-    bool is_tally = take(queue, &messages, asked_ms);
-    tally_messages_deinit(&messages);
-    if (is_tally)
-        return STEP_OK;
-    return fault_set(fault, STEP_UNFIT, "%s gives messages without a Tally.FencingToken: it is no Tally queue",
-                     tally_client_endpoint(queue->client_owned));
+    take(queue, &messages, asked_ms);
+    received_deinit(&messages);
+    return *count > 0 ? STEP_OK : step;
 }
 
 /* Receives until there are `limit` rows for the worker, or no more. */
@@ -213,7 +200,8 @@ static enum step receive_all(struct source_queue *queue, struct fault *fault)
     unsigned enough = queue->limit < SCAN_ENOUGH ? queue->limit : SCAN_ENOUGH;
     while (free_count < enough && queue->leases.count < leased_rows_max && queue->leases.size < HAND_SIZE_MAX) {
         size_t count = 0;
-        enum step step = receive(queue, (unsigned)(leased_rows_max - queue->leases.count), wait_s, &count, fault);
+        size_t room = leased_rows_max - queue->leases.count, wanted = enough - free_count;
+        enum step step = receive(queue, (unsigned)(room < wanted ? room : wanted), wait_s, &count, fault);
         if (step != STEP_OK)
             return step;
         if (count == 0)
@@ -245,6 +233,8 @@ static enum step queue_park(struct source *source, const struct term *term, cons
     if (item == NULL)
         return STEP_OK; /* it was parked by a call before this one, or left to others */
     enum step step = parked_queue_put(&queue->parked, row, item->handle_owned, error, is_doubted, fault);
+    if (step == STEP_OK && queue->spec.source == SOURCE_SQS) /* else it left the queue in the same record */
+        step = remove_messages(queue, (const char *const[]){item->handle_owned}, 1, fault);
     if (step == STEP_OK)
         leased_rows_drop(&queue->leases, item);
     return step;
@@ -277,11 +267,14 @@ static uint64_t measure_stay(struct source_queue *queue, uint64_t count)
 static enum step queue_check_health(struct source *source, struct source_health *health, struct fault *fault)
 {
     struct source_queue *queue = source_of(source);
-    struct tally_queue_counts counts;
-    if (tally_queue_count(queue->client_owned, name_of(queue), &counts) != TALLY_OK)
-        return queue_calls_judge(queue->client_owned, name_of(queue), fault);
-    *health = (struct source_health){.waiting_count = counts.visible + counts.in_flight + counts.delayed,
-                                     .oldest_age_ms = measure_stay(queue, counts.visible + counts.in_flight)};
+    const struct queue_access *access = queue->access_owned;
+    uint64_t waiting = 0, delayed = 0;
+    enum step step = access->ops->count(queue->access_owned, &waiting, &delayed, fault);
+    if (step != STEP_OK)
+        return step;
+    *health = (struct source_health){.waiting_count = waiting, .oldest_age_ms = measure_stay(queue, waiting - delayed)};
+    if (access->warning[0] != '\0' && boottime_ms() - access->warned_ms < WARNING_MS)
+        memcpy(health->warning, access->warning, sizeof(health->warning));
     for (size_t i = 0; i < queue->leases.count; i++) {
         const struct leased_row *item = queue->leases.items_owned[i];
         uint64_t age_ms = item->row.age_ms + (boottime_ms() - item->read_ms);
@@ -299,15 +292,17 @@ static void give_back(struct source_queue *queue)
     const char **handles = memory_allocate((queue->leases.count + 1) * sizeof(char *));
     struct fault fault;
     size_t count = leased_rows_list_held(&queue->leases, handles);
-    queue_calls_hide(queue->client_owned, name_of(queue), handles, count, 0, &fault);
+    queue->access_owned->ops->hide(queue->access_owned, handles, count, 0, &fault);
     free(handles);
 }
 
 static void queue_close(struct source *source)
 {
     struct source_queue *queue = source_of(source);
-    if (queue->client_owned != NULL)
+    if (queue->access_owned != NULL) {
         give_back(queue);
+        queue->access_owned->ops->close(queue->access_owned);
+    }
     leased_rows_deinit(&queue->leases);
     parked_queue_deinit(&queue->parked);
     tally_client_destroy(queue->client_owned);
@@ -332,12 +327,12 @@ struct source *source_queue_create(const struct relay_spec *spec, struct fault *
     unsigned visibility_s = (spec->lease_ms + 999) / 1000;
     queue->base.ops = &queue_ops;
     relay_spec_copy(&queue->spec, spec);
-    uid_generate(&queue->attempt);
+    queue->access_owned = queue_access_create(spec, SQS_CONNECTIONS_MAX, fault);
     queue->client_owned = queue_calls_connect(spec, fault);
     parked_queue_init(&queue->parked, queue->client_owned, &queue->spec);
-    bool has_leases = leased_rows_init(&queue->leases, spec, name_of(queue),
+    bool has_leases = leased_rows_init(&queue->leases, spec,
                                        visibility_s > VISIBILITY_S_MIN ? visibility_s : VISIBILITY_S_MIN, fault);
-    if (queue->client_owned != NULL && has_leases)
+    if (queue->access_owned != NULL && queue->client_owned != NULL && has_leases)
         return &queue->base;
     queue_close(&queue->base);
     return NULL;

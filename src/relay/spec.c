@@ -5,6 +5,8 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "relay/schema.h"
+#include "relay/sqs_endpoint.h"
+#include "relay/sqs_queues.h"
 #include "relay/webhook.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,8 @@
 #include <yyjson.h>
 
 #define LEASE_DEFAULT_MS 3000u
+#define LEASE_SQS_MS 30000u /* it is the visibility timeout, and requests may go around the world */
+#define LEASE_SQS_MS_MIN 5000u
 #define SECONDS_MIN 1u
 #define SECONDS_MAX 60u
 #define COUNT_MAX 100u
@@ -53,6 +57,13 @@ static const struct member source_queue_members[] = {
     {"LeaseSeconds", MEMBER_SECONDS, offsetof(struct relay_spec, lease_ms), false, {NULL}},
 };
 
+static const struct member source_sqs_members[] = {
+    {"QueueUrl", MEMBER_TEXT, offsetof(struct relay_spec, source_queue_owned), true, {NULL}},
+    {"Region", MEMBER_TEXT, offsetof(struct relay_spec, region_owned), false, {NULL}},
+    {"Credentials", MEMBER_CREDENTIALS, 0, false, {NULL}},
+    {"LeaseSeconds", MEMBER_SECONDS, offsetof(struct relay_spec, lease_ms), false, {NULL}},
+};
+
 static const struct member sink_queue_members[] = {
     {"QueueUrl", MEMBER_TEXT, offsetof(struct relay_spec, queue_owned), false, {NULL}},
     {"Refused", MEMBER_CHOICE, offsetof(struct relay_spec, blocks_group), false, {"park", "block"}},
@@ -91,6 +102,7 @@ static const struct type source_types[] = {
     [SOURCE_POSTGRES] = {"postgres", postgres_members, ARRAY_LENGTH(postgres_members)},
     [SOURCE_SQLITE] = {"sqlite", sqlite_members, ARRAY_LENGTH(sqlite_members)},
     [SOURCE_QUEUE] = {"queue", source_queue_members, ARRAY_LENGTH(source_queue_members)},
+    [SOURCE_SQS] = {"sqs", source_sqs_members, ARRAY_LENGTH(source_sqs_members)},
 };
 
 static const struct type sink_types[] = {
@@ -216,10 +228,12 @@ static bool read_count(const struct reader *reader, const struct member *member,
 
 static bool read_credentials(const struct reader *reader, yyjson_val *value)
 {
-    const struct reader inner = {.spec = reader->spec, .path = "Sink.Credentials", .fault = reader->fault};
+    char path[sizeof("Source.Credentials")];
+    const struct reader inner = {.spec = reader->spec, .path = path, .fault = reader->fault};
+    snprintf(path, sizeof(path), "%s.Credentials", reader->path);
     if (yyjson_is_obj(value))
         return read_members(&inner, value, NULL, credentials_members, ARRAY_LENGTH(credentials_members));
-    fault_set(reader->fault, STEP_UNFIT, "Sink.Credentials must be an object with AccessKeyId and SecretAccessKey");
+    fault_set(reader->fault, STEP_UNFIT, "%s must be an object with AccessKeyId and SecretAccessKey", path);
     return false;
 }
 
@@ -291,22 +305,36 @@ static bool read_members(const struct reader *reader, yyjson_val *object, const 
     return true;
 }
 
-/* Source or Sink: its type, and the members of that. All kinds have three types. */
-static bool read_typed(const struct reader *reader, yyjson_val *object, const struct type types[3], unsigned *type)
+/* "postgres", "sqlite" or "queue": what there may be. */
+static void list_types(const struct type *types, unsigned count, char *list, size_t size)
+{
+    size_t used = 0;
+    for (unsigned i = 0; i < count && used < size; i++)
+        used += (size_t)snprintf(list + used, size - used, "%s\"%s\"",
+                                 i == 0           ? ""
+                                 : i + 1 == count ? " or "
+                                                  : ", ",
+                                 types[i].name);
+}
+
+/* Source or Sink: its type, and the members of that. */
+static bool read_typed(const struct reader *reader, yyjson_val *object, const struct type *types, unsigned count,
+                       unsigned *type)
 {
     yyjson_val *name = yyjson_obj_get(object, "Type");
+    char list[100];
     if (!yyjson_is_obj(object)) {
         fault_set(reader->fault, STEP_UNFIT, "%s is missing, or no object with a member Type", reader->path);
         return false;
     }
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < count; i++)
         if (yyjson_equals_str(name, types[i].name)) {
             *type = i;
             return read_members(reader, object, types[i].name, types[i].members, types[i].member_count);
         }
-    fault_set(reader->fault, STEP_UNFIT, "%s.Type must be \"%s\", \"%s\" or \"%s\"%s%.60s", reader->path, types[0].name,
-              types[1].name, types[2].name, yyjson_is_str(name) ? ", not " : "",
-              yyjson_is_str(name) ? yyjson_get_str(name) : "");
+    list_types(types, count, list, sizeof(list));
+    fault_set(reader->fault, STEP_UNFIT, "%s.Type must be %s%s%.60s", reader->path, list,
+              yyjson_is_str(name) ? ", not " : "", yyjson_is_str(name) ? yyjson_get_str(name) : "");
     return false;
 }
 
@@ -316,10 +344,12 @@ bool relay_spec_read(struct relay_spec *spec, struct yyjson_val *source, struct 
     const struct reader source_reader = {.spec = spec, .path = "Source", .fault = fault};
     const struct reader sink_reader = {.spec = spec, .path = "Sink", .fault = fault};
     unsigned type;
-    if (!read_typed(&source_reader, source, source_types, &type))
+    if (yyjson_equals_str(yyjson_obj_get(source, "Type"), source_types[SOURCE_SQS].name))
+        spec->lease_ms = LEASE_SQS_MS;
+    if (!read_typed(&source_reader, source, source_types, ARRAY_LENGTH(source_types), &type))
         return false;
     spec->source = (enum source_type)type;
-    if (!read_typed(&sink_reader, sink, sink_types, &type))
+    if (!read_typed(&sink_reader, sink, sink_types, ARRAY_LENGTH(sink_types), &type))
         return false;
     spec->sink = (enum sink_type)type;
     if (order != NULL && strcmp(order, "group") != 0 && strcmp(order, "strict") != 0) {
@@ -362,8 +392,31 @@ static bool is_secret_sound(const char *secret, struct fault *fault)
     return is_sound;
 }
 
+/* An endpoint of SQS as the source is for moving in. */
+static bool check_sqs_source(const struct relay_spec *spec, struct fault *fault)
+{
+    const char *url = spec->source_queue_owned;
+    if (!is_web_address(url) || sqs_queue_name(url).size == 0)
+        return refuse(fault, "Source.QueueUrl must be the whole URL of the queue, http:// or https://", sqs_shown(url));
+    if (spec->sink != SINK_QUEUE) {
+        fault_set(fault, STEP_UNFIT,
+                  "a source of type sqs needs a sink of type queue: it moves messages into this Tally, from where "
+                  "another relay can carry them on");
+        return false;
+    }
+    if (spec->lease_ms < LEASE_SQS_MS_MIN) {
+        fault_set(fault, STEP_UNFIT,
+                  "Source.LeaseSeconds of type sqs is the visibility timeout of what is in hand: 5 to %u", SECONDS_MAX);
+        return false;
+    }
+    return true;
+}
+
 bool relay_spec_check(const struct relay_spec *spec, struct fault *fault)
 {
+    const bool is_of_queue = spec->source == SOURCE_QUEUE || spec->source == SOURCE_SQS;
+    if (spec->source == SOURCE_SQS && !check_sqs_source(spec, fault))
+        return false;
     if (spec->secret_owned != NULL && !is_secret_sound(spec->secret_owned, fault))
         return false;
     if (spec->name_owned != NULL && !is_name(spec->name_owned))
@@ -386,7 +439,7 @@ bool relay_spec_check(const struct relay_spec *spec, struct fault *fault)
     if (spec->sink == SINK_SQS && spec->queue_owned != NULL && !is_web_address(spec->queue_owned))
         return refuse(fault, "Sink.QueueUrl must be the whole URL of the queue, http:// or https://",
                       spec->queue_owned);
-    if (spec->source == SOURCE_QUEUE && spec->sink == SINK_QUEUE && spec->queue_owned == NULL) {
+    if (is_of_queue && spec->sink == SINK_QUEUE && spec->queue_owned == NULL) {
         fault_set(fault, STEP_UNFIT,
                   "Sink of type queue needs the member QueueUrl: messages of a queue do not say where they go");
         return false;
@@ -397,7 +450,7 @@ bool relay_spec_check(const struct relay_spec *spec, struct fault *fault)
             "Refused \"block\" tries a refused row again, which Mode \"at-most-once\" forbids: it must be \"park\"");
         return false;
     }
-    if (spec->source == SOURCE_QUEUE && spec->is_strict) {
+    if (is_of_queue && spec->is_strict) {
         fault_set(fault, STEP_UNFIT,
                   "Order \"strict\" is for tables: a queue as the source is read in the order of its own groups");
         return false;

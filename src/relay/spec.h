@@ -11,7 +11,7 @@ struct yyjson_val;
 
 #define RELAY_NAME_SIZE_MAX 80u
 
-enum source_type { SOURCE_POSTGRES, SOURCE_SQLITE, SOURCE_QUEUE };
+enum source_type { SOURCE_POSTGRES, SOURCE_SQLITE, SOURCE_QUEUE, SOURCE_SQS };
 enum sink_type { SINK_QUEUE, SINK_SQS, SINK_HTTP };
 
 /* Strings are owned; NULL where they are not given. */
@@ -30,11 +30,11 @@ struct relay_spec {
     char *table_owned;        /* of the outbox: schema, or prefix; NULL: "tally" */
     bool is_pooled;           /* postgres: behind PgBouncer in transaction mode: nothing is tied to a connection */
     unsigned replica_count;   /* postgres: publish a row when so many replicas have flushed it; 0: do not wait */
-    char *source_queue_owned; /* queue: its URL or name */
+    char *source_queue_owned; /* queue: its URL or name; sqs: its URL */
 
     enum sink_type sink;
     char *queue_owned;  /* queue, sqs: URL; NULL: each row names its own */
-    char *region_owned; /* sqs */
+    char *region_owned; /* of the side that is sqs, as are the next three */
     char *access_key_id_owned;
     char *secret_access_key_owned;
     char *session_token_owned;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define FILE_SIZE_MAX 16384u
+#define SQS_PREFIX "sqs:"
 
 /* The text after "PREFIX:", or NULL. */
 static const char *behind(const char *word, const char *prefix)
@@ -48,6 +49,34 @@ static int shown_size(const char *word)
     return (int)strcspn(word, ":=@ ");
 }
 
+/* Region and credentials are of the side that is an endpoint of SQS. */
+static bool is_sqs_source(const struct relay_arguments *words)
+{
+    return behind(words->source, SQS_PREFIX) != NULL;
+}
+
+/* "AKIA… secret [token]" */
+static bool write_credentials(const struct relay_arguments *words, struct json_body *body, yyjson_mut_val *side)
+{
+    static const char *const names[] = {"AccessKeyId", "SecretAccessKey", "SessionToken"};
+    char text[FILE_SIZE_MAX + 1];
+    if (words->credentials_file == NULL)
+        return true;
+    if (!read_file(words->credentials_file, text))
+        return false;
+    yyjson_mut_val *credentials = json_add_object(body, side, "Credentials");
+    char *rest = text, *word;
+    size_t count = 0;
+    for (; (word = strtok_r(rest, " \t\r\n", &rest)) != NULL; count++)
+        if (count < ARRAY_LENGTH(names))
+            add_copy(body, credentials, names[count], word);
+    if (count == 2 || count == 3)
+        return true;
+    complain("%s must hold two words, or three: access key id, secret, session token; it has %zu",
+             words->credentials_file, count);
+    return false;
+}
+
 static bool write_source(const struct invocation *invocation, const struct relay_arguments *words,
                          struct json_body *body)
 {
@@ -63,10 +92,19 @@ static bool write_source(const struct invocation *invocation, const struct relay
     } else if ((rest = behind(word, "queue:")) != NULL) {
         json_add_text(body, source, "Type", "queue");
         json_add_text(body, source, "QueueUrl", rest);
+    } else if ((rest = behind(word, SQS_PREFIX)) != NULL) {
+        json_add_text(body, source, "Type", "sqs");
+        json_add_text(body, source, "QueueUrl", rest);
     } else {
-        (void)complain_usage(invocation, "--source takes postgres://…, sqlite:PATH or queue:NAME, not \"%.*s…\"",
+        (void)complain_usage(invocation,
+                             "--source takes postgres://…, sqlite:PATH, queue:NAME or sqs:URL, not \"%.*s…\"",
                              shown_size(word), word);
         return false;
+    }
+    if (is_sqs_source(words)) {
+        json_add_text(body, source, "Region", words->region);
+        if (!write_credentials(words, body, source))
+            return false;
     }
     json_add_text(body, source, "Table", words->table);
     json_add_text(body, source, "Pooler", words->pooler);
@@ -75,28 +113,6 @@ static bool write_source(const struct invocation *invocation, const struct relay
     if (words->lease.is_given)
         json_add_number(body, source, "LeaseSeconds", words->lease.value);
     return true;
-}
-
-/* "AKIA… secret [token]" */
-static bool write_credentials(const struct relay_arguments *words, struct json_body *body, yyjson_mut_val *sink)
-{
-    static const char *const names[] = {"AccessKeyId", "SecretAccessKey", "SessionToken"};
-    char text[FILE_SIZE_MAX + 1];
-    if (words->credentials_file == NULL)
-        return true;
-    if (!read_file(words->credentials_file, text))
-        return false;
-    yyjson_mut_val *credentials = json_add_object(body, sink, "Credentials");
-    char *rest = text, *word;
-    size_t count = 0;
-    for (; (word = strtok_r(rest, " \t\r\n", &rest)) != NULL; count++)
-        if (count < ARRAY_LENGTH(names))
-            add_copy(body, credentials, names[count], word);
-    if (count == 2 || count == 3)
-        return true;
-    complain("%s must hold two words, or three: access key id, secret, session token; it has %zu",
-             words->credentials_file, count);
-    return false;
 }
 
 static bool write_secret(const struct relay_arguments *words, struct json_body *body, yyjson_mut_val *sink)
@@ -117,7 +133,7 @@ static bool write_secret(const struct relay_arguments *words, struct json_body *
 /* False if the word is not valid. */
 static bool write_sink_type(const char *word, struct json_body *body, yyjson_mut_val *sink)
 {
-    const char *queue = behind(word, "queue:"), *sqs = behind(word, "sqs:");
+    const char *queue = behind(word, "queue:"), *sqs = behind(word, SQS_PREFIX);
     bool is_web = behind(word, "http://") != NULL || behind(word, "https://") != NULL;
     bool is_queue = queue != NULL || strcmp(word, "queue") == 0;
     json_add_text(body, sink, "Type", is_queue ? "queue" : sqs != NULL ? "sqs" : "http");
@@ -134,13 +150,14 @@ static bool write_sink(const struct relay_arguments *words, struct json_body *bo
                  shown_size(words->sink), words->sink);
         return false;
     }
-    json_add_text(body, sink, "Region", words->region);
+    if (!is_sqs_source(words))
+        json_add_text(body, sink, "Region", words->region);
     json_add_text(body, sink, "Mode", words->mode);
     if (words->timeout.is_given)
         json_add_number(body, sink, "TimeoutSeconds", words->timeout.value);
     json_add_text(body, sink, "Doubts", words->doubts);
     json_add_text(body, sink, "Refused", words->refused);
-    return write_credentials(words, body, sink) && write_secret(words, body, sink);
+    return (is_sqs_source(words) || write_credentials(words, body, sink)) && write_secret(words, body, sink);
 }
 
 bool relay_arguments_write(const struct invocation *invocation, const struct relay_arguments *words,

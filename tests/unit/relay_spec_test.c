@@ -12,6 +12,7 @@
 
 #define POSTGRES "{'Type':'postgres','Connection':'postgres://db'}"
 #define QUEUE "{'Type':'queue'}"
+#define HERE "{'Type':'queue','QueueUrl':'here'}"
 
 /* JSON with ' for ". */
 static yyjson_doc *parse(const char *text)
@@ -95,6 +96,17 @@ static void each_member_arrives_where_it_belongs(void **state)
     assert_string_equal(spec.secret_owned, "sixteen-bytes-ok");
     assert_true(spec.is_at_most_once);
     relay_spec_deinit(&spec);
+    assert_true(read_spec(&spec,
+                          "{'Type':'sqs','QueueUrl':'https://sqs.example/1/q','Region':'eu-west-1',"
+                          "'Credentials':{'AccessKeyId':'a','SecretAccessKey':'s'}}",
+                          "{'Type':'queue','QueueUrl':'here'}", NULL, &fault));
+    assert_int_equal(spec.source, SOURCE_SQS);
+    assert_string_equal(spec.source_queue_owned, "https://sqs.example/1/q");
+    assert_string_equal(spec.queue_owned, "here");
+    assert_string_equal(spec.region_owned, "eu-west-1");
+    assert_string_equal(spec.access_key_id_owned, "a");
+    assert_int_equal(spec.lease_ms, 30000);
+    relay_spec_deinit(&spec);
 }
 
 static void replicas_are_counted_where_there_can_be_some(void **state)
@@ -135,7 +147,7 @@ static void what_is_wrong_is_named(void **state)
     (void)state;
     assert_refused("7", QUEUE, NULL, "Source is missing");
     assert_refused("{'Type':'mysql'}", QUEUE, NULL,
-                   "Source.Type must be \"postgres\", \"sqlite\" or \"queue\", not mysql");
+                   "Source.Type must be \"postgres\", \"sqlite\", \"queue\" or \"sqs\", not mysql");
     assert_refused("{'Type':'postgres'}", QUEUE, NULL, "Source of type postgres needs the member Connection");
     assert_refused("{'Type':'postgres','Connection':''}", QUEUE, NULL, "Source.Connection must be a text");
     assert_refused("{'Type':'postgres','Connection':'c','Tabel':'t'}", QUEUE, NULL,
@@ -154,6 +166,15 @@ static void what_is_wrong_is_named(void **state)
     assert_refused(POSTGRES, QUEUE, "none", "Order must be \"group\" or \"strict\", not none");
     assert_refused("{'Type':'queue','QueueUrl':'a'}", QUEUE, NULL, "needs the member QueueUrl");
     assert_refused("{'Type':'queue','QueueUrl':'a'}", "{'Type':'http','Url':'http://x'}", "strict", "strict");
+    assert_refused("{'Type':'sqs','QueueUrl':'q'}", HERE, NULL, "Source.QueueUrl must be the whole URL of the queue");
+    assert_refused("{'Type':'sqs','QueueUrl':'http://me:secret@h'}", HERE, NULL, "http:// or https://, not h");
+    assert_refused("{'Type':'sqs','QueueUrl':'http://h/1/q'}", QUEUE, NULL, "needs the member QueueUrl");
+    assert_refused("{'Type':'sqs','QueueUrl':'http://h/1/q'}", HERE, "strict", "strict");
+    assert_refused("{'Type':'sqs','QueueUrl':'http://h/1/q','LeaseSeconds':4}", HERE, NULL, "5 to 60");
+    assert_refused("{'Type':'sqs','QueueUrl':'http://h/1/q','Credentials':7}", HERE, NULL,
+                   "Source.Credentials must be an object");
+    assert_refused("{'Type':'sqs','QueueUrl':'http://h/1/q'}", "{'Type':'http','Url':'http://x'}", NULL,
+                   "needs a sink of type queue");
 }
 
 static void a_copy_shares_nothing(void **state)

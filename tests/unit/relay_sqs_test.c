@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "relay/sqs_answer.h"
 #include "relay/sqs_batch.h"
+#include "relay/sqs_message.h"
 #include "relay/sqs_queues.h"
 #include "relay/step.h"
 
@@ -224,6 +225,86 @@ static void what_a_stranger_says_becomes_one_line_of_text(void **state)
     assert_memory_equal(fault.text + FAULT_TEXT_SIZE - 3, "\xac?", 2); /* 170 whole ones, and a piece of the next */
 }
 
+#define MESSAGE_ID "\"MessageId\":\"" UID_TEXT "\","
+#define HANDLE "\"ReceiptHandle\":\"h\","
+
+/* Reads one message of a ReceiveMessage. False: `said` is why. */
+static bool read_message(const char *text, struct arena *arena, struct row *row, char said[ROW_REASON_SIZE])
+{
+    yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
+    struct row borrowed;
+    assert_non_null(doc);
+    bool is_read = sqs_message_read(yyjson_doc_get_root(doc), arena, &borrowed, said);
+    if (is_read)
+        *row = row_copy(arena, &borrowed);
+    yyjson_doc_free(doc);
+    return is_read;
+}
+
+static void a_received_message_becomes_a_row(void **state)
+{
+    struct arena arena;
+    struct row row;
+    char reason[ROW_REASON_SIZE];
+    (void)state;
+    arena_init(&arena);
+    assert_true(read_message("{" MESSAGE_ID HANDLE
+                             "\"Body\":\"one\",\"MD5OfBody\":\"f97c5d29941bfb1b2fdab0874906ab82\",\"Attributes\":{"
+                             "\"ApproximateReceiveCount\":\"3\",\"SentTimestamp\":\"1000\",\"MessageGroupId\":\"g\","
+                             "\"MessageDeduplicationId\":\"d\",\"AWSTraceHeader\":\"Root=1\"},\"MessageAttributes\":{"
+                             "\"n\":{\"DataType\":\"Number.int\",\"StringValue\":\"4\",\"StringListValues\":[]},"
+                             "\"Tally.FencingToken\":{\"DataType\":\"Number\",\"StringValue\":\"9\"},"
+                             "\"b\":{\"DataType\":\"Binary\",\"StringValue\":\"\",\"BinaryValue\":\"AAE=\"}}}",
+                             &arena, &row, reason));
+    assert_int_equal(row.uid.bytes[0], 0xab);
+    assert_true(bytes_equal(row.body, BYTES("one")) && bytes_equal(row.handle, BYTES("h")));
+    assert_true(bytes_equal(row.group, BYTES("g")) && bytes_equal(row.deduplication_id, BYTES("d")));
+    assert_true(bytes_equal(row.trace_header, BYTES("Root=1")));
+    assert_int_equal(row.receive_count, 3);
+    assert_true(row.age_ms > 1000);
+    assert_true(bytes_equal(row.attributes, BYTES("{\"n\":{\"DataType\":\"Number.int\",\"StringValue\":\"4\"},"
+                                                  "\"b\":{\"DataType\":\"Binary\",\"BinaryValue\":\"AAE=\"}}")));
+    assert_true(read_message("{" MESSAGE_ID HANDLE "\"Body\":\"one\",\"Attributes\":{\"MessageGroupId\":\"\"}}", &arena,
+                             &row, reason));
+    assert_null(row.group.ptr);
+    assert_null(row.attributes.ptr);
+    assert_int_equal(row.receive_count, 1);
+    arena_deinit(&arena);
+}
+
+static void what_can_be_no_message_is_left_with_a_word(void **state)
+{
+    static const struct {
+        const char *message, *reason;
+    } rows[] = {
+        {"[]", "its MessageId is no UUID"},
+        {"{" HANDLE "\"Body\":\"b\"}", "its MessageId is no UUID, by which Tally knows it once: none"},
+        {"{\"MessageId\":\"m-17\"," HANDLE "\"Body\":\"b\"}",
+         "its MessageId is no UUID, by which Tally knows it once: m-17"},
+        {"{" MESSAGE_ID "\"Body\":\"b\"}", "it has no ReceiptHandle"},
+        {"{" MESSAGE_ID "\"ReceiptHandle\":\"a\\u0000b\",\"Body\":\"b\"}", "it has no ReceiptHandle"},
+        {"{" MESSAGE_ID HANDLE "\"Body\":7}", "its body is empty"},
+        {"{" MESSAGE_ID HANDLE "\"Body\":\"\"}", "its body is empty"},
+        {"{" MESSAGE_ID HANDLE "\"Body\":\"a\\u0007\"}", "or has characters that no message may have: " UID_TEXT},
+        {"{" MESSAGE_ID HANDLE "\"Body\":\"\\uffff\"}", "or has characters that no message may have"},
+        {"{" MESSAGE_ID HANDLE "\"Body\":\"on\",\"MD5OfBody\":\"f97c5d29941bfb1b2fdab0874906ab82\"}",
+         "its body is not what its MD5OfBody says"},
+        {"{" MESSAGE_ID HANDLE "\"Body\":\"b\",\"MessageAttributes\":{\"n\":{\"DataType\":\"Number\"}}}",
+         "it has an attribute without type or value: n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        struct arena arena;
+        struct row row;
+        char reason[ROW_REASON_SIZE] = "";
+        arena_init(&arena);
+        assert_false(read_message(rows[i].message, &arena, &row, reason));
+        if (strstr(reason, rows[i].reason) == NULL)
+            fail_msg("%s: \"%s\", not \"%s\"", rows[i].message, reason, rows[i].reason);
+        arena_deinit(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +316,8 @@ int main(void)
         cmocka_unit_test(a_trace_gives_way_where_a_message_has_no_room_for_it),
         cmocka_unit_test(urls_have_an_endpoint_and_a_name),
         cmocka_unit_test(what_a_stranger_says_becomes_one_line_of_text),
+        cmocka_unit_test(a_received_message_becomes_a_row),
+        cmocka_unit_test(what_can_be_no_message_is_left_with_a_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
