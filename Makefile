@@ -10,7 +10,7 @@ MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
 .PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk \
-	campaign-backup \
+	campaign-backup campaign-drain \
 	campaign-kills campaign-look campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan \
 	match-agree mutants bench bench-large soak fresh failover deb deb-check release count asan tsan valgrind \
 	format format-check install clean
@@ -29,6 +29,7 @@ help:
 	@echo 'make campaign-look   the same load with onlookers, who must change nothing (CAMPAIGN=options)'
 	@echo 'make campaign-pool   a million tickets, 64 matchers, the daemon killed every 3 s (CAMPAIGN=options)'
 	@echo 'make campaign-relay   an outbox of 200,000 rows, everything killed 500 times (CAMPAIGN=options)'
+	@echo 'make campaign-drain   100,000 messages moved in from another daemon, both killed 100 times (CAMPAIGN=options)'
 	@echo 'make campaign-kills   two nodes over PostgreSQL, a million messages wait, the owner is killed 100 times'
 	@echo 'make campaign-cluster   an hour of three nodes and 50 namespaces, with one fault a minute (CAMPAIGN=options)'
 	@echo 'make campaign-backup   50 backups under load and kills, each restored and judged (ROUNDS=50 CAMPAIGN=options)'
@@ -116,6 +117,9 @@ campaign-full-disk: build
 
 campaign-backup: build
 	@/usr/bin/python3 -B tests/campaign/backup_campaign.py --rounds $(or $(ROUNDS),50) $(CAMPAIGN)
+
+campaign-drain: build
+	@/usr/bin/python3 -B tests/campaign/drain_campaign.py $(CAMPAIGN)
 
 campaign-kills: build
 	@/usr/bin/python3 -B tests/campaign/kills_campaign.py $(CAMPAIGN)

@@ -39,6 +39,7 @@ struct source_queue {
     struct parked_queue parked;
     struct uid done[DONE_MAX]; /* MessageIds */
     size_t done_count, done_next;
+    bool was_empty;          /* the last scan found nothing: the next one may wait for what comes */
     uint64_t stuck_since_ms; /* when there was something first, since the last message left; 0: there is nothing */
     /* Of the scan that is open: */
     struct row_name *in_flight_owned;
@@ -196,7 +197,7 @@ static enum step receive_all(struct source_queue *queue, struct fault *fault)
     size_t leased_rows_max = queue->spec.is_at_most_once ? HAND_ROWS_MAX_ONCE : HAND_ROWS_MAX;
     size_t free_count = count_free(queue);
     /* If rows are in hand, the worker must not wait for more. */
-    unsigned wait_s = queue->leases.count == 0 ? 1 : 0;
+    unsigned wait_s = queue->leases.count == 0 && queue->was_empty ? 1 : 0;
     unsigned enough = queue->limit < SCAN_ENOUGH ? queue->limit : SCAN_ENOUGH;
     while (free_count < enough && queue->leases.count < leased_rows_max && queue->leases.size < HAND_SIZE_MAX) {
         size_t count = 0;
@@ -209,6 +210,7 @@ static enum step receive_all(struct source_queue *queue, struct fault *fault)
         free_count += count;
         wait_s = 0;
     }
+    queue->was_empty = free_count == 0;
     return STEP_OK;
 }
 
@@ -327,6 +329,7 @@ struct source *source_queue_create(const struct relay_spec *spec, struct fault *
     unsigned visibility_s = (spec->lease_ms + 999) / 1000;
     queue->base.ops = &queue_ops;
     relay_spec_copy(&queue->spec, spec);
+    queue->was_empty = true;
     queue->access_owned = queue_access_create(spec, SQS_CONNECTIONS_MAX, fault);
     queue->client_owned = queue_calls_connect(spec, fault);
     parked_queue_init(&queue->parked, queue->client_owned, &queue->spec);

@@ -6,8 +6,16 @@
     over = fake.lose_first_answer()        # of the next SendMessageBatch: it is stored; over.set() ends its connection
     fake.stored("q.fifo")                  # the entries that are in the queue, without those that an id suppressed
     Fauxqs(folder)                         # fauxqs from npm, an SQS by somebody else
+
+And one queue to take from, which gives out, hides and deletes as SQS does, but for what a rule answers instead:
+
+    fake = FakeQueue()
+    fake.put("body", group="a", id="…")    # a message waits; what there may be besides: see FakeQueue.put
+    fake.rules.append(rule)                # rule(action, body) before each request; what it returns is the answer
+    fake.times["body"], fake.left()        # how often it was received; the bodies that were not deleted
 """
 
+import hashlib
 import http.client
 import http.server
 import json
@@ -16,6 +24,7 @@ import shutil
 import subprocess
 import threading
 import time
+import uuid
 
 from conftest import clean_environment, free_port, wait_until
 
@@ -171,16 +180,97 @@ class FakeSqs(_Server):
         return 200, {"Successful": done, "Failed": list(fail.values())}, {}
 
 
+class FakeQueue(_Server):
+    def __init__(self):
+        super().__init__(self._answer)
+        self.url = f"{self.endpoint}/000000000000/source"
+        self.lock = threading.Lock()
+        self.rules = []
+        self.messages = []
+        self.actions = []
+        self.times = {}
+        self.deleted = []
+
+    def put(self, body, id=None, group=None, **more):
+        """`more`: members of the message that differ from what SQS says, such as MD5OfBody."""
+        with self.lock:
+            self.messages.append({"id": id or str(uuid.uuid4()), "body": body, "group": group, "more": more,
+                                  "visible_at": 0, "count": 0, "handle": None})
+
+    def left(self):
+        with self.lock:
+            return [message["body"] for message in self.messages]
+
+    def _answer(self, headers, data):
+        body = json.loads(data)
+        action = headers["X-Amz-Target"].split(".")[-1]
+        self.actions.append(action)
+        for rule in list(self.rules):
+            answer = rule(action, body)
+            if answer == HANG_UP:
+                return HANG_UP
+            if answer is not None:
+                return self._write(*answer)
+        return self._write(200, self.perform(action, body), {})
+
+    def _write(self, status, body, headers):
+        return status, body if isinstance(body, bytes) else json.dumps(body).encode(), {"Content-Type": JSON, **headers}
+
+    def perform(self, action, body):
+        if action == "ReceiveMessage":
+            return self._receive(body)
+        with self.lock:
+            if action == "GetQueueAttributes":
+                hidden = sum(message["visible_at"] > time.monotonic() for message in self.messages)
+                return {"Attributes": {"ApproximateNumberOfMessages": str(len(self.messages) - hidden),
+                                       "ApproximateNumberOfMessagesNotVisible": str(hidden),
+                                       "ApproximateNumberOfMessagesDelayed": "0"}}
+            for entry in body["Entries"]:
+                for message in [held for held in self.messages if held["handle"] == entry["ReceiptHandle"]]:
+                    if action == "DeleteMessageBatch":
+                        self.messages.remove(message)
+                        self.deleted.append(message["body"])
+                    else:
+                        message["visible_at"] = time.monotonic() + entry["VisibilityTimeout"]
+            return {"Successful": [{"Id": entry["Id"]} for entry in body["Entries"]], "Failed": []}
+
+    def _receive(self, body):
+        deadline = time.monotonic() + body["WaitTimeSeconds"]
+        while True:
+            with self.lock:
+                given = self._take(body)
+            if given or time.monotonic() >= deadline:
+                return {"Messages": given} if given else {}
+            time.sleep(0.02)
+
+    def _take(self, body):
+        given, now = [], time.monotonic()
+        locked = {message["group"] for message in self.messages if message["group"] and message["visible_at"] > now}
+        for message in self.messages:
+            if message["visible_at"] > now or message["group"] in locked or len(given) == body["MaxNumberOfMessages"]:
+                continue
+            message["visible_at"] = now + body["VisibilityTimeout"]
+            message["count"] += 1
+            message["handle"] = f"{message['id']}#{message['count']}"
+            self.times[message["body"]] = self.times.get(message["body"], 0) + 1
+            system = {"SentTimestamp": str(int(time.time() * 1000)), "ApproximateReceiveCount": str(message["count"])}
+            system |= {"MessageGroupId": message["group"]} if message["group"] else {}
+            given.append({"MessageId": message["id"], "ReceiptHandle": message["handle"], "Body": message["body"],
+                          "MD5OfBody": hashlib.md5(message["body"].encode()).hexdigest(), "Attributes": system,
+                          **message["more"]})
+        return given
+
+
 class Fauxqs:
     """See https://www.npmjs.com/package/fauxqs. It needs Node.js 20."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, host="127.0.0.1"):
         self.port = free_port()
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.log = open(folder / "fauxqs.log", "wb")
         self.process = subprocess.Popen(
             ["node", str(HERE / "node_modules" / "fauxqs" / "dist" / "cli.js")], stdout=self.log, stderr=self.log,
-            env=clean_environment(FAUXQS_PORT=str(self.port), FAUXQS_HOST="127.0.0.1", FAUXQS_LOGGER="false"))
+            env=clean_environment(FAUXQS_PORT=str(self.port), FAUXQS_HOST=host, FAUXQS_LOGGER="false"))
         wait_until(self._is_there, 60, "fauxqs")
 
     @staticmethod
