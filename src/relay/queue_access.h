@@ -32,8 +32,8 @@ struct queue_access_ops {
      * is appended, also where a part of it failed. */
     enum step (*receive)(struct queue_access *access, unsigned max, unsigned wait_s, unsigned visibility_s,
                          struct received_messages *messages, struct fault *fault);
-    /* Deletes the messages, or puts their visibility timeouts off. What is said of a single one is passed over: a handle
-     * that holds nothing any more needs neither, and a message that could not be deleted comes again. */
+    /* Deletes the messages, or puts their visibility timeouts off. What is said of a single one is passed over: a
+     * handle that holds nothing any more needs neither, and a message that could not be deleted comes again. */
     enum step (*remove)(struct queue_access *access, const char *const *handles, size_t count, struct fault *fault);
     enum step (*hide)(struct queue_access *access, const char *const *handles, size_t count, unsigned visibility_s,
                       struct fault *fault);

@@ -25,9 +25,9 @@ bool queue_row_copy_attributes(yyjson_val *map, struct arena *arena, struct byte
 /* How old a message is that was sent then, on the wall clock; 0: nobody says when. */
 uint64_t queue_row_age_ms(uint64_t sent_at_ms);
 
-/* Adds a send of the row to a request: QueueUrl, MessageBody, MessageGroupId, AWSTraceHeader, and the row's attributes but for those
- * that would do something again: count a unit, number a producer, wait. Returns its MessageAttributes, to which the
- * caller may add. */
+/* Adds a send of the row to a request: QueueUrl, MessageBody, MessageGroupId, AWSTraceHeader, and the row's
+ * attributes but for those that would do something again: count a unit, number a producer, wait. Returns its
+ * MessageAttributes, to which the caller may add. */
 yyjson_mut_val *queue_row_add(struct json_body *body, yyjson_mut_val *send, const char *queue, const struct row *row);
 
 /* Adds an attribute of type String; in place of one of the same name. The text is copied. */

@@ -247,7 +247,8 @@ struct sink *sink_forward_create(const struct relay_spec *spec, struct fault *fa
     forward->base = (struct sink){
         .ops = &forward_ops,
         .memory = SINK_FORGETS,
-        /* A handle is taken once, and a uid known for as long as its source has the message: a repeat can do no harm. */
+        /* A handle is taken once, and a uid known for as long as its source has the message: a repeat can do no
+         * harm. */
         .memory_ms = INT64_MAX,
         .repeats = true,
         .rows_max = CALL_ROWS_MAX,

@@ -10,8 +10,8 @@
 #include "relay/sink.h"
 #include "relay/spec.h"
 
-/* The URL is a queue's, or an endpoint's where each row names its queue. NULL: this can't be; `fault` says why. Connects
- * to nothing yet. */
+/* The URL is a queue's, or an endpoint's where each row names its queue. NULL: this can't be; `fault` says why.
+ * Connects to nothing yet. */
 struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault);
 
 #endif

@@ -61,9 +61,9 @@ static enum step remove_messages(struct source_queue *queue, const char *const *
 
 /* --- done --------------------------------------------------------------------------------------------------------- */
 
-/* Not where the sink is a Tally queue. Of a queue of the same Tally, what got there left this one in the same record, so
- * a message that comes again did not get there, whatever the sink made of a handle that was too old. And of one from
- * elsewhere the sink itself knows the uid. */
+/* Not where the sink is a Tally queue. Of a queue of the same Tally, what got there left this one in the same
+ * record, so a message that comes again did not get there, whatever the sink made of a handle that was too old. And
+ * of one from elsewhere the sink itself knows the uid. */
 static void note_done(struct source_queue *queue, const struct uid *message_id)
 {
     if (queue->spec.sink == SINK_QUEUE)
@@ -279,8 +279,10 @@ static enum step queue_check_health(struct source *source, struct source_health 
         memcpy(health->warning, access->warning, sizeof(health->warning));
     for (size_t i = 0; i < queue->leases.count; i++) {
         const struct leased_row *item = queue->leases.items_owned[i];
-        uint64_t age_ms = item->row.age_ms + (boottime_ms() - item->read_ms);
-        if (item->row.age_ms < AGE_UNKNOWN_MS && age_ms > health->oldest_age_ms)
+        /* What is moved here may be days old: how long it has waited for this relay is told. */
+        uint64_t age_before_ms = queue->spec.source == SOURCE_SQS ? 0 : item->row.age_ms;
+        uint64_t age_ms = age_before_ms + (boottime_ms() - item->read_ms);
+        if (age_before_ms < AGE_UNKNOWN_MS && age_ms > health->oldest_age_ms)
             health->oldest_age_ms = age_ms;
     }
     return parked_queue_count(&queue->parked, &health->parked_count, fault);

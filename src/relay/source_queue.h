@@ -5,12 +5,13 @@
  * only the newest handle. row.receive_count says whether somebody may have tried a row before: above 1 it is a repeat,
  * which in at-most-once mode is in doubt.
  *
- * | of a row | from a message of this Tally | from a message of another endpoint |
- * |---|---|---|
- * | id | the number of the delivery (Tally.FencingToken), so a message that comes again has another | counted here |
- * | uid | Tally.OutboxId; else the MessageId, which for a batch's completion message is a function of the batch | the
- * MessageId, by which the sink knows it |
- * | group | MessageGroupId. On a standard queue it orders only what this relay has in hand | the same |
+ * | of a row | from the message |
+ * |---|---|
+ * | id | the number of the delivery (Tally.FencingToken), so a message that comes again has another; of another endpoint
+ *   it is counted here |
+ * | uid | Tally.OutboxId; else the MessageId, which for a batch's completion message is a function of the batch. Of
+ *   another endpoint always the MessageId, by which the sink knows it |
+ * | group | MessageGroupId. On a standard queue it orders only what this relay has in hand |
  *
  * What was received stays in hand (queue_leases.h), its visibility timeout put off, until it is done or parked
  * (queue_parked.h), or until close() gives it back. The timeout is the spec's lease: so long others wait for what a

@@ -1,5 +1,5 @@
-/* An endpoint of the SQS protocol, as the sink and the source of type sqs call it: where it is, how requests are signed,
- * and one request with its answer. */
+/* An endpoint of the SQS protocol, as the sink and the source of type sqs call it: where it is, how requests are
+ * signed, and one request with its answer. */
 #ifndef TALLY_RELAY_SQS_ENDPOINT_H
 #define TALLY_RELAY_SQS_ENDPOINT_H
 
@@ -10,10 +10,10 @@
 /* Requests that are under way at once, each on a connection and a thread of its own. */
 #define SQS_CONNECTIONS_MAX 8u
 
-/* A connection for one thread to the endpoint of `url`, a queue's or the endpoint's own. Region and credentials that the
- * spec lacks come from the environment (AWS_REGION or AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
- * AWS_SESSION_TOKEN); without any the requests are not signed. A request ends before the spec's lease does. Connects to
- * nothing yet. */
+/* A connection for one thread to the endpoint of `url`, a queue's or the endpoint's own. Region and credentials that
+ * the spec lacks come from the environment (AWS_REGION or AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID,
+ * AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN); without any the requests are not signed. A request ends before the
+ * spec's lease does. Connects to nothing yet. */
 struct transport *sqs_endpoint_connect(const struct relay_spec *spec, const char *url);
 
 /* The URL as people may read it: user and password may stand before an @. Points into it. */

@@ -381,7 +381,8 @@ def test_the_words_of_relay_create(daemon, tally, tmp_path):
     assert shown["words"]["Sink"] == {"Type": "queue", "QueueUrl": "orders"}
     for words, text in [
         (["--sink", "queue"], "a relay needs --source and --sink"),
-        (["--source", "mysql:x", "--sink", "queue"], "--source takes postgres://…, sqlite:PATH, queue:NAME or sqs:URL, not"),
+        (["--source", "mysql:x", "--sink", "queue"],
+         "--source takes postgres://…, sqlite:PATH, queue:NAME or sqs:URL, not"),
         (["--source", "queue:a", "--sink", "file:x"], "--sink takes queue, queue:NAME, sqs:URL"),
         (["--source", "queue:a", "--sink", "http://a/", "--secret-file", tmp_path / "none"], "can't read"),
         (["--source", "queue:a", "--sink", "http://a/", "--secret-file", empty], "must hold a secret"),

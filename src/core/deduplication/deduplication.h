@@ -126,7 +126,8 @@ struct bytes deduplication_find_attempt(const struct core *core, const struct qu
 uint64_t deduplication_attempt_window_ms(uint64_t attempt_count);
 
 /* For apply: the queue was purged (ids are forgotten, unless its window was set on purpose; uids are not, for their
- * messages may still be in their source) or deleted (everything is forgotten). Takes effect at once. O(number of window lengths of the queue). */
+ * messages may still be in their source) or deleted (everything is forgotten). Takes effect at once. O(number of
+ * window lengths of the queue). */
 void deduplication_forget_queue(struct core *core, struct queue *queue, bool is_deleted);
 
 /* Frees the memory of up to `portion` expired records; true if there may be more. Changes nothing that is visible. */
