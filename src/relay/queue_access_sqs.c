@@ -10,6 +10,7 @@
 #include "relay/sqs_answer.h"
 #include "relay/sqs_endpoint.h"
 #include "relay/sqs_message.h"
+#include "relay/sqs_queues.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct queue_access_sqs {
 /* A call. What changes is under the mutex. */
 struct run {
     struct queue_access_sqs *access;
+    unsigned connections; /* at most */
     const char *target;
     const char *const *handles; /* of removes and hides */
     size_t count;               /* of the handles, or of the messages that are wanted */
@@ -188,9 +190,9 @@ static enum step make_requests(struct run *run)
     const size_t wanted = (run->count + SQS_BATCH_MAX - 1) / SQS_BATCH_MAX;
     size_t started = 1;
     pthread_mutex_init(&run->mutex, NULL);
-    for (unsigned i = 0; i < run->access->transport_count; i++)
+    for (unsigned i = 0; i < run->connections; i++)
         requesters[i] = (struct requester){.run = run, .transport = run->access->transports_owned[i]};
-    while (started < wanted && started < run->access->transport_count &&
+    while (started < wanted && started < run->connections &&
            pthread_create(&requesters[started].thread, NULL, run_requester, &requesters[started]) == 0)
         started++;
     run_requester(&requesters[0]);
@@ -202,11 +204,14 @@ static enum step make_requests(struct run *run)
 
 /* --- the calls ---------------------------------------------------------------------------------------------------- */
 
-/* One that waits is made alone: all that there is comes to it. */
+/* One that waits is made alone: all that there is comes to it. Of a FIFO queue each is: SQS gives the messages of a group
+ * to one receiver only, but emulators that are asked by several at once give each of them some. */
 static enum step receive_some(struct queue_access *base, unsigned max, unsigned wait_s, unsigned visibility_s,
                               struct received_messages *messages, struct fault *fault)
 {
-    struct run run = {.access = access_of(base),
+    struct queue_access_sqs *access = access_of(base);
+    struct run run = {.access = access,
+                      .connections = sqs_is_fifo(bytes_from_string(access->url_owned)) ? 1 : access->transport_count,
                       .target = "AmazonSQS.ReceiveMessage",
                       .count = wait_s > 0 && max > SQS_BATCH_MAX ? SQS_BATCH_MAX : max,
                       .wait_s = wait_s,
@@ -218,7 +223,9 @@ static enum step receive_some(struct queue_access *base, unsigned max, unsigned 
 
 static enum step remove_all(struct queue_access *base, const char *const *handles, size_t count, struct fault *fault)
 {
-    struct run run = {.access = access_of(base),
+    struct queue_access_sqs *access = access_of(base);
+    struct run run = {.access = access,
+                      .connections = access->transport_count,
                       .target = "AmazonSQS.DeleteMessageBatch",
                       .handles = handles,
                       .count = count,
@@ -229,7 +236,9 @@ static enum step remove_all(struct queue_access *base, const char *const *handle
 static enum step hide_all(struct queue_access *base, const char *const *handles, size_t count, unsigned visibility_s,
                           struct fault *fault)
 {
-    struct run run = {.access = access_of(base),
+    struct queue_access_sqs *access = access_of(base);
+    struct run run = {.access = access,
+                      .connections = access->transport_count,
                       .target = "AmazonSQS.ChangeMessageVisibilityBatch",
                       .handles = handles,
                       .count = count,

@@ -183,7 +183,7 @@ class FakeSqs(_Server):
 class FakeQueue(_Server):
     def __init__(self):
         super().__init__(self._answer)
-        self.url = f"{self.endpoint}/000000000000/source"
+        self.url = f"{self.endpoint}/000000000000/source"  # behind any other name it is the same
         self.lock = threading.Lock()
         self.rules = []
         self.messages = []

@@ -238,6 +238,27 @@ def test_one_message_id_with_two_bodies_loses_neither(daemon, fake):
     check_once(drain(daemon, "here", 1), ["third"])
 
 
+def test_a_fifo_source_that_gives_a_group_to_all_who_ask_at_once_is_asked_by_one(daemon, fake):
+    """As emulators do."""
+    bodies = numbered("a", 60)
+    for body in bodies:
+        fake.put(body, Attributes={"SentTimestamp": "1000", "ApproximateReceiveCount": "1", "MessageGroupId": "a"})
+
+    def rule(action, body):
+        if action != "ReceiveMessage":
+            return None
+        answer = fake.perform(action, body)
+        if any(message["Body"] == "a-15" for message in answer.get("Messages", [])):
+            time.sleep(0.5)  # what comes behind it would overtake it
+        return 200, answer, {}
+
+    fake.rules.append(rule)
+    move(daemon, fake.url + ".fifo", "here.fifo")
+    messages = drain(daemon, "here.fifo", 60)
+    check_once(messages, bodies)
+    check_order(messages)
+
+
 # --- what fails -----------------------------------------------------------------------------------------------------
 
 
