@@ -362,12 +362,26 @@ def test_a_message_that_the_queue_refuses_is_parked_and_resolved(daemon, other):
     move(daemon, url_of(other, "orders"))
     check_once(drain(daemon, "here", 20), numbered("m", 20))
     wait_until(lambda: describe(daemon, "move")["Parked"] == 1 and count_messages(other, "orders") == 0, 20)
-    parked, = good(daemon, "ListDoubts", RelayName="move")["Doubts"]
+    parked, = wait_until(lambda: good(daemon, "ListDoubts", RelayName="move")["Doubts"], 20)
     assert "must be shorter than 1024 bytes" in json.dumps(parked) and count_messages(daemon, "move-parked") == 1
     daemon.call("AmazonSQS.SetQueueAttributes", {"QueueUrl": "here", "Attributes": {"MaximumMessageSize": "4096"}})
     good(daemon, "ResolveDoubt", RelayName="move", Uid=parked["Uid"], Action="send")
     assert [message.body for message in drain(daemon, "here", 1)] == ["x" * 2000]
     wait_until(lambda: count_messages(daemon, "move-parked") == 0, 10)
+
+
+def test_it_opens_no_more_files_and_sockets_than_are_kept_for_it(daemon, fake):
+    for number in range(400):
+        fake.put(f"m-{number}")
+    make_queue(daemon, "here")
+    before, most = len(os.listdir(f"/proc/{daemon.pid}/fd")), 0
+    move(daemon, fake.url)
+    while fake.left():
+        most = max(most, len(os.listdir(f"/proc/{daemon.pid}/fd")))
+        time.sleep(0.002)
+    page = daemon.request("GET", "/metrics")[2].decode()
+    kept, = [line.split()[1] for line in page.splitlines() if line.startswith("tally_descriptors_of_relays ")]
+    assert 8 < most - before <= int(kept), (most, before, kept)
 
 
 @pytest.mark.parametrize("is_fifo", [False, True], ids=["standard", "fifo"])
