@@ -7,6 +7,7 @@
 #include "base/trace_context.h"
 #include "relay/queue_leases.h"
 #include "relay/queue_row.h"
+#include "relay/sqs_endpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -205,7 +206,7 @@ static void read_parked(struct parked_queue *parked, const struct tally_message 
     uint64_t now_ms = (uint64_t)time(NULL) * 1000;
     *item = (struct parked){
         .name.id = message->fencing_token,
-        .queue = arena_copy(&parked->arena, bytes_from_string(parked->source)),
+        .queue = arena_copy(&parked->arena, bytes_from_string(sqs_shown(parked->source))),
         .error = arena_copy(&parked->arena, bytes_from_string(error != NULL ? error : "(no reason)")),
         /* Without the attribute nothing is known, so the row counts as in doubt. */
         .is_doubted = error == NULL || tally_message_attribute(message, PARKED_DOUBT_ATTRIBUTE) != NULL,

@@ -6,6 +6,7 @@
 #include "client/json.h"
 #include "relay/queue_calls.h"
 #include "relay/queue_row.h"
+#include "relay/sqs_endpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -147,8 +148,8 @@ static void set_down(struct sink_forward *forward, struct attempt *attempts, siz
     const struct tally_error *error = tally_client_error(forward->client_owned);
     char reason[ROW_REASON_SIZE];
     if (error->status == TALLY_REFUSED) /* which of both is meant, the message says: Deletes or Sends */
-        snprintf(reason, sizeof(reason), "from queue %.40s to %.40s: %.60s: %.100s", forward->spec.source_queue_owned,
-                 forward->spec.queue_owned, error->code, error->message);
+        snprintf(reason, sizeof(reason), "from queue %.40s to %.40s: %.60s: %.100s",
+                 sqs_shown(forward->spec.source_queue_owned), forward->spec.queue_owned, error->code, error->message);
     else
         snprintf(reason, sizeof(reason), "%.200s", error->message);
     set_all(attempts, count, VERDICT_RETRY, reason);

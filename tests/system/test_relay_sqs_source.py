@@ -359,11 +359,12 @@ def test_a_message_that_the_queue_refuses_is_parked_and_resolved(daemon, other):
     send(other, "orders", ["x" * 2000])
     send(other, "orders", numbered("m", 20))
     make_queue(daemon, "here", MaximumMessageSize="1024")
-    move(daemon, url_of(other, "orders"))
+    move(daemon, url_of(other, "orders").replace("http://", "http://me:hidden@"))
     check_once(drain(daemon, "here", 20), numbered("m", 20))
     wait_until(lambda: describe(daemon, "move")["Parked"] == 1 and count_messages(other, "orders") == 0, 20)
     parked, = wait_until(lambda: good(daemon, "ListDoubts", RelayName="move")["Doubts"], 20)
     assert "must be shorter than 1024 bytes" in json.dumps(parked) and count_messages(daemon, "move-parked") == 1
+    assert "hidden" not in json.dumps(parked) + json.dumps(describe(daemon, "move"))
     daemon.call("AmazonSQS.SetQueueAttributes", {"QueueUrl": "here", "Attributes": {"MaximumMessageSize": "4096"}})
     good(daemon, "ResolveDoubt", RelayName="move", Uid=parked["Uid"], Action="send")
     assert [message.body for message in drain(daemon, "here", 1)] == ["x" * 2000]
