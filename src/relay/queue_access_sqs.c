@@ -204,8 +204,8 @@ static enum step make_requests(struct run *run)
 
 /* --- the calls ---------------------------------------------------------------------------------------------------- */
 
-/* One that waits is made alone: all that there is comes to it. Of a FIFO queue each is: SQS gives the messages of a group
- * to one receiver only, but emulators that are asked by several at once give each of them some. */
+/* One that waits is made alone: all that there is comes to it. Of a FIFO queue each is: SQS gives the messages of a
+ * group to one receiver only, but emulators that are asked by several at once give each of them some. */
 static enum step receive_some(struct queue_access *base, unsigned max, unsigned wait_s, unsigned visibility_s,
                               struct received_messages *messages, struct fault *fault)
 {

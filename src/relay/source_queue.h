@@ -7,11 +7,11 @@
  *
  * | of a row | from the message |
  * |---|---|
- * | id | the number of the delivery (Tally.FencingToken), so a message that comes again has another; of another endpoint
- *   it is counted here |
- * | uid | Tally.OutboxId; else the MessageId, which for a batch's completion message is a function of the batch. Of
- *   another endpoint always the MessageId, by which the sink knows it |
+ * | id | the number of the delivery (Tally.FencingToken), so one that comes again has another; else counted here |
+ * | uid | Tally.OutboxId, or the MessageId, which for a batch's completion message is a function of the batch |
  * | group | MessageGroupId. On a standard queue it orders only what this relay has in hand |
+ *
+ * From another endpoint the uid is always the MessageId, by which the sink knows the message again.
  *
  * What was received stays in hand (queue_leases.h), its visibility timeout put off, until it is done or parked
  * (queue_parked.h), or until close() gives it back. The timeout is the spec's lease: so long others wait for what a
