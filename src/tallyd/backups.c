@@ -89,7 +89,7 @@ static void remove_old(struct backups *backups)
 {
     const struct namespaces *namespaces = backups->namespaces;
     remove_others(backups, false);
-    upgrade_forget(config_text(namespaces->config, CONFIG_DATA), backups->now_ms, &backups->is_ending);
+    upgrade_forget(config_data(namespaces->config), backups->now_ms, &backups->is_ending);
 }
 
 static void make(struct backups *backups)
@@ -244,7 +244,7 @@ static void begin_removal(struct backups *backups)
 static void begin_make(struct backups *backups)
 {
     const struct namespaces *namespaces = backups->namespaces;
-    backup_make_init(&backups->make, config_text(namespaces->config, CONFIG_DATA), clock_now_ms(namespaces->clock));
+    backup_make_init(&backups->make, config_data(namespaces->config), clock_now_ms(namespaces->clock));
     memcpy(backups->make.manifest.id, backups->newest.id, BACKUP_ID_SIZE);
     backups->stage = STAGE_PINNING;
     backups->begun_ms = uv_now(backups->timer.loop);
@@ -487,7 +487,7 @@ static void on_day(uv_timer_t *timer)
     struct backups *backups = timer->data;
     if (backups->stage != STAGE_IDLE)
         return; /* tomorrow, then */
-    backup_make_init(&backups->make, config_text(backups->namespaces->config, CONFIG_DATA), 0);
+    backup_make_init(&backups->make, config_data(backups->namespaces->config), 0);
     backups->make.manifest.id[0] = '\0';
     if (begin_thread(backups, STAGE_REMOVING)) {
         begin_ticks(backups);
@@ -500,7 +500,7 @@ static void on_day(uv_timer_t *timer)
 void backups_begin(struct backups *backups)
 {
     struct found found = {.id = ""};
-    backup_make_init(&backups->make, config_text(backups->namespaces->config, CONFIG_DATA), 0);
+    backup_make_init(&backups->make, config_data(backups->namespaces->config), 0);
     backup_visit(backups->make.folder_owned, note_found, &found);
     if (found.id[0] != '\0')
         know_found(backups, found.id);

@@ -25,6 +25,11 @@ const char *config_text(const struct config *config, enum config_key key)
     return config->values[key].text_owned;
 }
 
+const char *config_data(const struct config *config)
+{
+    return config->temporary_data != NULL ? config->temporary_data : config_text(config, CONFIG_DATA);
+}
+
 uint64_t config_number(const struct config *config, enum config_key key)
 {
     ASSERT(rows[key].kind != CONFIG_TEXT);

@@ -21,6 +21,10 @@
     X(CREDENTIALS, "credentials", TEXT, "", 0, 0, CONTENTS,                                                            \
       "File of access keys, secrets and rights; empty: open to all, on loopback only.")                                \
     X(DATA, "data", TEXT, "tally-data", 0, 0, RESTART, "Folder of everything that is kept; made when it is missing.")  \
+    X(TEMPORARY_DATA, "temporary-data", SWITCH, "off", 0, 1, RESTART,                                                  \
+      "For tests: keep everything in a new folder under TMPDIR, and remove it at the end. Without data.")              \
+    X(EXIT_WITH_STDIN, "exit-with-stdin", SWITCH, "off", 0, 1, RESTART,                                                \
+      "End, as after SIGTERM, when standard input ends: with the process that holds the other end of the pipe.")       \
     X(LOG, "log", TEXT, "file", 0, 0, RESTART,                                                                         \
       "Where the log is kept: file (in the data folder), or postgres://... (the data folder is a cache).")             \
     X(LOG_REPLICAS, "log-replicas", COUNT, "0", 0, 100, RESTART,                                                       \
@@ -141,8 +145,9 @@ struct config {
     bool wants_init; /* to make the tables of a log in PostgreSQL, instead of serving */
     bool wants_version;
     bool wants_print;
-    bool wants_check;     /* to say all that is wrong, instead of serving */
-    struct buffer faults; /* that, a line each */
+    bool wants_check;           /* to say all that is wrong, instead of serving */
+    struct buffer faults;       /* that, a line each */
+    const char *temporary_data; /* the folder of temporary-data, borrowed; NULL: there is none, or not yet */
 };
 
 /* Reads flags, variables and the file. On error `failure` names the key, where it was set, and what it should be. With
@@ -154,6 +159,10 @@ void config_deinit(struct config *config);
 bool config_note(struct config *config, struct failure *failure);
 
 const char *config_text(const struct config *config, enum config_key key);
+
+/* Where everything is kept: `data`, or the temporary folder once there is one. */
+const char *config_data(const struct config *config);
+
 uint64_t config_number(const struct config *config, enum config_key key);
 
 const struct config_row *config_row(enum config_key key);

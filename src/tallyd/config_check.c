@@ -7,6 +7,7 @@
 #include "tallyd/cluster.h"
 #include "tallyd/listeners.h"
 #include "tallyd/namespaces.h"
+#include "tallyd/parent.h"
 #include "tallyd/renewal.h"
 #include "ui/ui.h"
 
@@ -70,6 +71,21 @@ static enum error check_data(const struct config *config, struct failure *failur
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "data is empty: it must be a folder.");
 }
 
+static enum error check_temporary(const struct config *config, struct failure *failure)
+{
+    char described[DESCRIBED_SIZE];
+    if (config_number(config, CONFIG_TEMPORARY_DATA) == 0 || config_is_default(config, CONFIG_DATA))
+        return OK;
+    config_describe(config, CONFIG_DATA, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "temporary-data is on, and %s names a folder to keep: it must be one or the other.", described);
+}
+
+static enum error check_parent(const struct config *config, struct failure *failure)
+{
+    return config_number(config, CONFIG_EXIT_WITH_STDIN) == 0 ? OK : parent_check(failure);
+}
+
 static enum error check_metrics(const struct config *config, struct failure *failure)
 {
     const char *text = config_text(config, CONFIG_METRICS_QUEUES);
@@ -98,8 +114,8 @@ static enum error check_metrics_access(const struct config *config, struct failu
 enum error config_check_values(struct config *config, struct failure *failure)
 {
     static enum error (*const checks[])(const struct config *config, struct failure *failure) = {
-        check_log_format,       check_log,  check_region,  check_ui,
-        namespaces_check_sizes, check_data, check_metrics, check_metrics_access,
+        check_log_format, check_log,     check_region,         check_ui,        namespaces_check_sizes,
+        check_data,       check_metrics, check_metrics_access, check_temporary, check_parent,
     };
     for (size_t i = 0; i < ARRAY_LENGTH(checks); i++) {
         const enum error error = checks[i](config, failure);

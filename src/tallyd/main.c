@@ -21,11 +21,13 @@
 #include "tallyd/namespaces.h"
 #include "tallyd/notifier.h"
 #include "tallyd/ownership.h"
+#include "tallyd/parent.h"
 #include "tallyd/process_metrics.h"
 #include "tallyd/relays.h"
 #include "tallyd/reload.h"
 #include "tallyd/renewal.h"
 #include "tallyd/restore.h"
+#include "tallyd/temporary.h"
 #include "tallyd/upgrade.h"
 
 #include <fcntl.h>
@@ -53,6 +55,8 @@ struct daemon {
     char first[NAMESPACE_NAME_SIZE + 1]; /* of them, as at the start */
     uv_loop_t loop;
     uv_signal_t signals[3];
+    struct parent parent;       /* with exit-with-stdin */
+    struct temporary temporary; /* with temporary-data */
     struct clock clock;
     struct front *front; /* NULL: it does not serve yet */
     struct flushers *flushers;
@@ -397,18 +401,17 @@ static void stop_server(void *context)
     daemon->is_stopping = true;
 }
 
-static void say_stopping(const struct daemon *daemon, int number)
+static void say_stopping(const struct daemon *daemon, const char *why)
 {
     size_t connections = server_connection_count(daemon->server), relays = relays_running_count(daemon->relays);
-    const char *signal_name = number == SIGINT ? "SIGINT" : "SIGTERM";
     notifier_tell_stopping(&daemon->notifier, "stopping");
     if (connections + relays == 0)
-        message_log_say(daemon->output, "tallyd stopping: %s", signal_name);
+        message_log_say(daemon->output, "tallyd stopping: %s", why);
     else
         message_log_say(daemon->output,
                         "tallyd stopping: %s; waits for what is under way on %zu %s and in %zu %s, unless there is "
                         "another signal",
-                        signal_name, connections, connections == 1 ? "connection" : "connections", relays,
+                        why, connections, connections == 1 ? "connection" : "connections", relays,
                         relays == 1 ? "relay" : "relays");
 }
 
@@ -444,7 +447,17 @@ static void on_signal(uv_signal_t *handle, int number)
         return;
     }
     if (!daemon->is_asked_to_stop)
-        say_stopping(daemon, number);
+        say_stopping(daemon, number == SIGINT ? "SIGINT" : "SIGTERM");
+    stop(daemon);
+}
+
+/* exit-with-stdin */
+static void on_parent_gone(void *context)
+{
+    struct daemon *daemon = context;
+    if (daemon->is_asked_to_stop)
+        return;
+    say_stopping(daemon, "standard input has ended");
     stop(daemon);
 }
 
@@ -458,6 +471,8 @@ static void watch_signals(struct daemon *daemon)
         uv_signal_start(&daemon->signals[i], on_signal, numbers[i]);
         uv_unref((uv_handle_t *)&daemon->signals[i]);
     }
+    if (config_number(&daemon->config, CONFIG_EXIT_WITH_STDIN) != 0)
+        parent_watch(&daemon->parent, &daemon->loop, on_parent_gone, daemon);
 }
 
 static sigset_t our_signals(void)
@@ -477,6 +492,7 @@ static void close_signals(struct daemon *daemon)
     pthread_sigmask(SIG_BLOCK, &ours, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(daemon->signals); i++)
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
+    parent_close(&daemon->parent);
 }
 
 /* For `systemctl status`. */
@@ -512,7 +528,7 @@ static void say_ready(struct daemon *daemon)
     /* Trouble during the start is reported before it is ready, for readers of both. */
     (void)message_log_flush(daemon->errors, LAST_WORDS_MS);
     message_log_say(daemon->output, "tallyd ready on%.*s data=%s queues=%zu messages=%llu",
-                    BYTES_FORMAT(buffer_bytes(&where)), config_text(&daemon->config, CONFIG_DATA),
+                    BYTES_FORMAT(buffer_bytes(&where)), config_data(&daemon->config),
                     namespaces_queue_count(&daemon->namespaces),
                     (unsigned long long)namespaces_message_count(&daemon->namespaces));
     buffer_deinit(&where);
@@ -523,7 +539,7 @@ static void say_ready(struct daemon *daemon)
 static enum error open_namespaces(struct daemon *daemon, struct failure *failure)
 {
     size_t count;
-    const char *data = config_text(&daemon->config, CONFIG_DATA);
+    const char *data = config_data(&daemon->config);
     struct bytes *names = renewal_namespaces(&daemon->renewal, &count);
     enum error error = upgrade_prepare(data, complain, daemon, failure);
     error = error == OK ? namespaces_open(&daemon->namespaces, names, count, failure) : error;
@@ -558,8 +574,8 @@ static void warn_of_other_log(struct daemon *daemon, const struct opened_namespa
 /* The namespaces are there. */
 static enum error begin_serving(struct daemon *daemon, struct failure *failure)
 {
-    const enum error error = relays_begin(daemon->relays, &daemon->loop, &daemon->namespaces,
-                                          config_text(&daemon->config, CONFIG_DATA), failure);
+    const enum error error =
+        relays_begin(daemon->relays, &daemon->loop, &daemon->namespaces, config_data(&daemon->config), failure);
     if (error != OK)
         return error;
     warn_of_memory(daemon);
@@ -615,8 +631,8 @@ static void on_served(void *context, struct opened_namespace *opened)
     if (daemon->are_relays_begun)
         relays_follow_namespaces(daemon->relays);
     else
-        error = relays_begin(daemon->relays, &daemon->loop, &daemon->namespaces,
-                             config_text(&daemon->config, CONFIG_DATA), &failure);
+        error =
+            relays_begin(daemon->relays, &daemon->loop, &daemon->namespaces, config_data(&daemon->config), &failure);
     if (error != OK)
         complain_failure(daemon, &failure);
     else if (!daemon->are_relays_begun)
@@ -763,9 +779,20 @@ static void make_server(struct daemon *daemon)
     renewal->namespaces = &daemon->namespaces;
 }
 
+static enum error make_temporary(struct daemon *daemon, struct failure *failure)
+{
+    if (config_number(&daemon->config, CONFIG_TEMPORARY_DATA) == 0)
+        return OK;
+    const enum error error = temporary_make(&daemon->temporary, failure);
+    daemon->config.temporary_data = error == OK ? daemon->temporary.path : NULL;
+    return error;
+}
+
 static enum error run(struct daemon *daemon, struct failure *failure)
 {
     enum error error = count_descriptors(daemon, failure);
+    if (error == OK)
+        error = make_temporary(daemon, failure);
     if (error != OK)
         return error;
     make_server(daemon);
@@ -813,6 +840,7 @@ static int start(struct daemon *daemon)
         complain_failure(daemon, &failure);
     notifier_tell(&daemon->notifier, "starting");
     const enum error error = run(daemon, &failure);
+    temporary_remove(&daemon->temporary);
     notifier_deinit(&daemon->notifier);
     if (error != OK)
         give_up(daemon, &failure);

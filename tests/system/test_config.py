@@ -232,7 +232,8 @@ OTHERS = {
     "delete-interval": "on",
 }
 OF_FILES = {"tls-listen", "tls-certificate", "tls-key", "socket", "credentials", "log", "advertise", "cluster-secret",
-            "cluster-listen", "cluster-certificate", "cluster-key", "cluster-ca", "cluster-insecure", "log-format"}
+            "cluster-listen", "cluster-certificate", "cluster-key", "cluster-ca", "cluster-insecure", "log-format",
+            "temporary-data", "exit-with-stdin"}
 
 
 def documented():

@@ -1,0 +1,104 @@
+#include "tallyd/temporary.h"
+
+#include "base/assert.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PREFIX "tally-data-"
+#define WALK_DESCRIPTORS 8 /* that nftw() may have open */
+
+/* Between its making and its lock a folder looks as if its process were gone. */
+#define LEFT_FOR_S 60
+
+static const char *parent_folder(void)
+{
+    const char *folder = getenv("TMPDIR");
+    return folder == NULL || folder[0] == '\0' ? "/tmp" : folder;
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *walk)
+{
+    (void)status, (void)kind, (void)walk;
+    (void)remove(path); /* what can't be removed stays, and so does the folder around it */
+    return 0;
+}
+
+static void remove_all(const char *path)
+{
+    (void)nftw(path, remove_one, WALK_DESCRIPTORS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* The folder, open and locked; -1: it can't be, or another process has it. */
+static int lock_folder(const char *path)
+{
+    const int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        return descriptor;
+    if (descriptor >= 0)
+        close(descriptor);
+    return -1;
+}
+
+/* Of this user, and not made just now? */
+static bool may_be_left(int descriptor)
+{
+    struct stat status;
+    return fstat(descriptor, &status) == 0 && status.st_uid == geteuid() && time(NULL) - status.st_mtime > LEFT_FOR_S;
+}
+
+static void remove_left(const char *parent)
+{
+    DIR *folder = opendir(parent);
+    const struct dirent *entry;
+    char path[PATH_MAX];
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        const int size = snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
+        if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0 || size < 0 || (size_t)size >= sizeof(path))
+            continue;
+        const int descriptor = lock_folder(path);
+        if (descriptor < 0)
+            continue;
+        if (may_be_left(descriptor))
+            remove_all(path);
+        close(descriptor);
+    }
+    if (folder != NULL)
+        closedir(folder);
+}
+
+enum error temporary_make(struct temporary *temporary, struct failure *failure)
+{
+    const char *parent = parent_folder();
+    ASSERT(temporary->path[0] == '\0');
+    remove_left(parent);
+    const int size = snprintf(temporary->path, sizeof(temporary->path), "%s/" PREFIX "XXXXXX", parent);
+    if (size >= 0 && (size_t)size < sizeof(temporary->path) && mkdtemp(temporary->path) != NULL) {
+        temporary->lock = lock_folder(temporary->path);
+        return OK;
+    }
+    temporary->path[0] = '\0';
+    return failure_set(failure, ERROR_DISK_FAILED,
+                       "can't make a folder for temporary-data in %s: %s. TMPDIR names another place.", parent,
+                       strerror(size < 0 || (size_t)size >= sizeof(temporary->path) ? ENAMETOOLONG : errno));
+}
+
+void temporary_remove(struct temporary *temporary)
+{
+    if (temporary->path[0] == '\0')
+        return;
+    remove_all(temporary->path);
+    if (temporary->lock >= 0)
+        close(temporary->lock);
+    temporary->path[0] = '\0';
+}
