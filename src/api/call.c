@@ -92,7 +92,8 @@ struct bytes call_url(const struct call *call)
     struct bytes path = call->exchange->request.path;
     yyjson_val *url = yyjson_obj_get(call->params.object, "QueueUrl");
     bool has_url = url != NULL && !yyjson_is_null(url);
-    return has_url || bytes_equal(path, BYTES("/")) ? params_bytes(url) : path;
+    const bool names_none = bytes_equal(path, BYTES("/")) || bytes_equal(path, BYTES(RECEIVED_PATH));
+    return has_url || names_none ? params_bytes(url) : path;
 }
 
 /* The queue's name in a queue URL, read from its path: scheme://host/namespace/name, the older /queue/name and

@@ -6,6 +6,8 @@
 #include "api/text.h"
 
 #define SERVICE "AmazonSQS."
+#define RECEIVE "ReceiveMessage"
+#define LIST_MESSAGES "Tally.ListMessages"
 #define ACTION_NAME_SIZE_MAX 64u
 
 /* The action of that target, or NULL. */
@@ -32,10 +34,21 @@ static enum error refuse_unknown(struct call *call, struct bytes name)
         BYTES_FORMAT(name));
 }
 
+/* At the path of list_received.h nothing else can be asked for. */
+static enum error refuse_received(struct call *call)
+{
+    return call_fail(call, ERROR_UNKNOWN_OPERATION,
+                     RECEIVED_PATH " shows the messages of a queue: it takes no other action than ReceiveMessage, and "
+                                   "receives none.");
+}
+
 static enum error decode_json(struct call *call)
 {
     const struct request *request = &call->exchange->request;
-    call->action = find_action(call->front, request->target);
+    const bool is_received = call->exchange->is_as_received;
+    if (is_received && !bytes_equal(request->target, BYTES(SERVICE RECEIVE)))
+        return refuse_received(call);
+    call->action = find_action(call->front, is_received ? BYTES(LIST_MESSAGES) : request->target);
     if (call->action == NULL)
         return refuse_unknown(call, request->target);
     return params_parse(request->body, call->arena, call->failure, &call->params);
@@ -47,6 +60,29 @@ static bool is_of_no_queue(struct bytes name)
     return bytes_equal(name, BYTES("CreateQueue")) || bytes_equal(name, BYTES("ListQueues"));
 }
 
+/* The fields of the form as parameters. `url` is that of the queue, where none of them is. */
+static enum error read_form(struct call *call, const struct form *form, struct bytes name, struct bytes url)
+{
+    struct buffer *text = call_scratch(call);
+    buffer_truncate(text, 0);
+    query_to_json(form, name, url, call->arena, text);
+    bool is_text = params_parse(buffer_bytes(text), call->arena, call->failure, &call->params) == OK;
+    front_trim_scratch(call->front); /* with escapes, a form may become six times as large, and the tree needs memory
+                                      * besides */
+    if (!is_text)
+        return call_fail(call, ERROR_SERIALIZATION, "A field of the request is not valid UTF-8.");
+    return OK;
+}
+
+static enum error decode_received(struct call *call, const struct form *form)
+{
+    const struct bytes path = call->exchange->request.path, name = form_find(form, BYTES("Action"));
+    if (name.size > 0 && !bytes_equal(name, BYTES(RECEIVE)))
+        return refuse_received(call);
+    call->action = find_action(call->front, BYTES(LIST_MESSAGES));
+    return read_form(call, form, BYTES("ListMessages"), bytes_equal(path, BYTES(RECEIVED_PATH)) ? BYTES("") : path);
+}
+
 static enum error decode_query(struct call *call)
 {
     const struct request *request = &call->exchange->request;
@@ -54,6 +90,8 @@ static enum error decode_query(struct call *call)
     enum error error = form_parse(request->query, request->body, call->arena, call->failure, &form);
     if (error != OK)
         return error;
+    if (call->exchange->is_as_received)
+        return decode_received(call, &form);
     struct bytes name = form_find(&form, BYTES("Action"));
     if (name.ptr == NULL)
         return ERROR_NOT_FOUND;
@@ -62,15 +100,7 @@ static enum error decode_query(struct call *call)
     bool is_on_queue = !bytes_equal(request->path, BYTES("/"));
     if (call->action == NULL || (is_on_queue && is_of_no_queue(name)))
         return refuse_unknown(call, name);
-    struct buffer *text = call_scratch(call);
-    buffer_truncate(text, 0);
-    query_to_json(&form, name, is_on_queue ? request->path : BYTES(""), call->arena, text);
-    bool is_text = params_parse(buffer_bytes(text), call->arena, call->failure, &call->params) == OK;
-    front_trim_scratch(call->front); /* with escapes, a form may become six times as large, and the tree needs memory
-                                      * besides */
-    if (!is_text)
-        return call_fail(call, ERROR_SERIALIZATION, "A field of the request is not valid UTF-8.");
-    return OK;
+    return read_form(call, &form, name, is_on_queue ? request->path : BYTES(""));
 }
 
 /* The Action of a form that begins with it; empty: the form doesn't. */
@@ -88,6 +118,8 @@ static struct bytes first_action(struct bytes form)
 /* The action asked for. NULL: none is known, or it is not known without reading all of the form. */
 static const struct action *peek_action(const struct front *front, const struct request *request)
 {
+    if (request_is_as_received(request))
+        return find_action(front, BYTES(LIST_MESSAGES));
     struct bytes target = request->target;
     char text[sizeof(SERVICE) + ACTION_NAME_SIZE_MAX];
     if (request_form(request) != WIRE_JSON) {

@@ -20,6 +20,12 @@ enum wire_form request_form(const struct request *request)
     return request->takes_json ? WIRE_QUERY_JSON : WIRE_QUERY;
 }
 
+bool request_is_as_received(const struct request *request)
+{
+    return bytes_equal(request->path, BYTES(RECEIVED_PATH)) ||
+           bytes_starts_with(request->path, BYTES(RECEIVED_PATH "/"));
+}
+
 bool exchange_walks(const struct exchange *exchange)
 {
     return exchange->row != NULL && exchange->row->reply_length == REPLY_WALK;
@@ -69,7 +75,9 @@ void exchange_count_reply(struct exchange *exchange, struct reply_budget *budget
 void exchange_note_form(struct exchange *exchange)
 {
     exchange->form = request_form(&exchange->request);
-    exchange->is_own = exchange->form == WIRE_JSON && bytes_starts_with(exchange->request.target, BYTES("Tally."));
+    exchange->is_as_received = request_is_as_received(&exchange->request);
+    exchange->is_own = exchange->form == WIRE_JSON && !exchange->is_as_received &&
+                       bytes_starts_with(exchange->request.target, BYTES("Tally."));
 }
 
 void exchange_rest(struct exchange *exchange)
@@ -97,6 +105,7 @@ void exchange_reset(struct exchange *exchange)
     exchange->queue_id = 0;
     exchange->action = NULL;
     exchange->is_own = false;
+    exchange->is_as_received = false;
     exchange->reply.status = 0;
     exchange->reply.fields = NULL;
     exchange->reply.content_type = NULL;

@@ -56,6 +56,10 @@ enum wire_form {
 /* A form is Query, whatever X-Amz-Target says; every other request with a target is JSON. */
 enum wire_form request_form(const struct request *request);
 
+/* Does its path ask for ListMessages in the form of a receive? */
+#define RECEIVED_PATH "/_aws/sqs/messages"
+bool request_is_as_received(const struct request *request);
+
 struct action;
 struct api;
 struct credential;
@@ -76,6 +80,7 @@ struct exchange {
     uint32_t queue_id;                /* of the queue that the request names; 0: none was found */
     const char *action;               /* without its service, like "SendMessage"; static; NULL: not known */
     bool is_own;                      /* the action is one of Tally's own, or would be one */
+    bool is_as_received;              /* ListMessages in the form of a receive (list_received.h) */
     struct reply reply;
     struct arena arena;        /* for the api, until the exchange is finished */
     uint64_t hold_sequence;    /* 0: nothing to wait for */
@@ -91,6 +96,12 @@ void exchange_note_form(struct exchange *exchange);
 
 void exchange_init(struct exchange *exchange);
 void exchange_deinit(struct exchange *exchange);
+
+/* The action that replies are named after: <SendMessageResponse>. */
+static inline const char *exchange_shown_action(const struct exchange *exchange)
+{
+    return exchange->is_as_received ? "ReceiveMessage" : exchange->action;
+}
 
 /* Is the action one that may look at thousands of things (REPLY_WALK in action.h)? */
 bool exchange_walks(const struct exchange *exchange);

@@ -1,4 +1,5 @@
 /* ListMessages: the messages of a queue, oldest first, seen without being touched. */
+#include "api/list_received.h"
 #include "api/peek.h"
 #include "core/state.h"
 
@@ -69,61 +70,94 @@ static void write_next_token(struct call *call, struct message_place place)
 
 /* --- the action --------------------------------------------------------------------------------------------------- */
 
-/* Writes the page. Returns the place behind it; *is_end: there are no more. */
-static struct message_place write_page(struct call *call, const struct queue *queue,
-                                       const struct message_filter *filter, struct message_place place,
-                                       enum peek_body body, int64_t results_max, bool *is_end)
+struct page {
+    struct call *call;
+    const struct queue *queue;
+    struct message_filter filter;
+    enum peek_body body;
+    bool is_received;          /* in the form of a receive, and then for `look` instead of the filter */
+    struct received_look look; /* as they are of the message that was taken last */
+    int64_t results_max;
+    struct explanation *explanation;
+};
+
+static bool page_takes(struct page *page, uint32_t slot)
 {
-    struct explanation *explanation = arena_allocate(call->arena, sizeof(*explanation));
+    if (page->is_received)
+        return list_received_takes(page->call, page->queue, slot, &page->look);
+    return message_filter_takes(&page->filter, page->call->core, page->queue, slot);
+}
+
+static void page_write_message(const struct page *page, uint32_t slot)
+{
+    struct call *call = page->call;
+    if (page->is_received) {
+        list_received_write(call, page->queue, slot, &page->look);
+        return;
+    }
+    writer_object_begin(call->reply, NULL);
+    peek_write(call, page->queue, slot, page->body, 1, page->explanation);
+    writer_object_end(call->reply);
+}
+
+/* Writes the page. Returns the place behind it; *is_end: there are no more. */
+static struct message_place page_write(struct page *page, struct message_place place, bool *is_end)
+{
+    struct call *call = page->call;
     struct message_walk walk;
     int64_t count = 0;
     struct peek_reads reads = {0};
     const size_t begin = call->reply->out->size;
-    message_walk_begin(&walk, call->core, queue, place);
+    message_walk_begin(&walk, call->core, page->queue, place);
     *is_end = false;
     if (walk.is_lost)
         return walk.place;
-    for (unsigned visits = 0; visits < MESSAGE_WALK_VISITS_MAX && count < results_max; visits++) {
+    for (unsigned visits = 0; visits < MESSAGE_WALK_VISITS_MAX && count < page->results_max; visits++) {
         const struct message_place before = walk.place;
         const uint32_t slot = message_walk_next(&walk);
         if (slot == 0) {
             *is_end = true;
             return walk.place;
         }
-        if (!message_filter_takes(filter, call->core, queue, slot))
+        if (!page_takes(page, slot))
             continue;
-        if ((count > 0 && peek_page_is_full(call, slot, body, begin)) || !peek_may_write(call, slot, body, &reads))
+        if ((count > 0 && peek_page_is_full(call, slot, page->body, begin)) ||
+            !peek_may_write(call, slot, page->body, &reads))
             return before;
-        writer_object_begin(call->reply, NULL);
-        peek_write(call, queue, slot, body, 1, explanation);
-        writer_object_end(call->reply);
+        page_write_message(page, slot);
         count++;
     }
     *is_end = message_walk_is_over(&walk);
     return walk.place;
 }
 
+static enum error read_page(struct call *call, struct page *page)
+{
+    page->body = page->is_received ? PEEK_WHOLE : PEEK_NO_BODY;
+    enum error error = page->is_received ? list_received_read(call, &page->look) : read_filter(call, &page->filter);
+    if (error == OK && !page->is_received)
+        error = peek_read_body(call, &page->body);
+    bool is_given;
+    return error != OK ? error : call_results_max(call, &page->results_max, &is_given);
+}
+
 enum error action_list_messages(struct call *call)
 {
     struct queue *queue;
-    struct message_filter filter;
     struct message_place place;
-    enum peek_body body = PEEK_NO_BODY;
-    int64_t results_max;
-    bool is_given, is_end;
+    struct page page = {.call = call, .is_received = call->exchange->is_as_received};
+    bool is_end;
     enum error error = call_queue(call, &queue);
     if (error == OK)
-        error = read_filter(call, &filter);
-    if (error == OK)
-        error = peek_read_body(call, &body);
-    if (error == OK)
-        error = call_results_max(call, &results_max, &is_given);
+        error = read_page(call, &page);
     if (error == OK)
         error = read_place(call, &place);
     if (error != OK)
         return error;
+    page.queue = queue;
+    page.explanation = arena_allocate(call->arena, sizeof(*page.explanation));
     writer_list_begin(call->reply, "Messages");
-    place = write_page(call, queue, &filter, place, body, results_max, &is_end);
+    place = page_write(&page, place, &is_end);
     writer_list_end(call->reply);
     if (!is_end)
         write_next_token(call, place);

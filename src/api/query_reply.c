@@ -48,11 +48,16 @@ static const struct member_row {
     {"MessageAttributeValue", "StringListValues", NULL, NULL, NULL},
     {"MessageAttributeValue", "StringValue", NULL, NULL, NULL},
     {"ListMessageMoveTasks", "Results", NULL, NULL, NULL},
+    {"ListMessages", "Messages", "Message", NULL, "ListedMessage"},
+    {"ListedMessage", "Attributes", "Attribute", "Name", NULL},
+    {"ListedMessage", "MessageAttributes", "MessageAttribute", "Name", NULL},
 };
 
 struct wrapping {
     struct writer writer;
     struct arena *arena;
+    bool
+        is_from_xml; /* as if the XML had been turned into it: a list of one is its item, and what is absent stays so */
 };
 
 static bool has_row(const char *owner, const char *name)
@@ -80,34 +85,42 @@ static void write_list(struct wrapping *wrapping, const struct member_row *row, 
 {
     size_t index, count;
     yyjson_val *item;
-    writer_list_begin(&wrapping->writer, shown);
+    const bool is_alone = wrapping->is_from_xml && yyjson_arr_size(list) == 1;
+    if (!is_alone)
+        writer_list_begin(&wrapping->writer, shown);
     yyjson_arr_foreach(list, index, count, item)
     {
-        write_value(wrapping, NULL, row->items, item);
+        write_value(wrapping, is_alone ? shown : NULL, row->items, item);
     }
-    writer_list_end(&wrapping->writer);
+    if (!is_alone)
+        writer_list_end(&wrapping->writer);
 }
 
-static void write_pairs(struct wrapping *wrapping, const struct member_row *row, yyjson_val *map)
+static void write_pairs(struct wrapping *wrapping, const struct member_row *row, const char *shown, yyjson_val *map)
 {
     size_t index, count;
     yyjson_val *key, *value;
-    writer_list_begin(&wrapping->writer, row->name);
+    const bool is_alone = wrapping->is_from_xml && yyjson_obj_size(map) == 1;
+    if (!is_alone)
+        writer_list_begin(&wrapping->writer, shown);
     yyjson_obj_foreach(map, index, count, key, value)
     {
-        writer_object_begin(&wrapping->writer, NULL);
+        writer_object_begin(&wrapping->writer, is_alone ? shown : NULL);
         writer_text(&wrapping->writer, row->key, json_tree_text(key));
         write_value(wrapping, "Value", row->items, value);
         writer_object_end(&wrapping->writer);
     }
-    writer_list_end(&wrapping->writer);
+    if (!is_alone)
+        writer_list_end(&wrapping->writer);
 }
 
 static void write_member(struct wrapping *wrapping, const struct member_row *row, yyjson_val *value)
 {
     const char *shown = row->shown == NULL ? row->name : row->shown;
+    if (wrapping->is_from_xml && (value == NULL || (yyjson_is_ctn(value) && yyjson_get_len(value) == 0)))
+        return;
     if (row->key != NULL && value != NULL)
-        write_pairs(wrapping, row, value);
+        write_pairs(wrapping, row, shown, value);
     else if (row->items != NULL && yyjson_is_arr(value))
         write_list(wrapping, row, shown, value);
     else
@@ -130,6 +143,19 @@ static void write_object(struct wrapping *wrapping, const char *name, const char
     writer_object_end(&wrapping->writer);
 }
 
+/* No member, or none that has anything in it: no element would be in the XML. */
+static bool holds_nothing(yyjson_val *object)
+{
+    size_t index, count;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(object, index, count, key, value)
+    {
+        if (!yyjson_is_ctn(value) || yyjson_get_len(value) > 0)
+            return false;
+    }
+    return true;
+}
+
 static void write_request_id(struct writer *writer, const struct exchange *exchange)
 {
     writer_text(writer, "RequestId", bytes_make(exchange->request_id, sizeof(exchange->request_id)));
@@ -143,13 +169,17 @@ void query_reply_wrap(struct exchange *exchange, bool is_empty)
     ASSERT(doc != NULL); /* we wrote it */
     char name[NAME_SIZE_MAX];
     buffer_truncate(body, 0);
-    struct wrapping wrapping = {.writer = writer_make(body), .arena = &exchange->arena};
+    struct wrapping wrapping = {
+        .writer = writer_make(body), .arena = &exchange->arena, .is_from_xml = exchange->is_as_received};
     writer_object_begin(&wrapping.writer, NULL);
-    (void)snprintf(name, sizeof(name), "%sResponse", exchange->action);
+    (void)snprintf(name, sizeof(name), "%sResponse", exchange_shown_action(exchange));
     writer_object_begin(&wrapping.writer, name);
     if (!is_empty) {
-        (void)snprintf(name, sizeof(name), "%sResult", exchange->action);
-        write_object(&wrapping, name, exchange->action, yyjson_doc_get_root(doc));
+        (void)snprintf(name, sizeof(name), "%sResult", exchange_shown_action(exchange));
+        if (wrapping.is_from_xml && holds_nothing(yyjson_doc_get_root(doc)))
+            writer_json(&wrapping.writer, name, BYTES("null"));
+        else
+            write_object(&wrapping, name, exchange->action, yyjson_doc_get_root(doc));
     }
     writer_object_begin(&wrapping.writer, "ResponseMetadata");
     write_request_id(&wrapping.writer, exchange);
@@ -164,11 +194,15 @@ void query_reply_fail(struct exchange *exchange, const struct error_row *row, co
     buffer_truncate(body, 0);
     struct writer writer = writer_make(body);
     writer_object_begin(&writer, NULL);
+    if (exchange->is_as_received)
+        writer_object_begin(&writer, "ErrorResponse");
     writer_object_begin(&writer, "Error");
     writer_string(&writer, "Code", row->query);
     writer_string(&writer, "Message", text);
     writer_string(&writer, "Type", row->status < 500 ? "Sender" : "Receiver");
     writer_object_end(&writer);
     write_request_id(&writer, exchange);
+    if (exchange->is_as_received)
+        writer_object_end(&writer);
     writer_object_end(&writer);
 }

@@ -3,7 +3,10 @@
  *
  * {"ReceiveMessageResponse":{"ReceiveMessageResult":{"messages":[…]},"ResponseMetadata":{"RequestId":"…"}}}: lists of
  * queues and of messages have lower-case names, and maps are lists of pairs. An absent member is null if SQS's model
- * has it. Source: replies of SQS to such requests, as programs in public repositories show and read them. */
+ * has it. Source: replies of SQS to such requests, as programs in public repositories show and read them.
+ *
+ * ListMessages in the form of a receive (list_received.h) has the shape that LocalStack makes of the XML: a list of one
+ * is its item, and what is absent stays so. */
 #ifndef TALLY_API_QUERY_REPLY_H
 #define TALLY_API_QUERY_REPLY_H
 

@@ -26,7 +26,7 @@ static void append_request_id(struct buffer *out, const struct exchange *exchang
 static void append_result_tag(struct buffer *out, const char *opening, const struct exchange *exchange)
 {
     append_string(out, opening);
-    append_string(out, exchange->action);
+    append_string(out, exchange_shown_action(exchange));
     append_string(out, "Result>");
 }
 
@@ -41,10 +41,10 @@ void reply_begin(struct exchange *exchange, struct reply_draft *draft)
         return;
     }
     exchange->reply.content_type = CONTENT_TYPE_XML;
-    buffer_append_format(out, XML_BEGIN "<%sResponse xmlns=\"" XML_NAMESPACE "\">", exchange->action);
+    buffer_append_format(out, XML_BEGIN "<%sResponse xmlns=\"" XML_NAMESPACE "\">", exchange_shown_action(exchange));
     append_result_tag(out, "<", exchange);
     draft->begin = out->size;
-    draft->writer = writer_xml_make(&draft->xml, out, exchange->action);
+    draft->writer = writer_xml_make(&draft->xml, out, exchange_shown_action(exchange));
 }
 
 /* Without fields there is no result. With fields that are all absent it is <…Result/>. */
@@ -52,7 +52,7 @@ static void end_xml(struct exchange *exchange, const struct reply_draft *draft, 
 {
     struct buffer *out = &exchange->reply.body;
     if (is_empty) {
-        buffer_truncate(out, out->size - strlen("<Result>") - strlen(exchange->action));
+        buffer_truncate(out, out->size - strlen("<Result>") - strlen(exchange_shown_action(exchange)));
     } else if (out->size == draft->begin) {
         buffer_truncate(out, out->size - 1);
         append_string(out, "/>");
@@ -61,7 +61,7 @@ static void end_xml(struct exchange *exchange, const struct reply_draft *draft, 
     }
     append_string(out, "<ResponseMetadata>");
     append_request_id(out, exchange);
-    buffer_append_format(out, "</ResponseMetadata></%sResponse>\n", exchange->action);
+    buffer_append_format(out, "</ResponseMetadata></%sResponse>\n", exchange_shown_action(exchange));
 }
 
 void reply_end(struct exchange *exchange, struct reply_draft *draft, bool is_empty)

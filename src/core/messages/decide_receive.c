@@ -108,10 +108,11 @@ static struct bytes keep_text(struct core *core, struct bytes text)
     return text.size == 0 ? bytes_make(NULL, 0) : arena_copy(&core->received_texts, text);
 }
 
-static struct received_message describe_received(struct core *core, const struct queue *queue, uint32_t slot)
+struct received_message received_describe(const struct core *core, const struct queue *queue, uint32_t slot)
 {
     const struct message *message = core_message(core, slot);
     const struct message_extra *extra = core_extra_of(core, message);
+    const bool is_received = message->first_received_after_ms > 0;
     struct bytes nothing = {NULL, 0};
     return (struct received_message){
         .handle = {.queue = queue->id, .message = message->number, .delivery = message->delivery},
@@ -120,12 +121,20 @@ static struct received_message describe_received(struct core *core, const struct
         .content_size = message->content_size,
         .receive_count = message->receive_count,
         .sent_at_ms = message->sent_at_ms,
-        .first_received_at_ms = message->sent_at_ms + message->first_received_after_ms - 1,
-        .origin = message->origin == 0 ? nothing : keep_text(core, core_queue(core, message->origin)->name_owned),
+        .first_received_at_ms = is_received ? message->sent_at_ms + message->first_received_after_ms - 1 : 0,
+        .origin = message->origin == 0 ? nothing : core_queue(core, message->origin)->name_owned,
         .is_renamed = message_is_renamed(message),
         .sequence = extra == NULL || !message->is_grouped ? 0 : extra->sequence,
-        .reason = extra == NULL ? nothing : keep_text(core, extra->reason_owned),
+        .reason = extra == NULL ? nothing : extra->reason_owned,
     };
+}
+
+static struct received_message describe_received(struct core *core, const struct queue *queue, uint32_t slot)
+{
+    struct received_message message = received_describe(core, queue, slot);
+    message.origin = keep_text(core, message.origin);
+    message.reason = keep_text(core, message.reason);
+    return message;
 }
 
 static void lease(struct core *core, uint32_t slot, uint32_t timeout_ms)

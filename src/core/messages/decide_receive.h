@@ -16,12 +16,15 @@ struct received_message {
     uint32_t content_size;
     uint32_t receive_count;
     uint64_t sent_at_ms;
-    uint64_t first_received_at_ms;
-    struct bytes origin; /* name of the queue in which it failed; empty: it was not dead-lettered */
+    uint64_t first_received_at_ms; /* 0: never */
+    struct bytes origin;           /* name of the queue in which it failed; empty: it was not dead-lettered */
     bool is_renamed;     /* its MessageId is made from its number; its content names the message before a move */
     uint64_t sequence;   /* in its group; 0: it has none */
     struct bytes reason; /* of its newest failed attempt, or empty */
 };
+
+/* The message in `slot` as a receive would describe it. Texts are views until the next decision. Nothing changes. */
+struct received_message received_describe(const struct core *core, const struct queue *queue, uint32_t slot);
 
 /* Takes up to `count_max` deliverable messages and leases them for timeout_ms. Messages without a group come oldest
  * first, groups in the order of their rings; of a FIFO group it takes the run from its head. A message without attempts
