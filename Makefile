@@ -12,8 +12,8 @@ MESON_OPTIONS = -Dwerror=$(WERROR)
 .PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk \
 	campaign-backup campaign-drain \
 	campaign-kills campaign-look campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan \
-	match-agree mutants bench bench-large soak fresh failover deb deb-check release count asan tsan valgrind \
-	format format-check install clean
+	match-agree mutants bench bench-large soak fresh failover deb deb-check dist npm dist-check release count asan \
+	tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -45,6 +45,9 @@ help:
 	@echo 'make failover      docs/high-availability.md typed word for word on four empty machines, as root'
 	@echo 'make deb           the Debian packages, into build/deb (VERSION=1.2.3-1)'
 	@echo 'make deb-check     packages built twice, looked through, installed, upgraded and purged, as root (CHECK=steps)'
+	@echo 'make dist          an archive that runs from any folder of a Linux, into build/dist (VERSION=1.2.3)'
+	@echo 'make npm           the npm packages tally-server and @tally-queue/linux-*, of that, into build/dist'
+	@echo 'make dist-check    both, in minimal Debian 12, 13 and Ubuntu 24.04, as root (CHECK=options)'
 	@echo 'make release       all that a release needs, up to the tag: docs/releasing.md (RELEASE=options)'
 	@echo 'make count         instructions of each action, beside bench/instructions.json (COUNT=--update)'
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
@@ -175,6 +178,19 @@ deb-check:
 release:
 	@packaging/release $(RELEASE)
 
+# Each run begins with a folder of its own: what an older version left would be packed, too.
+dist:
+	@./setup build
+	@rm -rf $(BUILD)/dist
+	@packaging/dist $(BUILD)/dist
+
+npm: dist
+	@packaging/npm/pack $(BUILD)/dist/tally-*-linux-*/ $(BUILD)/dist
+
+dist-check:
+	@./setup fresh
+	@/usr/bin/python3 -B packaging/dist_check.py $(CHECK)
+
 bench-large:
 	@./setup build
 	@$(MAKE) --no-print-directory build
@@ -225,4 +241,4 @@ install: build
 
 clean:
 	rm -rf $(addprefix $(BUILD)/,bin release asan tsan fuzz corpus mutants test-logs fresh)
-	rm -rf $(addprefix $(BUILD)/,deb deb-tree deb-check)
+	rm -rf $(addprefix $(BUILD)/,deb deb-tree deb-check dist dist-build dist-installed dist-check)
