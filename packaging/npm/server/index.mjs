@@ -1,0 +1,3 @@
+import tally from "./index.js";
+
+export const { startTally, TallyError } = tally;
