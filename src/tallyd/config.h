@@ -20,6 +20,9 @@
     X(SOCKET, "socket", TEXT, "", 0, 0, RESTART, "Path of a Unix socket to serve HTTP on; empty: none.")               \
     X(CREDENTIALS, "credentials", TEXT, "", 0, 0, CONTENTS,                                                            \
       "File of access keys, secrets and rights; empty: open to all, on loopback only.")                                \
+    X(INSECURE_ANY_ADDRESS, "insecure-any-address", SWITCH, "off", 0, 1, RESTART,                                      \
+      "Serve any address without credentials: whoever reaches it may do everything. For a container whose port is "    \
+      "published to this machine only.")                                                                               \
     X(DATA, "data", TEXT, "tally-data", 0, 0, RESTART, "Folder of everything that is kept; made when it is missing.")  \
     X(TEMPORARY_DATA, "temporary-data", SWITCH, "off", 0, 1, RESTART,                                                  \
       "For tests: keep everything in a new folder under TMPDIR, and remove it at the end. Without data.")              \

@@ -11,18 +11,25 @@ static bool is_off(const char *text)
     return text[0] == '\0' || strcmp(text, "off") == 0;
 }
 
-/* Everybody who can reach a listener may do everything, unless there are credentials. */
+/* Everybody who can reach it may do everything. */
+static bool is_open(const struct config *config, const struct address *address)
+{
+    return !address->is_loopback && config_text(config, CONFIG_CREDENTIALS)[0] == '\0';
+}
+
 static enum error check_reachable(const struct config *config, enum config_key key, const struct address *address,
                                   struct failure *failure)
 {
-    if (address->is_loopback || config_text(config, CONFIG_CREDENTIALS)[0] != '\0')
+    if (!is_open(config, address) || config_number(config, CONFIG_INSECURE_ANY_ADDRESS) != 0)
         return OK;
     char described[DESCRIBED_SIZE];
     config_describe(config, key, described, sizeof(described));
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                        "%s is %s, which other machines may reach, but no credentials are configured: without them "
                        "everybody who can connect may do everything, so only loopback addresses (127.0.0.1, [::1]) are "
-                       "served. Say who may do what in a file and name it with --credentials.",
+                       "served. Say who may do what in a file and name it with --credentials. Where nobody else "
+                       "reaches the address, as in a container whose port is published to this machine only, "
+                       "--insecure-any-address does without.",
                        described, config_text(config, key));
 }
 
@@ -160,6 +167,18 @@ enum error listeners_read(struct listeners *listeners, const struct config *conf
             failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                         "listen is off, and there is neither tls-listen nor socket: nobody could connect. Set one.");
     return error;
+}
+
+bool listeners_warn(const struct listeners *listeners, const struct config *config, struct failure *warning)
+{
+    const bool is_plain_open = listeners->has_plain && is_open(config, &listeners->plain);
+    const enum config_key key = is_plain_open ? CONFIG_LISTEN : CONFIG_TLS_LISTEN;
+    if (!is_plain_open && !(listeners->has_tls && is_open(config, &listeners->tls)))
+        return false;
+    (void)failure_set(warning, ERROR_INVALID_PARAMETER_VALUE,
+                      "insecure-any-address is on, and there are no credentials: whoever reaches %s may do everything.",
+                      config_text(config, key));
+    return true;
 }
 
 void listeners_fill(const struct listeners *listeners, struct server_options *options)

@@ -22,6 +22,9 @@ struct listeners {
 /* `config` is borrowed. On error `failure` names the key, where it was set, and what it should be. */
 enum error listeners_read(struct listeners *listeners, const struct config *config, struct failure *failure);
 
+/* Whether everybody may do everything at an address that other machines may reach; `warning` says so. */
+bool listeners_warn(const struct listeners *listeners, const struct config *config, struct failure *warning);
+
 /* Borrows from `listeners`. */
 void listeners_fill(const struct listeners *listeners, struct server_options *options);
 

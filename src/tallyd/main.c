@@ -224,6 +224,13 @@ static enum error count_descriptors(struct daemon *daemon, struct failure *failu
     return error;
 }
 
+static void warn_of_open_address(struct daemon *daemon)
+{
+    struct failure warning;
+    if (listeners_warn(&daemon->listeners, &daemon->config, &warning))
+        complain_failure(daemon, &warning);
+}
+
 static enum permission may_answer(void *context, const struct served *served, struct failure *failure)
 {
     const struct daemon *daemon = context;
@@ -795,6 +802,7 @@ static enum error run(struct daemon *daemon, struct failure *failure)
         error = make_temporary(daemon, failure);
     if (error != OK)
         return error;
+    warn_of_open_address(daemon);
     make_server(daemon);
     if (namespaces_are_in_postgres(&daemon->config))
         error = serve_owned(daemon, failure);

@@ -713,10 +713,25 @@ def test_a_file_that_others_may_read_is_warned_of(daemon_factory, credentials):
 
 def test_any_address_may_be_served_with_credentials_only(daemon_factory, credentials, tmp_path):
     said = refused_start("--data", tmp_path / "data", "--listen", "0.0.0.0:0")
-    assert "--credentials" in said
+    assert "--credentials" in said and "--insecure-any-address" in said
     running = daemon_factory("--credentials", str(credentials))
     running.options += ["--listen", f"0.0.0.0:{running.port}"]
     running.start()
     assert running.ready_line.startswith("tallyd ready on http://0.0.0.0:")
     assert ask(running, "json", "ListQueues").status == 200
     assert unsigned(running, "json", "ListQueues").status == 403
+
+
+def test_any_address_may_be_served_by_who_says_that_it_is_open(daemon_factory):
+    """As a container needs it, whose port is published to this machine. Web pages are kept away all the same."""
+    running = daemon_factory("--insecure-any-address")
+    running.options += ["--listen", f"0.0.0.0:{running.port}"]
+    running.start()
+    assert unsigned(running, "json", "ListQueues").status == 200
+    assert unsigned(running, "json", "ListQueues", headers={"Host": "tally:9324"}).status == 403
+    running.wait_said(f"there are no credentials: whoever reaches 0.0.0.0:{running.port} may do everything")
+
+
+def test_what_serves_this_machine_only_is_not_warned_of(daemon_factory):
+    running = daemon_factory("--insecure-any-address").start()
+    assert "may do everything" not in running.error_text()

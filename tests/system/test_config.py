@@ -204,6 +204,7 @@ OTHERS = {
     "log-replicas": "1",
     "lease": "4s",
     "rest-after": "1h",
+    "insecure-any-address": "on",
     "node": "another",
     "region": "eu-west-1",
     "public-url": "http://queues.example",

@@ -111,7 +111,7 @@ export default {
           ],
           [
             "Credentials",
-            server.config.HasCredentials ? "each request is signed" : "none: open to all, on loopback only",
+            server.config.HasCredentials ? "each request is signed" : "none: open to whoever reaches it",
           ],
           ["This dashboard", `ui = ${server.config.Ui}`],
           ["You may", [...server.rights].join(", ") || "look only"],
