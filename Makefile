@@ -10,7 +10,7 @@ MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
 .PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk \
-	campaign-backup campaign-drain \
+	campaign-backup campaign-drain image image-check \
 	campaign-kills campaign-look campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan \
 	match-agree mutants bench bench-large soak fresh failover deb deb-check dist npm dist-check release count asan \
 	tsan valgrind format format-check install clean
@@ -49,6 +49,8 @@ help:
 	@echo 'make npm           the npm packages tally-server and @tally-queue/linux-*, of that, into build/dist'
 	@echo 'make dist-check    both, in minimal Debian 12, 13 and Ubuntu 24.04, as root (CHECK=options)'
 	@echo 'make release       all that a release needs, up to the tag: docs/releasing.md (RELEASE=options)'
+	@echo 'make image         an image for containers, build/tally-image.tar, of the Debian packages'
+	@echo 'make image-check   docs/containers.md typed in Podman, as root (CHECK=FILE: that image)'
 	@echo 'make count         instructions of each action, beside bench/instructions.json (COUNT=--update)'
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'
@@ -178,18 +180,7 @@ deb-check:
 release:
 	@packaging/release $(RELEASE)
 
-# Each run begins with a folder of its own: what an older version left would be packed, too.
-dist:
-	@./setup build
-	@rm -rf $(BUILD)/dist
-	@packaging/dist $(BUILD)/dist
-
-npm: dist
-	@packaging/npm/pack $(BUILD)/dist/tally-*-linux-*/ $(BUILD)/dist
-
-dist-check:
-	@./setup fresh
-	@/usr/bin/python3 -B packaging/dist_check.py $(CHECK)
+	rm -rf $(addprefix $(BUILD)/,deb deb-tree deb-check dist dist-build dist-installed dist-check image image-check)
 
 bench-large:
 	@./setup build
@@ -241,4 +232,4 @@ install: build
 
 clean:
 	rm -rf $(addprefix $(BUILD)/,bin release asan tsan fuzz corpus mutants test-logs fresh)
-	rm -rf $(addprefix $(BUILD)/,deb deb-tree deb-check dist dist-build dist-installed dist-check)
+	rm -rf $(addprefix $(BUILD)/,deb deb-tree deb-check dist dist-build dist-installed dist-check image image-check)

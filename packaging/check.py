@@ -3,9 +3,10 @@
 
     make deb-check                                # as root; builds twice: takes half an hour on two cores
     make deb-check CHECK='--packages build/deb'   # those that are there; nothing is built
+    make deb-check CHECK='--packages build/deb --trees debian-13'
 
 They are built twice, in folders of other names, and compared byte by byte. They are looked through: lintian, the
-hardening, run paths, the unit. Then systemd boots a minimal tree of Debian 12, and there they are installed, used,
+hardening, run paths, the unit. Then systemd boots minimal trees of Debian 12 and 13. In each they are installed, used,
 upgraded from an older version, removed and purged. Where nothing can be booted, or no package reached, that is skipped.
 
 Standard output: a line for each step, PASS or FAIL, and at the end "N passed, N failed". All that was said is in
@@ -19,13 +20,11 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
-import time
 
-from machine import Failed, Machine, can_be_booted, last_line
+from steps import ROOT, Failed, Steps, last_line
+from machine import Machine, can_be_booted
 from fresh import Skipped, Tree
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "deb-check"
 NAMES = ["tallyd", "tally", "libtally0", "libtally-dev"]
 EXPOSURE_MAX = 1.5
@@ -41,13 +40,7 @@ OWN_FOLDERS = {"$ORIGIN/../lib/tallyd", "$ORIGIN/../lib/tally", "$ORIGIN/tally"}
 
 
 def run(*command, **more):
-    """What it said; anything but status 0 is a failure."""
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, **more)
-    print(f"\n=== {' '.join(map(str, command))}\n{done.stdout}", file=LOG, flush=True)
-    if done.returncode != 0:
-        raise Failed(f"{command[0]}: status {done.returncode}; {last_line(done.stdout)}")
-    return done.stdout
+    return STEPS.run(*command, **more)
 
 
 # --- The build --------------------------------------------------------------------------------------------------------
@@ -178,6 +171,7 @@ def make_older(packages, folder):
     folder.mkdir()
     for name in ["tallyd", "tally"]:
         parts = FOLDER / f"older-{name}"
+        shutil.rmtree(parts, ignore_errors=True)
         run("dpkg-deb", "-R", packages.file(name), parts)
         control = parts / "DEBIAN" / "control"
         control.write_text(re.sub(r"^Version: .*", f"Version: {OLDER}", control.read_text(), flags=re.MULTILINE))
@@ -301,69 +295,47 @@ ON_MACHINE = [
 # --- The whole --------------------------------------------------------------------------------------------------------
 
 
-class Count:
-    passed = failed = 0
-
-
-def take(what, action):
-    """One step and its line; False if it failed."""
-    began = time.monotonic()
-    try:
-        verdict, detail = "PASS", action()
-        Count.passed += 1
-    except (Failed, OSError, ValueError, subprocess.SubprocessError) as failure:
-        verdict, detail = "FAIL", f"{failure} (all of it: {os.path.relpath(LOG.name, ROOT)})"
-        Count.failed += 1
-    print(f"{verdict}  {what:<32} {time.monotonic() - began:5.0f} s  {detail}", flush=True)
-    return verdict == "PASS"
-
-
-def check_on_machine(packages):
+def check_on_machine(name, packages):
     reason = can_be_booted()
     if reason is not None:
         print(f"skipped: no machine can be booted here: {reason}")
         return
-    tree = Tree("debian-12", FOLDER)
+    tree = Tree(name, FOLDER)
     try:
-        if take("a minimal tree", lambda: fill(tree, packages)):
+        if STEPS.take(f"a minimal {name}", lambda: fill(tree, packages)):
             use(tree.root)
     except Skipped as skipped:
-        print(f"skipped: {skipped}")
+        print(f"skipped: {name}: {skipped}")
     finally:
         tree.remove()
 
 
 def use(root):
     try:
-        with Machine(root, FOLDER / "machine", LOG) as machine:
+        with Machine(root, FOLDER / "machine", STEPS.log) as machine:
             print("      systemd has booted it: the sandbox of the unit is in force", flush=True)
             for what, action in ON_MACHINE:  # each begins where the one before it has ended
-                if not take(what, lambda: action(machine)):
+                if not STEPS.take(what, lambda: action(machine)):
                     break
     except Failed as failure:
-        take("a machine", lambda: fail(failure))
-
-
-def fail(failure):
-    raise failure
+        STEPS.fail("a machine", failure)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--packages", metavar="FOLDER", help="look at these, build none")
-    folder = parser.parse_args().packages
-    if folder is None:
-        take("two builds are the same", build_twice)
-    packages = Packages(pathlib.Path(folder) if folder else FOLDER / "first")
+    parser.add_argument("--trees", metavar="NAME", nargs="*", default=["debian-12", "debian-13"])
+    given = parser.parse_args()
+    if given.packages is None:
+        STEPS.take("two builds are the same", build_twice)
+    packages = Packages(pathlib.Path(given.packages) if given.packages else FOLDER / "first")
     for what, action in LOOKS:
-        take(what, lambda: action(packages))
-    check_on_machine(packages)
-    print(f"{Count.passed} passed, {Count.failed} failed")
-    sys.exit(Count.failed > 0)
+        STEPS.take(what, lambda: action(packages))
+    for name in given.trees:
+        check_on_machine(name, packages)
+    STEPS.end()
 
 
 if __name__ == "__main__":
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir(parents=True)
-    LOG = open(FOLDER / "log", "w")
+    STEPS = Steps(FOLDER)
     main()
