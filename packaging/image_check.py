@@ -4,9 +4,9 @@
     make image-check                              # as root; the packages, then the image
     make image-check CHECK=build/tally-image.tar  # that one; nothing is built
 
-It is built twice, and compared. Podman takes it, in a store and a network of its own, and runs the commands of the page.
-Then come the promises of the page: process 1 without rights over a read-only root, the health check, the memory of its
-control group, kill -9, and another image with the same volume. Where Podman can't run, that is skipped.
+It is built twice, and compared. Podman takes it, in a store and a network of its own, and runs the page's commands.
+Then come the promises of the page: process 1 without rights over a read-only root, the health check, a snapshot,
+kill -9, the memory of its control group, a backup. Where Podman can't run, that is skipped.
 
 Standard output: a line for each step, PASS or FAIL, and at the end "N passed, N failed". All that was said is in
 build/image-check/log. Exit status 0: nothing failed."""
@@ -121,7 +121,8 @@ def page_goes_on():
 def process_1():
     pid = in_shell("docker inspect --format '{{.State.Pid}}' tally").split()[-1]
     rows = dict(re.findall(r"^(\w+):\s+(.*)$", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE))
-    for key, wanted in {"NSpid": r"\d+\t1", "Uid": r"9324\t.*", "CapEff": "0+", "CapBnd": "0+", "Name": "tallyd"}.items():
+    expected = {"Name": "tallyd", "NSpid": r"\d+\t1", "Uid": r"9324\t.*", "CapEff": "0+", "CapBnd": "0+"}
+    for key, wanted in expected.items():
         if not re.fullmatch(wanted, rows[key]):
             raise Failed(f"{key} is {rows[key]!r}")
     options = [row.split()[3] for row in pathlib.Path(f"/proc/{pid}/mounts").read_text().splitlines()
