@@ -208,6 +208,7 @@ def run_containers(file):
     try:
         for what, action in IN_CONTAINERS:  # each begins where the one before it has ended
             if not STEPS.take(what, action):
+                in_shell("docker logs tally || true")
                 break
     finally:
         in_shell("docker rm -f -a >/dev/null 2>&1 || true; docker rmi -f -a >/dev/null 2>&1 || true")

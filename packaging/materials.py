@@ -4,10 +4,13 @@ import datetime
 import functools
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
 import uuid
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def output_of(*command):
@@ -43,19 +46,51 @@ def version_in(paragraph):
     return re.search("^Version: (.*)$", paragraph, re.MULTILINE)[1]
 
 
-@functools.cache
-def owner_of(path):
-    """The installed package that has the file: (name, version)."""
-    name = owners_of([path])[path]
-    return name, version_in(paragraphs_of([name])[name])
-
-
 def libraries_of(path):
     """The files that are loaded with it, and the loader itself."""
     for line in output_of("ldd", path).splitlines():
         found = re.search(r"=> (/\S+)|^\s*(/\S+)", line)
         if found:
             yield found[1] or found[2]
+
+
+# --- What a program is made of ----------------------------------------------------------------------------------------
+
+# Compiled into our files of these names unless they load the library: files of the packages that it comes from.
+COMPILED_IN = [
+    ("tallyd", "libllhttp", "/usr/share/llhttp/llhttp.c"),  # C sources, where the distribution has no library
+    ("", "libxxhash", "/usr/include/xxhash.h"),  # functions of its header
+]
+
+
+def is_carried(library):
+    """Whether we bring it, because the distribution does not have it: that of ./setup, or of our own packages."""
+    return re.search(r"/libyyjson\.so\.0$", library) is not None and not re.match(r"(/usr)?/lib/", library)
+
+
+def yyjson_of_setup(text):
+    """The one that stands in build/deps; its version from the changelog of its package."""
+    log = ROOT / "build/deps/usr/share/doc/libyyjson0/changelog.Debian.gz"
+    version = re.match(r"yyjson \((\S+)\)", output_of("zcat", log))[1]
+    return component("library", "libyyjson0", version, scope="required", description=text)
+
+
+def components_of(said):
+    """Those that have files of this system, of which something is said: {path: text}."""
+    owners = owners_of(said)
+    paragraphs = paragraphs_of(sorted(set(owners.values())))
+    return [component("library", owners[file], version_in(paragraphs[owners[file]]), scope="required", description=text)
+            for file, text in said.items()]
+
+
+def parts_of(path):
+    """The components of a program or library: what it loads, and what is compiled into it."""
+    libraries = list(libraries_of(path))
+    said = {library: "loaded at run time" for library in libraries if not is_carried(library)}
+    said |= {source: "compiled in" for program, name, source in COMPILED_IN
+             if path.name.startswith(program) and not any(f"/{name}." in library for library in libraries)}
+    rows = components_of(said)
+    return [*rows, yyjson_of_setup("carried in the package")] if any(map(is_carried, libraries)) else rows
 
 
 # --- The bill ---------------------------------------------------------------------------------------------------------
