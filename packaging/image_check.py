@@ -21,12 +21,14 @@ import shutil
 import subprocess
 import sys
 
+from manifests import BASE, CLUSTER, kubernetes, pod_of, variables_of
 from steps import ROOT, Failed, Steps
 
 FOLDER = ROOT / "build" / "image-check"
 PAGE = ROOT / "docs" / "containers.md"
 STORE = FOLDER / "store"
 MEMORY = 256 << 20
+USER = 9324
 
 # A network and mounts of its own: ports and control groups are nobody else's. crun knows one version of control groups,
 # not both at once.
@@ -184,6 +186,93 @@ def backup():
     return "the page's backup verifies"
 
 
+# --- The pods of a cluster --------------------------------------------------------------------------------------------
+
+
+class Database:
+    """A PostgreSQL that is reached by a socket in its folder, by anybody."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.programs = max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
+
+    def __enter__(self):
+        self.folder.mkdir()
+        shutil.chown(self.folder, "postgres", "postgres")
+        self.run("initdb", "-U", "tally", "--auth=trust")
+        self.run("pg_ctl", "-l", self.folder / "log", "-w", "-o",
+                 f"-c listen_addresses='' -c unix_socket_directories={self.folder}", "start")
+        return self
+
+    def __exit__(self, *_):
+        self.run("pg_ctl", "-m", "immediate", "stop")
+
+    def run(self, program, *words):
+        as_owner = ["runuser", "-u", "postgres", "--", self.programs / program]
+        STEPS.run(*as_owner, "-D", self.folder / "data", *words, cwd="/")
+
+
+def make_secrets(folder):
+    """As Kubernetes mounts them: of root and the group of the pod."""
+    folder.mkdir()
+    STEPS.run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+              "-subj", "/CN=tally", "-addext", "subjectAltName=DNS:*.tally-nodes.default.svc",
+              "-keyout", "key", "-out", "ca.pem", cwd=folder)
+    (folder / "node.pem").write_text((folder / "ca.pem").read_text() + (folder / "key").read_text())
+    (folder / "secret").write_text("0123456789abcdef0123456789abcdef\n")
+    (folder / "credentials").write_text("app SECRET 000000000000 read,write,admin\n")
+    for path in folder.iterdir():
+        shutil.chown(path, "root", USER)
+        path.chmod(0o440)
+
+
+def run_pod(pod, number, nodes, secrets):
+    """What has to end before it, and the container; with its names, as the Service gives them."""
+    name, database = f"tally-{number}", secrets.parent / "postgres"
+    values = {("tally-postgres", "log"): f"postgres://tally@/postgres?host={database}"}
+    names = [f"--add-host tally-{other}.tally-nodes.default.svc:10.88.9.{other + 1}" for other in range(nodes)]
+    for container in [*pod["initContainers"], *pod["containers"]]:
+        is_first = container in pod["initContainers"]
+        options = ["--read-only", "--cap-drop all", f"--hostname {name}", f"-v {database}:{database}"]
+        options += ["--rm"] if is_first else ["-d", "--name", name, f"--ip 10.88.9.{number + 1}", *names]
+        variables = variables_of(container, values, POD=name, NAMESPACE="default")
+        options += [f"-e '{key}={value}'" for key, value in variables.items()]
+        options += [f"-v {secrets}:{row['mountPath']}:ro" for row in container.get("volumeMounts", [])
+                    if row["name"] != "data"]
+        in_shell(f"docker run {' '.join(options)} tally {' '.join(container.get('args', []))}")
+
+
+def ask(number, words):
+    signed = "-e AWS_ACCESS_KEY_ID=app -e AWS_SECRET_ACCESS_KEY=SECRET"
+    return in_shell(f"docker exec {signed} tally-{number} tally {words}")
+
+
+def pods():
+    objects = kubernetes(BASE, CLUSTER)
+    nodes = objects["StatefulSet", "tally"]["spec"]["replicas"]
+    make_secrets(FOLDER / "secrets")
+    with Database(FOLDER / "postgres"):
+        for number in range(nodes):
+            run_pod(pod_of(objects), number, nodes, FOLDER / "secrets")
+        try:
+            for number in range(nodes):
+                ask(number, "health --wait 60")
+            ask(0, "queue create jobs")
+            ask(1, "send jobs one")
+            ask(2, "receive jobs --delete --wait 20 | grep one")
+            in_shell("docker kill -s KILL tally-0")
+            ask(1, "send jobs another")
+            ask(2, "receive jobs --delete --wait 20 | grep another")
+        except Failed:
+            in_shell(f"for n in $(seq 0 {nodes - 1}); do docker logs tally-$n; done")
+            raise
+        finally:
+            in_shell("docker rm -f -a")
+    return f"{nodes} nodes answer for each other, and go on without one"
+
+
+# --- The whole --------------------------------------------------------------------------------------------------------
+
 IN_CONTAINERS = [
     ("the page's first commands", page_begins),
     ("the health check", health_check),
@@ -196,6 +285,7 @@ IN_CONTAINERS = [
     ("stop", stopped),
     ("memory", memory),
     ("backup", backup),
+    ("the pods of a cluster", pods),
 ]
 
 

@@ -8,12 +8,16 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 
 import pytest
 import yaml
 
 from conftest import BIN, ROOT, clean_environment, free_port, wait_until
+
+sys.path.insert(0, str(ROOT / "packaging"))
+from manifests import BASE, CLUSTER, compose, kubernetes, pod_of, variables_of  # noqa: E402
 
 pytestmark = pytest.mark.skipif(BIN != ROOT / "build" / "bin", reason="only what is released is in an image")
 
@@ -192,26 +196,6 @@ def environment_of_image(folder):
     return {"TALLY_LISTEN": "0.0.0.0:9324", "TALLY_DATA": str(folder / "data")}
 
 
-def compose(*names):
-    """The file, with those of the other names over it."""
-    merged = {}
-    for name in names:
-        merged = merge(merged, yaml.safe_load((PACKAGING / "compose" / name).read_text()))
-    return merged
-
-
-def merge(below, above):
-    """As compose and kustomize do it: maps by key, lists of what has a name by that, all else is replaced."""
-    if isinstance(below, dict) and isinstance(above, dict):
-        return below | {key: merge(below.get(key), value) for key, value in above.items()}
-    if isinstance(below, list) and isinstance(above, list) and all(isinstance(row, dict) for row in below + above):
-        rows = {row["name"]: row for row in above}
-        for row in below:
-            rows[row["name"]] = merge(row, rows.get(row["name"], row))
-        return list(rows.values())
-    return above
-
-
 def test_the_compose_file_starts_what_tallyd_takes(mounted):
     tally = compose("compose.yaml")["services"]["tally"]
     check_config(tally["command"], **environment_of_image(mounted))
@@ -253,25 +237,6 @@ def test_prometheus_and_grafana_find_tally_the_rules_and_the_boards(tmp_path):
         subprocess.run(["promtool", "check", "config", tmp_path / "prometheus.yml"], check=True, capture_output=True)
 
 
-def kubernetes(*folders):
-    """{(kind, name): the object} of the manifests, with the patches of the overlays."""
-    objects = {}
-    for folder in folders:
-        for row in yaml.safe_load((folder / "kustomization.yaml").read_text()).get("resources", []):
-            if row.endswith(".yaml"):
-                documents = list(yaml.safe_load_all((folder / row).read_text()))
-                objects |= {(row["kind"], row["metadata"]["name"]): row for row in documents}
-        for row in yaml.safe_load((folder / "kustomization.yaml").read_text()).get("patches", []):
-            patch = yaml.safe_load((folder / row["path"]).read_text())
-            name = patch["kind"], patch["metadata"]["name"]
-            objects[name] = merge(objects[name], patch)
-    return objects
-
-
-BASE = PACKAGING / "kubernetes" / "base"
-CLUSTER = PACKAGING / "kubernetes" / "cluster"
-
-
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="there is no kubectl")
 @pytest.mark.parametrize("folders", [[BASE], [BASE, CLUSTER]], ids=["base", "cluster"])
 def test_kustomize_makes_of_the_manifests_what_is_checked_here(folders):
@@ -286,27 +251,17 @@ def test_kustomize_makes_of_the_manifests_what_is_checked_here(folders):
     assert ordered(made) == ordered(kubernetes(*folders))
 
 
-def pod_of(objects):
-    return objects["StatefulSet", "tally"]["spec"]["template"]["spec"]
+SECRETS = {("tally-postgres", "log"): "postgres://tally:PASSWORD@127.0.0.1/tally"}
 
 
 def start_as_a_pod(container, mounted):
     """Whether tallyd takes the variables and flags, for the first pod of a namespace."""
-    values = {"POD": "tally-0", "NAMESPACE": "default"}
-    folders = [row["mountPath"] for row in container.get("volumeMounts", []) if row["name"] != "data"]
-    environment = environment_of_image(mounted)
-    for row in container.get("env", []):
-        if "secretKeyRef" in row.get("valueFrom", {}):
-            environment[row["name"]] = "postgres://tally:PASSWORD@127.0.0.1/tally"
-        elif "value" in row:
-            value = re.sub(r"\$\((\w+)\)", lambda found: values[found[1]], row["value"])
-            for folder in folders:
-                value = value.replace(f"{folder}/", f"{mounted}/")
-            environment[row["name"]] = value
-        else:
-            assert row["name"] in values and "fieldRef" in row["valueFrom"]
+    environment = environment_of_image(mounted) | variables_of(container, SECRETS, POD="tally-0", NAMESPACE="default")
     keys = {"TALLY_" + key.upper().replace("-", "_") for key in keys_of_tallyd()}
     assert {name for name in environment if name.startswith("TALLY_")} <= keys
+    for row in container.get("volumeMounts", []):
+        for name, value in environment.items():
+            environment[name] = value.replace(f"{row['mountPath']}/", f"{mounted}/")
     check_config([word for word in container.get("args", []) if word != "--init"], **environment)
     return environment
 
