@@ -30,11 +30,12 @@ STORE = FOLDER / "store"
 MEMORY = 256 << 20
 USER = 9324
 
-# A network and mounts of its own: ports and control groups are nobody else's. crun knows one version of control groups,
-# not both at once.
+# A network and mounts of its own: ports, addresses and control groups are nobody else's. crun knows one version of
+# control groups, not both at once.
 ALONE = r"""
 mount --make-rprivate /
 ip link set lo up
+if [ -d /var/lib/cni ]; then mount -t tmpfs tmpfs /var/lib/cni; fi
 if [ -d /sys/fs/cgroup/unified ]; then umount -l /sys/fs/cgroup/unified; fi
 exec "$@"
 """
