@@ -2,7 +2,7 @@
 """The image, run as its page says: docs/containers.md.
 
     make image-check                              # as root; the packages, then the image
-    make image-check CHECK=build/tally-image.tar  # that one; nothing is built
+    make image-check CHECK=build/image/tally-image.tar  # that one; nothing is built
 
 It is built twice, and compared. Podman takes it, in a store and a network of its own, and runs the page's commands.
 Then come the promises of the page: process 1 without rights over a read-only root, the health check, a snapshot,
@@ -291,8 +291,8 @@ IN_CONTAINERS = [
 
 
 def run_containers(file):
-    (FOLDER / "build").mkdir()
-    os.link(file, FOLDER / "build" / "tally-image.tar")
+    (FOLDER / "build" / "image").mkdir(parents=True)
+    (FOLDER / "build" / "image" / "tally-image.tar").symlink_to(file.resolve())
     (FOLDER / "bin").mkdir()
     for name in ["tally", "tallyd"]:
         (FOLDER / "bin" / name).symlink_to(ROOT / "build" / "bin" / name)
