@@ -6,13 +6,15 @@ import hashlib
 import json
 import os
 import pathlib
+import re
+import subprocess
 import sys
 import tarfile
 import time
 
 import pytest
 from clock import Clock
-from conftest import wait_until
+from conftest import BIN, PATIENCE, clean_environment, wait_until
 from test_backup import NAMESPACE, tallyd
 
 RELEASES = pathlib.Path(__file__).resolve().parents[1] / "releases"
@@ -140,6 +142,38 @@ def test_a_version_that_says_nothing_is_refused(daemon_factory, text):
     with pytest.raises(AssertionError):
         daemon.start()
     assert "does not say which tallyd wrote the folder" in daemon.all_error_text()
+
+
+def test_what_the_page_says_can_be_typed(unpacked):
+    """docs/upgrading.md, but for what systemd and apt do: `make deb-check` types that."""
+    page = (RELEASES.parents[1] / "docs" / "upgrading.md").read_text(encoding="utf-8")
+    typed = [line.split("  #")[0].strip() for line in page.splitlines() if line.startswith("    ")]
+    typed += re.findall(r"`(tallyd --config [^`]+|tallyd --version)`", page)
+    daemon, _ = unpacked("0.1.0")
+    daemon.start()
+    paths = {"/var/lib/tally-old": daemon.folder / "old", "/var/lib/tally": daemon.data,
+             "/etc/tally/tallyd.conf": daemon.folder / "tallyd.conf"}
+    (daemon.folder / "tallyd.conf").write_text("purge-interval = off\n")
+    environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:/usr/bin:/bin")
+    done = []
+    for line in typed:
+        for path, ours in paths.items():
+            line = re.sub(rf"{path}(?![-\w])", str(ours), line)
+        if line.startswith(("systemctl ", "apt ")):
+            continue
+        if line.startswith("tallyd --data "):
+            daemon.stop()
+            daemon.data = pathlib.Path(line.split()[2])
+            daemon.start()
+        else:
+            ended = subprocess.run(["sh", "-ec", line], env=environment, cwd=daemon.folder, check=False,
+                                   timeout=60 * PATIENCE)
+            # `tally status` has something to say of this folder, and says so with 1.
+            assert ended.returncode == (1 if line == "tally status" else 0), line
+        done.append(" ".join(line.split()[:2]))
+    assert {"tally health", "tally status", "cp -a", "tallyd --data", "tallyd --config"} <= set(done), done
+    assert daemon.call("AmazonSQS.ListQueues")[1]["QueueUrls"]
+    assert daemon.stop() == 0
 
 
 def test_a_new_folder_is_signed_and_says_so(daemon_factory):
