@@ -551,7 +551,9 @@ static enum error open_namespaces(struct daemon *daemon, struct failure *failure
     enum error error = upgrade_prepare(data, complain, daemon, failure);
     error = error == OK ? namespaces_open(&daemon->namespaces, names, count, failure) : error;
     free(names);
-    return error == OK ? upgrade_sign(data, failure) : error;
+    if (error == OK)
+        upgrade_finish(data, complain, daemon);
+    return error;
 }
 
 /* Recovery is never refused: what was acknowledged stays, whatever the limit is now. */

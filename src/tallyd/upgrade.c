@@ -230,26 +230,35 @@ static enum error keep(const char *data, const char *folder, struct failure *fai
     return error;
 }
 
-static void try_to_keep(const char *data, const struct data_version *version,
-                        void (*report)(void *context, const char *text), void *context)
+/* ERROR_LOG_LOCKED: the older tallyd serves the folder still. Any other failure is told, and that is all. */
+static enum error try_to_keep(const char *data, const struct data_version *version, upgrade_report *report,
+                              void *context, struct failure *failure)
 {
-    struct failure failure;
-    char folder[sizeof(UPGRADE_BEFORE) + UPGRADE_VERSION_SIZE], text[sizeof(failure.text) + PATH_MAX];
-    failure_init(&failure);
+    char folder[sizeof(UPGRADE_BEFORE) + UPGRADE_VERSION_SIZE], text[sizeof(failure->text) + PATH_MAX];
     (void)snprintf(folder, sizeof(folder), UPGRADE_BEFORE "%s", version->tallyd);
-    if (keep(data, folder, &failure) == OK)
+    const enum error error = keep(data, folder, failure);
+    if (error == OK)
         (void)snprintf(text, sizeof(text),
                        "%s was written by tallyd %s. What it wrote is kept in %s/%s for %u days, as a way back.", data,
                        version->tallyd, data, folder, UPGRADE_KEPT_DAYS);
     else
         (void)snprintf(text, sizeof(text),
                        "%s was written by tallyd %s. There is no way back to that: what it wrote could not be kept: %s",
-                       data, version->tallyd, failure.text);
-    report(context, text);
+                       data, version->tallyd, failure->text);
+    if (error != ERROR_LOG_LOCKED)
+        report(context, text);
+    return error == ERROR_LOG_LOCKED ? error : OK;
 }
 
-enum error upgrade_prepare(const char *data, void (*report)(void *context, const char *text), void *context,
-                           struct failure *failure)
+void upgrade_finish(const char *data, upgrade_report *report, void *context)
+{
+    struct failure failure;
+    failure_init(&failure);
+    if (upgrade_sign(data, &failure) != OK)
+        report(context, failure.text); /* the next start tries again */
+}
+
+enum error upgrade_prepare(const char *data, upgrade_report *report, void *context, struct failure *failure)
 {
     struct data_version version;
     const enum error error = upgrade_read(data, &version, failure);
@@ -260,9 +269,12 @@ enum error upgrade_prepare(const char *data, void (*report)(void *context, const
                            "%s was last written by tallyd %s, in format %u. This is tallyd %s, which reads formats up "
                            "to %u: start that one, or a newer one. docs/upgrading.md says how to go back.",
                            data, version.tallyd, version.format, TALLY_VERSION, DATA_FORMAT);
-    if (version.format != 0 && version.format < DATA_FORMAT)
-        try_to_keep(data, &version, report, context);
-    return version.format == 0 ? OK : upgrade_sign(data, failure);
+    if (version.format == 0)
+        return OK;
+    if (version.format < DATA_FORMAT && try_to_keep(data, &version, report, context, failure) != OK)
+        return failure->error;
+    upgrade_finish(data, report, context);
+    return OK;
 }
 
 /* --- the end of it ------------------------------------------------------------------------------------------------ */

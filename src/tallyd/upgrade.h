@@ -37,11 +37,16 @@ int upgrade_sign_new(const char *to);
 /* The first release that reads a format; NULL: of a format that this tallyd does not know. */
 const char *upgrade_first_release(unsigned format);
 
-/* Makes the data folder ready to be opened. `report` is told what a person should know: what is kept, or why it can't
- * be, which alone keeps nobody from starting. One that is not there stays so. ERROR_UNSUPPORTED_OPERATION: a later
- * format; else errors as upgrade_read() and upgrade_sign(). */
-enum error upgrade_prepare(const char *data, void (*report)(void *context, const char *text), void *context,
-                           struct failure *failure);
+/* Is told what a person should know: what is kept, or why it can't be. */
+typedef void upgrade_report(void *context, const char *text);
+
+/* Makes the data folder ready to be opened. One that is not there stays so. A full disk keeps nobody from starting.
+ * ERROR_UNSUPPORTED_OPERATION: a later format; ERROR_LOG_LOCKED: the older tallyd has the folder still; else errors as
+ * upgrade_read(). */
+enum error upgrade_prepare(const char *data, upgrade_report *report, void *context, struct failure *failure);
+
+/* It has been opened: signs one that is new. */
+void upgrade_finish(const char *data, upgrade_report *report, void *context);
 
 /* Removes the kept folders that are older than UPGRADE_KEPT_DAYS. */
 void upgrade_forget(const char *data, uint64_t now_ms, const atomic_bool *is_hurried);

@@ -2,6 +2,7 @@
 
 docs/upgrading.md; tests/releases/folder.py makes the folders."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -119,6 +120,29 @@ def test_without_room_for_a_way_back_it_says_so_and_starts(unpacked):
     daemon.start()
     assert "There is no way back" in daemon.error_text()
     assert daemon.stop() == 0
+
+
+def test_while_the_older_one_serves_nothing_is_kept_or_signed(unpacked):
+    daemon, _ = unpacked("0.1.0")
+    before = files_of(daemon.data)
+    with open(daemon.data / NAMESPACE / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(AssertionError):
+            daemon.start()
+    assert "belongs to another process" in daemon.all_error_text()
+    assert not list(daemon.data.glob("before-*")) and not (daemon.data / "version").exists()
+    daemon.start()
+    assert daemon.stop() == 0
+    assert files_of(daemon.data / "before-0.1.0") == before
+
+
+def test_a_disk_too_full_for_a_signature_keeps_nobody_from_starting(unpacked):
+    daemon, _ = unpacked("0.1.0")
+    (daemon.data / "version.unfinished").mkdir()  # no file can be made there, as on a full disk
+    daemon.start()
+    assert "version.unfinished" in daemon.error_text()
+    assert daemon.stop() == 0
+    assert not (daemon.data / "version").exists()
 
 
 def test_a_later_format_is_refused_by_its_name_and_nothing_is_changed(daemon_factory):
