@@ -180,7 +180,25 @@ deb-check:
 release:
 	@packaging/release $(RELEASE)
 
-	rm -rf $(addprefix $(BUILD)/,deb deb-tree deb-check dist dist-build dist-installed dist-check image image-check)
+# Each run begins with a folder of its own: what an older version left would be packed, too.
+dist:
+	@./setup build
+	@rm -rf $(BUILD)/dist
+	@packaging/dist $(BUILD)/dist
+
+npm: dist
+	@packaging/npm/pack $(BUILD)/dist/tally-*-linux-*/ $(BUILD)/dist
+
+dist-check:
+	@./setup fresh
+	@/usr/bin/python3 -B packaging/dist_check.py $(CHECK)
+
+image: deb
+	@packaging/image
+
+image-check:$(if $(CHECK),, image)
+	@./setup containers
+	@/usr/bin/python3 -B packaging/image_check.py $(CHECK)
 
 bench-large:
 	@./setup build

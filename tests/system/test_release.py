@@ -59,3 +59,13 @@ def test_a_step_is_run_once_for_a_commit_and_its_failure_is_said(tree):
     again = release(tree, "--only", "good")
     assert again.returncode == 0 and "PASS" not in again.stdout and "left: bad" in again.stdout, again
     assert release(tree, "--only", "nothing").returncode == 1
+
+
+def test_each_step_has_a_rule():
+    """make does nothing, and says so with status 0, for a phony target that has none."""
+    text = (ROOT / "packaging" / "release").read_text(encoding="utf-8")
+    targets = {target for words in re.findall(r'"make ([a-z -]+)', text) for target in words.split()}
+    assert {"dist", "npm", "image-check"} <= targets
+    for target in sorted(targets):
+        said = subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert said.returncode == 0 and "Nothing to be done" not in said.stdout, (target, said)
