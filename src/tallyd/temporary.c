@@ -39,15 +39,19 @@ static void remove_all(const char *path)
     (void)nftw(path, remove_one, WALK_DESCRIPTORS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* The folder, open and locked; -1: it can't be, or another process has it. */
-static int lock_folder(const char *path)
+/* The folder, open and locked as flock() has it; -1: it can't be, or another process has it. */
+static int lock_folder(const char *path, int operation)
 {
     const int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
-        return descriptor;
-    if (descriptor >= 0)
+    if (descriptor < 0)
+        return -1;
+    while (flock(descriptor, operation) != 0) {
+        if (errno == EINTR)
+            continue;
         close(descriptor);
-    return -1;
+        return -1;
+    }
+    return descriptor;
 }
 
 /* Of this user, and not made just now? */
@@ -66,7 +70,7 @@ static void remove_left(const char *parent)
         const int size = snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
         if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0 || size < 0 || (size_t)size >= sizeof(path))
             continue;
-        const int descriptor = lock_folder(path);
+        const int descriptor = lock_folder(path, LOCK_EX | LOCK_NB);
         if (descriptor < 0)
             continue;
         if (may_be_left(descriptor))
@@ -84,7 +88,8 @@ enum error temporary_make(struct temporary *temporary, struct failure *failure)
     remove_left(parent);
     const int size = snprintf(temporary->path, sizeof(temporary->path), "%s/" PREFIX "XXXXXX", parent);
     if (size >= 0 && (size_t)size < sizeof(temporary->path) && mkdtemp(temporary->path) != NULL) {
-        temporary->lock = lock_folder(temporary->path);
+        /* Another one's remove_left() may have it for a moment. Without the lock it would be removed in a minute. */
+        temporary->lock = lock_folder(temporary->path, LOCK_EX);
         return OK;
     }
     temporary->path[0] = '\0';

@@ -12,7 +12,7 @@
 
 struct temporary {
     char path[PATH_MAX]; /* empty: none was made */
-    int lock;            /* the folder, open */
+    int lock;            /* the folder, open and locked; -1: the file system has no locks */
 };
 
 /* Removes what others have left, as far as that can be told, and makes a folder. ERROR_DISK_FAILED. */
