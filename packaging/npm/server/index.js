@@ -32,11 +32,15 @@ function launch(binary, flags) {
   return child;
 }
 
+/** Whether the options say where the data is: then nothing is removed here. */
+function isFolderGiven({ options = [] }) {
+  return options.some((flag) => /^--(data|temporary-data)(=|$)/.test(flag));
+}
+
 function flagsOf({ options = [], port = 0, region }) {
-  const isKept = options.some((flag) => /^--(data|temporary-data)(=|$)/.test(flag));
   return [
     ...["--listen", `127.0.0.1:${port}`, "--exit-with-stdin", "on"],
-    ...(isKept ? [] : ["--temporary-data", "on"]),
+    ...(isFolderGiven({ options }) ? [] : ["--temporary-data", "on"]),
     ...(region === undefined ? [] : ["--region", region]),
     ...options,
   ];
@@ -142,11 +146,10 @@ async function deleteQueues(endpoint) {
 async function startTally(options = {}) {
   const { queues = [], region = "us-east-1", timeout = 30_000 } = options;
   const binary = options.binary ?? findBinary();
-  const flags = flagsOf(options);
-  const child = launch(binary, flags);
+  const child = launch(binary, flagsOf(options));
   const { endpoint, folder } = await untilReady(child, binary, timeout);
   let stopped;
-  const stop = () => (stopped ??= end(child, folder, flags.includes("--temporary-data")));
+  const stop = () => (stopped ??= end(child, folder, !isFolderGiven(options)));
   try {
     await createQueues(endpoint, queues);
   } catch (error) {
