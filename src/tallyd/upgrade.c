@@ -68,11 +68,11 @@ enum error upgrade_read(const char *data, struct data_version *version, struct f
     return error;
 }
 
-static enum error write_version(const char *data, struct failure *failure)
+static enum error write_version(const char *data, const struct data_version *version, struct failure *failure)
 {
     char text[UPGRADE_VERSION_SIZE + 64];
     char *path = files_join(data, VERSION_NAME, ""), *unfinished = files_join(data, VERSION_NAME, UNFINISHED);
-    (void)snprintf(text, sizeof(text), "tallyd %s\nformat %u\n", TALLY_VERSION, DATA_FORMAT);
+    (void)snprintf(text, sizeof(text), "tallyd %s\nformat %u\n", version->tallyd, version->format);
     (void)unlink(unfinished);
     enum error error = files_write_text(unfinished, bytes_from_string(text), failure);
     if (error == OK && rename(unfinished, path) != 0)
@@ -89,7 +89,9 @@ enum error upgrade_sign(const char *data, struct failure *failure)
     struct data_version version;
     const enum error error = upgrade_read(data, &version, failure);
     const bool is_signed = strcmp(version.tallyd, TALLY_VERSION) == 0 && version.format == DATA_FORMAT;
-    return error != OK || is_signed ? error : write_version(data, failure);
+    static_assert(sizeof(TALLY_VERSION) <= UPGRADE_VERSION_SIZE, "it must be read again");
+    const struct data_version own = {.tallyd = TALLY_VERSION, .format = DATA_FORMAT};
+    return error != OK || is_signed ? error : write_version(data, &own, failure);
 }
 
 int upgrade_sign_new(const char *to)
@@ -202,6 +204,14 @@ static void keep_namespace(void *context, const char *name)
     free(from);
 }
 
+/* The older tallyd must not take the kept folder for that of one before it. */
+static enum error keep_version(const char *data, const char *to, struct failure *failure)
+{
+    struct data_version version;
+    const enum error error = upgrade_read(data, &version, failure);
+    return error == OK ? write_version(to, &version, failure) : error;
+}
+
 /* Puts them under their unfinished name, and then under the name that counts. */
 static enum error keep(const char *data, const char *folder, struct failure *failure)
 {
@@ -215,7 +225,7 @@ static enum error keep(const char *data, const char *folder, struct failure *fai
         backup_visit(data, keep_namespace, &keeping);
     error = error == OK ? keeping.error : error;
     if (error == OK)
-        error = files_sync_folder(unfinished, failure);
+        error = keep_version(data, unfinished, failure);
     if (error == OK && rename(unfinished, finished) != 0)
         error = files_failed(failure, "renaming", unfinished);
     if (error == OK) {
@@ -285,16 +295,34 @@ struct forgetting {
     const atomic_bool *is_hurried;
 };
 
+/* Was it kept by a tallyd? Somebody may have a folder of such a name there. */
+static bool is_kept(const char *folder, const char *name)
+{
+    struct data_version version;
+    struct failure ignored;
+    failure_init(&ignored);
+    return upgrade_read(folder, &version, &ignored) == OK && version.format != 0 &&
+           strcmp(version.tallyd, name + strlen(UPGRADE_BEFORE)) == 0;
+}
+
+static bool is_over(const struct forgetting *forgetting, const char *folder, const char *name)
+{
+    struct stat status;
+    if (bytes_ends_with(bytes_from_string(name), BYTES(BACKUP_UNFINISHED)))
+        return true; /* an earlier removal was hurried */
+    return stat(folder, &status) == 0 &&
+           (uint64_t)status.st_mtime * 1000 + UPGRADE_KEPT_DAYS * DAY_MS < forgetting->now_ms && is_kept(folder, name);
+}
+
 static void forget(void *context, const char *name)
 {
     const struct forgetting *forgetting = context;
-    struct stat status;
     struct failure ignored;
     failure_init(&ignored);
     if (strncmp(name, UPGRADE_BEFORE, strlen(UPGRADE_BEFORE)) != 0)
         return;
     char *path = files_join(forgetting->data, name, "");
-    if (stat(path, &status) == 0 && (uint64_t)status.st_mtime * 1000 + UPGRADE_KEPT_DAYS * DAY_MS < forgetting->now_ms)
+    if (is_over(forgetting, path, name))
         (void)backup_remove(path, forgetting->is_hurried, &ignored); /* else the next time */
     free(path);
 }

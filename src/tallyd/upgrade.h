@@ -48,7 +48,7 @@ enum error upgrade_prepare(const char *data, upgrade_report *report, void *conte
 /* It has been opened: signs one that is new. */
 void upgrade_finish(const char *data, upgrade_report *report, void *context);
 
-/* Removes the kept folders that are older than UPGRADE_KEPT_DAYS. */
+/* Removes the kept folders that are older than UPGRADE_KEPT_DAYS, and no folder of somebody else. */
 void upgrade_forget(const char *data, uint64_t now_ms, const atomic_bool *is_hurried);
 
 #endif

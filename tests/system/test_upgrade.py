@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -76,6 +77,7 @@ def test_the_first_start_keeps_a_way_back_and_signs_the_folder(unpacked):
     assert files_of(kept) == before
     ended = sorted(name for name in before if name.endswith(".segment"))[:-2]
     assert ended and all((kept / NAMESPACE / name).stat().st_nlink == 2 for name in ended)
+    assert (kept / "version").read_text() == "tallyd 0.1.0\nformat 1\n"
     version = (daemon.data / "version").read_text().split()
     assert version[0] == "tallyd" and version[2] == "format" and int(version[3]) > 1
     daemon.start()
@@ -86,20 +88,25 @@ def test_the_first_start_keeps_a_way_back_and_signs_the_folder(unpacked):
     assert files_of(kept) == before
 
 
-def test_what_is_kept_goes_after_a_week(unpacked):
+def test_what_is_kept_goes_after_a_week_and_nothing_of_others(unpacked):
     daemon, _ = unpacked("0.1.0")
     daemon.start()
     assert daemon.stop() == 0
-    kept = daemon.data / "before-0.1.0"
+    kept, older, others = (daemon.data / name for name in ("before-0.1.0", "before-0.0.9", "before-cleaning"))
+    shutil.copytree(kept, older)
+    (older / "version").write_text("tallyd 0.0.9\nformat 1\n")
+    shutil.copytree(kept, others)  # somebody's own copy
     os.utime(kept, (time.time() - 6 * DAY,) * 2)
+    for folder in (older, others):
+        os.utime(folder, (time.time() - 8 * DAY,) * 2)
     daemon.start()
-    time.sleep(6)
-    assert kept.exists()
-    assert daemon.stop() == 0
+    wait_until(lambda: not older.exists(), 60, "that an old one is forgotten")
+    assert daemon.stop() == 0  # it waits for the thread that removes
+    assert kept.exists() and (others / NAMESPACE).exists()
     os.utime(kept, (time.time() - 8 * DAY,) * 2)
     daemon.start()
     wait_until(lambda: not kept.exists(), 60, "that the old format is forgotten")
-    assert daemon.stop() == 0
+    assert daemon.stop() == 0 and (others / NAMESPACE).exists()
 
 
 def test_a_start_that_was_killed_keeps_it_anew(unpacked):
