@@ -285,6 +285,9 @@ static enum tally_status send_back(struct parked_queue *parked, const struct tal
     yyjson_mut_val *attributes = queue_row_add(&body, send, parked->home, &row);
     uid_to_text(&row.uid, text);
     queue_row_add_attribute(&body, attributes, ROW_UID_ATTRIBUTE, text);
+    /* It may have come a second time and been taken, if the relay was killed before its delete. */
+    if (parked->is_elsewhere)
+        json_add_text(&body, send, "Uid", text);
     if (bytes_ends_with(bytes_from_string(parked->home), BYTES(".fifo"))) {
         uid_generate(&deduplication);
         uid_to_text(&deduplication, text);
