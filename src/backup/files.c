@@ -51,8 +51,8 @@ enum error files_link(const char *folder, const char *inner, const char *name, c
     if (link(from, to) != 0) {
         if (errno == EXDEV || errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK)
             error = failure_set(failure, ERROR_DISK_FAILED,
-                                "%s can't get a second name in %s: %s. A backup needs a file system with hard links, "
-                                "and one for the whole data folder.",
+                                "%s can't get a second name in %s: %s. That takes a file system with hard links, and "
+                                "one for the whole data folder.",
                                 from, inner, strerror(errno));
         else
             error = files_failed(failure, "linking", from);

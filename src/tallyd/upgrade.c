@@ -111,6 +111,9 @@ const char *upgrade_first_release(unsigned format)
 
 /* --- the way back ------------------------------------------------------------------------------------------------- */
 
+/* Nothing is served meanwhile, so nobody's syncs have to be let through. */
+static const atomic_bool in_a_hurry = true;
+
 struct keeping {
     const char *data;
     const char *to;                           /* the kept folder, under its unfinished name */
@@ -175,6 +178,7 @@ static enum error keep_files(struct keeping *keeping, struct disk *from)
     struct failure *failure = keeping->failure;
     memset(keeping->live, 0, sizeof(keeping->live));
     struct disk *to = disk_posix_create(keeping->inner);
+    to->is_hurried = &in_a_hurry;
     enum error error = from->operations->lock(from, failure);
     if (error == OK)
         error = to->operations->lock(to, failure);
@@ -218,7 +222,7 @@ static enum error keep(const char *data, const char *folder, struct failure *fai
     char *unfinished = files_join(data, folder, BACKUP_UNFINISHED), *finished = files_join(data, folder, "");
     struct keeping keeping = {.data = data, .to = unfinished, .failure = failure};
     /* What is there is of an earlier upgrade, or of a start that did not come to its end. */
-    enum error error = backup_remove(finished, NULL, failure);
+    enum error error = backup_remove(finished, &in_a_hurry, failure);
     if (error == OK)
         error = files_make_folder(unfinished, failure);
     if (error == OK)
@@ -233,7 +237,7 @@ static enum error keep(const char *data, const char *folder, struct failure *fai
     } else {
         struct failure ignored;
         failure_init(&ignored);
-        (void)backup_remove(unfinished, NULL, &ignored);
+        (void)backup_remove(unfinished, &in_a_hurry, &ignored);
     }
     free(finished);
     free(unfinished);
