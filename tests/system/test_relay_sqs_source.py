@@ -221,8 +221,8 @@ def test_messages_that_can_not_be_taken_stay_and_the_rest_goes_on(daemon, fake):
         fake.put(body)
     move(daemon, fake.url)
     check_once(drain(daemon, "here", 30), bodies)
-    wait_until(lambda: len(fake.left()) == 4, 10, "that the others left")
-    wait_until(lambda: "gives a message that can't be taken" in describe(daemon, "move").get("Warning", ""), 10)
+    wait_until(lambda: len(fake.left()) == 4, 30, "that the others left")
+    wait_until(lambda: "gives a message that can't be taken" in describe(daemon, "move").get("Warning", ""), 30)
     assert fake.left() == ["no uuid", "torn", "bell\a", "no handle"]
 
 
@@ -291,7 +291,7 @@ def test_messages_whose_delete_fails_come_again_and_arrive_once(daemon, fake):
     fake.rules.append(rule)
     move(daemon, fake.url)
     messages = drain(daemon, "here", 30)
-    wait_until(lambda: "did not delete a message" in describe(daemon, "move").get("Warning", ""), 10)
+    wait_until(lambda: "did not delete a message" in describe(daemon, "move").get("Warning", ""), 30)
     wait_until(lambda: not fake.left(), 30, "an empty source")
     check_once(messages + drain(daemon, "here"), bodies)
     assert fake.times[bodies[0]] >= 3 and describe(daemon, "move")["Duplicates"] >= 10
@@ -309,7 +309,7 @@ def test_what_is_in_hand_is_kept_from_others_while_the_sink_hangs(daemon, fake, 
     sink.process.send_signal(19)
     try:
         relay.start()
-        wait_until(lambda: fake.times.get(bodies[-1]), 10, "that all are in hand")
+        wait_until(lambda: fake.times.get(bodies[-1]), 30, "that all are in hand")
         time.sleep(2 * LEASE / 4)  # twice what nobody puts off
         assert set(fake.times.values()) == {1}
     finally:
@@ -351,7 +351,7 @@ def test_a_relay_that_stops_gives_back_and_a_paused_one_goes_on_where_it_was(dae
     wait_for(daemon, "paused", "move")
     send(other, "orders", ["late"])
     good(daemon, "DeleteRelay", RelayName="move")
-    wait_until(lambda: count_visible(other, "orders") == 1, 10, "that nobody holds it")
+    wait_until(lambda: count_visible(other, "orders") == 1, 30, "that nobody holds it")
 
 
 def test_a_message_that_the_queue_refuses_is_parked_and_resolved(daemon, other):
@@ -361,14 +361,14 @@ def test_a_message_that_the_queue_refuses_is_parked_and_resolved(daemon, other):
     make_queue(daemon, "here", MaximumMessageSize="1024")
     move(daemon, url_of(other, "orders").replace("http://", "http://me:hidden@"))
     check_once(drain(daemon, "here", 20), numbered("m", 20))
-    wait_until(lambda: describe(daemon, "move")["Parked"] == 1 and count_messages(other, "orders") == 0, 20)
-    parked, = wait_until(lambda: good(daemon, "ListDoubts", RelayName="move")["Doubts"], 20)
+    wait_until(lambda: describe(daemon, "move")["Parked"] == 1 and count_messages(other, "orders") == 0, 30)
+    parked, = wait_until(lambda: good(daemon, "ListDoubts", RelayName="move")["Doubts"], 30)
     assert "must be shorter than 1024 bytes" in json.dumps(parked) and count_messages(daemon, "move-parked") == 1
     assert "hidden" not in json.dumps(parked) + json.dumps(describe(daemon, "move"))
     daemon.call("AmazonSQS.SetQueueAttributes", {"QueueUrl": "here", "Attributes": {"MaximumMessageSize": "4096"}})
     good(daemon, "ResolveDoubt", RelayName="move", Uid=parked["Uid"], Action="send")
     assert [message.body for message in drain(daemon, "here", 1)] == ["x" * 2000]
-    wait_until(lambda: count_messages(daemon, "move-parked") == 0, 10)
+    wait_until(lambda: count_messages(daemon, "move-parked") == 0, 30)
 
 
 def test_it_opens_no_more_files_and_sockets_than_are_kept_for_it(daemon, fake):
