@@ -9,10 +9,12 @@
 #include "tallyd/folders.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -272,6 +274,35 @@ void upgrade_finish(const char *data, upgrade_report *report, void *context)
         report(context, failure.text); /* the next start tries again */
 }
 
+/* Keeps and signs, unless another tallyd has done so since the version was read. */
+static enum error keep_and_sign(const char *data, upgrade_report *report, void *context, struct failure *failure)
+{
+    struct data_version version;
+    enum error error = upgrade_read(data, &version, failure);
+    if (error == OK && version.format < DATA_FORMAT)
+        error = try_to_keep(data, &version, report, context, failure);
+    if (error == OK)
+        upgrade_finish(data, report, context);
+    return error;
+}
+
+/* Two at once would remove what the other one keeps. A temporary folder, which has this lock, is never an old one. */
+static enum error upgrade_alone(const char *data, upgrade_report *report, void *context, struct failure *failure)
+{
+    const int folder = open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum error error = OK;
+    if (folder < 0)
+        return files_failed(failure, "opening", data);
+    /* Any other errno means a file system that can't lock folders. */
+    if (flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        error = failure_set(failure, ERROR_LOG_LOCKED,
+                            "Another tallyd begins on %s, and keeps what an older one wrote. Stop one of both.", data);
+    else
+        error = keep_and_sign(data, report, context, failure);
+    (void)close(folder);
+    return error;
+}
+
 enum error upgrade_prepare(const char *data, upgrade_report *report, void *context, struct failure *failure)
 {
     struct data_version version;
@@ -285,8 +316,8 @@ enum error upgrade_prepare(const char *data, upgrade_report *report, void *conte
                            data, version.tallyd, version.format, TALLY_VERSION, DATA_FORMAT);
     if (version.format == 0)
         return OK;
-    if (version.format < DATA_FORMAT && try_to_keep(data, &version, report, context, failure) != OK)
-        return failure->error;
+    if (version.format < DATA_FORMAT)
+        return upgrade_alone(data, report, context, failure);
     upgrade_finish(data, report, context);
     return OK;
 }

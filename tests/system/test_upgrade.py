@@ -143,6 +143,21 @@ def test_while_the_older_one_serves_nothing_is_kept_or_signed(unpacked):
     assert files_of(daemon.data / "before-0.1.0") == before
 
 
+def test_of_two_that_upgrade_at_once_one_ends(unpacked):
+    daemon, _ = unpacked("0.1.0")
+    before = files_of(daemon.data)
+    folder_of_data = os.open(daemon.data, os.O_RDONLY)
+    fcntl.flock(folder_of_data, fcntl.LOCK_EX)
+    with pytest.raises(AssertionError):
+        daemon.start()
+    os.close(folder_of_data)
+    assert "Another tallyd begins on" in daemon.all_error_text()
+    assert not list(daemon.data.glob("before-*")) and not (daemon.data / "version").exists()
+    daemon.start()
+    assert daemon.stop() == 0
+    assert files_of(daemon.data / "before-0.1.0") == before
+
+
 def test_a_disk_too_full_for_a_signature_keeps_nobody_from_starting(unpacked):
     daemon, _ = unpacked("0.1.0")
     (daemon.data / "version.unfinished").mkdir()  # no file can be made there, as on a full disk
