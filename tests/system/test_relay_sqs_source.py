@@ -303,15 +303,16 @@ def test_what_is_in_hand_is_kept_from_others_while_the_sink_hangs(daemon, fake, 
     bodies = numbered("m", 50)
     for body in bodies:  # years old, of which nobody is to be warned
         fake.put(body, Attributes={"SentTimestamp": "1000", "ApproximateReceiveCount": "7"})
-    fake.rules.append(lambda action, body: body.update(VisibilityTimeout=1.3 * LEASE / 4)
+    fake.rules.append(lambda action, body: body.update(VisibilityTimeout=3 * LEASE / 4)
                       if action == "ReceiveMessage" else None)
     relay = Relay(sink.endpoint, f"sqs:{fake.url}", "queue:here", "--lease", LEASE)
     sink.process.send_signal(19)
     try:
         relay.start()
         wait_until(lambda: fake.times.get(bodies[-1]), 30, "that all are in hand")
-        time.sleep(2 * LEASE / 4)  # twice what nobody puts off
-        assert set(fake.times.values()) == {1}
+        time.sleep(LEASE)  # longer than what nobody puts off
+        asked = {"MaxNumberOfMessages": 10, "WaitTimeSeconds": 0, "VisibilityTimeout": 0}
+        assert fake.perform("ReceiveMessage", asked) == {} and set(fake.times.values()) == {1}
     finally:
         sink.process.send_signal(18)
     check_once(drain(sink, "here", 50), bodies)
