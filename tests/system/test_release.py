@@ -61,6 +61,28 @@ def test_a_step_is_run_once_for_a_commit_and_its_failure_is_said(tree):
     assert release(tree, "--only", "nothing").returncode == 1
 
 
+def test_what_a_step_made_is_published_although_a_later_one_failed_first(tree):
+    version = re.search(r"^  version: '([^']+)'", (tree / "meson.build").read_text(), re.MULTILINE)[1]
+    (tree / "CHANGELOG.md").write_text(f"## [{version}] - 2026-11-30\n- something\n")
+    folder, once = tree / "tests" / "releases" / f"{version}.tar.xz", tree.parent / "once"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text("one")
+    subprocess.run(["git", "add", folder], cwd=tree, check=True)
+    script = tree / "packaging" / "release"
+    made = "mkdir -p build/deb build/dist build/image && touch build/deb/x.deb build/deb/x.json build/dist/x.tar.gz " \
+        "build/dist/x.tgz build/image/x.tar build/image/y.json"
+    steps = f'STEPS = [("good", "x", "{made}"), ("later", "x", "[ -e {once} ]")]\n'
+    script.write_text(re.sub(r"STEPS = \[.*?\n\]\n", lambda _: steps, script.read_text(), flags=re.DOTALL))
+    commit(tree)
+    assert release(tree).returncode == 1
+    once.touch()
+    said = release(tree)
+    assert said.returncode == 0 and "has passed every step" in said.stdout, said
+    (sums,) = (tree / "build" / "releases").glob("*/publish/SHA256SUMS")
+    assert {line.split()[1] for line in sums.read_text().splitlines()} == {
+        "x.deb", "x.json", "x.tar.gz", "x.tgz", "x.tar", "y.json"}
+
+
 def test_each_step_has_a_rule():
     """make does nothing, and says so with status 0, for a phony target that has none."""
     text = (ROOT / "packaging" / "release").read_text(encoding="utf-8")
