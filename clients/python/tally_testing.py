@@ -104,7 +104,7 @@ class Tally:
 def _endpoint(process, seconds):
     """What its standard output says when it serves; None: it did not within that time."""
     said, deadline = b"", time.monotonic() + seconds
-    while (ready := re.search(rb"^tallyd ready on (\S+) .*\n", said, re.MULTILINE)) is None:
+    while (ready := re.search(rb"tallyd ready on (\S+) .*\n", said)) is None:
         if not select.select([process.stdout], [], [], max(0, deadline - time.monotonic()))[0]:
             return None
         more = os.read(process.stdout.fileno(), 4096)

@@ -114,7 +114,7 @@ static enum error read_delay(struct call *call, const struct params *params, str
     return error;
 }
 
-/* A consumer always finds the row's uid in the message, even if the sender gave the attribute another value. */
+/* A consumer finds the row's uid in the message, unless the sender gave the attribute a value. */
 static void add_uid(struct send_parameters *send, struct bytes uid)
 {
     if (attributes_find(&send->attributes, BYTES(ATTRIBUTE_OUTBOX_ID)) != NULL)

@@ -230,15 +230,19 @@ enum error backup_make_finish(struct backup_make *make, struct failure *failure)
 
 /* --- removing ----------------------------------------------------------------------------------------------------- */
 
-void backup_visit(const char *backups_folder, void (*visit)(void *context, const char *name), void *context)
+bool backup_visit(const char *backups_folder, void (*visit)(void *context, const char *name), void *context)
 {
     DIR *folder = opendir(backups_folder);
     if (folder == NULL)
-        return;
-    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        return errno == ENOENT;
+    errno = 0; /* only this tells an error of readdir() from the end */
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL; errno = 0)
         if (entry->d_name[0] != '.')
             visit(context, entry->d_name);
+    const int number = errno;
     (void)closedir(folder);
+    errno = number;
+    return number == 0;
 }
 
 struct removal {
@@ -301,8 +305,8 @@ enum error backup_remove(const char *path, const atomic_bool *is_hurried, struct
     enum error error = unname(path, &unfinished, failure);
     if (error == OK) {
         removal.path = unfinished;
-        backup_visit(unfinished, remove_inner, &removal);
-        error = removal.error;
+        const bool is_read = backup_visit(unfinished, remove_inner, &removal);
+        error = is_read || removal.error != OK ? removal.error : files_failed(failure, "reading", unfinished);
     }
     if (error == OK && rmdir(unfinished) != 0 && errno != ENOENT)
         error = files_failed(failure, "removing", unfinished);

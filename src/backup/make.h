@@ -55,7 +55,8 @@ char *backup_path(const char *backups_folder, const char *id, bool is_finished);
  * and have no other name, this takes some seconds a gigabyte, unless it `is_hurried` (disk.h; NULL: never). */
 enum error backup_remove(const char *path, const atomic_bool *is_hurried, struct failure *failure);
 
-/* Calls `visit` with the name of each folder in DATA/backups; there may be no such folder. */
-void backup_visit(const char *backups_folder, void (*visit)(void *context, const char *name), void *context);
+/* Calls `visit` with the name of each file and folder in a folder, which may not be there. False: it can't be read, as
+ * errno says. */
+bool backup_visit(const char *backups_folder, void (*visit)(void *context, const char *name), void *context);
 
 #endif

@@ -82,7 +82,7 @@ static void remove_left(void *context, const char *name)
 static void remove_others(const struct backups *backups, bool is_all)
 {
     struct leftovers left = {.backups = backups, .is_all = is_all};
-    backup_visit(backups->make.folder_owned, remove_left, &left);
+    (void)backup_visit(backups->make.folder_owned, remove_left, &left);
 }
 
 static void remove_old(struct backups *backups)
@@ -501,7 +501,7 @@ void backups_begin(struct backups *backups)
 {
     struct found found = {.id = ""};
     backup_make_init(&backups->make, config_data(backups->namespaces->config), 0);
-    backup_visit(backups->make.folder_owned, note_found, &found);
+    (void)backup_visit(backups->make.folder_owned, note_found, &found);
     if (found.id[0] != '\0')
         know_found(backups, found.id);
     backup_make_deinit(&backups->make);

@@ -83,7 +83,7 @@ static enum error check_temporary(const struct config *config, struct failure *f
 
 static enum error check_parent(const struct config *config, struct failure *failure)
 {
-    return config_number(config, CONFIG_EXIT_WITH_STDIN) == 0 ? OK : parent_check(failure);
+    return config->wants_check || config_number(config, CONFIG_EXIT_WITH_STDIN) == 0 ? OK : parent_check(failure);
 }
 
 static enum error check_metrics(const struct config *config, struct failure *failure)

@@ -306,7 +306,9 @@ static int salvage_one(const struct target *target, const char *to)
 int inspect_salvage(const char *folder, const char *to)
 {
     struct targets targets = {0};
-    int status = folders_list(folder, &targets);
+    int status = upgrade_check(folder);
+    if (status == STATUS_CLEAN)
+        status = folders_list(folder, &targets);
     if (status == STATUS_CLEAN)
         status = folders_make(to, folder);
     for (size_t i = 0; i < targets.count && status != STATUS_FAILED; i++)

@@ -227,7 +227,9 @@ int restore_run(const char *folder, const char *to, const char *until)
     restoring.now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     if (until != NULL && !parse_time(until, &restoring.until_ms))
         return folders_complain("--until is \"%s\": it must be a time as 2026-11-30T03:10:00Z.", until);
-    int status = check_backup(&restoring, &manifest);
+    int status = upgrade_check(folder);
+    if (status == STATUS_CLEAN)
+        status = check_backup(&restoring, &manifest);
     bool has_room = true;
     for (size_t i = 0; i < manifest.namespace_count && status == STATUS_CLEAN; i++)
         has_room = has_room && folders_add(&targets, folder, manifest.namespaces_owned[i].name);

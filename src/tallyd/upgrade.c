@@ -61,7 +61,8 @@ enum error upgrade_read(const char *data, struct data_version *version, struct f
 {
     bool is_there = false;
     *version = (struct data_version){0};
-    backup_visit(data, note_namespace, &is_there);
+    if (!backup_visit(data, note_namespace, &is_there))
+        return files_failed(failure, "reading", data);
     if (!is_there)
         return OK;
     char *path = files_join(data, VERSION_NAME, "");
@@ -223,12 +224,12 @@ static enum error keep(const char *data, const char *folder, struct failure *fai
 {
     char *unfinished = files_join(data, folder, BACKUP_UNFINISHED), *finished = files_join(data, folder, "");
     struct keeping keeping = {.data = data, .to = unfinished, .failure = failure};
-    /* What is there is of an earlier upgrade, or of a start that did not come to its end. */
-    enum error error = backup_remove(finished, &in_a_hurry, failure);
+    /* What is there is of a start that did not come to its end. */
+    enum error error = backup_remove(unfinished, &in_a_hurry, failure);
     if (error == OK)
         error = files_make_folder(unfinished, failure);
-    if (error == OK)
-        backup_visit(data, keep_namespace, &keeping);
+    if (error == OK && !backup_visit(data, keep_namespace, &keeping))
+        error = files_failed(failure, "reading", data);
     error = error == OK ? keeping.error : error;
     if (error == OK)
         error = keep_version(data, unfinished, failure);
@@ -246,14 +247,28 @@ static enum error keep(const char *data, const char *folder, struct failure *fai
     return error;
 }
 
-/* ERROR_LOG_LOCKED: the older tallyd serves the folder still. Any other failure is told, and that is all. */
+static bool is_there(const char *data, const char *name)
+{
+    struct stat status;
+    char *path = files_join(data, name, "");
+    const bool is_found = lstat(path, &status) == 0;
+    free(path);
+    return is_found;
+}
+
+/* What was kept stays: a start that could not sign the folder may have written a newer format since.
+ * ERROR_LOG_LOCKED: the older tallyd serves the folder still. Any other failure is told, and that is all. */
 static enum error try_to_keep(const char *data, const struct data_version *version, upgrade_report *report,
                               void *context, struct failure *failure)
 {
     char folder[sizeof(UPGRADE_BEFORE) + UPGRADE_VERSION_SIZE], text[sizeof(failure->text) + PATH_MAX];
     (void)snprintf(folder, sizeof(folder), UPGRADE_BEFORE "%s", version->tallyd);
-    const enum error error = keep(data, folder, failure);
-    if (error == OK)
+    const bool is_kept = is_there(data, folder);
+    const enum error error = is_kept ? OK : keep(data, folder, failure);
+    if (is_kept)
+        (void)snprintf(text, sizeof(text), "%s/%s is there already, and stays the way back to tallyd %s.", data, folder,
+                       version->tallyd);
+    else if (error == OK)
         (void)snprintf(text, sizeof(text),
                        "%s was written by tallyd %s. What it wrote is kept in %s/%s for %u days, as a way back.", data,
                        version->tallyd, data, folder, UPGRADE_KEPT_DAYS);
@@ -303,19 +318,33 @@ static enum error upgrade_alone(const char *data, upgrade_report *report, void *
     return error;
 }
 
+static enum error check_format(const char *data, const struct data_version *version, struct failure *failure)
+{
+    if (version->format <= DATA_FORMAT)
+        return OK;
+    return failure_set(failure, ERROR_UNSUPPORTED_OPERATION,
+                       "%s was last written by tallyd %s, in format %u. This is tallyd %s, which reads formats up to "
+                       "%u: start that one, or a newer one. docs/upgrading.md says how to go back.",
+                       data, version->tallyd, version->format, TALLY_VERSION, DATA_FORMAT);
+}
+
+int upgrade_check(const char *folder)
+{
+    struct data_version version;
+    struct failure failure;
+    failure_init(&failure);
+    enum error error = upgrade_read(folder, &version, &failure);
+    error = error == OK ? check_format(folder, &version, &failure) : error;
+    return error == OK ? STATUS_CLEAN : folders_complain("%s", failure.text);
+}
+
 enum error upgrade_prepare(const char *data, upgrade_report *report, void *context, struct failure *failure)
 {
     struct data_version version;
-    const enum error error = upgrade_read(data, &version, failure);
-    if (error != OK)
+    enum error error = upgrade_read(data, &version, failure);
+    error = error == OK ? check_format(data, &version, failure) : error;
+    if (error != OK || version.format == 0)
         return error;
-    if (version.format > DATA_FORMAT)
-        return failure_set(failure, ERROR_UNSUPPORTED_OPERATION,
-                           "%s was last written by tallyd %s, in format %u. This is tallyd %s, which reads formats up "
-                           "to %u: start that one, or a newer one. docs/upgrading.md says how to go back.",
-                           data, version.tallyd, version.format, TALLY_VERSION, DATA_FORMAT);
-    if (version.format == 0)
-        return OK;
     if (version.format < DATA_FORMAT)
         return upgrade_alone(data, report, context, failure);
     upgrade_finish(data, report, context);
@@ -365,5 +394,5 @@ static void forget(void *context, const char *name)
 void upgrade_forget(const char *data, uint64_t now_ms, const atomic_bool *is_hurried)
 {
     struct forgetting forgetting = {.data = data, .now_ms = now_ms, .is_hurried = is_hurried};
-    backup_visit(data, forget, &forgetting);
+    (void)backup_visit(data, forget, &forgetting);
 }

@@ -34,6 +34,9 @@ enum error upgrade_sign(const char *data, struct failure *failure);
 /* The same of a new data folder that is whole. Complains; returns a STATUS_... (folders.h). */
 int upgrade_sign_new(const char *to);
 
+/* Complains of a folder in a later format: what this tallyd does not know would look damaged. Returns a STATUS_.... */
+int upgrade_check(const char *folder);
+
 /* The first release that reads a format; NULL: of a format that this tallyd does not know. */
 const char *upgrade_first_release(unsigned format);
 

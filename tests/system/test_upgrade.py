@@ -165,6 +165,13 @@ def test_a_disk_too_full_for_a_signature_keeps_nobody_from_starting(unpacked):
     assert "version.unfinished" in daemon.error_text()
     assert daemon.stop() == 0
     assert not (daemon.data / "version").exists()
+    # The next start takes the folder for the old one, which it is no more: what was kept stays.
+    kept = files_of(daemon.data / "before-0.1.0")
+    (daemon.data / "version.unfinished").rmdir()
+    daemon.start()
+    assert "is there already, and stays the way back to tallyd 0.1.0" in daemon.error_text()
+    assert daemon.stop() == 0
+    assert files_of(daemon.data / "before-0.1.0") == kept and (daemon.data / "version").exists()
 
 
 def test_a_later_format_is_refused_by_its_name_and_nothing_is_changed(daemon_factory):
@@ -177,6 +184,7 @@ def test_a_later_format_is_refused_by_its_name_and_nothing_is_changed(daemon_fac
     assert "tallyd 7.1.0, in format 99" in daemon.all_error_text()
     assert files_of(daemon.data) == before
     assert "which does not read it" in tallyd("--verify", daemon.data, status=2)
+    assert "tallyd 7.1.0" in tallyd("--salvage", daemon.data, "--to", daemon.folder / "new", status=2)
 
 
 @pytest.mark.parametrize("text", ["", "tallyd", "tallyd 0.1.0", "tallyd 0.1.0\nformat x\n", "tallyd a/b\nformat 1\n",

@@ -61,7 +61,7 @@ function untilReady(child, binary, timeout) {
     child.stdout.on("data", (data) => {
       if (stdout === null) return;
       stdout += data;
-      const ready = /^tallyd ready on (\S+).* data=(.*) queues=\d+ messages=\d+$/m.exec(stdout);
+      const ready = /tallyd ready on (\S+).* data=(.*) queues=\d+ messages=\d+.*\n/.exec(stdout);
       if (ready === null) return;
       stdout = null;
       clearTimeout(timer);
