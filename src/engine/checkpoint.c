@@ -233,7 +233,9 @@ static int child_work(struct checkpoint *checkpoint, int word, struct failure *f
         return CHILD_FAILED;
     const bool is_alone = snapshot_remove_older(checkpoint->disk, &checkpoint->point, failure) == OK;
     const struct log_cut cut = cut_of(checkpoint);
-    if (log_trim(checkpoint->log, &cut, failure) != OK)
+    const bool is_trimmed = log_trim(checkpoint->log, &cut, failure) == OK;
+    checkpoint->shared_owned->is_unarchived = checkpoint->disk->is_unarchived;
+    if (!is_trimmed)
         return CHILD_LEFT_SEGMENTS;
     return is_alone ? CHILD_DONE : CHILD_LEFT_SNAPSHOT;
 }
@@ -389,6 +391,7 @@ static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct
     checkpoint->child = 0;
     checkpoint->is_releasing = false;
     go_ahead_close(checkpoint);
+    checkpoint->is_unarchived = checkpoint->shared_owned->is_unarchived;
     if (result != CHILD_DONE && result != CHILD_LEFT_SEGMENTS && result != CHILD_LEFT_SNAPSHOT)
         return give_up(checkpoint, end, failure, reason);
     note_published(checkpoint);
@@ -418,6 +421,7 @@ static enum error publish(struct checkpoint *checkpoint, struct failure *failure
     error = error == OK ? older : error;
     const struct log_cut cut = cut_of(checkpoint);
     const enum error trimmed = log_trim(checkpoint->log, &cut, error == OK ? failure : NULL);
+    checkpoint->is_unarchived = checkpoint->disk->is_unarchived;
     if (trimmed != OK)
         note_failed(checkpoint, checkpoint->point.position);
     return error == OK ? trimmed : error;
@@ -486,7 +490,7 @@ enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot
     ASSERT(!checkpoint->is_active && checkpoint->child == 0);
     checkpoint->point = *point;
     checkpoint->place_entries = core_index_count(checkpoint->core);
-    checkpoint->is_settled = false;
+    checkpoint->is_settled = checkpoint->is_unarchived = checkpoint->disk->is_unarchived = false;
     shared_destroy(checkpoint);
     if (!shared_create(checkpoint))
         return give_up(checkpoint, point->position, failure, "there is no memory for a snapshot");

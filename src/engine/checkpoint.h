@@ -18,6 +18,7 @@
 struct checkpoint_shared {
     atomic_bool is_written;              /* set by the child: it waits until it is told to publish */
     char reason[CHECKPOINT_REASON_SIZE]; /* set by the child before it ends: why it failed; empty: it does not say */
+    bool is_unarchived;                  /* likewise: a file stays because it is not in the archive */
     size_t needed_count; /* set by the owner before it lets the child publish: how many segments must stay */
     uint64_t needed[];   /* their ordinals, rising */
 };
@@ -45,6 +46,7 @@ struct checkpoint {
     uint64_t entries;               /* of the index when that was taken (core_index_count()) */
     uint64_t at_ms;                 /* the time of the state that it holds; 0: there is none */
     uint64_t taken;                 /* how many were published since the start */
+    bool is_unarchived;             /* the last one left a file because it could not be archived */
     struct checkpoint_flags *flags; /* the disk's, in memory that a child shares; NULL: could not be had */
 
     bool is_pinned; /* checkpoint_pin() */

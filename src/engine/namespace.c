@@ -870,7 +870,8 @@ struct namespace_snapshot namespace_snapshot(const struct namespace *ns)
                                        .size = checkpoint->size,
                                        .succeeded_ms = ns->snapshot_succeeded_ms,
                                        .failed_count = ns->snapshots_failed,
-                                       .is_failing = ns->snapshot_is_failing};
+                                       .is_failing = ns->snapshot_is_failing,
+                                       .is_unarchived = checkpoint->is_unarchived};
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */

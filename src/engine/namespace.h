@@ -211,6 +211,7 @@ struct namespace_snapshot {
     /* The last attempt did not: none was taken, or what it replaces could not be removed, or who takes it stands still.
      * Nothing comes free on the disk meanwhile. */
     bool is_failing;
+    bool is_unarchived; /* and the archive is to blame: a file has no name in it, and stays */
 };
 struct namespace_snapshot namespace_snapshot(const struct namespace *ns);
 

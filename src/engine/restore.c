@@ -5,8 +5,10 @@
 #include "core/publishers/relay_record.h"
 #include "engine/namespace.h"
 #include "log/disk_copy.h"
+#include "log/disk_merge.h"
 #include "log/disk_view.h"
 #include "log/log.h"
+#include "log/segment.h"
 #include "log/snapshot.h"
 
 #include <inttypes.h>
@@ -50,14 +52,16 @@ static enum error check_contents(const struct disk *from, const struct log *log,
          ordinal = core_next_needed_segment(core, ordinal + 1)) {
         if (log_has_segment(log, ordinal * size))
             continue;
+        char name[SEGMENT_NAME_SIZE];
+        segment_name(ordinal * size, name);
         if (until_ms == UINT64_MAX)
             return failure_set(failure, ERROR_LOG_DAMAGED,
-                               "%s: a segment is missing although waiting messages have their bodies in it.",
-                               from->folder);
+                               "%s: %s is missing although waiting messages have their bodies in it.", from->folder,
+                               name);
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "%s: bodies of messages that waited at that time had been removed when the backup was "
-                           "taken: give --until a later time, or take an older backup.",
-                           from->folder);
+                           "%s: bodies of messages that waited at that time had been removed: %s is missing. Give "
+                           "--until a later time, take an older backup, or bring the file back into the archive.",
+                           from->folder, name);
     }
     return OK;
 }
@@ -85,10 +89,18 @@ static enum error replay_frame(const struct disk *from, struct core *core, const
                        from->folder, frame->sequence, found.text);
 }
 
-/* Replays into `core` what happened until then; the frame behind that has been replayed, too, if there is one. */
-static enum error replay(const struct disk *from, struct log *log, struct core *core, uint64_t until_ms,
+/* Where a replay stops: behind the last frame in which nothing is later than the one, and which stands before the
+ * other. */
+struct goal {
+    uint64_t until_ms;
+    uint64_t position;
+};
+
+/* Replays into `core` what happened until then; the frame behind that has been replayed, too, if it begins in time. */
+static enum error replay(const struct disk *from, struct log *log, struct core *core, const struct goal *goal,
                          struct restore_end *end, struct failure *failure)
 {
+    const uint64_t until_ms = goal->until_ms;
     struct frame_view frame;
     bool is_last = false;
     enum error error = OK;
@@ -99,9 +111,10 @@ static enum error replay(const struct disk *from, struct log *log, struct core *
         end->queues = core_queue_count(core);
         end->messages = core_metrics(core).messages;
         error = log_replay_next(log, &frame, &is_last, failure);
+        end->is_log_end = error == OK && is_last;
         if (error != OK || is_last)
             break;
-        if (end->position != 0 && frame.time_ms > until_ms)
+        if ((end->position != 0 && frame.time_ms > until_ms) || frame.position >= goal->position)
             break;
         error = replay_frame(from, core, &frame, failure);
         if (error == OK && core_now_ms(core) <= until_ms)
@@ -110,9 +123,10 @@ static enum error replay(const struct disk *from, struct log *log, struct core *
     return error;
 }
 
-static enum error find_end(struct disk *from, struct disk *view, uint64_t until_ms, struct core *core,
+static enum error find_end(struct disk *from, struct disk *view, const struct goal *goal, struct core *core,
                            struct restore_end *end, struct failure *failure)
 {
+    const uint64_t until_ms = goal->until_ms;
     struct log *log;
     struct buffer snapshot;
     bool is_new;
@@ -123,7 +137,7 @@ static enum error find_end(struct disk *from, struct disk *view, uint64_t until_
         if (error == OK && snapshot.size > 0 && core_now_ms(core) > until_ms)
             error = refuse_early(from, core, failure);
         if (error == OK)
-            error = replay(from, log, core, until_ms, end, failure);
+            error = replay(from, log, core, goal, end, failure);
         if (error == OK && is_new)
             error = failure_set(failure, ERROR_LOG_DAMAGED, "%s: the log is empty.", from->folder);
         end->segment_size = log_segment_size(log);
@@ -139,11 +153,115 @@ enum error restore_find_end(struct disk *from, uint64_t until_ms, struct restore
 {
     struct core *core = core_create();
     struct disk *view = disk_view_create(from);
+    const struct goal goal = {.until_ms = until_ms, .position = UINT64_MAX};
     *end = (struct restore_end){0};
-    const enum error error = find_end(from, view, until_ms, core, end, failure);
+    const enum error error = find_end(from, view, &goal, core, end, failure);
     disk_view_destroy(view);
     core_destroy(core);
     return error;
+}
+
+/* --- with an archive ---------------------------------------------------------------------------------------------- */
+
+static enum error refuse_missing(const struct disk *merge, uint64_t start, const struct restore_end *end,
+                                 struct failure *failure)
+{
+    char name[SEGMENT_NAME_SIZE], text[RESTORE_TIME_SIZE] = "";
+    segment_name(start, name);
+    if (end->position != 0)
+        restore_write_time(end->time_ms, text);
+    return failure_set(failure, ERROR_LOG_DAMAGED,
+                       "%s: %s is missing, there and in the archive, and the way to that time leads through it. Bring "
+                       "it back into the archive%s%s.",
+                       merge->folder, name, text[0] == '\0' ? "" : ", or give --until a time up to ", text);
+}
+
+static bool is_needed(void *context, uint64_t start)
+{
+    const struct core *core = context;
+    const uint64_t ordinal = start / core_segment_size(core);
+    return core_next_needed_segment(core, ordinal) == ordinal;
+}
+
+/* One attempt: from what `merge` shows. Afterwards it shows no more than a copy needs. */
+static enum error try_end(struct disk *merge, const struct goal *goal, struct core *core, struct restore_end *end,
+                          struct failure *failure)
+{
+    struct disk *view = disk_view_create(merge);
+    *end = (struct restore_end){0};
+    const enum error error = find_end(merge, view, goal, core, end, failure);
+    disk_view_destroy(view);
+    if (error == OK && core_now_ms(core) <= goal->until_ms)
+        disk_merge_keep(merge, is_needed, core);
+    return error;
+}
+
+/* The frame behind the end was replayed, too, and messages may have ended in it: so once more, without it. */
+static enum error try_again(struct disk *merge, const struct restore_end *found, struct failure *failure)
+{
+    const struct goal goal = {.until_ms = UINT64_MAX, .position = found->position};
+    struct core *core = core_create();
+    struct restore_end end;
+    const enum error error = try_end(merge, &goal, core, &end, failure);
+    core_destroy(core);
+    return error;
+}
+
+/* From the snapshot at `position`; 0: from the beginning. *is_too_early is true if its state is later, after all. */
+static enum error find_from(struct disk *merge, uint64_t position, uint64_t until_ms, struct restore_end *end,
+                            bool *is_too_early, struct failure *failure)
+{
+    const struct goal goal = {.until_ms = until_ms, .position = UINT64_MAX};
+    struct core *core = core_create();
+    const uint64_t missing = disk_merge_select(merge, position);
+    enum error error = try_end(merge, &goal, core, end, failure);
+    const bool is_beyond = core_now_ms(core) > until_ms;
+    *is_too_early = is_beyond && end->position == 0 && position != 0;
+    core_destroy(core);
+    if (error == OK && is_beyond && end->position != 0)
+        error = try_again(merge, end, failure);
+    const uint64_t size = end->segment_size;
+    const bool has_met_it =
+        end->position == 0 ? position >= missing : size > 0 && (end->position - 1) / size + 1 == missing / size;
+    return error == ERROR_LOG_DAMAGED && has_met_it ? refuse_missing(merge, missing, end, failure) : error;
+}
+
+static enum error refuse_old(const struct disk *merge, uint64_t oldest_ms, struct failure *failure)
+{
+    char text[RESTORE_TIME_SIZE];
+    restore_write_time(oldest_ms, text);
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "%s: no snapshot is that old, there or in the archive: the oldest is of %s. Give --until that "
+                       "time or a later one, or bring older files back into the archive.",
+                       merge->folder, text);
+}
+
+enum error restore_find_end_archived(struct disk *merge, uint64_t until_ms, struct restore_end *end,
+                                     struct failure *failure)
+{
+    struct snapshot_point point = {0};
+    for (size_t i = 0; i < disk_merge_snapshot_count(merge); i++) {
+        const uint64_t position = disk_merge_snapshot_at(merge, i);
+        bool is_too_early = false;
+        (void)disk_merge_select(merge, position);
+        enum error error = snapshot_read_point(merge, position, &point, failure);
+        if (error == OK && point.time_ms > until_ms)
+            continue;
+        if (error == OK)
+            error = find_from(merge, position, until_ms, end, &is_too_early, failure);
+        if (!is_too_early)
+            return error;
+    }
+    *end = (struct restore_end){0};
+    const uint64_t first = disk_merge_select(merge, 0);
+    bool is_ignored;
+    if (first == UINT64_MAX && disk_merge_snapshot_count(merge) == 0)
+        return OK; /* no file at all */
+    if (disk_merge_snapshot_count(merge) == 0 && first == 0)
+        return refuse_missing(merge, first, end, failure);
+    if (first == 0 || first == UINT64_MAX)
+        return refuse_old(merge, point.time_ms, failure);
+    return find_from(merge, 0, until_ms, end, &is_ignored, failure);
 }
 
 /* --- the new folder ----------------------------------------------------------------------------------------------- */

@@ -13,12 +13,20 @@ struct restore_end {
     uint64_t time_ms; /* of the state there */
     uint64_t queues;
     uint64_t messages;
+    bool is_log_end; /* nothing in the log is later */
 };
 
 /* Reads the log of `from`, which is not changed, up to the last frame in which nothing happened after until_ms;
  * UINT64_MAX: up to its end. Errors as namespace_recover(), and ERROR_INVALID_PARAMETER_VALUE: its snapshot is younger
  * than that, or bodies of that time have gone since. Takes as long as a start. */
 enum error restore_find_end(struct disk *from, uint64_t until_ms, struct restore_end *end, struct failure *failure);
+
+/* The same of a log with its archive (log/disk_merge.h), which has begun: from the newest snapshot that is not younger
+ * than until_ms. Afterwards `merge` shows what a copy up to there needs, and nothing else of what is before that
+ * snapshot. ERROR_INVALID_PARAMETER_VALUE: also where none is that old. ERROR_LOG_DAMAGED: also where a segment on the
+ * way is in neither folder. */
+enum error restore_find_end_archived(struct disk *merge, uint64_t until_ms, struct restore_end *end,
+                                     struct failure *failure);
 
 #define RESTORE_TIME_SIZE 32u
 

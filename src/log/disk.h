@@ -99,6 +99,10 @@ struct disk_operations {
      * must stay. False where that can't be asked. */
     bool (*is_shared)(struct disk *disk, const char *name);
 
+    /* NULL, or: gives the file a second name in the folder `archive` of the disk, durably. OK, too, where there is no
+     * such file, and where it has that name already. An error: it has none there, and must stay. */
+    enum error (*archive)(struct disk *disk, const char *name, struct failure *failure);
+
     /* The file's first `size` bytes as read-only memory that shows later writes too; until unmap. The file may be
      * closed and removed before that. A file shorter than `size` is ERROR_LOG_DAMAGED. */
     enum error (*map)(struct disk_file *file, uint64_t size, const uint8_t **memory, struct failure *failure);
@@ -129,6 +133,11 @@ struct disk {
     /* While it is true, nothing gives back room that a full disk could need. NULL: never true. Borrowed and set like
      * is_hurried. */
     const atomic_bool *is_short;
+
+    /* Segments and snapshots get a second name in this folder before they are removed (reserve_retire()). NULL: they do
+     * not. Borrowed. A disk with one has the operation `archive`. */
+    const char *archive;
+    bool is_unarchived; /* one could not get it, and stays; whoever wants to know resets it before */
 };
 
 static inline bool disk_is_short(const struct disk *disk)

@@ -8,6 +8,7 @@
 #endif
 #include "base/assert.h"
 #include "base/memory.h"
+#include "log/archive.h"
 #include "log/disk.h"
 #include "log/page_check.h"
 #include "log/segment.h"
@@ -806,6 +807,13 @@ static bool posix_is_shared(struct disk *disk, const char *name)
     return fstatat(posix->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_nlink > 1;
 }
 
+static enum error posix_archive(struct disk *disk, const char *name, struct failure *failure)
+{
+    const struct disk_posix *posix = disk_posix_of(disk);
+    ASSERT(posix->folder >= 0 && disk->archive != NULL);
+    return archive_keep(posix->folder, name, disk->archive, failure);
+}
+
 static enum error posix_map(struct disk_file *file, uint64_t size, const uint8_t **memory, struct failure *failure)
 {
     ASSERT(size > 0);
@@ -885,6 +893,7 @@ static const struct disk_operations posix_operations = {
     .rename = posix_rename,
     .remove = posix_remove,
     .is_shared = posix_is_shared,
+    .archive = posix_archive,
     .map = posix_map,
     .unmap = posix_unmap,
     .is_resident = posix_is_resident,

@@ -373,7 +373,7 @@ enum error log_trim(struct log *log, const struct log_cut *cut, struct failure *
         char name[SEGMENT_NAME_SIZE];
         segment_name(log->table.entries_owned[i].ordinal * log->segment_size, name);
         segment_table_unmap(&log->table, i);
-        const enum error error = reserve_put_or_remove(log->disk, RESERVE_SEGMENT, name, first == OK ? failure : NULL);
+        const enum error error = reserve_retire(log->disk, RESERVE_SEGMENT, name, first == OK ? failure : NULL);
         if (error == OK)
             segment_table_drop(&log->table, i);
         else if (first == OK) /* it stays in the table, and is tried again with the next snapshot */

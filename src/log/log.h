@@ -149,9 +149,9 @@ struct log_cut {
     void *context;
 };
 
-/* Removes those segments, or puts them into the reserve; one that can't be removed is passed over, and the first such
- * failure returned. A forked child may call it, because it shares only the files with its owner; the owner then calls
- * log_forget(). */
+/* Removes those segments, or puts them into the reserve. One that can't be removed, or can't be archived before that,
+ * is passed over, and the first such failure returned. A forked child may call it, because it shares only the files
+ * with its owner; the owner then calls log_forget(). */
 enum error log_trim(struct log *log, const struct log_cut *cut, struct failure *failure);
 void log_forget(struct log *log, const struct log_cut *cut);
 

@@ -130,6 +130,15 @@ enum error reserve_put_or_remove(struct disk *disk, enum reserve_kind kind, cons
     return is_kept ? error : disk->operations->remove(disk, name, failure);
 }
 
+enum error reserve_retire(struct disk *disk, enum reserve_kind kind, const char *name, struct failure *failure)
+{
+    const enum error error = disk->archive == NULL ? OK : disk->operations->archive(disk, name, failure);
+    if (error == OK)
+        return reserve_put_or_remove(disk, kind, name, failure);
+    disk->is_unarchived = true;
+    return error;
+}
+
 enum error reserve_take(struct disk *disk, enum reserve_kind kind, const char *name, bool *is_taken,
                         struct failure *failure)
 {

@@ -27,6 +27,10 @@ enum error reserve_put(struct disk *disk, enum reserve_kind kind, const char *na
 /* The same, but removes the file if the folder has enough, or if the file can't become a spare. */
 enum error reserve_put_or_remove(struct disk *disk, enum reserve_kind kind, const char *name, struct failure *failure);
 
+/* The same for a file whose content counted until now: it gets its second name in the archive first, where the disk has
+ * one. An error of that: the file stays as it is. What has a name in the archive never becomes a spare. */
+enum error reserve_retire(struct disk *disk, enum reserve_kind kind, const char *name, struct failure *failure);
+
 /* Gives a spare of this kind the name `name`, durably. *is_taken is false if there is none. */
 enum error reserve_take(struct disk *disk, enum reserve_kind kind, const char *name, bool *is_taken,
                         struct failure *failure);

@@ -298,7 +298,7 @@ static enum error older_remove(struct disk *disk, const struct name_list *names,
         ASSERT(names->published_owned[i] < position);
         char name[NAME_SIZE];
         name_make(names->published_owned[i], suffix, name);
-        const enum error error = reserve_put_or_remove(disk, RESERVE_SNAPSHOT, name, first == OK ? failure : NULL);
+        const enum error error = reserve_retire(disk, RESERVE_SNAPSHOT, name, first == OK ? failure : NULL);
         first = first == OK ? error : first;
     }
     return first;
@@ -470,6 +470,19 @@ enum error snapshot_size(struct disk *disk, const struct snapshot_point *point, 
     error = header_load(&reader, header, failure);
     if (error == OK)
         *size = reader.size;
+    disk->operations->close(reader.file);
+    return error;
+}
+
+enum error snapshot_read_point(struct disk *disk, uint64_t position, struct snapshot_point *point,
+                               struct failure *failure)
+{
+    struct snapshot_reader reader = {.disk = disk};
+    name_make(position, suffix, reader.name);
+    enum error error = disk->operations->open(disk, reader.name, &reader.file, failure);
+    if (error != OK)
+        return error;
+    error = header_read(&reader, position, point, failure);
     disk->operations->close(reader.file);
     return error;
 }

@@ -45,6 +45,10 @@ enum error snapshot_publish(struct disk *disk, const struct snapshot_point *poin
  * its room; the first such failure is returned. */
 enum error snapshot_remove_older(struct disk *disk, const struct snapshot_point *point, struct failure *failure);
 
+/* Reads of the published one at `position` where it stands in the log, from its header. Errors as snapshot_load(). */
+enum error snapshot_read_point(struct disk *disk, uint64_t position, struct snapshot_point *point,
+                               struct failure *failure);
+
 /* *size: of a published one, in bytes; its file may be longer. */
 enum error snapshot_size(struct disk *disk, const struct snapshot_point *point, uint64_t *size,
                          struct failure *failure);

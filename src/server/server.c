@@ -36,6 +36,7 @@ struct server {
     struct failure failure;
     char trouble[sizeof(((struct failure *)0)->text)]; /* what was reported last */
     uint64_t trouble_ms;
+    uint64_t archive_trouble_ms; /* 0: there was none */
 };
 
 /* --- A turn of the loop ------------------------------------------------------------------------------------------- */
@@ -161,16 +162,34 @@ static void server_note_snapshot(struct server *server, struct served *served)
     server_note_event(server, served, "SnapshotWritten", text);
 }
 
+/* Each namespace names another file, so the text does not tell what repeats. */
+static void server_report_archive(struct server *server, const struct failure *failure)
+{
+    const uint64_t now_ms = uv_now(server->loop);
+    if (server->archive_trouble_ms == 0 || now_ms - server->archive_trouble_ms >= SERVER_REPORT_PAUSE_MS) {
+        server->archive_trouble_ms = now_ms;
+        server_report_trouble(server, "the archive", failure);
+    }
+}
+
+static void server_note_snapshot_failure(struct server *server, struct served *served, const struct failure *failure)
+{
+    const bool is_unarchived = namespace_snapshot(served->ns).is_unarchived;
+    if (is_unarchived)
+        server_report_archive(server, failure);
+    else
+        server_report_trouble(server, "the disk", failure);
+    server_note_event(server, served, is_unarchived ? "ArchiveFailed" : "SnapshotFailed", failure->text);
+}
+
 static void server_step_snapshot(struct server *server)
 {
     for (struct served *served = NULL; (served = server_next_busy(server, served)) != NULL;) {
         const uint64_t taken = namespace_snapshot(served->ns).taken;
         struct failure failure;
         failure_init(&failure);
-        if (namespace_snapshot_step(served->ns, false, &failure) != OK) {
-            server_report_trouble(server, "the disk", &failure);
-            server_note_event(server, served, "SnapshotFailed", failure.text);
-        }
+        if (namespace_snapshot_step(served->ns, false, &failure) != OK)
+            server_note_snapshot_failure(server, served, &failure);
         if (namespace_snapshot(served->ns).taken != taken)
             server_note_snapshot(server, served);
     }

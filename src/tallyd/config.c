@@ -398,6 +398,12 @@ static enum error config_read_file(struct config *config, struct failure *failur
 
 /* --- The whole ---------------------------------------------------------------------------------------------------- */
 
+const char *config_restore_archive(const struct config *config)
+{
+    const bool is_given = config->values[CONFIG_ARCHIVE].source == CONFIG_FLAG;
+    return config->restore_owned != NULL && is_given ? config_text(config, CONFIG_ARCHIVE) : NULL;
+}
+
 /* What to do instead of serving: with one folder, and where the result goes. */
 static enum error check_paths(const struct config *config, struct failure *failure)
 {
@@ -420,6 +426,11 @@ static enum error check_paths(const struct config *config, struct failure *failu
     if (config->restore_owned == NULL && config->until_owned != NULL)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                            "--until %s says how far --restore goes, and there is no --restore.", config->until_owned);
+    if (config_restore_archive(config) != NULL && config->until_owned == NULL)
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "--restore with --archive needs a time: tallyd --restore %s --archive %s --until TIME --to "
+                           "%s.",
+                           config->restore_owned, config_restore_archive(config), config->to_owned);
     return OK;
 }
 

@@ -30,6 +30,8 @@
       "End, as after SIGTERM, when standard input ends: with the process that holds the other end of the pipe.")       \
     X(LOG, "log", TEXT, "file", 0, 0, RESTART,                                                                         \
       "Where the log is kept: file (in the data folder), or postgres://... (the data folder is a cache).")             \
+    X(ARCHIVE, "archive", TEXT, "", 0, 0, RESTART,                                                                     \
+      "Folder that keeps what the log removes, for a restore to any instant; on the disk of data. Empty: none.")       \
     X(LOG_REPLICAS, "log-replicas", COUNT, "0", 0, 100, RESTART,                                                       \
       "With 1 or more, nothing is acknowledged while PostgreSQL has no synchronous_standby_names.")                    \
     X(LEASE, "lease", TIME, "3s", 500, MINUTE, RESTART,                                                                \
@@ -157,6 +159,10 @@ struct config {
  * --check-config what is wrong is noted, and not an error. */
 enum error config_load(struct config *config, int argc, char **argv, struct failure *failure);
 void config_deinit(struct config *config);
+
+/* The archive that --restore reads, too: that of the flag. The server's own, as the file names it, does not count: a
+ * backup alone is one instant. NULL: none. */
+const char *config_restore_archive(const struct config *config);
 
 /* With --check-config, adds what is wrong to the faults, and clears it. False: this is another call, which it ends. */
 bool config_note(struct config *config, struct failure *failure);

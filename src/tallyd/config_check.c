@@ -86,6 +86,14 @@ static enum error check_parent(const struct config *config, struct failure *fail
     return config->wants_check || config_number(config, CONFIG_EXIT_WITH_STDIN) == 0 ? OK : parent_check(failure);
 }
 
+static enum error check_archive(const struct config *config, struct failure *failure)
+{
+    if (config_text(config, CONFIG_ARCHIVE)[0] == '\0' || !namespaces_are_in_postgres(config))
+        return OK;
+    return refuse(config, CONFIG_ARCHIVE, "empty where the log is in PostgreSQL, which has a WAL archive of its own.",
+                  failure);
+}
+
 static enum error check_metrics(const struct config *config, struct failure *failure)
 {
     const char *text = config_text(config, CONFIG_METRICS_QUEUES);
@@ -114,8 +122,8 @@ static enum error check_metrics_access(const struct config *config, struct failu
 enum error config_check_values(struct config *config, struct failure *failure)
 {
     static enum error (*const checks[])(const struct config *config, struct failure *failure) = {
-        check_log_format, check_log,     check_region,         check_ui,        namespaces_check_sizes,
-        check_data,       check_metrics, check_metrics_access, check_temporary, check_parent,
+        check_log_format, check_log,     check_region,         check_ui,        namespaces_check_sizes, check_data,
+        check_archive,    check_metrics, check_metrics_access, check_temporary, check_parent,
     };
     for (size_t i = 0; i < ARRAY_LENGTH(checks); i++) {
         const enum error error = checks[i](config, failure);

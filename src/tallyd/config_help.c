@@ -37,6 +37,9 @@ const struct config_mode config_modes[] = {
     {"--restore DIR --to NEW [--until TIME]",
      "Make a data folder of a backup (tally backup), up to a time such as 2026-11-30T03:10:00Z. Numbers that clients "
      "know are raised, relays are paused. Status 0; 1 the backup is damaged, 2 it failed."},
+    {"--restore DIR --archive ARCHIVE --until TIME --to NEW",
+     "Likewise as it was at any time that the archive reaches back to. DIR is a backup, or the data folder of a tallyd "
+     "that has ended; both folders are only read."},
     {"--version", "Print the version and end."},
     {"--help", "Print this and end."},
 };
@@ -111,6 +114,7 @@ void config_help_print(FILE *stream)
             "  tallyd --log postgres://... --verify\n"
             "  tallyd --salvage DIR --to NEW\n"
             "  tallyd --restore DIR --to NEW [--until TIME]\n"
+            "  tallyd --restore DIR --archive ARCHIVE --until TIME --to NEW\n"
             "\n",
             TALLY_VERSION);
     print_wrapped(stream, config_about_serving, 0, 0);

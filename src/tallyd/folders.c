@@ -115,8 +115,7 @@ static void name_parent(const char *path, char parent[PATH_MAX])
     (void)snprintf(parent + end, PATH_MAX - end, "%s", end == 0 ? "." : "");
 }
 
-/* Is the new folder the damaged one, or inside it? Nothing may be changed there. */
-static bool lies_inside(const char *to, const char *folder)
+bool folders_lies_inside(const char *to, const char *folder)
 {
     char parent[PATH_MAX], inner[PATH_MAX], outer[PATH_MAX];
     name_parent(to, parent);
@@ -128,7 +127,7 @@ static bool lies_inside(const char *to, const char *folder)
 
 int folders_make(const char *to, const char *folder)
 {
-    if (lies_inside(to, folder))
+    if (folders_lies_inside(to, folder))
         return folders_complain("%s lies in %s, which is only read: --to names a folder elsewhere.", to, folder);
     if (mkdir(to, NEW_FOLDER_MODE) == 0)
         return STATUS_CLEAN;

@@ -43,6 +43,9 @@ int folders_list(const char *folder, struct targets *targets);
 /* Its name, or NAME_UNKNOWN. */
 const char *folders_name(const struct target *target);
 
+/* Is the new folder that one, or inside it? Nothing may be changed there. */
+bool folders_lies_inside(const char *to, const char *folder);
+
 /* The new data folder: made now, or an existing empty one. It may not lie in `folder`, which is only read. */
 int folders_make(const char *to, const char *folder);
 

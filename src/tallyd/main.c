@@ -8,6 +8,7 @@
 #include "log/flusher.h"
 #include "server/metric.h"
 #include "server/server.h"
+#include "tallyd/archive.h"
 #include "tallyd/backups.h"
 #include "tallyd/cluster.h"
 #include "tallyd/config_check.h"
@@ -553,7 +554,7 @@ static enum error open_namespaces(struct daemon *daemon, struct failure *failure
     free(names);
     if (error == OK)
         upgrade_finish(data, complain, daemon);
-    return error;
+    return error == OK ? archive_try(&daemon->config, failure) : error;
 }
 
 /* Recovery is never refused: what was acknowledged stays, whatever the limit is now. */
@@ -810,10 +811,10 @@ static enum error run(struct daemon *daemon, struct failure *failure)
         error = serve_owned(daemon, failure);
     else
         error = open_namespaces(daemon, failure);
-    if (error == OK && daemon->ownership == NULL) {
+    if (error == OK && daemon->ownership == NULL)
         error = serve(daemon, failure);
-        namespaces_close(&daemon->namespaces);
-    }
+    if (daemon->ownership == NULL)
+        namespaces_close(&daemon->namespaces); /* also those that were opened before something failed */
     if (daemon->backups != NULL)
         backups_end(daemon->backups);
     flushers_destroy(daemon->flushers);
@@ -894,7 +895,10 @@ int main(int argc, char **argv)
     } else if (is_sound && daemon.config.verify_owned != NULL) {
         status = verify(&daemon);
     } else if (is_sound && daemon.config.restore_owned != NULL) {
-        status = restore_run(daemon.config.restore_owned, daemon.config.to_owned, daemon.config.until_owned);
+        status = restore_run(&(struct restore_request){.folder = daemon.config.restore_owned,
+                                                       .archive = config_restore_archive(&daemon.config),
+                                                       .to = daemon.config.to_owned,
+                                                       .until = daemon.config.until_owned});
     } else if (is_sound && daemon.config.salvage_owned != NULL) {
         status = inspect_salvage(daemon.config.salvage_owned, daemon.config.to_owned);
     } else if (!is_sound || check_config(&daemon, &failure) != OK) {

@@ -1,5 +1,6 @@
 #include "tallyd/namespaces.h"
 
+#include "backup/files.h"
 #include "base/memory.h"
 #include "conninfo/conninfo.h"
 #include "core/pools/made_match.h"
@@ -132,6 +133,15 @@ static void name_folder(struct opened_namespace *opened, const struct config *co
     opened->folder_owned = make_folder_name(config, opened->name_owned, namespaces_are_in_postgres(config));
 }
 
+/* What the log removes goes there. */
+static void name_archive(struct opened_namespace *opened, const struct config *config)
+{
+    const char *archive = config_text(config, CONFIG_ARCHIVE);
+    if (archive[0] != '\0')
+        opened->archive_owned = files_join(archive, opened->name_owned, "");
+    opened->disk->archive = opened->archive_owned;
+}
+
 bool namespaces_are_in_postgres(const struct config *config)
 {
     return conninfo_is_uri(config_text(config, CONFIG_LOG));
@@ -219,6 +229,7 @@ struct opening *opening_create(struct namespaces *namespaces, const struct bytes
         opening->opened_owned[i] = opened;
         name_folder(opened, namespaces->config, names[i]);
         opened->disk = disk_posix_create(opened->folder_owned);
+        name_archive(opened, namespaces->config);
     }
     return opening;
 }
@@ -271,6 +282,7 @@ void opened_namespace_close(struct opened_namespace *opened)
 void opened_namespace_destroy(struct opened_namespace *opened)
 {
     opened_namespace_close(opened);
+    free(opened->archive_owned);
     free(opened->folder_owned);
     free(opened->name_owned);
     free(opened);

@@ -22,6 +22,7 @@ struct opened_namespace {
     struct served served; /* finds the rest of it, in the front */
     char *name_owned;
     char *folder_owned;
+    char *archive_owned;        /* NULL: none */
     struct pg_options postgres; /* where the log is in PostgreSQL */
     struct disk *disk;          /* NULL: it was not opened */
     struct namespace *ns;

@@ -1,8 +1,10 @@
 #include "tallyd/restore.h"
 
+#include "backup/files.h"
 #include "backup/manifest.h"
 #include "base/memory.h"
 #include "engine/restore.h"
+#include "log/disk_merge.h"
 #include "tallyd/folders.h"
 #include "tallyd/upgrade.h"
 
@@ -95,8 +97,10 @@ static bool parse_time(const char *text, uint64_t *time_ms)
 
 struct restoring {
     const char *folder;
+    const char *archive; /* NULL: none */
     const char *to;
-    uint64_t until_ms; /* UINT64_MAX: all of it */
+    uint64_t until_ms;   /* UINT64_MAX: all of it */
+    uint64_t instant_ms; /* of the backup; UINT64_MAX: it is a data folder */
     uint64_t now_ms;
     struct restore_result sum;
     size_t count; /* namespaces restored so far */
@@ -136,23 +140,72 @@ static int write_namespace(struct restoring *restoring, const struct target *tar
     return folders_sync(folder.unfinished);
 }
 
+/* A backup lacks what came after its instant, and the archive may not have gone on from there. */
+static int refuse_late(const struct target *target, const struct restore_end *end)
+{
+    char text[RESTORE_TIME_SIZE];
+    restore_write_time(end->time_ms, text);
+    return folders_complain(
+        "%s: what is here of its log ends at %s, and it went on after that. Take a newer backup, or "
+        "the stopped data folder, or give --until the time of this backup.",
+        target->path, text);
+}
+
+static int restore_found(struct restoring *restoring, const struct target *target, struct disk *from,
+                         const struct restore_end *end)
+{
+    if (restoring->archive != NULL && end->is_log_end && restoring->until_ms > restoring->instant_ms)
+        return refuse_late(target, end);
+    if (end->position != 0)
+        return write_namespace(restoring, target, from, end);
+    printf("%s: there was no such namespace at that time\n", target->name);
+    return STATUS_CLEAN;
+}
+
 static int restore_namespace(struct restoring *restoring, const struct target *target)
 {
     struct restore_end end;
     struct failure failure;
     failure_init(&failure);
     struct disk *from = disk_posix_create_to_read(target->path);
-    int status = STATUS_CLEAN;
     enum error error = from->operations->lock(from, &failure);
     if (error == OK)
         error = restore_find_end(from, restoring->until_ms, &end, &failure);
-    if (error != OK)
-        status = status_of(&failure);
-    else if (end.position == 0)
-        printf("%s: there was no such namespace at that time\n", target->name);
-    else
-        status = write_namespace(restoring, target, from, &end);
+    const int status = error != OK ? status_of(&failure) : restore_found(restoring, target, from, &end);
     disk_posix_destroy(from);
+    return status;
+}
+
+/* The folder, if it is there. */
+static struct disk *open_to_read(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) != 0 && errno == ENOENT ? NULL : disk_posix_create_to_read(path);
+}
+
+static int restore_archived(struct restoring *restoring, const struct target *target)
+{
+    struct restore_end end;
+    struct failure failure;
+    failure_init(&failure);
+    char *archive = files_join(restoring->archive, folders_name(target), "");
+    struct disk *newer = open_to_read(target->path), *older = open_to_read(archive);
+    int status = STATUS_CLEAN;
+    if (newer == NULL && older == NULL) {
+        status = folders_complain("%s is gone.", target->path);
+    } else {
+        struct disk *merge = disk_merge_create(newer, older);
+        enum error error = disk_merge_begin(merge, &failure);
+        if (error == OK)
+            error = restore_find_end_archived(merge, restoring->until_ms, &end, &failure);
+        status = error != OK ? status_of(&failure) : restore_found(restoring, target, merge, &end);
+        disk_merge_destroy(merge);
+    }
+    if (newer != NULL)
+        disk_posix_destroy(newer);
+    if (older != NULL)
+        disk_posix_destroy(older);
+    free(archive);
     return status;
 }
 
@@ -167,18 +220,17 @@ static int finish_namespace(const struct restoring *restoring, const struct targ
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
-static int check_backup(const struct restoring *restoring, struct manifest *manifest)
+static int check_backup(struct restoring *restoring, struct manifest *manifest)
 {
     struct failure failure;
     failure_init(&failure);
-    if (!manifest_is_in(restoring->folder))
-        return folders_complain("%s is no backup: it has no " MANIFEST_NAME ".", restoring->folder);
     enum error error = manifest_read(restoring->folder, manifest, &failure);
     if (error != OK)
         return status_of(&failure);
     char text[RESTORE_TIME_SIZE];
     restore_write_time(manifest->instant_ms, text);
-    if (restoring->until_ms != UINT64_MAX && restoring->until_ms > manifest->instant_ms)
+    restoring->instant_ms = manifest->instant_ms;
+    if (restoring->archive == NULL && restoring->until_ms != UINT64_MAX && restoring->until_ms > manifest->instant_ms)
         return folders_complain("%s: the backup ends at %s: take a newer one, or leave out --until.", restoring->folder,
                                 text);
     printf("%s: backup %s of %s, made by tallyd %s\n", restoring->folder, manifest->id, text, manifest->version);
@@ -200,6 +252,8 @@ static void say_what_to_check(const struct restoring *restoring)
     if (restoring->sum.relays > 0)
         printf("  - relays are paused: %" PRIu64 ". Compare their sources, then resume each: tally relay resume NAME\n",
                restoring->sum.relays);
+    if (restoring->archive != NULL)
+        printf("  - the new folder needs an archive of its own: %s has the log that was left\n", restoring->archive);
     if (restoring->sum.publishers > 0)
         printf("  - publishers must open again: %" PRIu64 ". Rows that they published later are not here\n",
                restoring->sum.publishers);
@@ -209,7 +263,8 @@ static int restore_all(struct restoring *restoring, const struct targets *target
 {
     int status = folders_make(restoring->to, restoring->folder);
     for (size_t i = 0; i < targets->count && status == STATUS_CLEAN; i++)
-        status = restore_namespace(restoring, &targets->items_owned[i]);
+        status = restoring->archive == NULL ? restore_namespace(restoring, &targets->items_owned[i])
+                                            : restore_archived(restoring, &targets->items_owned[i]);
     if (status == STATUS_CLEAN && restoring->count == 0)
         status = folders_complain("at that time there was nothing to restore.");
     for (size_t i = 0; i < targets->count && status == STATUS_CLEAN; i++)
@@ -217,29 +272,83 @@ static int restore_all(struct restoring *restoring, const struct targets *target
     return status == STATUS_CLEAN ? upgrade_sign_new(restoring->to) : status;
 }
 
-int restore_run(const char *folder, const char *to, const char *until)
+static int add_all(struct targets *targets, const struct manifest *manifest, const char *folder)
 {
-    struct restoring restoring = {.folder = folder, .to = to, .until_ms = UINT64_MAX};
+    bool has_room = true;
+    for (size_t i = 0; i < manifest->namespace_count; i++)
+        has_room = has_room && folders_add(targets, folder, manifest->namespaces_owned[i].name);
+    return has_room ? STATUS_CLEAN : folders_complain("%s: the path is too long.", folder);
+}
+
+/* A backup, or with an archive the data folder of a tallyd that has ended. */
+static int list_source(struct restoring *restoring, struct targets *targets)
+{
     struct manifest manifest = {0};
+    struct data_version version;
+    struct failure failure;
+    failure_init(&failure);
+    int status = STATUS_CLEAN;
+    if (manifest_is_in(restoring->folder)) {
+        status = check_backup(restoring, &manifest);
+        status = status == STATUS_CLEAN ? add_all(targets, &manifest, restoring->folder) : status;
+    } else if (restoring->archive == NULL) {
+        status = folders_complain("%s is no backup: it has no " MANIFEST_NAME ".", restoring->folder);
+    } else if (upgrade_read(restoring->folder, &version, &failure) != OK) {
+        status = status_of(&failure);
+    } else if (version.format > DATA_FORMAT) {
+        status = folders_complain("%s was written by tallyd %s, in format %u, which this tallyd, " TALLY_VERSION
+                                  ", does not read.",
+                                  restoring->folder, version.tallyd, version.format);
+    } else {
+        status = folders_list(restoring->folder, targets);
+    }
+    manifest_deinit(&manifest);
+    return status;
+}
+
+/* Adds the namespaces that only the archive has. */
+static int list_archive(const struct restoring *restoring, struct targets *targets)
+{
+    struct targets archived = {0};
+    const size_t count = targets->count;
+    int status = folders_list(restoring->archive, &archived);
+    for (size_t i = 0; i < archived.count && status == STATUS_CLEAN; i++) {
+        const char *name = archived.items_owned[i].name;
+        bool is_known = false;
+        for (size_t j = 0; j < count; j++)
+            is_known = is_known || strcmp(targets->items_owned[j].name, name) == 0;
+        if (!is_known && !folders_add(targets, restoring->folder, name))
+            status = folders_complain("%s: the path is too long.", restoring->folder);
+    }
+    free(archived.items_owned);
+    return status;
+}
+
+int restore_run(const struct restore_request *request)
+{
+    struct restoring restoring = {.folder = request->folder,
+                                  .archive = request->archive,
+                                  .to = request->to,
+                                  .until_ms = UINT64_MAX,
+                                  .instant_ms = UINT64_MAX};
     struct targets targets = {0};
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     restoring.now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-    if (until != NULL && !parse_time(until, &restoring.until_ms))
-        return folders_complain("--until is \"%s\": it must be a time as 2026-11-30T03:10:00Z.", until);
-    int status = upgrade_check(folder);
+    if (request->until != NULL && !parse_time(request->until, &restoring.until_ms))
+        return folders_complain("--until is \"%s\": it must be a time as 2026-11-30T03:10:00Z.", request->until);
+    int status = upgrade_check(request->folder);
     if (status == STATUS_CLEAN)
-        status = check_backup(&restoring, &manifest);
-    bool has_room = true;
-    for (size_t i = 0; i < manifest.namespace_count && status == STATUS_CLEAN; i++)
-        has_room = has_room && folders_add(&targets, folder, manifest.namespaces_owned[i].name);
-    if (!has_room)
-        status = folders_complain("%s: the path is too long.", folder);
+        status = list_source(&restoring, &targets);
+    if (status == STATUS_CLEAN && restoring.archive != NULL)
+        status = list_archive(&restoring, &targets);
+    if (status == STATUS_CLEAN && restoring.archive != NULL && folders_lies_inside(restoring.to, restoring.archive))
+        status = folders_complain("%s lies in %s, which is only read: --to names a folder elsewhere.", restoring.to,
+                                  restoring.archive);
     if (status == STATUS_CLEAN)
         status = restore_all(&restoring, &targets);
     if (status == STATUS_CLEAN)
         say_what_to_check(&restoring);
-    manifest_deinit(&manifest);
     free(targets.items_owned);
     fflush(stdout);
     return status;

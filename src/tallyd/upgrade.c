@@ -18,7 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define VERSION_NAME "version"
 #define VERSION_NONE "0.1.0" /* wrote no such file */
 #define DAY_MS (UINT64_C(24) * 60 * 60 * 1000)
 
@@ -65,7 +64,7 @@ enum error upgrade_read(const char *data, struct data_version *version, struct f
         return files_failed(failure, "reading", data);
     if (!is_there)
         return OK;
-    char *path = files_join(data, VERSION_NAME, "");
+    char *path = files_join(data, UPGRADE_VERSION_NAME, "");
     const enum error error = read_version(path, version, failure);
     free(path);
     return error;
@@ -74,7 +73,8 @@ enum error upgrade_read(const char *data, struct data_version *version, struct f
 static enum error write_version(const char *data, const struct data_version *version, struct failure *failure)
 {
     char text[UPGRADE_VERSION_SIZE + 64];
-    char *path = files_join(data, VERSION_NAME, ""), *unfinished = files_join(data, VERSION_NAME, UNFINISHED);
+    char *path = files_join(data, UPGRADE_VERSION_NAME, ""),
+         *unfinished = files_join(data, UPGRADE_VERSION_NAME, UNFINISHED);
     (void)snprintf(text, sizeof(text), "tallyd %s\nformat %u\n", version->tallyd, version->format);
     (void)unlink(unfinished);
     enum error error = files_write_text(unfinished, bytes_from_string(text), failure);

@@ -15,7 +15,8 @@
 /* Raise it in each release whose logs or snapshots the one before can't read; docs/upgrading.md has the releases. */
 #define DATA_FORMAT 2u
 
-#define UPGRADE_BEFORE "before-" /* begins the name of a kept folder, in the data folder */
+#define UPGRADE_VERSION_NAME "version" /* the file of a data folder */
+#define UPGRADE_BEFORE "before-"       /* begins the name of a kept folder, in the data folder */
 #define UPGRADE_KEPT_DAYS 7u
 #define UPGRADE_VERSION_SIZE 32u
 

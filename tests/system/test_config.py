@@ -201,6 +201,7 @@ def test_check_config_reads_what_the_keys_name(tmp_path):
 OTHERS = {
     "listen": "127.0.0.1:1",
     "data": "elsewhere",
+    "archive": "elsewhere/archive",
     "log-replicas": "1",
     "lease": "4s",
     "rest-after": "1h",
