@@ -51,7 +51,7 @@ const scenarios = {
   /** Four consumers, batches and single messages. Every twentieth fails at first and comes back; some take longer
    *  than the visibility timeout, which the heartbeat prolongs; one consumer is aborted in the middle. */
   async nothing_is_lost() {
-    const queueUrl = await makeQueue("jobs", { VisibilityTimeout: "3" });
+    const queueUrl = await makeQueue("jobs", { VisibilityTimeout: "6" });
     const producer = Producer.create({ queueUrl, sqs });
     const ids = [...Array(COUNT).keys()].map(String);
     const sent = await producer.send(
@@ -70,7 +70,7 @@ const scenarios = {
     const shared = {
       queueUrl,
       batchSize: 10,
-      visibilityTimeout: 3,
+      visibilityTimeout: 6,
       heartbeatInterval: 1,
       terminateVisibilityTimeout: true,
       messageAttributeNames: ["job"],
@@ -85,7 +85,7 @@ const scenarios = {
         assert.ok(message.Attributes.ApproximateReceiveCount === "1" || isAborted);
         throw new Error("not today");
       }
-      await sleep(Number(job) % 250 === 3 ? 4500 : 5);
+      await sleep(Number(job) % 250 === 3 ? 7500 : 5);
       done.set(job, (done.get(job) ?? 0) + 1);
     };
     const settle = async (messages) => {

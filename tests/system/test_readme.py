@@ -119,7 +119,7 @@ def test_the_guide_to_relays_works(daemon, postgres, tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    outbox, sqlite, sqs, hook = blocks_of(text, "sh")
+    outbox, sqlite, sqs, hook, move = blocks_of(text, "sh")
     send, receive = blocks_of(text, "sql")
     psql = "psql -X -q -t -A -v ON_ERROR_STOP=1 shop"
     run(outbox)
@@ -140,6 +140,7 @@ def test_the_guide_to_relays_works(daemon, postgres, tmp_path):
     (tmp_path / "aws.key").write_text("AKIDEXAMPLE\nsecret\n")
     run(sqs)
     run(hook)
+    run(move)  # test_relay_sqs_source.py has a queue at the other end
     assert run("tally relay list").count("\n") == 4
 
 
