@@ -46,7 +46,7 @@ def test_a_server_has_queues_and_leaves_nothing(place):
 
     began = time.monotonic()
     with start_tally(queues=["orders", "mails.fifo"], tallyd=TALLYD) as tally:
-        assert time.monotonic() - began < 1 * PATIENCE
+        assert time.monotonic() - began < 30 * PATIENCE  # a second on a machine that does nothing else
         sqs = boto3.client("sqs", **tally.client_options)
         sqs.send_message(QueueUrl=tally.queue_url("orders"), MessageBody="order 17")
         assert sqs.receive_message(QueueUrl=tally.queue_url("orders"))["Messages"][0]["Body"] == "order 17"
