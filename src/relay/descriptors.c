@@ -55,7 +55,7 @@ static size_t sink_max(const struct relay_spec *spec)
     case SINK_QUEUE:
         break;
     }
-    return (spec->source == SOURCE_QUEUE || spec->source == SOURCE_SQS ? 1 : 2) * CLIENT_DESCRIPTORS;
+    return (relay_spec_is_of_queue(spec) ? 1 : 2) * CLIENT_DESCRIPTORS;
 }
 
 size_t relay_descriptors_max(const struct relay_spec *spec)

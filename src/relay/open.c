@@ -43,8 +43,7 @@ struct sink *open_sink(const struct relay_spec *spec, struct fault *fault)
 {
     switch (spec->sink) {
     case SINK_QUEUE:
-        return spec->source == SOURCE_QUEUE || spec->source == SOURCE_SQS ? sink_forward_create(spec, fault)
-                                                                          : sink_queue_create(spec, fault);
+        return relay_spec_is_of_queue(spec) ? sink_forward_create(spec, fault) : sink_queue_create(spec, fault);
     case SINK_HTTP:
         return sink_http_create(spec);
     case SINK_SQS:

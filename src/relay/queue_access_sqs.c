@@ -316,7 +316,7 @@ struct queue_access *queue_access_sqs_create(const struct relay_spec *spec, unsi
     const char *url = spec->source_queue_owned;
     struct queue_access_sqs *access = memory_allocate_zeroed(sizeof(*access));
     access->base.ops = &sqs_ops;
-    access->url_owned = strcpy(memory_allocate(strlen(url) + 1), url);
+    access->url_owned = memory_duplicate_string(url);
     access->transport_count = connections < SQS_CONNECTIONS_MAX ? connections : SQS_CONNECTIONS_MAX;
     for (unsigned i = 0; i < access->transport_count; i++)
         access->transports_owned[i] = sqs_endpoint_connect(spec, url);

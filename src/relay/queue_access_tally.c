@@ -114,7 +114,7 @@ struct queue_access *queue_access_tally_create(const struct relay_spec *spec, st
     struct queue_access_tally *access = memory_allocate_zeroed(sizeof(*access));
     access->base.ops = &tally_ops;
     access->client_owned = client;
-    access->name_owned = strcpy(memory_allocate(strlen(spec->source_queue_owned) + 1), spec->source_queue_owned);
+    access->name_owned = memory_duplicate_string(spec->source_queue_owned);
     uid_generate(&access->attempt);
     return &access->base;
 }

@@ -77,7 +77,7 @@ struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault)
     snprintf(sqs->endpoint_owned, endpoint.size + 1, "%.*s", BYTES_FORMAT(endpoint));
     for (size_t i = 0; i < SQS_CONNECTIONS_MAX; i++)
         sqs->transports_owned[i] = sqs_endpoint_connect(spec, url);
-    sqs->own_owned = strcpy(memory_allocate(strlen(url) + 1), url);
+    sqs->own_owned = memory_duplicate_string(url);
     sqs->own_name = sqs_queue_name(sqs->own_owned);
     sqs_queues_init(&sqs->queues);
     sqs->batch_size_max = BATCH_SIZE_MAX;

@@ -137,7 +137,7 @@ static char **text_at(struct relay_spec *spec, size_t offset)
 
 static char *copy_text(const char *text)
 {
-    return text == NULL ? NULL : strcpy(memory_allocate(strlen(text) + 1), text);
+    return text == NULL ? NULL : memory_duplicate_string(text);
 }
 
 void relay_spec_init(struct relay_spec *spec)
@@ -414,7 +414,7 @@ static bool check_sqs_source(const struct relay_spec *spec, struct fault *fault)
 
 bool relay_spec_check(const struct relay_spec *spec, struct fault *fault)
 {
-    const bool is_of_queue = spec->source == SOURCE_QUEUE || spec->source == SOURCE_SQS;
+    const bool is_of_queue = relay_spec_is_of_queue(spec);
     if (spec->source == SOURCE_SQS && !check_sqs_source(spec, fault))
         return false;
     if (spec->secret_owned != NULL && !is_secret_sound(spec->secret_owned, fault))

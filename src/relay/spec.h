@@ -55,6 +55,12 @@ struct relay_spec {
     unsigned lease_ms; /* how long a cut-off owner is waited for: 1,000 to 60,000 */
 };
 
+/* Are its rows messages of a queue, of this Tally or of another SQS? */
+static inline bool relay_spec_is_of_queue(const struct relay_spec *spec)
+{
+    return spec->source == SOURCE_QUEUE || spec->source == SOURCE_SQS;
+}
+
 void relay_spec_init(struct relay_spec *spec);
 void relay_spec_deinit(struct relay_spec *spec);
 void relay_spec_copy(struct relay_spec *to, const struct relay_spec *from);

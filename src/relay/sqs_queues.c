@@ -36,7 +36,7 @@ struct sqs_queue *sqs_queues_add(struct sqs_queues *queues, struct bytes name, c
     ARRAY_GROW(queues->items_owned, queues->count, queues->capacity);
     struct sqs_queue *queue = memory_allocate(sizeof(*queue));
     *queue = (struct sqs_queue){.name_owned = memory_duplicate(name), .is_fifo = sqs_is_fifo(bytes_from_string(url))};
-    queue->url_owned = strcpy(memory_allocate(strlen(url) + 1), url);
+    queue->url_owned = memory_duplicate_string(url);
     queues->items_owned[queues->count++] = queue;
     return queue;
 }
