@@ -459,11 +459,19 @@ static enum error content_read(struct snapshot_reader *reader, uint64_t position
     return error;
 }
 
+/* Opens the published snapshot of that position; the caller closes reader->file. */
+static enum error reader_open(struct snapshot_reader *reader, struct disk *disk, uint64_t position,
+                              struct failure *failure)
+{
+    *reader = (struct snapshot_reader){.disk = disk};
+    name_make(position, suffix, reader->name);
+    return disk->operations->open(disk, reader->name, &reader->file, failure);
+}
+
 enum error snapshot_size(struct disk *disk, const struct snapshot_point *point, uint64_t *size, struct failure *failure)
 {
-    struct snapshot_reader reader = {.disk = disk};
-    name_make(point->position, suffix, reader.name);
-    enum error error = disk->operations->open(disk, reader.name, &reader.file, failure);
+    struct snapshot_reader reader;
+    enum error error = reader_open(&reader, disk, point->position, failure);
     if (error != OK)
         return error;
     uint8_t header[HEADER_SIZE];
@@ -477,9 +485,8 @@ enum error snapshot_size(struct disk *disk, const struct snapshot_point *point, 
 enum error snapshot_read_point(struct disk *disk, uint64_t position, struct snapshot_point *point,
                                struct failure *failure)
 {
-    struct snapshot_reader reader = {.disk = disk};
-    name_make(position, suffix, reader.name);
-    enum error error = disk->operations->open(disk, reader.name, &reader.file, failure);
+    struct snapshot_reader reader;
+    enum error error = reader_open(&reader, disk, position, failure);
     if (error != OK)
         return error;
     error = header_read(&reader, position, point, failure);
@@ -498,9 +505,8 @@ enum error snapshot_reserve(struct disk *disk, uint64_t position, uint64_t room,
 static enum error one_read(struct disk *disk, uint64_t position, struct snapshot_point *point, struct buffer *payload,
                            struct failure *failure)
 {
-    struct snapshot_reader reader = {.disk = disk};
-    name_make(position, suffix, reader.name);
-    enum error error = disk->operations->open(disk, reader.name, &reader.file, failure);
+    struct snapshot_reader reader;
+    enum error error = reader_open(&reader, disk, position, failure);
     if (error != OK)
         return error;
     error = content_read(&reader, position, point, payload, failure);
