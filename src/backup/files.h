@@ -6,6 +6,9 @@
 #include "log/disk.h"
 #include <stdatomic.h>
 
+/* Behind the name of what is not complete yet, and counts for nothing. */
+#define FILES_UNFINISHED ".unfinished"
+
 /* "FOLDER/NAME" and the ending: for the caller to free. */
 char *files_join(const char *folder, const char *name, const char *ending);
 

@@ -23,7 +23,7 @@
 
 char *backup_path(const char *backups_folder, const char *id, bool is_finished)
 {
-    return files_join(backups_folder, id, is_finished ? "" : BACKUP_UNFINISHED);
+    return files_join(backups_folder, id, is_finished ? "" : FILES_UNFINISHED);
 }
 
 /* The folder of a namespace in the unfinished backup. */
@@ -78,8 +78,7 @@ void backup_make_add(struct backup_make *make, const char *name, const char *fol
         memory_resize(make->sources_owned, make->manifest.namespace_count * sizeof(*make->sources_owned));
     *source = &make->sources_owned[make->manifest.namespace_count - 1];
     **source = (struct backup_source){0};
-    (*source)->folder_owned = memory_allocate(strlen(folder) + 1);
-    memcpy((*source)->folder_owned, folder, strlen(folder) + 1);
+    (*source)->folder_owned = memory_duplicate_string(folder);
     ASSERT(strlen(name) < sizeof((*ns)->name));
     memcpy((*ns)->name, name, strlen(name) + 1);
 }
@@ -287,14 +286,13 @@ static void remove_inner(void *context, const char *name)
 /* Its name first: what is removed half is no backup. */
 static enum error unname(const char *path, char **unfinished, struct failure *failure)
 {
-    if (bytes_ends_with(bytes_from_string(path), BYTES(BACKUP_UNFINISHED))) {
-        *unfinished = memory_allocate(strlen(path) + 1);
-        memcpy(*unfinished, path, strlen(path) + 1);
+    if (bytes_ends_with(bytes_from_string(path), BYTES(FILES_UNFINISHED))) {
+        *unfinished = memory_duplicate_string(path);
         return OK;
     }
-    const size_t size = strlen(path) + sizeof(BACKUP_UNFINISHED);
+    const size_t size = strlen(path) + sizeof(FILES_UNFINISHED);
     *unfinished = memory_allocate(size);
-    (void)snprintf(*unfinished, size, "%s" BACKUP_UNFINISHED, path);
+    (void)snprintf(*unfinished, size, "%s" FILES_UNFINISHED, path);
     return rename(path, *unfinished) == 0 || errno == ENOENT ? OK : files_failed(failure, "renaming", path);
 }
 

@@ -9,7 +9,6 @@
 #include "backup/manifest.h"
 
 #define BACKUPS_FOLDER "backups" /* in the data folder */
-#define BACKUP_UNFINISHED ".unfinished"
 
 /* The files of a namespace at the instant. */
 struct backup_source {

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "base/memory.h"
+#include "base/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -159,14 +160,10 @@ static enum error sync_inner(const struct manifest *manifest, const char *folder
 static enum error sync_parent(const char *path, struct failure *failure)
 {
     char parent[PATH_MAX];
-    (void)snprintf(parent, sizeof(parent), "%s", path);
-    size_t end = strlen(parent);
-    while (end > 1 && parent[end - 1] == '/')
-        end--;
-    while (end > 0 && parent[end - 1] != '/')
-        end--;
-    (void)snprintf(parent + end, sizeof(parent) - end, "%s", end == 0 ? "." : "");
-    return files_sync_folder(parent, failure);
+    if (path_parent(path, parent))
+        return files_sync_folder(parent, failure);
+    errno = ENAMETOOLONG;
+    return files_failed(failure, "syncing the parent of", path);
 }
 
 static enum error copy(const struct manifest *manifest, const char *folder, const char *to, struct failure *failure)
@@ -175,7 +172,7 @@ static enum error copy(const struct manifest *manifest, const char *folder, cons
     int length = (int)strnlen(to, PATH_MAX);
     while (length > 1 && to[length - 1] == '/')
         length--;
-    if (snprintf(unfinished, sizeof(unfinished), "%.*s" BACKUP_UNFINISHED, length, to) >= (int)sizeof(unfinished))
+    if (snprintf(unfinished, sizeof(unfinished), "%.*s" FILES_UNFINISHED, length, to) >= (int)sizeof(unfinished))
         return failure_set(failure, ERROR_DISK_FAILED, "%s: the path is too long.", to);
     if (mkdir(unfinished, FOLDER_MODE) != 0)
         return files_failed(failure, "making", unfinished);

@@ -2,11 +2,11 @@
 #include "log/archive.h"
 
 #include "base/assert.h"
+#include "base/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,22 +19,6 @@ static enum error failed(const char *what, const char *folder, const char *name,
     const char *advice = errno == EXDEV ? ". The archive must be on the file system of the data folder" : "";
     return failure_set(failure, error, "%s %s%s%s for the archive failed: %s%s.", what, folder,
                        name[0] == '\0' ? "" : "/", name, strerror(errno), advice);
-}
-
-/* The folder that a path lies in. False: the path is too long. */
-static bool name_parent(const char *path, char parent[PATH_MAX])
-{
-    int length = snprintf(parent, PATH_MAX, "%s", path);
-    if (length <= 0 || length >= PATH_MAX)
-        return false;
-    while (length > 1 && parent[length - 1] == '/')
-        parent[--length] = '\0';
-    char *slash = strrchr(parent, '/');
-    if (slash == NULL)
-        memcpy(parent, ".", 2);
-    else
-        slash[slash == parent] = '\0';
-    return true;
 }
 
 /* Makes what was put into the folder durable. Some file systems don't sync folders and say so. */
@@ -69,7 +53,7 @@ static enum error make_in(const char *path, const char *parent, struct failure *
 static enum error open_archive(const char *path, int *descriptor, struct failure *failure)
 {
     char parent[PATH_MAX], above[PATH_MAX];
-    if (!name_parent(path, parent) || !name_parent(parent, above)) {
+    if (!path_parent(path, parent) || !path_parent(parent, above)) {
         errno = ENAMETOOLONG;
         return failed("opening", path, "", failure);
     }

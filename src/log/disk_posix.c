@@ -8,6 +8,7 @@
 #endif
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "log/archive.h"
 #include "log/disk.h"
 #include "log/page_check.h"
@@ -179,12 +180,8 @@ static enum error failed_at(const struct disk_file *file, struct failure *failur
 static enum error parent_sync(const struct disk *disk, const char *path, bool is_made, struct failure *failure)
 {
     char parent[PATH_MAX];
-    memcpy(parent, path, strlen(path) + 1);
-    char *slash = strrchr(parent, '/');
-    if (slash == NULL)
-        memcpy(parent, ".", 2);
-    else
-        slash[slash == parent ? 1 : 0] = '\0';
+    const bool is_named = path_parent(path, parent);
+    ASSERT(is_named); /* the folder's path was not too long */
     const int descriptor = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0 && !is_made && (errno == EACCES || errno == EPERM))
         return OK;

@@ -150,8 +150,7 @@ static void read_fault(yyjson_val *result, struct publication_fault *fault)
     fault->is_there = true;
     json_copy(result, "Code", fault->code, sizeof fault->code);
     json_copy(result, "Message", fault->text, sizeof fault->text);
-    fault->is_for_now =
-        is_text(fault->code, "MemoryIsFull") || is_text(fault->code, "DiskIsFull") || is_text(fault->code, "OverLimit");
+    fault->is_for_now = is_full(fault->code) || is_text(fault->code, "OverLimit");
 }
 
 /* The results are of rows that were not stored now, in the order of the rows. Returns how many rows are settled. */

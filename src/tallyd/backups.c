@@ -1,5 +1,6 @@
 #include "tallyd/backups.h"
 
+#include "backup/files.h"
 #include "backup/make.h"
 #include "base/assert.h"
 #include "base/memory.h"
@@ -69,7 +70,7 @@ static void remove_left(void *context, const char *name)
 {
     const struct leftovers *left = context;
     const struct backup_make *make = &left->backups->make;
-    const bool is_unfinished = bytes_ends_with(bytes_from_string(name), BYTES(BACKUP_UNFINISHED));
+    const bool is_unfinished = bytes_ends_with(bytes_from_string(name), BYTES(FILES_UNFINISHED));
     if (strcmp(name, make->manifest.id) == 0 || (!is_unfinished && !left->is_all))
         return;
     struct failure ignored;
@@ -459,7 +460,7 @@ struct found {
 static void note_found(void *context, const char *name)
 {
     struct found *found = context;
-    if (bytes_ends_with(bytes_from_string(name), BYTES(BACKUP_UNFINISHED)))
+    if (bytes_ends_with(bytes_from_string(name), BYTES(FILES_UNFINISHED)))
         found->has_unfinished = true;
     else if (strlen(name) < sizeof(found->id) && strcmp(name, found->id) > 0)
         memcpy(found->id, name, strlen(name) + 1);

@@ -3,6 +3,7 @@
 #include "backup/files.h"
 #include "base/bytes.h"
 #include "base/memory.h"
+#include "base/path.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -101,25 +102,12 @@ const char *folders_name(const struct target *target)
     return target->name[0] == '\0' ? NAME_UNKNOWN : target->name;
 }
 
-/* The parent folder of a path's last part. */
-static void name_parent(const char *path, char parent[PATH_MAX])
-{
-    (void)snprintf(parent, PATH_MAX, "%s", path);
-    size_t end = strlen(parent);
-    while (end > 1 && parent[end - 1] == '/')
-        end--;
-    while (end > 0 && parent[end - 1] != '/')
-        end--;
-    while (end > 1 && parent[end - 1] == '/')
-        end--;
-    (void)snprintf(parent + end, PATH_MAX - end, "%s", end == 0 ? "." : "");
-}
-
 bool folders_lies_inside(const char *to, const char *folder)
 {
     char parent[PATH_MAX], inner[PATH_MAX], outer[PATH_MAX];
-    name_parent(to, parent);
-    if ((realpath(to, inner) == NULL && realpath(parent, inner) == NULL) || realpath(folder, outer) == NULL)
+    if (realpath(to, inner) == NULL && (!path_parent(to, parent) || realpath(parent, inner) == NULL))
+        return false;
+    if (realpath(folder, outer) == NULL)
         return false;
     const size_t length = strlen(outer);
     return strncmp(inner, outer, length) == 0 && (inner[length] == '/' || inner[length] == '\0');
@@ -152,7 +140,7 @@ int folders_sync(const char *path)
 void folders_name_new(struct new_folder *folder, const char *to, const struct target *target)
 {
     (void)snprintf(folder->path, sizeof(folder->path), "%s/%s", to, folders_name(target));
-    (void)snprintf(folder->unfinished, sizeof(folder->unfinished), "%s" UNFINISHED, folder->path);
+    (void)snprintf(folder->unfinished, sizeof(folder->unfinished), "%s" FILES_UNFINISHED, folder->path);
 }
 
 int folders_finish(const struct new_folder *folder)

@@ -3,6 +3,7 @@
 #ifndef TALLY_TALLYD_FOLDERS_H
 #define TALLY_TALLYD_FOLDERS_H
 
+#include "backup/files.h"
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +12,6 @@ enum { STATUS_CLEAN = 0, STATUS_DAMAGED = 1, STATUS_FAILED = 2 };
 
 #define NAME_DIGITS 12u
 #define NAME_UNKNOWN "000000000000"
-#define UNFINISHED ".unfinished"
 #define NEW_FOLDER_MODE 0700
 
 /* A namespace's folder. */
@@ -55,7 +55,7 @@ int folders_sync(const char *path);
  * starts. */
 struct new_folder {
     char path[PATH_MAX];
-    char unfinished[PATH_MAX + sizeof(UNFINISHED)];
+    char unfinished[PATH_MAX + sizeof(FILES_UNFINISHED)];
 };
 void folders_name_new(struct new_folder *folder, const char *to, const struct target *target);
 int folders_finish(const struct new_folder *folder);

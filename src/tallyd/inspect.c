@@ -1,5 +1,6 @@
 #include "tallyd/inspect.h"
 
+#include "backup/files.h"
 #include "backup/manifest.h"
 #include "base/memory.h"
 #include "engine/namespace.h"
@@ -211,7 +212,7 @@ int inspect_verify_postgres(const struct pg_options *options)
 
 /* --- salvage ------------------------------------------------------------------------------------------------------ */
 
-#define REPORT_PATH_MAX (PATH_MAX + sizeof(UNFINISHED) + sizeof(INSPECT_REPORT_NAME))
+#define REPORT_PATH_MAX (PATH_MAX + sizeof(FILES_UNFINISHED) + sizeof(INSPECT_REPORT_NAME))
 
 static void name_report(const char *folder, char path[REPORT_PATH_MAX])
 {

@@ -118,11 +118,7 @@ static enum error check_folder(const struct opened_namespace *opened, const stru
  * removed when PostgreSQL does not have it, and a log in files must never be taken for one, nor be served from one. */
 static char *make_folder_name(const struct config *config, const char *name, bool is_cache)
 {
-    const char *data = config_data(config), *suffix = is_cache ? CACHE_SUFFIX : "";
-    const size_t size = strlen(data) + 1 + strlen(name) + strlen(suffix) + 1;
-    char *folder = memory_allocate(size);
-    (void)snprintf(folder, size, "%s/%s%s", data, name, suffix);
-    return folder;
+    return files_join(config_data(config), name, is_cache ? CACHE_SUFFIX : "");
 }
 
 /* The disk makes the folder, and the data folder, durably. */

@@ -74,7 +74,7 @@ static enum error write_version(const char *data, const struct data_version *ver
 {
     char text[UPGRADE_VERSION_SIZE + 64];
     char *path = files_join(data, UPGRADE_VERSION_NAME, ""),
-         *unfinished = files_join(data, UPGRADE_VERSION_NAME, UNFINISHED);
+         *unfinished = files_join(data, UPGRADE_VERSION_NAME, FILES_UNFINISHED);
     (void)snprintf(text, sizeof(text), "tallyd %s\nformat %u\n", version->tallyd, version->format);
     (void)unlink(unfinished);
     enum error error = files_write_text(unfinished, bytes_from_string(text), failure);
@@ -222,7 +222,7 @@ static enum error keep_version(const char *data, const char *to, struct failure 
 /* Puts them under their unfinished name, and then under the name that counts. */
 static enum error keep(const char *data, const char *folder, struct failure *failure)
 {
-    char *unfinished = files_join(data, folder, BACKUP_UNFINISHED), *finished = files_join(data, folder, "");
+    char *unfinished = files_join(data, folder, FILES_UNFINISHED), *finished = files_join(data, folder, "");
     struct keeping keeping = {.data = data, .to = unfinished, .failure = failure};
     /* What is there is of a start that did not come to its end. */
     enum error error = backup_remove(unfinished, &in_a_hurry, failure);
@@ -345,10 +345,7 @@ enum error upgrade_prepare(const char *data, upgrade_report *report, void *conte
     error = error == OK ? check_format(data, &version, failure) : error;
     if (error != OK || version.format == 0)
         return error;
-    if (version.format < DATA_FORMAT)
-        return upgrade_alone(data, report, context, failure);
-    upgrade_finish(data, report, context);
-    return OK;
+    return version.format < DATA_FORMAT ? upgrade_alone(data, report, context, failure) : OK;
 }
 
 /* --- the end of it ------------------------------------------------------------------------------------------------ */
@@ -372,7 +369,7 @@ static bool is_kept(const char *folder, const char *name)
 static bool is_over(const struct forgetting *forgetting, const char *folder, const char *name)
 {
     struct stat status;
-    if (bytes_ends_with(bytes_from_string(name), BYTES(BACKUP_UNFINISHED)))
+    if (bytes_ends_with(bytes_from_string(name), BYTES(FILES_UNFINISHED)))
         return true; /* an earlier removal was hurried */
     return stat(folder, &status) == 0 &&
            (uint64_t)status.st_mtime * 1000 + UPGRADE_KEPT_DAYS * DAY_MS < forgetting->now_ms && is_kept(folder, name);

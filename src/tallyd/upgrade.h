@@ -49,7 +49,7 @@ typedef void upgrade_report(void *context, const char *text);
  * upgrade_read(). */
 enum error upgrade_prepare(const char *data, upgrade_report *report, void *context, struct failure *failure);
 
-/* It has been opened: signs one that is new. */
+/* It has been opened: signs one that is new, or that another release wrote in the same format. */
 void upgrade_finish(const char *data, upgrade_report *report, void *context);
 
 /* Removes the kept folders that are older than UPGRADE_KEPT_DAYS, and no folder of somebody else. */
