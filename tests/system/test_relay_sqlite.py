@@ -5,8 +5,10 @@ in docs/invariants-relays.md; where SQLite makes one of them look different, the
 import contextlib
 import itertools
 import json
+import os
 import re
 import shutil
+import signal
 import sqlite3
 import threading
 import time
@@ -149,15 +151,21 @@ def test_R43_R18_what_no_sink_takes_is_refused_at_once_and_a_bad_character_is_pa
 
 def test_R11_acknowledged_but_not_deleted_is_not_delivered_twice(daemon, relays, outbox):
     """The application holds the only write lock while the queue acknowledges, so the relay can't delete; then it is
-    killed."""
+    killed. The queue stands still until the lock is held."""
     relay = relays(outbox.source, "queue", "--lease", 1)
     relay.wait_for("active")
-    outbox.send(numbered("row", 50))
-    with outbox.transaction() as db:  # the writer that keeps all others out
-        messages = drain(daemon, "orders", 50)
-        relay.kill9()
-        left = db.execute("SELECT count(*) FROM tally_outbox").fetchone()[0]
-    assert left > 0
+    os.kill(daemon.pid, signal.SIGSTOP)
+    try:
+        outbox.send(numbered("row", 50))
+        lock = outbox.connect()
+        lock.execute("BEGIN IMMEDIATE")  # the writer that keeps all others out
+    finally:
+        os.kill(daemon.pid, signal.SIGCONT)
+    messages = drain(daemon, "orders", 50)
+    relay.kill9()
+    assert outbox.count() == 50
+    lock.execute("ROLLBACK")
+    lock.close()
     relays(outbox.source, "queue", "--lease", 1).wait_for("active")
     outbox.wait_until_empty()
     check_once(messages + drain(daemon, "orders"), numbered("row", 50))
