@@ -13,7 +13,7 @@ MESON_OPTIONS = -Dwerror=$(WERROR)
 	campaign-backup campaign-drain image image-check \
 	campaign-kills campaign-look campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan \
 	match-agree mutants bench bench-large soak fresh failover deb deb-check dist npm dist-check release count asan \
-	tsan valgrind format format-check install clean
+	tsan valgrind format format-check pictures install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -55,6 +55,7 @@ help:
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'
 	@echo 'make format        clang-format over src, include, tests, bench, packaging; format-check only looks'
+	@echo 'make pictures      docs/pictures/*.svg, of the .dot beside each; needs Graphviz'
 	@echo 'make install       the programs, their manual, completion, and libtally (DESTDIR and PREFIX as usual)'
 	@echo 'make clean         removes what the compiler made, keeps build/deps'
 
@@ -231,6 +232,9 @@ format:
 
 format-check:
 	@clang-format --dry-run --Werror $(FORMATTED)
+
+pictures:
+	@docs/pictures/draw
 
 test:
 	./test
