@@ -296,7 +296,7 @@ struct tally_messages {
  *     UPDATE account SET …, token = fencing_token     -- no row: another worker has gone on; roll back, do not delete
  *      WHERE id = … AND token < fencing_token
  * and tally_delete() behind its commit. The token is for what one group of a FIFO queue writes to.
- * docs/guarantees.md, section 5, says why; examples/exactly-once runs it. */
+ * docs/explanation/guarantees.md says why; examples/exactly-once runs it. */
 
 /* Receives messages: each is hidden from other receivers until its visibility timeout has passed; delete it when the
  * work is done. TALLY_OK with count 0 means that none came in time. The caller ends `messages` with

@@ -7,7 +7,7 @@
 /* The first event of a new log. */
 void decide_found(struct core *core, struct bytes name, const uint8_t key[CORE_KEY_SIZE], uint64_t segment_size);
 
-/* A lease that a restart interrupts lasts at most this much longer (docs/guarantees.md, section 2). */
+/* A lease that a restart interrupts lasts at most this much longer (docs/explanation/guarantees.md, "Restarts"). */
 #define RESTART_GRACE_MS 30000u
 
 /* The first event of each owner, and of one who goes on after a long silence. No time passes before it. O(leases). */

@@ -1,6 +1,6 @@
 /* Leases as clients see them: from the moment that a reply is shown which gives a lease, nobody else is shown the
  * message, nor one behind it in its line, until nine tenths of the lease are over, whatever crashes, or somebody ends
- * it (docs/guarantees.md, section 2). */
+ * it (docs/explanation/guarantees.md, "A disk that stalls"). */
 #include "judge.h"
 
 #include "fail.h"

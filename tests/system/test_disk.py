@@ -2,7 +2,7 @@
 is killed.
 
 Small segments and snapshots, so that a few seconds fill many: the bound is then 2.5 x live + 24 MiB
-(docs/guarantees.md). """
+(docs/explanation/guarantees.md). """
 
 import itertools
 import json
