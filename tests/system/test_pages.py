@@ -1,0 +1,72 @@
+"""README, tutorials, how-tos and pages about problems: each command is typed as it stands, and prints what is shown."""
+
+import pathlib
+import shutil
+
+import pytest
+
+from clients import needs, needs_celery
+from conftest import ROOT
+from pages import Page, is_shown
+
+PAGES = [ROOT / "README.md", *sorted(path for folder in ("tutorials", "how-to", "problems")
+                                     for path in (ROOT / "docs" / folder).glob("*.md"))]
+
+# What is not typed here, and who does it.
+ELSEWHERE = {
+    "./run": "test_run.py",
+    "./setup && make build": "tests/fresh/fresh.py",
+    "export PATH=$PWD/build/bin:$PATH": "all pages are typed with such a PATH",
+    "tallyd --data ./data": "docs/tutorials/first-batch.md",
+    "./test": "everybody who runs this test",
+    "make check": "a suite of ./test",
+    "make deb": "packaging/check.py",
+    "make image": "packaging/image_check.py",
+}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_can_be_typed_as_it_stands(path, tmp_path, request):
+    text = path.read_text()
+    folder = tmp_path / "page"
+    folder.mkdir()
+    (folder / "node_modules").symlink_to(ROOT / "tests" / "system" / "node_modules")
+    environment = {}
+    if "$ aws " in text:
+        needs(pathlib.Path("/usr/bin/aws").exists(), "awscli")
+    if "celery" in text:
+        needs_celery()
+    if "psql" in text:
+        server = request.getfixturevalue("server")
+        environment = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": "tally"}
+    starts_itself = "$ tallyd " in text
+    address = None if starts_itself else f"127.0.0.1:{request.getfixturevalue('daemon').port}"
+    try:
+        with Page(path, folder, address, **environment) as page:
+            page.type_all(ELSEWHERE)
+    finally:
+        if environment:
+            server.sql("DROP DATABASE IF EXISTS shop WITH (FORCE)")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize("shown, printed, claim", [
+    ("a", "a\n", True),
+    ("a", "b\n", False),
+    ("a", "a\nb\n", False),
+    ("", "a\n", False),
+    ("a … c", "a b c", True),
+    ("a … c", "a b d", False),
+    ("a\n…\nc", "a\nb\nb\nc", True),
+    ("a\n…\nc", "a\nc", True),
+    ("a\n…\nc", "a\nb", False),
+    ("a\n…", "a\nb\nc", True),
+    ("…\nc", "a\nb\nc", True),
+    ("…\nc", "a\nb", False),
+    ("00654c53-d38a-8347-b542-d1b55e8ed6a7 (x)", "00000000-0000-863b-bb35-1633cbe741fe (x)", True),
+    ("00654c53-d38a-8347-b542-d1b55e8ed6a7", "night-42", False),
+    ("at 2026-11-30 06:54:03 UTC", "at 2027-01-01 00:00:00 UTC", True),
+    ("at 2026-11-30 06:54:03 UTC", "at noon", False),
+])
+def test_what_is_shown_is_compared(shown, printed, claim):
+    assert is_shown(shown, printed) is claim
