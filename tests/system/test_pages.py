@@ -1,6 +1,7 @@
 """README, tutorials, how-tos and pages about problems: each command is typed as it stands, and prints what is shown."""
 
 import pathlib
+import re
 import shutil
 
 import pytest
@@ -70,3 +71,27 @@ def test_a_page_can_be_typed_as_it_stands(path, tmp_path, request):
 ])
 def test_what_is_shown_is_compared(shown, printed, claim):
     assert is_shown(shown, printed) is claim
+
+
+@pytest.mark.parametrize("text, wrong", [
+    ("```console\n$ echo a\na\n$ echo b\nb\n```", None),
+    ("```console\n$ a=7\n$ cd /; echo $a \\\n>   b\n7 b\n$ pwd\n/\n```", None),
+    ("```console\n$ false\n$ echo $?\n1\n```", None),
+    ("```sh a.sh\necho 127.0.0.1:9324\n```\n\n```console\n$ sh a.sh\n127.0.0.1:9324\n```", None),
+    ("```console server\n$ echo ready; sleep 60\nready\n```", None),
+    ("```console\n$ echo a\nb\n```", "--- printed\na"),
+    ("```console\n$ false\n```", "status 1"),
+    ("```console\n$ exit 0\n```", "the shell ended"),
+    ("```sh\n./run   # all of it\n```", None),
+    ("```sh\n./run-away\n```", "no test types ./run-away"),
+    ("```python\nprint(1)\n```", "no test runs this block of python"),
+])
+def test_a_page_that_is_wrong_is_found(text, wrong, tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text(text)
+    with Page(path, tmp_path, "127.0.0.1:1") as page:
+        if wrong is None:
+            page.type_all(ELSEWHERE)
+        else:
+            with pytest.raises(AssertionError, match=re.escape(wrong)):
+                page.type_all(ELSEWHERE)
