@@ -234,8 +234,8 @@ struct bytes call_closed_words(struct call *call, struct bytes batch_id)
     const struct batch *batch = core_find_batch(call->core, batch_id);
     if (batch == NULL || batch->state != BATCH_COMPLETED)
         return BYTES(
-            "is sealed: only a Commit that names a unit of it which has not ended (in Deletes, Units or Holds) "
-            "can add to it.");
+            "is sealed: no more units can join it. Only a unit of it that has not ended can add some, by a Commit "
+            "that names it.");
     return arena_format(call->arena, "has completed (%s): nothing can join it any more.",
                         batch_status_name(batch->status));
 }

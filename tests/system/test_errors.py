@@ -650,8 +650,8 @@ ROWS = [
     ("AddUnits", {"BatchId": "open", "Units": [["a"]]}, SERIAL, None),
     ("AddUnits", {"BatchId": "open", "Count": -1}, IPV, None),
     ("AddUnits", {"BatchId": "sealed", "Count": 9}, "BatchSealed",
-     "Batch 'sealed' is sealed: only a Commit that names a unit of it which has not ended (in Deletes, "
-     "Units or Holds) can add to it."),
+     "Batch 'sealed' is sealed: no more units can join it. Only a unit of it that has not ended can add "
+     "some, by a Commit that names it."),
     ("AddUnits", {"BatchId": "total", "Count": 4}, "BatchTotalExceeded",
      "Batch 'total' would have more units than its Total, 3; nothing was added."),
     ("AddUnits", {"BatchId": "xor", "Count": 1}, "UnsupportedOperation", None),

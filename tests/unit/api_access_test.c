@@ -227,8 +227,8 @@ static void a_confined_credential_sees_batches_of_its_queues_only(void **state)
         {"Tally.DescribeBatch", "{'BatchId':'one'}",
          "BatchDoesNotExist: There is no batch 'one' within the queues of this credential.", "CONF"},
         {"Tally.CreateBatch", "{'BatchId':'one.1','Parent':'one'}",
-         "BatchSealed: Parent: batch 'one' is sealed: only a Commit that names a unit of it which has not ended (in "
-         "Deletes, Units or Holds) can add to it.",
+         "BatchSealed: Parent: batch 'one' is sealed: no more units can join it. Only a unit of it that has not ended "
+         "can add some, by a Commit that names it.",
          "OPS"},
         {"SendMessage",
          "{'QueueUrl':'a1','MessageBody':'m','MessageAttributes':{'Tally.Batch':{'DataType':'String','StringValue':'ab'"

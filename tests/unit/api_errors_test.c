@@ -1030,8 +1030,8 @@ static const struct {
     {"Tally.AddUnits", "{'BatchId':'open','Units':[['a']]}", "SerializationException", ""},
     {"Tally.AddUnits", "{'BatchId':'open','Count':-1}", "InvalidParameterValueException", ""},
     {"Tally.AddUnits", "{'BatchId':'sealed','Count':9}", "BatchSealed",
-     "Batch 'sealed' is sealed: only a Commit that names a unit of it which has not ended (in Deletes, Units or Holds) "
-     "can add to it."},
+     "Batch 'sealed' is sealed: no more units can join it. Only a unit of it that has not ended can add some, by a "
+     "Commit that names it."},
     {"Tally.AddUnits", "{'BatchId':'total','Count':4}", "BatchTotalExceeded",
      "Batch 'total' would have more units than its Total, 3; nothing was added."},
     {"Tally.AddUnits", "{'BatchId':'xor','Count':1}", "UnsupportedOperation", ""},
