@@ -155,6 +155,6 @@ class Page:
                                                  start_new_session=True))
         printed = lambda: log.read_text().replace(self.address, PUBLIC)  # noqa: E731
         try:
-            wait_until(lambda: is_shown(shown, printed()), 20, f"$ {command}\n{shown}\n")
+            wait_until(lambda: is_shown(shown, printed()), 60, f"$ {command}\n{shown}\n")
         except AssertionError as error:
             raise AssertionError(f"{self.path.name}: {error}\n--- printed\n{printed()}") from None
