@@ -12,6 +12,9 @@
 #define CONNECT_TIMEOUT_MS 5000L
 #define RETRY_AFTER_S_MAX 86400
 
+/* More is no answer to any request: ten messages of a mebibyte, each byte of them escaped, take 60 MiB. */
+#define ANSWER_SIZE_MAX ((size_t)64 << 20)
+
 struct transport {
     CURL *easy;
     CURLM *multi; /* holds the connection; its poll is what transport_interrupt() wakes */
@@ -21,6 +24,8 @@ struct transport {
     char reason[CURL_ERROR_SIZE];
     char query_error[TRANSPORT_CODE_SIZE];
     struct buffer *text; /* where the answer goes; borrowed during transport_post() */
+    size_t text_start;   /* what stood there before */
+    bool is_too_large;   /* the answer */
     unsigned sends;      /* how often this request was put on the wire */
     bool once;
 };
@@ -28,6 +33,10 @@ struct transport {
 static size_t append_answer(char *data, size_t size, size_t count, void *context)
 {
     struct transport *transport = context;
+    if (transport->text->size - transport->text_start + size * count > ANSWER_SIZE_MAX) {
+        transport->is_too_large = true;
+        return 0;
+    }
     buffer_append(transport->text, data, size * count);
     return size * count;
 }
@@ -179,8 +188,11 @@ static enum transport_result judge(const struct transport *transport, CURLcode r
         answer->retry_after_s = retry_after_s > RETRY_AFTER_S_MAX ? RETRY_AFTER_S_MAX : (unsigned)retry_after_s;
         return TRANSPORT_ANSWERED;
     }
-    snprintf(answer->reason, sizeof answer->reason, "%s",
-             transport->reason[0] != '\0' ? transport->reason : curl_easy_strerror(result));
+    if (transport->is_too_large)
+        snprintf(answer->reason, sizeof answer->reason, "the answer has more than %zu bytes", ANSWER_SIZE_MAX);
+    else
+        snprintf(answer->reason, sizeof answer->reason, "%s",
+                 transport->reason[0] != '\0' ? transport->reason : curl_easy_strerror(result));
     answer->is_not_tls = is_not_tls(result, answer->reason);
     return transport->sends == 0 ? TRANSPORT_NOT_SENT : TRANSPORT_LOST;
 }
@@ -189,17 +201,18 @@ static enum transport_result judge(const struct transport *transport, CURLcode r
 static enum transport_result exchange(struct transport *transport, bool once, struct buffer *text,
                                       struct transport_answer *answer)
 {
-    const size_t text_start = text->size;
     CURLcode result;
     transport->reason[0] = '\0';
     transport->query_error[0] = '\0';
     transport->text = text;
+    transport->text_start = text->size;
+    transport->is_too_large = false;
     transport->sends = 0;
     transport->once = once;
     const bool is_finished = run_exchange(transport, &result);
     transport->text = NULL;
     if (!is_finished || result != CURLE_OK)
-        buffer_truncate(text, text_start); /* half an answer is none */
+        buffer_truncate(text, transport->text_start); /* half an answer is none */
     if (is_finished)
         return judge(transport, result, answer);
     snprintf(answer->reason, sizeof answer->reason, "interrupted");

@@ -32,11 +32,13 @@ struct queue_access_ops {
      * is appended, also where a part of it failed. */
     enum step (*receive)(struct queue_access *access, unsigned max, unsigned wait_s, unsigned visibility_s,
                          struct received_messages *messages, struct fault *fault);
-    /* Deletes the messages, or puts their visibility timeouts off. What is said of a single one is passed over: a
-     * handle that holds nothing any more needs neither, and a message that could not be deleted comes again. */
+    /* Deletes the messages. What is said of a single one is passed over: a handle that holds nothing any more needs no
+     * delete, and a message that could not be deleted comes again. */
     enum step (*remove)(struct queue_access *access, const char *const *handles, size_t count, struct fault *fault);
+    /* Puts their visibility timeouts off. Where `is_hidden` is not NULL it has a place for each handle, and says of
+     * which it was done. */
     enum step (*hide)(struct queue_access *access, const char *const *handles, size_t count, unsigned visibility_s,
-                      struct fault *fault);
+                      bool *is_hidden, struct fault *fault);
     /* How many messages wait, and how many of them nobody can receive yet. */
     enum step (*count)(struct queue_access *access, uint64_t *waiting, uint64_t *delayed, struct fault *fault);
     /* Ends the call in progress, and those after it. Any thread. */

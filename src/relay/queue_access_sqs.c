@@ -33,6 +33,7 @@ struct run {
     unsigned wait_s;            /* of receives */
     unsigned visibility_s;      /* of receives and hides */
     bool has_visibility;
+    bool *is_hidden; /* of hides, for each handle; NULL: nobody asks */
 
     pthread_mutex_t mutex;
     size_t next; /* the first of `count` that no request is about */
@@ -131,10 +132,12 @@ static void read_messages(struct run *run, struct bytes text, size_t asked)
 }
 
 /* Of a message that could not be deleted it is known what to do when it comes again. */
-static void read_entries(struct run *run, struct bytes text, size_t count)
+static void read_entries(struct run *run, struct bytes text, size_t at, size_t count)
 {
     struct sqs_outcome outcomes[SQS_BATCH_MAX];
     sqs_read_batch(text, outcomes, count);
+    for (size_t i = 0; i < count && run->is_hidden != NULL; i++)
+        run->is_hidden[at + i] = outcomes[i].meaning == SQS_TAKEN;
     for (size_t i = 0; i < count; i++)
         if (outcomes[i].meaning != SQS_TAKEN && !run->has_visibility)
             warn(run->access, "did not delete a message, which comes again", outcomes[i].reason);
@@ -168,7 +171,7 @@ static void request_some(struct run *run, struct transport *transport)
     else if (run->handles == NULL)
         read_messages(run, buffer_bytes(&exchange.text), count);
     else
-        read_entries(run, buffer_bytes(&exchange.text), count);
+        read_entries(run, buffer_bytes(&exchange.text), at, count);
     sqs_exchange_deinit(&exchange);
 }
 
@@ -234,7 +237,7 @@ static enum step remove_all(struct queue_access *base, const char *const *handle
 }
 
 static enum step hide_all(struct queue_access *base, const char *const *handles, size_t count, unsigned visibility_s,
-                          struct fault *fault)
+                          bool *is_hidden, struct fault *fault)
 {
     struct queue_access_sqs *access = access_of(base);
     struct run run = {.access = access,
@@ -244,6 +247,7 @@ static enum step hide_all(struct queue_access *base, const char *const *handles,
                       .count = count,
                       .visibility_s = visibility_s,
                       .has_visibility = true,
+                      .is_hidden = is_hidden,
                       .fault = fault};
     return make_requests(&run);
 }

@@ -69,10 +69,10 @@ static enum step remove_all(struct queue_access *base, const char *const *handle
 }
 
 static enum step hide_all(struct queue_access *base, const char *const *handles, size_t count, unsigned visibility_s,
-                          struct fault *fault)
+                          bool *is_hidden, struct fault *fault)
 {
     struct queue_access_tally *access = access_of(base);
-    return queue_calls_hide(access->client_owned, access->name_owned, handles, count, visibility_s, fault);
+    return queue_calls_hide(access->client_owned, access->name_owned, handles, count, visibility_s, is_hidden, fault);
 }
 
 static enum step count_all(struct queue_access *base, uint64_t *waiting, uint64_t *delayed, struct fault *fault)

@@ -17,11 +17,15 @@ enum step queue_calls_judge(const struct tally_client *client, const char *queue
 
 bool queue_calls_is_refused(const struct tally_client *client, const char *code);
 
-/* DeleteMessageBatch, and ChangeMessageVisibilityBatch, for any number of handles: each a request for ten. What the
- * server says of one entry is passed over: a handle that holds nothing any more needs neither. */
+/* Is a Commit of one message refused because of that very message, and would it be again? Everything else is of the
+ * queue, of rights or of the server, and no message pays for it (P14). */
+bool queue_calls_is_of_message(const struct tally_client *client);
+
+/* DeleteMessageBatch, and ChangeMessageVisibilityBatch, for any number of handles: each a request for ten, as
+ * queue_access_ops.remove and .hide. */
 enum step queue_calls_delete(struct tally_client *client, const char *queue, const char *const *handles, size_t count,
                              struct fault *fault);
 enum step queue_calls_hide(struct tally_client *client, const char *queue, const char *const *handles, size_t count,
-                           unsigned visibility_s, struct fault *fault);
+                           unsigned visibility_s, bool *is_hidden, struct fault *fault);
 
 #endif

@@ -40,6 +40,33 @@ static char **copy_handles(const struct leased_rows *leases, uint64_t now_ms, si
     return handles;
 }
 
+/* Where the handle stands, looked for from `from` on; `count` if it is not there. */
+static size_t find_handle(char *const *handles, size_t count, size_t from, const char *handle)
+{
+    for (size_t i = 0; i < count; i++) {
+        const size_t at = (from + i) % count;
+        if (strcmp(handles[at], handle) == 0)
+            return at;
+    }
+    return count;
+}
+
+/* Their leases last longer now. One that the queue did not renew is another's when its timeout is over. */
+static void note_renewed(struct leased_rows *leases, char *const *handles, const bool *is_hidden, size_t count,
+                         uint64_t end_ms)
+{
+    const uint64_t now_ms = boottime_ms();
+    for (size_t i = 0, next = 0; i < leases->count; i++) { /* the handles stand in the order of the items */
+        struct leased_row *item = leases->items_owned[i];
+        const size_t at = find_handle(handles, count, next, item->handle_owned);
+        if (at == count)
+            continue;
+        next = at + 1;
+        if (is_hidden[at] && is_held(item, now_ms) && item->held_until_ms < end_ms)
+            item->held_until_ms = end_ms;
+    }
+}
+
 /* Renews the leases that still run. A message whose lease is over comes back with a new handle, here or elsewhere;
  * renewing it with the old handle would change the lease of its new owner. A failure is not reported: the worker's own
  * calls meet it as well. Called with the mutex, which is released meanwhile. */
@@ -51,19 +78,16 @@ static void beat(struct leased_rows *leases)
     if (leases->count == 0 || asked_ms - leases->used_ms > leases->idle_ms)
         return;
     char **handles = copy_handles(leases, asked_ms, &count);
+    bool *is_hidden = memory_allocate_zeroed(count + 1);
     pthread_mutex_unlock(&leases->mutex);
-    enum step step = leases->access_owned->ops->hide(leases->access_owned, (const char *const *)handles, count,
-                                                     leases->visibility_s, &fault);
+    leases->access_owned->ops->hide(leases->access_owned, (const char *const *)handles, count, leases->visibility_s,
+                                    is_hidden, &fault);
+    pthread_mutex_lock(&leases->mutex);
+    note_renewed(leases, handles, is_hidden, count, lease_end_ms(leases, asked_ms));
     for (size_t i = 0; i < count; i++)
         free(handles[i]);
     free(handles);
-    pthread_mutex_lock(&leases->mutex);
-    uint64_t end_ms = lease_end_ms(leases, asked_ms), now_ms = boottime_ms();
-    for (size_t i = 0; i < leases->count && step == STEP_OK; i++) {
-        struct leased_row *item = leases->items_owned[i];
-        if (is_held(item, now_ms) && item->held_until_ms < end_ms)
-            item->held_until_ms = end_ms;
-    }
+    free(is_hidden);
 }
 
 static void *keep_lease(void *context)

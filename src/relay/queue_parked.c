@@ -87,7 +87,7 @@ static size_t count_limited(yyjson_mut_val *attributes)
     return count;
 }
 
-/* More than a message may have go as one. */
+/* What a message can't have beside the reason, or not at all, goes as one text. */
 static void pack(struct json_body *body, yyjson_mut_val *attributes)
 {
     char *text = yyjson_mut_val_write(attributes, 0, NULL);
@@ -96,8 +96,35 @@ static void pack(struct json_body *body, yyjson_mut_val *attributes)
     free(text);
 }
 
+/* How a message is put there, in the order in which it is tried. */
+enum parked_form {
+    PARKED_WITH_REASON,
+    PARKED_PACKED, /* and its attributes as one text: they are none that a message of Tally may have */
+    PARKED_BARE,   /* as it is: one that is as large as one may be has no room for a reason */
+    PARKED_FORMS,
+};
+
+/* Its own Tally.OutboxId is not the uid by which it is parked, if it comes from elsewhere. */
+static bool has_other_uid(const struct parked_queue *parked, yyjson_mut_val *attributes)
+{
+    return parked->is_elsewhere && yyjson_mut_obj_get(attributes, ROW_UID_ATTRIBUTE) != NULL;
+}
+
+static void add_reason(const struct parked_queue *parked, struct json_body *body, yyjson_mut_val *attributes,
+                       const char *uid, const char *error, bool is_doubted)
+{
+    char reason[ROW_REASON_SIZE];
+    snprintf(reason, sizeof(reason), "%.*s", (int)sizeof(reason) - 1, error[0] == '\0' ? "(no reason)" : error);
+    text_make_plain(reason); /* a Commit that is not UTF-8 would never be taken */
+    queue_row_add_attribute(body, attributes, ROW_UID_ATTRIBUTE, uid);
+    queue_row_add_attribute(body, attributes, PARKED_ERROR_ATTRIBUTE, reason);
+    queue_row_add_attribute(body, attributes, PARKED_SOURCE_ATTRIBUTE, parked->source_name);
+    if (is_doubted)
+        queue_row_add_attribute(body, attributes, PARKED_DOUBT_ATTRIBUTE, "1");
+}
+
 static enum tally_status commit_put(struct parked_queue *parked, const struct row *row, const char *handle,
-                                    const char *error, bool is_doubted)
+                                    enum parked_form form, const char *error, bool is_doubted)
 {
     struct json_body body;
     yyjson_mut_val *send = begin_commit(&body, parked->source, parked->is_elsewhere ? NULL : handle);
@@ -106,36 +133,31 @@ static enum tally_status commit_put(struct parked_queue *parked, const struct ro
     uid_to_text(&row->uid, uid);
     if (parked->is_elsewhere)
         json_add_text(&body, send, "Uid", uid);
-    if (error != NULL) {
-        if (count_limited(attributes) > ATTRIBUTES_MAX - 3)
+    if (form != PARKED_BARE) {
+        if (form == PARKED_PACKED || count_limited(attributes) > ATTRIBUTES_MAX - 3 ||
+            has_other_uid(parked, attributes))
             pack(&body, attributes);
-        queue_row_add_attribute(&body, attributes, ROW_UID_ATTRIBUTE, uid);
-        char reason[ROW_REASON_SIZE];
-        snprintf(reason, sizeof(reason), "%.*s", (int)sizeof(reason) - 1, error[0] == '\0' ? "(no reason)" : error);
-        text_make_plain(reason); /* a Commit that is not UTF-8 would never be taken */
-        queue_row_add_attribute(&body, attributes, PARKED_ERROR_ATTRIBUTE, reason);
-        queue_row_add_attribute(&body, attributes, PARKED_SOURCE_ATTRIBUTE, parked->source_name);
-        if (is_doubted)
-            queue_row_add_attribute(&body, attributes, PARKED_DOUBT_ATTRIBUTE, "1");
+        add_reason(parked, &body, attributes, uid, error, is_doubted);
     }
     return json_body_call(&body, parked->client, "Tally.Commit", NULL);
 }
 
 enum step parked_queue_put(struct parked_queue *parked, const struct row *row, const char *handle, const char *error,
-                           bool is_doubted, struct fault *fault)
+                           bool is_doubted, bool *is_taken, struct fault *fault)
 {
     parked->listed_ms = 0;
-    enum tally_status status = commit_put(parked, row, handle, error, is_doubted);
+    enum tally_status status = commit_put(parked, row, handle, PARKED_WITH_REASON, error, is_doubted);
     if (status != TALLY_OK && is_missing(parked)) {
         enum step step = create(parked, fault);
         if (step != STEP_OK)
             return step;
-        status = commit_put(parked, row, handle, error, is_doubted);
+        status = commit_put(parked, row, handle, PARKED_WITH_REASON, error, is_doubted);
     }
-    /* A message that is as large as one may be has no room for a reason. */
-    if (status != TALLY_OK && queue_calls_is_refused(parked->client, "InvalidParameterValueException"))
-        status = commit_put(parked, row, handle, NULL, is_doubted);
-    if (status == TALLY_OK || queue_calls_is_refused(parked->client, "ReceiptHandleIsInvalid"))
+    for (enum parked_form form = PARKED_PACKED;
+         form < PARKED_FORMS && status != TALLY_OK && queue_calls_is_of_message(parked->client); form++)
+        status = commit_put(parked, row, handle, form, error, is_doubted);
+    *is_taken = status == TALLY_OK || !queue_calls_is_of_message(parked->client);
+    if (status == TALLY_OK || !*is_taken || queue_calls_is_refused(parked->client, "ReceiptHandleIsInvalid"))
         return STEP_OK;
     return queue_calls_judge(parked->client, parked->name_owned, fault);
 }
@@ -174,7 +196,7 @@ static void end_walk(struct parked_queue *parked, struct walk *walk)
         const char *handles[QUEUE_CALL_ENTRIES_MAX];
         for (size_t j = 0; j < walk->pages[i].count; j++)
             handles[j] = walk->pages[i].items_owned[j].receipt_handle;
-        queue_calls_hide(parked->client, parked->name_owned, handles, walk->pages[i].count, 0, &fault);
+        queue_calls_hide(parked->client, parked->name_owned, handles, walk->pages[i].count, 0, NULL, &fault);
         tally_messages_deinit(&walk->pages[i]);
     }
     free(walk);
@@ -284,7 +306,8 @@ static enum tally_status send_back(struct parked_queue *parked, const struct tal
     yyjson_mut_val *send = begin_commit(&body, parked->name_owned, message->receipt_handle);
     yyjson_mut_val *attributes = queue_row_add(&body, send, parked->home, &row);
     uid_to_text(&row.uid, text);
-    queue_row_add_attribute(&body, attributes, ROW_UID_ATTRIBUTE, text);
+    if (!has_other_uid(parked, attributes))
+        queue_row_add_attribute(&body, attributes, ROW_UID_ATTRIBUTE, text);
     /* It may have come a second time and been taken, if the relay was killed before its delete. */
     if (parked->is_elsewhere)
         json_add_text(&body, send, "Uid", text);

@@ -30,9 +30,10 @@ void parked_queue_init(struct parked_queue *parked, struct tally_client *client,
 void parked_queue_deinit(struct parked_queue *parked);
 
 /* Puts a row there that is held under `handle`. A handle that holds nothing any more is STEP_OK: either this was done
- * before and the answer was lost, or the message is somebody else's. */
+ * before and the answer was lost, or the message is somebody else's. *is_taken is false if no queue of Tally can hold
+ * it, in whatever form: its group is none, or it is too large. */
 enum step parked_queue_put(struct parked_queue *parked, const struct row *row, const char *handle, const char *error,
-                           bool is_doubted, struct fault *fault);
+                           bool is_doubted, bool *is_taken, struct fault *fault);
 
 /* How many there are. */
 enum step parked_queue_count(struct parked_queue *parked, uint64_t *count, struct fault *fault);

@@ -85,7 +85,7 @@ bool queue_row_copy_attributes(yyjson_val *map, struct arena *arena, struct byte
             text == NULL || (type != NULL && strncmp(type, "Binary", 6) == 0) ? json_text(value, "BinaryValue") : text;
         if (is_of_the_receive(yyjson_get_str(key)))
             continue;
-        if (type == NULL || text == NULL) {
+        if (type == NULL || text == NULL || strlen(yyjson_get_str(key)) != yyjson_get_len(key)) {
             *name = yyjson_get_str(key);
             is_whole = false;
             break;

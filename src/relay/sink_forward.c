@@ -102,26 +102,6 @@ static void set_all(struct attempt *attempts, size_t count, enum verdict verdict
     }
 }
 
-/* What a Commit of one row is answered with when that very row is at fault and would be again. Everything else is of
- * the queue, of rights or of the server, and no row pays for it (P14). */
-static bool is_of_row(const struct tally_client *client)
-{
-    static const char *const codes[] = {
-        "InvalidMessageContents",         /* a character that no message may have */
-        "InvalidParameterValueException", /* too large for the sink's queue, or an attribute or group it doesn't take */
-        "MissingRequiredParameterException", /* the queue wants what this message lacks */
-        "UnsupportedOperation",              /* the queue does not do what this message asks for */
-        "BatchRequestTooLong",               /* with what the relay adds it has more than a mebibyte */
-        "RequestTooLarge",                   /* as a request it has more than the server takes */
-    };
-    if (tally_client_error(client)->http_status == 413) /* of a proxy before the server */
-        return true;
-    for (size_t i = 0; i < ARRAY_LENGTH(codes); i++)
-        if (queue_calls_is_refused(client, codes[i]))
-            return true;
-    return false;
-}
-
 /* Its handle is not the newest: a Commit whose answer was lost has done it, or the message went to somebody else, or
  * will. Either way there is nothing left to do for this delivery; if the message comes again it is another one. */
 static bool is_overtaken(const struct tally_client *client)
@@ -180,7 +160,7 @@ static bool send(struct sink_forward *forward, struct attempt *attempts, size_t 
     }
     /* Together they may be more than one record of the log can hold. */
     bool is_too_much = count > 1 && queue_calls_is_refused(forward->client_owned, "OverLimit");
-    if (!is_of_row(forward->client_owned) && !is_overtaken(forward->client_owned) && !is_too_much) {
+    if (!queue_calls_is_of_message(forward->client_owned) && !is_overtaken(forward->client_owned) && !is_too_much) {
         set_down(forward, attempts + at, count);
         return false;
     }

@@ -158,6 +158,12 @@ static void list_free(const struct source_queue *queue, struct rows *rows)
     }
 }
 
+static void warn(struct source_queue *queue, const struct fault *warning)
+{
+    memcpy(queue->access_owned->warning, warning->text, sizeof(queue->access_owned->warning));
+    queue->access_owned->warned_ms = boottime_ms();
+}
+
 /* Takes what a receive gave. */
 static void take(struct source_queue *queue, const struct received_messages *messages, uint64_t asked_ms)
 {
@@ -170,9 +176,9 @@ static void take(struct source_queue *queue, const struct received_messages *mes
         } else if (!leased_rows_take(&queue->leases, &received->row, &received->message_id, asked_ms)) {
             char uid[UID_TEXT_SIZE];
             uid_to_text(&received->message_id, uid);
-            snprintf(queue->access_owned->warning, sizeof(queue->access_owned->warning),
-                     "the source gives two messages with other bodies the MessageId %s: both are carried", uid);
-            queue->access_owned->warned_ms = boottime_ms();
+            fault_set(&fault, STEP_OK,
+                      "the source gives two messages with other bodies the MessageId %s: both are carried", uid);
+            warn(queue, &fault);
         }
     }
 }
@@ -226,6 +232,16 @@ static enum step queue_end_scan(struct source *source, struct rows *rows, struct
 
 /* --- parking ------------------------------------------------------------------------------------------------------ */
 
+static void warn_of_kept(struct source_queue *queue, const struct uid *message_id, const char *reason)
+{
+    struct fault warning;
+    char uid[UID_TEXT_SIZE];
+    uid_to_text(message_id, uid);
+    fault_set(&warning, STEP_OK, "the source gives a message that can't be taken, nor parked, and keeps it: %s: %.300s",
+              uid, reason);
+    warn(queue, &warning);
+}
+
 static enum step queue_park(struct source *source, const struct term *term, const struct row *row, const char *error,
                             bool is_doubted, struct fault *fault)
 {
@@ -234,8 +250,11 @@ static enum step queue_park(struct source *source, const struct term *term, cons
     (void)term;
     if (item == NULL)
         return STEP_OK; /* it was parked by a call before this one, or left to others */
-    enum step step = parked_queue_put(&queue->parked, row, item->handle_owned, error, is_doubted, fault);
-    if (step == STEP_OK && queue->spec.source == SOURCE_SQS) /* else it left the queue in the same record */
+    bool is_taken = true;
+    enum step step = parked_queue_put(&queue->parked, row, item->handle_owned, error, is_doubted, &is_taken, fault);
+    if (!is_taken) /* it comes again when its timeout is over, and meanwhile the others go on */
+        warn_of_kept(queue, &item->message_id, error);
+    else if (step == STEP_OK && queue->spec.source == SOURCE_SQS) /* else it left the queue in the same record */
         step = remove_messages(queue, (const char *const[]){item->handle_owned}, 1, fault);
     if (step == STEP_OK)
         leased_rows_drop(&queue->leases, item);
@@ -296,7 +315,7 @@ static void give_back(struct source_queue *queue)
     const char **handles = memory_allocate((queue->leases.count + 1) * sizeof(char *));
     struct fault fault;
     size_t count = leased_rows_list_held(&queue->leases, handles);
-    queue->access_owned->ops->hide(queue->access_owned, handles, count, 0, &fault);
+    queue->access_owned->ops->hide(queue->access_owned, handles, count, 0, NULL, &fault);
     free(handles);
 }
 

@@ -74,7 +74,10 @@ bool sqs_message_read(yyjson_val *message, struct arena *arena, struct row *row,
         return refuse(reason, "its body is not what its MD5OfBody says: ", id);
     read_system(yyjson_obj_get(message, "Attributes"), row);
     const char *name = "";
-    if (queue_row_copy_attributes(yyjson_obj_get(message, "MessageAttributes"), arena, &row->attributes, &name))
+    yyjson_val *attributes = yyjson_obj_get(message, "MessageAttributes");
+    if (attributes != NULL && !yyjson_is_null(attributes) && !yyjson_is_obj(attributes))
+        return refuse(reason, "its MessageAttributes are no object: ", id);
+    if (queue_row_copy_attributes(attributes, arena, &row->attributes, &name))
         return true;
     return refuse(reason, "it has an attribute without type or value: ", name);
 }

@@ -226,6 +226,50 @@ def test_messages_that_can_not_be_taken_stay_and_the_rest_goes_on(daemon, fake):
     assert fake.left() == ["no uuid", "torn", "bell\a", "no handle"]
 
 
+def text(value, kind="String"):
+    return {"DataType": kind, "StringValue": value}
+
+
+PARKED = {  # attributes that another SQS takes, and Tally does not
+    "other names": {"Tally.Nonsense": text("x"), "own": text("kept")}, "priority": {"Tally.Priority": text("99")},
+    "type": {"a": text("1", "int")}, "number": {"a": text("abc", "Number")}, "empty": {"a": text("")},
+    "control": {"a": text("\x01")}, "long": {"n" * 300: text("x")}, "AWS": {"AWS.a": text("x")},
+    "base64": {"a": {"DataType": "Binary", "BinaryValue": "###"}}, "many": {f"a{i}": text("x") for i in range(11)},
+}
+KEPT = {"group": {"Attributes": {"MessageGroupId": "g" * 200}}, "header": {"Attributes": {"AWSTraceHeader": "\x01"}},
+        "large": {"Body": "y" * (2 << 20), "MD5OfBody": None}, "list": {"MessageAttributes": [1]},
+        "name": {"MessageAttributes": {"a\0b": text("1"), "a\0c": text("2")}},
+        "full": {"Body": "y" * (1 << 20), "MD5OfBody": None, "MessageAttributes": {"Tally.Nonsense": text("x")}}}
+
+
+def test_a_message_that_can_be_none_here_holds_up_no_other(daemon, fake):
+    for body, attributes in PARKED.items():
+        fake.put(body, MessageAttributes=attributes)
+    for body, more in KEPT.items():
+        fake.put(body, **more)
+    bodies = numbered("m", 30)
+    for body in bodies:
+        fake.put(body)
+    move(daemon, fake.url)
+    check_once(drain(daemon, "here", 30), bodies)
+    wait_until(lambda: sorted(fake.left()) == sorted(KEPT), 30, "that the others left")
+    wait_until(lambda: "and keeps it" in describe(daemon, "move").get("Warning", ""), 30)
+    wait_for(daemon, "active", "move")
+    parked = {doubt.body: doubt.attributes for doubt in drain(daemon, "move-parked", len(PARKED))}
+    assert set(parked) == set(PARKED)
+    assert all(json.loads(had["Relay.Attributes"]) == PARKED[body] for body, had in parked.items())
+    assert "Tally.Nonsense" in parked["other names"]["Relay.Error"]
+
+
+def test_an_answer_without_an_end_is_cut_off(daemon, fake):
+    fake.put("m")
+    fake.rules.append(lambda action, _: (200, b" " * (65 << 20), {}) if action == "ReceiveMessage" else None)
+    move(daemon, fake.url)
+    wait_for(daemon, "blocked", "move", error="the answer has more than 67108864 bytes")
+    fake.rules.clear()
+    check_once(drain(daemon, "here", 1), ["m"])
+
+
 def test_one_message_id_with_two_bodies_loses_neither(daemon, fake):
     same = "5f8d7a52-0000-4000-8000-00000000000a"
     fake.put("first", id=same)
@@ -320,6 +364,32 @@ def test_what_is_in_hand_is_kept_from_others_while_the_sink_hangs(daemon, fake, 
     relay.stop()
 
 
+def test_a_lease_that_the_queue_does_not_renew_is_left_to_others(daemon, fake):
+    """An old handle must not put off, nor end, the timeout of whoever has the message now."""
+    asked = []
+
+    def rule(action, body):
+        if action != "ChangeMessageVisibilityBatch":
+            return None
+        asked.append(time.monotonic())
+        return 200, {"Failed": [failed(one, "ReceiptHandleIsInvalid", True) for one in body["Entries"]]}, {}
+
+    fake.rules.append(rule)
+    fake.put("m")
+    relay = Relay(daemon.endpoint, f"sqs:{fake.url}", "queue:here", "--lease", LEASE)
+    relay.start()  # the queue is missing: it is in hand
+    try:
+        wait_until(lambda: asked, 30, "a first renewal")
+        fake.messages[0]["visible_at"] = time.monotonic() + 3600  # somebody else has it
+        time.sleep(LEASE)
+        count = len(asked)
+        time.sleep(LEASE / 2)
+        assert len(asked) == count, asked
+    finally:
+        relay.stop()
+    assert len(asked) == count, "nor does it give it back"
+
+
 def test_messages_that_went_to_others_meanwhile_arrive_once(daemon, fake):
     """Visibility timeouts can't be put off, and sends take long: each is received by two relays, and again."""
     bodies = numbered("m", 60)
@@ -370,6 +440,19 @@ def test_a_message_that_the_queue_refuses_is_parked_and_resolved(daemon, other):
     good(daemon, "ResolveDoubt", RelayName="move", Uid=parked["Uid"], Action="send")
     assert [message.body for message in drain(daemon, "here", 1)] == ["x" * 2000]
     wait_until(lambda: count_messages(daemon, "move-parked") == 0, 30)
+
+
+def test_a_parked_message_keeps_the_uid_by_which_its_consumer_knows_it(daemon, other):
+    make_queue(other, "orders")
+    own = "5f8d7a52-0000-4000-8000-000000000001"
+    send(other, "orders", ["x" * 2000], MessageAttributes={"Tally.OutboxId": text(own), "n": text("4", "Number")})
+    make_queue(daemon, "here", MaximumMessageSize="1024")
+    move(daemon, url_of(other, "orders"))
+    parked, = wait_until(lambda: good(daemon, "ListDoubts", RelayName="move")["Doubts"], 30)
+    daemon.call("AmazonSQS.SetQueueAttributes", {"QueueUrl": "here", "Attributes": {"MaximumMessageSize": "4096"}})
+    good(daemon, "ResolveDoubt", RelayName="move", Uid=parked["Uid"], Action="send")
+    message, = drain(daemon, "here", 1)
+    assert message.raw_attributes == {"Tally.OutboxId": text(own), "n": text("4", "Number")}
 
 
 def test_it_opens_no_more_files_and_sockets_than_are_kept_for_it(daemon, fake):
