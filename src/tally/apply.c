@@ -3,6 +3,7 @@
  * Queues come first, since the others name them. */
 #include "tally/apply.h"
 #include "base/assert.h"
+#include "base/memory.h"
 #include "tally/input.h"
 #include "tally/output.h"
 
@@ -228,34 +229,74 @@ static int apply_things(const struct apply_work *common, yyjson_val *list)
 
 /* --- the document ------------------------------------------------------------------------------------------------- */
 
-static bool has_member(const struct definition_kind *kind, yyjson_val *key)
+/* What is wrong with a member of a definition; NULL: nothing. *what says which member it is, beginning with 1; 0: it
+ * means nothing, which is a typing error, or of a later version. */
+static const char *fault_of_member(const struct definition_kind *kind, yyjson_val *key, yyjson_val *value, size_t *what)
 {
-    if (yyjson_equals_str(key, kind->name) || (kind->pause_action != NULL && yyjson_equals_str(key, "Paused")))
-        return true;
-    for (size_t i = 0; i < kind->member_count; i++)
+    *what = 0;
+    if (yyjson_equals_str(key, kind->name)) {
+        *what = 1;
+        return strlen(yyjson_get_str(value)) == yyjson_get_len(value) ? NULL : "it holds a NUL";
+    }
+    if (kind->pause_action != NULL && yyjson_equals_str(key, "Paused")) {
+        *what = 2;
+        return yyjson_is_bool(value) ? NULL : "it must be true or false";
+    }
+    for (size_t i = 0; i < kind->member_count && *what == 0; i++)
         if (yyjson_equals_str(key, kind->members[i].name))
-            return true;
-    return false;
+            *what = 3 + i;
+    if (*what == 0)
+        return "it means nothing there";
+    const bool is_map = yyjson_equals_str(key, "Attributes") || yyjson_equals_str(key, "tags");
+    return is_map && !yyjson_is_obj(value) ? "it must be an object" : NULL;
 }
 
-/* A member that means nothing is a typing error, or of a later version. */
 static int check_item(const struct definition_kind *kind, yyjson_val *item, size_t index)
 {
-    size_t i, max;
+    size_t i, max, what;
     yyjson_val *key, *value;
+    uint64_t seen = 0;
     if (json_text(item, kind->name) == NULL) {
         complain("%s[%zu]: it must be an object with a member %s, which is a text", kind->list, index, kind->name);
         return EXIT_USAGE;
     }
     yyjson_obj_foreach(item, i, max, key, value)
     {
-        if (has_member(kind, key))
+        const char *fault = fault_of_member(kind, key, value, &what);
+        if (fault == NULL && (seen >> what & 1) != 0)
+            fault = "it is given twice";
+        seen |= (uint64_t)1 << what;
+        if (fault == NULL)
             continue;
-        complain("%s[%zu] (%s): a %s has no member \"%.80s\"", kind->list, index, json_text(item, kind->name),
-                 kind->title, yyjson_get_str(key));
+        complain("%s[%zu] (%s), member \"%.80s\" of a %s: %s", kind->list, index, json_text(item, kind->name),
+                 yyjson_get_str(key), kind->title, fault);
         return EXIT_USAGE;
     }
     return EXIT_DONE;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Of two definitions of one thing each would change what the other one says, again and again. */
+static int check_names(const struct definition_kind *kind, yyjson_val *list)
+{
+    size_t i, max, twice = 0;
+    yyjson_val *item;
+    const char **names = memory_allocate((yyjson_arr_size(list) + 1) * sizeof *names);
+    yyjson_arr_foreach(list, i, max, item)
+    {
+        names[i] = json_text(item, kind->name);
+    }
+    qsort(names, max, sizeof *names, compare_names);
+    for (i = 1; i < max && twice == 0; i++)
+        twice = strcmp(names[i - 1], names[i]) == 0 ? i : 0;
+    if (twice > 0)
+        complain("%s: the %s %s is there twice", kind->list, kind->title, names[twice]);
+    free(names);
+    return twice > 0 ? EXIT_USAGE : EXIT_DONE;
 }
 
 /* The server shows nobody the query of a URL, and says "…" in its place. */
@@ -298,7 +339,12 @@ static int check_list(yyjson_val *key, yyjson_val *list)
         if (status != EXIT_DONE)
             return status;
     }
-    return EXIT_DONE;
+    return check_names(kind, list);
+}
+
+static bool is_of_version(yyjson_val *version)
+{
+    return yyjson_is_uint(version) && yyjson_get_uint(version) == DEFINITIONS_VERSION;
 }
 
 /* All of its form is checked before anything is done. */
@@ -306,13 +352,17 @@ static int check_document(yyjson_val *root)
 {
     size_t i, max;
     yyjson_val *key, *list;
-    if (!yyjson_is_obj(root) || json_number(root, "version") != DEFINITIONS_VERSION) {
+    if (!yyjson_is_obj(root) || !is_of_version(yyjson_obj_get(root, "version"))) {
         complain("it is no document of definitions: an object of JSON with \"version\": %d", DEFINITIONS_VERSION);
         return EXIT_USAGE;
     }
     yyjson_obj_foreach(root, i, max, key, list)
     {
-        const int status = check_list(key, list);
+        int status = check_list(key, list);
+        if (status == EXIT_DONE && yyjson_obj_getn(root, yyjson_get_str(key), yyjson_get_len(key)) != list) {
+            complain("%s is given twice", yyjson_get_str(key));
+            status = EXIT_USAGE;
+        }
         if (status != EXIT_DONE)
             return status;
     }

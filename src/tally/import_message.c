@@ -36,20 +36,27 @@ static const struct member {
     {"deadLetterSource", YYJSON_TYPE_NONE},
 };
 
-static bool check_member(yyjson_val *key, yyjson_val *value, char fault[IMPORT_FAULT_SIZE])
+/* *seen has a bit for each member that stood before it. */
+static bool check_member(yyjson_val *key, yyjson_val *value, uint32_t *seen, char fault[IMPORT_FAULT_SIZE])
 {
     size_t i = 0;
+    static_assert(ARRAY_LENGTH(members) < 32, "a bit for each");
     while (i < ARRAY_LENGTH(members) && !yyjson_equals_str(key, members[i].name))
         i++;
-    if (i == ARRAY_LENGTH(members))
+    if (i == ARRAY_LENGTH(members)) {
         snprintf(fault, IMPORT_FAULT_SIZE, "a line has no member \"%.80s\"", yyjson_get_str(key));
-    else if (members[i].type == YYJSON_TYPE_NONE || yyjson_get_type(value) == members[i].type)
+        return false;
+    }
+    const yyjson_type type = members[i].type;
+    const bool is_twice = (*seen >> i & 1) != 0;
+    *seen |= (uint32_t)1 << i;
+    if (!is_twice && (type == YYJSON_TYPE_NONE || yyjson_get_type(value) == type))
         return true;
-    else
-        snprintf(fault, IMPORT_FAULT_SIZE, "%s must be %s", members[i].name,
-                 members[i].type == YYJSON_TYPE_STR   ? "a text"
-                 : members[i].type == YYJSON_TYPE_NUM ? "a number"
-                                                      : "an object");
+    snprintf(fault, IMPORT_FAULT_SIZE, "%s %s", members[i].name,
+             is_twice                  ? "is given twice"
+             : type == YYJSON_TYPE_STR ? "must be a text"
+             : type == YYJSON_TYPE_NUM ? "must be a number"
+                                       : "must be an object");
     return false;
 }
 
@@ -68,9 +75,10 @@ static bool check_members(yyjson_val *root, char fault[IMPORT_FAULT_SIZE])
     static const char *const names[] = {"queue", "export", "messageId", "deduplicationId"};
     size_t i, max;
     yyjson_val *key, *value;
+    uint32_t seen = 0;
     yyjson_obj_foreach(root, i, max, key, value)
     {
-        if (!check_member(key, value, fault))
+        if (!check_member(key, value, &seen, fault))
             return false;
     }
     for (i = 0; i < ARRAY_LENGTH(names); i++)

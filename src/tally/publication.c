@@ -1,6 +1,7 @@
 #include "tally/publication.h"
 
 #include "base/assert.h"
+#include "client/client.h"
 #include "platform/monotonic.h"
 #include "platform/random.h"
 #include "tally/output.h"
@@ -153,39 +154,58 @@ static void read_fault(yyjson_val *result, struct publication_fault *fault)
     fault->is_for_now = is_full(fault->code) || is_text(fault->code, "OverLimit");
 }
 
-/* The results are of rows that were not stored now, in the order of the rows. Returns how many rows are settled. */
-static size_t read_results(const struct publication *publication, yyjson_val *results, const struct import_rows *rows,
-                           struct publication_outcome *outcome)
+/* The row of that Id, looked for from *index on, because the results are in the order of the rows. */
+static bool find_row(const struct publication *publication, const struct import_rows *rows, uint64_t id, size_t *index)
 {
-    size_t i, max, index = rows->count;
-    yyjson_val *result;
+    while (*index < rows->count && id_of(publication, rows, *index) != id)
+        ++*index;
+    return *index < rows->count;
+}
+
+/* The results are of rows that were not stored now, in the order of the rows. False: they don't account for all rows,
+ * so no Tally gave them. *settled: how many rows are. */
+static bool read_results(const struct publication *publication, yyjson_val *answer, const struct import_rows *rows,
+                         struct publication_outcome *outcome, size_t *settled)
+{
+    size_t i, max, index = rows->first;
+    yyjson_val *result, *results = yyjson_obj_get(answer, "Results");
+    const size_t count = rows->count - rows->first;
+    if (!yyjson_is_arr(results) || json_number(answer, "Stored") + yyjson_arr_size(results) != count)
+        return false;
+    *settled = count;
     yyjson_arr_foreach(results, i, max, result)
     {
         const char *status = json_text(result, "Status");
+        if (!find_row(publication, rows, json_number(result, "Id"), &index))
+            return false;
         if (is_text(status, "duplicate") || is_text(status, "too-old")) {
             outcome->known++;
+            index++;
             continue;
         }
         read_fault(result, &outcome->fault);
-        index = rows->first;
-        while (index < rows->count && id_of(publication, rows, index) != json_number(result, "Id"))
-            index++;
+        *settled = index - rows->first;
         break; /* the others are held behind it */
     }
-    outcome->sent = index - rows->first - outcome->known;
-    return index - rows->first;
+    outcome->sent = *settled - outcome->known;
+    return true;
 }
 
-static void take_answer(struct publication *publication, yyjson_val *answer, struct import_rows *rows,
-                        struct publication_outcome *outcome)
+static int take_answer(struct publication *publication, struct invocation *invocation, yyjson_val *answer,
+                       struct import_rows *rows, struct publication_outcome *outcome)
 {
-    const size_t settled = read_results(publication, yyjson_obj_get(answer, "Results"), rows, outcome);
+    size_t settled = 0;
+    if (!read_results(publication, answer, rows, outcome, &settled)) {
+        client_garbled(invocation->client, "Tally.Publish");
+        return invocation_failed(invocation, invocation->client);
+    }
     if (settled > 0) {
         publication->last_id = id_of(publication, rows, rows->first + settled - 1);
         name_row(publication, rows, rows->first + settled - 1, publication->last_uid);
     }
     rows->first += settled;
     publication->batch++;
+    return EXIT_DONE;
 }
 
 static enum tally_status publish(const struct publication *publication, struct tally_client *client,
@@ -245,10 +265,10 @@ int publication_send(struct publication *publication, struct invocation *invocat
     struct tally_reply reply;
     ASSERT(publication->is_open && !import_rows_is_empty(rows));
     *outcome = (struct publication_outcome){.sent = 0};
-    const int status = publish_in_turn(publication, invocation, rows, &outcome->fault, &reply);
+    int status = publish_in_turn(publication, invocation, rows, &outcome->fault, &reply);
     if (status != EXIT_DONE || outcome->fault.is_there)
         return status;
-    take_answer(publication, json_root(&reply), rows, outcome);
+    status = take_answer(publication, invocation, json_root(&reply), rows, outcome);
     tally_reply_deinit(&reply);
-    return EXIT_DONE;
+    return status;
 }

@@ -58,7 +58,7 @@ class Request:
         return f"<to {self.queue}: {[body[:20] for body in self.bodies]}>"
 
 
-class _Server:
+class AnswersAll:
     """An HTTP server on a free loopback port, a thread for each connection."""
 
     def __init__(self, answer):
@@ -98,7 +98,7 @@ class _Server:
         self.server.server_close()
 
 
-class FakeSqs(_Server):
+class FakeSqs(AnswersAll):
     def __init__(self, size_max=1048576):
         super().__init__(self._answer)
         self.size_max = size_max
@@ -180,7 +180,7 @@ class FakeSqs(_Server):
         return 200, {"Successful": done, "Failed": list(fail.values())}, {}
 
 
-class FakeQueue(_Server):
+class FakeQueue(AnswersAll):
     def __init__(self):
         super().__init__(self._answer)
         self.url = f"{self.endpoint}/000000000000/source"  # behind any other name it is the same

@@ -13,6 +13,7 @@ import time
 import pytest
 from clock import Clock
 from conftest import BIN, PATIENCE, ROOT, Tally, clean_environment, hang_up_until, wait_until
+from fake_sqs import AnswersAll
 from queues import count_messages, count_visible, make_queue
 from wire import scaled
 
@@ -266,6 +267,7 @@ def test_a_bad_line_stops_it_and_a_second_run_goes_on(daemon, tally):
     (b'{"body": "a", "deduplicationId": "x\\u0000"}', "deduplicationId holds a NUL"),
     (b'{"body": "a", "deduplicationId": "x y"}', "MessageDeduplicationId"),
     (b'{"body": "a", "deduplicationId": "x", "grp": "g"}', 'a line has no member "grp"'),
+    (b'{"body": "a", "deduplicationId": "x", "body": "b"}', "body is given twice"),
     (b'{"body": "a", "deduplicationId": "x", "queue": 1}', "queue must be a text"),
     (b'{"body": "a", "deduplicationId": "x", "attributes": {"a": 1}}', "attribute a must be a text"),
     (b'{"body": "a", "deduplicationId": "x", "attributes": {"a": {"type": "Binary", "value": "!"}}}', "not base64"),
@@ -320,6 +322,26 @@ def test_an_import_waits_for_room(daemon_factory, tmp_path):
     limit_memory("1GiB", 200)
     assert [one.wait(60 * PATIENCE) for one in running] == [0, 0]
     assert [one.stdout.read() for one in running] == [b"sent 1500, known 0\n"] * 2
+
+
+@pytest.mark.parametrize("stored, results, sent", [
+    (1, [{"Id": 2, "Status": "refused", "Code": "Refused", "Message": "so"}, {"Id": 3, "Status": "held"}], 1),
+    (2, [{"Id": 77, "Status": "refused", "Code": "Refused"}], 0),
+    (0, [{"Id": 1, "Status": "duplicate"}] * 3, 0),
+    (0, [{"Id": 1, "Status": "duplicate"}] * 9, 0),
+    (2, [], 0),
+    (3, None, 0),
+])
+def test_an_answer_that_does_not_account_for_all_rows_is_none(stored, results, sent):
+    opened, answer = {"Accepted": True, "Epoch": 1, "LastBatch": 0}, {"Stored": stored, "Results": results}
+    liar = AnswersAll(lambda headers, _: (200, json.dumps(
+        opened if headers["X-Amz-Target"].endswith("OpenPublisher") else answer).encode(), {}))
+    try:
+        done = Tally(liar.endpoint)("import", stdin=as_text(numbered(3)), status=1 if sent else 3)
+    finally:
+        liar.stop()
+    assert done.out == f"sent {sent}, known 0\n"
+    assert ("line 2: Refused: so" if sent else "lacks what this action answers") in done.err
 
 
 def test_a_queue_that_is_not_there_is_made_on_demand(daemon, tally):
@@ -495,7 +517,7 @@ def test_apply_changes_what_differs_and_nothing_else(daemon, tally):
     ({"version": 1, "kues": []}, 'a member "kues"', 2),
     ({"version": 1, "queues": {}}, "queues: it must be a list", 2),
     ({"version": 1, "queues": [{"QueueName": "new"}, {"Name": "x"}]}, "queues[1]: it must be an object", 2),
-    ({"version": 1, "queues": [{"QueueName": "new"}, {"QueueName": "x", "Pausd": 1}]}, 'queues[1] (x): a queue', 2),
+    ({"version": 1, "queues": [{"QueueName": "new"}, {"QueueName": "x", "Pausd": 1}]}, 'queues[1] (x), member "Pausd"', 2),
     ({"version": 1, "relays": [{"RelayName": "r", "Sink": {"Type": "http", "Url": "http://x/?…"}}]}, "relays[0]", 2),
     ({"version": 1, "queues": [{"QueueName": "new"}, {"QueueName": "b!"}]}, "queues[1] (b!)", 1),
     ({"version": 1, "queues": [{"QueueName": "new", "Attributes": {"RedrivePolicy": {
@@ -511,6 +533,24 @@ def test_a_document_is_refused_with_the_place(daemon, tally, document, said, sta
     assert said in done.err
     assert done.out == ("create queue new\n" if status == 1 else "")
     assert len(json.loads(tally("export", "--definitions").out)["queues"]) == (status == 1)
+
+
+def test_what_a_document_says_is_not_passed_over(daemon, tally):
+    """A relay whose Paused was no boolean began at once; of a member that is there twice the second meant nothing."""
+    relay = {"RelayName": "r", "Source": {"Type": "queue", "QueueUrl": "q"}}
+    for members, said in [
+        ('"queues": [{"QueueName": "q"}], "queues": []', "queues is given twice"),
+        ('"queues": [{"QueueName": "q", "tags": {}, "tags": {"a": "b"}}]', '"tags" of a queue: it is given twice'),
+        ('"queues": [{"QueueName": "q"}, {"QueueName": "p"}, {"QueueName": "q"}]', "the queue q is there twice"),
+        ('"queues": [{"QueueName": "q\\u0000"}]', "it holds a NUL"),
+        ('"queues": [{"QueueName": "q", "Paused": "true"}]', 'queues[0] (q), member "Paused" of a queue: it must'),
+        ('"queues": [{"QueueName": "q", "Attributes": ["VisibilityTimeout"]}]', "it must be an object"),
+        ('"queues": [{"QueueName": "q", "tags": "a=b"}]', "it must be an object"),
+        (f'"queues": [{{"QueueName": "q"}}], "relays": [{json.dumps({**relay, "Paused": "true"})}]', "relays[0] (r)"),
+    ]:
+        assert said in tally("apply", "-", stdin=f'{{"version": 1, {members}}}', status=2).err
+    assert '"version": 1' in tally("apply", "-", stdin='{"version": 1.5}', status=2).err
+    assert json.loads(tally("export", "--definitions").out)["queues"] == []
 
 
 def test_a_relay_that_says_something_else_is_not_changed(daemon, tally):
