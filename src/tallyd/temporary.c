@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #define PREFIX "tally-data-"
-#define WALK_DESCRIPTORS 8 /* that nftw() may have open */
+#define MARK "temporary-data" /* in the folder */
+#define WALK_DESCRIPTORS 8    /* that nftw() may have open */
 
 /* Between its making and its lock a folder looks as if its process were gone. */
 #define LEFT_FOR_S 60
@@ -54,6 +55,36 @@ static int lock_folder(const char *path, int operation)
     return descriptor;
 }
 
+static const char *name_in(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+/* Whoever finds the folder by its name may remove it only with the mark. The mark is the name, so that a copy of it
+ * under another name has none. Where it can't be written, the folder stays if this process is killed. */
+static void mark_folder(int folder, const char *path)
+{
+    const char *name = name_in(path);
+    const int file = openat(folder, MARK, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (file < 0)
+        return;
+    const ssize_t size = write(file, name, strlen(name));
+    (void)size;
+    close(file);
+}
+
+static bool is_marked(int folder, const char *path)
+{
+    char text[NAME_MAX + 1] = "";
+    const int file = openat(folder, MARK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    const ssize_t size = read(file, text, sizeof(text) - 1);
+    close(file);
+    return size > 0 && strcmp(text, name_in(path)) == 0;
+}
+
 /* Of this user, and not made just now? */
 static bool may_be_left(int descriptor)
 {
@@ -73,7 +104,7 @@ static void remove_left(const char *parent)
         const int descriptor = lock_folder(path, LOCK_EX | LOCK_NB);
         if (descriptor < 0)
             continue;
-        if (may_be_left(descriptor))
+        if (may_be_left(descriptor) && is_marked(descriptor, path))
             remove_all(path);
         close(descriptor);
     }
@@ -90,6 +121,8 @@ enum error temporary_make(struct temporary *temporary, struct failure *failure)
     if (size >= 0 && (size_t)size < sizeof(temporary->path) && mkdtemp(temporary->path) != NULL) {
         /* Another one's remove_left() may have it for a moment. Without the lock it would be removed in a minute. */
         temporary->lock = lock_folder(temporary->path, LOCK_EX);
+        if (temporary->lock >= 0) /* else nobody can tell that it was left */
+            mark_folder(temporary->lock, temporary->path);
         return OK;
     }
     temporary->path[0] = '\0';

@@ -2,7 +2,8 @@
  *
  * It is made in TMPDIR, or /tmp, and named tally-data-XXXXXX. A lock on it says that its process lives; the kernel
  * gives that up however the process ends. Folders that processes left behind because they were killed are removed by
- * the next one that makes such a folder. */
+ * the next one that makes such a folder. The file temporary-data in them tells them from data that somebody named like
+ * that. */
 #ifndef TALLY_TALLYD_TEMPORARY_H
 #define TALLY_TALLYD_TEMPORARY_H
 

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -113,10 +114,18 @@ def test_what_killed_servers_left_is_removed_and_nothing_else(place):
     (target / "file").write_text("kept")
     (place.folder / "tally-data-link00").symlink_to(target)
     (place.folder / "tally-data-file00").write_text("kept")
-    for path in [left, in_use, target, place.folder / "tally-data-file00"]:
+    copy = place.folder / "tally-data-copy00"
+    shutil.copytree(left, copy)
+    kept = place.folder / "tally-data-orders"  # of a server that keeps it
+    server = subprocess.Popen([*WRAPPER, BIN / "tallyd", "--data", kept, "--listen", "127.0.0.1:0", "--segment-size",
+                               "37MiB"], stdout=subprocess.PIPE, text=True, env=clean_environment())
+    place.processes.append(server)
+    assert ready_line(server).startswith("tallyd ready ")
+    for path in [left, in_use, target, copy, kept, place.folder / "tally-data-file00"]:
         os.utime(path, (OLD, OLD))
     _, _, newest = place.serve()
-    expected = {in_use.name, newest.name, young.name, target.name, "tally-data-link00", "tally-data-file00"}
+    expected = {in_use.name, newest.name, young.name, target.name, copy.name, kept.name, "tally-data-link00",
+                "tally-data-file00"}
     assert set(place.folders()) == expected and (target / "file").read_text() == "kept"
 
 
