@@ -86,6 +86,7 @@ class Tally:
     def stop(self):
         """Ends the server, which removes its folder. It may be called again."""
         self.process.stdin.close()
+        self.process.terminate()  # a child that this process has forked may have the pipe, too
         try:
             self.process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
@@ -103,9 +104,10 @@ class Tally:
 
 def _endpoint(process, seconds):
     """What its standard output says when it serves; None: it did not within that time."""
-    said, deadline = b"", time.monotonic() + seconds
+    said, deadline, poll = b"", time.monotonic() + seconds, select.poll()
+    poll.register(process.stdout, select.POLLIN)
     while (ready := re.search(rb"tallyd ready on (\S+) .*\n", said)) is None:
-        if not select.select([process.stdout], [], [], max(0, deadline - time.monotonic()))[0]:
+        if not poll.poll(max(0, deadline - time.monotonic()) * 1000):
             return None
         more = os.read(process.stdout.fileno(), 4096)
         if not more:

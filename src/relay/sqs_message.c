@@ -79,5 +79,5 @@ bool sqs_message_read(yyjson_val *message, struct arena *arena, struct row *row,
         return refuse(reason, "its MessageAttributes are no object: ", id);
     if (queue_row_copy_attributes(attributes, arena, &row->attributes, &name))
         return true;
-    return refuse(reason, "it has an attribute without type or value: ", name);
+    return refuse(reason, "it has an attribute without type or value, or with a NUL in its name: ", name);
 }

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -58,6 +59,33 @@ def test_a_server_has_queues_and_leaves_nothing(place):
         tally.stop()
         tally.stop()
     assert list(place.iterdir()) == [] and tally.process.returncode == 0
+
+
+def test_a_forked_child_keeps_no_server(place):
+    """It has the other end of the pipe, too."""
+    from tally_testing import start_tally
+
+    with start_tally(tallyd=TALLYD) as tally:
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert tally.process.returncode == 0 and list(place.iterdir()) == []
+
+
+def test_a_process_with_many_files_starts_one(place):
+    from tally_testing import start_tally
+
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1024)]
+    try:
+        start_tally(tallyd=TALLYD).stop()
+    finally:
+        for file in files:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_what_is_wrong_is_said(place, monkeypatch):

@@ -290,7 +290,7 @@ static void what_can_be_no_message_is_left_with_a_word(void **state)
         {"{" MESSAGE_ID HANDLE "\"Body\":\"on\",\"MD5OfBody\":\"f97c5d29941bfb1b2fdab0874906ab82\"}",
          "its body is not what its MD5OfBody says"},
         {"{" MESSAGE_ID HANDLE "\"Body\":\"b\",\"MessageAttributes\":{\"n\":{\"DataType\":\"Number\"}}}",
-         "it has an attribute without type or value: n"},
+         "it has an attribute without type or value, or with a NUL in its name: n"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
