@@ -59,7 +59,8 @@ static struct queue_access_sqs *access_of(struct queue_access *access)
 static void warn(struct queue_access_sqs *access, const char *what, const char *reason)
 {
     struct fault warning;
-    fault_set(&warning, STEP_OK, "%.160s %s: %.200s", sqs_shown(access->url_owned), what, reason);
+    fault_set(&warning, STEP_OK, "%.160s %s%s%.200s", sqs_shown(access->url_owned), what, *reason == '\0' ? "" : ": ",
+              reason);
     memcpy(access->base.warning, warning.text, sizeof(access->base.warning));
     access->base.warned_ms = boottime_ms();
 }
@@ -105,7 +106,8 @@ static void write_entries(const struct run *run, struct json_body *body, size_t 
     }
 }
 
-/* The answer of a receive. Fewer than were asked for: the queue has no more just now. */
+/* The answer of a receive. Fewer than were asked for: the queue has no more just now. More: there is no room in hand, so
+ * the others come again. */
 static void read_messages(struct run *run, struct bytes text, size_t asked)
 {
     yyjson_doc *doc = json_read(text.ptr, text.size);
@@ -120,6 +122,10 @@ static void read_messages(struct run *run, struct bytes text, size_t asked)
     {
         struct row row;
         char reason[ROW_REASON_SIZE];
+        if (i == asked) {
+            warn(run->access, "gives more messages than it was asked for, of which some are left there", "");
+            break;
+        }
         if (sqs_message_read(item, &run->messages->arena, &row, reason)) {
             row.id = ++run->access->id;
             received_append(run->messages, &row, &row.uid);

@@ -270,6 +270,17 @@ def test_an_answer_without_an_end_is_cut_off(daemon, fake):
     check_once(drain(daemon, "here", 1), ["m"])
 
 
+def test_no_more_messages_are_taken_than_were_asked_for(daemon, fake):
+    bodies = numbered("m", 60)
+    for body in bodies:
+        fake.put(body)
+    fake.rules.append(lambda action, body: body.update(MaxNumberOfMessages=25, VisibilityTimeout=0.2)
+                      if action == "ReceiveMessage" else None)
+    move(daemon, fake.url)
+    check_once(drain(daemon, "here", 60), bodies)
+    assert "gives more messages than it was asked for" in describe(daemon, "move")["Warning"]
+
+
 def test_one_message_id_with_two_bodies_loses_neither(daemon, fake):
     same = "5f8d7a52-0000-4000-8000-00000000000a"
     fake.put("first", id=same)
