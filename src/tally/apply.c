@@ -36,7 +36,10 @@ void apply_tell(struct apply_work *work, const char *what, const char *details)
     struct json_body line;
     work->is_touched = true;
     if (!work->invocation->is_json) {
-        printf("%-6s %s %s%s%s\n", what, work->kind->title, work->name, *details == '\0' ? "" : ": ", details);
+        printf("%-6s %s", what, work->kind->title);
+        output_in_line(" ", work->name);
+        output_in_line(*details == '\0' ? "" : ": ", details);
+        puts("");
         return;
     }
     json_body_init(&line);

@@ -17,36 +17,53 @@ static const struct setting settings_table[] = {
     {"wait", offsetof(struct settings, wait)},
 };
 
-/* One answer of the server, or none. */
+/* One answer, or none. */
 struct answer {
     enum tally_status status;
     int http_status;
     struct buffer text;
+    yyjson_doc *doc_owned; /* what the text says */
 };
+
+static yyjson_val *root_of(const struct answer *answer)
+{
+    return yyjson_doc_get_root(answer->doc_owned);
+}
+
+/* Something else that listens there may answer 200 to whatever it is asked. */
+static bool is_of_tally(const struct answer *answer)
+{
+    return answer->status == TALLY_OK && json_text(root_of(answer), "status") != NULL;
+}
 
 static void ask(struct tally_client *client, struct answer *answer)
 {
     buffer_truncate(&answer->text, 0);
+    yyjson_doc_free(answer->doc_owned);
     answer->http_status = 0;
     answer->status = client_get(client, "/ready", &answer->http_status, &answer->text);
+    answer->doc_owned = json_read(answer->text.data_owned, answer->text.size);
 }
 
 static bool is_ready(const struct answer *answer)
 {
-    return answer->status == TALLY_OK && answer->http_status == 200;
+    return is_of_tally(answer) && answer->http_status == 200;
 }
 
-static void complain_reasons(yyjson_val *root, const struct answer *answer)
+static void complain_reasons(const struct answer *answer)
 {
-    size_t index, count;
-    yyjson_val *reason, *reasons = yyjson_obj_get(root, "reasons");
-    yyjson_arr_foreach(reasons, index, count, reason)
+    size_t index, count, said = 0;
+    yyjson_val *reason;
+    yyjson_arr_foreach(yyjson_obj_get(root_of(answer), "reasons"), index, count, reason)
     {
-        if (yyjson_is_str(reason))
-            complain("not ready: %s", yyjson_get_str(reason));
+        if (!yyjson_is_str(reason))
+            continue;
+        complain("not ready: %s", yyjson_get_str(reason));
+        said++;
     }
-    if (yyjson_arr_size(reasons) == 0)
-        complain("not ready: it answered HTTP %d", answer->http_status);
+    if (said == 0)
+        complain("not ready: it answered HTTP %d%s", answer->http_status,
+                 is_of_tally(answer) ? "" : ", and not as a Tally does");
 }
 
 /* Shows what came, and returns the exit status for it. */
@@ -54,15 +71,14 @@ static int show(const struct invocation *invocation, const struct answer *answer
 {
     if (answer->status != TALLY_OK)
         return invocation_failed(invocation, invocation->client);
-    yyjson_doc *doc = json_read(answer->text.data_owned, answer->text.size);
-    yyjson_val *root = yyjson_doc_get_root(doc);
-    if (invocation->is_json && yyjson_is_obj(root))
-        output_value(root);
-    else if (is_ready(answer))
-        puts(output_text_of(root, "status"));
+    if (invocation->is_json && is_of_tally(answer)) {
+        output_value(root_of(answer));
+    } else if (is_ready(answer)) {
+        output_in_line("", json_text(root_of(answer), "status"));
+        puts("");
+    }
     if (!is_ready(answer))
-        complain_reasons(root, answer);
-    yyjson_doc_free(doc);
+        complain_reasons(answer);
     return is_ready(answer) ? EXIT_DONE : EXIT_REFUSED;
 }
 
@@ -70,7 +86,7 @@ static int run(struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
     const uint64_t end_ms = monotonic_ms() + settings->wait.value * 1000;
-    struct answer answer;
+    struct answer answer = {.doc_owned = NULL};
     int status = invocation_connect_for(invocation, TRY_MS);
     if (status != EXIT_DONE)
         return status;
@@ -79,6 +95,7 @@ static int run(struct invocation *invocation)
          ask(invocation->client, &answer))
         sleep_for(PAUSE_MS);
     status = show(invocation, &answer);
+    yyjson_doc_free(answer.doc_owned);
     buffer_deinit(&answer.text);
     return status;
 }

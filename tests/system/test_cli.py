@@ -274,6 +274,27 @@ def test_health_says_whether_it_is_ready(tally):
     assert json.loads(tally("health", "--json").out) == {"status": "ready"}
 
 
+def test_health_knows_what_is_no_tally(offline):
+    """Another server may say 200 to whatever it is asked."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        for text in (b"<html>Welcome", b"", b"[]", b'{"state": "ok"}'):
+            done = offline("health", "--endpoint", f"http://127.0.0.1:{server.server_address[1]}", status=1)
+            assert done.out == "" and "not as a Tally does" in done.err
+        text = b'{"status": "\\u001b]0;x\\u0007"}'
+        assert "\x1b" not in offline("health", "--endpoint", f"http://127.0.0.1:{server.server_address[1]}").out
+        server.shutdown()
+
+
 def test_health_waits_for_a_server_that_comes(tally, daemon):
     daemon.stop()
     assert "can't reach" in tally("health", status=3).err

@@ -47,6 +47,13 @@ def test_nothing_of_it_reaches_a_terminal(told, tally):
     assert refused.returncode != 0 and not HARMFUL.search(refused.err), repr(refused.err)
 
 
+def test_nor_of_a_document_that_is_looked_at_before_it_is_applied(daemon, tally):
+    daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})
+    document = {"version": 1, "queues": [{"QueueName": HOSTILE}, {"QueueName": "q", "Attributes": {HOSTILE: "1"}}]}
+    shown = tally("apply", "-", "--dry-run", stdin=json.dumps(document)).out
+    assert shown.count(HARMLESS) == 2 and not HARMFUL.search(shown), repr(shown)
+
+
 def test_what_programs_get_is_the_text_itself(told, tally):
     assert json.loads(tally("peek", told.message, "--json").out)["Body"] == HOSTILE
     assert tally("receive", "q", "--visibility", "0").out == HOSTILE + "\n"
