@@ -9,6 +9,7 @@
 #include "tally/definitions.h"
 #include "tally/pages.h"
 #include "tally/queue_arn.h"
+#include "tally/repeated_ids.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,7 @@ struct export
     struct invocation *invocation;
     char id[UUID_TEXT_SIZE + 1];
     const char *queue; /* its name or URL */
+    struct repeated_ids ids;
     uint64_t count;
     uint64_t damaged_count;
     uint64_t loss_counts[ARRAY_LENGTH(losses)];
@@ -130,14 +132,17 @@ static void add_delay(struct json_body *line, yyjson_val *message)
 static void print_line(struct export *export, yyjson_val *message)
 {
     struct json_body line;
+    const char *name = queue_name_in(export->queue), *id = json_text(message, "MessageDeduplicationId");
     json_body_init(&line);
     json_add_text(&line, line.root, "export", export->id);
     json_add_number(&line, line.root, "number", export->count);
-    json_add_text(&line, line.root, "queue", queue_name_in(export->queue));
+    json_add_text(&line, line.root, "queue", name);
     for (size_t i = 0; i < ARRAY_LENGTH(members); i++)
         add_copy(&line, line.root, members[i][1], yyjson_obj_get(message, members[i][0]));
     add_attributes(&line, yyjson_obj_get(message, "MessageAttributes"));
     add_delay(&line, message);
+    if (id != NULL && repeated_ids_note(&export->ids, name, id))
+        yyjson_mut_obj_add_bool(line.doc_owned, line.root, "idRepeated", true);
     output_document(line.doc_owned);
     yyjson_mut_doc_free(line.doc_owned);
 }
@@ -231,6 +236,7 @@ static int export_messages(struct invocation *invocation)
     uuid_to_text(id, export.id);
     int status = settings->has_all ? export_all(&export) : export_named(&export);
     complain_of_losses(&export);
+    repeated_ids_deinit(&export.ids);
     if (status == EXIT_DONE && export.damaged_count > 0) /* each was told of */
         status = EXIT_REFUSED;
     return status;

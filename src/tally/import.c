@@ -258,18 +258,24 @@ static int turn_to_publisher(struct import *import, const struct import_message 
     return publication_open(publication, import->invocation, publisher, !is_of_export);
 }
 
+/* Does the message go with its id? Of two messages of an export that have one the second does not: perhaps the export
+ * says so, because a part of its file need not have the first. Here two queues may become one, besides. */
+static bool keeps_id(struct import *import, const struct import_message *message)
+{
+    if (message->deduplication_id == NULL || message->export == NULL)
+        return message->deduplication_id != NULL;
+    return !repeated_ids_note(&import->ids, message->queue, message->deduplication_id) && !message->is_id_repeated;
+}
+
 /* Its members as JSON; NULL, with the fault set, if it can't be sent. */
 static char *write_members(struct import *import, const struct import_message *message, size_t *size,
                            char fault[IMPORT_FAULT_SIZE])
 {
     struct json_body row;
     char *text = NULL;
-    const bool keeps_id =
-        message->deduplication_id != NULL &&
-        !(message->export != NULL && repeated_ids_note(&import->ids, message->queue, message->deduplication_id));
     json_body_init(&row);
     json_add_text(&row, row.root, "QueueUrl", message->queue);
-    if (import_message_add(message, keeps_id, (uint64_t)time(NULL) * 1000, &row, row.root, fault))
+    if (import_message_add(message, keeps_id(import, message), (uint64_t)time(NULL) * 1000, &row, row.root, fault))
         text = json_write(row.doc_owned, YYJSON_WRITE_NOFLAG, size);
     yyjson_mut_doc_free(row.doc_owned);
     return text;

@@ -17,23 +17,12 @@ static const struct member {
     const char *name;
     yyjson_type type; /* YYJSON_TYPE_NONE: any */
 } members[] = {
-    {"queue", YYJSON_TYPE_STR},
-    {"body", YYJSON_TYPE_STR},
-    {"group", YYJSON_TYPE_STR},
-    {"deduplicationId", YYJSON_TYPE_STR},
-    {"attributes", YYJSON_TYPE_OBJ},
-    {"traceHeader", YYJSON_TYPE_STR},
-    {"delayedUntil", YYJSON_TYPE_NUM},
-    {"export", YYJSON_TYPE_STR},
-    {"number", YYJSON_TYPE_NUM},
-    {"messageId", YYJSON_TYPE_STR},
-    {"state", YYJSON_TYPE_NONE},
-    {"sentAt", YYJSON_TYPE_NONE},
-    {"receiveCount", YYJSON_TYPE_NONE},
-    {"senderId", YYJSON_TYPE_NONE},
-    {"failureReason", YYJSON_TYPE_NONE},
-    {"batch", YYJSON_TYPE_NONE},
-    {"deadLetterSource", YYJSON_TYPE_NONE},
+    {"queue", YYJSON_TYPE_STR},           {"body", YYJSON_TYPE_STR},          {"group", YYJSON_TYPE_STR},
+    {"deduplicationId", YYJSON_TYPE_STR}, {"idRepeated", YYJSON_TYPE_BOOL},   {"attributes", YYJSON_TYPE_OBJ},
+    {"traceHeader", YYJSON_TYPE_STR},     {"delayedUntil", YYJSON_TYPE_NUM},  {"export", YYJSON_TYPE_STR},
+    {"number", YYJSON_TYPE_NUM},          {"messageId", YYJSON_TYPE_STR},     {"state", YYJSON_TYPE_NONE},
+    {"sentAt", YYJSON_TYPE_NONE},         {"receiveCount", YYJSON_TYPE_NONE}, {"senderId", YYJSON_TYPE_NONE},
+    {"failureReason", YYJSON_TYPE_NONE},  {"batch", YYJSON_TYPE_NONE},        {"deadLetterSource", YYJSON_TYPE_NONE},
 };
 
 /* *seen has a bit for each member that stood before it. */
@@ -56,7 +45,8 @@ static bool check_member(yyjson_val *key, yyjson_val *value, uint32_t *seen, cha
              is_twice                  ? "is given twice"
              : type == YYJSON_TYPE_STR ? "must be a text"
              : type == YYJSON_TYPE_NUM ? "must be a number"
-                                       : "must be an object");
+             : type == YYJSON_TYPE_OBJ ? "must be an object"
+                                       : "must be true or false");
     return false;
 }
 
@@ -115,6 +105,7 @@ static bool read_line(yyjson_val *root, struct import_message *message, char fau
     message->queue = json_text(root, "queue");
     message->message_id = json_text(root, "messageId");
     message->deduplication_id = json_text(root, "deduplicationId");
+    message->is_id_repeated = json_is_true(root, "idRepeated");
     if (yyjson_obj_get(root, "body") != NULL)
         return true;
     snprintf(fault, IMPORT_FAULT_SIZE, "it has no body");

@@ -15,6 +15,7 @@ struct import_message {
     uint64_t number;
     const char *message_id;       /* NULL: none */
     const char *deduplication_id; /* NULL: none */
+    bool is_id_repeated;          /* another line of the export has it, too */
 };
 
 /* False: the line is none, and `fault` says why. Else import_message_deinit() ends it. */

@@ -156,6 +156,9 @@ def test_two_messages_of_one_id_are_two(daemon, tally):
     after = listed(daemon, "to.fifo")
     assert [one["Body"] for one in after] == ["one", "two", "three"]
     assert [one["MessageDeduplicationId"] for one in after] == ["x", lines_of(text)[1]["messageId"], "y"]
+    make_queue(daemon, "parts.fifo")
+    for line in reversed(text.splitlines()):  # the file may be sorted and split
+        assert tally("import", "--queue", "parts.fifo", stdin=line).out == "sent 1, known 0\n"
 
 
 def test_a_list_that_changes_gives_once_what_is_there_all_the_time(daemon, tally):
