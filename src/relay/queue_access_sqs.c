@@ -106,8 +106,8 @@ static void write_entries(const struct run *run, struct json_body *body, size_t 
     }
 }
 
-/* The answer of a receive. Fewer than were asked for: the queue has no more just now. More: there is no room in hand, so
- * the others come again. */
+/* The answer of a receive. Fewer than were asked for: the queue has no more just now. More: there is no room in hand,
+ * so the others come again. */
 static void read_messages(struct run *run, struct bytes text, size_t asked)
 {
     yyjson_doc *doc = json_read(text.ptr, text.size);

@@ -520,7 +520,7 @@ def test_apply_changes_what_differs_and_nothing_else(daemon, tally):
     ({"version": 1, "kues": []}, 'a member "kues"', 2),
     ({"version": 1, "queues": {}}, "queues: it must be a list", 2),
     ({"version": 1, "queues": [{"QueueName": "new"}, {"Name": "x"}]}, "queues[1]: it must be an object", 2),
-    ({"version": 1, "queues": [{"QueueName": "new"}, {"QueueName": "x", "Pausd": 1}]}, 'queues[1] (x), member "Pausd"', 2),
+    ({"version": 1, "queues": [{"QueueName": "x", "Pausd": 1}]}, 'queues[0] (x), member "Pausd"', 2),
     ({"version": 1, "relays": [{"RelayName": "r", "Sink": {"Type": "http", "Url": "http://x/?…"}}]}, "relays[0]", 2),
     ({"version": 1, "queues": [{"QueueName": "new"}, {"QueueName": "b!"}]}, "queues[1] (b!)", 1),
     ({"version": 1, "queues": [{"QueueName": "new", "Attributes": {"RedrivePolicy": {
