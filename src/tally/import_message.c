@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DELAY_MS_MAX 900000u /* SQS's DelaySeconds */
-#define NUMBER_MAX INT64_MAX
+#define DELAY_MS_MAX 900000u   /* SQS's DelaySeconds */
+#define NUMBER_MAX 1000000000u /* of a line; ids of other systems would each take a publisher, for ever */
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
@@ -88,7 +88,7 @@ static bool read_identity(yyjson_val *root, struct import_message *message, char
         snprintf(fault, IMPORT_FAULT_SIZE, "export and number go together: the line has only %s",
                  number == NULL ? "export" : "number");
     else if (!yyjson_is_uint(number) || message->number == 0 || message->number > NUMBER_MAX)
-        snprintf(fault, IMPORT_FAULT_SIZE, "number must be an integer from 1 to 9223372036854775807");
+        snprintf(fault, IMPORT_FAULT_SIZE, "number must be an integer from 1 to %u", NUMBER_MAX);
     else
         return true;
     return false;

@@ -279,6 +279,7 @@ def test_a_bad_line_stops_it_and_a_second_run_goes_on(daemon, tally):
     (b'{"body": "a", "export": "e"}', "export and number go together"),
     (b'{"body": "a", "export": "e", "number": 0}', "number must be an integer"),
     (b'{"body": "a", "export": "e", "number": 1.5}', "number must be an integer"),
+    (b'{"body": "a", "export": "e", "number": 1000000001}', "number must be an integer from 1 to 1000000000"),
 ])
 def test_what_is_no_line_is_refused_with_its_number(daemon, tally, line, said):
     make_queue(daemon, "q", **{"Tally.DeduplicationWindow": "-1"})
