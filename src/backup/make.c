@@ -49,6 +49,28 @@ void backup_make_id(uint64_t now_ms, char id[BACKUP_ID_SIZE])
     (void)snprintf(id, BACKUP_ID_SIZE, "%.20s-%02x%02x%02x%02x", day, chance[0], chance[1], chance[2], chance[3]);
 }
 
+static bool has_form(char form, uint8_t byte)
+{
+    const bool is_digit = byte >= '0' && byte <= '9';
+    switch (form) {
+    case 'd':
+        return is_digit;
+    case 'x':
+        return is_digit || (byte >= 'a' && byte <= 'f');
+    default:
+        return byte == (uint8_t)form;
+    }
+}
+
+bool backup_is_id(struct bytes name)
+{
+    static const char form[] = "ddddddddTddddddZ-xxxxxxxx";
+    bool is_id = name.size == sizeof(form) - 1;
+    for (size_t i = 0; is_id && i < name.size; i++)
+        is_id = has_form(form[i], name.ptr[i]);
+    return is_id;
+}
+
 void backup_make_init(struct backup_make *make, const char *data_folder, uint64_t now_ms)
 {
     *make = (struct backup_make){.folder_owned = files_join(data_folder, BACKUPS_FOLDER, "")};

@@ -30,6 +30,9 @@ struct backup_make {
 /* A new name of a backup; `now_ms` is the wall clock. */
 void backup_make_id(uint64_t now_ms, char id[BACKUP_ID_SIZE]);
 
+/* Could backup_make_id() have made the name? */
+bool backup_is_id(struct bytes name);
+
 /* One with a new name. */
 void backup_make_init(struct backup_make *make, const char *data_folder, uint64_t now_ms);
 void backup_make_deinit(struct backup_make *make);

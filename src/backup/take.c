@@ -174,7 +174,12 @@ static enum error copy(const struct manifest *manifest, const char *folder, cons
         length--;
     if (snprintf(unfinished, sizeof(unfinished), "%.*s" FILES_UNFINISHED, length, to) >= (int)sizeof(unfinished))
         return failure_set(failure, ERROR_DISK_FAILED, "%s: the path is too long.", to);
-    if (mkdir(unfinished, FOLDER_MODE) != 0)
+    const bool is_made = mkdir(unfinished, FOLDER_MODE) == 0;
+    if (!is_made && errno == EEXIST)
+        return failure_set(failure, ERROR_DISK_FAILED,
+                           "%s is there: a tally backup is at work there, or was killed. Remove it if none is.",
+                           unfinished);
+    if (!is_made)
         return files_failed(failure, "making", unfinished);
     struct sink sink = {.begin = folder_begin, .put = folder_put, .end = folder_end, .folder = unfinished};
     enum error error = pass_all(&sink, manifest, folder, failure);

@@ -134,7 +134,10 @@ static int check(const struct invocation *invocation, const char *to)
         return isatty(STDOUT_FILENO)
                    ? complain_usage(invocation, "a tar is nothing for a terminal: send it to a file or a program.")
                    : EXIT_DONE;
-    if (lstat(to, &status) != 0 && errno == ENOENT)
+    const bool is_there = lstat(to, &status) == 0;
+    if (!is_there && errno != ENOENT)
+        return complain_usage(invocation, "%.200s can't be made: %s.", to, strerror(errno));
+    if (!is_there)
         return EXIT_DONE;
     return complain_usage(invocation, "%s exists already: name a folder that does not.", to);
 }

@@ -66,12 +66,22 @@ struct leftovers {
     bool is_all; /* also the finished ones, but for the one that was just made */
 };
 
+static struct bytes without_ending(const char *name, bool *is_unfinished)
+{
+    struct bytes id = bytes_from_string(name);
+    *is_unfinished = bytes_ends_with(id, BYTES(FILES_UNFINISHED));
+    id.size -= *is_unfinished ? strlen(FILES_UNFINISHED) : 0;
+    return id;
+}
+
+/* What has another name than those that are made here is somebody's own, such as a backup that was moved there. */
 static void remove_left(void *context, const char *name)
 {
     const struct leftovers *left = context;
     const struct backup_make *make = &left->backups->make;
-    const bool is_unfinished = bytes_ends_with(bytes_from_string(name), BYTES(FILES_UNFINISHED));
-    if (strcmp(name, make->manifest.id) == 0 || (!is_unfinished && !left->is_all))
+    bool is_unfinished;
+    if (!backup_is_id(without_ending(name, &is_unfinished)) || strcmp(name, make->manifest.id) == 0 ||
+        (!is_unfinished && !left->is_all))
         return;
     struct failure ignored;
     failure_init(&ignored);
@@ -460,9 +470,12 @@ struct found {
 static void note_found(void *context, const char *name)
 {
     struct found *found = context;
-    if (bytes_ends_with(bytes_from_string(name), BYTES(FILES_UNFINISHED)))
+    bool is_unfinished;
+    if (!backup_is_id(without_ending(name, &is_unfinished)))
+        return;
+    if (is_unfinished)
         found->has_unfinished = true;
-    else if (strlen(name) < sizeof(found->id) && strcmp(name, found->id) > 0)
+    else if (strcmp(name, found->id) > 0)
         memcpy(found->id, name, strlen(name) + 1);
 }
 

@@ -145,12 +145,17 @@ def test_a_tar_and_a_copy_on_another_disk_are_the_same_backup(busy, tmp_path):
     assert "its manifest is right" in tallyd("--verify", unpacked)
     other = pathlib.Path("/dev/shm") / f"tally-backup-{os.getpid()}"
     if os.access("/dev/shm", os.W_OK) and os.stat("/dev/shm").st_dev != busy.data.stat().st_dev:
+        half = other.with_name(other.name + ".unfinished")
         try:
+            half.mkdir()
+            assert f"{half} is there: a tally backup is at work there, or was killed" in tally(
+                "backup", other, status=5).err
+            half.rmdir()
             tally("backup", other)
             assert "its manifest is right" in tallyd("--verify", other)
             wait_until(lambda: not any((busy.data / "backups").iterdir()), 20, "that the server's copy has gone")
         finally:
-            subprocess.run(["rm", "-rf", str(other)], check=True)
+            subprocess.run(["rm", "-rf", str(other), str(half)], check=True)
 
 
 def test_up_to_a_time(busy, daemon_factory, tmp_path):
@@ -176,6 +181,7 @@ def test_what_is_wrong_is_refused_with_words(busy, daemon_factory, tmp_path):
     send(busy, "one")
     tally("backup", tmp_path / "b")
     assert "exists already" in tally("backup", tmp_path / "b", status=2).err
+    assert "File name too long" in tally("backup", tmp_path / ("b" * 300), status=2).err
     assert "can't be made" in tallyd("--restore", tmp_path / "b", "--to", tmp_path / "no" / "such", status=2)
     full = tmp_path / "full"
     full.mkdir()
@@ -200,6 +206,19 @@ def test_what_is_wrong_is_refused_with_words(busy, daemon_factory, tmp_path):
     for words in (["--verify", tmp_path / "b"], ["--restore", tmp_path / "b", "--to", tmp_path / "new"]):
         assert "it was changed" in tallyd(*words, status=1)
     assert not (tmp_path / "new").exists()
+
+
+def test_what_has_a_name_of_its_own_beside_the_servers_backups_stays(busy, tmp_path):
+    tally, backups = Tally(busy.endpoint), busy.data / "backups"
+    backups.mkdir()
+    (backups / "note").write_text("mine")
+    tally("backup", backups / "2026-11-30")
+    ok(busy, "Tally.StartBackup")  # as by a tally that is killed then
+    wait_until(lambda: ok(busy, "Tally.DescribeBackup")["State"] == "finished")
+    assert busy.restart() and ok(busy, "Tally.DescribeBackup")["State"] == "finished"
+    tally("backup", tmp_path / "b")
+    wait_until(lambda: {path.name for path in backups.iterdir()} == {"note", "2026-11-30"}, 20, "what is left")
+    assert "its manifest is right" in tallyd("--verify", backups / "2026-11-30")
 
 
 def test_a_folder_that_cannot_be_read_is_told_and_left_empty(busy, tmp_path):
