@@ -76,6 +76,7 @@ void backup_make_init(struct backup_make *make, const char *data_folder, uint64_
     *make = (struct backup_make){.folder_owned = files_join(data_folder, BACKUPS_FOLDER, "")};
     backup_make_id(now_ms, make->manifest.id);
     (void)snprintf(make->manifest.version, sizeof(make->manifest.version), "%s", TALLY_VERSION);
+    make->manifest.data_format = DATA_FORMAT;
     make->manifest.instant_ms = now_ms;
 }
 

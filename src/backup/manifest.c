@@ -20,6 +20,7 @@
 
 #define PIECE_SIZE ((size_t)256 * 1024)
 #define PAUSE_MAX_MS 50u
+#define DATA_FORMAT_UNSAID 2u /* the first tallyd that made backups did not say it */
 
 /* --- in memory ---------------------------------------------------------------------------------------------------- */
 
@@ -83,7 +84,8 @@ void manifest_write(const struct manifest *manifest, struct buffer *text)
 {
     buffer_append_format(text, "{\"format\": %u, \"id\": \"%s\", \"version\": ", MANIFEST_FORMAT, manifest->id);
     quote_append(text, bytes_from_string(manifest->version));
-    buffer_append_format(text, ", \"instantMs\": %" PRIu64 ",\n \"namespaces\": [\n", manifest->instant_ms);
+    buffer_append_format(text, ", \"dataFormat\": %u, \"instantMs\": %" PRIu64 ",\n \"namespaces\": [\n",
+                         manifest->data_format, manifest->instant_ms);
     for (size_t i = 0; i < manifest->namespace_count; i++) {
         write_namespace(&manifest->namespaces_owned[i], text);
         buffer_append_format(text, i + 1 < manifest->namespace_count ? ",\n" : "]}\n");
@@ -150,13 +152,30 @@ static bool read_namespace(yyjson_val *value, struct backup_namespace *ns)
     return ns->file_count > 0;
 }
 
+/* It is shown to people. */
+static bool is_printable(const char *text)
+{
+    for (; *text >= '!' && *text <= '~'; text++)
+        continue;
+    return *text == '\0';
+}
+
+static bool read_data_format(yyjson_val *root, unsigned *format)
+{
+    uint64_t number = DATA_FORMAT_UNSAID;
+    const bool is_good = yyjson_obj_get(root, "dataFormat") == NULL || read_number(root, "dataFormat", &number);
+    *format = number < UINT_MAX ? (unsigned)number : UINT_MAX;
+    return is_good && number > 0;
+}
+
 static bool read_all(yyjson_val *root, struct manifest *manifest)
 {
     yyjson_val *namespaces = yyjson_obj_get(root, "namespaces"), *ns;
     size_t index, count;
     if (!read_name(root, "id", manifest->id, sizeof(manifest->id)) ||
         !read_name(root, "version", manifest->version, sizeof(manifest->version)) ||
-        !read_number(root, "instantMs", &manifest->instant_ms) || !yyjson_is_arr(namespaces))
+        !is_printable(manifest->id) || !is_printable(manifest->version) ||
+        !read_data_format(root, &manifest->data_format) || !read_number(root, "instantMs", &manifest->instant_ms) || !yyjson_is_arr(namespaces))
         return false;
     yyjson_arr_foreach(namespaces, index, count, ns)
     {
@@ -177,7 +196,7 @@ enum error manifest_decode(struct bytes text, const char *folder, struct manifes
     if (!read_number(root, "format", &format))
         error = failure_set(failure, ERROR_LOG_DAMAGED, "%s/" MANIFEST_NAME " is no manifest of a backup.", folder);
     else if (format != MANIFEST_FORMAT)
-        error = failure_set(failure, ERROR_LOG_DAMAGED,
+        error = failure_set(failure, ERROR_UNSUPPORTED_OPERATION,
                             "%s/" MANIFEST_NAME " has format %" PRIu64
                             ", and this version knows %u: use the tallyd that made the backup, or a newer one.",
                             folder, format, MANIFEST_FORMAT);
@@ -288,8 +307,13 @@ static enum error check_file(const char *folder, const char *name, const struct 
     struct backup_file found;
     if (!make_path(path, folder, name, file->name))
         return failure_set(failure, ERROR_DISK_FAILED, "%s: the path is too long.", folder);
-    if (access(path, F_OK) != 0 && errno == ENOENT)
-        return failure_set(failure, ERROR_LOG_DAMAGED, "%s is missing, and the manifest names it.", path);
+    struct stat status;
+    if (lstat(path, &status) != 0)
+        return errno == ENOENT
+                   ? failure_set(failure, ERROR_LOG_DAMAGED, "%s is missing, and the manifest names it.", path)
+                   : explain(path, failure);
+    if (!S_ISREG(status.st_mode)) /* a log has none */
+        return failure_set(failure, ERROR_LOG_DAMAGED, "%s is no ordinary file: copy the file itself to there.", path);
     const enum error error = backup_file_sum(path, NULL, &found, failure);
     if (error != OK)
         return error;

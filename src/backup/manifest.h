@@ -14,6 +14,10 @@
 #define MANIFEST_FORMAT 1u
 #define MANIFEST_SIZE_MAX ((size_t)256 * 1024 * 1024)
 
+/* Of the files of a log, in a data folder or a backup. Raise it in each release whose logs or snapshots the one before
+ * can't read; docs/upgrading.md has the releases. */
+#define DATA_FORMAT 2u
+
 #define BACKUP_ID_SIZE 32u        /* "20261130T031000Z-1a2b3c4d", with a NUL */
 #define BACKUP_FILE_NAME_SIZE 40u /* of a segment or a snapshot */
 #define BACKUP_NAMESPACE_SIZE 13u /* 12 digits, NUL */
@@ -42,6 +46,7 @@ struct backup_namespace {
 struct manifest {
     char id[BACKUP_ID_SIZE];
     char version[BACKUP_VERSION_SIZE]; /* of the tallyd that made it */
+    unsigned data_format;              /* its DATA_FORMAT */
     uint64_t instant_ms;               /* wall clock */
     struct backup_namespace *namespaces_owned;
     size_t namespace_count;
@@ -63,7 +68,7 @@ struct manifest_sum manifest_sum(const struct manifest *manifest);
 
 void manifest_write(const struct manifest *manifest, struct buffer *text);
 
-/* ERROR_LOG_DAMAGED: it is no manifest, or one of a newer format. */
+/* ERROR_LOG_DAMAGED: it is no manifest. ERROR_UNSUPPORTED_OPERATION: it is one of a newer format. */
 enum error manifest_decode(struct bytes text, const char *folder, struct manifest *manifest, struct failure *failure);
 
 /* Is there one in the folder? */

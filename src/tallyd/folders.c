@@ -1,6 +1,7 @@
 #include "tallyd/folders.h"
 
 #include "backup/files.h"
+#include "backup/make.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/path.h"
@@ -135,6 +136,27 @@ int folders_sync(const char *path)
     struct failure failure;
     failure_init(&failure);
     return files_sync_folder(path, &failure) == OK ? STATUS_CLEAN : folders_complain("%s", failure.text);
+}
+
+static void note_unfinished(void *context, const char *name)
+{
+    char *found = context;
+    if (strlen(name) == NAME_DIGITS + strlen(FILES_UNFINISHED) && strspn(name, "0123456789") == NAME_DIGITS &&
+        bytes_ends_with(bytes_from_string(name), BYTES(FILES_UNFINISHED)))
+        memcpy(found, name, strlen(name) + 1);
+}
+
+enum error folders_check_whole(const char *data, struct failure *failure)
+{
+    char found[NAME_DIGITS + sizeof(FILES_UNFINISHED)] = "";
+    if (!backup_visit(data, note_unfinished, found))
+        return files_failed(failure, "reading", data);
+    if (found[0] == '\0')
+        return OK;
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "%s holds %s: a restore or a salvage into it did not come to its end. Remove the folder, and begin "
+                       "it again.",
+                       data, found);
 }
 
 void folders_name_new(struct new_folder *folder, const char *to, const struct target *target)

@@ -79,6 +79,13 @@ static int verify_one(const struct target *target, const char *place)
     return status;
 }
 
+int inspect_verify_new(const struct target *target, const char *path)
+{
+    struct target made = *target;
+    (void)snprintf(made.path, sizeof(made.path), "%s", path);
+    return verify_one(&made, folders_name(target));
+}
+
 /* Of a backup: the files are those of the manifest, and as they were. */
 static int verify_manifest(const char *folder)
 {
@@ -87,7 +94,8 @@ static int verify_manifest(const char *folder)
     failure_init(&failure);
     enum error error = manifest_read(folder, &manifest, &failure);
     if (error == OK) {
-        error = manifest_check(&manifest, folder, &failure);
+        error = upgrade_check_backup(&manifest, folder, &failure);
+        error = error == OK ? manifest_check(&manifest, folder, &failure) : error;
         const struct manifest_sum sum = manifest_sum(&manifest);
         if (error == OK)
             printf("%s: backup %s, made by tallyd %s: its manifest is right: %llu files, %llu bytes.\n", folder,
@@ -95,7 +103,8 @@ static int verify_manifest(const char *folder)
         manifest_deinit(&manifest);
     }
     if (error != OK)
-        printf("%s: the backup is DAMAGED: %s\n", folder, failure.text);
+        printf("%s: the backup %s: %s\n", folder, error == ERROR_LOG_DAMAGED ? "is DAMAGED" : "can't be read",
+               failure.text);
     return error == OK ? STATUS_CLEAN : error == ERROR_LOG_DAMAGED ? STATUS_DAMAGED : STATUS_FAILED;
 }
 
@@ -119,10 +128,19 @@ static int verify_version(const char *folder)
     return version.format != 0 && first == NULL ? STATUS_FAILED : STATUS_CLEAN;
 }
 
+static int check_whole(const char *folder)
+{
+    struct failure failure;
+    failure_init(&failure);
+    return folders_check_whole(folder, &failure) == OK ? STATUS_CLEAN : folders_complain("%s", failure.text);
+}
+
 int inspect_verify(const char *folder)
 {
     struct targets targets = {0};
-    int status = folders_list(folder, &targets);
+    int status = check_whole(folder);
+    if (status == STATUS_CLEAN)
+        status = folders_list(folder, &targets);
     if (status == STATUS_CLEAN)
         status = manifest_is_in(folder) ? verify_manifest(folder) : verify_version(folder);
     for (size_t i = 0; i < targets.count && status != STATUS_FAILED; i++)

@@ -12,6 +12,9 @@ int inspect_verify(const char *folder); /* 0 clean, 1 damaged, 2 could not be re
 /* The same of every log in a database, as all of it is at one moment. Copies each into a folder of its own in TMPDIR
  * meanwhile; nobody is kept from writing. `options` name no log. */
 int inspect_verify_postgres(const struct pg_options *options);
+/* Of a folder that was just made, and has not its name yet. */
+struct target;
+int inspect_verify_new(const struct target *target, const char *path);
 int inspect_salvage(const char *folder, const char *to); /* 0 nothing is lost, 1 something is, 2 it failed */
 
 #endif

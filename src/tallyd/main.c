@@ -15,6 +15,7 @@
 #include "tallyd/config_help.h"
 #include "tallyd/description.h"
 #include "tallyd/descriptors.h"
+#include "tallyd/folders.h"
 #include "tallyd/inspect.h"
 #include "tallyd/listeners.h"
 #include "tallyd/manual.h"
@@ -549,7 +550,8 @@ static enum error open_namespaces(struct daemon *daemon, struct failure *failure
     size_t count;
     const char *data = config_data(&daemon->config);
     struct bytes *names = renewal_namespaces(&daemon->renewal, &count);
-    enum error error = upgrade_prepare(data, complain, daemon, failure);
+    enum error error = folders_check_whole(data, failure);
+    error = error == OK ? upgrade_prepare(data, complain, daemon, failure) : error;
     error = error == OK ? namespaces_open(&daemon->namespaces, names, count, failure) : error;
     free(names);
     if (error == OK)

@@ -6,6 +6,7 @@
 #include "engine/restore.h"
 #include "log/disk_merge.h"
 #include "tallyd/folders.h"
+#include "tallyd/inspect.h"
 #include "tallyd/upgrade.h"
 
 #include <errno.h>
@@ -104,6 +105,7 @@ struct restoring {
     uint64_t now_ms;
     struct restore_result sum;
     size_t count; /* namespaces restored so far */
+    int damage;   /* what is wrong with the new ones */
 };
 
 static int status_of(const struct failure *failure)
@@ -137,6 +139,9 @@ static int write_namespace(struct restoring *restoring, const struct target *tar
     restoring->sum.publishers += result.publishers;
     restoring->count++;
     say_restored(target, end);
+    /* A backup has checksums of its files. Of an archive nobody has read yet what stands before its snapshot. */
+    if (restoring->archive != NULL)
+        restoring->damage = folders_worse(restoring->damage, inspect_verify_new(target, folder.unfinished));
     return folders_sync(folder.unfinished);
 }
 
@@ -225,6 +230,8 @@ static int check_backup(struct restoring *restoring, struct manifest *manifest)
     struct failure failure;
     failure_init(&failure);
     enum error error = manifest_read(restoring->folder, manifest, &failure);
+    if (error == OK)
+        error = upgrade_check_backup(manifest, restoring->folder, &failure);
     if (error != OK)
         return status_of(&failure);
     char text[RESTORE_TIME_SIZE];
@@ -236,6 +243,13 @@ static int check_backup(struct restoring *restoring, struct manifest *manifest)
     printf("%s: backup %s of %s, made by tallyd %s\n", restoring->folder, manifest->id, text, manifest->version);
     error = manifest_check(manifest, restoring->folder, &failure);
     return error == OK ? STATUS_CLEAN : status_of(&failure);
+}
+
+static void say_damaged(const struct restoring *restoring)
+{
+    printf("\nRestored to %s, but DAMAGED, as said above. Restore again with undamaged copies of these files, or type: "
+           "tallyd --salvage %s --to NEW\n",
+           restoring->to, restoring->to);
 }
 
 static void say_what_to_check(const struct restoring *restoring)
@@ -347,8 +361,11 @@ int restore_run(const struct restore_request *request)
                                   restoring.archive);
     if (status == STATUS_CLEAN)
         status = restore_all(&restoring, &targets);
-    if (status == STATUS_CLEAN)
+    if (status == STATUS_CLEAN && restoring.damage != STATUS_CLEAN)
+        say_damaged(&restoring);
+    else if (status == STATUS_CLEAN)
         say_what_to_check(&restoring);
+    status = folders_worse(status, restoring.damage);
     free(targets.items_owned);
     fflush(stdout);
     return status;

@@ -328,6 +328,16 @@ static enum error check_format(const char *data, const struct data_version *vers
                        data, version->tallyd, version->format, TALLY_VERSION, DATA_FORMAT);
 }
 
+enum error upgrade_check_backup(const struct manifest *manifest, const char *folder, struct failure *failure)
+{
+    if (manifest->data_format <= DATA_FORMAT)
+        return OK;
+    return failure_set(failure, ERROR_UNSUPPORTED_OPERATION,
+                       "%s is a backup of a later version: made by tallyd %s, in format %u. This is tallyd %s, which reads "
+                       "formats up to %u: use that one, or a newer one.",
+                       folder, manifest->version, manifest->data_format, TALLY_VERSION, DATA_FORMAT);
+}
+
 int upgrade_check(const char *folder)
 {
     struct data_version version;

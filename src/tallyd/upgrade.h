@@ -7,13 +7,9 @@
 #ifndef TALLY_TALLYD_UPGRADE_H
 #define TALLY_TALLYD_UPGRADE_H
 
-#include "base/error.h"
-#include <stdatomic.h>
+#include "backup/manifest.h"
 #include <stdbool.h>
 #include <stdint.h>
-
-/* Raise it in each release whose logs or snapshots the one before can't read; docs/upgrading.md has the releases. */
-#define DATA_FORMAT 2u
 
 #define UPGRADE_VERSION_NAME "version" /* the file of a data folder */
 #define UPGRADE_BEFORE "before-"       /* begins the name of a kept folder, in the data folder */
@@ -37,6 +33,9 @@ int upgrade_sign_new(const char *to);
 
 /* Complains of a folder in a later format: what this tallyd does not know would look damaged. Returns a STATUS_.... */
 int upgrade_check(const char *folder);
+
+/* ERROR_UNSUPPORTED_OPERATION: the backup in the folder has files of a later format. */
+enum error upgrade_check_backup(const struct manifest *manifest, const char *folder, struct failure *failure);
 
 /* The first release that reads a format; NULL: of a format that this tallyd does not know. */
 const char *upgrade_first_release(unsigned format);

@@ -113,6 +113,25 @@ def test_a_restore_to_any_instant_and_what_is_missing_is_named(daemon_factory, a
     assert "no snapshot is that old" in said and "bring older files back" in said, said
 
 
+def test_a_body_that_is_damaged_in_the_archive_is_told(daemon_factory, archive, tmp_path):
+    daemon = start(daemon_factory, archive)
+    say(daemon, "a body of its own")
+    fill(daemon, 70)
+    until = instant()
+    fill(daemon, 70)
+    ok(daemon, "AmazonSQS.PurgeQueue", QueueUrl="q")
+    fill(daemon, 110)
+    first = archive / NAMESPACE / "0000000000000000.segment"
+    wait_until(first.exists, 20, "that the first segment is archived")
+    assert daemon.stop() == 0
+    held = first.read_bytes()
+    first.write_bytes(held.replace(b"of its own", b"of its owm"))
+    said = refuse(daemon.data, archive, until, tmp_path / "new", status=1)
+    assert "lost: the body of message" in said and "but DAMAGED" in said and "Next: tallyd --data" not in said, said
+    first.write_bytes(held)
+    assert held_at(daemon_factory, daemon.data, archive, until) == ["a body of its own"]
+
+
 def test_the_way_to_the_time_must_be_there_but_no_more(daemon_factory, archive, tmp_path):
     """A segment between is missing: times before it can be had, and times behind the next snapshot."""
     daemon = start(daemon_factory, archive)

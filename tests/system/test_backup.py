@@ -195,7 +195,11 @@ def test_what_is_wrong_is_refused_with_words(busy, daemon_factory, tmp_path):
     manifest = tmp_path / "b" / "backup.json"
     text = manifest.read_text()
     manifest.write_text(text.replace('"format": 1', '"format": 2'))
-    assert "has format 2" in tallyd("--restore", tmp_path / "b", "--to", tmp_path / "new", status=1)
+    assert "has format 2" in tallyd("--restore", tmp_path / "b", "--to", tmp_path / "new", status=2)
+    manifest.write_text(text.replace('"version": "', '"version": "9').replace('"dataFormat": ', '"dataFormat": 9'))
+    for words in (["--verify", tmp_path / "b"], ["--restore", tmp_path / "b", "--to", tmp_path / "new"]):
+        said = tallyd(*words, status=2)
+        assert "is a backup of a later version: made by tallyd 9" in said and "DAMAGED" not in said, said
     manifest.write_text(text)
     (segment,) = (tmp_path / "b" / NAMESPACE).glob("*.segment")
     with open(segment, "r+b") as file:
@@ -205,7 +209,23 @@ def test_what_is_wrong_is_refused_with_words(busy, daemon_factory, tmp_path):
         file.write(bytes([byte[0] ^ 1]))
     for words in (["--verify", tmp_path / "b"], ["--restore", tmp_path / "b", "--to", tmp_path / "new"]):
         assert "it was changed" in tallyd(*words, status=1)
+    # A log takes no links, and would be empty.
+    segment.rename(tmp_path / "elsewhere")
+    segment.symlink_to(tmp_path / "elsewhere")
+    for words in (["--verify", tmp_path / "b"], ["--restore", tmp_path / "b", "--to", tmp_path / "new"]):
+        assert "is no ordinary file" in tallyd(*words, status=1)
     assert not (tmp_path / "new").exists()
+
+
+def test_what_a_killed_restore_left_is_not_served(daemon_factory, tmp_path):
+    first = daemon_factory("--credentials", str(write_credentials(tmp_path, TWO))).start()
+    first.stop()
+    (first.data / "000000000002").rename(first.data / "000000000002.unfinished")  # it had named the other one already
+    with pytest.raises(AssertionError):
+        first.start()
+    assert "a restore or a salvage into it did not come to its end" in first.all_error_text()
+    assert not (first.data / "000000000002").exists()
+    assert "did not come to its end" in tallyd("--verify", first.data, status=2)
 
 
 def test_what_has_a_name_of_its_own_beside_the_servers_backups_stays(busy, tmp_path):

@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <limits.h>
+
 #include <cmocka.h>
 
 static struct manifest make(void)
 {
-    struct manifest manifest = {.id = "20261130T031000Z-1a2b3c4d", .version = "0.2.0", .instant_ms = 1795999638083};
+    struct manifest manifest = {.id = "20261130T031000Z-1a2b3c4d", .version = "0.2.0", .data_format = 3, .instant_ms = 1795999638083};
     for (unsigned i = 0; i < 2; i++) {
         struct backup_namespace *ns = manifest_add_namespace(&manifest);
         (void)snprintf(ns->name, sizeof(ns->name), "%012u", i);
@@ -128,8 +130,43 @@ static void a_newer_format_is_told_as_such(void **state)
     struct manifest manifest;
     struct failure failure;
     failure_init(&failure);
-    assert_int_equal(manifest_decode(BYTES("{\"format\":2}"), "b", &manifest, &failure), ERROR_LOG_DAMAGED);
+    assert_int_equal(manifest_decode(BYTES("{\"format\":2}"), "b", &manifest, &failure), ERROR_UNSUPPORTED_OPERATION);
     assert_non_null(strstr(failure.text, "format 2, and this version knows 1"));
+}
+
+static void what_is_shown_to_people_is_printable_and_a_data_format_may_be_unsaid(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *version, *data_format;
+        unsigned format; /* 0: it is refused */
+    } rows[] = {
+        {"0.2.0~rc1+x", "", 2},
+        {"0.3.0", ",\"dataFormat\":7", 7},
+        {"0.3.0", ",\"dataFormat\":99999999999", UINT_MAX},
+        {"0.3.0", ",\"dataFormat\":0", 0},
+        {"0.3.0", ",\"dataFormat\":\"3\"", 0},
+        {"\\u001b[31m", "", 0},
+        {"0.2.0\\n", "", 0},
+        {"0 2 0", "", 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char text[600];
+        struct manifest manifest;
+        struct failure failure;
+        failure_init(&failure);
+        (void)snprintf(text, sizeof(text),
+                       "{\"format\":1,\"id\":\"a\",\"version\":\"%s\"%s,\"instantMs\":1,\"namespaces\":[{\"name\":"
+                       "\"000000000000\",\"segmentSize\":1,\"epoch\":1,\"sequence\":1,\"position\":1,\"timeMs\":1,"
+                       "\"queues\":0,\"messages\":0,\"files\":[{\"name\":\"0.segment\",\"size\":1,\"crc32c\":"
+                       "\"00000000\"}]}]}",
+                       rows[i].version, rows[i].data_format);
+        const enum error error = manifest_decode(bytes_from_string(text), "b", &manifest, &failure);
+        assert_int_equal(error, rows[i].format == 0 ? ERROR_LOG_DAMAGED : OK);
+        assert_true(error != OK || manifest.data_format == rows[i].format);
+        if (error == OK)
+            manifest_deinit(&manifest);
+    }
 }
 
 /* Cut anywhere, or with one bit changed: refused, or read as something. */
@@ -164,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_says_comes_back),       cmocka_unit_test(a_member_that_is_missing_or_wrong_is_refused),
         cmocka_unit_test(names_lead_nowhere_else),       cmocka_unit_test(a_newer_format_is_told_as_such),
+        cmocka_unit_test(what_is_shown_to_people_is_printable_and_a_data_format_may_be_unsaid),
         cmocka_unit_test(no_damage_crashes_the_decoder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
