@@ -130,7 +130,9 @@ class Campaign:
         patience = max(120, self.messages / 200 + self.kills * LEASE)
         wait_until(lambda: self.count("source") == 0, patience, "an empty source")
         seconds = time.monotonic() - began
-        killer.join(60)
+        killer.join(patience)
+        killed = sum(self.killed.values())
+        assert killed == self.kills, f"{killed} of {self.kills} kills: the killer has failed, or is late"
         return self.judge(seconds)
 
     def stop(self):
