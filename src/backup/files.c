@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define FOLDER_MODE 0700
@@ -41,6 +43,19 @@ enum error files_sync_folder(const char *path, struct failure *failure)
     if (descriptor >= 0)
         (void)close(descriptor);
     return error;
+}
+
+enum error files_check_room(const char *path, uint64_t wanted, uint64_t min_free, struct failure *failure)
+{
+    struct statvfs status;
+    if (statvfs(path, &status) != 0)
+        return files_failed(failure, "asking for the room of", path);
+    const uint64_t free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
+    if (free_bytes >= wanted && free_bytes - wanted >= min_free)
+        return OK;
+    return failure_set(failure, ERROR_DISK_FULL,
+                       "%" PRIu64 " bytes are needed for a copy, %" PRIu64 " are free, and disk-min-free is %" PRIu64 ".",
+                       wanted, free_bytes, min_free);
 }
 
 enum error files_link(const char *folder, const char *inner, const char *name, const char *second,

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -159,21 +158,6 @@ enum error backup_make_link(struct backup_make *make, struct failure *failure)
 
 /* --- the copy of the segment in use ------------------------------------------------------------------------------- */
 
-/* The copies are what a backup takes of the disk. */
-static enum error check_room(const struct backup_make *make, const char *inner, uint64_t wanted,
-                             struct failure *failure)
-{
-    struct statvfs status;
-    if (statvfs(inner, &status) != 0)
-        return files_failed(failure, "asking for the room of", inner);
-    const uint64_t free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
-    if (free_bytes >= wanted && free_bytes - wanted >= make->min_free)
-        return OK;
-    return failure_set(failure, ERROR_DISK_FULL,
-                       "the backup needs %llu bytes for a copy, %llu are free, and disk-min-free is %llu.",
-                       (unsigned long long)wanted, (unsigned long long)free_bytes, (unsigned long long)make->min_free);
-}
-
 static enum error copy_live(const struct backup_make *make, struct backup_namespace *ns, struct disk *disk,
                             struct failure *failure)
 {
@@ -203,7 +187,7 @@ static enum error finish_namespace(const struct backup_make *make, struct backup
 {
     char *inner = inner_path(make, ns), *lock = files_join(inner, "lock", "");
     struct disk *disk = disk_posix_create(inner);
-    enum error error = check_room(make, inner, ns->position % ns->segment_size, failure);
+    enum error error = files_check_room(inner, ns->position % ns->segment_size, make->min_free, failure);
     if (error == OK)
         error = disk->operations->lock(disk, failure);
     if (error == OK)

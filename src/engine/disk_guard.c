@@ -36,12 +36,17 @@ static uint64_t segment_bytes(const struct disk_guard *guard)
     return segment_room(log_segment_size(guard->log), log_frame_size_max(guard->log));
 }
 
+uint64_t disk_guard_min_free(uint64_t option, uint64_t total)
+{
+    if (option != NAMESPACE_MIN_FREE_AUTO)
+        return option;
+    const uint64_t share = total / MIN_FREE_SHARE;
+    return share < MIN_FREE_MAX ? share : MIN_FREE_MAX;
+}
+
 static uint64_t min_free(const struct disk_guard *guard)
 {
-    if (guard->options->disk_min_free != NAMESPACE_MIN_FREE_AUTO)
-        return guard->options->disk_min_free;
-    const uint64_t share = guard->room.total / MIN_FREE_SHARE;
-    return share < MIN_FREE_MAX ? share : MIN_FREE_MAX;
+    return disk_guard_min_free(guard->options->disk_min_free, guard->room.total);
 }
 
 /* --- the reserve -------------------------------------------------------------------------------------------------- */

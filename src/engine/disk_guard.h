@@ -50,6 +50,9 @@ struct guard_view {
  * with a new answer of the disk. More mean a quota, or a folder that has become read-only. */
 #define GUARD_TRIES 4u
 
+/* What must stay free of a file system of `total` bytes, as the option disk-min-free says it. */
+uint64_t disk_guard_min_free(uint64_t option, uint64_t total);
+
 /* Tells the disk what to keep. To be called before the log is opened. */
 void disk_guard_init(struct disk_guard *guard, struct disk *disk, const struct namespace_options *options);
 

@@ -550,12 +550,16 @@ static enum error open_namespaces(struct daemon *daemon, struct failure *failure
     size_t count;
     const char *data = config_data(&daemon->config);
     struct bytes *names = renewal_namespaces(&daemon->renewal, &count);
+    const struct upgrade upgrade = {.data = data,
+                                    .min_free = config_number(&daemon->config, CONFIG_DISK_MIN_FREE),
+                                    .report = complain,
+                                    .context = daemon};
     enum error error = folders_check_whole(data, failure);
-    error = error == OK ? upgrade_prepare(data, complain, daemon, failure) : error;
+    error = error == OK ? upgrade_prepare(&upgrade, failure) : error;
     error = error == OK ? namespaces_open(&daemon->namespaces, names, count, failure) : error;
     free(names);
     if (error == OK)
-        upgrade_finish(data, complain, daemon);
+        upgrade_finish(&upgrade);
     return error == OK ? archive_try(&daemon->config, failure) : error;
 }
 

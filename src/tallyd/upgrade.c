@@ -4,6 +4,7 @@
 #include "backup/make.h"
 #include "base/assert.h"
 #include "base/memory.h"
+#include "engine/disk_guard.h"
 #include "log/segment.h"
 #include "log/snapshot.h"
 #include "tallyd/folders.h"
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define VERSION_NONE "0.1.0" /* wrote no such file */
@@ -119,6 +121,7 @@ static const atomic_bool in_a_hurry = true;
 
 struct keeping {
     const char *data;
+    uint64_t min_free;                        /* what must stay free, in bytes */
     const char *to;                           /* the kept folder, under its unfinished name */
     const char *from;                         /* of the namespace that it is at */
     const char *inner;                        /* and its new folder */
@@ -168,6 +171,8 @@ static enum error copy_live(const struct keeping *keeping, struct disk *disk, co
     char *path = files_join(keeping->from, name, "");
     enum error error = stat(path, &status) == 0 ? OK : files_failed(keeping->failure, "reading", path);
     const uint64_t size = error == OK ? (uint64_t)status.st_size : 0;
+    if (error == OK)
+        error = files_check_room(keeping->inner, size, keeping->min_free, keeping->failure);
     if (error == OK)
         error = files_link(keeping->from, keeping->inner, name, FILES_LIVE_NAME, keeping->failure);
     if (error == OK)
@@ -219,13 +224,25 @@ static enum error keep_version(const char *data, const char *to, struct failure 
     return error == OK ? write_version(to, &version, failure) : error;
 }
 
-/* Puts them under their unfinished name, and then under the name that counts. */
-static enum error keep(const char *data, const char *folder, struct failure *failure)
+static enum error learn_min_free(const struct upgrade *upgrade, uint64_t *min_free, struct failure *failure)
 {
+    struct statvfs status;
+    if (statvfs(upgrade->data, &status) != 0)
+        return files_failed(failure, "asking for the room of", upgrade->data);
+    *min_free = disk_guard_min_free(upgrade->min_free, (uint64_t)status.f_blocks * status.f_frsize);
+    return OK;
+}
+
+/* Puts them under their unfinished name, and then under the name that counts. */
+static enum error keep(const struct upgrade *upgrade, const char *folder, struct failure *failure)
+{
+    const char *data = upgrade->data;
     char *unfinished = files_join(data, folder, FILES_UNFINISHED), *finished = files_join(data, folder, "");
     struct keeping keeping = {.data = data, .to = unfinished, .failure = failure};
+    enum error error = learn_min_free(upgrade, &keeping.min_free, failure);
     /* What is there is of a start that did not come to its end. */
-    enum error error = backup_remove(unfinished, &in_a_hurry, failure);
+    if (error == OK)
+        error = backup_remove(unfinished, &in_a_hurry, failure);
     if (error == OK)
         error = files_make_folder(unfinished, failure);
     if (error == OK && !backup_visit(data, keep_namespace, &keeping))
@@ -258,13 +275,14 @@ static bool is_there(const char *data, const char *name)
 
 /* What was kept stays: a start that could not sign the folder may have written a newer format since.
  * ERROR_LOG_LOCKED: the older tallyd serves the folder still. Any other failure is told, and that is all. */
-static enum error try_to_keep(const char *data, const struct data_version *version, upgrade_report *report,
-                              void *context, struct failure *failure)
+static enum error try_to_keep(const struct upgrade *upgrade, const struct data_version *version,
+                              struct failure *failure)
 {
+    const char *data = upgrade->data;
     char folder[sizeof(UPGRADE_BEFORE) + UPGRADE_VERSION_SIZE], text[sizeof(failure->text) + PATH_MAX];
     (void)snprintf(folder, sizeof(folder), UPGRADE_BEFORE "%s", version->tallyd);
     const bool is_kept = is_there(data, folder);
-    const enum error error = is_kept ? OK : keep(data, folder, failure);
+    const enum error error = is_kept ? OK : keep(upgrade, folder, failure);
     if (is_kept)
         (void)snprintf(text, sizeof(text), "%s/%s is there already, and stays the way back to tallyd %s.", data, folder,
                        version->tallyd);
@@ -277,33 +295,34 @@ static enum error try_to_keep(const char *data, const struct data_version *versi
                        "%s was written by tallyd %s. There is no way back to that: what it wrote could not be kept: %s",
                        data, version->tallyd, failure->text);
     if (error != ERROR_LOG_LOCKED)
-        report(context, text);
+        upgrade->report(upgrade->context, text);
     return error == ERROR_LOG_LOCKED ? error : OK;
 }
 
-void upgrade_finish(const char *data, upgrade_report *report, void *context)
+void upgrade_finish(const struct upgrade *upgrade)
 {
     struct failure failure;
     failure_init(&failure);
-    if (upgrade_sign(data, &failure) != OK)
-        report(context, failure.text); /* the next start tries again */
+    if (upgrade_sign(upgrade->data, &failure) != OK)
+        upgrade->report(upgrade->context, failure.text); /* the next start tries again */
 }
 
 /* Keeps and signs, unless another tallyd has done so since the version was read. */
-static enum error keep_and_sign(const char *data, upgrade_report *report, void *context, struct failure *failure)
+static enum error keep_and_sign(const struct upgrade *upgrade, struct failure *failure)
 {
     struct data_version version;
-    enum error error = upgrade_read(data, &version, failure);
+    enum error error = upgrade_read(upgrade->data, &version, failure);
     if (error == OK && version.format < DATA_FORMAT)
-        error = try_to_keep(data, &version, report, context, failure);
+        error = try_to_keep(upgrade, &version, failure);
     if (error == OK)
-        upgrade_finish(data, report, context);
+        upgrade_finish(upgrade);
     return error;
 }
 
 /* Two at once would remove what the other one keeps. A temporary folder, which has this lock, is never an old one. */
-static enum error upgrade_alone(const char *data, upgrade_report *report, void *context, struct failure *failure)
+static enum error upgrade_alone(const struct upgrade *upgrade, struct failure *failure)
 {
+    const char *data = upgrade->data;
     const int folder = open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     enum error error = OK;
     if (folder < 0)
@@ -313,7 +332,7 @@ static enum error upgrade_alone(const char *data, upgrade_report *report, void *
         error = failure_set(failure, ERROR_LOG_LOCKED,
                             "Another tallyd begins on %s, and keeps what an older one wrote. Stop one of both.", data);
     else
-        error = keep_and_sign(data, report, context, failure);
+        error = keep_and_sign(upgrade, failure);
     (void)close(folder);
     return error;
 }
@@ -348,14 +367,14 @@ int upgrade_check(const char *folder)
     return error == OK ? STATUS_CLEAN : folders_complain("%s", failure.text);
 }
 
-enum error upgrade_prepare(const char *data, upgrade_report *report, void *context, struct failure *failure)
+enum error upgrade_prepare(const struct upgrade *upgrade, struct failure *failure)
 {
     struct data_version version;
-    enum error error = upgrade_read(data, &version, failure);
-    error = error == OK ? check_format(data, &version, failure) : error;
+    enum error error = upgrade_read(upgrade->data, &version, failure);
+    error = error == OK ? check_format(upgrade->data, &version, failure) : error;
     if (error != OK || version.format == 0)
         return error;
-    return version.format < DATA_FORMAT ? upgrade_alone(data, report, context, failure) : OK;
+    return version.format < DATA_FORMAT ? upgrade_alone(upgrade, failure) : OK;
 }
 
 /* --- the end of it ------------------------------------------------------------------------------------------------ */

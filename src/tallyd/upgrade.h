@@ -43,13 +43,21 @@ const char *upgrade_first_release(unsigned format);
 /* Is told what a person should know: what is kept, or why it can't be. */
 typedef void upgrade_report(void *context, const char *text);
 
-/* Makes the data folder ready to be opened. One that is not there stays so. A full disk keeps nobody from starting.
+struct upgrade {
+    const char *data;
+    uint64_t min_free; /* what the option disk-min-free says */
+    upgrade_report *report;
+    void *context;
+};
+
+/* Makes the data folder ready to be opened. One that is not there stays so. A disk that is full, or would be short of
+ * room with the copies, keeps nobody from starting.
  * ERROR_UNSUPPORTED_OPERATION: a later format; ERROR_LOG_LOCKED: the older tallyd has the folder still; else errors as
  * upgrade_read(). */
-enum error upgrade_prepare(const char *data, upgrade_report *report, void *context, struct failure *failure);
+enum error upgrade_prepare(const struct upgrade *upgrade, struct failure *failure);
 
 /* It has been opened: signs one that is new, or that another release wrote in the same format. */
-void upgrade_finish(const char *data, upgrade_report *report, void *context);
+void upgrade_finish(const struct upgrade *upgrade);
 
 /* Removes the kept folders that are older than UPGRADE_KEPT_DAYS, and no folder of somebody else. */
 void upgrade_forget(const char *data, uint64_t now_ms, const atomic_bool *is_hurried);

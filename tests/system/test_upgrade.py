@@ -129,6 +129,17 @@ def test_without_room_for_a_way_back_it_says_so_and_starts(unpacked):
     assert daemon.stop() == 0
 
 
+def test_a_way_back_takes_no_room_that_must_stay_free(unpacked):
+    daemon, _ = unpacked("0.1.0")
+    status = os.statvfs(daemon.data)
+    enough = status.f_bavail * status.f_frsize + (1 << 30)
+    daemon.options += ["--disk-min-free", str(enough)]
+    daemon.start()
+    assert "There is no way back" in daemon.error_text() and f"disk-min-free is {enough}." in daemon.error_text()
+    assert daemon.stop() == 0
+    assert not list(daemon.data.glob("before-*"))
+
+
 def test_while_the_older_one_serves_nothing_is_kept_or_signed(unpacked):
     daemon, _ = unpacked("0.1.0")
     before = files_of(daemon.data)
