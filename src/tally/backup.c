@@ -46,12 +46,22 @@ static int start(const struct invocation *invocation, struct made *made)
     return EXIT_DONE;
 }
 
+/* Of two tools at once, the second may begin when the first one's backup has been made and not yet been taken. */
+static int fail_await(const struct invocation *invocation, const struct made *made)
+{
+    if (strcmp(tally_client_error(invocation->client)->code, "BackupDoesNotExist") != 0)
+        return invocation_failed(invocation, invocation->client);
+    complain("the backup %s has gone: another one began, or the server ended, before it was taken. Type it again.",
+             made->id);
+    return EXIT_REFUSED;
+}
+
 /* Waits until it is finished, and keeps what the server says of it then. */
 static int await(const struct invocation *invocation, struct made *made)
 {
     for (unsigned pause_ms = PAUSE_FIRST_MS;; pause_ms = pause_ms * 2 < PAUSE_MAX_MS ? pause_ms * 2 : PAUSE_MAX_MS) {
         if (ask(invocation, "Tally.DescribeBackup", made->id, &made->reply) != TALLY_OK)
-            return invocation_failed(invocation, invocation->client);
+            return fail_await(invocation, made);
         const char *state = output_text_of(json_root(&made->reply), "State");
         if (strcmp(state, "finished") == 0)
             return EXIT_DONE;

@@ -383,6 +383,17 @@ static void on_tick(uv_timer_t *timer)
 
 /* --- what the api asks for ---------------------------------------------------------------------------------------- */
 
+/* What a killed tool left may be all that the log has removed since. Whether one still copies it is not known here. */
+static enum error refuse_short(const struct backups *backups, struct failure *failure)
+{
+    if (backups->folder_owned == NULL)
+        return failure_set(failure, ERROR_DISK_IS_FULL, "The disk is short of room: make room before a backup.");
+    return failure_set(failure, ERROR_DISK_IS_FULL,
+                       "The disk is short of room: make room before a backup. An earlier one takes some: remove %s if no "
+                       "tally backup copies it.",
+                       backups->folder_owned);
+}
+
 static enum error control_start(void *context, struct backup_report *report, struct failure *failure)
 {
     struct backups *backups = context;
@@ -393,7 +404,7 @@ static enum error control_start(void *context, struct backup_report *report, str
     if (is_running(backups) || backups->is_removed)
         return failure_set(failure, ERROR_BACKUP_IN_PROGRESS, "Backup %s is being made.", backups->newest.id);
     if (is_short(backups))
-        return failure_set(failure, ERROR_DISK_IS_FULL, "The disk is short of room: make room before a backup.");
+        return refuse_short(backups, failure);
     const uint64_t now_ms = clock_now_ms(backups->namespaces->clock);
     backups->newest = (struct backup_report){.state = BACKUP_RUNNING, .started_ms = now_ms};
     backup_make_id(now_ms, backups->newest.id);

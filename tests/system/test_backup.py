@@ -2,12 +2,14 @@
 restore turns back and what it does not. tests/campaign/backup_campaign.py does it under load and kills; docs/backup.md
 tells it."""
 
+import http.server
 import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -239,6 +241,47 @@ def test_what_has_a_name_of_its_own_beside_the_servers_backups_stays(busy, tmp_p
     tally("backup", tmp_path / "b")
     wait_until(lambda: {path.name for path in backups.iterdir()} == {"note", "2026-11-30"}, 20, "what is left")
     assert "its manifest is right" in tallyd("--verify", backups / "2026-11-30")
+
+
+def test_a_short_disk_is_told_what_a_killed_tool_left(busy):
+    ok(busy, "Tally.StartBackup")
+    left = wait_until(lambda: ok(busy, "Tally.DescribeBackup").get("Folder"))
+    busy.stop()
+    busy.options += ["--disk-min-free", "1000000GiB"]
+    busy.start()
+    status, answer = busy.call("Tally.StartBackup", {})
+    assert status == 503 and f"remove {left} if no tally backup copies it" in answer["message"], answer
+    ok(busy, "Tally.DeleteBackup", BackupId=pathlib.Path(left).name)
+    wait_until(lambda: not pathlib.Path(left).exists())
+    status, answer = busy.call("Tally.StartBackup", {})
+    assert status == 503 and "remove" not in answer["message"], answer
+
+
+class OfAnother(http.server.BaseHTTPRequestHandler):
+    """A server on which another tool's backup has replaced this one's."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        is_begin = self.headers["X-Amz-Target"].endswith("StartBackup")
+        self.send_response(200 if is_begin else 400)
+        body = json.dumps({"BackupId": "ours", "State": "running"} if is_begin else {
+            "__type": "com.tally#BackupDoesNotExist", "message": "There is no backup 'ours'."}).encode()
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Type", "application/x-amz-json-1.0")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_backup_that_another_one_replaced_is_told_as_that(tmp_path):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), OfAnother) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        said = Tally(f"http://127.0.0.1:{server.server_port}")("backup", tmp_path / "b", status=1).err
+        server.shutdown()
+    assert "the backup ours has gone: another one began" in said, said
+    assert not (tmp_path / "b").exists()
 
 
 def test_a_folder_that_cannot_be_read_is_told_and_left_empty(busy, tmp_path):
