@@ -163,9 +163,10 @@ enum error restore_find_end(struct disk *from, uint64_t until_ms, struct restore
 
 /* --- with an archive ---------------------------------------------------------------------------------------------- */
 
-static enum error refuse_missing(const struct disk *merge, uint64_t start, const struct restore_end *end,
+static enum error refuse_missing(const struct disk *merge, uint64_t start, struct restore_end *end,
                                  struct failure *failure)
 {
+    end->is_missing = true;
     char name[SEGMENT_NAME_SIZE], text[RESTORE_TIME_SIZE] = "";
     segment_name(start, name);
     if (end->position != 0)

@@ -14,6 +14,7 @@ struct restore_end {
     uint64_t queues;
     uint64_t messages;
     bool is_log_end; /* nothing in the log is later */
+    bool is_missing; /* what is damaged is that a segment on the way is in neither folder */
 };
 
 /* Reads the log of `from`, which is not changed, up to the last frame in which nothing happened after until_ms;

@@ -186,23 +186,34 @@ static void leave_one_of_each(struct disk_merge *merge)
     merge->segment_count = segments;
 }
 
-/* All segments of a log have one size. */
-static enum error learn_segment_size(struct disk_merge *merge, struct failure *failure)
+static enum error entry_size(const struct entry *entry, uint64_t *size, struct failure *failure)
 {
     struct disk_file *file;
     char name[NAME_SIZE];
-    if (merge->segment_count == 0)
-        return OK;
-    const struct entry *first = &merge->entries_owned[0];
-    entry_name(first, name);
-    enum error error = first->disk->operations->open(first->disk, name, &file, failure);
+    entry_name(entry, name);
+    enum error error = entry->disk->operations->open(entry->disk, name, &file, failure);
     if (error != OK)
         return error;
-    error = first->disk->operations->size(file, &merge->segment_size, failure);
-    first->disk->operations->close(file);
-    if (error == OK && merge->segment_size < SEGMENT_SIZE_MIN)
-        return segment_damaged(failure, first->disk, name, merge->segment_size, "the segment is truncated");
+    error = entry->disk->operations->size(file, size, failure);
+    entry->disk->operations->close(file);
     return error;
+}
+
+/* All segments of a log have one size. A copy that was cut off is smaller. */
+static enum error learn_segment_size(struct disk_merge *merge, struct failure *failure)
+{
+    enum error error = OK;
+    for (size_t i = 0; i < merge->segment_count && error == OK; i++) {
+        uint64_t size = 0;
+        error = entry_size(&merge->entries_owned[i], &size, failure);
+        merge->segment_size = size > merge->segment_size ? size : merge->segment_size;
+    }
+    if (error != OK || merge->segment_count == 0 || merge->segment_size >= SEGMENT_SIZE_MIN)
+        return error;
+    const struct entry *first = &merge->entries_owned[0];
+    char name[NAME_SIZE];
+    entry_name(first, name);
+    return segment_damaged(failure, first->disk, name, merge->segment_size, "the segment is truncated");
 }
 
 enum error disk_merge_begin(struct disk *disk, struct failure *failure)

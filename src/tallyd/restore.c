@@ -188,9 +188,17 @@ static struct disk *open_to_read(const char *path)
     return stat(path, &status) != 0 && errno == ENOENT ? NULL : disk_posix_create_to_read(path);
 }
 
+/* Both are read as one log, and what is damaged is named as if it were in the first. */
+static void say_archive(const struct target *target, const char *archive)
+{
+    (void)folders_complain("what is not in %s is in %s: look for the file there, too. If two data folders had this archive, "
+                           "files of the other one are among those of this log: take them away.",
+                           target->path, archive);
+}
+
 static int restore_archived(struct restoring *restoring, const struct target *target)
 {
-    struct restore_end end;
+    struct restore_end end = {0};
     struct failure failure;
     failure_init(&failure);
     char *archive = files_join(restoring->archive, folders_name(target), "");
@@ -204,6 +212,8 @@ static int restore_archived(struct restoring *restoring, const struct target *ta
         if (error == OK)
             error = restore_find_end_archived(merge, restoring->until_ms, &end, &failure);
         status = error != OK ? status_of(&failure) : restore_found(restoring, target, merge, &end);
+        if (error == ERROR_LOG_DAMAGED && !end.is_missing)
+            say_archive(target, archive);
         disk_merge_destroy(merge);
     }
     if (newer != NULL)

@@ -37,6 +37,14 @@ static enum error damaged(const char *path, struct failure *failure)
                        path);
 }
 
+/* It is shown to people, and part of a folder's name. */
+static bool is_good(const char *version)
+{
+    for (; *version >= '!' && *version <= '~' && *version != '/'; version++)
+        continue;
+    return *version == '\0';
+}
+
 static enum error read_version(const char *path, struct data_version *version, struct failure *failure)
 {
     FILE *file = fopen(path, "r");
@@ -49,7 +57,7 @@ static enum error read_version(const char *path, struct data_version *version, s
     static_assert(UPGRADE_VERSION_SIZE == 32, "scanf has 31 characters");
     const bool is_read = fscanf(file, "tallyd %31s format %9u", version->tallyd, &version->format) == 2;
     (void)fclose(file);
-    return is_read && version->format > 0 && strchr(version->tallyd, '/') == NULL ? OK : damaged(path, failure);
+    return is_read && version->format > 0 && is_good(version->tallyd) ? OK : damaged(path, failure);
 }
 
 static void note_namespace(void *context, const char *name)

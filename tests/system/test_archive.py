@@ -116,11 +116,14 @@ def test_a_restore_to_any_instant_and_what_is_missing_is_named(daemon_factory, a
 def test_a_body_that_is_damaged_in_the_archive_is_told(daemon_factory, archive, tmp_path):
     daemon = start(daemon_factory, archive)
     say(daemon, "a body of its own")
-    fill(daemon, 70)
+    fill(daemon, 20)
+    early = instant()
+    fill(daemon, 50)
     until = instant()
     fill(daemon, 70)
     ok(daemon, "AmazonSQS.PurgeQueue", QueueUrl="q")
     fill(daemon, 110)
+    late = instant()
     first = archive / NAMESPACE / "0000000000000000.segment"
     wait_until(first.exists, 20, "that the first segment is archived")
     assert daemon.stop() == 0
@@ -128,6 +131,15 @@ def test_a_body_that_is_damaged_in_the_archive_is_told(daemon_factory, archive, 
     first.write_bytes(held.replace(b"of its own", b"of its owm"))
     said = refuse(daemon.data, archive, until, tmp_path / "new", status=1)
     assert "lost: the body of message" in said and "but DAMAGED" in said and "Next: tallyd --data" not in said, said
+    # On the way to the time: the archive is named, too, for the file is there.
+    first.write_bytes(held[:500_000] + b"another log" + held[500_011:])
+    said = refuse(daemon.data, archive, early, tmp_path / "new", status=1)
+    assert f"{first.name} is damaged" in said and f"is in {first.parent}: look for the file there" in said, said
+    # A copy that was cut off is called by its name.
+    first.write_bytes(held[:1_000_000])
+    for time_of in (early, until, late):
+        said = refuse(daemon.data, archive, time_of, tmp_path / "new", status=1)
+        assert f"{first.name} is damaged" in said and "expected 5242880 bytes, found 1000000" in said, said
     first.write_bytes(held)
     assert held_at(daemon_factory, daemon.data, archive, until) == ["a body of its own"]
 
