@@ -54,7 +54,8 @@ enum error files_check_room(const char *path, uint64_t wanted, uint64_t min_free
     if (free_bytes >= wanted && free_bytes - wanted >= min_free)
         return OK;
     return failure_set(failure, ERROR_DISK_FULL,
-                       "%" PRIu64 " bytes are needed for a copy, %" PRIu64 " are free, and disk-min-free is %" PRIu64 ".",
+                       "%" PRIu64 " bytes are needed for a copy, %" PRIu64 " are free, and disk-min-free is %" PRIu64
+                       ".",
                        wanted, free_bytes, min_free);
 }
 

@@ -173,9 +173,9 @@ static bool read_all(yyjson_val *root, struct manifest *manifest)
     yyjson_val *namespaces = yyjson_obj_get(root, "namespaces"), *ns;
     size_t index, count;
     if (!read_name(root, "id", manifest->id, sizeof(manifest->id)) ||
-        !read_name(root, "version", manifest->version, sizeof(manifest->version)) ||
-        !is_printable(manifest->id) || !is_printable(manifest->version) ||
-        !read_data_format(root, &manifest->data_format) || !read_number(root, "instantMs", &manifest->instant_ms) || !yyjson_is_arr(namespaces))
+        !read_name(root, "version", manifest->version, sizeof(manifest->version)) || !is_printable(manifest->id) ||
+        !is_printable(manifest->version) || !read_data_format(root, &manifest->data_format) ||
+        !read_number(root, "instantMs", &manifest->instant_ms) || !yyjson_is_arr(namespaces))
         return false;
     yyjson_arr_foreach(namespaces, index, count, ns)
     {

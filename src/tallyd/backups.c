@@ -389,8 +389,8 @@ static enum error refuse_short(const struct backups *backups, struct failure *fa
     if (backups->folder_owned == NULL)
         return failure_set(failure, ERROR_DISK_IS_FULL, "The disk is short of room: make room before a backup.");
     return failure_set(failure, ERROR_DISK_IS_FULL,
-                       "The disk is short of room: make room before a backup. An earlier one takes some: remove %s if no "
-                       "tally backup copies it.",
+                       "The disk is short of room: make room before a backup. An earlier one takes some: remove %s if "
+                       "no tally backup copies it.",
                        backups->folder_owned);
 }
 

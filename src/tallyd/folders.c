@@ -154,8 +154,8 @@ enum error folders_check_whole(const char *data, struct failure *failure)
     if (found[0] == '\0')
         return OK;
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                       "%s holds %s: a restore or a salvage into it did not come to its end. Remove the folder, and begin "
-                       "it again.",
+                       "%s holds %s: a restore or a salvage into it did not come to its end. Remove the folder, and "
+                       "begin it again.",
                        data, found);
 }
 

@@ -51,8 +51,8 @@ int folders_make(const char *to, const char *folder);
 
 int folders_sync(const char *path);
 
-/* ERROR_INVALID_PARAMETER_VALUE: a restore or a salvage into the data folder did not come to its end. What it lacks would
- * be taken for empty. */
+/* ERROR_INVALID_PARAMETER_VALUE: a restore or a salvage into the data folder did not come to its end. What it lacks
+ * would be taken for empty. */
 enum error folders_check_whole(const char *data, struct failure *failure);
 
 /* A new namespace's folder gets its name when it is complete. Until then it has another name, on which no tallyd

@@ -191,8 +191,8 @@ static struct disk *open_to_read(const char *path)
 /* Both are read as one log, and what is damaged is named as if it were in the first. */
 static void say_archive(const struct target *target, const char *archive)
 {
-    (void)folders_complain("what is not in %s is in %s: look for the file there, too. If two data folders had this archive, "
-                           "files of the other one are among those of this log: take them away.",
+    (void)folders_complain("what is not in %s is in %s: look for the file there, too. If two data folders had this "
+                           "archive, files of the other one are among those of this log: take them away.",
                            target->path, archive);
 }
 

@@ -359,10 +359,11 @@ enum error upgrade_check_backup(const struct manifest *manifest, const char *fol
 {
     if (manifest->data_format <= DATA_FORMAT)
         return OK;
-    return failure_set(failure, ERROR_UNSUPPORTED_OPERATION,
-                       "%s is a backup of a later version: made by tallyd %s, in format %u. This is tallyd %s, which reads "
-                       "formats up to %u: use that one, or a newer one.",
-                       folder, manifest->version, manifest->data_format, TALLY_VERSION, DATA_FORMAT);
+    return failure_set(
+        failure, ERROR_UNSUPPORTED_OPERATION,
+        "%s is a backup of a later version: made by tallyd %s, in format %u. This is tallyd %s, which reads "
+        "formats up to %u: use that one, or a newer one.",
+        folder, manifest->version, manifest->data_format, TALLY_VERSION, DATA_FORMAT);
 }
 
 int upgrade_check(const char *folder)

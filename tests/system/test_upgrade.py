@@ -198,8 +198,9 @@ def test_a_later_format_is_refused_by_its_name_and_nothing_is_changed(daemon_fac
     assert "tallyd 7.1.0" in tallyd("--salvage", daemon.data, "--to", daemon.folder / "new", status=2)
 
 
-@pytest.mark.parametrize("text", ["", "tallyd", "tallyd 0.1.0", "tallyd 0.1.0\nformat x\n", "tallyd a/b\nformat 1\n", "tallyd \x1b[31m\nformat 9\n",
-                                  "tallyd 0.1.0\nformat 0\n", "tallyd " + "9" * 500 + "\nformat 1\n"])
+@pytest.mark.parametrize("text", ["", "tallyd", "tallyd 0.1.0", "tallyd 0.1.0\nformat x\n", "tallyd a/b\nformat 1\n",
+                                  "tallyd \x1b[31m\nformat 9\n", "tallyd 0.1.0\nformat 0\n",
+                                  "tallyd " + "9" * 500 + "\nformat 1\n"])
 def test_a_version_that_says_nothing_is_refused(daemon_factory, text):
     daemon = daemon_factory().start()
     assert daemon.stop() == 0

@@ -16,7 +16,8 @@
 
 static struct manifest make(void)
 {
-    struct manifest manifest = {.id = "20261130T031000Z-1a2b3c4d", .version = "0.2.0", .data_format = 3, .instant_ms = 1795999638083};
+    struct manifest manifest = {
+        .id = "20261130T031000Z-1a2b3c4d", .version = "0.2.0", .data_format = 3, .instant_ms = 1795999638083};
     for (unsigned i = 0; i < 2; i++) {
         struct backup_namespace *ns = manifest_add_namespace(&manifest);
         (void)snprintf(ns->name, sizeof(ns->name), "%012u", i);
@@ -199,8 +200,10 @@ static void no_damage_crashes_the_decoder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_it_says_comes_back),       cmocka_unit_test(a_member_that_is_missing_or_wrong_is_refused),
-        cmocka_unit_test(names_lead_nowhere_else),       cmocka_unit_test(a_newer_format_is_told_as_such),
+        cmocka_unit_test(what_it_says_comes_back),
+        cmocka_unit_test(a_member_that_is_missing_or_wrong_is_refused),
+        cmocka_unit_test(names_lead_nowhere_else),
+        cmocka_unit_test(a_newer_format_is_told_as_such),
         cmocka_unit_test(what_is_shown_to_people_is_printable_and_a_data_format_may_be_unsaid),
         cmocka_unit_test(no_damage_crashes_the_decoder),
     };
