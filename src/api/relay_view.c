@@ -72,6 +72,8 @@ static void write_member(struct call *call, yyjson_val *object, const char *name
         writer_text(call->reply, name, hide_in_url(params_bytes(value), call->arena));
     else if (shown == SHOWN_WHOLE && yyjson_is_uint(value))
         writer_number(call->reply, name, yyjson_get_uint(value));
+    else if (shown == SHOWN_WHOLE && yyjson_is_real(value))
+        writer_real(call->reply, name, yyjson_get_real(value));
     else if (shown == SHOWN_WHOLE && params_scalar_text(value, call->arena, &text))
         writer_text(call->reply, name, text);
 }

@@ -51,6 +51,10 @@ def test_make_install_says_in_one_line_where_things_are_and_others_can_build_wit
         said = subprocess.run([installed / "bin" / "tally", "completion", shell], capture_output=True, check=True)
         assert (share / path).read_bytes() == said.stdout
 
+    # What makes a client of boto3, and commands of the AWS CLI.
+    model = share / "tally" / "models" / "tally" / "2026-11-30" / "service-2.json"
+    assert model.read_bytes() == (ROOT / "models" / "tally" / "2026-11-30" / "service-2.json").read_bytes()
+
     # Who looks into json_owned has what that takes, also where the distribution has no yyjson.
     folders = {"PKG_CONFIG_PATH": str(settings.parent), "TALLY_ENDPOINT": daemon.endpoint}
     environment = clean_environment(**folders)
