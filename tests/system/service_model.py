@@ -34,8 +34,8 @@ class Model:
     def parts(self, name):
         """The shapes that a shape is made of."""
         shape = self.shapes[name]
-        refs = [*shape.get("members", {}).values(), *(shape[part] for part in ["member", "key", "value"] if part in shape)]
-        return [ref["shape"] for ref in refs]
+        inner = [shape[part] for part in ["member", "key", "value"] if part in shape]
+        return [ref["shape"] for ref in [*shape.get("members", {}).values(), *inner]]
 
     def reachable(self, *names):
         found, left = set(), [name for name in names if name]
@@ -139,7 +139,7 @@ def forbidden(shape, value, must):
 
 
 class ModelClient:
-    def __init__(self, endpoint, **keys):
+    def __init__(self, endpoint, unchecked=False, **keys):
         import boto3
         import botocore.config
         import botocore.loaders
@@ -148,7 +148,7 @@ class ModelClient:
         session = botocore.session.Session(profile=None)
         session.register_component("data_loader", botocore.loaders.create_loader(str(MODELS)))
         # What a test wants to send wrongly must get as far as the daemon.
-        config = botocore.config.Config(retries={"max_attempts": 0}, parameter_validation=not keys.pop("unchecked", False))
+        config = botocore.config.Config(retries={"max_attempts": 0}, parameter_validation=not unchecked)
         self.boto = boto3.Session(botocore_session=session, region_name="eu-central-1", **{**KEYS, **keys}).client(
             "tally", endpoint_url=endpoint, config=config)
         self.model = Model()

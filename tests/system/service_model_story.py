@@ -25,10 +25,10 @@ ATTRIBUTES = {"a": TEXT, "b": {"DataType": "Binary.gif", "BinaryValue": b"abc"}}
 TRACE = {"AWSTraceHeader": {"DataType": "String", "StringValue": "Root=1-5759e988-bd862e3fe1be46a994272793"}}
 
 # Of these only the shape is held against the example: they tell of the machine, or of the moment.
-MOMENTARY = {"Config", "Memory", "Disk", "Version", "SlowRequests", "RecoverySeconds", "Snapshot", "Number", "Next", "Folder",
-             "Files", "Bytes", "Position", "Retries", "LastError", "FencingToken", "Delivery", "SenderId", "NextToken",
-             "BackupId", "Part", "Seeds", "Probes", "Candidates", "Plan", "Lag", "OldestMessageAge", "ReceivedPerSecond",
-             "SentPerSecond", "DeletedPerSecond", "FailedPerSecond", "Uid"}
+MOMENTARY = {"BackupId", "Bytes", "Candidates", "Config", "DeletedPerSecond", "Delivery", "Disk", "FailedPerSecond",
+             "FencingToken", "Files", "Folder", "Lag", "Memory", "Next", "NextToken", "Number", "OldestMessageAge",
+             "Part", "Position", "Probes", "ReceivedPerSecond", "RecoverySeconds", "Retries", "Seeds", "SentPerSecond",
+             "SlowRequests", "Snapshot", "Uid", "Version"}
 SERIES = {"Sent", "Received", "Deleted", "Failed", "DeadLettered", "Visible", "InFlight", "OldestAge"}
 # What is refused here, row by row, takes its number all the same.
 STORES = {"Publish"}
@@ -37,6 +37,10 @@ ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+")
 
 def number(value):
     return {"DataType": "Number", "StringValue": str(value)}
+
+
+def numbered(value):
+    return {"Tally.Producer": {**TEXT, "StringValue": "q"}, "Tally.Sequence": number(value)}
 
 
 def uuid(last):
@@ -143,9 +147,9 @@ class Story:
     # --- the story ----------------------------------------------------------------------------------------------------
 
     def run(self):
-        for part in [self.batches, self.units, self.messages, self.other_messages, self.searches, self.old_handles, self.crowds,
-                     self.groups, self.tasks, self.commits, self.orders, self.schedules, self.publishers, self.hooks,
-                     self.relays, self.pools, self.matches, self.rules, self.server, self.backups]:
+        for part in [self.batches, self.units, self.messages, self.other_messages, self.searches, self.old_handles,
+                     self.crowds, self.groups, self.tasks, self.commits, self.orders, self.schedules, self.publishers,
+                     self.hooks, self.relays, self.pools, self.matches, self.rules, self.server, self.backups]:
             part()
 
     def batches(self):
@@ -176,7 +180,8 @@ class Story:
         self.call("AddUnits", BatchId="child", Units=["u", "v"])
         self.call("DescribeBatch", BatchId="child")
         self.call("CompleteUnits", BatchId="child", Units=[{"Unit": "u", "Status": "failed", "Detail": "d"}])
-        (unit,) = [unit["MessageId"] for unit in self.call("ListUnits", BatchId="child")["Units"] if "MessageId" in unit]
+        units = self.call("ListUnits", BatchId="child")["Units"]
+        (unit,) = [unit["MessageId"] for unit in units if "MessageId" in unit]
         self.call("GetMessage", MessageId=unit)
         self.call("FindMessage", MessageId=unit)
         page = self.call("ListUnits", BatchId="child", MaxResults=1)
@@ -312,7 +317,8 @@ class Story:
         handle = self.take(line)
         self.call("ListGroups", QueueUrl=line, MessageGroupId="post-7")
         self.call("ExplainMessage", MessageId=ids[1])
-        assert self.call("FailMessage", QueueUrl=line, ReceiptHandle=handle, Final=True, Reason="broken")["Outcome"] == "held"
+        failed = self.call("FailMessage", QueueUrl=line, ReceiptHandle=handle, Final=True, Reason="broken")
+        assert failed["Outcome"] == "held"
         self.call("ExplainMessage", MessageId=ids[0])
         self.example("ListGroups")
         self.call("ReleaseGroup", QueueUrl=line, MessageGroupId="post-7", Action="skip", DryRun=True)
@@ -354,13 +360,11 @@ class Story:
                     "MessageAttributes": {**ATTRIBUTES, "Tally.Batch": {**TEXT, "StringValue": "inner"}}},
                    {"QueueUrl": to, "MessageBody": "b", "MessageGroupId": "g", "MessageDeduplicationId": "d",
                     "Uid": uuid(1)},
-                   {"QueueUrl": to, "MessageBody": "b", "MessageGroupId": "g",
-                    "MessageAttributes": {"Tally.Producer": {**TEXT, "StringValue": "q"}, "Tally.Sequence": number(7)}}],
+                   {"QueueUrl": to, "MessageBody": "b", "MessageGroupId": "g", "MessageAttributes": numbered(7)}],
             Deletes=[{"QueueUrl": at, "ReceiptHandle": deleted}], Holds=[{"QueueUrl": at, "ReceiptHandle": held}])
         assert [len(reply[part]) for part in ["CreateBatches", "AddUnits", "Sends"]] == [1, 2, 3]
         self.call("Commit", Units=[{"BatchId": "outer", "Unit": "0", "Status": "failed", "Detail": "d"}])
-        again = {"QueueUrl": to, "MessageBody": "b", "MessageGroupId": "g",
-                 "MessageAttributes": {"Tally.Producer": {**TEXT, "StringValue": "q"}, "Tally.Sequence": number(6)}}
+        again = {"QueueUrl": to, "MessageBody": "b", "MessageGroupId": "g", "MessageAttributes": numbered(6)}
         (sent,) = self.call("Commit", Sends=[again])["Sends"]
         assert sent["Duplicate"] and sent["PassedOver"] and sent["LastSequence"] == "7"
 
@@ -416,7 +420,8 @@ class Story:
                         "TimeoutSeconds": 5, "Refused": "park"})
         self.client.boto.get_waiter("relay_active").wait(RelayName="outbox", WaiterConfig={"Delay": 0.1})
         wait_until(lambda: len(self.call("ListDoubts", RelayName="outbox")["Doubts"]) == 2, what="two parked rows")
-        pages = self.client.boto.get_paginator("list_doubts").paginate(RelayName="outbox", PaginationConfig={"PageSize": 1})
+        pages = self.client.boto.get_paginator("list_doubts").paginate(
+            RelayName="outbox", PaginationConfig={"PageSize": 1})
         assert len(pages.build_full_result()["Doubts"]) == 2
         page = self.call("ListDoubts", RelayName="outbox", MaxResults=1)
         (doubt,) = self.call("ListDoubts", RelayName="outbox", MaxResults=1, NextToken=page["NextToken"])["Doubts"]
@@ -479,8 +484,9 @@ class Story:
         self.call("UpdateTicket", PoolName="duel", TicketId="dora", Need={"mode": {"eq": "go"}})
 
     def matches(self):
-        self.call("CreatePool", PoolName="teams", ResultQueueUrl="results", Matcher="external", Attributes={"role": "str"},
-                  Teams=[{"name": "red", "size": 1}, {"name": "blue", "size": 1}], ConfirmSeconds=600, Verify=True)
+        self.call("CreatePool", PoolName="teams", ResultQueueUrl="results", Matcher="external",
+                  Attributes={"role": "str"}, Teams=[{"name": "red", "size": 1}, {"name": "blue", "size": 1}],
+                  ConfirmSeconds=600, Verify=True)
         self.call("OfferTickets", PoolName="teams", Tickets=[{"TicketId": f"red-{i}"} for i in (1, 2, 3)])
         self.example("FeedTickets")
         made = self.example("ProposeMatches")["Results"][0]["MatchId"]
@@ -512,12 +518,13 @@ class Story:
                   Rules=rules, Size=2, Pick="oldest", Matcher="both", WindowMilliseconds=0, TicketTtlSeconds=600,
                   ConfirmSeconds=0, Verify=False, ResultsMax=99, RetentionSeconds=60)
         self.call("DescribePool", PoolName="all")
-        tickets = [{"TicketId": f"t{i}", "Attributes": {"role": role, "maps": ["x"], "mmr": 500 * i}, "ExclusiveSet": f"set-{i}",
-                    "Need": {"maps": {"any": ["x"], "all": ["x"]}}, "TtlSeconds": 500} for i, role in enumerate("aab")]
+        tickets = [{"TicketId": f"t{i}", "Attributes": {"role": role, "maps": ["x"], "mmr": 500 * i},
+                    "ExclusiveSet": f"set-{i}", "Need": {"maps": {"any": ["x"], "all": ["x"]}}, "TtlSeconds": 500}
+                   for i, role in enumerate("aab")]
         self.call("OfferTickets", PoolName="all", Tickets=tickets)
         self.call("UpdatePool", PoolName="all", ResultQueueUrl="results", OnExpiryQueueUrl="", Rules=rules[2:3], Size=3,
-                  Attributes={"more": "num"}, Pick="first", Matcher="external", WindowMilliseconds=1, TicketTtlSeconds=60,
-                  ConfirmSeconds=1, Verify=False, ResultsMax=9, RetentionSeconds=61)
+                  Attributes={"more": "num"}, Pick="first", Matcher="external", WindowMilliseconds=1,
+                  TicketTtlSeconds=60, ConfirmSeconds=1, Verify=False, ResultsMax=9, RetentionSeconds=61)
         self.call("FeedTickets", PoolName="all", From=0)
         members = [{"TicketId": f"t{i}", "Version": 1} for i in range(3)]
         proposal = {"ProposalId": "p", "Members": members, "RulesVersion": 1}

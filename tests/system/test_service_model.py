@@ -182,7 +182,8 @@ def text(value):
 
 
 def after(name, **more):
-    return {"Sends": [{"QueueUrl": "done", "MessageBody": "m", "MessageAttributes": {"Tally.After": text(name), **more}}]}
+    attributes = {"Tally.After": text(name), **more}
+    return {"Sends": [{"QueueUrl": "done", "MessageBody": "m", "MessageAttributes": attributes}]}
 
 
 NOBODY = "00000000-0000-4000-8000-00000000000f"
@@ -322,7 +323,7 @@ PAGE = (ROOT / "docs" / "service-model.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
-def run_of_page(daemon, command, **more):
+def run_of_page(command, **more):
     environment = clean_environment(AWS_MAX_ATTEMPTS="1", **more)
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120 * PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -337,24 +338,29 @@ def test_boto3_does_what_the_page_shows(told):
     (code,) = [block for kind, block in BLOCKS if kind == "python"]
     shown = BLOCKS[BLOCKS.index(("python", code)) + 1]
     command = [sys.executable, "-B", "-c", here(told.daemon, code)]
-    assert ("", run_of_page(told.daemon, command, AWS_DATA_PATH=str(MODELS))) == shown
+    assert ("", run_of_page(command, AWS_DATA_PATH=str(MODELS))) == shown
 
 
 def test_the_aws_cli_does_what_the_page_shows(told, tmp_path):
     needs(PROGRAM, "awscli")
     code = "".join(block for kind, block in BLOCKS if kind == "sh" and "aws " in block)
     command = ["sh", "-ec", f'aws() {{ {PROGRAM} "$@"; }}\n' + here(told.daemon, code)]
-    assert ("", run_of_page(told.daemon, command, HOME=str(tmp_path))) == BLOCKS[-1]
+    assert ("", run_of_page(command, HOME=str(tmp_path))) == BLOCKS[-1]
     installed = tmp_path / ".aws" / "models" / "tally" / FOLDER.name
     assert {path.name for path in installed.iterdir()} == {path.name for path in FOLDER.iterdir()}
 
 
 def test_without_an_endpoint_a_client_goes_where_tallyd_serves_by_default():
-    requests = []
+    asked = []
+
+    def answer(request, **_):
+        asked.append(request.url)
+        return Nothing()
+
     client = ModelClient(None)
-    client.boto.meta.events.register("before-send.tally", lambda request, **_: requests.append(request.url) or Nothing())
+    client.boto.meta.events.register("before-send.tally", answer)
     client.method("ListPools")()
-    assert requests == ["http://127.0.0.1:9324/"]
+    assert asked == ["http://127.0.0.1:9324/"]
 
 
 class Nothing:

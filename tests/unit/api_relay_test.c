@@ -134,12 +134,12 @@ static void a_relay_is_shown_whole_but_for_what_is_secret(void **state)
              "{'RelayName':'r','Order':'strict','Source':{'Type':'postgres','Connection':'secret','Table':'t',"
              "'Pooler':true,'PublishAfterReplicas':2,'LeaseSeconds':30,'Odd':'x'},'Sink':{'Type':'sqs',"
              "'QueueUrl':'https://user:pw@host:1/a@b?k=v','Region':'r','Credentials':{'AccessKeyId':'AK','Secret':'S'},"
-             "'Doubts':'park','Refused':'park','Url':'http://h','Mode':'m','TimeoutSeconds':7,'Connection':'/f'}}");
+             "'Doubts':'park','Refused':'park','Url':'http://h','Mode':'m','TimeoutSeconds':7.5,'Connection':'/f'}}");
     expect_reply(world, "Tally.DescribeRelay", "{'RelayName':'r'}",
                  "{'RelayName':'r','State':'active','Paused':false,'Source':{'Type':'postgres','Connection':'6 bytes',"
                  "'Table':'t','Pooler':'true','PublishAfterReplicas':2,'LeaseSeconds':30},'Sink':{'Type':'sqs',"
                  "'Connection':'/f','QueueUrl':'https://host:1/a@b?…','Region':'r','Credentials':{'AccessKeyId':'AK'},"
-                 "'Doubts':'park','Refused':'park','Url':'http://h','Mode':'m','TimeoutSeconds':7},'Order':'strict',"
+                 "'Doubts':'park','Refused':'park','Url':'http://h','Mode':'m','TimeoutSeconds':7.5},'Order':'strict',"
                  "'Position':0,'Lag':{'Rows':0,'Seconds':0},'InDoubt':0,'Parked':0,'Delivered':0,'Duplicates':0,"
                  "'Retries':0,'Takeovers':0}");
     runner.report = (struct relay_report){.state = "standby",
