@@ -19,8 +19,7 @@
 bool queue_row_read(const struct tally_message *message, struct arena *arena, struct row *row, struct uid *message_id);
 
 /* Copies the MessageAttributes of a received message, as they stand in the answer, into row.attributes, but for those
- * that the receive itself adds. False: one has no type, no value, or a
- * NUL in its name; *name is its name, borrowed. */
+ * that the receive itself adds. False: one has no type, no value, or a NUL in its name; *name is its name, borrowed. */
 bool queue_row_copy_attributes(yyjson_val *map, struct arena *arena, struct bytes *attributes, const char **name);
 
 /* How old a message is that was sent then, on the wall clock; 0: nobody says when. */
