@@ -42,7 +42,7 @@ help:
 	@echo 'make bench-large   50 million messages: sent, half deleted at random, kill -9, the rest drained (LARGE=options)'
 	@echo 'make soak          30 minutes at 70 % of the peak while workers are killed: is all flat? (SOAK=options)'
 	@echo 'make fresh         the first hour on minimal Debian 12, 13 and Ubuntu 24.04, as root (FRESH=names)'
-	@echo 'make failover      docs/high-availability.md typed word for word on four empty machines, as root'
+	@echo 'make failover      docs/how-to/high-availability.md typed word for word on four empty machines, as root'
 	@echo 'make deb           the Debian packages, into build/deb (VERSION=1.2.3-1)'
 	@echo 'make deb-check     packages built twice, looked through, installed, upgraded and purged, as root (CHECK=steps)'
 	@echo 'make dist          an archive that runs from any folder of a Linux, into build/dist (VERSION=1.2.3)'

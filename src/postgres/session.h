@@ -12,7 +12,7 @@
 
 #define PG_NO_REPLICA "log-replicas asks for a replica, but synchronous_standby_names is empty"
 
-/* What every line about a loss has: operators raise an alarm on it (docs/high-availability.md). */
+/* What every line about a loss has: operators raise an alarm on it (docs/how-to/high-availability.md). */
 #define PG_LOST "PostgreSQL has lost writes that it had acknowledged (a failover to an asynchronous replica?): "
 
 #define PG_OWNER_SIZE 16u

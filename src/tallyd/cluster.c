@@ -136,7 +136,7 @@ static enum error check_plain(const struct cluster *cluster, const struct config
         failure, ERROR_INVALID_PARAMETER_VALUE,
         "%s is %s, and there is no cluster-certificate: whoever reaches the network could read and change "
         "what passes between the nodes. Set cluster-certificate, cluster-ca and cluster-listen "
-        "(docs/high-availability.md says how to make certificates). Where only nodes reach the network, "
+        "(docs/how-to/high-availability.md says how to make certificates). Where only nodes reach the network, "
         "--cluster-insecure does without them.",
         described, cluster->address);
 }

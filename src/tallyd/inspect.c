@@ -223,7 +223,8 @@ int inspect_verify_postgres(const struct pg_options *options)
         status = folders_worse(status, verify_log(options, &targets.items_owned[i]));
     free(targets.items_owned);
     if (status == STATUS_DAMAGED)
-        printf("Next: restore the database from a backup or a replica; docs/high-availability.md says how.\n");
+        printf("Next: restore the database from a backup or a replica; "
+               "docs/internals/high-availability.md says how.\n");
     fflush(stdout);
     return status;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""docs/high-availability.md, typed word for word on machines that have nothing but packages, to a failover without a
-lost message.
+"""docs/how-to/high-availability.md, typed word for word on machines that have nothing but packages, to a failover
+without a lost message. Then what is to be typed of docs/internals/high-availability.md.
 
     make failover                     # as root; takes about 3 GB and a quarter of an hour
 
@@ -26,7 +26,7 @@ import fresh
 import machines
 from fresh import ROOT, Failed
 
-PAGE = ROOT / "docs" / "high-availability.md"
+PAGES = [ROOT / "docs" / folder / "high-availability.md" for folder in ["how-to", "internals"]]
 FOLDER = fresh.FOLDER / "failover"
 TREE = "debian-12"
 SHOWN = 5  # lines of a long output: the first ones, and as many of the last ones
@@ -255,7 +255,7 @@ def main():
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     if os.geteuid() != 0 or (reason := machines.can_be_made()):
         sys.exit(f"no machines can be made here: {reason if os.geteuid() == 0 else 'that needs root'}")
-    page, failed, addresses = PAGE.read_text(), True, {}
+    page, failed, addresses = "\n".join(path.read_text() for path in PAGES), True, {}
     blocks = list(blocks_of(page))
     try:
         addresses = addresses_of(page, blocks)

@@ -1,5 +1,5 @@
-"""A TCP load balancer, as docs/high-availability.md has it: it asks each node for /ready, and sends connections to the
-one that serves. While none does, they go to one that stands by, which refuses requests with a 503.
+"""A TCP load balancer, as docs/how-to/high-availability.md has it: it asks each node for /ready, and sends
+connections to the one that serves. While none does, they go to one that stands by, which refuses requests with a 503.
 
     balancer = Balancer(cluster.nodes)
     balancer.url
