@@ -244,7 +244,7 @@ static void note_age(struct report *report, const struct queue_stats *queue)
         report_add(report, is_stuck ? SEVERITY_STUCK : SEVERITY_LATE, age_s, "queue", queue->name);
     if (is_stuck) {
         say(finding, "%s stands still: its oldest message is %s old, and %s.", queue->name, age, silence);
-        advise(finding, "tally work %s -- COMMAND", queue->name);
+        advise(finding, "tally work --queue %s -- COMMAND", queue->name);
         return;
     }
     say(finding, "%s is behind: its oldest message is %s old; %.1f a second come, and %.1f go.", queue->name, age,

@@ -121,7 +121,7 @@ def test_each_thing_that_needs_a_person_is_a_sentence_with_a_command(tally):
     assert re.search(r"^stuck: its oldest message is \d+ s old and can't be received: 1 is in flight, 1 is delayed\.\n"
                      r"    tally messages stuck --older-than 1$", text, re.M)
     assert re.search(r"^still stands still: its oldest message is \d+ s old, and nobody has asked for messages since "
-                     r"the server was started\.\n    tally work still -- COMMAND$", text, re.M)
+                     r"the server was started\.\n    tally work --queue still -- COMMAND$", text, re.M)
     assert re.search(r"^paused is paused, and 1 message waits in it\.\n    tally queue resume paused$", text, re.M)
     assert re.search(r"^dead has 1 dead letter, of failing\.\n    tally messages dead; tally queue redrive dead$", text,
                      re.M)
