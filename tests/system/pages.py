@@ -5,10 +5,11 @@ What stands behind the three backticks says what a block is:
     console          typed into one terminal from the top of a page to its end: "$ " begins a command, "> " goes on with
                      it, any other line is what the command prints. "…" is any text of a line, and alone any lines. An
                      id is any id, a time any time. A command that fails is followed by "$ echo $?".
+    console go       the same, where the test says that `go` is there; else it is passed over
     console server   in a terminal of its own: it has printed what is shown, and goes on until the page ends
     python work.py   a file of that name, in any language, written before the next block
     sh               commands that are not typed here; `elsewhere` names the test that does
-    text, json, csharp   to be read
+    text, json, csharp, sql   to be read
 """
 
 import contextlib
@@ -25,7 +26,7 @@ END = "@@ status "
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
 PUBLIC = "127.0.0.1:9324"
-TO_READ = ("text", "json", "csharp")
+TO_READ = ("text", "json", "csharp", "sql")
 
 
 def blocks_of(text):
@@ -120,14 +121,17 @@ class Page:
                 os.killpg(server.pid, signal.SIGKILL)
             server.wait()
 
-    def type_all(self, elsewhere=()):
-        """`elsewhere`: commands of blocks of sh that another test runs."""
+    def type_all(self, elsewhere=(), toolchains=()):
+        """`elsewhere`: commands of blocks of sh that another test runs. `toolchains`: which are there, such as go."""
         for kind, content in blocks_of(self.path.read_text()):
             language, _, name = kind.partition(" ")
             if kind == "console":
                 self.type_block(content)
             elif kind == "console server":
                 self.start(content)
+            elif language == "console":
+                if name in toolchains:
+                    self.type_block(content)
             elif name:
                 (self.folder / name).write_text(content.replace(PUBLIC, self.address))
             elif language == "sh":
