@@ -1,0 +1,100 @@
+"""Triggers that write into an outbox, those of docs/how-to/outbox-on-your-table.md: what the page says of the
+application that knows nothing of them. That the page can be typed as it stands is in test_pages.py."""
+
+import contextlib
+import json
+import sqlite3
+import subprocess
+import threading
+
+import pytest
+
+from conftest import BIN, ROOT, wait_until
+from pages import blocks_of
+
+FILES = {kind.partition(" ")[2]: text
+         for kind, text in blocks_of((ROOT / "docs/how-to/outbox-on-your-table.md").read_text())}
+
+
+def schema(kind):
+    return subprocess.run([BIN / "tally", "relay", "schema", "--type", kind], capture_output=True, text=True,
+                          check=True).stdout
+
+
+@pytest.fixture
+def shop(postgres):
+    postgres.sql("CREATE TABLE orders (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, customer text NOT NULL,"
+                 " status text NOT NULL DEFAULT 'new')")
+    postgres.sql(schema("postgres"))
+    postgres.sql(FILES["orders-to-tally.sql"])
+    return postgres
+
+
+def messages(shop):
+    return [json.loads(body) for (body,) in shop.sql("SELECT body FROM tally.outbox ORDER BY id")]
+
+
+def count(shop, table):
+    return shop.sql(f"SELECT count(*) FROM {table}")[0][0]
+
+
+def test_a_role_without_rights_to_the_outbox_sends_by_the_trigger(shop):
+    shop.sql("CREATE ROLE webapp; GRANT SELECT, INSERT, UPDATE ON orders TO webapp")
+    shop.sql("SET ROLE webapp; INSERT INTO orders (customer) VALUES ('Ann');"
+             " UPDATE orders SET status = 'paid'; UPDATE orders SET status = 'paid'; UPDATE orders SET customer = 'x'")
+    assert messages(shop) == [{"order": 1, "status": "new"}, {"order": 1, "status": "paid"}]
+
+
+def test_orders_that_were_there_are_sent_once_beside_those_that_come(shop):
+    """Writers go on while the trigger is made and what was there is sent: none is missed, none is sent twice."""
+    shop.sql("DROP TRIGGER orders_insert_to_tally ON orders; INSERT INTO orders (customer)"
+             " SELECT 'old' FROM generate_series(1, 300)")
+    is_over = threading.Event()
+
+    def write():
+        with contextlib.closing(shop.connect()) as connection, connection.cursor() as cursor:
+            while not is_over.is_set():
+                cursor.execute("INSERT INTO orders (customer) VALUES ('new')")
+
+    writers = [threading.Thread(target=write) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    try:
+        wait_until(lambda: count(shop, "orders") >= 330, what="new orders")
+        shop.sql(FILES["with-old-orders.sql"])
+        sent = count(shop, "orders")
+        wait_until(lambda: count(shop, "orders") >= sent + 30, what="newer orders")
+    finally:
+        is_over.set()
+        for writer in writers:
+            writer.join()
+    orders = [number for (number,) in shop.sql("SELECT id FROM orders ORDER BY id")]
+    assert sorted(message["order"] for message in messages(shop)) == orders
+
+
+@pytest.fixture
+def corner(tmp_path):
+    database = sqlite3.connect(tmp_path / "shop.db", isolation_level=None)
+    database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT NOT NULL,"
+                     " status TEXT NOT NULL DEFAULT 'new')")
+    database.executescript(schema("sqlite"))
+    database.executescript(FILES["orders-to-tally-sqlite.sql"])
+    yield database
+    database.close()
+
+
+@pytest.mark.parametrize("word", ["", "OR IGNORE", "OR ABORT"])
+def test_an_order_whose_message_is_refused_fails_with_it(corner, word):
+    """SQLite takes OR IGNORE for the statements of triggers, too."""
+    with pytest.raises(sqlite3.IntegrityError):
+        corner.execute(f"INSERT {word} INTO orders (customer, status) VALUES ('Ann', ?)", ("x" * (1 << 20),))
+    assert corner.execute("SELECT count(*) FROM orders").fetchone() == (0,)
+    corner.execute(f"INSERT {word} INTO orders (customer) VALUES ('Ann')")
+    assert corner.execute("SELECT count(*) FROM tally_outbox").fetchone() == (1,)
+
+
+def test_a_replaced_order_counts_as_a_new_one(corner):
+    for status in ("new", "paid"):
+        corner.execute("INSERT OR REPLACE INTO orders (id, customer, status) VALUES (7, 'Ann', ?)", (status,))
+    bodies = [json.loads(body) for (body,) in corner.execute("SELECT body FROM tally_outbox ORDER BY id")]
+    assert bodies == [{"order": 7, "status": "new"}, {"order": 7, "status": "paid"}]
