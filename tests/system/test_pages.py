@@ -59,6 +59,8 @@ def test_a_page_can_be_typed_as_it_stands(path, tmp_path, request):
     if "psql" in text:
         server = request.getfixturevalue("server")
         environment = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": "tally"}
+    if 'client("tally"' in text:
+        environment["AWS_DATA_PATH"] = str(ROOT / "models")
     if "$ go " in text:  # without modules, so that nothing is fetched
         environment |= {"GO111MODULE": "off", "GOPATH": str(GO_SOURCES), "GOFLAGS": "",
                         "GOCACHE": str(ROOT / "build/go/cache")}
