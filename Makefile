@@ -50,7 +50,7 @@ help:
 	@echo 'make dist-check    both, in minimal Debian 12, 13 and Ubuntu 24.04, as root (CHECK=options)'
 	@echo 'make release       all that a release needs, up to the tag: docs/releasing.md (RELEASE=options)'
 	@echo 'make image         an image for containers, build/image/tally-image.tar, of the Debian packages'
-	@echo 'make image-check   docs/containers.md typed in Podman, as root (CHECK=FILE: that image)'
+	@echo 'make image-check   docs/how-to/containers.md typed in Podman, as root (CHECK=FILE: that image)'
 	@echo 'make count         instructions of each action, beside bench/instructions.json (COUNT=--update)'
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The image, run as its page says: docs/containers.md.
+"""The image, run as its page says: docs/how-to/containers.md.
 
     make image-check                              # as root; the packages, then the image
     make image-check CHECK=build/image/tally-image.tar  # that one; nothing is built
@@ -25,7 +25,7 @@ from manifests import BASE, CLUSTER, kubernetes, pod_of, variables_of
 from steps import ROOT, Failed, Steps
 
 FOLDER = ROOT / "build" / "image-check"
-PAGE = ROOT / "docs" / "containers.md"
+PAGE = ROOT / "docs" / "how-to" / "containers.md"
 STORE = FOLDER / "store"
 MEMORY = 256 << 20
 USER = 9324

@@ -1,4 +1,4 @@
-/* StartBackup, DescribeBackup and DeleteBackup: copies of all namespaces at one instant (docs/backup.md). */
+/* StartBackup, DescribeBackup and DeleteBackup: copies of all namespaces at one instant (docs/how-to/backup.md). */
 #include "api/backup_control.h"
 #include "api/state.h"
 

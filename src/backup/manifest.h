@@ -15,7 +15,7 @@
 #define MANIFEST_SIZE_MAX ((size_t)256 * 1024 * 1024)
 
 /* Of the files of a log, in a data folder or a backup. Raise it in each release whose logs or snapshots the one before
- * can't read; docs/upgrading.md has the releases. */
+ * can't read; docs/how-to/upgrading.md has the releases. */
 #define DATA_FORMAT 2u
 
 #define BACKUP_ID_SIZE 32u        /* "20261130T031000Z-1a2b3c4d", with a NUL */

@@ -1,6 +1,6 @@
 /* The archive: a folder for the files that a log does not need any more, so that a restore can go back to any instant
- * (docs/backup.md). A file gets a second name there, a hard link, before its first one goes. Others may move or remove
- * what is there at any time: nobody reads it but a restore. */
+ * (docs/how-to/backup.md). A file gets a second name there, a hard link, before its first one goes. Others may move or
+ * remove what is there at any time: nobody reads it but a restore. */
 #ifndef TALLY_LOG_ARCHIVE_H
 #define TALLY_LOG_ARCHIVE_H
 

@@ -1,5 +1,5 @@
 /* One log whose files stand in two folders: the newest in one, and what that one has removed since in its archive.
- * Read-only, for a restore (docs/backup.md).
+ * Read-only, for a restore (docs/how-to/backup.md).
  *
  * It shows one snapshot at most, and the segments that go on from it without a gap, so that a recovery takes the files
  * for a log that ended there. The segments before the snapshot are all shown. */

@@ -1,6 +1,7 @@
 /* The definitions of a namespace: what `tally export --definitions` writes and `tally apply` reads, as one document of
  * JSON. A definition has the members that its action takes, but a queue is called by its name everywhere, and an
- * attribute of a queue whose text is an object of JSON stands there as that object. docs/export.md has the form. */
+ * attribute of a queue whose text is an object of JSON stands there as that object. docs/how-to/export.md has
+ * the form. */
 #ifndef TALLY_TALLY_DEFINITIONS_H
 #define TALLY_TALLY_DEFINITIONS_H
 

@@ -1,6 +1,7 @@
 /* tally export: the messages of queues as lines of JSON, seen and not received; or the definitions of the namespace.
  *
- * A line says what import can give again, and what people want to know of the message. docs/export.md has its members.
+ * A line says what import can give again, and what people want to know of the message. docs/how-to/export.md has its
+ * members.
  * It carries the id of this export and a number: both together are the line's identity, by which an import that is
  * repeated knows it. */
 #include "base/assert.h"
@@ -151,7 +152,8 @@ static void take_message(void *context, yyjson_val *message)
 {
     struct export *export = context;
     if (json_is_true(message, "IsDamaged")) {
-        complain("message %s of queue %s can't be read in the server's log, and is not exported (docs/damage.md)",
+        complain("message %s of queue %s can't be read in the server's log, and is not exported "
+                 "(docs/how-to/damage.md)",
                  output_text_of(message, "MessageId"), export->queue);
         export->damaged_count++;
         return;

@@ -1,5 +1,5 @@
 /* tally import: sends the messages of a file of JSON lines. A second import of the file, or one of a run that was
- * killed, adds nothing. docs/export.md says for how long, and what a line is. */
+ * killed, adds nothing. docs/how-to/export.md says for how long, and what a line is. */
 #include "auth/sha256.h"
 #include "base/assert.h"
 #include "base/memory.h"

@@ -1,5 +1,5 @@
-/* A line of an import: the message that it describes, and by what a second import knows it again. docs/export.md has
- * the members of a line. */
+/* A line of an import: the message that it describes, and by what a second import knows it again. docs/how-to/export.md
+ * has the members of a line. */
 #ifndef TALLY_TALLY_IMPORT_MESSAGE_H
 #define TALLY_TALLY_IMPORT_MESSAGE_H
 

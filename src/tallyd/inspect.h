@@ -1,7 +1,8 @@
 /* Inspects a data folder, or the logs in a database, instead of serving: `tallyd --verify` and `tallyd --salvage`.
  *
  * A data folder has a folder for each namespace; the user may also name one of those. Nothing in it is changed. No
- * daemon may use it meanwhile, because the data would change under the reader. docs/damage.md is the page for users. */
+ * daemon may use it meanwhile, because the data would change under the reader. docs/how-to/damage.md is the page for
+ * users. */
 #ifndef TALLY_TALLYD_INSPECT_H
 #define TALLY_TALLYD_INSPECT_H
 

@@ -268,7 +268,7 @@ static void say_what_to_check(const struct restoring *restoring)
         "\nRestored. Next: tallyd --data %s\n"
         "No number is given out twice: fencing tokens, SequenceNumbers, MessageIds, batches, tasks, tickets, matches "
         "and feeds go on far above the old ones.\n"
-        "Check before you let clients in (docs/backup.md):\n"
+        "Check before you let clients in (docs/how-to/backup.md):\n"
         "  - the old server does not run any more, and nobody sends to it\n"
         "  - what came after that time is not here: messages sent later are lost, messages deleted later are back\n"
         "  - schedules that were due meanwhile fire when tallyd starts, and what is over its retention goes\n",

@@ -1,4 +1,4 @@
-/* tallyd --restore: makes a data folder from a backup (docs/backup.md). */
+/* tallyd --restore: makes a data folder from a backup (docs/how-to/backup.md). */
 #ifndef TALLY_TALLYD_RESTORE_H
 #define TALLY_TALLYD_RESTORE_H
 

@@ -351,7 +351,7 @@ static enum error check_format(const char *data, const struct data_version *vers
         return OK;
     return failure_set(failure, ERROR_UNSUPPORTED_OPERATION,
                        "%s was last written by tallyd %s, in format %u. This is tallyd %s, which reads formats up to "
-                       "%u: start that one, or a newer one. docs/upgrading.md says how to go back.",
+                       "%u: start that one, or a newer one. docs/how-to/upgrading.md says how to go back.",
                        data, version->tallyd, version->format, TALLY_VERSION, DATA_FORMAT);
 }
 

@@ -3,7 +3,7 @@
  * DATA/version says which tallyd wrote there last, and in which format. Where the format is an earlier one, that
  * tallyd could not read what this one is about to write. So its files are kept first, as a data folder of its own:
  * DATA/before-VERSION. What never changes any more gets a second name there, and only the newest segments are copied. A
- * later format is refused. docs/upgrading.md. */
+ * later format is refused. docs/how-to/upgrading.md. */
 #ifndef TALLY_TALLYD_UPGRADE_H
 #define TALLY_TALLYD_UPGRADE_H
 

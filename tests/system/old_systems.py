@@ -1,4 +1,4 @@
-"""The systems from which docs/moving-in.md moves messages in: each started in a folder of its own, on ports of its own.
+"""The systems from which docs/how-to/moving-in.md moves messages in: each started in a folder and on ports of its own.
 
     redis = Redis(folder).start()     # .port .client
     redis.stop()

@@ -1,5 +1,5 @@
 """`archive = DIR`: what the log removes gets a name there first, and `tallyd --restore … --archive … --until` goes
-back to any instant with it. docs/backup.md tells it; tests/system/test_backup.py has backups alone."""
+back to any instant with it. docs/how-to/backup.md tells it; tests/system/test_backup.py has backups alone."""
 
 import os
 import pathlib
@@ -303,8 +303,8 @@ def test_files_go_from_the_archive_meanwhile(daemon_factory, archive):
 
 
 def test_the_lines_of_the_page(daemon_factory, archive, tmp_path):
-    """docs/backup.md: the lines for cron, and the two restores."""
-    page = (ROOT / "docs" / "backup.md").read_text()
+    """docs/how-to/backup.md: the lines for cron, and the two restores."""
+    page = (ROOT / "docs" / "how-to" / "backup.md").read_text()
     page = page[page.index("## Any instant: archive"):page.index("## A drill")]
     daemon = start(daemon_factory, archive)
     vault, backups = tmp_path / "vault", tmp_path / "backups"

@@ -1,6 +1,6 @@
 """`tally backup`, `tallyd --verify` and `tallyd --restore`: a backup of all namespaces at one instant, and what a
-restore turns back and what it does not. tests/campaign/backup_campaign.py does it under load and kills; docs/backup.md
-tells it."""
+restore turns back and what it does not. tests/campaign/backup_campaign.py does it under load and kills;
+docs/how-to/backup.md tells it."""
 
 import http.server
 import json

@@ -22,7 +22,7 @@ from manifests import BASE, CLUSTER, compose, kubernetes, pod_of, variables_of  
 pytestmark = pytest.mark.skipif(BIN != ROOT / "build" / "bin", reason="only what is released is in an image")
 
 PACKAGING = ROOT / "packaging"
-PAGE = (ROOT / "docs" / "containers.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "containers.md").read_text()
 
 
 # --- The image --------------------------------------------------------------------------------------------------------

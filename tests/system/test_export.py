@@ -1,5 +1,5 @@
 """`tally export`, `tally import` and `tally apply`: what goes through a file comes out as it was, each message once,
-however often an import is killed and repeated. docs/export.md tells it, and its commands are run here."""
+however often an import is killed and repeated. docs/how-to/export.md tells it, and its commands are run here."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ from fake_sqs import AnswersAll
 from queues import count_messages, count_visible, make_queue
 from wire import scaled
 
-DOCUMENT = (ROOT / "docs/export.md").read_text()
+DOCUMENT = (ROOT / "docs/how-to/export.md").read_text()
 
 
 def ok(daemon, target, **body):

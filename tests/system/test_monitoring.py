@@ -1,4 +1,4 @@
-"""What monitoring/ and docs/monitoring.md say is true of a real /metrics: names, alerts, runbooks, the board."""
+"""What monitoring/ and docs/how-to/monitoring.md say is true of a real /metrics: names, alerts, runbooks, the board."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ from conftest import BIN, ROOT, Tally, free_port, wait_until, write_credentials
 
 RULES = ROOT / "monitoring" / "tally.rules.yml"
 BOARDS = {"tally-overview": ("Tally overview", 25), "tally-queue": ("Tally queue", 13)}
-PAGE = (ROOT / "docs" / "monitoring.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "monitoring.md").read_text()
 
 # What Prometheus itself adds, or the words of its language.
 NOT_OURS = {"up"}
@@ -103,7 +103,7 @@ def test_each_alert_has_its_runbook_with_a_command(busy):
     assert set(sections) == set(alerts())
     text = RULES.read_text()
     for alert, section in sections.items():
-        assert f"runbook_url: docs/monitoring.md#{alert.lower()}" in text
+        assert f"runbook_url: docs/how-to/monitoring.md#{alert.lower()}" in text
         assert re.search(r"^    \S", section, re.M) or re.search(r"As Tally\w+", section), alert
     overview = subprocess.run([BIN / "tally", "--help"], capture_output=True, text=True, check=True).stdout
     for command in re.findall(r"^    tally ((?:queue |group |relay )?[a-z-]+)", PAGE, re.M):

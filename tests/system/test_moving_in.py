@@ -1,5 +1,5 @@
-"""docs/moving-in.md: each script of the page, word for word, with the real server that it reads from. It is killed,
-and run again, and each message is there once."""
+"""docs/how-to/moving-in.md: each script of the page, word for word, with the real server that it reads from. It is
+killed, and run again, and each message is there once."""
 
 import importlib.util
 import json
@@ -17,7 +17,7 @@ from queues import count_messages
 from test_export import bodies, listed
 from wire import SCALE, scaled
 
-DOCUMENT = (ROOT / "docs/moving-in.md").read_text()
+DOCUMENT = (ROOT / "docs/how-to/moving-in.md").read_text()
 MODULES = pathlib.Path(__file__).with_name("node_modules")
 
 

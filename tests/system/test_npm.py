@@ -16,7 +16,7 @@ import pytest
 from conftest import BIN, IS_BARE, PATIENCE, ROOT, clean_environment, wait_until
 
 NODE_MODULES = ROOT / "tests" / "system" / "node_modules"
-PAGE = ROOT / "docs" / "testing-with-tally.md"
+PAGE = ROOT / "docs" / "how-to" / "testing-with-tally.md"
 
 pytestmark = pytest.mark.skipif(not IS_BARE, reason="only what is released is packaged")
 

@@ -10,9 +10,18 @@ from clients import needs, needs_celery
 from conftest import ROOT
 from pages import Page, is_shown
 
-# Pages that need other machines or older folders, and who types them.
+# Pages that need other machines or systems, and who does what they say.
 TYPED_ELSEWHERE = {
+    "backup": "test_archive.py, tests/campaign/backup_campaign.py",
+    "containers": "packaging/image_check.py",
+    "damage": "test_damage.py",
+    "export": "test_export.py",
     "high-availability": "tests/fresh/failover.py",
+    "monitoring": "test_monitoring.py",
+    "moving-in": "test_moving_in.py",
+    "packages": "packaging/check.py",
+    "testing-with-tally": "test_npm.py, test_tally_testing.py",
+    "upgrading": "test_upgrade.py",
 }
 
 PAGES = [ROOT / "README.md", *sorted(path for folder in ("tutorials", "how-to", "problems")

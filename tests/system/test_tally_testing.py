@@ -1,4 +1,5 @@
-"""clients/python: a server for tests in Python, and its fixtures of pytest; the rest of docs/testing-with-tally.md."""
+"""clients/python: a server for tests in Python, and its fixtures of pytest; the rest of
+docs/how-to/testing-with-tally.md."""
 
 import os
 import pathlib
@@ -17,7 +18,7 @@ import pytest
 from conftest import BIN, IS_BARE, PATIENCE, ROOT, clean_environment, wait_until
 
 HERE = ROOT / "clients" / "python"
-PAGE = (ROOT / "docs" / "testing-with-tally.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "testing-with-tally.md").read_text()
 TALLYD = str(BIN / "tallyd")
 
 pytestmark = pytest.mark.skipif(not IS_BARE, reason="only what is released is handed on")

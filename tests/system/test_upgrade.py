@@ -1,6 +1,6 @@
 """Folders of earlier releases: this tallyd reads them, keeps what they were, and says what it does not know.
 
-docs/upgrading.md; tests/releases/folder.py makes the folders."""
+docs/how-to/upgrading.md; tests/releases/folder.py makes the folders."""
 
 import fcntl
 import hashlib
@@ -211,8 +211,8 @@ def test_a_version_that_says_nothing_is_refused(daemon_factory, text):
 
 
 def test_what_the_page_says_can_be_typed(unpacked):
-    """docs/upgrading.md, but for what systemd and apt do: `make deb-check` types that."""
-    page = (RELEASES.parents[1] / "docs" / "upgrading.md").read_text(encoding="utf-8")
+    """docs/how-to/upgrading.md, but for what systemd and apt do: `make deb-check` types that."""
+    page = (RELEASES.parents[1] / "docs" / "how-to" / "upgrading.md").read_text(encoding="utf-8")
     typed = [line.split("  #")[0].strip() for line in page.splitlines() if line.startswith("    ")]
     typed += re.findall(r"`(tallyd --config [^`]+|tallyd --version)`", page)
     daemon, _ = unpacked("0.1.0")

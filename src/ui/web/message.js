@@ -404,7 +404,7 @@ function drawBody({ message, content }, visit) {
     return section(
       "Body",
       null,
-      nothing("The log can't be read there: the content is lost. docs/damage.md says what can be done."),
+      nothing("The log can't be read there: the content is lost. docs/how-to/damage.md says what can be done."),
     );
   if (content?.Body === undefined) return null;
   const whole = {
