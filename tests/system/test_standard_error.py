@@ -2,6 +2,7 @@
 ever."""
 
 import contextlib
+import fcntl
 import os
 import re
 import select
@@ -14,6 +15,7 @@ import pytest
 from conftest import BIN, PATIENCE, WRAPPER, Daemon, clean_environment, wait_until
 
 LONG = "x" * 4000
+PIPE = 4096  # bytes: little, because each relay that fills it has threads of its own
 
 
 class Unread(Daemon):
@@ -25,6 +27,7 @@ class Unread(Daemon):
 
     def start(self):
         self.reading, writing = os.pipe()
+        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PIPE)
         self.process = subprocess.Popen(
             [*WRAPPER, str(BIN / "tallyd"), "--data", str(self.data), *map(str, self.options)],
             stdout=writing if self.is_mute else subprocess.DEVNULL, stderr=writing, env=clean_environment(),
@@ -43,7 +46,7 @@ class Unread(Daemon):
         self.process = None
         return status
 
-    def say_much(self, count=400):
+    def say_much(self, count=200):
         """Has it say so many lines of half a kilobyte."""
         for number in range(count):
             source = {"Type": "sqlite", "Connection": f"/nonexistent/{LONG}"}
