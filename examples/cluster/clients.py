@@ -16,7 +16,6 @@ from botocore.config import Config
 
 GROUPS = 3  # of each queue
 UNITS = 300  # of each batch
-PAUSE = 0.03  # seconds between two sends of a tenant
 
 SESSION = boto3.Session(region_name="us-east-1")
 # The SDK repeats by itself what got no answer or a 503: once here. Then the client asks the next node.
@@ -69,8 +68,9 @@ class Tenant:
         self.tally(program, url, "queue", "create", "reports", "VisibilityTimeout=10")
         self.tally(program, url, "batch", "create", "night", "--total", str(UNITS), "--on-complete", "reports")
 
-    def clients(self, urls, path):
-        return [work(self, urls, path) for work in (Sender, Receiver, ReportReceiver)]
+    def clients(self, urls, path, pause):
+        """`pause`: seconds between two sends."""
+        return [Sender(self, urls, path, pause), Receiver(self, urls, path), ReportReceiver(self, urls, path)]
 
 
 class Client(threading.Thread):
@@ -130,6 +130,10 @@ class Client(threading.Thread):
 class Sender(Client):
     """An id for each message: however often it is sent, it is there once."""
 
+    def __init__(self, tenant, urls, path, pause):
+        super().__init__(tenant, urls, path)
+        self.pause = pause
+
     def run(self):
         queue, number = self.queue("jobs.fifo"), 0
         while not self.is_ending or number < UNITS:
@@ -138,7 +142,7 @@ class Sender(Client):
                       MessageGroupId=f"group-{number % GROUPS}", MessageAttributes=unit)
             self.database.insert("sent", self.tenant, number)
             number += 1
-            time.sleep(PAUSE)
+            time.sleep(self.pause)
 
 
 class Receiver(Client):

@@ -145,7 +145,7 @@ def judge(database, longest):
     return is_good
 
 
-def main(binaries, programs, folder, calm):
+def main(binaries, programs, folder, calm, pause):
     path = folder / "clients.db"
     database = Database(path)
     database.connection.executescript(SCHEMA)
@@ -161,7 +161,7 @@ def main(binaries, programs, folder, calm):
         clients = []
         for at, tenant in enumerate(TENANTS):
             tenant.prepare(cluster.binaries / "tally", urls[0])
-            clients += tenant.clients(urls[at:] + urls[:at], path)
+            clients += tenant.clients(urls[at:] + urls[:at], path, pause)
         board = Board(cluster, clients, path)
         for thread in [*clients, board]:
             thread.start()
@@ -186,4 +186,4 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # `run` gets it, too, and says SIGTERM
     folders = [pathlib.Path(word).resolve() for word in sys.argv[1:4]]
-    sys.exit(not main(*folders, float(sys.argv[4])))
+    sys.exit(not main(*folders, *map(float, sys.argv[4:6])))

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(bool(WRAPPER), reason="the examples start their 
 
 
 # Smaller than by themselves, yet large enough for what they claim.
-ARGUMENTS = {"cluster": ["1"], "crawl": ["10000"]}
+ARGUMENTS = {"cluster": ["1", "0.1"], "crawl": ["10000"]}
 SECONDS = {"cluster": 400}  # that it may take on a busy machine; else 180
 
 
@@ -96,8 +96,9 @@ def test_Ctrl_C_ends_all_servers_of_the_cluster_and_removes_their_folder(said, t
     """While PostgreSQL is made, and while a node is down."""
     require(has_postgres(), "PostgreSQL")
     with open(tmp_path / "said", "wb") as output:
-        process = subprocess.Popen([ROOT / "examples/cluster/run", "1"], stdin=subprocess.DEVNULL, stdout=output,
-                                   stderr=output, env=environment(temporary), start_new_session=True,
+        process = subprocess.Popen([ROOT / "examples/cluster/run", *ARGUMENTS["cluster"]],
+                                   stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment(temporary),
+                                   start_new_session=True,
                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     has_said = lambda: said in (tmp_path / "said").read_text() or process.poll() is not None  # noqa: E731
     wait_until(has_said, 200, said)

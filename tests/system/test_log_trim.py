@@ -11,7 +11,8 @@ from logs import cluster, server  # noqa: F401 (fixtures)
 from logs import SMALL, create_queue, drain, receive, send, texts
 from wire import Connection
 
-SENDS = 200
+SENDS = 80
+BODY = 12000  # bytes: with fewer it takes thousands of sends until a segment ends
 SEGMENT = 5 << 20  # of SMALL
 SLOWER = 1.3  # as much slower a send may be beside the others
 TRIES = 4  # on a machine that others use, too: what is slower by itself is so each time
@@ -36,7 +37,7 @@ class Writer:
         took = []
         for number in range(SENDS):
             began_at = time.monotonic()
-            send(self.line, self.jobs, [f"m{number} " + "x" * 4000])
+            send(self.line, self.jobs, [f"m{number} " + "x" * BODY])
             took.append(time.monotonic() - began_at)
             if number % 10 == 9:
                 drain(self.line, self.jobs)
