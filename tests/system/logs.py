@@ -33,8 +33,8 @@ TAKEOVER = 2 * CROWD  # seconds that a takeover may take at most
 LEASE = 1 if CROWD < 1.5 else 2  # seconds, where a test says --lease
 LEASED = (*SMALL, "--lease", f"{LEASE}s")
 # Seconds behind each piece of work, so that what is tested is the fault and not how much the processors can do.
-LOAD_PAUSE = 0.06  # of each of the thirteen clients of a load
-CHECK_PAUSE = 0.02
+LOAD_PAUSE = 0.12  # of each of the thirteen clients of a load
+CHECK_PAUSE = 0.04
 HEADER = ROOT / "src" / "postgres" / "statements.h"
 
 

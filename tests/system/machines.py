@@ -25,7 +25,7 @@ from wire import Connection, Lost
 
 NAMES = [str(number) * 12 for number in range(1, 7)]
 NODES = ("one", "two", "three")
-PAUSE = 0.2  # seconds between two messages of a namespace
+PAUSE = 0.3  # seconds between two messages of a namespace
 CHECK = 0.5 * CROWD  # seconds after which a request about whether a namespace is served is given up
 
 

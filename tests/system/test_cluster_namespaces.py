@@ -18,7 +18,7 @@ from test_cluster_nodes import owners, pin
 from wire import scaled
 
 NAMES = [str(number) * 12 for number in range(1, 5)]
-PAUSE = 0.06  # seconds between two requests of a client: what is tested is the fault
+PAUSE = 0.12  # seconds between two requests of a client: what is tested is the fault
 NOBODY = ("UPDATE tally_log.head SET epoch = epoch + 1, owner = %s, node = 'nobody', sealed_at = now() WHERE log = %s")
 
 
@@ -126,7 +126,7 @@ class Flood:
             self.sent[namespace] += 1
             time.sleep(PAUSE)
 
-    def wait_more(self, count=20):
+    def wait_more(self, count=10):
         before = dict(self.sent)
         wait_until(lambda: all(self.sent[name] >= before[name] + count for name in before), what="more requests")
 
