@@ -13,7 +13,7 @@ MESON_OPTIONS = -Dwerror=$(WERROR)
 	campaign-backup campaign-drain image image-check \
 	campaign-kills campaign-look campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan \
 	match-agree mutants bench bench-large soak fresh failover deb deb-check dist npm dist-check release count asan \
-	tsan valgrind format format-check pictures install clean
+	tsan valgrind format format-check pictures reference install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -56,6 +56,7 @@ help:
 	@echo 'make valgrind      the unit tests under valgrind'
 	@echo 'make format        clang-format over src, include, tests, bench, packaging; format-check only looks'
 	@echo 'make pictures      docs/pictures/*.svg, of the .dot beside each; needs Graphviz'
+	@echo 'make reference     docs/reference/actions and errors.md, of the service model and docs/reference/notes'
 	@echo 'make install       the programs, their manual, completion, and libtally (DESTDIR and PREFIX as usual)'
 	@echo 'make clean         removes what the compiler made, keeps build/deps'
 
@@ -235,6 +236,9 @@ format-check:
 
 pictures:
 	@docs/pictures/draw
+
+reference:
+	@docs/reference/generate
 
 test:
 	./test

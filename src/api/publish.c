@@ -1,4 +1,4 @@
-/* Publish: a batch of rows of a publisher, stored once (docs/protocol.md, "Publishers").
+/* Publish: a batch of rows of a publisher, stored once (docs/reference/publishers.md).
  *
  * Order of the checks: the lengths and the names of all rows, then the checks of decide_publish_begin(). Either refuses
  * the whole batch. Then, for each row: whether it is known; its queue, or the queue of its receipt handle; then the

@@ -1,5 +1,5 @@
 /* What happens to a request with a receipt handle: its errors, and the counts of handles that are not the newest or
- * came too late (docs/protocol.md, "Old receipt handles"). */
+ * came too late (docs/reference/receipt-handles.md). */
 #ifndef TALLY_API_RECEIPT_H
 #define TALLY_API_RECEIPT_H
 

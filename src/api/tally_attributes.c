@@ -1,4 +1,4 @@
-/* Tally's own queue attributes (docs/protocol.md, "Queue attributes of Tally"). */
+/* Tally's own queue attributes (docs/reference/queue-attributes.md). */
 #include "api/queue_attributes.h"
 
 #include <stdio.h>

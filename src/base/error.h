@@ -5,7 +5,7 @@
  *   query   the code of the header x-amzn-query-error and of failed batch entries
  *   status  HTTP status
  *   text    the message, where the code that found the error gave no better one
- * Source: SQS API reference, "Common errors" and each action's errors; docs/protocol.md for Tally's own. */
+ * Source: SQS API reference, "Common errors" and each action's errors; docs/reference/errors.md for Tally's own. */
 #ifndef TALLY_BASE_ERROR_H
 #define TALLY_BASE_ERROR_H
 

@@ -14,7 +14,7 @@ static void append_seconds(struct buffer *out, uint64_t time_ms)
     buffer_append_format(out, "%llu.%03u", (unsigned long long)(time_ms / 1000), (unsigned)(time_ms % 1000));
 }
 
-/* The body of a completion message whose target gives none (docs/protocol.md, "Batches"). */
+/* The body of a completion message whose target gives none (docs/reference/batches.md). */
 static void write_summary(const struct batch *batch, struct buffer *out)
 {
     struct batch_counts counts = batch_counts(batch);

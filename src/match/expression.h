@@ -1,4 +1,4 @@
-/* Expressions over two tickets, a and b (docs/protocol.md, "The rule language"): compiled once, evaluated in a bounded
+/* Expressions over two tickets, a and b (docs/reference/pool-rules.md): compiled once, evaluated in a bounded
  * number of steps, without a loop. Pure. */
 #ifndef TALLY_MATCH_EXPRESSION_H
 #define TALLY_MATCH_EXPRESSION_H

@@ -1,4 +1,4 @@
-/* Rules: what a pool says about which tickets fit together (docs/protocol.md, "The rule language"), read from JSON and
+/* Rules: what a pool says about which tickets fit together (docs/reference/pool-rules.md), read from JSON and
  * compiled.
  *
  * The text is an object with the members attrs (or Attributes), rules (Rules), size (Size) or teams (Teams), and pick
@@ -101,7 +101,7 @@ uint32_t rules_level(const struct rules *rules, uint64_t age_ms);
 uint64_t rules_step_ms(const struct rules *rules, uint32_t level);
 
 /* How the rules are searched, in words, like "bucket(mode) -> window(mmr) -> filter(user, maps, expr)"; and what should
- * be said about them, nothing if all is well (docs/protocol.md: Plan, Warnings). */
+ * be said about them, nothing if all is well (DescribePool: Plan, Warnings). */
 void rules_plan(const struct rules *rules, struct buffer *out);
 bool rules_warning(const struct rules *rules, struct buffer *out);
 

@@ -1,4 +1,4 @@
-/* The publisher that sends the rows of an import (docs/protocol.md, "Publishers"), a thousand in one record.
+/* The publisher that sends the rows of an import (docs/reference/publishers.md), a thousand in one record.
  *
  * The publisher of an export follows from the export, and remembers the numbers of its rows for ever. So an import that
  * is repeated adds nothing. Other messages go to one of a few publishers that their queue has for them. There each is

@@ -5,8 +5,8 @@ runs, while it is killed and started again.
     onlookers.start(threads=3, pages=True)
     onlookers.stop()            # afterwards: .good, .faults
 
-The actions that only read are those of src/api/actions.c, and the dry runs those of docs/protocol.md. Each must have
-gone well when it is over."""
+The actions that only read are those of src/api/actions.c, and the dry runs those of the model and of
+docs/reference/sqs-actions.md. Each must have gone well when it is over."""
 
 import collections
 import http.client
@@ -23,7 +23,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ROOT / "tests" / "system" / "look_pages.mjs"
 ACCOUNT = "000000000000"
-PLAIN_PAGES = ("/metrics", "/live", "/ready", "/health", "/ui/", "/ui/config.json")
+PLAIN_PAGES = ("/metrics", "/live", "/ready", "/health", "/ui/", "/ui/config")
 STATES = ("ready", "delayed", "in-flight", "blocked", "held")
 SEEN_MAX = 200
 OTHERS = {  # what a load of one queue does not have, so that there is something to look at
@@ -49,9 +49,11 @@ def reading_actions():
 
 def dry_runs():
     """Their names, without the service."""
-    lines = (ROOT / "docs/protocol.md").read_text().splitlines()
-    return {name for line in lines if line.startswith("| ") and "DryRun?" in line
-            for name in line.split("|")[1].strip().split(", ")}
+    model = json.loads((ROOT / "models/tally/2026-11-30/service-2.json").read_text())
+    own = {name for name, operation in model["operations"].items()
+           if "DryRun" in model["shapes"][operation["input"]["shape"]]["members"]}
+    lines = (ROOT / "docs/reference/sqs-actions.md").read_text().splitlines()
+    return own | {line.split("|")[1].strip() for line in lines if line.startswith("| ") and "DryRun?" in line}
 
 
 def looks(queue, chance, seen):

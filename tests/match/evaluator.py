@@ -1,4 +1,4 @@
-"""A slow, simple evaluator of the rule language of pools (docs/protocol.md, "The rule language"): what a matcher must
+"""A slow, simple evaluator of the rule language of pools (docs/reference/pool-rules.md): what a matcher must
 find, worked out by looking at everything.
 
 A pool is the object that CreatePool takes, in the short form of files: {"attrs", "rules", "size" or "teams", "pick",

@@ -1,4 +1,4 @@
-/* Judges a pool of tickets event by event, by a model of its own: arrays and loops, written from docs/protocol.md and
+/* Judges a pool of tickets event by event, by a model of its own: arrays and loops, written from docs/reference and
  * not from src/core.
  *
  * The linker puts it around core_emit(): it hears of each event before it is applied, knows what a client asked for at

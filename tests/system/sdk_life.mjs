@@ -552,7 +552,7 @@ const scenarios = {
     assert.equal(described.CompletionMessageId, completed[0].MessageId);
   },
 
-  // Every action of docs/protocol.md's Batches, once as plain requests and once through the SDK's client.
+  // Every action of batches, once as plain requests and once through the SDK's client.
   async batch_actions() {
     const results = await makeQueue("results");
     for (const [name, act] of [

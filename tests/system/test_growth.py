@@ -1,5 +1,5 @@
-"""Batches that grow from inside, over HTTP, by libtally's tool and beside the other rights: protocol.md, "Batches that
-grow from inside"."""
+"""Batches that grow from inside, over HTTP, by libtally's tool and beside the other rights
+(docs/reference/batches.md)."""
 
 import json
 import shlex

@@ -1,5 +1,5 @@
 """Receipt handles that are not the newest of their message: what Tally.StaleReceipts says, and who is told
-(docs/protocol.md, "Old receipt handles")."""
+(docs/reference/receipt-handles.md)."""
 
 import time
 

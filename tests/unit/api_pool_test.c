@@ -1,4 +1,4 @@
-/* The actions of pools: creating, changing and deleting them, every error that docs/protocol.md names, the feed with
+/* The actions of pools: creating, changing and deleting them, every error that docs/reference names, the feed with
  * its long polls, and parts. What is offered to a pool is in api_ticket_test.c, what is proposed to it in
  * api_match_test.c; what matching means is tested below, in match_* and core_*. */
 #include "pools.h"

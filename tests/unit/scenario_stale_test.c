@@ -1,5 +1,5 @@
-/* What a receipt handle does that is not the newest of its message: what Tally.StaleReceipts says (docs/protocol.md,
- * "Old receipt handles"), whatever is interrupted. */
+/* What a receipt handle does that is not the newest of its message: what Tally.StaleReceipts says
+ * (docs/reference/receipt-handles.md), whatever is interrupted. */
 #include "scenario.h"
 
 #define REFUSE "'Tally.StaleReceipts':'refuse'"

@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Matches of tickets (docs/protocol.md, "Pools"). */
+/* Decisions (docs/architecture.md, "Decide and apply"). Matches of tickets (docs/reference/pools.md). */
 #ifndef TALLY_CORE_POOLS_DECIDE_MATCH_H
 #define TALLY_CORE_POOLS_DECIDE_MATCH_H
 
@@ -63,8 +63,8 @@ struct proposal_result {
     uint32_t tickets[RULES_WEIGHT_MAX]; /* slots, by member; 0: unknown */
 };
 
-/* The commit check, in the order of docs/protocol.md; on PROPOSAL_MATCHED the match is made (or held), else nothing has
- * changed. O(members + for Verify members^2), PROPOSAL_STEPS_MAX at most. */
+/* The commit check, in the order of docs/reference/actions/ProposeMatches.md; on PROPOSAL_MATCHED the match is made (or
+ * held), else nothing has changed. O(members + for Verify members^2), PROPOSAL_STEPS_MAX at most. */
 void decide_propose(struct core *core, struct ticket_pool *pool, const struct proposal_command *command,
                     struct proposal_result *result);
 

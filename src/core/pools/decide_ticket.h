@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Pools (docs/protocol.md), and the tickets in them. */
+/* Decisions (docs/architecture.md, "Decide and apply"). Pools (docs/reference/pools.md), and the tickets in them. */
 #ifndef TALLY_CORE_POOLS_DECIDE_TICKET_H
 #define TALLY_CORE_POOLS_DECIDE_TICKET_H
 

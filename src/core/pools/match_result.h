@@ -1,5 +1,5 @@
-/* The messages that a pool sends: the result of a match, and the notice of an expired ticket (docs/protocol.md,
- * "Pools"). Private to src/core. */
+/* The messages that a pool sends: the result of a match, and the notice of an expired ticket
+ * (docs/reference/pools.md). Private to src/core. */
 #ifndef TALLY_CORE_POOLS_MATCH_RESULT_H
 #define TALLY_CORE_POOLS_MATCH_RESULT_H
 

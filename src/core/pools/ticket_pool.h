@@ -1,4 +1,4 @@
-/* Pools of tickets (docs/protocol.md, "Pools"; decision 0010). A pool owns its tickets, knows them by id and by number,
+/* Pools of tickets (docs/reference/pools.md; decision 0010). A pool owns its tickets, knows them by id and by number,
  * and counts them. "Pool" alone is base/slab.h's word for an allocator, so here it is a ticket pool.
  *
  * The state is what the log says: tickets, matches, counts, the number of the newest feed event. The matcher, the

@@ -1,4 +1,4 @@
-/* Publishers: what a namespace remembers of the rows that relays publish into it (docs/protocol.md, "Publishers"), so
+/* Publishers: what a namespace remembers of the rows that relays publish into it (docs/reference/publishers.md), so
  * that each row is stored once, whatever is repeated, and so that of two relays of one source only the newer one is
  * heard.
  *
