@@ -32,14 +32,14 @@ static void print_why(yyjson_val *answer)
     unsigned long long candidates = json_number(answer, "Candidates"), fits = json_number(answer, "Fits");
     yyjson_val *reject = greatest_reject(yyjson_obj_get(answer, "Rejects"));
     if (candidates == 0)
-        snprintf(why, sizeof why, "nobody waits whom the rules would let it meet");
+        snprintf(why, sizeof why, "no compatible ticket is waiting");
     else if (fits > 0)
-        snprintf(why, sizeof why, "%llu of %llu fit it, but no whole match was made of them yet", fits, candidates);
+        snprintf(why, sizeof why, "candidates: %llu; %llu fit, but they make no whole match yet", candidates, fits);
     else if (reject == NULL)
-        snprintf(why, sizeof why, "none of %llu fits", candidates);
+        snprintf(why, sizeof why, "candidates: %llu; none fits", candidates);
     else
-        snprintf(why, sizeof why, "none of %llu fits; most, %llu, fail %s", candidates,
-                 (unsigned long long)json_number(reject, "Count"), in_words(output_text_of(reject, "Rule")));
+        snprintf(why, sizeof why, "candidates: %llu; rejected by %s: %llu", candidates,
+                 in_words(output_text_of(reject, "Rule")), (unsigned long long)json_number(reject, "Count"));
     output_field("why", why);
     if (yyjson_is_false(yyjson_obj_get(answer, "Complete")))
         output_field("", "there are more that were not looked at");
