@@ -1,4 +1,4 @@
-"""clients/python: a server for tests in Python, and its fixtures of pytest; the rest of
+"""clients/python-testing: a server for tests in Python, and its fixtures of pytest; the rest of
 docs/how-to/testing-with-tally.md."""
 
 import os
@@ -17,7 +17,7 @@ import boto3
 import pytest
 from conftest import BIN, IS_BARE, PATIENCE, ROOT, clean_environment, wait_until
 
-HERE = ROOT / "clients" / "python"
+HERE = ROOT / "clients" / "python-testing"
 PAGE = (ROOT / "docs" / "how-to" / "testing-with-tally.md").read_text()
 TALLYD = str(BIN / "tallyd")
 
