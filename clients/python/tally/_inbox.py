@@ -1,0 +1,67 @@
+"""The inbox of a consumer: which messages have had their effect, in the database of the effect."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from ._message import Message
+
+IDLE = 0  # the status of a connection of libpq that is in no transaction
+
+
+class AlreadyDone(Exception):
+    """The effect of the message is committed. Roll back, and delete the message; a Worker does that by itself."""
+
+
+def once(connection: Any, message: Message | Mapping[str, Any] | str, *, consumer: str = "",
+         schema: str = "tally") -> None:
+    """Notes in the connection's transaction that the message had its effect, or raises AlreadyDone if it had before.
+
+    Call it first, then do the effect, then commit, all in one transaction. So the effect happens once, however often
+    the message is delivered. While another transaction holds the same message, the call waits for its end.
+
+    connection  of psycopg, psycopg2 or sqlite3. It must not be in autocommit, or be in a transaction already
+    message     what a Worker gives, a message of receive_message(), or an id: Tally.OutboxId if the message has that
+                attribute, else its MessageId. A plain message must have been received with MessageAttributeNames All
+    consumer    tells apart two consumers of one database that both are to act
+    schema      what `tally relay schema --schema` was told. That command makes the tables
+
+    Errors: AlreadyDone; ValueError in autocommit, because the note would be committed without the effect; TypeError
+    for another kind of connection; the driver's errors. At REPEATABLE READ or SERIALIZABLE the driver raises a
+    SerializationFailure if another worker commits first: try the transaction again.
+    """
+    if not schema.isidentifier():
+        raise ValueError(f"schema must be a name, not {schema!r}")
+    note = _note_in_sqlite if isinstance(connection, sqlite3.Connection) else _note_in_postgres
+    if not note(connection, schema, _id_of(message), consumer):
+        raise AlreadyDone(f"the effect of message {_id_of(message)} is committed")
+
+
+def _id_of(message: Message | Mapping[str, Any] | str) -> str:
+    if isinstance(message, str):
+        return message
+    raw = message.raw if isinstance(message, Message) else message
+    return raw.get("MessageAttributes", {}).get("Tally.OutboxId", {}).get("StringValue") or raw["MessageId"]
+
+
+def _note_in_sqlite(connection: sqlite3.Connection, schema: str, message_id: str, consumer: str) -> bool:
+    if not connection.in_transaction:
+        if connection.isolation_level is None or getattr(connection, "autocommit", None) is True:
+            raise ValueError('once() needs a transaction: execute("BEGIN IMMEDIATE") first')
+        connection.execute("BEGIN IMMEDIATE")  # a reader that begins to write late can't wait for its turn
+    done = connection.execute(f"INSERT INTO {schema}_inbox(consumer, message_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                              (consumer, message_id))
+    return done.rowcount == 1
+
+
+def _note_in_postgres(connection: Any, schema: str, message_id: str, consumer: str) -> bool:
+    if not {"psycopg", "psycopg2"} & {kind.__module__.split(".")[0] for kind in type(connection).__mro__}:
+        kind = type(connection).__qualname__
+        raise TypeError(f"once() takes a connection of psycopg, psycopg2 or sqlite3, not {kind}")
+    if connection.autocommit and connection.info.transaction_status == IDLE:
+        raise ValueError("once() needs a transaction: the connection is in autocommit")
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {schema}.once(%s, %s)", (message_id, consumer))
+        return cursor.fetchone()[0]

@@ -1,0 +1,687 @@
+"""clients/python: the module `tally` against a real daemon, with kills. Its README runs word for word."""
+
+import collections
+import importlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+
+import pytest
+from conftest import BIN, IS_BARE, ROOT, Daemon, Tally, clean_environment, wait_until
+
+HERE = ROOT / "clients" / "python"
+MODEL = json.loads((ROOT / "models/tally/2026-11-30/service-2.json").read_text())
+
+pytestmark = pytest.mark.skipif(not IS_BARE, reason="the client is the same, whatever the server runs in")
+
+
+def environment(endpoint):
+    path = f"{BIN}:{os.environ['PATH']}"
+    return clean_environment(TALLY_ENDPOINT=endpoint, PYTHONPATH=str(HERE), PATH=path, PYTHONDONTWRITEBYTECODE="1")
+
+
+@pytest.fixture(scope="module")
+def tally():
+    sys.path.insert(0, str(HERE))
+    yield importlib.import_module("tally")
+    sys.path.remove(str(HERE))
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """A daemon for the tests that kill none."""
+    daemon = Daemon(tmp_path_factory.mktemp("shared")).start()
+    yield daemon
+    assert daemon.stop() == 0, daemon.error_text()
+
+
+@pytest.fixture
+def client(tally, running):
+    return tally.client(running.endpoint)
+
+
+@pytest.fixture
+def queue(client, request):
+    """A queue of the test's own, that retries at once and gives up after three attempts."""
+    name = re.sub(r"\W", "-", request.node.name)[:70]
+    client.sqs.create_queue(QueueName=f"{name}-dead")
+    client.sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": json.dumps(
+        {"deadLetterTargetArn": f"arn:aws:sqs:us-east-1:000000000000:{name}-dead", "maxReceiveCount": "3"})})
+    return name
+
+
+def send(client, queue, *bodies, **more):
+    return [client.sqs.send_message(QueueUrl=queue, MessageBody=body, **more)["MessageId"] for body in bodies]
+
+
+def drain(tally, client, queue, handler, **options):
+    tally.Worker(queue, handler, client=client, until_empty=True, **options).run()
+
+
+def in_background(worker):
+    """A worker that runs in a thread; stop() and join() end it."""
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    return thread
+
+
+def stop(worker, thread):
+    worker.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+# --- the package ------------------------------------------------------------------------------------------------------
+
+
+def test_each_action_is_a_method(client):
+    from botocore import xform_name
+
+    stub = (HERE / "tally" / "_actions.pyi").read_text()
+    for action in MODEL["operations"]:
+        assert callable(getattr(client, xform_name(action)))
+        assert f"def {xform_name(action)}(self" in stub
+    assert client.describe_server()["Version"]
+    assert not hasattr(client, "create_nothing")
+
+
+def test_the_types_are_made_from_the_model():
+    made = subprocess.run([sys.executable, "-B", HERE / "make_actions.py"], check=True, capture_output=True, text=True)
+    assert made.stdout == (HERE / "tally" / "_actions.pyi").read_text()
+
+
+def test_mypy_finds_nothing_here_and_a_misspelled_member(tmp_path):
+    mypy = shutil.which("mypy", path="/usr/bin")
+    if not mypy:
+        pytest.skip("there is no mypy: apt-get install mypy")
+    (tmp_path / "wrong.py").write_text("import tally\ntally.client().seal_batch(Batch='a')\ntally.client().seal()\n")
+    command = [mypy, "--config-file", HERE / "pyproject.toml", "--cache-dir", tmp_path / "cache", tmp_path / "wrong.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True,
+                          env=clean_environment(MYPYPATH=str(HERE)))
+    assert 'Unexpected keyword argument "Batch"' in done.stdout and 'has no attribute "seal"' in done.stdout
+    assert [line for line in done.stdout.splitlines() if "error:" in line and not line.startswith("wrong.py")] == []
+
+
+def test_it_can_be_installed_with_its_model(tmp_path, running):
+    pytest.importorskip("wheel")
+    shutil.copytree(HERE, tmp_path / "python", ignore=shutil.ignore_patterns("__pycache__"))
+    program = "from setuptools import build_meta; print(build_meta.build_wheel('.'))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path / "python", capture_output=True, text=True)
+    wheel = tmp_path / "python" / done.stdout.splitlines()[-1]
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    program = "import tally; print(tally.__file__, tally.client().list_batches()['Batches'])"
+    done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True,
+                          env={**environment(running.endpoint), "PYTHONPATH": str(tmp_path / "site")})
+    assert done.stdout.split(" ", 1) == [f"{tmp_path}/site/tally/__init__.py", "[]\n"], done.stderr
+    assert (tmp_path / "site" / "tally" / "py.typed").exists()
+
+
+@pytest.mark.parametrize("folder", ["python", "python-testing"])
+def test_its_version_is_that_of_the_server(folder):
+    project = (ROOT / "clients" / folder / "pyproject.toml").read_text()
+    (server,) = re.findall(r"^  version: '(.*)'", (ROOT / "meson.build").read_text(), re.MULTILINE)
+    assert f'version = "{server}"' in project
+
+
+def test_the_readme_runs_word_for_word(running, tmp_path):
+    text = (HERE / "README.md").read_text()
+    examples = re.findall(r"```python\n(.*?)```\n```\n(.*?)```", text, re.DOTALL)
+    assert len(examples) == text.count("```python") == 5
+    for number, (program, output) in enumerate(examples):
+        path = tmp_path / f"example{number}.py"
+        path.write_text(program.replace("http://127.0.0.1:9324", running.endpoint))
+        done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+                              env=environment(running.endpoint))
+        assert (done.returncode, done.stdout) == (0, output), done.stderr
+
+
+def test_every_public_name_is_documented(tally):
+    for name in tally.__all__:
+        thing = getattr(tally, name)
+        members = [value for key, value in vars(thing).items() if not key.startswith("_") and callable(value)
+                   ] if isinstance(thing, type) else []
+        for each in [thing, *members]:
+            assert each.__doc__, each
+
+
+# --- the client -------------------------------------------------------------------------------------------------------
+
+
+def test_credentials_and_the_worker_name(tally, daemon_factory, tmp_path, monkeypatch):
+    (tmp_path / "credentials").write_text("READER secret 000000000000 read,write,admin\n")
+    (tmp_path / "credentials").chmod(0o600)
+    daemon = daemon_factory("--credentials", tmp_path / "credentials").start()
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    unsigned = tally.client(daemon.endpoint)
+    with pytest.raises(unsigned.exceptions.ClientError, match="signed|signature|credential|token"):
+        unsigned.list_batches()
+    signed = tally.client(daemon.endpoint, access_key="READER", secret_key="secret", name="front")
+    signed.sqs.create_queue(QueueName="q")
+    send(signed, "q", "m")
+    signed.sqs.receive_message(QueueUrl="q")
+    (message,) = signed.list_in_flight()["Messages"]
+    assert message["Holder"]["Worker"] == "front" and message["Holder"]["AccessKeyId"] == "READER"
+    import boto3
+
+    session = boto3.Session(aws_access_key_id="READER", aws_secret_access_key="secret")
+    assert tally.client(daemon.endpoint, session=session).list_batches()["Batches"] == []
+
+
+# --- workers ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_handler_does_decides(tally, client, queue, caplog):
+    ids = dict(zip(["good", "bad", "later", "never", "done", "long"],
+                   send(client, queue, "good", "bad", "later", "never", "done", "long")))
+    seen = collections.defaultdict(list)
+
+    def handle(message):
+        seen[message.body].append((time.monotonic(), message.receive_count, message.failure_reason))
+        if message.body == "bad":
+            raise ValueError("not now")
+        if message.body == "later" and message.receive_count == 1:
+            raise tally.Retry("busy", after=2)
+        if message.body == "never":
+            raise tally.Reject("no use")
+        if message.body == "done":
+            raise tally.AlreadyDone
+        if message.body == "long":
+            raise SystemExit("\0\udc80" + "é" * 2000)
+
+    drain(tally, client, queue, handle, concurrency=3, retry_after=0)
+    assert [count for _, count, _ in seen["bad"]] == [1, 2, 3] and seen["bad"][1][2] == "ValueError: not now"
+    assert seen["later"][1][0] - seen["later"][0][0] >= 1.9 and seen["later"][1][2] == "busy"
+    assert len(seen["good"]) == len(seen["done"]) == len(seen["never"]) == 1
+    dead = {message["MessageId"]: message["FailureReason"] for message in client.list_messages(
+        QueueUrl=f"{queue}-dead", Body="full")["Messages"]}
+    long = dead.pop(ids["long"])
+    assert dead == {ids["bad"]: "ValueError: not now", ids["never"]: "no use"}
+    assert long.startswith("SystemExit: ??éé") and 1022 < len(long.encode()) <= 1024
+    assert "ValueError: not now; attempt 1 of 3, next in 0 s" in caplog.text
+    assert "no use; attempt 1 was the last, it is in queue" in caplog.text
+
+
+def test_options_say_when_a_message_is_given_up_and_where_it_goes(tally, client, queue):
+    client.sqs.create_queue(QueueName=f"{queue}-elsewhere")
+    (sent,) = send(client, queue, "m")
+    tries = []
+
+    def handle(message):
+        tries.append(message.receive_count)
+        raise ValueError
+
+    drain(tally, client, queue, handle, retry_after=0, max_attempts=2, dead_letter=f"{queue}-elsewhere")
+    assert tries == [1, 2]
+    (dead,) = client.list_messages(QueueUrl=f"{queue}-elsewhere")["Messages"]
+    assert dead["MessageId"] == sent
+
+
+def test_a_dead_letter_is_not_given_up(tally, client, queue):
+    send(client, queue, "m")
+    tries = []
+
+    def fail(message):
+        tries.append(message.receive_count)
+        if len(tries) < 30:
+            raise ValueError
+
+    drain(tally, client, queue, fail, retry_after=0)
+    drain(tally, client, f"{queue}-dead", fail, retry_after=0)
+    assert len(tries) == 30
+
+
+def test_a_heartbeat_keeps_a_message_and_its_loss_is_told(tally, client, caplog):
+    queue = "kept.fifo"  # there an old handle does nothing
+    client.sqs.create_queue(QueueName=queue, Attributes={"FifoQueue": "true"})
+    (sent,) = send(client, queue, "m", MessageGroupId="g", MessageDeduplicationId="m")
+    told = []
+
+    def handle(message):
+        if message.receive_count > 1:
+            return
+        time.sleep(1.5)
+        told.append(message.is_held)
+        client.release_message(MessageId=sent)
+        wait_until(lambda: not message.is_held, 10)
+        message.check()
+
+    drain(tally, client, queue, handle, visibility=1)
+    assert told == [True]
+    assert caplog.text.count("its lease is lost") == 1
+    assert caplog.text.count("the lease is over, so another worker may have it") == 1
+    assert client.explain_message(QueueUrl=queue, MessageId=sent)["Why"][0]["Outcome"] == "succeeded"
+
+
+def test_a_group_is_handled_in_order_at_any_concurrency(tally, client):
+    client.sqs.create_queue(QueueName="order.fifo", Attributes={"FifoQueue": "true"})
+    groups = [f"g{number % 4}" for number in range(40)]
+    for number, group in enumerate(groups):
+        send(client, "order.fifo", str(number), MessageGroupId=group, MessageDeduplicationId=str(number))
+    busy, most, orders = set(), [0], collections.defaultdict(list)
+
+    def handle(message):
+        assert message.group_id not in busy
+        busy.add(message.group_id)
+        most[0] = max(most[0], len(busy))
+        time.sleep(0.01)
+        busy.remove(message.group_id)
+        if message.body == "8" and message.receive_count == 1:
+            raise ValueError("its group waits for it")
+        orders[message.group_id].append(int(message.body))
+
+    drain(tally, client, "order.fifo", handle, concurrency=8, retry_after=1)
+    assert sorted(sum(orders.values(), [])) == list(range(40))
+    assert all(numbers == sorted(numbers) for numbers in orders.values()) and most[0] > 1
+
+
+def test_a_stop_lets_handlers_finish_and_begins_none(tally, client, queue):
+    send(client, queue, "first", "second")
+    begun, ended = [], []
+
+    def handle(message):
+        begun.append(message.body)
+        worker.stop()
+        time.sleep(0.5)
+        ended.append(message.body)
+
+    worker = tally.Worker(queue, handle, client=client)
+    worker.run()
+    assert begun == ended == ["first"]
+    time.sleep(0.2)
+    counts = client.list_queue_stats(QueueNamePrefix=queue)["Queues"][0]
+    assert (counts["Visible"], counts["InFlight"]) == (1, 0)
+
+
+def test_what_comes_after_a_stop_is_given_back(tally, client, queue):
+    worker = tally.Worker(queue, pytest.fail, client=client)
+    thread = in_background(worker)
+    wait_until(lambda: client.list_queue_stats(QueueNamePrefix=queue)["Queues"][0]["WaitingReceives"] == 1)
+    began = time.monotonic()
+    stop(worker, thread)
+    assert time.monotonic() - began < 5
+    (sent,) = send(client, queue, "m")  # the receive that still waits gets it
+    wait_until(lambda: client.get_message(MessageId=sent)["ReceiveCount"] == 1)
+    wait_until(lambda: client.get_message(MessageId=sent)["State"] == "ready")
+
+
+def test_a_grace_that_is_over_leaves_the_message(tally, client, queue, caplog):
+    send(client, queue, "m")
+    told = []
+
+    def handle(message):
+        worker.stop()
+        wait_until(lambda: not message.is_held, 10)
+        told.append(message.is_lost)
+
+    worker = tally.Worker(queue, handle, client=client, grace=0.2, visibility=20)
+    worker.run()
+    wait_until(lambda: told == [True], 5)
+    assert "its handler did not end in time" in caplog.text
+
+
+@pytest.mark.parametrize("signals, words", [(1, "begun\nended\n"), (2, "begun\n")])
+def test_signals_stop_a_worker(client, queue, running, signals, words):
+    program = ("import sys, time, tally\ndef handle(message):\n    print('begun', flush=True)\n    time.sleep(2)\n"
+               f"    print('ended', flush=True)\ntally.Worker({queue!r}, handle, visibility=20).run()")
+    send(client, queue, "m")
+    process = subprocess.Popen([sys.executable, "-c", program], env=environment(running.endpoint), text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    first = process.stdout.readline()
+    for number in [signal.SIGTERM, signal.SIGINT][:signals]:
+        process.send_signal(number)
+        time.sleep(0.3)
+    out, err = process.communicate(timeout=10)
+    assert (process.returncode, first + out) == (0, words), err
+    assert ("did not end in time" in err) == (signals == 2)
+
+
+def test_a_worker_waits_for_a_server_that_is_away(tally, daemon, caplog):
+    client = tally.client(daemon.endpoint)
+    client.sqs.create_queue(QueueName="q")
+    done = []
+    worker = tally.Worker("q", lambda message: done.append(message.body), client=client)
+    thread = in_background(worker)
+    send(client, "q", "1")
+    wait_until(lambda: done == ["1"])
+    daemon.kill9()
+    time.sleep(0.5)
+    daemon.start()
+    send(client, "q", "2")
+    wait_until(lambda: done == ["1", "2"])
+    stop(worker, thread)
+    assert caplog.text.count("trying again until it works") == caplog.text.count("the server answers again") == 1
+
+
+def test_a_queue_that_delivers_at_most_once(tally, client, queue, caplog):
+    client.sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Tally.DeliveryMode": "at-most-once"})
+    send(client, queue, "m")
+
+    def handle(message):
+        raise ValueError("lost")
+
+    drain(tally, client, queue, handle, visibility=1)
+    assert "ValueError: lost; its queue delivers at most once" in caplog.text
+    assert client.list_queue_stats(QueueNamePrefix=f"{queue}-dead")["Queues"][0]["Visible"] == 0
+
+
+def test_a_worker_says_what_is_wrong(tally, client):
+    for options, words in [({"concurrency": 0}, "concurrency must be 1 to 1000, not 0"),
+                           ({"visibility": 43201}, "visibility must be 1 to 43200, not 43201")]:
+        with pytest.raises(ValueError, match=words):
+            tally.Worker("q", print, client=client, **options)
+    with pytest.raises(client.exceptions.ClientError, match="nowhere"):
+        tally.Worker("nowhere", print, client=client).run()
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_counts_what_is_sent_and_ends_with_its_last(tally, client, queue):
+    success = {"QueueUrl": f"{queue}-dead", "MessageBody": "all"}
+    with tally.batch(client, on_complete=f"{queue}-dead", on_success=success, expires_after=60) as batch:
+        first = batch.send(queue, "one", attributes={"size": 7, "raw": b"\0", "name": "a"})
+        sent = batch.send_all(queue, [*map(str, range(11)), "x" * 600_000, "y" * 600_000])
+        assert batch.add("external") == 1
+        assert client.describe_batch(BatchId=batch.id)["State"] == "open"
+    assert len({first, *sent}) == 14
+    client.complete_units(BatchId=batch.id, Units=[{"Unit": "external"}])
+    seen = {}
+    drain(tally, client, queue, lambda message: seen.update({message.id: message}), concurrency=4)
+    assert list(seen[first].attributes.items() & {("size", "7"), ("raw", b"\0"), ("name", "a")}) and len(seen) == 14
+    assert [len(seen[name].body) for name in sent[:1] + sent[-2:]] == [1, 600_000, 600_000]
+    bodies = []
+    drain(tally, client, f"{queue}-dead", lambda message: bodies.append(message.body))
+    assert "all" in bodies and len(bodies) == 2
+    told = json.loads(next(body for body in bodies if body != "all"))
+    assert (told["status"], told["total"]) == ("succeeded", 15)
+
+
+def test_an_exception_cancels_a_batch(tally, client, queue):
+    with pytest.raises(KeyError), tally.batch(client, on_complete=queue) as batch:
+        batch.send(queue, "never delivered")
+        raise KeyError
+    assert client.describe_batch(BatchId=batch.id)["Status"] == "cancelled"
+    seen = []
+    drain(tally, client, queue, lambda message: seen.append(json.loads(message.body)["status"]))
+    assert seen == ["cancelled"]
+
+
+def test_a_refused_message_of_a_batch_is_told(tally, client):
+    client.sqs.create_queue(QueueName="small", Attributes={"MaximumMessageSize": "1024"})
+    with pytest.raises(client.exceptions.ClientError, match="shorter than 1024 bytes"), tally.batch(client) as batch:
+        batch.send_all("small", ["a", "x" * 2000])
+    with pytest.raises(client.exceptions.BatchAlreadyExists), tally.batch(client, batch.id, total=3):
+        pass
+
+
+def test_an_answer_that_is_lost_adds_one_unit(tally, client, queue):
+    """botocore repeats a request that got no answer."""
+    lost = []
+
+    def lose(request_dict, response, **_):
+        if response and not lost:
+            lost.append(response[0].status_code)
+            return 0  # again, at once
+
+    client.sqs.meta.events.register_first("needs-retry.sqs", lose)
+    with tally.batch(client) as batch:
+        batch.send(queue, "m")
+    assert lost == [200] and client.describe_batch(BatchId=batch.id)["Total"] == 1
+
+
+# --- once -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def schemas(running):
+    tool = Tally(running.endpoint)
+    return {kind: tool("relay", "schema", "--type", kind).out for kind in ["sqlite", "postgres"]}
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def connect(request, schemas, tmp_path):
+    """Makes connections to a database with the inbox and a table `effect`."""
+    if request.param == "sqlite":
+        with sqlite3.connect(tmp_path / "shop.db") as db:
+            db.executescript(schemas["sqlite"] + "CREATE TABLE effect (n int)")
+        return lambda: sqlite3.connect(tmp_path / "shop.db", timeout=20)
+    from outbox import Outbox
+
+    outbox = Outbox(request.getfixturevalue("server"))
+    connections = []
+
+    def make():
+        connection = outbox.connect()
+        connection.autocommit = False
+        connections.append(connection)
+        return connection
+
+    with make() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE effect (n int)")
+    request.addfinalizer(lambda: [connection.close() for connection in connections])
+    return make
+
+
+def affect(connection, tally, message, **more):
+    with connection:  # commits, or rolls back
+        tally.once(connection, message, **more)
+        connection.cursor().execute("INSERT INTO effect VALUES (1)")
+
+
+def count(connection):
+    cursor = connection.cursor()
+    cursor.execute("SELECT count(*) FROM effect")
+    return cursor.fetchone()[0]
+
+
+def test_an_effect_happens_once(tally, connect):
+    connection = connect()
+    plain = {"MessageId": "m-2"}
+    relayed = {"MessageId": "m-3", "MessageAttributes": {"Tally.OutboxId": {"StringValue": "uid"}}}
+    for message in "m-1", plain, relayed, tally.Message("q", {"MessageId": "m-4"}):
+        affect(connection, tally, message)
+        with pytest.raises(tally.AlreadyDone, match="is committed"):
+            affect(connection, tally, message)
+    with pytest.raises(tally.AlreadyDone):
+        affect(connection, tally, "uid")
+    affect(connection, tally, "m-1", consumer="another")
+    with pytest.raises(ZeroDivisionError), connection:
+        tally.once(connection, "m-5")
+        raise ZeroDivisionError
+    affect(connection, tally, "m-5")
+    assert count(connection) == 6
+
+
+def test_two_who_act_at_once_act_once(tally, connect):
+    one, outcomes = connect(), []
+
+    def act():
+        other = connect()
+        try:
+            outcomes.append(affect(other, tally, "m"))
+        except tally.AlreadyDone:
+            outcomes.append("done")
+
+    thread = threading.Thread(target=act)
+    with one:
+        tally.once(one, "m")
+        one.cursor().execute("INSERT INTO effect VALUES (1)")
+        thread.start()
+        time.sleep(0.3)
+        assert outcomes == []
+    thread.join(20)
+    assert outcomes == ["done"] and count(one) == 1
+
+
+def test_once_asks_for_a_transaction(tally, connect):
+    connection = connect()
+    if isinstance(connection, sqlite3.Connection):
+        connection.isolation_level = None
+    else:
+        connection.autocommit = True
+    with pytest.raises(ValueError, match="needs a transaction"):
+        tally.once(connection, "m")
+    connection.cursor().execute("BEGIN")
+    tally.once(connection, "m")
+    connection.cursor().execute("ROLLBACK")
+    for wrong, error in [({"schema": "a; b"}, ValueError), ({"schema": ""}, ValueError)]:
+        with pytest.raises(error, match="schema must be a name"):
+            tally.once(connection, "m", **wrong)
+    with pytest.raises(TypeError, match="not object"):
+        tally.once(object(), "m")
+
+
+# --- matchers ---------------------------------------------------------------------------------------------------------
+
+
+def make_pool(client, name, **more):
+    client.sqs.create_queue(QueueName=name)
+    client.create_pool(PoolName=name, ResultQueueUrl=name, Attributes={"n": "num"}, Matcher="external", **more)
+
+
+def offer(client, pool, numbers):
+    client.offer_tickets(PoolName=pool, Tickets=[
+        {"TicketId": f"t{number}", "Attributes": {"n": number}} for number in numbers])
+
+
+def pairs(tickets):
+    tickets = list(tickets)
+    while len(tickets) > 1:
+        yield tickets.pop(0), tickets.pop(0)
+
+
+def test_a_matcher_proposes_what_is_found(tally, client):
+    make_pool(client, "found")
+    matcher = tally.Matcher("found", pairs, client=client)
+    offer(client, "found", range(301))
+    assert matcher.match(0) == 150
+    assert client.describe_pool(PoolName="found")["Tickets"]["Waiting"] == 1
+    assert matcher.match(0) == 0
+
+
+def test_a_matcher_that_is_behind_looks_again(tally, client):
+    make_pool(client, "behind")
+    offer(client, "behind", range(4))
+    is_first = [True]
+
+    def find(tickets):
+        if is_first.pop() if is_first else False:
+            client.cancel_tickets(PoolName="behind", TicketIds=["t1"])
+            client.update_ticket(PoolName="behind", TicketId="t2", Attributes={"n": 7})
+        return pairs(tickets)
+
+    matcher = tally.Matcher("behind", find, client=client)
+    assert matcher.match(0) == 1
+    assert client.get_ticket(PoolName="behind", TicketId="t0")["Status"] == "matched"
+    pool = client.describe_pool(PoolName="behind")
+    assert (pool["Tickets"]["Waiting"], pool["Conflicts"] + pool["Stale"] > 0) == (1, True)
+
+
+def test_a_proposal_that_breaks_the_rules_is_made_once(tally, client, caplog):
+    make_pool(client, "rules", Verify=True, Rules=[{"type": "equal", "attr": "n"}])
+    offer(client, "rules", range(2))
+    matcher = tally.Matcher("rules", pairs, client=client)
+    assert matcher.match(0) == matcher.match(0) == 0
+    assert caplog.text.count("a proposal is invalid") == 1
+    client.offer_tickets(PoolName="rules", Tickets=[{"TicketId": "same", "Attributes": {"n": 0}}])
+    assert tally.Matcher("rules", lambda tickets: [[tickets[0], tickets[2]]] if len(tickets) > 2 else [],
+                         client=client).match(0) == 1
+
+
+def test_matchers_say_what_is_wrong(tally, client):
+    for part, parts in [(1, 1), (-1, 2), (0, 65)]:
+        with pytest.raises(ValueError, match="part must be 0 to parts - 1"):
+            tally.Matcher("p", pairs, client=client, part=part, parts=parts)
+    with pytest.raises(client.exceptions.PoolDoesNotExist):
+        tally.Matcher("nowhere", pairs, client=client).run()
+
+
+# --- kills ------------------------------------------------------------------------------------------------------------
+
+
+class Programs:
+    """Some processes of an example, which are killed and started again."""
+
+    def __init__(self, daemon, *command):
+        self.command, self.environment, self.processes = command, environment(daemon.endpoint), []
+
+    def start(self, *words):
+        command = [sys.executable, "-B", HERE / "examples" / self.command[0], *self.command[1:], *words]
+        self.processes.append(subprocess.Popen(command, env=self.environment, stderr=subprocess.DEVNULL))
+
+    def kill9(self):
+        process = self.processes.pop(0)
+        process.kill()
+        process.wait()
+
+    def stop(self):
+        for process in self.processes:
+            process.send_signal(signal.SIGTERM)
+        return [process.wait(30) for process in self.processes]
+
+
+def test_each_payment_is_booked_once_though_worker_and_daemon_are_killed(tally, daemon, schemas, tmp_path):
+    database = tmp_path / "shop.db"
+    with sqlite3.connect(database) as db:
+        db.executescript(schemas["sqlite"] + "CREATE TABLE payment (account TEXT, amount INTEGER)")
+        db.execute("PRAGMA journal_mode = WAL")
+    client = tally.client(daemon.endpoint)
+    client.sqs.create_queue(QueueName="payments")
+    workers = Programs(daemon, "worker.py", "payments", database)
+    for _ in range(3):
+        workers.start()
+    chance, total = random.Random(29), 300
+
+    def booked():
+        return sqlite3.connect(database).execute("SELECT count(*), count(DISTINCT account) FROM payment").fetchone()
+
+    with tally.batch(client, on_complete="payments") as batch:
+        for number in range(0, total, 50):
+            batch.send_all("payments", [f"account-{each} {each}" for each in range(number, number + 50)])
+            wait_until(lambda: booked()[0] > number // 2)
+            (workers if number % 100 else daemon).kill9()
+            time.sleep(chance.random() / 5)
+            workers.start() if number % 100 else daemon.start()
+    wait_until(lambda: client.describe_batch(BatchId=batch.id).get("Status"), 60)
+    assert booked() == (total, total)
+    assert client.describe_batch(BatchId=batch.id)["Succeeded"] == total
+    assert workers.stop() == [0, 0, 0]
+    assert client.list_in_flight()["Messages"] == []
+
+
+def test_each_ticket_is_matched_once_though_matcher_and_daemon_are_killed(tally, daemon):
+    client = tally.client(daemon.endpoint)
+    client.sqs.create_queue(QueueName="games")
+    client.create_pool(PoolName="games", ResultQueueUrl="games", Attributes={"rating": "num"}, Matcher="external")
+    matchers = Programs(daemon, "matcher.py", "games")
+    for part in "0", "1":
+        matchers.start(part, "2")
+    for round in range(4):
+        client.offer_tickets(PoolName="games", Tickets=[
+            {"TicketId": f"{round}-{number}", "Attributes": {"rating": number}} for number in range(100)])
+        wait_until(lambda: client.describe_pool(PoolName="games")["Tickets"]["Matched"] > 100 * round)
+        (matchers if round % 2 else daemon).kill9()
+        matchers.start(str(round // 2), "2") if round % 2 else daemon.start()
+    wait_until(lambda: client.describe_pool(PoolName="games")["Tickets"]["Waiting"] == 0, 60)
+    matched = []
+    drain(tally, client, "games", lambda message: matched.extend(
+        member["ticket"] for member in json.loads(message.body)["members"]), concurrency=4)
+    assert len(matched) == len(set(matched)) == 400
+    assert matchers.stop() == [-signal.SIGTERM] * 2
+
+
+def test_the_example_of_a_batch_reports_once(running):
+    done = subprocess.run([sys.executable, "-B", HERE / "examples" / "batch.py", "40"], capture_output=True, text=True,
+                          env=environment(running.endpoint), timeout=60)
+    assert done.stdout == "succeeded: 40 of 40, the sum of their squares is 20540\n", done.stderr
