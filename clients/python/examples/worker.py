@@ -28,4 +28,4 @@ def book(message):
 
 
 logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
-tally.Worker(queue, book, concurrency=4, visibility=10).run()
+tally.Worker(queue, book, concurrency=4, visibility=5).run()

@@ -47,10 +47,9 @@ def _id_of(message: Message | Mapping[str, Any] | str) -> str:
 
 
 def _note_in_sqlite(connection: sqlite3.Connection, schema: str, message_id: str, consumer: str) -> bool:
-    if not connection.in_transaction:
-        if connection.isolation_level is None or getattr(connection, "autocommit", None) is True:
-            raise ValueError('once() needs a transaction: execute("BEGIN IMMEDIATE") first')
-        connection.execute("BEGIN IMMEDIATE")  # a reader that begins to write late can't wait for its turn
+    is_autocommit = connection.isolation_level is None or getattr(connection, "autocommit", None) is True
+    if is_autocommit and not connection.in_transaction:
+        raise ValueError('once() needs a transaction: execute("BEGIN IMMEDIATE") first')
     done = connection.execute(f"INSERT INTO {schema}_inbox(consumer, message_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
                               (consumer, message_id))
     return done.rowcount == 1

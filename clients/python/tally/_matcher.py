@@ -16,10 +16,6 @@ log = logging.getLogger("tally.matcher")
 FEED_WAIT_S = 20
 PROPOSALS_MAX = 100
 
-# Why a member of a proposal is of no use as we know it: None is a member that was matched. One that waits again, or in
-# a newer version, comes in the feed.
-GONE = {None, "matched", "held", "cancelled", "expired", "stale", "unknown"}
-
 Ticket = dict[str, Any]
 Find = Callable[[list[Ticket]], Iterable[Sequence[Ticket]]]
 
@@ -72,11 +68,15 @@ class Matcher:
         """Reads what is new, waiting up to so many seconds (0 to 20) for something, and proposes until nothing more is
         found. Returns how many matches were made. Errors: as run(), and those of a server that is away."""
         self._follow(wait)
-        count, known = 0, None
-        while (proposals := self._proposals()) and known != (known := (len(self._waiting), len(self._refused))):
+        count, before = 0, None
+        while proposals := self._proposals():
             for at in range(0, len(proposals), PROPOSALS_MAX):
                 count += self._propose(proposals[at : at + PROPOSALS_MAX])
-            self._follow(0)
+            self._follow(0)  # it tells who is gone, or has a newer version
+            known = self._next, len(self._refused)
+            if known == before:
+                break  # a full result queue, or a ticket of an ExclusiveSet of which one is held: later
+            before = known
         return count
 
     def _follow(self, wait: int) -> None:
@@ -120,13 +120,10 @@ class Matcher:
     def _propose(self, proposals: list[dict[str, Any]]) -> int:
         results = self._client.propose_matches(PoolName=self.pool, Proposals=proposals)["Results"]
         for proposal, result in zip(proposals, results):
-            status, faults = result["Status"], result.get("Members", [])
-            for member in proposal["Members"] if status == "matched" else faults:
-                if member.get("Why") in GONE:
-                    self._waiting.pop(member["TicketId"], None)
-            if status in ("invalid", "key-reused"):
+            if result["Status"] in ("invalid", "key-reused"):
                 self._refused.add(proposal["ProposalId"])
-                log.warning("pool %s: a proposal is %s: %s", self.pool, status, result.get("Why") or faults)
+                log.warning("pool %s: a proposal is %s: %s", self.pool, result["Status"],
+                            result.get("Why") or result.get("Members"))
         return sum(result["Status"] == "matched" for result in results)
 
 

@@ -118,7 +118,9 @@ class Worker:
                 with self._changed:
                     self._changed.notify_all()  # stop() may be called where it can't
                     self._changed.wait(TICK_S)
-        for message in self._in_hand:
+        with self._changed:
+            left = list(self._in_hand)
+        for message in left:
             message.is_lost = True
             log.warning("message %s: its handler did not end in time, so it comes back in at most %d s", message.id,
                         self._visibility)
