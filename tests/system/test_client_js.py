@@ -1,0 +1,312 @@
+"""clients/javascript: @tally-queue/client against a real daemon, with kills. Its README runs word for word."""
+
+import base64
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import BIN, IS_BARE, PATIENCE, ROOT, Daemon, clean_environment, wait_until
+from relay import install_outbox, outbox_schema
+from service_model import Model, ModelClient
+from service_model_story import Story
+
+PACKAGE = ROOT / "clients" / "javascript"
+HERE = ROOT / "tests" / "system"
+PG = ROOT / "build" / "examples" / "node_modules" / "pg"
+
+pytestmark = pytest.mark.skipif(not IS_BARE, reason="the client is the same, whatever the server runs in")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A folder with the package as npm would install it, and the programs of these tests."""
+    folder = tmp_path_factory.mktemp("project")
+    modules = folder / "node_modules"
+    manifest = json.loads((PACKAGE / "package.json").read_text())
+    for name in ["package.json", *manifest["files"]]:
+        target = modules / manifest["name"] / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if (PACKAGE / name).is_dir() else shutil.copy)(PACKAGE / name, target)
+    (modules / "@aws-sdk").symlink_to(HERE / "node_modules" / "@aws-sdk")
+    (modules / "pg").symlink_to(PG)
+    for program in [*HERE.glob("client_js*.mjs"), *(PACKAGE / "examples").glob("*.mjs")]:
+        shutil.copy(program, folder)
+    return folder
+
+
+def start(project, program, *arguments, **environment):
+    usual = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any", "PATH": f"{BIN}:{os.environ['PATH']}"}
+    return subprocess.Popen(["node", program, *arguments], cwd=project, env=clean_environment(**usual | environment),
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(project, program, *arguments, **environment):
+    """What it printed."""
+    process = start(project, program, *arguments, **environment)
+    out, err = process.communicate(timeout=120 * PATIENCE)
+    assert process.returncode == 0, out + err
+    return out
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """A daemon for the tests that kill none."""
+    daemon = Daemon(tmp_path_factory.mktemp("shared")).start()
+    yield daemon
+    assert daemon.stop() == 0, daemon.error_text()
+
+
+@pytest.fixture(scope="module")
+def database(server):
+    """The environment of a database with the inbox, in which `payment` is empty."""
+    server.sql("CREATE DATABASE shop")
+    server.sql("CREATE DATABASE readme")
+    return {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": "tally", "PGDATABASE": "shop"}
+
+
+# --- the package ------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_made_of_the_model_is_up_to_date():
+    done = subprocess.run(["node", PACKAGE / "make-actions.mjs", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_its_version_is_that_of_the_server():
+    (server,) = re.findall(r"^  version: '(.*)'", (ROOT / "meson.build").read_text(), re.MULTILINE)
+    assert json.loads((PACKAGE / "package.json").read_text())["version"] == server
+
+
+def test_every_public_name_has_a_type(project):
+    program = 'import * as tally from "@tally-queue/client"; console.log(Object.keys(tally).join(" "))'
+    names = run(project, "--input-type=module", "-e", program).split()
+    types = (PACKAGE / "src" / "index.d.ts").read_text()
+    assert len(names) >= 12
+    for name in names:
+        assert re.search(rf"^export (class|const|function|interface) {name}\b", types, re.MULTILINE), name
+
+
+def test_the_readme_runs_word_for_word(project, running, database):
+    text = (PACKAGE / "README.md").read_text()
+    examples = re.findall(r"```js\n(.*?)```\n```\n(.*?)```", text, re.DOTALL)
+    assert len(examples) == text.count("```js") == 5
+    for number, (program, output) in enumerate(examples):
+        (project / f"readme{number}.mjs").write_text(program.replace("http://127.0.0.1:9324", running.endpoint))
+        assert run(project, f"readme{number}.mjs", TALLY_ENDPOINT=running.endpoint,
+                   **{**database, "PGDATABASE": "readme"}) == output
+
+
+# --- the actions ------------------------------------------------------------------------------------------------------
+
+
+class NodeClient(ModelClient):
+    """Calls through the client for JavaScript what the story calls."""
+
+    def __init__(self, endpoint, process):
+        super().__init__(endpoint)
+        self.process, self.called = process, set()
+
+    def call(self, action, **parameters):
+        request = json.dumps({"action": action, "input": parameters},
+                             default=lambda value: {"$bytes": base64.b64encode(value).decode()})
+        self.process.stdin.write(request + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        assert answer.get("status") == 200, f"{request}: {answer}"
+        self.called.add(action)
+        shape = self.model.side(action, "output")
+        reply = self.plain(shape, answer["reply"]) if shape else answer["reply"]
+        faults = list(self.model.faults(shape, reply, action, self.seen)) if shape else reply
+        assert not faults, f"{action} {parameters}: {faults}"
+        return reply
+
+    def plain(self, name, value):
+        """As it came over the wire. A time must have been a Date, and bytes an Uint8Array."""
+        shape = self.model.shapes[name]
+        if shape["type"] in ("timestamp", "blob"):
+            (untagged,) = value.values()
+            assert list(value) == ["$date" if shape["type"] == "timestamp" else "$bytes"], value
+            return untagged
+        if shape["type"] == "structure" and not shape.get("document"):
+            return {key: self.plain(shape["members"][key]["shape"], item) for key, item in value.items()}
+        if shape["type"] == "map":
+            return {key: self.plain(shape["value"]["shape"], item) for key, item in value.items()}
+        return [item if item is None else self.plain(shape["member"]["shape"], item) for item in value
+                ] if shape["type"] == "list" else value
+
+
+class PlainStory(Story):
+    """Without requests that must be refused: those are for the model's own test."""
+
+    def call(self, action, **parameters):
+        return self.client.call(action, **parameters)
+
+
+def test_each_action_is_a_method_that_answers_as_the_model_says(project, tmp_path, daemon_factory):
+    daemon = daemon_factory("--slow-request", "1ms").start()
+    story = PlainStory(daemon, tmp_path)
+    process = start(project, "client_js_calls.mjs", TALLY_ENDPOINT=daemon.endpoint)
+    story.client = NodeClient(daemon.endpoint, process)
+    story.run()
+    _, err = process.communicate(timeout=10 * PATIENCE)
+    assert (process.returncode, err) == (0, "")
+    assert story.client.called == story.run_examples == set(Model().operations)
+
+
+def test_credentials_and_the_worker_name(project, daemon_factory, tmp_path):
+    (tmp_path / "credentials").write_text("FRONT secret 000000000000 read,write,admin\n")
+    daemon = daemon_factory("--credentials", tmp_path / "credentials").start()
+    program = """
+        import { createClient } from "@tally-queue/client";
+        const [endpoint] = process.argv.slice(1);
+        const refused = createClient({ endpoint }).listBatches().catch((error) => error);
+        console.log((await refused).name, (await refused).status, (await refused).code);
+        const credentials = { accessKeyId: "FRONT", secretAccessKey: "secret" };
+        const client = createClient({ endpoint, credentials, name: "front" });
+        await client.sqs.createQueue({ QueueName: "q" });
+        await client.sqs.sendMessage({ QueueUrl: "q", MessageBody: "m" });
+        await client.sqs.receiveMessage({ QueueUrl: "q" });
+        for await (const { Holder } of client.each.listInFlight()) console.log(Holder.Worker, Holder.AccessKeyId);
+    """
+    environment = {"AWS_ACCESS_KEY_ID": "", "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}
+    assert run(project, "--input-type=module", "-e", program, daemon.endpoint, **environment) == (
+        "UnrecognizedClientException 403 InvalidClientTokenId\nfront FRONT\n")
+
+
+# --- workers, batches, matchers, once ---------------------------------------------------------------------------------
+
+
+def test_workers_batches_and_matchers(project, running):
+    run(project, "client_js.mjs", TALLY_ENDPOINT=running.endpoint)
+
+
+def test_once(project, server, database):
+    server.sql("CREATE DATABASE once")
+    environment = {**database, "PGDATABASE": "once"}
+    run_schema(environment)
+    run(project, "client_js_once.mjs", SQLITE_SCHEMA=outbox_schema("sqlite"), **environment)
+
+
+def run_schema(environment):
+    subprocess.run(["psql", "-q", "-v", "ON_ERROR_STOP=1"], input=outbox_schema("postgres"), check=True, text=True,
+                   env=clean_environment(**environment), stdout=subprocess.DEVNULL)
+
+
+def test_the_example_of_a_batch(project, running):
+    assert run(project, "batch.mjs", "20", TALLY_ENDPOINT=running.endpoint) == (
+        "succeeded: 20 of 20, the sum of their squares is 2470\n")
+
+
+def test_the_example_of_a_matcher(project, running):
+    running.call("AmazonSQS.CreateQueue", {"QueueName": "games"})
+    pool = {"PoolName": "games", "ResultQueueUrl": "games", "Attributes": {"rating": "num"}, "Matcher": "external"}
+    assert running.call("Tally.CreatePool", pool)[0] == 200
+    tickets = [{"TicketId": str(n), "Attributes": {"rating": n}} for n in (1000, 1300, 1080, 1390, 2000)]
+    running.call("Tally.OfferTickets", {"PoolName": "games", "Tickets": tickets})
+    process = start(project, "matcher.mjs", "games", TALLY_ENDPOINT=running.endpoint)
+    wait_until(lambda: running.call("Tally.CountTickets", {"PoolName": "games"})[1]["Tickets"] == 1, 20)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=10 * PATIENCE)
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_a_worker_that_stood_still_leaves_its_message_to_others(project, running):
+    for action, request in [("CreateQueue", {"QueueName": "still"}),
+                            ("SendMessage", {"QueueUrl": "still", "MessageBody": "m"})]:
+        running.call(f"AmazonSQS.{action}", request)
+    program = """
+        import { Worker } from "@tally-queue/client";
+        async function handler({ isHeld, signal }) {
+          console.log(isHeld);
+          signal.addEventListener("abort", () => { console.log(signal.reason.message); worker.stop(); });
+          await new Promise((resolve) => setTimeout(resolve, 4000));
+          signal.throwIfAborted();
+        }
+        const worker = new Worker({ queue: "still", handler, visibility: 1 });
+        await worker.run();
+    """
+    process = start(project, "--input-type=module", "-e", program, TALLY_ENDPOINT=running.endpoint)
+    assert process.stdout.readline() == "true\n"
+    process.send_signal(signal.SIGSTOP)
+    request = {"QueueUrl": "still", "WaitTimeSeconds": 10, "VisibilityTimeout": 60}
+    assert running.call("AmazonSQS.ReceiveMessage", request)[1]["Messages"]
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=20 * PATIENCE)
+    assert (process.returncode, out) == (0, "its heartbeat came too late\n"), err
+    assert "its lease is lost, so another worker may have it: its heartbeat came too late" in err
+    (held,) = running.call("Tally.ListInFlight", {"QueueUrl": "still"})[1]["Messages"]
+    assert held["VisibleAt"] - held["ReceivedAt"] > 50
+
+
+@pytest.mark.parametrize("signals, words", [(1, "begun\nended\n"), (2, "begun\nAbortError\n")])
+def test_signals_stop_a_worker(project, running, signals, words):
+    queue = f"signals-{signals}"
+    running.call("AmazonSQS.CreateQueue", {"QueueName": queue})
+    running.call("AmazonSQS.SendMessage", {"QueueUrl": queue, "MessageBody": "m"})
+    program = """
+        import { setTimeout as sleep } from "node:timers/promises";
+        import { Worker } from "@tally-queue/client";
+        async function handler({ signal }) {
+          console.log("begun");
+          await sleep(1000, undefined, { signal }).catch((error) => { console.log(error.name); throw error });
+          console.log("ended");
+        }
+        await new Worker({ queue: process.argv[1], handler }).run();
+    """
+    process = start(project, "--input-type=module", "-e", program, queue, TALLY_ENDPOINT=running.endpoint)
+    first = process.stdout.readline()
+    for number in [signal.SIGTERM, signal.SIGINT][:signals]:
+        process.send_signal(number)
+        time.sleep(0.1)
+    out, err = process.communicate(timeout=10 * PATIENCE)
+    assert (process.returncode, first + out, err) == (0, words, "")
+    _, stats = running.call("Tally.ListQueueStats", {"QueueNamePrefix": queue})
+    assert stats["Queues"][0]["Visible"] == signals - 1
+
+
+def test_each_payment_is_booked_once_whoever_is_killed(project, daemon_factory, server, database):
+    """The example of a worker. kill -9 of the daemon and of workers, which are started again."""
+    daemon = daemon_factory().start()
+    daemon.call("AmazonSQS.CreateQueue", {"QueueName": "payments"})
+    server.sql("CREATE DATABASE kills")
+    environment = {**database, "PGDATABASE": "kills", "TALLY_ENDPOINT": daemon.endpoint}
+    run_schema(environment)
+    connection = server.connect(dbname="kills")
+    connection.autocommit = True
+    cursor = connection.cursor()
+    cursor.execute("CREATE TABLE payment (account text, amount int)")
+    workers = [start(project, "worker.mjs", "payments", **environment) for _ in range(2)]
+    for number in range(200):
+        request = {"QueueUrl": "payments", "MessageBody": f"ann {number}", "MessageDeduplicationId": str(number)}
+        assert daemon.call("AmazonSQS.SendMessage", request)[0] == 200
+        if number % 100 == 50:
+            daemon.kill9()
+            daemon.start()
+        elif number % 100 == 99:
+            killed = workers.pop(0)
+            killed.kill()
+            killed.communicate()
+            workers.append(start(project, "worker.mjs", "payments", **environment))
+
+    def booked():
+        cursor.execute("SELECT count(*), count(DISTINCT amount) FROM payment")
+        return cursor.fetchone()
+
+    wait_until(lambda: booked()[1] == 200, 40)
+    told = []
+    for worker in workers:
+        worker.send_signal(signal.SIGTERM)
+    for worker in workers:
+        out, err = worker.communicate(timeout=20 * PATIENCE)
+        assert (worker.returncode, out) == (0, ""), err
+        told += err.splitlines()
+    assert "the server answers again" in told
+    assert [line for line in told if not line.endswith(("trying again until it works", "answers again"))] == []
+    assert booked() == (200, 200)
+    connection.close()
