@@ -198,7 +198,8 @@ dist-check:
 image: deb
 	@packaging/image
 
-image-check:$(if $(CHECK),, image)
+# The page's commands on this machine need the tool beside the image.
+image-check: $(if $(CHECK),, image) build
 	@./setup containers
 	@/usr/bin/python3 -B packaging/image_check.py $(CHECK)
 
