@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { AlreadyDone, createClient, errors, Matcher, Reject, Retry, TallyError } from "@tally-queue/client";
+import { AlreadyDone, createClient, errors, Matcher, Message, Reject, Retry, TallyError } from "@tally-queue/client";
 import { withBatch, Worker } from "@tally-queue/client";
 
 const client = createClient();
@@ -133,6 +133,13 @@ describe("workers", { concurrency: true }, () => {
     assert.deepEqual(runs, [1, 2]);
     assert.equal(told.split("its lease is lost").length, 2);
     assert.match(told, /LeaseLost: .*; its lease was lost/);
+  });
+
+  it("know that a lease that was over stays over", async () => {
+    const message = new Message("q", { MessageId: "m" }, 0.001);
+    await sleep(10);
+    message.renew(performance.now(), 30);
+    assert.equal(message.isHeld, false);
   });
 
   it("tell the handler when the server does not confirm the lease", async () => {

@@ -265,6 +265,29 @@ def test_a_heartbeat_keeps_a_message_and_its_loss_is_told(tally, client, caplog)
     assert client.explain_message(QueueUrl=queue, MessageId=sent)["Why"][0]["Outcome"] == "succeeded"
 
 
+def test_a_message_that_comes_again_is_lost_to_its_earlier_handler(tally, client, queue):
+    (sent,) = send(client, queue, "m")
+    told = []
+
+    def handle(message):
+        if message.receive_count > 1:
+            wait_until(lambda: told, 10)
+            return
+        client.release_message(MessageId=sent)
+        wait_until(lambda: message.is_lost, 10)
+        told.append(message.is_held)
+
+    drain(tally, client, queue, handle, visibility=1, concurrency=2)
+    assert told == [False]
+
+
+def test_a_lease_that_was_over_stays_over(tally):
+    message = tally.Message("q", {"MessageId": "m"}, 0.001)
+    time.sleep(0.01)
+    message.renew(time.monotonic(), 30)
+    assert not message.is_held
+
+
 def test_a_group_is_handled_in_order_at_any_concurrency(tally, client):
     client.sqs.create_queue(QueueName="order.fifo", Attributes={"FifoQueue": "true"})
     groups = [f"g{number % 4}" for number in range(40)]

@@ -71,10 +71,12 @@ export class Message {
 
   // --- for the worker ------------------------------------------------------------------------------------------------
 
-  /** Notes a lease of so many seconds that was asked for then. */
+  /** Notes a lease of so many seconds that was asked for then. A lease that was over then stays over: another worker may
+   *  have had the message in between, and a standard queue takes older handles, too. */
   renew(askedAt, visibility) {
     const lasts = LEASE_SHARE * visibility * 1000;
     this.beatenAt = askedAt;
+    if (askedAt >= this.#heldUntil) return;
     this.#heldUntil = askedAt + lasts;
     if (this.ended.aborted) return;
     clearTimeout(this.#timer);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,7 @@ class Message:
         self.queue = queue
         self.raw = raw
         self.is_lost = False
+        self.held_until = math.inf
         self.renew(time.monotonic(), lease_s)
 
     @property
@@ -81,8 +83,11 @@ class Message:
             raise LeaseLost(f"message {self.id}: the lease is over, so another worker may have it")
 
     def renew(self, asked_at: float, lease_s: float) -> None:
-        """Notes a lease that was asked for then. It lasts nine tenths of its timeout at least."""
-        self.beaten_at, self.held_until = asked_at, asked_at + 0.9 * lease_s
+        """Notes a lease that was asked for then. It lasts nine tenths of its timeout at least. A lease that was over then
+        stays over: another worker may have had the message in between, and a standard queue takes older handles, too."""
+        self.beaten_at = asked_at
+        if asked_at < self.held_until:
+            self.held_until = asked_at + 0.9 * lease_s
 
     @property
     def _system(self) -> Mapping[str, str]:

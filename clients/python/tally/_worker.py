@@ -176,6 +176,10 @@ class Worker:
                 self._settle(message, self._give_back)
                 continue
             with self._changed:
+                earlier = [other for other in self._working if other.id == message.id]
+            for other in earlier:  # its heartbeats would prolong the new lease
+                self._lose(other, "it was delivered again")
+            with self._changed:
                 self._in_hand.add(message)
                 self._working.add(message)
             threading.Thread(target=self._work, args=[message], name=f"tally {message.id}", daemon=True).start()
