@@ -71,7 +71,7 @@ export class Message {
 
   // --- for the worker ------------------------------------------------------------------------------------------------
 
-  /** Notes a lease of so many seconds that was asked for then. A lease that was over then stays over: another worker may
+  /** Notes a lease of so many seconds that was asked for then. One that was over then stays over: another worker may
    *  have had the message in between, and a standard queue takes older handles, too. */
   renew(askedAt, visibility) {
     const lasts = LEASE_SHARE * visibility * 1000;

@@ -83,8 +83,8 @@ class Message:
             raise LeaseLost(f"message {self.id}: the lease is over, so another worker may have it")
 
     def renew(self, asked_at: float, lease_s: float) -> None:
-        """Notes a lease that was asked for then. It lasts nine tenths of its timeout at least. A lease that was over then
-        stays over: another worker may have had the message in between, and a standard queue takes older handles, too."""
+        """Notes a lease that was asked for then. It lasts nine tenths of its timeout at least. One that was over then
+        stays over: another worker may have had the message in between, and a standard queue takes older handles."""
         self.beaten_at = asked_at
         if asked_at < self.held_until:
             self.held_until = asked_at + 0.9 * lease_s
