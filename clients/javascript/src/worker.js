@@ -299,34 +299,24 @@ export class Worker {
 
   // --- a server that is away -----------------------------------------------------------------------------------------
 
-  /** The answer of call(signal), asked for until there is one. When the worker stops: undefined. */
-  async #reach(call, { answerMs = ANSWER_MS, outer = this.#stopping.signal } = {}) {
+  /** The answer of call(signal), asked for until there is one. When the worker stops: undefined. What is a last word is
+   *  told once more then, and fails if that does. */
+  async #reach(call, { answerMs = ANSWER_MS, outer = this.#stopping.signal, isLastWord = false } = {}) {
     for (const ms of pauses()) {
       try {
         const reply = await limited(answerMs, outer, call);
         this.#tellReached();
         return reply;
       } catch (error) {
-        if (!isOutage(error)) throw error;
+        if (!isOutage(error) || (isLastWord && this.#isStopping)) throw error;
         this.#tellOutage(error);
       }
-      if (!(await pause(ms, this.#stopping.signal))) return undefined;
+      if (!(await pause(ms, this.#stopping.signal)) && !isLastWord) return undefined;
     }
   }
 
-  /** The same for what must be told: it is told once when the worker stops, and fails if that does. */
-  async #tell(call) {
-    for (const ms of pauses()) {
-      try {
-        const reply = await limited(ANSWER_MS, undefined, call);
-        this.#tellReached();
-        return reply;
-      } catch (error) {
-        if (!isOutage(error) || this.#isStopping) throw error;
-        this.#tellOutage(error);
-      }
-      await pause(ms, this.#stopping.signal);
-    }
+  #tell(call) {
+    return this.#reach(call, { outer: null, isLastWord: true });
   }
 
   #tellOutage(error) {
