@@ -70,10 +70,7 @@ static bool is_access_key(struct bytes word)
 
 static bool is_printable(struct bytes word, size_t size_max)
 {
-    for (size_t i = 0; i < word.size; i++)
-        if (word.ptr[i] <= ' ' || word.ptr[i] > '~')
-            return false;
-    return word.size > 0 && word.size <= size_max;
+    return word.size > 0 && word.size <= size_max && bytes_is_graphic(word);
 }
 
 static bool is_namespace(struct bytes word)

@@ -18,10 +18,10 @@ enum error files_failed(struct failure *failure, const char *operation, const ch
 /* Makes a folder, unless it is there. Errors as files_failed(). */
 enum error files_make_folder(const char *path, struct failure *failure);
 
-/* Makes the names in a folder durable. Errors as files_failed(). */
 /* ERROR_DISK_FULL: a copy of so many bytes in the folder would leave less than `min_free` on its file system. */
 enum error files_check_room(const char *path, uint64_t wanted, uint64_t min_free, struct failure *failure);
 
+/* Makes the names in a folder durable. Errors as files_failed(). */
 enum error files_sync_folder(const char *path, struct failure *failure);
 
 /* Gives FOLDER/NAME the second name INNER/SECOND. Errors as files_failed(). */

@@ -152,14 +152,6 @@ static bool read_namespace(yyjson_val *value, struct backup_namespace *ns)
     return ns->file_count > 0;
 }
 
-/* It is shown to people. */
-static bool is_printable(const char *text)
-{
-    for (; *text >= '!' && *text <= '~'; text++)
-        continue;
-    return *text == '\0';
-}
-
 static bool read_data_format(yyjson_val *root, unsigned *format)
 {
     uint64_t number = DATA_FORMAT_UNSAID;
@@ -173,9 +165,10 @@ static bool read_all(yyjson_val *root, struct manifest *manifest)
     yyjson_val *namespaces = yyjson_obj_get(root, "namespaces"), *ns;
     size_t index, count;
     if (!read_name(root, "id", manifest->id, sizeof(manifest->id)) ||
-        !read_name(root, "version", manifest->version, sizeof(manifest->version)) || !is_printable(manifest->id) ||
-        !is_printable(manifest->version) || !read_data_format(root, &manifest->data_format) ||
-        !read_number(root, "instantMs", &manifest->instant_ms) || !yyjson_is_arr(namespaces))
+        !read_name(root, "version", manifest->version, sizeof(manifest->version)) ||
+        !bytes_is_graphic(bytes_from_string(manifest->id)) || !bytes_is_graphic(bytes_from_string(manifest->version)) ||
+        !read_data_format(root, &manifest->data_format) || !read_number(root, "instantMs", &manifest->instant_ms) ||
+        !yyjson_is_arr(namespaces))
         return false;
     yyjson_arr_foreach(namespaces, index, count, ns)
     {

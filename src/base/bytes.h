@@ -50,6 +50,15 @@ static inline bool bytes_ends_with(struct bytes view, struct bytes suffix)
            (suffix.size == 0 || memcmp(view.ptr + view.size - suffix.size, suffix.ptr, suffix.size) == 0);
 }
 
+/* Only printable ASCII, and no blank. */
+static inline bool bytes_is_graphic(struct bytes view)
+{
+    size_t i = 0;
+    while (i < view.size && view.ptr[i] >= '!' && view.ptr[i] <= '~')
+        i++;
+    return i == view.size;
+}
+
 /* The view without its first `count` bytes; `count` is at most its size. */
 static inline struct bytes bytes_skip(struct bytes view, size_t count)
 {

@@ -32,9 +32,16 @@ int folders_worse(int one, int other)
     return one > other ? one : other;
 }
 
+/* What follows the name of a namespace; NULL: it is none that does. */
+static const char *after_namespace(const char *name)
+{
+    return strspn(name, "0123456789") == NAME_DIGITS ? name + NAME_DIGITS : NULL;
+}
+
 bool folders_is_namespace(const char *name)
 {
-    return strlen(name) == NAME_DIGITS && strspn(name, "0123456789") == NAME_DIGITS;
+    const char *rest = after_namespace(name);
+    return rest != NULL && rest[0] == '\0';
 }
 
 static bool is_log_file(const char *name)
@@ -141,8 +148,8 @@ int folders_sync(const char *path)
 static void note_unfinished(void *context, const char *name)
 {
     char *found = context;
-    if (strlen(name) == NAME_DIGITS + strlen(FILES_UNFINISHED) && strspn(name, "0123456789") == NAME_DIGITS &&
-        bytes_ends_with(bytes_from_string(name), BYTES(FILES_UNFINISHED)))
+    const char *rest = after_namespace(name);
+    if (rest != NULL && strcmp(rest, FILES_UNFINISHED) == 0)
         memcpy(found, name, strlen(name) + 1);
 }
 

@@ -40,9 +40,7 @@ static enum error damaged(const char *path, struct failure *failure)
 /* It is shown to people, and part of a folder's name. */
 static bool is_good(const char *version)
 {
-    for (; *version >= '!' && *version <= '~' && *version != '/'; version++)
-        continue;
-    return *version == '\0';
+    return bytes_is_graphic(bytes_from_string(version)) && strchr(version, '/') == NULL;
 }
 
 static enum error read_version(const char *path, struct data_version *version, struct failure *failure)
