@@ -1,5 +1,5 @@
-"""A little TAP, for the Python tests of this folder: check("claim", wrong) shows what is wrong, if anything is. plan() ends
-the script, with status 1 if any check failed."""
+"""A little TAP, for the Python tests of this folder: check("claim", wrong) shows what is wrong, if anything is.
+plan() ends the script, with status 1 if any check failed."""
 
 import sys
 
