@@ -48,7 +48,7 @@ help:
 	@echo 'make dist          an archive that runs from any folder of a Linux, into build/dist (VERSION=1.2.3)'
 	@echo 'make npm           the npm packages tally-server and @tally-queue/linux-*, of that, into build/dist'
 	@echo 'make dist-check    both, in minimal Debian 12, 13 and Ubuntu 24.04, as root (CHECK=options)'
-	@echo 'make release       all that a release needs, up to the tag: docs/releasing.md (RELEASE=options)'
+	@echo 'make release       all that a release needs, up to the tag: docs/internals/releasing.md (RELEASE=options)'
 	@echo 'make image         an image for containers, build/image/tally-image.tar, of the Debian packages'
 	@echo 'make image-check   docs/how-to/containers.md typed in Podman, as root (CHECK=FILE: that image)'
 	@echo 'make count         instructions of each action, beside bench/instructions.json (COUNT=--update)'

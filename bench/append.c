@@ -2,8 +2,8 @@
  * statement each, for some seconds, and prints one line of JSON.
  *
  * With --shape chunks it is the statement that tallyd runs: the fence, and rows of 8,000 bytes. That is what Tally's
- * rate is compared with. The other shapes are those that were not chosen (docs/decisions/0021): toast has one value a
- * frame, and ring has tables that are emptied with TRUNCATE. Frames are what a compressor can't shrink.
+ * rate is compared with. The other shapes are those that were not chosen (docs/internals/decisions/0021): toast has one
+ * value a frame, and ring has tables that are emptied with TRUNCATE. Frames are what a compressor can't shrink.
  *
  * --keep BYTES: what is older is removed, a segment at a time, on a second connection: by DELETE, or in a ring by
  * TRUNCATE. --pin: a third connection keeps a snapshot open, as a long query or pg_dump does. */

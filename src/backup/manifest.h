@@ -1,8 +1,8 @@
 /* The manifest of a backup: which files it has, what is in them, and of which instant it is.
  *
  * A backup is a folder like a data folder: a folder of each namespace with segments and at most one snapshot
- * (docs/formats/log.md). Beside them stands the manifest, backup.json, written last: a folder without it is no backup.
- * docs/formats/backup.md has its members. */
+ * (docs/internals/formats/log.md). Beside them stands the manifest, backup.json, written last: a folder without it is
+ * no backup. docs/internals/formats/backup.md has its members. */
 #ifndef TALLY_BACKUP_MANIFEST_H
 #define TALLY_BACKUP_MANIFEST_H
 

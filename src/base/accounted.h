@@ -3,9 +3,9 @@
  * from memory.h and is not counted.
  *
  * The count is the one mutable global of the libraries, as the allocator behind it is one: a counter in every structure
- * would have to show the same number (docs/decisions/0012-memory.md). The count is what the allocator really spends on
- * blocks. Of a slab only the records in use count, not the free ones: so the same content always has the same count.
- * Any thread. */
+ * would have to show the same number (docs/internals/decisions/0012-memory.md). The count is what the allocator really
+ * spends on blocks. Of a slab only the records in use count, not the free ones: so the same content always has the same
+ * count. Any thread. */
 #ifndef TALLY_BASE_ACCOUNTED_H
 #define TALLY_BASE_ACCOUNTED_H
 

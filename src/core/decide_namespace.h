@@ -1,4 +1,5 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). The namespace itself, and the effects of time on it. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). The namespace itself, and the effects of time on it.
+ * */
 #ifndef TALLY_CORE_DECIDE_NAMESPACE_H
 #define TALLY_CORE_DECIDE_NAMESPACE_H
 

@@ -5,7 +5,7 @@
  * Adding an event is a row here and an apply function (apply.c); a kind or a field is never reused or reordered.
  *
  * On disk an event is u8 kind, u32 size, then its fields in the order of the list, little-endian; TEXT is u32 size and
- * the bytes. docs/formats/events.md shows them. */
+ * the bytes. docs/internals/formats/events.md shows them. */
 #ifndef TALLY_CORE_EVENT_H
 #define TALLY_CORE_EVENT_H
 

@@ -1,5 +1,5 @@
 /* A log that was made from a backup: what its clients know of the time after the backup must not come true again in
- * another way. See docs/decisions/0037. */
+ * another way. See docs/internals/decisions/0037. */
 #include "core/apply.h"
 #include "core/decide_namespace.h"
 #include "core/identity.h"

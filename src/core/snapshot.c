@@ -1,8 +1,8 @@
 /* The whole state as bytes, and back. Canonical: the order of records does not depend on slots, so two cores with the
  * same state give the same bytes. The simulator uses this to compare a replayed core with the live one.
  *
- * Derived data is not stored: tables, heaps, counters, pins, the extents of the log. docs/formats/events.md has the
- * layout. */
+ * Derived data is not stored: tables, heaps, counters, pins, the extents of the log. docs/internals/formats/events.md
+ * has the layout. */
 #include "core/snapshot.h"
 
 #include "core/identity.h"

@@ -1,5 +1,5 @@
 /* The calendar: at which instant a cron expression is next due in a time zone, daylight-saving changes included
- * (docs/decisions/0007-cron-and-time-zones.md). Zones come from the system's time-zone data.
+ * (docs/internals/decisions/0007-cron-and-time-zones.md). Zones come from the system's time-zone data.
  *
  * A local time that a change skips is due at the first instant after it; one that comes twice is due once, the first
  * time. An expression whose hour begins with a * means real time instead: a skipped time is not made up for, and a

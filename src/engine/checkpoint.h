@@ -2,7 +2,7 @@
  *
  * At most one is being written at a time. It holds the state as it was after a closed frame; it counts when it is whole
  * and has its name. Then the older one goes, and the segments before it that nothing needed when it had been written
- * (docs/decisions/0004). */
+ * (docs/internals/decisions/0004). */
 #ifndef TALLY_ENGINE_CHECKPOINT_H
 #define TALLY_ENGINE_CHECKPOINT_H
 

@@ -3,7 +3,7 @@
  * in one of them.
  *
  * It does a bounded piece at a time, at most one in a millisecond, and what it writes is bounded by what others write,
- * and by a trickle: docs/decisions/0011-cleaning.md. disk_policy.h says when there is something to do. */
+ * and by a trickle: docs/internals/decisions/0011-cleaning.md. disk_policy.h says when there is something to do. */
 #ifndef TALLY_ENGINE_CLEANER_H
 #define TALLY_ENGINE_CLEANER_H
 

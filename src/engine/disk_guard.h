@@ -1,7 +1,8 @@
 /* The guard of the disk's room: checks how much is free, keeps the reserve (log/reserve.h) complete, and says what may
  * still be used.
  *
- * Pure bookkeeping and file operations; it takes no decisions of the core. docs/decisions/0016 has the arithmetic. */
+ * Pure bookkeeping and file operations; it takes no decisions of the core. docs/internals/decisions/0016 has the
+ * arithmetic. */
 #ifndef TALLY_ENGINE_DISK_GUARD_H
 #define TALLY_ENGINE_DISK_GUARD_H
 

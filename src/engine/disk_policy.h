@@ -2,7 +2,7 @@
  *
  * The bound: 2.5 x live + snapshot-bytes + 8 segments, where live is the content of live messages and the newest
  * snapshot. With the defaults that is 2.5 x live + 256 MiB at most. What is kept for a full disk comes on top of it,
- * and of what is counted. The arithmetic is in docs/decisions/0011-cleaning.md. */
+ * and of what is counted. The arithmetic is in docs/internals/decisions/0011-cleaning.md. */
 #ifndef TALLY_ENGINE_DISK_POLICY_H
 #define TALLY_ENGINE_DISK_POLICY_H
 

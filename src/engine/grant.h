@@ -2,8 +2,8 @@
  *
  * A reply is held until its frame is durable, which takes seconds on a disk that stalls; without care a lease could end
  * before its worker sees it. So no lease ends while its reply is held, and a lease of which more than a tenth is over
- * when the reply may leave is renewed (docs/decisions/0015). Knows no request and no server: who sends a reply owns its
- * grant, and calls grant_may_leave() first. One thread. */
+ * when the reply may leave is renewed (docs/internals/decisions/0015). Knows no request and no server: who sends a
+ * reply owns its grant, and calls grant_may_leave() first. One thread. */
 #ifndef TALLY_ENGINE_GRANT_H
 #define TALLY_ENGINE_GRANT_H
 

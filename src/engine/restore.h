@@ -1,5 +1,5 @@
 /* Makes a namespace's folder from that of a backup, so that it can be served beside whatever clients still know of the
- * log that was left behind (docs/decisions/0037). Reads and writes disks; knows no paths. */
+ * log that was left behind (docs/internals/decisions/0037). Reads and writes disks; knows no paths. */
 #ifndef TALLY_ENGINE_RESTORE_H
 #define TALLY_ENGINE_RESTORE_H
 

@@ -3,8 +3,8 @@
  *
  * The folder is only read. What was read becomes a normal state; each thing that is lost or doubtful becomes a note.
  * The new folder is a snapshot of that state, behind which its log begins with the contents of all messages
- * (docs/decisions/0017). core/salvage.h says what becomes of a state when some of its log is lost, log/survey.h how
- * frames are found behind damage. */
+ * (docs/internals/decisions/0017). core/salvage.h says what becomes of a state when some of its log is lost,
+ * log/survey.h how frames are found behind damage. */
 #ifndef TALLY_ENGINE_SALVAGE_H
 #define TALLY_ENGINE_SALVAGE_H
 

@@ -1,4 +1,5 @@
-/* Frames: encoding and decoding, without any disk. The layout is in docs/formats/log.md; the constants here are it.
+/* Frames: encoding and decoding, without any disk. The layout is in docs/internals/formats/log.md; the constants here
+ * are it.
  *
  * Promises that a sealed frame is a whole number of sectors, that any changed bit of it is found, and that a frame of
  * which a crash left only some sectors can be told from one that was changed later. Knows neither segments nor

@@ -1,4 +1,5 @@
-/* Frames: a header and the events of one group commit. Pure encoding and decoding; docs/formats/log.md has the bytes.
+/* Frames: a header and the events of one group commit. Pure encoding and decoding; docs/internals/formats/log.md has
+ * the bytes.
  *
  * A frame occupies a whole number of 512-byte sectors, the rest zeros, so that writing a frame never touches a sector
  * that an earlier frame made durable, and a sector that is all zeros was never written. */

@@ -3,7 +3,7 @@
  * A log owns one folder: segment files that hold the frames, and at most one snapshot file that holds the state which
  * the frames up to some position lead to. Positions are logical bytes: a segment of size S with ordinal k holds
  * positions k*S up to (k+1)*S, so the segment of a position is position / S, and positions never change or come back.
- * The format is in docs/formats/log.md.
+ * The format is in docs/internals/formats/log.md.
  *
  * Life: log_open, log_replay_next until it says it is done, then log_next_point, log_point_taken and log_write for each
  * frame. log_write() blocks until the frame is durable; the flusher (flusher.h) calls it on a thread of its own, the

@@ -1,4 +1,4 @@
-/* Recovery. See recovery.h, and docs/formats/log.md for the rules that are applied here. */
+/* Recovery. See recovery.h, and docs/internals/formats/log.md for the rules that are applied here. */
 #include "log/recovery.h"
 
 #include "base/assert.h"

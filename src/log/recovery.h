@@ -3,7 +3,7 @@
  *
  * At the end of a log a crash may leave a torn frame: some of its sectors written, others not. Recovery cuts that, and
  * only that. Anything else that is wrong is damage: recovery refuses it and names file, offset, what was expected and
- * what was found. Nothing acknowledged disappears silently. docs/formats/log.md has the rules. */
+ * what was found. Nothing acknowledged disappears silently. docs/internals/formats/log.md has the rules. */
 #ifndef TALLY_LOG_RECOVERY_H
 #define TALLY_LOG_RECOVERY_H
 

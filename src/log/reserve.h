@@ -1,5 +1,5 @@
 /* The reserve: files of the log's folder that hold room, so that the log goes on when the disk is full
- * (docs/decisions/0016).
+ * (docs/internals/decisions/0016).
  *
  * Two kinds, numbered from 0. A spare segment ("0000000000000000.spare") becomes the next segment where no other can be
  * made. A spare snapshot ("0000000000000000.reserve") is what the next snapshot is written into. Their content means

@@ -1,5 +1,5 @@
-/* Segment files: their names, their header sector, and how damage to them is reported. docs/formats/log.md has the
- * bytes.
+/* Segment files: their names, their header sector, and how damage to them is reported. docs/internals/formats/log.md
+ * has the bytes.
  *
  * A segment of size S with ordinal k holds the log's positions k*S up to (k+1)*S; its file is named after the first of
  * them. Its first sector is the header, frames follow. Nothing here knows what a frame means. */

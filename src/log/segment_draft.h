@@ -2,7 +2,8 @@
  *
  * It is allocated and filled with real zeros before use: syncing a write into blocks that were written before needs no
  * journal commit of the file system, which makes each flush about a third faster than into fresh or growing extents
- * (docs/decisions/0002-log-file-engine.md). It gets its header only when it is needed; until then it holds nothing. */
+ * (docs/internals/decisions/0002-log-file-engine.md). It gets its header only when it is needed; until then it holds
+ * nothing. */
 #ifndef TALLY_LOG_SEGMENT_DRAFT_H
 #define TALLY_LOG_SEGMENT_DRAFT_H
 

@@ -1,4 +1,5 @@
-/* Snapshot files: writing, publishing, loading. The layout is in docs/formats/log.md; the constants here are it.
+/* Snapshot files: writing, publishing, loading. The layout is in docs/internals/formats/log.md; the constants here are
+ * it.
  *
  *     header 64 | block header 20, up to 1 MiB of payload | ... | trailer 32
  *

@@ -2,7 +2,7 @@
  *
  * Recovery (recovery.h) decides whether a daemon may start, and stops at the first thing that is wrong. A survey goes
  * on behind it: frames begin on sectors and carry their position, so it can find the next whole one.
- * docs/formats/log.md has the rules. */
+ * docs/internals/formats/log.md has the rules. */
 #ifndef TALLY_LOG_SURVEY_H
 #define TALLY_LOG_SURVEY_H
 

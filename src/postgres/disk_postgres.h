@@ -1,5 +1,5 @@
 /* A disk whose files are rows: the log's code runs on it as on a folder, and what it makes durable is a committed
- * transaction in PostgreSQL (docs/decisions/0021).
+ * transaction in PostgreSQL (docs/internals/decisions/0021).
  *
  * A local folder has a copy of each file, the cache: reads and maps come from it. lock() begins to follow the log, or
  * takes it at once where the options claim it; await() follows until it makes this node the owner. Every other node's

@@ -1,7 +1,7 @@
-/* The settled floor (P7, P8 in docs/invariants-relays.md). First the highest id that was ever drawn, then who writes to
- * the outbox at that moment. When all of those writers are gone, each id up to it is visible or will never exist, and
- * the floor may go up to below the lowest row that lives. The order of the three looks matters: each one sees at least
- * what the one before it saw.
+/* The settled floor (P7, P8 in docs/internals/invariants-relays.md). First the highest id that was ever drawn, then who
+ * writes to the outbox at that moment. When all of those writers are gone, each id up to it is visible or will never
+ * exist, and the floor may go up to below the lowest row that lives. The order of the three looks matters: each one
+ * sees at least what the one before it saw.
  *
  * While one transaction that drew an id stays open, the floor stands still. What is left of the rows that are delivered
  * meanwhile can't be removed, and a scan would read all of it, again and again (R04). But an id that this very

@@ -1,6 +1,6 @@
-/* The body of a Publish (docs/decisions/0009, "The wire"), written row by row into a buffer: a relay sends a thousand
- * rows at a time, and a JSON tree for each would be most of its work. Only this code knows what a Tally queue requires
- * of a row. */
+/* The body of a Publish (docs/internals/decisions/0009, "The wire"), written row by row into a buffer: a relay sends a
+ * thousand rows at a time, and a JSON tree for each would be most of its work. Only this code knows what a Tally queue
+ * requires of a row. */
 #ifndef TALLY_RELAY_PUBLISH_BODY_H
 #define TALLY_RELAY_PUBLISH_BODY_H
 

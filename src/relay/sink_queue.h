@@ -1,6 +1,6 @@
-/* A Tally queue as the sink: OpenPublisher and Publish over libtally (docs/decisions/0009, "The wire"). It remembers
- * rows by uid and checks the term where it stores, so no lease is asked for before a request leaves: one that comes too
- * late is refused. */
+/* A Tally queue as the sink: OpenPublisher and Publish over libtally (docs/internals/decisions/0009, "The wire"). It
+ * remembers rows by uid and checks the term where it stores, so no lease is asked for before a request leaves: one that
+ * comes too late is refused. */
 #ifndef TALLY_RELAY_SINK_QUEUE_H
 #define TALLY_RELAY_SINK_QUEUE_H
 

@@ -5,7 +5,7 @@
  * A flush costs the processor as much as several requests. So a frame goes when the sockets have nothing more to read,
  * or when it has gathered for as long as a flush takes. A single connection waits for nobody; many connections share a
  * flush. If there is enough work to fill the time of a flush, the frame goes at once
- * (docs/decisions/0005-a-frame-gathers-for-as-long-as-a-flush-takes.md). */
+ * (docs/internals/decisions/0005-a-frame-gathers-for-as-long-as-a-flush-takes.md). */
 #ifndef TALLY_SERVER_GATHER_H
 #define TALLY_SERVER_GATHER_H
 

@@ -1,5 +1,5 @@
-/* Backups of all namespaces at one instant, made while the daemon serves: docs/decisions/0037. The api asks for them
- * (api/backup_control.h).
+/* Backups of all namespaces at one instant, made while the daemon serves: docs/internals/decisions/0037. The api asks
+ * for them (api/backup_control.h).
  *
  * The loop pins the files of each namespace, closes the frame of each in one turn, which is the instant, and waits
  * until those frames are durable. The rest is done by a thread (backup/make.h); the files are pinned until each has its

@@ -10,8 +10,8 @@
  *
  * One that is lost goes alone: who waited for it is refused (server.h), its log is closed beside the loop, and it is
  * followed again after a pause, which grows while this node can't keep it. One whose PostgreSQL is only silent stalls,
- * and is served again as it is if the log turns out to be this node's still (docs/decisions/0030). One thread, the
- * loop's, where nothing else is said. */
+ * and is served again as it is if the log turns out to be this node's still (docs/internals/decisions/0030). One
+ * thread, the loop's, where nothing else is said. */
 #ifndef TALLY_TALLYD_OWNERSHIP_H
 #define TALLY_TALLYD_OWNERSHIP_H
 

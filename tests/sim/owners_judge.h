@@ -1,6 +1,6 @@
 /* Judges what nodes do. It sees the tables of PostgreSQL, every reply and every frame that a node applies; it knows
  * nothing of how src/postgres comes to what it does. What it finds wrong ends the run (fail()), with the id of the
- * invariant (docs/invariants-log.md). */
+ * invariant (docs/internals/invariants-log.md). */
 #ifndef TALLY_TESTS_SIM_OWNERS_JUDGE_H
 #define TALLY_TESTS_SIM_OWNERS_JUDGE_H
 

@@ -439,7 +439,7 @@ static bool salvage_and_judge(struct trial *trial, struct namespace *truth)
         return failure.error == ERROR_LOG_DAMAGED || wrong(trial, "unexpected: %s", failure.text);
     }
     /* What looks like the torn end of a log is one, for whoever knows the truth only from the folder
-     * (docs/formats/log.md). */
+     * (docs/internals/formats/log.md). */
     const bool is_cut =
         !trial->has_open_end && salvage_facts(salvage).newest + 1 < log_next_point(namespace_log(truth)).sequence;
     trial->has_open_end = trial->has_open_end || is_cut;

@@ -1,7 +1,7 @@
 """A node of a newer version, as far as others meet it: it has sealed a log, and writes to it what they do not know.
 
     newer = NewerNode(cluster)        # it owns the log; the nodes of the cluster follow
-    newer.append_frame(version=2)     # behind the last frame: see docs/formats/log.md
+    newer.append_frame(version=2)     # behind the last frame: see docs/internals/formats/log.md
     newer.append_frame(payload=b"…")
     newer.begin_segment(version=2)
     newer.take_back()                 # what was written last

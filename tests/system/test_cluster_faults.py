@@ -1,9 +1,9 @@
 """Three nodes behind a front, six namespaces, and what can go wrong between them and PostgreSQL.
 
-Each scenario of docs/invariants-log.md that is about this finds the same cluster, in which all namespaces are served,
-and leaves it so. Clients send in order and receive in all namespaces meanwhile, through a front that looks at no
-request and at nodes of which most pass on what they are asked. What was acknowledged is held against what came: nothing
-lost, nothing twice, order kept."""
+Each scenario of docs/internals/invariants-log.md that is about this finds the same cluster, in which all namespaces are
+served, and leaves it so. Clients send in order and receive in all namespaces meanwhile, through a front that looks at
+no request and at nodes of which most pass on what they are asked. What was acknowledged is held against what came:
+nothing lost, nothing twice, order kept."""
 
 import contextlib
 import itertools

@@ -27,7 +27,7 @@ from wire import Connection, some
 SEGMENT = 5 << 20
 OPTIONS = ["--body-max", "64KiB", "--segment-size", "5MiB"]
 SNAPSHOTS = ["--snapshot-bytes", "1MiB"]
-EVENTS = {  # kind: name, as docs/formats/events.md lists them
+EVENTS = {  # kind: name, as docs/internals/formats/events.md lists them
     1: "founded", 2: "restarted",
     10: "queue_created", 11: "queue_set", 12: "queue_purged", 13: "queue_deleted",
     20: "sent", 21: "received", 22: "visibility_changed", 23: "ended", 24: "dead_lettered",
@@ -144,7 +144,7 @@ Frame = collections.namedtuple("Frame", "offset kind sequence size payload")
 
 
 def frames_of(path):
-    """The frames of a segment, as docs/formats/log.md says."""
+    """The frames of a segment, as docs/internals/formats/log.md says."""
     data = path.read_bytes()
     frames = []
     offset = 512

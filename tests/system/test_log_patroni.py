@@ -1,8 +1,8 @@
 """The log in a PostgreSQL that Patroni keeps: switchovers, failovers, cuts, two primaries, standbys that leave.
 
-The ids are those of the reference (docs/invariants-log.md). Everything runs on machines of its own, network namespaces,
-so that a link is cut without a word to anybody. All tests share one Patroni; each has a database of its own, and begins
-with a leader and two standbys that follow it."""
+The ids are those of the reference (docs/internals/invariants-log.md). Everything runs on machines of its own, network
+namespaces, so that a link is cut without a word to anybody. All tests share one Patroni; each has a database of its
+own, and begins with a leader and two standbys that follow it."""
 
 import contextlib
 import re

@@ -1,5 +1,5 @@
 """The log in PostgreSQL: an owner whose PostgreSQL is silent for longer than the lease, and whose log nobody takes
-meanwhile. It goes on as it is, instead of reading its log again (docs/decisions/0030)."""
+meanwhile. It goes on as it is, instead of reading its log again (docs/internals/decisions/0030)."""
 
 import concurrent.futures
 import contextlib

@@ -127,7 +127,7 @@ def test_MR11_a_log_that_ends_inside_a_match_has_nothing_of_it(daemon_factory, m
 
 def test_MR11_a_log_cut_at_any_place_shows_a_match_whole_or_not_at_all(daemon_factory):
     """From each sector on that the match takes: a disk writes them whole or not at all, in any order
-    (docs/formats/log.md)."""
+    (docs/internals/formats/log.md)."""
     daemon = daemon_factory("--segment-size", "5MiB", "--body-max", "64KiB", "--snapshot-bytes", "0").start()
     pool = Pool(daemon)
     pool.offer(ticket("a", Body="x" * 2000), ticket("b", Body="y" * 2000))

@@ -1,6 +1,6 @@
 """The consumer's side: the effect of a message happens once, whatever is killed, late or asked twice; and what the SQL
 of the outbox lets an application do. A real PostgreSQL, a real daemon; C01 to C12 stand in
-docs/invariants-relays.md."""
+docs/internals/invariants-relays.md."""
 
 import contextlib
 import ctypes

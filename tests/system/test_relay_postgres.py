@@ -1,7 +1,8 @@
 """Relays with PostgreSQL as the source. The application writes with psycopg2; what arrives in Tally's queues is counted
 here.
 
-The ids are those of docs/invariants-relays.md. Takeovers, time-outs and dead lines stand in test_relay_takeover.py."""
+The ids are those of docs/internals/invariants-relays.md. Takeovers, time-outs and dead lines stand in
+test_relay_takeover.py."""
 
 import contextlib
 import io

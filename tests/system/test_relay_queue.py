@@ -1,5 +1,5 @@
 """Relays from PostgreSQL to a Tally queue: what is published once, in which order, and what waits where. The scenarios'
-ids are those of docs/invariants-relays.md. Whatever is counted here is counted from what arrived."""
+ids are those of docs/internals/invariants-relays.md. Whatever is counted here is counted from what arrived."""
 
 import contextlib
 import json

@@ -1,6 +1,7 @@
 """An outbox in SQLite, the application being Python's own sqlite3: every committed row arrives once, rows that were
 rolled back never, and the order of each group is that of the commits, whatever is killed, stopped or restored. R… stand
-in docs/invariants-relays.md; where SQLite makes one of them look different, the test says what stands for what."""
+in docs/internals/invariants-relays.md; where SQLite makes one of them look different, the test says what stands for
+what."""
 
 import contextlib
 import itertools

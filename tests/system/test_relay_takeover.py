@@ -1,7 +1,7 @@
 """Relays with PostgreSQL as the source that take over from each other. Duplicates, losses and order are counted in what
 arrives.
 
-The ids are those of docs/invariants-relays.md."""
+The ids are those of docs/internals/invariants-relays.md."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""What `make release` says before it begins; docs/releasing.md."""
+"""What `make release` says before it begins; docs/internals/releasing.md."""
 
 import pathlib
 import re

@@ -571,7 +571,7 @@ static void the_budget_grows_by_what_others_write_and_with_time(void **state)
     }
 }
 
-/* The arithmetic of docs/decisions/0011-cleaning.md, a number each side of every border. */
+/* The arithmetic of docs/internals/decisions/0011-cleaning.md, a number each side of every border. */
 static void each_border_of_the_policy_is_where_the_arithmetic_has_it(void **state)
 {
     (void)state;

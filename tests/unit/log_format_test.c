@@ -1,5 +1,5 @@
-/* The bytes of docs/formats/log.md: a folder written by hand-picked calls looks exactly as the document shows it. If
- * this test fails, the format has changed: it needs a new version number and the document new examples. */
+/* The bytes of docs/internals/formats/log.md: a folder written by hand-picked calls looks exactly as the document shows
+ * it. If this test fails, the format has changed: it needs a new version number and the document new examples. */
 #include "log/log.h"
 #include "log/snapshot.h"
 #include "support/memory_disk.h"

@@ -174,7 +174,7 @@ static bool is_decoded_with(struct bytes frame, size_t offset, unsigned size, ui
     return frame_header_decode(bytes_make(sector, sizeof(sector)), &header);
 }
 
-/* Offsets and sizes are those of docs/formats/log.md. */
+/* Offsets and sizes are those of docs/internals/formats/log.md. */
 static void a_header_with_a_good_checksum_and_a_bad_field_is_none(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Batches and their units. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). Batches and their units. */
 #ifndef TALLY_CORE_BATCHES_DECIDE_BATCH_H
 #define TALLY_CORE_BATCHES_DECIDE_BATCH_H
 

@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Several changes at once. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). Several changes at once. */
 #ifndef TALLY_CORE_MESSAGES_DECIDE_COMMIT_H
 #define TALLY_CORE_MESSAGES_DECIDE_COMMIT_H
 

@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Contents that move to another position in the log. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). Contents that move to another position in the log. */
 #ifndef TALLY_CORE_MESSAGES_DECIDE_CONTENT_H
 #define TALLY_CORE_MESSAGES_DECIDE_CONTENT_H
 

@@ -1,5 +1,5 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). What a consumer reports about a message: it is done, needs more
- * time, or has failed. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). What a consumer reports about a message: it is done,
+ * needs more time, or has failed. */
 #ifndef TALLY_CORE_MESSAGES_DECIDE_MESSAGE_H
 #define TALLY_CORE_MESSAGES_DECIDE_MESSAGE_H
 

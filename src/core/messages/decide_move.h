@@ -1,5 +1,5 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Tasks that move messages from one queue to others, or delete
- * them. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). Tasks that move messages from one queue to others, or
+ * delete them. */
 #ifndef TALLY_CORE_MESSAGES_DECIDE_MOVE_H
 #define TALLY_CORE_MESSAGES_DECIDE_MOVE_H
 

@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Giving messages to a consumer. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). Giving messages to a consumer. */
 #ifndef TALLY_CORE_MESSAGES_DECIDE_RECEIVE_H
 #define TALLY_CORE_MESSAGES_DECIDE_RECEIVE_H
 

@@ -1,4 +1,5 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). An operator takes a message away from whoever has it. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). An operator takes a message away from whoever has it.
+ * */
 #ifndef TALLY_CORE_MESSAGES_DECIDE_RELEASE_H
 #define TALLY_CORE_MESSAGES_DECIDE_RELEASE_H
 

@@ -1,4 +1,5 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). A message is replaced by a changed copy, in one record. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). A message is replaced by a changed copy, in one
+ * record. */
 #ifndef TALLY_CORE_MESSAGES_DECIDE_REPLACE_H
 #define TALLY_CORE_MESSAGES_DECIDE_REPLACE_H
 

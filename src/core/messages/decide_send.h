@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Accepting a message. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). Accepting a message. */
 #ifndef TALLY_CORE_MESSAGES_DECIDE_SEND_H
 #define TALLY_CORE_MESSAGES_DECIDE_SEND_H
 

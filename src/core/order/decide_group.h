@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Groups: paused, resumed, released. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). Groups: paused, resumed, released. */
 #ifndef TALLY_CORE_ORDER_DECIDE_GROUP_H
 #define TALLY_CORE_ORDER_DECIDE_GROUP_H
 

@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Type orders. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). Type orders. */
 #ifndef TALLY_CORE_ORDER_DECIDE_TYPE_ORDER_H
 #define TALLY_CORE_ORDER_DECIDE_TYPE_ORDER_H
 

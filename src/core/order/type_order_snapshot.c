@@ -1,4 +1,5 @@
-/* Type orders and typed messages as bytes, and back (docs/formats/events.md); and the check that they are consistent.
+/* Type orders and typed messages as bytes, and back (docs/internals/formats/events.md); and the check that they are
+ * consistent.
  *
  * Types are sorted by index, orders by name, groups by id, lanes by type, messages by number. The heaps are derived. */
 #include "core/order/type_lane.h"

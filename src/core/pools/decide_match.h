@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Matches of tickets (docs/reference/pools.md). */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). Matches of tickets (docs/reference/pools.md). */
 #ifndef TALLY_CORE_POOLS_DECIDE_MATCH_H
 #define TALLY_CORE_POOLS_DECIDE_MATCH_H
 

@@ -1,4 +1,5 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Pools (docs/reference/pools.md), and the tickets in them. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). Pools (docs/reference/pools.md), and the tickets in
+ * them. */
 #ifndef TALLY_CORE_POOLS_DECIDE_TICKET_H
 #define TALLY_CORE_POOLS_DECIDE_TICKET_H
 

@@ -1,6 +1,6 @@
 /* Matches in a snapshot, pool by pool in order of name: unsettled ones by number, then settled ones in the order in
- * which they were settled. docs/formats/events.md has the layout. Matches of a deleted pool are unreachable and left
- * out. */
+ * which they were settled. docs/internals/formats/events.md has the layout. Matches of a deleted pool are unreachable
+ * and left out. */
 #include "core/pools/made_match.h"
 
 #include "core/identity.h"

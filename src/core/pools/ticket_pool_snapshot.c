@@ -1,5 +1,5 @@
-/* Pools and their tickets in a snapshot, and their invariants. docs/formats/events.md has the layout. Matches are
- * made_match.c's. */
+/* Pools and their tickets in a snapshot, and their invariants. docs/internals/formats/events.md has the layout. Matches
+ * are made_match.c's. */
 #include "core/pools/ticket_pool.h"
 
 #include "core/snapshot.h"

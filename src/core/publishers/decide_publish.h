@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Publishers and their batches of rows. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). Publishers and their batches of rows. */
 #ifndef TALLY_CORE_PUBLISHERS_DECIDE_PUBLISH_H
 #define TALLY_CORE_PUBLISHERS_DECIDE_PUBLISH_H
 

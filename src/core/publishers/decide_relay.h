@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). What the core keeps of relays. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). What the core keeps of relays. */
 #ifndef TALLY_CORE_PUBLISHERS_DECIDE_RELAY_H
 #define TALLY_CORE_PUBLISHERS_DECIDE_RELAY_H
 

@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Queues: made, set, tagged, purged, deleted. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). Queues: made, set, tagged, purged, deleted. */
 #ifndef TALLY_CORE_QUEUES_DECIDE_QUEUE_H
 #define TALLY_CORE_QUEUES_DECIDE_QUEUE_H
 

@@ -1,4 +1,4 @@
-/* Decisions (docs/architecture.md, "Decide and apply"). Schedules. */
+/* Decisions (docs/internals/architecture.md, "Decide and apply"). Schedules. */
 #ifndef TALLY_CORE_SCHEDULES_DECIDE_SCHEDULE_H
 #define TALLY_CORE_SCHEDULES_DECIDE_SCHEDULE_H
 
