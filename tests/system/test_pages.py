@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from clients import needs, needs_celery
+from clients import distribution, needs, needs_celery
 from conftest import ROOT
 from pages import Page, is_shown
 
@@ -42,14 +42,17 @@ ELSEWHERE = {
 
 
 GO_SOURCES = pathlib.Path("/usr/share/gocode")
-GO_PACKAGES = ["aws/aws-sdk-go-v2/service/sqs", "lib/pq"]
+GO_PACKAGES = {"aws/aws-sdk-go-v2/service/sqs": "golang-github-aws-aws-sdk-go-v2-dev",
+               "lib/pq": "golang-github-lib-pq-dev"}
 JDBC = pathlib.Path("/usr/share/java/postgresql.jar")
 
 
-def toolchains():
-    """Those of which ./setup test does not bring everything."""
+def toolchains(text):
+    """Those of the page's that are there. ./setup test brings what Go needs, and not what Java needs."""
     if shutil.which("go") and all((GO_SOURCES / "src/github.com" / name).exists() for name in GO_PACKAGES):
         yield "go"
+    elif "```console go" in text and distribution() == "debian 12":
+        pytest.fail(f"{' or '.join(['golang-go', *GO_PACKAGES.values()])} is missing: run ./setup test")
     if shutil.which("java") and JDBC.exists():
         yield "java"
 
@@ -77,7 +80,7 @@ def test_a_page_can_be_typed_as_it_stands(path, tmp_path, request):
     address = None if starts_itself else f"127.0.0.1:{request.getfixturevalue('daemon').port}"
     try:
         with Page(path, folder, address, **environment) as page:
-            page.type_all(ELSEWHERE, list(toolchains()))
+            page.type_all(ELSEWHERE, list(toolchains(text)))
     finally:
         if "PGPORT" in environment:
             server.sql("DROP DATABASE IF EXISTS shop WITH (FORCE)")

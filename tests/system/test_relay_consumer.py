@@ -376,6 +376,45 @@ def test_C08_a_pipelined_transaction_makes_its_effect_only_if_the_claim_was_the_
     assert database.effects() == [("m", "")]
 
 
+def test_C08_a_transaction_that_is_run_as_it_stands_stops_at_what_raises(database):
+    """psql goes on behind an error, and nothing behind it takes effect; a transaction in one go likewise."""
+    pasted = """BEGIN;
+        SELECT tally.once_or_raise('m', 'ledger');
+        INSERT INTO effect (message_id, consumer, body) VALUES ('m', 'ledger', 'x');
+        COMMIT"""
+    psql = ["psql", "-X", "-q", "-v", "VERBOSITY=verbose", "-d", database.uri]
+    for expected in "", "TALLY: already done: the effect of message m is committed":
+        done = subprocess.run(psql, input=f"{pasted};", capture_output=True, text=True, env=clean_environment(),
+                              timeout=60 * PATIENCE, check=True)
+        assert expected in done.stderr and bool(done.stderr) == bool(expected)
+    assert "HINT:  ROLLBACK, then delete the message." in done.stderr
+    with pytest.raises(psycopg2.DatabaseError) as raised:
+        database.sql(pasted)
+    assert raised.value.pgcode == "TALLY" and raised.value.diag.message_hint == "ROLLBACK, then delete the message."
+    assert database.effects() == [("m", "ledger")]
+
+
+def test_what_raises_and_what_answers_note_in_the_same_inbox(database):
+    done = pytest.raises(psycopg2.DatabaseError, match="already done")
+    assert database.one("SELECT tally.once_or_raise('m')") == ""
+    assert database.one("SELECT tally.once('m')") is False
+    assert database.one("SELECT tally.once('n', 'mail')") is True
+    with done:
+        database.sql("SELECT tally.once_or_raise('n', 'mail')")
+    database.sql("SELECT tally.once_or_raise('n', NULL)")
+    with done:
+        database.sql("SELECT tally.once_or_raise('n')")
+    for wrong in "''", "NULL", "repeat('x', 501)":
+        with pytest.raises(psycopg2.IntegrityError):
+            database.sql(f"SELECT tally.once_or_raise({wrong})")
+    with contextlib.closing(database.begin()) as first, first.cursor() as cursor:
+        cursor.execute("SELECT tally.once_or_raise('waits')")
+        second = Call(database.sql, "SELECT tally.once_or_raise('waits')")
+        wait_until(database.waiters, what="the second one's wait for the first")
+        first.rollback()
+        second.answer()
+
+
 class Pipeline:
     """A connection on which all statements leave before any answer is read, as a consumer's author does it with libpq's
     pipeline mode."""
@@ -732,6 +771,8 @@ def test_the_schema_is_printed_as_it_stands_and_takes_another_name(database):
     assert "tally." not in other and "tally relay schema" in other
     database.sql(other)
     assert database.one("SELECT out_1.once('m')") is True
+    with pytest.raises(psycopg2.DatabaseError, match="already done"):
+        database.sql("SELECT out_1.once_or_raise('m')")
     assert database.one("SELECT count(*) FROM out_1.lease") == 1
     with contextlib.suppress(AssertionError):
         outbox_schema("postgres", "--schema", "Out")
@@ -855,6 +896,7 @@ def test_an_application_may_send_ack_and_claim_and_nothing_else(database, roles)
     assert database.one("SELECT tally.send('q', 'a')", role="app")
     database.sql("SELECT tally.ack('handle')", role="app")
     assert database.one("SELECT tally.once('m')", role="app") is True
+    database.sql("SELECT tally.once_or_raise('n')", role="app")
     assert database.one("SELECT tally.once_in_group('q', 'g', 1)", role="app") is True
     database.sql("INSERT INTO tally.outbox (queue, body) SELECT 'q', g FROM generate_series(1, 3) g", role="app")
     assert database.one("SELECT count(*) FROM tally.outbox") == 5
@@ -886,7 +928,8 @@ def test_R06_an_application_can_neither_choose_ids_nor_read_or_change_what_is_th
 
 
 def test_who_was_granted_nothing_can_do_nothing(refusing):
-    for function in ("send('q', 'a')", "ack('h')", "once('m')", "once_in_group('q', 'g', 1)", "forget()"):
+    for function in ("send('q', 'a')", "ack('h')", "once('m')", "once_or_raise('m')", "once_in_group('q', 'g', 1)",
+                     "forget()"):
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
             refusing.sql(f"SELECT tally.{function}", role="stranger")
     assert refusing.one("SELECT tally.forget()", role="cleaner") == 0

@@ -11,12 +11,13 @@ import re
 import shutil
 import signal
 import sqlite3
+import subprocess
 import threading
 import time
 
 import pytest
 
-from conftest import PATIENCE, wait_until
+from conftest import PATIENCE, clean_environment, wait_until
 from outbox_sqlite import SqliteOutbox, send
 from queues import make_queue
 from relay import check_once, check_order, drain, numbered, outbox_schema
@@ -114,17 +115,64 @@ def test_C01_effect_and_ack_are_one_transaction(daemon, relays, outbox):
     queue.close()
 
 
+@pytest.mark.parametrize("verb", ["INSERT", "REPLACE", "INSERT OR IGNORE", "INSERT OR REPLACE", "INSERT OR FAIL",
+                                  "INSERT OR ABORT", "INSERT OR ROLLBACK"])
+def test_what_raises_does_so_whatever_the_insert_says_of_conflicts(outbox, verb):
+    once = f"{verb} INTO tally_once_or_raise(message_id, consumer) VALUES (?, ?)"
+    done = pytest.raises(sqlite3.IntegrityError, match="^already done: ROLLBACK, then delete the message$")
+    for message_id, consumer in [("m", "mail"), ("m", ""), (17, 18)]:
+        with outbox.transaction() as db:
+            db.execute(once, (message_id, consumer))
+        for again in (message_id, str(message_id)):
+            with done, outbox.transaction() as db:
+                db.execute("INSERT INTO effect VALUES ('by the way')")
+                db.execute(once, (again, consumer))
+    with done, outbox.transaction() as db:
+        db.execute(f"{verb} INTO tally_once_or_raise(message_id) VALUES ('m')")
+    for wrong in (None, "", b"", "x" * 501) if verb != "INSERT OR ROLLBACK" else ():
+        with pytest.raises(sqlite3.IntegrityError, match="message_id"), outbox.transaction() as db:
+            db.execute(once, (wrong, ""))
+    assert outbox.count("effect") == 0
+    assert outbox.ask("SELECT * FROM tally_once_or_raise ORDER BY 1, 2") == [("17", "18"), ("m", ""), ("m", "mail")]
+
+
+def test_what_raises_and_what_answers_note_in_the_same_inbox(outbox):
+    answers = "INSERT INTO tally_inbox(message_id) VALUES (?) ON CONFLICT DO NOTHING RETURNING 1"
+    raises = "INSERT INTO tally_once_or_raise(message_id) VALUES (?)"
+    assert outbox.ask(raises, "a") == [] and outbox.ask(answers, "a") == []
+    assert outbox.ask(answers, "b") == [(1,)]
+    with pytest.raises(sqlite3.IntegrityError, match="already done"):
+        outbox.ask(raises, "b")
+    with contextlib.closing(outbox.connect()) as db:  # the tables may be made again
+        db.executescript(outbox_schema("sqlite"))
+    with pytest.raises(sqlite3.IntegrityError, match="already done"):
+        outbox.ask(raises, "a")
+
+
+def test_a_transaction_that_is_run_as_it_stands_stops_at_what_raises(outbox):
+    """By the tool sqlite3, if it is told to stop at an error."""
+    pasted = """BEGIN IMMEDIATE;
+        INSERT INTO tally_once_or_raise(message_id) VALUES ('m');
+        INSERT INTO effect VALUES ('done');
+        COMMIT;"""
+    for status in 0, 1:
+        done = subprocess.run(["sqlite3", "-bail", outbox.path], input=pasted, capture_output=True, text=True,
+                              timeout=60 * PATIENCE, env=clean_environment(), check=False)
+        assert done.returncode == status and ("already done" in done.stderr) == (status == 1), done.stderr
+    assert outbox.count("effect") == 1
+
+
 def test_the_statements_of_the_documentation_work(outbox):
     documented = re.findall(r"^--   (INSERT .*;)$", outbox_schema("sqlite"), re.M)
-    assert len(documented) == 3
+    assert len(documented) == 4
     with outbox.transaction() as db:
-        for statement in documented:
-            db.execute(statement, {name: name for name in re.findall(r":(\w+)", statement)}).fetchall()
+        for at, statement in enumerate(documented):  # each with values of its own
+            db.execute(statement, {name: f"{name} {at}" for name in re.findall(r":(\w+)", statement)}).fetchall()
         [statement] = re.findall(r"^-- (UPDATE tally_lease .*?;)$", outbox_schema("sqlite"), re.M | re.S)
         before = db.execute("SELECT source_id FROM tally_lease").fetchone()
         db.execute(statement.replace("\n--", " "))
         after = db.execute("SELECT source_id FROM tally_lease").fetchone()
-    assert outbox.count() == 2 and outbox.count("tally_inbox") == 1
+    assert outbox.count() == 2 and outbox.count("tally_inbox") == 2
     assert before != after and re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}", after[0])
 
 

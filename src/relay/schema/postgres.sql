@@ -207,8 +207,19 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- The same for FIFO queues in the space of one row for each group, instead of one for each message: true if sequence_number (the
--- SequenceNumber of the message) is above the last one of its group. It knows a message that is delivered again, but not a copy
+-- The same, but it raises where tally.once says false, with SQLSTATE TALLY: no later statement of the transaction takes effect.
+-- Then ROLLBACK, and delete the message.
+CREATE OR REPLACE FUNCTION tally.once_or_raise(message_id text, consumer text DEFAULT '') RETURNS void
+  LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT tally.once(once_or_raise.message_id, once_or_raise.consumer) THEN
+    RAISE EXCEPTION 'already done: the effect of message % is committed', once_or_raise.message_id
+      USING ERRCODE = 'TALLY', HINT = 'ROLLBACK, then delete the message.';
+  END IF;
+END $$;
+
+-- Like tally.once, for FIFO queues, in the space of one row for each group, instead of one for each message: true if sequence_number
+-- (the SequenceNumber of the message) is above the last one of its group. It knows a message that is delivered again, but not a copy
 -- that was sent twice, since that has a number of its own; nor one that was moved back from a dead-letter queue.
 CREATE OR REPLACE FUNCTION tally.once_in_group(queue text, group_id text, sequence_number numeric, consumer text DEFAULT '')
   RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -246,11 +257,12 @@ END $$;
 -- 5. Rights --------------------------------------------------------------------------------------------------------------
 
 -- Nobody but the owner until you say so. The functions act with the owner's rights, so an application needs no right to a table.
-REVOKE ALL ON FUNCTION tally.send, tally.ack, tally.once, tally.once_in_group, tally.forget, tally.rekey FROM PUBLIC;
+REVOKE ALL ON FUNCTION tally.send, tally.ack, tally.once, tally.once_or_raise, tally.once_in_group, tally.forget, tally.rekey
+  FROM PUBLIC;
 
 -- An application (put the name of its role for app):
 --   GRANT USAGE ON SCHEMA tally TO app;
---   GRANT EXECUTE ON FUNCTION tally.send, tally.ack, tally.once, tally.once_in_group TO app;
+--   GRANT EXECUTE ON FUNCTION tally.send, tally.ack, tally.once, tally.once_or_raise, tally.once_in_group TO app;
 -- and, if it is to write many rows with one INSERT or COPY, these columns and no others; it can then neither choose ids nor read
 -- or change what is there:
 --   GRANT INSERT (queue, group_id, dedup_id, attributes, delay_s, body) ON tally.outbox TO app;

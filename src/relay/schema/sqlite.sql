@@ -21,8 +21,13 @@
 --
 --   INSERT INTO tally_outbox(kind, body) VALUES (1, :receipt_handle);
 --
--- ONCE: the first statement of a consumer's transaction. A row comes back the first time, and none if the message's effect is
--- already committed: then ROLLBACK, and delete the message. (Where the driver has no RETURNING: SELECT changes() says 1 or 0.)
+-- ONCE: the first statement of a consumer's transaction. If the message's effect is already committed, it raises "already done: …": then
+-- ROLLBACK, and delete the message. The tool sqlite3 goes on behind an error, unless it was started with -bail.
+--
+--   INSERT INTO tally_once_or_raise(message_id) VALUES (:message_id);
+--
+-- The same for programs that look at an answer: a row comes back the first time, and none if the effect is already committed. (Where the
+-- driver has no RETURNING: SELECT changes() says 1 or 0.)
 --
 --   INSERT INTO tally_inbox(message_id) VALUES (:message_id) ON CONFLICT DO NOTHING RETURNING 1;
 --
@@ -154,6 +159,20 @@ CREATE TABLE IF NOT EXISTS tally_inbox (
   PRIMARY KEY (consumer, message_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS tally_inbox_at ON tally_inbox(at);
+
+-- An INSERT notes the message in the inbox, or raises. INSERT OR IGNORE reaches into the trigger and makes the failure of its INSERT
+-- pass in silence, but not its RAISE. So the trigger looks itself for the row, before the INSERT and behind it.
+DROP VIEW IF EXISTS tally_once_or_raise;
+CREATE VIEW tally_once_or_raise(message_id, consumer) AS SELECT message_id, consumer FROM tally_inbox;
+CREATE TRIGGER tally_once_or_raise_insert INSTEAD OF INSERT ON tally_once_or_raise BEGIN
+  SELECT RAISE(ABORT, 'already done: ROLLBACK, then delete the message')
+   WHERE EXISTS (SELECT 1 FROM tally_inbox
+                  WHERE consumer = CAST(coalesce(NEW.consumer, '') AS TEXT) AND message_id = CAST(NEW.message_id AS TEXT));
+  INSERT INTO tally_inbox(consumer, message_id) VALUES (CAST(coalesce(NEW.consumer, '') AS TEXT), CAST(NEW.message_id AS TEXT));
+  SELECT RAISE(ABORT, 'message_id: 1 to 500 bytes')
+   WHERE NOT EXISTS (SELECT 1 FROM tally_inbox
+                      WHERE consumer = CAST(coalesce(NEW.consumer, '') AS TEXT) AND message_id = CAST(NEW.message_id AS TEXT));
+END;
 
 -- Of these tables; a relay refuses another one than its own.
 DROP VIEW IF EXISTS tally_version;
