@@ -9,7 +9,7 @@ What stands behind the three backticks says what a block is:
     console server   in a terminal of its own: it has printed what is shown, and goes on until the page ends
     python work.py   a file of that name, in any language, written before the next block
     sh               commands that are not typed here; `elsewhere` names the test that does
-    text, json, csharp, sql   to be read
+    text, json, csharp, java, sql   to be read
 """
 
 import contextlib
@@ -26,7 +26,8 @@ END = "@@ status "
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
 PUBLIC = "127.0.0.1:9324"
-TO_READ = ("text", "json", "csharp", "sql")
+PUBLIC_TLS = ":9325"
+TO_READ = ("text", "json", "csharp", "java", "sql")
 
 
 def blocks_of(text):
@@ -97,7 +98,7 @@ class Terminal:
 
 class Page:
     """Types a page in a folder of its own. Where the page says 127.0.0.1:9324, it is `address`; without one, the page
-    starts tallyd itself."""
+    starts tallyd itself. The port 9325, which pages have for HTTPS, is a free one."""
 
     def __init__(self, path, folder, address=None, **environment):
         self.path = path
@@ -108,7 +109,19 @@ class Page:
         self.environment = clean_environment(
             TALLY_ENDPOINT=f"http://{self.address}", PATH=f"{BIN}:/usr/bin:{os.environ['PATH']}",
             PYTHONDONTWRITEBYTECODE="1", AWS_CONFIG_FILE="/dev/null", **environment)
+        self.places = [(PUBLIC, self.address), (PUBLIC_TLS, f":{free_port()}")]
         self.servers = []
+
+    def here(self, text):
+        """What the page says, with the addresses of this test."""
+        for public, mine in self.places:
+            text = text.replace(public, mine)
+        return text
+
+    def public(self, text):
+        for public, mine in self.places:
+            text = text.replace(mine, public)
+        return text
 
     def __enter__(self):
         self.terminal = Terminal(self.folder, self.environment)
@@ -133,7 +146,7 @@ class Page:
                 if name in toolchains:
                     self.type_block(content)
             elif name:
-                (self.folder / name).write_text(content.replace(PUBLIC, self.address))
+                (self.folder / name).write_text(self.here(content))
             elif language == "sh":
                 for command in content.splitlines():
                     assert command.split("  #")[0].strip() in elsewhere, f"{self.path.name}: no test types {command}"
@@ -143,8 +156,8 @@ class Page:
     def type_block(self, content):
         commands = commands_of(content)
         for at, (command, shown) in enumerate(commands):
-            printed, status = self.terminal.type(command.replace(PUBLIC, self.address))
-            printed = printed.replace(self.address, PUBLIC)
+            printed, status = self.terminal.type(self.here(command))
+            printed = self.public(printed)
             assert is_shown(shown, printed), (
                 f"{self.path.name}: $ {command}\n--- shown\n{shown}\n--- printed\n{printed}")
             is_to_fail = at + 1 < len(commands) and commands[at + 1][0] == "echo $?"
@@ -154,10 +167,10 @@ class Page:
         ((command, shown),) = commands_of(content)
         log = self.folder / f"server{len(self.servers)}.log"
         with open(log, "wb") as said:
-            self.servers.append(subprocess.Popen(["bash", "-c", command], stdout=said, stderr=said, cwd=self.folder,
-                                                 stdin=subprocess.DEVNULL, env=self.environment,
+            self.servers.append(subprocess.Popen(["bash", "-c", self.here(command)], stdout=said, stderr=said,
+                                                 cwd=self.folder, stdin=subprocess.DEVNULL, env=self.environment,
                                                  start_new_session=True))
-        printed = lambda: log.read_text().replace(self.address, PUBLIC)  # noqa: E731
+        printed = lambda: self.public(log.read_text())  # noqa: E731
         try:
             wait_until(lambda: is_shown(shown, printed()), 60, f"$ {command}\n{shown}\n")
         except AssertionError as error:

@@ -20,6 +20,7 @@ TYPED_ELSEWHERE = {
     "monitoring": "test_monitoring.py",
     "moving-in": "test_moving_in.py",
     "packages": "packaging/check.py",
+    "systemd": "test_systemd.py, packaging/check.py",
     "testing-with-tally": "test_npm.py, test_tally_testing.py",
     "upgrading": "test_upgrade.py",
 }
@@ -44,7 +45,7 @@ ELSEWHERE = {
 GO_SOURCES = pathlib.Path("/usr/share/gocode")
 GO_PACKAGES = {"aws/aws-sdk-go-v2/service/sqs": "golang-github-aws-aws-sdk-go-v2-dev",
                "lib/pq": "golang-github-lib-pq-dev"}
-JDBC = pathlib.Path("/usr/share/java/postgresql.jar")
+JARS = [pathlib.Path("/usr/share/java") / name for name in ("postgresql.jar", "gson.jar")]
 
 
 def toolchains(text):
@@ -53,7 +54,7 @@ def toolchains(text):
         yield "go"
     elif "```console go" in text and distribution() == "debian 12":
         pytest.fail(f"{' or '.join(['golang-go', *GO_PACKAGES.values()])} is missing: run ./setup test")
-    if shutil.which("java") and JDBC.exists():
+    if shutil.which("java") and all(jar.exists() for jar in JARS):
         yield "java"
 
 

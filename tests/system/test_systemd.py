@@ -1,13 +1,16 @@
-"""What tallyd tells systemd, which a socket of the test plays."""
+"""What tallyd tells systemd, which a socket of the test plays; and what docs/how-to/systemd.md writes for systemd."""
 
 import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
 
 import pytest
 
-from conftest import PATIENCE, wait_until
+from conftest import BIN, PATIENCE, ROOT, clean_environment, wait_until
+from pages import blocks_of
 
 WATCHDOG_S = 0.4
 
@@ -100,3 +103,38 @@ def test_a_name_that_cannot_be_one_is_told_of_and_it_serves(daemon_factory):
     daemon.wait_said('tallyd: NOTIFY_SOCKET is "vsock:2:1234": it must be the path of a socket, or a name')
     assert daemon.request("GET", "/ready")[0] == 200
     assert daemon.stop() == 0
+
+
+# --- docs/how-to/systemd.md -------------------------------------------------------------------------------------------
+
+FILES = {kind.removeprefix("ini "): text for kind, text in blocks_of((ROOT / "docs/how-to/systemd.md").read_text())
+         if kind.startswith("ini ")}
+
+
+def test_the_unit_of_the_page_says_nothing_that_the_packaged_one_does_not_say():
+    unit = (ROOT / "packaging/debian/tallyd.service").read_text()
+    ours = set(FILES["tallyd.service"].replace("/usr/local/bin/", "/usr/bin/").splitlines())
+    assert not ours - set(unit.splitlines())
+    for key in "Type", "ExecStart", "ExecReload", "User", "StateDirectory", "TimeoutStartSec", "WatchdogSec":
+        assert re.search(f"^{key}=", FILES["tallyd.service"], re.MULTILINE), key
+
+
+def test_systemd_understands_the_unit_and_the_drop_ins_of_the_page(tmp_path):
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("this machine has no systemd-analyze; make deb-check asks that of a machine with systemd")
+    unit = tmp_path / "tallyd.service"
+    unit.write_text(FILES["tallyd.service"].replace("/usr/local/bin", str(BIN.resolve())))
+    drop_ins = tmp_path / "tallyd.service.d"
+    drop_ins.mkdir()
+    for name in FILES.keys() - {"tallyd.service"}:
+        assert name.endswith(".conf")
+        (drop_ins / name).write_text(FILES[name])
+
+    def verify():
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True,
+                              check=False, timeout=60 * PATIENCE, env=clean_environment())
+        return "\n".join(line for line in (done.stdout + done.stderr).splitlines() if str(tmp_path) in line)
+
+    assert verify() == ""
+    (drop_ins / "wrong.conf").write_text("[Service]\nMemoryMaxi=4G\n")
+    assert "MemoryMaxi" in verify()
