@@ -252,6 +252,11 @@ enum transport_result transport_post(struct transport *transport, const char *ta
     return result;
 }
 
+void transport_set_timeout(struct transport *transport, unsigned timeout_ms)
+{
+    curl_easy_setopt(transport->easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+}
+
 bool transport_sleep(struct transport *transport, unsigned milliseconds)
 {
     uint64_t end_ms = monotonic_ms() + milliseconds;

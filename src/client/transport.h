@@ -52,6 +52,9 @@ enum transport_result transport_post(struct transport *transport, const char *ta
 enum transport_result transport_get(struct transport *transport, const char *path, struct buffer *text,
                                     struct transport_answer *answer);
 
+/* From now on; 1 at least. */
+void transport_set_timeout(struct transport *transport, unsigned timeout_ms);
+
 /* Waits; ends early, with false, when interrupted. */
 bool transport_sleep(struct transport *transport, unsigned milliseconds);
 

@@ -374,6 +374,13 @@ void keeper_stop(struct keeper *keeper)
     unlock(keeper);
 }
 
+void keeper_interrupt(struct keeper *keeper)
+{
+    struct lease *lease = keeper->options.lease;
+    if (lease->ops->interrupt != NULL)
+        lease->ops->interrupt(lease);
+}
+
 void keeper_join(struct keeper *keeper)
 {
     pthread_join(keeper->thread, NULL);

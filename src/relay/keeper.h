@@ -51,6 +51,8 @@ struct keeper *keeper_start(const struct keeper_options *options);
 /* Asks it to end: at the next opportunity it gives up a lease that it holds, so that the next one takes over at once.
  * The worker must have settled what was in flight. */
 void keeper_stop(struct keeper *keeper);
+/* The database does not answer: what is asked of the lease from now on fails, and the next owner must wait for it. */
+void keeper_interrupt(struct keeper *keeper);
 /* Waits for the end, a few seconds at most, and frees. */
 void keeper_join(struct keeper *keeper);
 

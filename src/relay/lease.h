@@ -1,8 +1,8 @@
 /* A lease: it decides which of the relays of a source may work. A relay that has lost it without noticing is kept out
  * by the fence (epoch, owner), which sink and source check (P9, P10, P11).
  *
- * All functions block, for at most a few seconds. Only the keeper's thread calls them. A lease has a connection of its
- * own, so that no slow call delays a beat. */
+ * All functions block, for at most a few seconds. Only the keeper's thread calls them, but for interrupt(). A lease has
+ * a connection of its own, so that no slow call delays a beat. */
 #ifndef TALLY_RELAY_LEASE_H
 #define TALLY_RELAY_LEASE_H
 
@@ -44,6 +44,8 @@ struct lease_ops {
     /* The owner gives up the lease: the next one need not wait, because it sees an owner of all zeros. The lease may be
      * unreachable. */
     void (*give_up)(struct lease *lease, const struct term *term);
+    /* Ends the call in progress, and those after it, as if no answer came. Any thread. NULL: no call takes long. */
+    void (*interrupt)(struct lease *lease);
     void (*close)(struct lease *lease);
 };
 

@@ -281,6 +281,11 @@ static void lease_give_up(struct lease *lease, const struct term *term)
     release_lock(self);
 }
 
+static void lease_interrupt(struct lease *lease)
+{
+    postgres_interrupt(&upcast(lease)->postgres);
+}
+
 static void lease_close(struct lease *lease)
 {
     struct lease_postgres *self = upcast(lease);
@@ -294,6 +299,7 @@ static const struct lease_ops ops = {
     .take_over = lease_take_over,
     .beat = lease_beat,
     .give_up = lease_give_up,
+    .interrupt = lease_interrupt,
     .close = lease_close,
 };
 

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define LOOK_MS 250u /* how often one that waits looks whether it is interrupted */
+
 /* --- made and unmade ---------------------------------------------------------------------------------------------- */
 
 static char *copy_string(const char *string)
@@ -66,6 +68,11 @@ void postgres_disconnect(struct postgres *postgres)
 {
     PQfinish(postgres->connection_owned);
     postgres->connection_owned = NULL;
+}
+
+void postgres_interrupt(struct postgres *postgres)
+{
+    atomic_store(&postgres->is_interrupted, true);
 }
 
 /* --- connecting --------------------------------------------------------------------------------------------------- */
@@ -131,15 +138,16 @@ PGconn *postgres_open(const struct postgres *postgres, struct fault *fault, enum
     return NULL;
 }
 
-/* Waits for the socket; false when the patience is over. */
-static bool wait_for(PGconn *connection, short events, uint64_t until_ms)
+/* Waits for the socket; false when the patience is over, or somebody interrupts. */
+static bool wait_for(const struct postgres *postgres, PGconn *connection, short events, uint64_t until_ms)
 {
     for (;;) {
         uint64_t now_ms = boottime_ms();
-        if (now_ms >= until_ms)
+        if (now_ms >= until_ms || atomic_load(&postgres->is_interrupted))
             return false;
         struct pollfd socket = {.fd = PQsocket(connection), .events = events};
-        int ready = poll(&socket, 1, (int)(until_ms - now_ms));
+        uint64_t left_ms = until_ms - now_ms;
+        int ready = poll(&socket, 1, (int)(left_ms < LOOK_MS ? left_ms : LOOK_MS));
         if (ready > 0)
             return true;
         if (ready < 0 && errno != EINTR)
@@ -148,13 +156,13 @@ static bool wait_for(PGconn *connection, short events, uint64_t until_ms)
 }
 
 /* PQexec() and similar calls would wait for ever on a dead line. */
-static PGresult *collect(PGconn *connection, unsigned patience_ms)
+static PGresult *collect(const struct postgres *postgres, PGconn *connection)
 {
-    uint64_t until_ms = boottime_ms() + patience_ms;
+    uint64_t until_ms = boottime_ms() + postgres->patience_ms;
     PGresult *last = NULL;
     for (;;) {
         while (PQisBusy(connection)) {
-            if (!wait_for(connection, POLLIN, until_ms) || PQconsumeInput(connection) != 1) {
+            if (!wait_for(postgres, connection, POLLIN, until_ms) || PQconsumeInput(connection) != 1) {
                 PQclear(last);
                 return NULL;
             }
@@ -167,9 +175,9 @@ static PGresult *collect(PGconn *connection, unsigned patience_ms)
     }
 }
 
-PGresult *postgres_exec(PGconn *connection, const char *text, unsigned patience_ms)
+PGresult *postgres_exec(const struct postgres *postgres, PGconn *connection, const char *text)
 {
-    return PQsendQuery(connection, text) == 1 ? collect(connection, patience_ms) : NULL;
+    return PQsendQuery(connection, text) == 1 ? collect(postgres, connection) : NULL;
 }
 
 #define STATEMENT_NAME_SIZE 40u
@@ -186,7 +194,7 @@ static enum step prepare(struct postgres *postgres, struct fault *fault)
         name_statement(postgres, i, name);
         PGresult *result = NULL;
         if (PQsendPrepare(postgres->connection_owned, name, postgres->statements_owned[i], 0, NULL) == 1)
-            result = collect(postgres->connection_owned, postgres->patience_ms);
+            result = collect(postgres, postgres->connection_owned);
         enum step step = postgres_judge(postgres, result, fault);
         PQclear(result);
         if (step != STEP_OK)
@@ -199,6 +207,8 @@ enum step postgres_connect(struct postgres *postgres, struct fault *fault)
 {
     if (postgres->connection_owned != NULL)
         return STEP_OK;
+    if (atomic_load(&postgres->is_interrupted))
+        return fault_set(fault, STEP_UNREACHABLE, "the relay ends");
     if (!postgres->is_schema_sound)
         return fault_set(
             fault, STEP_UNFIT,
@@ -237,7 +247,7 @@ static enum step flush(struct postgres *postgres, struct fault *fault)
     int left;
     while ((left = PQflush(postgres->connection_owned)) == 1) {
         /* Reads as well: a server that can't send its answers takes no more statements. */
-        if (!wait_for(postgres->connection_owned, POLLIN | POLLOUT, until_ms))
+        if (!wait_for(postgres, postgres->connection_owned, POLLIN | POLLOUT, until_ms))
             return broken(postgres, "it did not accept the statement in time", fault);
         if (PQconsumeInput(postgres->connection_owned) != 1)
             return broken(postgres, PQerrorMessage(postgres->connection_owned), fault);
@@ -292,7 +302,7 @@ static enum step next_result(struct postgres *postgres, PGresult **result, struc
 {
     uint64_t until_ms = boottime_ms() + postgres->patience_ms;
     while (PQisBusy(postgres->connection_owned)) {
-        if (!wait_for(postgres->connection_owned, POLLIN, until_ms))
+        if (!wait_for(postgres, postgres->connection_owned, POLLIN, until_ms))
             return broken(postgres, "no answer came in time", fault);
         if (PQconsumeInput(postgres->connection_owned) != 1)
             return broken(postgres, PQerrorMessage(postgres->connection_owned), fault);

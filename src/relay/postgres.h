@@ -3,7 +3,8 @@
  *
  * A connection that breaks is dropped; the next statement connects again. Statements go out in libpq's pipeline mode,
  * each with a sync of its own, so each is a transaction; several may be on their way, and their answers come in the
- * same order. No call waits longer than `patience_ms` for an answer: then the connection counts as broken. One thread.
+ * same order. No call waits longer than `patience_ms` for an answer: then the connection counts as broken. One thread,
+ * but for postgres_interrupt().
  *
  * `is_pooled`: behind PgBouncer in transaction mode, where the next transaction may meet another server process:
  * nothing is set, prepared or locked that would have to outlive a transaction. */
@@ -14,6 +15,7 @@
 #include "relay/lease.h"
 #include "relay/spec.h"
 #include <libpq-fe.h>
+#include <stdatomic.h>
 
 struct postgres {
     PGconn *connection_owned; /* NULL: there is none */
@@ -28,6 +30,7 @@ struct postgres {
     bool is_pooled;
     bool sees_replicas;   /* it must: the role needs the right */
     bool is_schema_sound; /* its name */
+    atomic_bool is_interrupted;
 };
 
 /* `role` is a literal; `texts`: the statements; "@." in them stands for the schema. They are called by their index from
@@ -39,6 +42,10 @@ void postgres_deinit(struct postgres *postgres);
 /* Connects and checks, unless there is a connection. */
 enum step postgres_connect(struct postgres *postgres, struct fault *fault);
 void postgres_disconnect(struct postgres *postgres);
+
+/* The connection counts as broken from now on, and no new one is made. A call in progress ends soon; one that is
+ * connecting takes as long as libpq lets it (connect_timeout). Any thread. */
+void postgres_interrupt(struct postgres *postgres);
 
 /* A statement with its parameters; its result comes in binary form, or as text. A value is a text, NULL for a NULL; but
  * one whose size in `binary_sizes` is not 0 has that many bytes and is in binary form. `binary_sizes` NULL: all are

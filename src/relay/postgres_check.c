@@ -123,11 +123,11 @@ static const char *const wishes[] = {
 static enum step set_all(const struct postgres *postgres, struct fault *fault)
 {
     PGconn *connection = postgres->connection_owned;
-    PGresult *result = postgres_exec(connection, settings, postgres->patience_ms);
+    PGresult *result = postgres_exec(postgres, connection, settings);
     enum step step = postgres_judge(postgres, result, fault);
     PQclear(result);
     for (size_t i = 0; i < ARRAY_LENGTH(wishes) && step == STEP_OK; i++)
-        PQclear(postgres_exec(connection, wishes[i], postgres->patience_ms));
+        PQclear(postgres_exec(postgres, connection, wishes[i]));
     return step;
 }
 
@@ -178,7 +178,7 @@ static const char question_of_rights[] = "SELECT " RIGHTS;
 static PGresult *ask(const struct postgres *postgres, const char *about)
 {
     char *text = postgres_with_schema(about, postgres->schema);
-    PGresult *answer = postgres_exec(postgres->connection_owned, text, postgres->patience_ms);
+    PGresult *answer = postgres_exec(postgres, postgres->connection_owned, text);
     free(text);
     return answer;
 }
@@ -270,9 +270,9 @@ static void name_missing_rights(const struct postgres *postgres, const PGresult 
 /* --- poolers ------------------------------------------------------------------------------------------------------ */
 
 /* 0: no answer. */
-static long process_of(PGconn *connection, unsigned patience_ms)
+static long process_of(const struct postgres *postgres, PGconn *connection)
 {
-    PGresult *result = postgres_exec(connection, "SELECT pg_backend_pid()", patience_ms);
+    PGresult *result = postgres_exec(postgres, connection, "SELECT pg_backend_pid()");
     long pid = PQntuples(result) == 1 ? strtol(PQgetvalue(result, 0, 0), NULL, 10) : 0;
     PQclear(result);
     return pid;
@@ -285,14 +285,13 @@ static bool shares_process(const struct postgres *postgres, long pid)
     struct fault fault;
     enum step step;
     bool is_shared = false;
-    unsigned patience_ms = postgres->patience_ms;
     PGconn *other = postgres_open(postgres, &fault, &step);
     for (int i = 0; i < 3 && other != NULL && !is_shared; i++) {
-        PQclear(postgres_exec(other, "BEGIN", patience_ms));
-        long taken = process_of(other, patience_ms);
-        long mine = process_of(postgres->connection_owned, patience_ms);
+        PQclear(postgres_exec(postgres, other, "BEGIN"));
+        long taken = process_of(postgres, other);
+        long mine = process_of(postgres, postgres->connection_owned);
         is_shared = taken == pid || (mine != 0 && mine != pid);
-        PQclear(postgres_exec(other, "ROLLBACK", patience_ms));
+        PQclear(postgres_exec(postgres, other, "ROLLBACK"));
     }
     PQfinish(other);
     return is_shared;
@@ -317,7 +316,7 @@ enum step postgres_check(const struct postgres *postgres, struct fault *fault)
     if (version < VERSION_MIN)
         return fault_set(fault, STEP_UNFIT, "a relay needs PostgreSQL 13 or newer; this is %d.%d", version / 10000,
                          version % 10000);
-    long pid = process_of(postgres->connection_owned, postgres->patience_ms);
+    long pid = process_of(postgres, postgres->connection_owned);
     if (pid == 0)
         return postgres_judge(postgres, NULL, fault);
     enum step step = check_pooler(postgres, pid, fault);

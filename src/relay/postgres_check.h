@@ -15,7 +15,7 @@ enum step postgres_judge(const struct postgres *postgres, const PGresult *result
 char *postgres_with_schema(const char *text, const char *schema);
 
 /* The last result of a text that is not in pipeline mode; NULL if the connection broke, or no answer came in time. */
-PGresult *postgres_exec(PGconn *connection, const char *text, unsigned patience_ms);
+PGresult *postgres_exec(const struct postgres *postgres, PGconn *connection, const char *text);
 
 /* A further connection to the same database, without any setting or check; NULL with *step and the fault set. */
 PGconn *postgres_open(const struct postgres *postgres, struct fault *fault, enum step *step);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define SLEEP_MS 1000u
+#define SETTLE_AGAIN_MS 1000u /* for the source, behind a sink that had to be interrupted */
 
 /* --- the worker's thread ------------------------------------------------------------------------------------------ */
 
@@ -161,6 +162,8 @@ static void *work(void *context)
     }
     if (relay->keeper != NULL)
         keeper_stop(relay->keeper);
+    if (relay->source != NULL && relay->source->ops->give_back != NULL)
+        relay->source->ops->give_back(relay->source);
     relay_lock(relay);
     relay->is_stopped = true;
     relay_unlock_changed(relay);
@@ -208,11 +211,53 @@ void relay_stop(struct relay *relay)
 {
     relay_lock(relay);
     relay->is_stopping = true;
+    relay->stop_asked_ms = boottime_ms();
     relay_unlock_changed(relay);
+}
+
+/* Gives up what the worker waits for. First the sink: whether a row arrived is still to be told to the source. True: it
+ * waits for nothing any more. Under the mutex. */
+static bool interrupt_worker(struct relay *relay, bool *is_sink_interrupted)
+{
+    const bool is_in_sink = relay->is_delivering;
+    if (relay->sink != NULL && !*is_sink_interrupted && relay->sink->is_interruptible) {
+        *is_sink_interrupted = true;
+        relay->sink->ops->interrupt(relay->sink);
+        if (is_in_sink)
+            return false;
+    }
+    if (is_in_sink)
+        return false; /* it ends by itself, and what became of its rows must be known */
+    if (relay->source != NULL && relay->source->ops->interrupt != NULL)
+        relay->source->ops->interrupt(relay->source);
+    if (relay->keeper != NULL)
+        keeper_interrupt(relay->keeper);
+    return true;
+}
+
+/* Waits until the worker has ended. A source or a sink that does not answer holds it up only for so long. */
+static void await_worker(struct relay *relay)
+{
+    bool is_sink_interrupted = false, is_interrupted = false;
+    relay_lock(relay);
+    uint64_t due_ms = relay->stop_asked_ms + RELAY_SETTLE_MS;
+    while (!relay->is_stopped) {
+        const uint64_t now_ms = boottime_ms();
+        if (is_interrupted)
+            relay_sleep(relay, SLEEP_MS);
+        else if (now_ms < due_ms)
+            relay_sleep(relay, (unsigned)(due_ms - now_ms));
+        else {
+            is_interrupted = interrupt_worker(relay, &is_sink_interrupted);
+            due_ms = now_ms + SETTLE_AGAIN_MS;
+        }
+    }
+    relay_unlock(relay);
 }
 
 void relay_join(struct relay *relay)
 {
+    await_worker(relay);
     pthread_join(relay->thread, NULL);
     if (relay->keeper != NULL)
         keeper_join(relay->keeper);

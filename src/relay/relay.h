@@ -50,7 +50,12 @@ struct relay_options {
 
 struct relay *relay_start(const struct relay_options *options);
 
-/* Asks it to end: what is in flight is settled first, for at most its lease's time. relay_join() waits and frees. */
+/* For so long a source and a sink may answer when the relay is to end. */
+#define RELAY_SETTLE_MS 2000u
+
+/* Asks it to end: what is in flight is settled first. A source or a sink that does not answer within RELAY_SETTLE_MS is
+ * given up, as if the relay was killed; but not a sink where a row would be in doubt by that. relay_join() waits and
+ * frees. */
 void relay_stop(struct relay *relay);
 void relay_join(struct relay *relay);
 

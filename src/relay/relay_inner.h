@@ -35,6 +35,8 @@ struct relay {
 
     /* Under the mutex. */
     bool is_stopping;
+    uint64_t stop_asked_ms;
+    bool is_delivering; /* the worker is in the sink's deliver() */
     bool is_stopped;
     bool is_paused;
     bool is_keeper_paused;     /* the keeper was told; only the worker's thread changes it */

@@ -54,6 +54,10 @@ struct sink_ops {
     /* How long after its first attempt a repeat of this row is harmless; 0: each may be one more effect. NULL: as the
      * head says. */
     uint64_t (*memory_ms)(const struct sink *sink, const struct row *row);
+    /* Ends the call in progress, and those after it, as if no answer came. For a relay that is to end, and a sink where
+     * what may have arrived is tried again (is_interruptible; else NULL). All other calls are the worker's, this one
+     * any thread's. */
+    void (*interrupt)(struct sink *sink);
     void (*close)(struct sink *sink);
 };
 
@@ -76,6 +80,7 @@ struct sink {
     /* Set by each deliver() of a sink that does not remember: the sink as a whole does not answer or asks for a pause,
      * so the relay pauses and not the rows. The verdicts say which row was tried last, and why it failed. */
     bool is_down;
+    bool is_interruptible; /* a row whose answer is given up is tried again, and never waits for a person */
 };
 
 #endif

@@ -208,6 +208,11 @@ static enum step forward_deliver(struct sink *sink, const struct term *term, str
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
+static void forward_interrupt(struct sink *sink)
+{
+    tally_client_interrupt(sink_of(sink)->client_owned);
+}
+
 static void forward_close(struct sink *sink)
 {
     struct sink_forward *forward = sink_of(sink);
@@ -216,7 +221,8 @@ static void forward_close(struct sink *sink)
     free(forward);
 }
 
-static const struct sink_ops forward_ops = {.deliver = forward_deliver, .close = forward_close};
+static const struct sink_ops forward_ops = {
+    .deliver = forward_deliver, .interrupt = forward_interrupt, .close = forward_close};
 
 struct sink *sink_forward_create(const struct relay_spec *spec, struct fault *fault)
 {
@@ -232,6 +238,7 @@ struct sink *sink_forward_create(const struct relay_spec *spec, struct fault *fa
          * harm. */
         .memory_ms = INT64_MAX,
         .repeats = true,
+        .is_interruptible = true,
         .rows_max = CALL_ROWS_MAX,
         .size_max = COMMIT_ROWS_MAX * COMMIT_SIZE_MAX,
     };

@@ -347,6 +347,12 @@ static enum step deliver(struct sink *sink, const struct term *term, struct atte
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
+static void interrupt(struct sink *sink)
+{
+    tally_client_interrupt(queue_of(sink)->quick_owned);
+    tally_client_interrupt(queue_of(sink)->patient_owned);
+}
+
 static void close(struct sink *sink)
 {
     struct sink_queue *queue = queue_of(sink);
@@ -357,7 +363,7 @@ static void close(struct sink *sink)
     free(queue);
 }
 
-static const struct sink_ops ops = {.open = open, .deliver = deliver, .close = close};
+static const struct sink_ops ops = {.open = open, .deliver = deliver, .interrupt = interrupt, .close = close};
 
 static bool connect_clients(struct sink_queue *queue, const struct relay_spec *spec, struct fault *fault)
 {
@@ -387,6 +393,7 @@ struct sink *sink_queue_create(const struct relay_spec *spec, struct fault *faul
         .rows_max = ROWS_MAX,
         .size_max = SIZE_MAX_OF_ROWS,
         .takes_acks = true,
+        .is_interruptible = true,
     };
     queue->is_strict = spec->is_strict;
     queue->blocks_group = spec->blocks_group;

@@ -47,6 +47,13 @@ static enum step open(struct sink *sink, const struct term *term, uint64_t *epoc
     return STEP_OK;
 }
 
+static void interrupt(struct sink *sink)
+{
+    struct sink_sqs *sqs = sink_sqs_of(sink);
+    for (size_t i = 0; i < SQS_CONNECTIONS_MAX; i++)
+        transport_interrupt(sqs->transports_owned[i]);
+}
+
 static void close_sink(struct sink *sink)
 {
     struct sink_sqs *sqs = sink_sqs_of(sink);
@@ -58,8 +65,11 @@ static void close_sink(struct sink *sink)
     free(sqs);
 }
 
-static const struct sink_ops ops = {
-    .open = open, .deliver = sink_sqs_deliver, .memory_ms = sink_sqs_memory_ms, .close = close_sink};
+static const struct sink_ops ops = {.open = open,
+                                    .deliver = sink_sqs_deliver,
+                                    .memory_ms = sink_sqs_memory_ms,
+                                    .interrupt = interrupt,
+                                    .close = close_sink};
 
 struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault)
 {
@@ -71,6 +81,9 @@ struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault)
         return NULL;
     }
     bool repeats = !spec->is_at_most_once && spec->doubts != DOUBTS_PARK;
+    const struct bytes own = sqs_queue_name(url);
+    /* A FIFO queue knows a row for minutes only. A start that comes later would park what was given up. */
+    bool is_interruptible = repeats && (spec->doubts != DOUBTS_BY_QUEUE || (own.size > 0 && !sqs_is_fifo(own)));
     struct sink_sqs *sqs = memory_allocate_zeroed(sizeof(*sqs));
     struct bytes endpoint = bytes_make(url, sqs_endpoint_size(url));
     sqs->endpoint_owned = memory_allocate(endpoint.size + 1);
@@ -89,6 +102,7 @@ struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault)
         .memory_ms = MEMORY_MS,
         .repeats = repeats,
         .parks_forgotten = spec->doubts == DOUBTS_BY_QUEUE,
+        .is_interruptible = is_interruptible,
         .rows_max = repeats ? CALL_ROWS_MAX : CALL_ROWS_MAX_PARKED,
         .size_max = CALL_SIZE_MAX,
     };

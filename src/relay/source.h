@@ -92,6 +92,11 @@ struct source_ops {
                              size_t *count, struct fault *fault);
     enum step (*resolve)(struct source *source, const struct uid *uid, enum resolution resolution, bool *is_found,
                          struct fault *fault);
+    /* The relay is about to end: leaves what it has in hand to others at once. NULL: it has nothing. */
+    void (*give_back)(struct source *source);
+    /* Ends the call in progress, and those after it, as if no answer came. For a relay that is to end and whose source
+     * says nothing: all other calls are the worker's, this one any thread's. NULL: no call takes long. */
+    void (*interrupt)(struct source *source);
     void (*close)(struct source *source);
 };
 

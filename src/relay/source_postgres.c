@@ -379,6 +379,11 @@ static enum step source_end_intent(struct source *source, const struct term *ter
 
 /* --- made and unmade ---------------------------------------------------------------------------------------------- */
 
+static void source_interrupt(struct source *source)
+{
+    postgres_interrupt(&source_postgres_of(source)->postgres);
+}
+
 static void source_close(struct source *source)
 {
     struct source_postgres *self = source_postgres_of(source);
@@ -400,6 +405,7 @@ static const struct source_ops ops = {
     .check_health = source_postgres_check_health,
     .list_parked = source_postgres_list_parked,
     .resolve = source_postgres_resolve,
+    .interrupt = source_interrupt,
     .close = source_close,
 };
 

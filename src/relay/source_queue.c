@@ -310,8 +310,9 @@ static enum step queue_check_health(struct source *source, struct source_health 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
 /* Makes the rows in hand visible to others at once. */
-static void give_back(struct source_queue *queue)
+static void queue_give_back(struct source *source)
 {
+    struct source_queue *queue = source_of(source);
     const char **handles = memory_allocate((queue->leases.count + 1) * sizeof(char *));
     struct fault fault;
     size_t count = leased_rows_list_held(&queue->leases, handles);
@@ -319,13 +320,18 @@ static void give_back(struct source_queue *queue)
     free(handles);
 }
 
+static void queue_interrupt(struct source *source)
+{
+    struct source_queue *queue = source_of(source);
+    queue->access_owned->ops->interrupt(queue->access_owned);
+    tally_client_interrupt(queue->client_owned);
+}
+
 static void queue_close(struct source *source)
 {
     struct source_queue *queue = source_of(source);
-    if (queue->access_owned != NULL) {
-        give_back(queue);
+    if (queue->access_owned != NULL)
         queue->access_owned->ops->close(queue->access_owned);
-    }
     leased_rows_deinit(&queue->leases);
     parked_queue_deinit(&queue->parked);
     tally_client_destroy(queue->client_owned);
@@ -341,6 +347,8 @@ static const struct source_ops queue_ops = {
     .check_health = queue_check_health,
     .list_parked = queue_list_parked,
     .resolve = queue_resolve,
+    .give_back = queue_give_back,
+    .interrupt = queue_interrupt,
     .close = queue_close,
 };
 

@@ -72,6 +72,23 @@ bool worker_wait(struct worker *worker, unsigned wait_ms)
     return !must_pause_now(worker);
 }
 
+static void set_delivering(struct relay *relay, bool is_delivering)
+{
+    relay_lock(relay);
+    relay->is_delivering = is_delivering;
+    relay_unlock(relay);
+}
+
+enum step worker_deliver(struct worker *worker, struct attempt *attempts, size_t count, uint64_t settled,
+                         struct fault *fault)
+{
+    set_delivering(worker->relay, true);
+    const enum step step =
+        worker->sink->ops->deliver(worker->sink, &worker->term, attempts, count, settled, &worker->permit, fault);
+    set_delivering(worker->relay, false);
+    return step;
+}
+
 unsigned worker_backoff_ms(struct worker *worker, unsigned failures)
 {
     unsigned wait_ms = BACKOFF_MAX_MS;

@@ -56,6 +56,10 @@ bool worker_goes_on(struct worker *worker);
 /* Sleeps; false, and at once, if the worker is to return. */
 bool worker_wait(struct worker *worker, unsigned wait_ms);
 
+/* sink->deliver, which a relay that is to end gives up only where that leaves no row in doubt. */
+enum step worker_deliver(struct worker *worker, struct attempt *attempts, size_t count, uint64_t settled,
+                         struct fault *fault);
+
 /* After a step that was not STEP_OK. STEP_FENCED ends the term: false. Otherwise says what is wrong in the status and
  * waits, longer each time; true: try again. False when the worker is to return; so it will be when the keeper has given
  * the lease up because nothing works. An outage never counts as a failure of a row (P14). No scan may be open:

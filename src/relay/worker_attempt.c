@@ -190,8 +190,7 @@ static bool deliver(struct round *round)
 {
     struct worker *worker = round->worker;
     struct fault fault = {.text = ""};
-    enum step step = worker->sink->ops->deliver(worker->sink, &worker->term, round->attempts_owned, round->count, 0,
-                                                &worker->permit, &fault);
+    enum step step = worker_deliver(worker, round->attempts_owned, round->count, 0, &fault);
     if (step == STEP_OK) {
         round->is_sink_down = worker->sink->is_down;
         return true;

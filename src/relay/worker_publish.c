@@ -270,8 +270,7 @@ static void make_attempts(struct publish_loop *loop)
 static enum step deliver(struct publish_loop *loop, struct fault *fault)
 {
     struct worker *worker = loop->worker;
-    enum step step = worker->sink->ops->deliver(worker->sink, &worker->term, loop->attempts_owned, loop->current.count,
-                                                loop->settled, &worker->permit, fault);
+    enum step step = worker_deliver(worker, loop->attempts_owned, loop->current.count, loop->settled, fault);
     if (step == STEP_OK) {
         loop->calls++;
         worker_proved(worker);

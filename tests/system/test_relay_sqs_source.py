@@ -6,11 +6,12 @@ import os
 import random
 import shutil
 import sys
+import threading
 import time
 
 import pytest
 from conftest import PATIENCE, ROOT, wait_until, write_credentials
-from fake_sqs import HANG_UP, FakeQueue, Fauxqs, error, failed
+from fake_sqs import HANG_UP, FakeQueue, FakeSqs, Fauxqs, error, failed
 from queues import count_messages, count_visible, make_queue
 from relay import Relay, check_once, check_order, drain, numbered
 from relay_actions import describe, good, wait_for
@@ -464,6 +465,50 @@ def test_a_parked_message_keeps_the_uid_by_which_its_consumer_knows_it(daemon, o
     good(daemon, "ResolveDoubt", RelayName="move", Uid=parked["Uid"], Action="send")
     message, = drain(daemon, "here", 1)
     assert message.raw_attributes == {"Tally.OutboxId": text(own), "n": text("4", "Number")}
+
+
+def test_a_source_that_says_nothing_any_more_holds_up_no_stop(daemon, fake):
+    bodies = numbered("m", 60)
+    for body in bodies:
+        fake.put(body)
+    spoken = threading.Event()
+    fake.rules.append(lambda action, _: spoken.wait(60) and None if action == "DeleteMessageBatch" else None)
+    move(daemon, fake.url, source={"LeaseSeconds": 60})  # each request may take 15 s
+    wait_until(lambda: fake.actions.count("DeleteMessageBatch") > 0, 30, "that messages have arrived and wait there")
+    fake.rules.append(lambda *_: spoken.wait(60) and None)
+    begun = time.monotonic()
+    assert daemon.stop() == 0
+    assert time.monotonic() - begun < 8 * PATIENCE
+    fake.rules.clear()
+    spoken.set()
+    for message in fake.messages:
+        message["visible_at"] = 0  # as after its timeout
+    daemon.start()
+    wait_until(lambda: not fake.left(), 30, "an empty source")
+    check_once(drain(daemon, "here", 60), bodies)
+
+
+def test_a_sink_that_says_nothing_any_more_holds_up_no_stop(daemon, daemon_factory):
+    sink = FakeSqs()
+    make_queue(daemon, "orders")
+    send(daemon, "orders", numbered("m", 3))
+    spoken = threading.Event()
+    sink.rules.append(lambda request: spoken.wait(60) and None)
+    good(daemon, "CreateRelay", RelayName="out", Source={"Type": "queue", "QueueUrl": "orders", "LeaseSeconds": 60},
+         Sink={"Type": "sqs", "QueueUrl": f"{sink.endpoint}/000000000000/there"})
+    try:
+        wait_until(lambda: sink.requests, 30, "that it was asked")
+        begun = time.monotonic()
+        assert daemon.stop() == 0
+        assert time.monotonic() - begun < 8 * PATIENCE
+        sink.rules.clear()
+        spoken.set()
+        daemon.start()
+        wait_until(lambda: count_messages(daemon, "orders") == 0, 60)
+        assert set(sink.bodies("there")) == set(numbered("m", 3))  # at least once: it remembers nothing
+    finally:
+        spoken.set()
+        sink.stop()
 
 
 def test_it_opens_no_more_files_and_sockets_than_are_kept_for_it(daemon, fake):
