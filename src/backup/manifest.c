@@ -6,10 +6,10 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "platform/monotonic.h"
+#include "platform/regular_file.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -152,6 +152,64 @@ static bool read_namespace(yyjson_val *value, struct backup_namespace *ns)
     return ns->file_count > 0;
 }
 
+/* --- twice -------------------------------------------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct backup_file *const *one = a, *const *other = b;
+    return strcmp((*one)->name, (*other)->name);
+}
+
+/* A name that two files have; NULL: each has its own. */
+static const char *find_file_twice(const struct backup_namespace *ns)
+{
+    const struct backup_file **files = memory_allocate((ns->file_count + 1) * sizeof(*files));
+    const char *twice = NULL;
+    for (size_t i = 0; i < ns->file_count; i++)
+        files[i] = &ns->files_owned[i];
+    qsort(files, ns->file_count, sizeof(*files), compare_names);
+    for (size_t i = 1; i < ns->file_count && twice == NULL; i++)
+        if (strcmp(files[i - 1]->name, files[i]->name) == 0)
+            twice = files[i]->name;
+    free(files);
+    return twice;
+}
+
+static int compare_namespaces(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static const char *find_namespace_twice(const struct manifest *manifest)
+{
+    const char **names = memory_allocate((manifest->namespace_count + 1) * sizeof(*names));
+    const char *twice = NULL;
+    for (size_t i = 0; i < manifest->namespace_count; i++)
+        names[i] = manifest->namespaces_owned[i].name;
+    qsort(names, manifest->namespace_count, sizeof(*names), compare_namespaces);
+    for (size_t i = 1; i < manifest->namespace_count && twice == NULL; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            twice = names[i];
+    free(names);
+    return twice;
+}
+
+/* Of two entries with one name only one can be right, and sums would count both. */
+static enum error check_twice(const struct manifest *manifest, const char *folder, struct failure *failure)
+{
+    const char *ns = find_namespace_twice(manifest), *file = NULL;
+    for (size_t i = 0; ns == NULL && i < manifest->namespace_count; i++) {
+        file = find_file_twice(&manifest->namespaces_owned[i]);
+        ns = file != NULL ? manifest->namespaces_owned[i].name : NULL;
+    }
+    if (ns == NULL)
+        return OK;
+    return failure_set(failure, ERROR_LOG_DAMAGED, "%s/" MANIFEST_NAME " is damaged: it names %s%s%s twice.", folder,
+                       ns, file == NULL ? "" : "/", file == NULL ? "" : file);
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
+
 static bool read_data_format(yyjson_val *root, unsigned *format)
 {
     uint64_t number = DATA_FORMAT_UNSAID;
@@ -196,6 +254,8 @@ enum error manifest_decode(struct bytes text, const char *folder, struct manifes
     else if (!read_all(root, manifest))
         error = failure_set(failure, ERROR_LOG_DAMAGED,
                             "%s/" MANIFEST_NAME " is damaged: a member is missing or wrong.", folder);
+    else
+        error = check_twice(manifest, folder, failure);
     yyjson_doc_free(doc);
     if (error != OK)
         manifest_deinit(manifest);
@@ -222,9 +282,10 @@ bool manifest_is_in(const char *folder)
 
 static enum error read_text(const char *path, struct buffer *text, struct failure *failure)
 {
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    const char *why;
+    const int descriptor = regular_file_open(path, &why);
     if (descriptor < 0)
-        return explain(path, failure);
+        return failure_set(failure, ERROR_DISK_FAILED, "%s can't be read: %s.", path, why);
     enum error error = OK;
     ssize_t count = 0;
     do {
@@ -267,9 +328,10 @@ static void give_way(uint64_t begun_ms)
 enum error backup_file_sum(const char *path, const atomic_bool *is_cancelled, struct backup_file *file,
                            struct failure *failure)
 {
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    const char *why;
+    const int descriptor = regular_file_open(path, &why);
     if (descriptor < 0)
-        return explain(path, failure);
+        return failure_set(failure, ERROR_DISK_FAILED, "%s can't be read: %s.", path, why);
     uint8_t *piece = memory_allocate(PIECE_SIZE);
     enum error error = OK;
     ssize_t count;

@@ -318,7 +318,7 @@ static enum error lock_to_read(struct disk_posix *posix, struct failure *failure
         posix->folder = open(disk->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (posix->folder < 0)
         return failed(disk, NULL, failure, "opening");
-    const int descriptor = openat(posix->folder, LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int descriptor = openat(posix->folder, LOCK_NAME, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     if (descriptor < 0 && errno != ENOENT)
         return failed(disk, LOCK_NAME, failure, "opening");
     const bool is_taken = (flock(posix->folder, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
@@ -339,7 +339,7 @@ static enum error lock_folder(struct disk_posix *posix, struct failure *failure)
     posix->folder = open(disk->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (posix->folder < 0)
         return failed(disk, NULL, failure, "opening");
-    const int holder = openat(posix->folder, LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int holder = openat(posix->folder, LOCK_NAME, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     enum error error = OK;
     /* Any other errno means a file system that can't lock folders, such as NFS; there the lock file must do. */
     if (lock_take(posix->folder, holder) != 0 && errno == EWOULDBLOCK)

@@ -1,10 +1,10 @@
 #include "tallyd/cluster.h"
 
+#include "platform/regular_file.h"
 #include "server/metric.h"
 #include "tallyd/namespaces.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,14 +66,15 @@ static enum error check_name(const char *name, struct failure *failure)
 
 static enum error read_secret(struct cluster *cluster, const char *path, struct failure *failure)
 {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const char *why = "";
+    const int file = regular_file_open(path, &why);
     ssize_t size = file < 0 ? -1 : read(file, buffer_extend(&cluster->secret, SECRET_SIZE_MAX), SECRET_SIZE_MAX);
-    const int reason = errno;
+    if (file >= 0 && size < 0)
+        why = strerror(errno);
     if (file >= 0)
         (void)close(file);
     if (size < 0)
-        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "cluster-secret: can't read %s: %s.", path,
-                           strerror(reason));
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "cluster-secret: can't read %s: %s.", path, why);
     while (size > 0 && strchr("\r\n\t ", cluster->secret.data_owned[size - 1]) != NULL)
         size--;
     buffer_truncate(&cluster->secret, (size_t)size);

@@ -4,12 +4,15 @@
 #include "base/memory.h"
 #include "base/quote.h"
 #include "conninfo/conninfo.h"
+#include "platform/regular_file.h"
 #include "tallyd/config_value.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <ini.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #define ORIGIN_SIZE 256
 
@@ -373,12 +376,34 @@ static int file_take_value(void *context, const char *section, const char *name,
     return file->line_bad == 0;
 }
 
+/* Does the path name what somebody has opened for us, as a shell does for `--config <(…)`, or nothing at all? That may
+ * be a pipe; whoever means it ends it. */
+static bool is_given_open(const char *path)
+{
+    return strcmp(path, "/dev/null") == 0 || strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
+           strncmp(path, "/proc/self/fd/", 14) == 0;
+}
+
+/* Anything else than a file at that path may never end, and a start would wait for it without a word. */
+static FILE *open_file(const char *path, const char **why)
+{
+    const bool is_pipe = is_given_open(path);
+    const int descriptor = is_pipe ? -1 : regular_file_open(path, why);
+    FILE *stream = is_pipe ? fopen(path, "re") : descriptor < 0 ? NULL : fdopen(descriptor, "r");
+    if (stream == NULL && (is_pipe || descriptor >= 0))
+        *why = strerror(errno);
+    if (stream == NULL && descriptor >= 0)
+        (void)close(descriptor);
+    return stream;
+}
+
 static enum error config_read_file(struct config *config, struct failure *failure)
 {
-    struct config_file file = {.config = config, .stream = fopen(config->file_owned, "r")};
+    const char *why = "";
+    struct config_file file = {.config = config, .stream = open_file(config->file_owned, &why)};
     if (file.stream == NULL) {
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "can't open the configuration file %s: %s.",
-                           config->file_owned, strerror(errno));
+                           config->file_owned, why);
     }
     int line_bad = ini_parse_stream(file_read_line, &file, file_take_value, &file);
     bool is_unreadable = ferror(file.stream) != 0;

@@ -7,6 +7,7 @@
 #include "engine/disk_guard.h"
 #include "log/segment.h"
 #include "log/snapshot.h"
+#include "platform/regular_file.h"
 #include "tallyd/folders.h"
 
 #include <errno.h>
@@ -45,13 +46,19 @@ static bool is_good(const char *version)
 
 static enum error read_version(const char *path, struct data_version *version, struct failure *failure)
 {
-    FILE *file = fopen(path, "r");
-    if (file == NULL && errno == ENOENT) {
+    const char *why;
+    const int descriptor = regular_file_open(path, &why);
+    if (descriptor < 0 && errno == ENOENT) {
         *version = (struct data_version){.tallyd = VERSION_NONE, .format = 1};
         return OK;
     }
-    if (file == NULL)
+    if (descriptor < 0)
+        return failure_set(failure, ERROR_DISK_FAILED, "reading %s failed: %s.", path, why);
+    FILE *file = fdopen(descriptor, "r");
+    if (file == NULL) {
+        (void)close(descriptor);
         return files_failed(failure, "reading", path);
+    }
     static_assert(UPGRADE_VERSION_SIZE == 32, "scanf has 31 characters");
     const bool is_read = fscanf(file, "tallyd %31s format %9u", version->tallyd, &version->format) == 2;
     (void)fclose(file);

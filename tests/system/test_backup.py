@@ -202,6 +202,23 @@ def test_what_is_wrong_is_refused_with_words(busy, daemon_factory, tmp_path):
     for words in (["--verify", tmp_path / "b"], ["--restore", tmp_path / "b", "--to", tmp_path / "new"]):
         said = tallyd(*words, status=2)
         assert "is a backup of a later version: made by tallyd 9" in said and "DAMAGED" not in said, said
+    # Of two entries with one name one is wrong.
+    once = json.loads(text)
+    inner = once["namespaces"][0]
+    for twice, name in ((once | {"namespaces": [inner, inner]}, NAMESPACE),
+                        (once | {"namespaces": [inner | {"files": inner["files"] * 2}]},
+                         f"{NAMESPACE}/{inner['files'][0]['name']}")):
+        manifest.write_text(json.dumps(twice))
+        for words in (["--verify", tmp_path / "b"], ["--restore", tmp_path / "b", "--to", tmp_path / "new"]):
+            assert f"is damaged: it names {name} twice" in tallyd(*words, status=1)
+    # What nobody writes into would be waited for without an end.
+    for put in (os.mkfifo, os.mkdir):
+        manifest.unlink()
+        put(manifest)
+        for words in (["--verify", tmp_path / "b"], ["--restore", tmp_path / "b", "--to", tmp_path / "new"]):
+            assert "backup.json can't be read: it is no ordinary file." in tallyd(*words, status=2)
+        manifest.rename(tmp_path / put.__name__)
+        manifest.touch()
     manifest.write_text(text)
     (segment,) = (tmp_path / "b" / NAMESPACE).glob("*.segment")
     with open(segment, "r+b") as file:

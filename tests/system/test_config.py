@@ -140,6 +140,23 @@ def test_a_wrong_line_of_the_file_is_named(tmp_path, content, words):
         assert word in err
 
 
+def test_a_file_that_would_never_end_is_refused_and_what_a_shell_opened_is_read(tmp_path):
+    file = tmp_path / "tallyd.conf"
+    for put in (os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")):
+        put(file)
+        for more in ([], ["--check-config"], ["--print-config"]):
+            status, out, err = run("--config", file, *more)
+            assert status == (1 if more == ["--check-config"] else 2), (status, out, err)
+            assert f"the configuration file {file}: it is no ordinary file." in out + err
+        file.rename(tmp_path / str(len(list(tmp_path.iterdir()))))
+    line = f"exec {BIN / 'tallyd'} --print-config --config "
+    for words in (line + "<(echo region = eu-west-1)", f"echo region = eu-west-1 | {line}/dev/stdin"):
+        done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, timeout=20 * PATIENCE,
+                              env=clean_environment(), check=False)
+        assert done.returncode == 0 and "eu-west-1" in done.stdout, done
+    assert in_force("--config", "/dev/null")["region"][1] == "default"
+
+
 # --- What is wrong, all of it -----------------------------------------------------------------------------------------
 
 
@@ -191,6 +208,8 @@ def test_check_config_reads_what_the_keys_name(tmp_path):
     assert status == 1 and "tls-certificate (from --tls-certificate)" in said
     status, said = check("--data", listed)
     assert status == 1 and "data (from --data)" in said
+    status, said = check("--cluster-secret", "/dev/zero", "--advertise", "127.0.0.1:1", "--log", "postgres://x@h/d")
+    assert status == 1 and "cluster-secret: can't read /dev/zero: it is no ordinary file." in said, said
     assert check("--config", tmp_path / "none")[0] == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["credentials"]
 

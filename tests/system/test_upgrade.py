@@ -210,6 +210,22 @@ def test_a_version_that_says_nothing_is_refused(daemon_factory, text):
     assert "does not say which tallyd wrote the folder" in daemon.all_error_text()
 
 
+@pytest.mark.parametrize("put", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize("name", ["version", "000000000000/lock"])
+def test_what_is_no_file_is_not_waited_for(daemon_factory, name, put):
+    daemon = daemon_factory().start()
+    assert daemon.stop() == 0
+    place = daemon.data / name
+    place.unlink()
+    put(place)
+    if name == "version":
+        assert "version failed: it is no ordinary file." in tallyd("--verify", daemon.data, status=2)
+        assert "version failed: it is no ordinary file." in tallyd(
+            "--data", daemon.data, "--listen", "127.0.0.1:0", status=1)
+    else:
+        assert "clean. queues 0" in tallyd("--verify", daemon.data)  # it only asks who has the folder
+
+
 def test_what_the_page_says_can_be_typed(unpacked):
     """docs/how-to/upgrading.md, but for what systemd and apt do: `make deb-check` types that."""
     page = (RELEASES.parents[1] / "docs" / "how-to" / "upgrading.md").read_text(encoding="utf-8")
