@@ -3,6 +3,7 @@
 #include "api/front.h"
 #include "base/assert.h"
 #include "server/tls.h"
+#include "tallyd/archive.h"
 #include "tallyd/backups.h"
 #include "tallyd/cluster.h"
 #include "tallyd/listeners.h"
@@ -207,6 +208,14 @@ static void check_folder(struct config *config)
     }
 }
 
+static void check_archive_folder(struct config *config)
+{
+    struct failure failure;
+    failure_init(&failure);
+    if (!namespaces_are_in_postgres(config) && archive_check(config, &failure) != OK)
+        (void)config_note(config, &failure);
+}
+
 void config_check_all(struct config *config, struct message_log *errors)
 {
     struct failure failure;
@@ -217,4 +226,5 @@ void config_check_all(struct config *config, struct message_log *errors)
     check_cluster(config);
     check_credentials(config, errors);
     check_folder(config);
+    check_archive_folder(config);
 }

@@ -244,6 +244,8 @@ def test_an_archive_that_can_not_be_is_refused_at_the_start(daemon_factory, arch
             shutil.rmtree(elsewhere, ignore_errors=True)
     assert "it is the data folder itself" in refused(folder)
     assert "No such file or directory" in refused(tmp_path / "no" / "such")
+    assert "it lies where tallyd removes files" in refused(folder / NAMESPACE)
+    assert "it lies where tallyd removes files" in refused(folder / "before-0.1.0")
     said = refused(archive, "--log", "postgres://nobody@127.0.0.1:1/none", status=2)
     assert "must be empty where the log is in PostgreSQL" in said, said
     assert "needs a time" in tallyd("--restore", folder, "--archive", archive, "--to", tmp_path / "new", status=2)
@@ -259,6 +261,61 @@ def test_a_file_of_another_log_is_left_alone(daemon_factory, archive):
     daemon.wait_said("needs an archive of its own")
     assert other.read_text() == "of another" and "0000000000000000.segment" in names(daemon.data)
     assert daemon.stop() == 0
+
+
+def test_an_archive_of_another_data_folder_is_refused_at_the_start(daemon_factory, archive, tmp_path):
+    daemon = start(daemon_factory, archive)
+    fill(daemon, 150)
+    wait_until(lambda: names(archive))
+    other = ["--data", tmp_path / "other", "--listen", "127.0.0.1:0", "--archive", archive]
+    said = tallyd(*other, status=1)
+    assert f"is the archive of another data folder, {daemon.data}. Files of the two" in said, said
+    for path in archive.rglob("*.s*"):
+        path.unlink()  # as the line for cron does: nothing else tells whose it is
+    assert "is the archive of another data folder" in tallyd(*other, status=1)
+    assert "is the archive of another data folder" in tallyd(*other, "--check-config", status=1)
+    assert daemon.stop() == 0
+
+    # A restored folder goes on with the same names. So does a copy.
+    second, _ = restore(daemon_factory, daemon.data, archive, instant())
+    shutil.copytree(daemon.data, tmp_path / "copy")
+    for folder, words in ((second.data, f", {daemon.data}. Files"), (tmp_path / "copy", ", of which this one is a")):
+        assert words in tallyd(*SMALL, "--data", folder, "--listen", "127.0.0.1:0", "--archive", archive, status=1)
+    # A folder that has only moved is the same, and so is one without its copy.
+    daemon.data.rename(tmp_path / "moved")
+    daemon.data = tmp_path / "moved"
+    daemon.start()
+    assert daemon.stop() == 0
+    assert os.readlink(archive / "owner").endswith(f" {tmp_path / 'moved'}")
+    assert "of which this one is a copy" in tallyd(
+        *SMALL, "--data", tmp_path / "copy", "--listen", "127.0.0.1:0", "--archive", archive, status=1)
+    # What is no mark of ours is nobody's.
+    (archive / "owner").unlink()
+    (archive / "owner").symlink_to("me")
+    assert "is the archive of another data folder" in tallyd(
+        *SMALL, "--data", daemon.data, "--listen", "127.0.0.1:0", "--archive", archive, status=1)
+    (archive / "owner").unlink()
+    daemon.start()
+    assert daemon.stop() == 0
+
+
+def test_check_config_says_of_an_archive_what_a_start_would_say(daemon_factory, archive, tmp_path):
+    daemon = daemon_factory().start()
+    assert daemon.stop() == 0
+
+    def check(path, status=1):
+        return tallyd("--check-config", "--data", daemon.data, "--archive", path, status=status)
+
+    assert "nothing is wrong" in check(archive, 0) and "nothing is wrong" in check(daemon.data / "archive", 0)
+    assert "nothing is wrong" in tallyd("--check-config", "--data", tmp_path / "new", "--archive", archive, status=0)
+    assert "nothing is wrong" in tallyd("--check-config", "--data", f"{tmp_path}/new/", "--archive", f"{tmp_path}/new/a")
+    assert "it is the data folder itself" in check(daemon.data)
+    assert "it lies where tallyd removes files" in check(daemon.data / NAMESPACE / "archive")
+    assert "No such file or directory" in check(tmp_path / "no" / "such")
+    assert "Not a directory" in check(daemon.data / "version")
+    if os.stat("/dev/shm").st_dev != tmp_path.stat().st_dev:
+        assert "Invalid cross-device link" in check("/dev/shm")
+    assert not archive.exists() and not (daemon.data / "identity").exists()
 
 
 def test_each_namespace_has_its_folder(daemon_factory, archive, tmp_path):
@@ -278,7 +335,7 @@ def test_each_namespace_has_its_folder(daemon_factory, archive, tmp_path):
         for _ in range(150):
             call(key, "AmazonSQS.SendMessage", QueueUrl="q", MessageBody=FILLER)
         call(key, "AmazonSQS.PurgeQueue", QueueUrl="q")
-    wait_until(lambda: sorted(path.name for path in archive.iterdir()) == [NAMESPACE, "000000000002"])
+    wait_until(lambda: sorted(path.name for path in archive.iterdir() if path.is_dir()) == [NAMESPACE, "000000000002"])
     assert daemon.stop() == 0
     second, said = restore(daemon_factory, daemon.data, archive, until, *credentials)
     assert said.count("1 queues, 1 messages") == 2 and "an archive of its own" in said
