@@ -6,6 +6,12 @@
 
 #define BODY_SIZE_MAX (16u << 20)
 
+static bool is_unknown(const struct tally_client *client)
+{
+    const struct tally_error *error = tally_client_error(client);
+    return error->status == TALLY_REFUSED && strstr(error->code, "UnknownOperation") != NULL;
+}
+
 static int call(struct invocation *invocation, const char *body)
 {
     struct tally_reply reply;
@@ -16,7 +22,13 @@ static int call(struct invocation *invocation, const char *body)
     if (status != EXIT_DONE)
         return status;
     snprintf(target, sizeof target, "%s%s", strchr(action, '.') == NULL ? "AmazonSQS." : "", action);
-    if (tally_call(invocation->client, target, body, &reply) != TALLY_OK)
+    enum tally_status answer = tally_call(invocation->client, target, body, &reply);
+    /* No action of SQS has the name of one of Tally's own, and what is no action did nothing. */
+    if (answer != TALLY_OK && strchr(action, '.') == NULL && is_unknown(invocation->client)) {
+        snprintf(target, sizeof target, "Tally.%s", action);
+        answer = tally_call(invocation->client, target, body, &reply);
+    }
+    if (answer != TALLY_OK)
         return invocation_failed(invocation, invocation->client);
     output_reply(&reply);
     tally_reply_deinit(&reply);

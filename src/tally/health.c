@@ -8,6 +8,7 @@
 
 #define PAUSE_MS 200u
 #define TRY_MS 5000u
+#define LAST_TRY_MS 100u /* so long the last answer may take, when the time is over */
 
 struct settings {
     struct option_number wait;
@@ -36,8 +37,10 @@ static bool is_of_tally(const struct answer *answer)
     return answer->status == TALLY_OK && json_text(root_of(answer), "status") != NULL;
 }
 
-static void ask(struct tally_client *client, struct answer *answer)
+/* Waits for the answer for `patience_ms` at most. */
+static void ask(struct tally_client *client, uint64_t patience_ms, struct answer *answer)
 {
+    transport_set_timeout(client->transport_owned, (unsigned)(patience_ms < TRY_MS ? patience_ms : TRY_MS));
     buffer_truncate(&answer->text, 0);
     yyjson_doc_free(answer->doc_owned);
     answer->http_status = 0;
@@ -91,9 +94,12 @@ static int run(struct invocation *invocation)
     if (status != EXIT_DONE)
         return status;
     buffer_init(&answer.text);
-    for (ask(invocation->client, &answer); !is_ready(&answer) && monotonic_ms() < end_ms;
-         ask(invocation->client, &answer))
-        sleep_for(PAUSE_MS);
+    ask(invocation->client, settings->wait.value == 0 ? TRY_MS : settings->wait.value * 1000, &answer);
+    for (uint64_t now_ms; !is_ready(&answer) && (now_ms = monotonic_ms()) < end_ms;) {
+        sleep_for(end_ms - now_ms < PAUSE_MS ? end_ms - now_ms : PAUSE_MS);
+        now_ms = monotonic_ms();
+        ask(invocation->client, now_ms + LAST_TRY_MS < end_ms ? end_ms - now_ms : LAST_TRY_MS, &answer);
+    }
     status = show(invocation, &answer);
     yyjson_doc_free(answer.doc_owned);
     buffer_deinit(&answer.text);

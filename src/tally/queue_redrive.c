@@ -1,11 +1,15 @@
 /* tally queue redrive, redrives and redrive-stop: a move task of the server moves dead letters back. And tally
  * delete-messages: such a task deletes messages. */
 #include "base/assert.h"
+#include "platform/monotonic.h"
 #include "tally/queue_arn.h"
 #include "tally/selection.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define LOOKS_MAX 10u
+#define LOOK_PAUSE_MS 100u
 
 struct settings {
     struct selection_settings selection; /* first, for its rows */
@@ -21,6 +25,62 @@ static const struct setting delete_table[] = {
     SELECTION_SETTINGS,
 };
 
+/* Lists the queue's tasks, at most `count`, newest first. False: invocation_failed() tells why. */
+static bool list_tasks(struct invocation *invocation, uint64_t count, struct tally_reply *reply)
+{
+    struct json_body body;
+    char *source = queue_arn(invocation, invocation->arguments[0]);
+    bool is_good;
+
+    if (source == NULL)
+        return false;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "SourceArn", source);
+    json_add_number(&body, body.root, "MaxResults", count);
+    is_good = json_body_call(&body, invocation->client, "AmazonSQS.ListMessageMoveTasks", reply) == TALLY_OK;
+    free(source);
+    return is_good;
+}
+
+/* What the newest task of the queue came to. False: it is not known, or not over. */
+static bool has_matched_nothing(struct invocation *invocation, bool *is_running)
+{
+    struct tally_reply reply;
+    *is_running = false;
+    if (!list_tasks(invocation, 1, &reply))
+        return false;
+    yyjson_val *task = yyjson_arr_get_first(yyjson_obj_get(json_root(&reply), "Results"));
+    const char *status = json_text(task, "Status");
+    const bool is_untouched = json_number(task, "ApproximateNumberOfMessagesMoved") == 0 &&
+                              json_number(task, "ApproximateNumberOfMessagesToMove") == 0 &&
+                              json_number(task, "Refused") == 0;
+    const bool is_completed = status != NULL && strcmp(status, "COMPLETED") == 0;
+    *is_running = is_untouched && status != NULL && strcmp(status, "RUNNING") == 0;
+    tally_reply_deinit(&reply);
+    return is_untouched && is_completed;
+}
+
+/* A reason with a typing error is answered as a right one is. So what was started is looked at, until it has found
+ * something or for a moment. */
+static void say_if_nothing_matched(struct invocation *invocation)
+{
+    bool is_running = true;
+    for (unsigned looks = 0; is_running && looks < LOOKS_MAX; looks++) {
+        if (looks > 0)
+            sleep_for(LOOK_PAUSE_MS);
+        if (has_matched_nothing(invocation, &is_running))
+            puts("0 messages match");
+    }
+}
+
+static int start(struct invocation *invocation, struct json_body *body, const char *action, bool is_dry_run)
+{
+    const int status = output_call(invocation, body, action, is_dry_run ? selection_print : NULL);
+    if (status == EXIT_DONE && !is_dry_run && !invocation->is_json)
+        say_if_nothing_matched(invocation);
+    return status;
+}
+
 static int start_task(struct invocation *invocation, const char *source, const char *destination)
 {
     const struct settings *settings = invocation->settings;
@@ -30,8 +90,7 @@ static int start_task(struct invocation *invocation, const char *source, const c
     json_add_text(&body, body.root, "SourceArn", source);
     json_add_text(&body, body.root, "DestinationArn", destination);
     selection_add(&settings->selection, &body);
-    return output_call(invocation, &body, "AmazonSQS.StartMessageMoveTask",
-                       settings->selection.is_dry_run ? selection_print : NULL);
+    return start(invocation, &body, "AmazonSQS.StartMessageMoveTask", settings->selection.is_dry_run);
 }
 
 static int run_redrive(struct invocation *invocation)
@@ -67,24 +126,7 @@ static int run_delete(struct invocation *invocation)
     json_body_init(&body);
     json_add_text(&body, body.root, "QueueUrl", invocation->arguments[0]);
     selection_add(settings, &body);
-    return output_call(invocation, &body, "Tally.DeleteMessages", settings->is_dry_run ? selection_print : NULL);
-}
-
-/* Lists the queue's tasks, at most `count`, newest first. False: invocation_failed() tells why. */
-static bool list_tasks(struct invocation *invocation, uint64_t count, struct tally_reply *reply)
-{
-    struct json_body body;
-    char *source = queue_arn(invocation, invocation->arguments[0]);
-    bool is_good;
-
-    if (source == NULL)
-        return false;
-    json_body_init(&body);
-    json_add_text(&body, body.root, "SourceArn", source);
-    json_add_number(&body, body.root, "MaxResults", count);
-    is_good = json_body_call(&body, invocation->client, "AmazonSQS.ListMessageMoveTasks", reply) == TALLY_OK;
-    free(source);
-    return is_good;
+    return start(invocation, &body, "Tally.DeleteMessages", settings->is_dry_run);
 }
 
 static void print_refusals(yyjson_val *task)

@@ -1,10 +1,14 @@
 /* Relays of the server: tally relay create, list, show, pause, resume, delete, doubts and resolve. */
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "platform/monotonic.h"
 #include "tally/output.h"
 #include "tally/relay_arguments.h"
 #include <stdio.h>
 #include <string.h>
+
+#define PAUSE_PATIENCE_MS 10000u
+#define PAUSE_LOOK_MS 50u
 
 /* --- list and show ------------------------------------------------------------------------------------------------ */
 
@@ -121,6 +125,49 @@ static int run_create(struct invocation *invocation)
     return status;
 }
 
+/* --- pause -------------------------------------------------------------------------------------------------------- */
+
+/* Has it stopped? True, too, of one that can't work, and of one that may not be asked about. */
+static bool is_at_rest(struct invocation *invocation)
+{
+    struct json_body body;
+    struct tally_reply reply;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "RelayName", invocation->arguments[0]);
+    if (json_body_call(&body, invocation->client, "Tally.DescribeRelay", &reply) != TALLY_OK)
+        return true;
+    const char *state = json_text(json_root(&reply), "State");
+    const bool is_it = state == NULL || strcmp(state, "paused") == 0 || strcmp(state, "failed") == 0 ||
+                       !json_is_true(json_root(&reply), "Paused");
+    tally_reply_deinit(&reply);
+    return is_it;
+}
+
+/* The server notes the pause and answers; the relay settles what is on its way, and stops then. */
+static int run_pause(struct invocation *invocation)
+{
+    struct json_body body;
+    int status = invocation_connect(invocation);
+    if (status != EXIT_DONE)
+        return status;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "RelayName", invocation->arguments[0]);
+    status = output_call(invocation, &body, "Tally.PauseRelay", NULL);
+    if (status != EXIT_DONE)
+        return status;
+    const uint64_t end_ms = monotonic_ms() + PAUSE_PATIENCE_MS;
+    while (!is_at_rest(invocation)) {
+        if (monotonic_ms() >= end_ms) {
+            complain("%s will pause, and still settles what is on its way: `tally relay show %s` says paused when it "
+                     "has stopped",
+                     invocation->arguments[0], invocation->arguments[0]);
+            break;
+        }
+        sleep_for(PAUSE_LOOK_MS);
+    }
+    return EXIT_DONE;
+}
+
 /* --- Commands ----------------------------------------------------------------------------------------------------- */
 
 const struct command command_relay_create = {.settings = settings_table,
@@ -130,7 +177,7 @@ const struct command command_relay_create = {.settings = settings_table,
 const struct command command_relay_list = {.action = "Tally.ListRelays", .list = "Relays", .print = print_line};
 const struct command command_relay_show = {
     .action = "Tally.DescribeRelay", .members = {"RelayName"}, .print = print_relay};
-const struct command command_relay_pause = {.action = "Tally.PauseRelay", .members = {"RelayName"}};
+const struct command command_relay_pause = {.run = run_pause};
 const struct command command_relay_resume = {.action = "Tally.ResumeRelay", .members = {"RelayName"}};
 const struct command command_relay_delete = {.action = "Tally.DeleteRelay", .members = {"RelayName"}};
 const struct command command_relay_doubts = {.run = run_doubts};

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from conftest import BIN, Tally, free_port, wait_until
+from conftest import BIN, PATIENCE, Tally, free_port, wait_until
 
 COMMANDS = [
     "queue create",
@@ -306,6 +306,15 @@ def test_health_waits_for_a_server_that_comes(tally, daemon):
     coming.join()
 
 
+def test_health_waits_no_longer_than_it_was_told_to(tally):
+    """For a server that takes connections and answers nobody."""
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        begun = time.monotonic()
+        said = tally("health", "--wait", "1", "--endpoint", f"http://127.0.0.1:{deaf.getsockname()[1]}", status=3).err
+        assert "did not answer" in said or "imed out" in said or "imeout" in said, said
+        assert 1 <= time.monotonic() - begun < 3 * PATIENCE
+
+
 def test_queue_create_prints_the_url_and_may_be_repeated(tally, daemon):
     url = tally("queue", "create", "orders", "VisibilityTimeout=60").out.strip()
     assert url == f"{daemon.endpoint}/000000000000/orders"
@@ -454,8 +463,12 @@ def test_redriving_and_deleting_some(tally):
     ids = fail_all(tally, "orders", ["timeout: a", "no such customer", "timeout: b", "no such customer"])
     dry = tally("queue", "redrive", "dead", "--reason", "timeout", "--dry-run").out
     assert "messages    2\n" in dry and "2 to orders" in dry and "refused     0" in dry
+    assert tally("queue", "redrive", "dead", "--reason", "time-out").out == "0 messages match\n"
+    assert tally("delete-messages", "dead", "--reason", "time-out").out == "0 messages match\n"
+    assert tally.json("queue", "redrive", "dead", "--reason", "time-out")[0].keys() == {"TaskHandle"}
+    tasks = tally("queue", "redrives", "dead").out
     assert tally.json("queue", "redrive", "dead", "--dry-run")[0]["Messages"] == 4
-    assert tally("queue", "redrives", "dead").out == ""  # nothing was begun
+    assert tally("queue", "redrives", "dead").out == tasks  # nothing was begun
     tally("queue", "redrive", "dead", "--reason", "timeout", "--max", "1")
     wait_until(lambda: tally("queue", "redrives", "dead").out.startswith("COMPLETED"), what="the redrive")
     assert tally("receive", "orders", "--delete").out == "0\n"
@@ -1020,7 +1033,10 @@ def test_call_reaches_any_action(tally):
     sent = json.loads(
         tally("call", "AmazonSQS.SendMessage", "-", stdin='{"QueueUrl": "orders", "MessageBody": "x"}').out)
     assert sent["MD5OfMessageBody"] == hashlib.md5(b"x").hexdigest()
-    assert "BatchDoesNotExist" in tally("call", "Tally.DescribeBatch", '{"BatchId": "nope"}', status=1).err
+    for name in ("Tally.DescribeBatch", "DescribeBatch"):
+        assert "BatchDoesNotExist" in tally("call", name, '{"BatchId": "nope"}', status=1).err
+    assert "no action 'Tally.DescribeNothing'" in tally("call", "DescribeNothing", status=1).err
+    assert "no action 'AmazonSQS.DescribeBatch'" in tally("call", "AmazonSQS.DescribeBatch", status=1).err
     assert tally("call", "PurgeQueue", '{"QueueUrl": "orders"}').out == "{}\n"
 
 

@@ -2,6 +2,7 @@
 beside another daemon, with credentials and without, and with something wrong. What arrived is counted by what the
 queues give."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -14,6 +15,7 @@ import pytest
 from certificates import Certificate
 from conftest import PATIENCE, Tally, free_port, wait_until
 from pools import Pool, ticket
+from proxy import Proxy
 from queues import make_queue
 from relay import check_once, drain, install_outbox, numbered, outbox_count
 from relay_actions import create, describe, good, refused, wait_for
@@ -89,7 +91,7 @@ def test_the_life_of_a_relay_by_commands(daemon, tally, postgres):
     assert tally.json("relay", "show", "orders")[0]["RelayName"] == "orders"
     assert tally("relay", "list").out.startswith("active     orders postgres to queue, ")
     tally("relay", "pause", "orders")
-    wait_for(daemon, "paused")
+    assert describe(daemon)["State"] == "paused"  # the command has waited for that
     assert tally("relay", "list").out.startswith("paused ")
     tally("relay", "resume", "orders")
     wait_for(daemon, "active")
@@ -624,6 +626,39 @@ def test_a_long_folder_and_a_daemon_without_relays(daemon_factory, postgres):
     check_once(drain(daemon, "orders", 1), ["there"])
     assert daemon.stop() == 0
     assert list(daemon.data.glob("*.sock")) == []
+
+
+def test_a_pause_that_takes_long_says_so(daemon, tally, receiver):
+    make_queue(daemon, "orders")
+    good(daemon, "CreateRelay", RelayName="hook", Source={"Type": "queue", "QueueUrl": "orders"},
+         Sink={"Type": "http", "Url": receiver.url, "Mode": "at-most-once", "TimeoutSeconds": 60})
+    receiver.answer = lambda hit: "hang"
+    assert daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "orders", "MessageBody": "one"})[0] == 200
+    wait_until(lambda: receiver.hits, 30)
+    said = tally("relay", "pause", "hook")
+    assert said.out == "" and "hook will pause, and still settles what is on its way" in said.err
+    assert describe(daemon, "hook")["Paused"] is True
+    receiver.released.set()
+    wait_for(daemon, "paused", "hook")
+
+
+def test_a_database_that_stops_to_answer_holds_up_no_stop(daemon, postgres):
+    with contextlib.closing(Proxy(postgres.port)) as proxy:
+        make_queue(daemon, "orders")
+        good(daemon, "CreateRelay", RelayName="orders", Sink={"Type": "queue"},
+             Source={"Type": "postgres", "Connection": proxy.uri(postgres.uri), "LeaseSeconds": 60})
+        wait_for(daemon, "active")
+        proxy.freeze()
+        send(postgres, "orders", numbered("a", 20))
+        time.sleep(0.5)  # it has asked
+        begun = time.monotonic()
+        assert daemon.stop() == 0
+        assert time.monotonic() - begun < 8 * PATIENCE
+        proxy.thaw()
+        proxy.cut()
+        daemon.start()
+        wait_for(daemon, "active", seconds=90)
+        check_once(drain(daemon, "orders", 20), numbered("a", 20))
 
 
 def test_a_database_that_says_nothing_holds_up_nobody(daemon):
