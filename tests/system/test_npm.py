@@ -122,6 +122,15 @@ def test_start_tally_gives_an_endpoint_that_goes_away(project, kind):
     project.wait_until_nothing_is_left(said["pid"])
 
 
+def test_the_package_is_of_any_machine_and_its_page_leads_nowhere_else(project):
+    folder = project.folder / "node_modules" / "tally-server"
+    package = json.loads((folder / "package.json").read_text())
+    version = package["version"]
+    assert package["optionalDependencies"] == {"@tally-queue/linux-x64": version, "@tally-queue/linux-arm64": version}
+    page = (folder / "README.md").read_text()
+    assert "npx tally-server" in page and re.findall(r"\]\((?!https?:|#).*?\)", page) == []
+
+
 def test_many_at_once(project):
     said = project.script("""
 import { startTally } from "tally-server";
