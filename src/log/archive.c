@@ -12,13 +12,18 @@
 #include <unistd.h>
 
 #define FOLDER_MODE 0700
+#define TRIES 3u
 
+/* Leaves errno as it is. */
 static enum error failed(const char *what, const char *folder, const char *name, struct failure *failure)
 {
-    const enum error error = errno == ENOSPC || errno == EDQUOT ? ERROR_DISK_FULL : ERROR_DISK_FAILED;
-    const char *advice = errno == EXDEV ? ". The archive must be on the file system of the data folder" : "";
-    return failure_set(failure, error, "%s %s%s%s for the archive failed: %s%s.", what, folder,
-                       name[0] == '\0' ? "" : "/", name, strerror(errno), advice);
+    const int number = errno;
+    const enum error error = number == ENOSPC || number == EDQUOT ? ERROR_DISK_FULL : ERROR_DISK_FAILED;
+    const char *advice = number == EXDEV ? ". The archive must be on the file system of the data folder" : "";
+    (void)failure_set(failure, error, "%s %s%s%s for the archive failed: %s%s.", what, folder,
+                      name[0] == '\0' ? "" : "/", name, strerror(number), advice);
+    errno = number;
+    return error;
 }
 
 /* Makes what was put into the folder durable. Some file systems don't sync folders and say so. */
@@ -100,9 +105,8 @@ static enum error link_into(int folder, int to, const char *name, const char *ar
     return errno == EEXIST ? check_taken(to, name, archive, &ours, failure) : failed("linking", archive, name, failure);
 }
 
-enum error archive_keep(int folder, const char *name, const char *archive, struct failure *failure)
+static enum error keep(int folder, const char *name, const char *archive, struct failure *failure)
 {
-    ASSERT(folder >= 0 && strchr(name, '/') == NULL);
     int to;
     enum error error = open_archive(archive, &to, failure);
     if (error != OK)
@@ -110,6 +114,21 @@ enum error archive_keep(int folder, const char *name, const char *archive, struc
     error = link_into(folder, to, name, archive, failure);
     if (error == OK)
         error = sync_open_folder(to, archive, failure);
+    const int number = errno;
     (void)close(to);
+    errno = number;
+    return error;
+}
+
+enum error archive_keep(int folder, const char *name, const char *archive, struct failure *failure)
+{
+    ASSERT(folder >= 0 && strchr(name, '/') == NULL);
+    enum error error = keep(folder, name, archive, failure);
+    /* Somebody may remove a folder right behind the call that has made it. */
+    for (unsigned tries = 1; tries < TRIES && error != OK && errno == ENOENT; tries++) {
+        if (failure != NULL)
+            failure_init(failure);
+        error = keep(folder, name, archive, failure);
+    }
     return error;
 }
