@@ -3,8 +3,14 @@
 #ifndef TALLY_PLATFORM_REGULAR_FILE_H
 #define TALLY_PLATFORM_REGULAR_FILE_H
 
+#include <stdbool.h>
+
 /* Opens a file for reading, behind a symbolic link as well. -1: it can't be, or is no ordinary file; *why says so, for
  * people, and errno. */
 int regular_file_open(const char *path, const char **why);
+
+/* Does the path name what somebody has opened for this process, as a shell does for `<(COMMAND)`, or nothing at all?
+ * That may be a pipe, and whoever means it ends it. */
+bool regular_file_is_given_open(const char *path);
 
 #endif

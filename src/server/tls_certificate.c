@@ -1,13 +1,16 @@
 #include "server/tls_certificate.h"
 
 #include "base/assert.h"
+#include "platform/regular_file.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Of TLS 1.2 only ciphers with forward secrecy and without padding oracles; TLS 1.3 has no others. */
 #define TLS_1_2_CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -66,6 +69,23 @@ static enum error load_failed(struct failure *failure, const char *what, const c
     return error;
 }
 
+/* OpenSSL would wait for a FIFO without an end, and the loop with it. What else is wrong it says itself. */
+static enum error check_files(const struct tls_files *files, struct failure *failure)
+{
+    const char *const paths[] = {files->certificate, files->key, files->authority};
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        const char *why;
+        if (paths[i] == NULL || paths[i][0] == '\0' || regular_file_is_given_open(paths[i]))
+            continue;
+        const int descriptor = regular_file_open(paths[i], &why);
+        if (descriptor >= 0)
+            (void)close(descriptor);
+        else if (errno == EINVAL)
+            return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "can't read %s: %s.", paths[i], why);
+    }
+    return OK;
+}
+
 static enum error load(SSL_CTX *made, const struct tls_files *files, struct failure *failure)
 {
     ERR_clear_error();
@@ -95,7 +115,9 @@ enum error tls_certificate_load(enum tls_use use, bool connects, const struct tl
                                 struct failure *failure)
 {
     SSL_CTX *context = create(use, connects);
-    enum error error = load(context, files, failure);
+    enum error error = check_files(files, failure);
+    if (error == OK)
+        error = load(context, files, failure);
     if (error == OK && use == TLS_FOR_NODES)
         error = load_authority(context, files, failure);
     if (error == OK)

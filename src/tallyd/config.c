@@ -376,18 +376,10 @@ static int file_take_value(void *context, const char *section, const char *name,
     return file->line_bad == 0;
 }
 
-/* Does the path name what somebody has opened for us, as a shell does for `--config <(…)`, or nothing at all? That may
- * be a pipe; whoever means it ends it. */
-static bool is_given_open(const char *path)
-{
-    return strcmp(path, "/dev/null") == 0 || strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
-           strncmp(path, "/proc/self/fd/", 14) == 0;
-}
-
 /* Anything else than a file at that path may never end, and a start would wait for it without a word. */
 static FILE *open_file(const char *path, const char **why)
 {
-    const bool is_pipe = is_given_open(path);
+    const bool is_pipe = regular_file_is_given_open(path);
     const int descriptor = is_pipe ? -1 : regular_file_open(path, why);
     FILE *stream = is_pipe ? fopen(path, "re") : descriptor < 0 ? NULL : fdopen(descriptor, "r");
     if (stream == NULL && (is_pipe || descriptor >= 0))

@@ -401,6 +401,9 @@ def test_a_certificate_that_is_not_there_is_named(tmp_path):
     missing = tmp_path / "missing.pem"
     status, text = tallyd("--tls-listen", "127.0.0.1:0", "--tls-certificate", missing, "--data", tmp_path / "data")
     assert status == 1 and str(missing) in text and "No such file" in text
+    os.mkfifo(missing)  # OpenSSL would wait for it
+    status, text = tallyd("--tls-listen", "127.0.0.1:0", "--tls-certificate", missing, "--data", tmp_path / "data")
+    assert status == 1 and f"can't read {missing}: it is no ordinary file." in text
 
 
 # --- Unix sockets -----------------------------------------------------------------------------------------------------
