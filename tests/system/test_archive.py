@@ -308,7 +308,8 @@ def test_check_config_says_of_an_archive_what_a_start_would_say(daemon_factory, 
 
     assert "nothing is wrong" in check(archive, 0) and "nothing is wrong" in check(daemon.data / "archive", 0)
     assert "nothing is wrong" in tallyd("--check-config", "--data", tmp_path / "new", "--archive", archive, status=0)
-    assert "nothing is wrong" in tallyd("--check-config", "--data", f"{tmp_path}/new/", "--archive", f"{tmp_path}/new/a")
+    new = f"{tmp_path}/new/"  # a start makes it, and the archive in it
+    assert "nothing is wrong" in tallyd("--check-config", "--data", new, "--archive", f"{new}a")
     assert "it is the data folder itself" in check(daemon.data)
     assert "it lies where tallyd removes files" in check(daemon.data / NAMESPACE / "archive")
     assert "No such file or directory" in check(tmp_path / "no" / "such")
