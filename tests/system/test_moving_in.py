@@ -6,12 +6,13 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import time
 
 import pytest
-from clients import needs
-from conftest import BIN, IS_BARE, PATIENCE, ROOT, clean_environment
+from clients import needs, needs_celery
+from conftest import BIN, IS_BARE, PATIENCE, ROOT, clean_environment, wait_until
 from old_systems import Beanstalkd, RabbitMQ, Redis
 from queues import count_messages
 from test_export import bodies, listed
@@ -173,3 +174,82 @@ def test_the_jobs_of_bullmq_move_in(daemon, tmp_path, redis):
     assert {job["name"] for job in found} == {"mail"} and found[0]["data"]["ä"] == "ä"
     soon = next(one for one in listed(daemon, "jobs") if '"soon"' in one["Body"])
     assert soon["State"] == "delayed" and 350 < soon["Why"][0]["Until"] - time.time() < 401
+
+
+def test_the_jobs_of_sidekiq_move_in(daemon, tmp_path, redis):
+    """What waits, what is to be tried again, and what is due soon. What another queue has, and the dead, stay."""
+    needs(shutil.which("ruby") and pathlib.Path("/usr/share/doc/ruby-sidekiq").exists(), "ruby-sidekiq")
+    move = Move(daemon, tmp_path, "Sidekiq")
+    (tmp_path / "fill.rb").write_text("""
+        require "sidekiq"
+        class Mail
+          include Sidekiq::Worker
+          sidekiq_options queue: "mails"
+        end
+        Sidekiq.configure_client { |config| config.redis = { url: "redis://127.0.0.1:#{ARGV[0]}/0" } }
+        Sidekiq::Client.push_bulk("class" => Mail, "args" => (0...1500).map { |n| [n, "ä"] })
+        Mail.set(queue: "other").perform_async("other")
+        Mail.perform_in(400, "soon")
+        Mail.perform_in(4000, "late")
+        Mail.set(queue: "other").perform_in(400, "other")
+    """)
+    move.type(f"ruby fill.rb {redis.port}")
+    (failed,) = redis.client.lrange("queue:mails", 0, 0)
+    again = json.loads(failed) | {"jid": "again", "args": ["again"], "retry_count": 3, "error_message": "no"}
+    redis.client.zadd("retry", {json.dumps(again): time.time() - 1})
+    redis.client.zadd("dead", {json.dumps(again | {"jid": "dead"}): time.time()})
+    move.run_cut(1200, _6379=redis.port)
+    done = move.run(_6379=redis.port)
+    assert done.stdout == "sent 302, known 1200\n" and "1 jobs are due later" in done.stderr
+    found = [json.loads(body) for body in bodies(daemon, "jobs")]
+    assert {job["class"] for job in found} == {"Mail"}
+    assert [job["args"] for job in found] == [*([n, "ä"] for n in range(1500)), ["again"], ["soon"]]
+    soon = next(one for one in listed(daemon, "jobs") if '"soon"' in one["Body"])
+    assert soon["State"] == "delayed" and 350 < soon["Why"][0]["Until"] - time.time() < 401
+    assert move.run(_6379=redis.port).stdout == "sent 0, known 1502\n"
+
+
+CELERY = """
+import json, os, sys
+from celery import Celery
+app = Celery("tasks", broker=sys.argv[1] if __name__ == "__main__" else os.environ["BROKER"])
+@app.task(name="note")
+def note(number):
+    with open("effects", "a") as effects:
+        effects.write(f"{number}\\n")
+if __name__ == "__main__":
+    for number in range(int(sys.argv[2])):
+        note.apply_async((number,), priority=9 if number % 5 == 0 else 0)
+"""
+
+
+def test_the_tasks_of_celery_move_in_and_run(daemon, tmp_path, redis):
+    """Sent to a broker of Redis; run once by a worker that has the settings of the page."""
+    needs_celery()
+    count = scaled(300, least=40)
+    move = Move(daemon, tmp_path, "Celery")
+    (tmp_path / "tasks.py").write_text(CELERY)
+    move.type(f"/usr/bin/python3 tasks.py redis://127.0.0.1:{redis.port} {count}")
+    (taken,) = redis.client.lrange("celery", -1, -1)
+    redis.client.rpop("celery")  # a worker has reserved it
+    redis.client.hset("unacked", "tag", json.dumps([json.loads(taken), "", "celery"]))
+    redis.client.hset("unacked", "another", json.dumps([json.loads(taken), "", "other"]))
+    move.run_cut(count // 2, _6379=redis.port)
+    assert move.run(_6379=redis.port).stdout == f"sent {count - count // 2}, known {count // 2}\n"
+    settings = re.search(r"^## Celery$.*?```ini\n(.*?)```", DOCUMENT, re.DOTALL | re.MULTILINE)[1]
+    settings = settings.replace("127.0.0.1:9324", f"127.0.0.1:{daemon.port}").replace("KEY:SECRET", "any:thing")
+    (tmp_path / "celeryconfig.py").write_text(settings)
+    worker = subprocess.Popen(
+        ["/usr/bin/python3", "-m", "celery", "-A", "tasks", "--config", "celeryconfig", "worker", "--pool", "solo",
+         "--without-gossip", "--without-mingle", "--without-heartbeat"],
+        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env=clean_environment(BROKER=f"sqs://any:thing@127.0.0.1:{daemon.port}//", AWS_CONFIG_FILE="/dev/null",
+                              PYTHONDONTWRITEBYTECODE="1"))
+    try:
+        ran = lambda: (tmp_path / "effects").read_text().split()  # noqa: E731
+        wait_until(lambda: (tmp_path / "effects").exists() and len(ran()) >= count, 60, "the last task")
+        wait_until(lambda: count_messages(daemon, "jobs") == 0, 20, "the last delete")
+        assert sorted(map(int, ran())) == list(range(count))
+    finally:
+        worker.kill()
+        worker.wait()
