@@ -3,7 +3,9 @@
 import collections
 import hashlib
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +13,8 @@ import types
 
 import pytest
 from clients import KEY, SECRET, SecureDaemon, needs_celery, queue_counts
-from conftest import PATIENCE, clean_environment, wait_until
+from conftest import PATIENCE, ROOT, clean_environment, wait_until
+from pages import blocks_of
 from wire import scaled
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -213,3 +216,86 @@ def test_q9_the_forms_of_requests_that_kombu_writes_by_itself(daemon):
     assert call(connection.change_message_visibility_batch, queue, [(entry, 60)])["Successful"] == [{"Id": "e"}]
     assert call(connection.delete_message_batch, queue, [entry])["Successful"] == [{"Id": "e"}]
     assert queue_counts(daemon, "q") == (0, 0, 1)
+
+
+BATCH_OF_TASKS = """
+import sys, time
+from celery import Celery
+from batches import Unit, send
+
+app = Celery("album", broker="sqs://any:thing@ADDRESS//")
+app.conf.broker_transport_options = {"region": "us-east-1", "is_secure": False, "visibility_timeout": 4}
+app.conf.worker_enable_remote_control = False
+
+
+def note(what):
+    with open("effects", "a") as effects:
+        effects.write(f"{what}\\n")
+
+
+@app.task(base=Unit, bind=True, default_retry_delay=1)
+def resize(self, number):
+    if number % 10 == 3 and self.request.retries == 0:
+        raise self.retry()
+    if number % 10 == 7:
+        raise ValueError(number)
+    time.sleep(0.02)
+    note(number)
+
+
+@app.task
+def publish(album):
+    note(album)
+
+
+if __name__ == "__main__":
+    send("album", [resize.s(number) for number in range(int(sys.argv[1]))], publish.s("album"), "celery")
+"""
+
+
+def test_the_task_behind_a_batch_is_sent_once_though_workers_are_killed(daemon, tmp_path):
+    """The recipe of docs/how-to/celery-batches.md: some tasks fail, some are tried again, and all processes of the
+    worker are killed twice. The batch is also sent again while it runs."""
+    count = scaled(400, least=60)
+    address = f"127.0.0.1:{daemon.port}"
+    recipe = dict(blocks_of((ROOT / "docs/how-to/celery-batches.md").read_text()))["python batches.py"]
+    (tmp_path / "batches.py").write_text(recipe.replace("127.0.0.1:9324", address))
+    (tmp_path / "album.py").write_text(BATCH_OF_TASKS.replace("ADDRESS", address))
+    (tmp_path / "effects").touch()
+    daemon.call("AmazonSQS.CreateQueue", {"QueueName": "celery", "Attributes": {"VisibilityTimeout": "4"}})
+    environment = clean_environment(AWS_CONFIG_FILE="/dev/null", PYTHONDONTWRITEBYTECODE="1")
+
+    def send():
+        subprocess.run([sys.executable, "album.py", str(count)], cwd=tmp_path, env=environment, check=True,
+                       timeout=60 * PATIENCE)
+
+    def effects():
+        return (tmp_path / "effects").read_text().split()
+
+    def is_past(share):
+        return lambda: len(set(effects())) >= share * count
+
+    def start_worker():
+        command = [sys.executable, "-m", "celery", "-A", "album", "worker", "--concurrency", "4", "--without-gossip",
+                   "--without-mingle", "--without-heartbeat"]
+        return subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    send()
+    for share in (0.2, 0.5, None):
+        worker = start_worker()
+        try:
+            wait_until(is_past(share) if share else lambda: "album" in effects(), 120, f"the tasks up to {share}")
+            if share is None:
+                wait_until(lambda: queue_counts(daemon, "celery") == (0, 0, 0), 60, "the last delete")
+        finally:
+            os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
+        if share == 0.2:
+            send()
+    done = collections.Counter(effects())
+    assert done["album"] == 1
+    assert set(done) == {str(number) for number in range(count) if number % 10 != 7} | {"album"}
+    batch = daemon.call("Tally.DescribeBatch", {"BatchId": "album"})[1]
+    failed = len(range(7, count, 10))
+    assert (batch["Total"], batch["Failed"], batch["Succeeded"]) == (count, failed, count - failed)
