@@ -1,4 +1,4 @@
-"""What docs/limits.md says that connections, requests and replies take, held against the resident memory of a real
+"""What docs/reference/memory-and-disk.md says that connections, requests and replies take, held against the resident memory of a real
 daemon under the loads that reach it. The numbers of a connection are read from that page, so that a row that is not
 true fails here."""
 
@@ -29,10 +29,10 @@ pytestmark = pytest.mark.skipif(bool(WRAPPER), reason="hundreds of connections a
 
 
 def stated(row):
-    """Bytes that the table of connections in docs/limits.md says for the row that begins so."""
-    text = (ROOT / "docs" / "limits.md").read_text()
+    """Bytes that the table of connections in docs/reference/memory-and-disk.md says for the row that begins so."""
+    text = (ROOT / "docs" / "reference" / "memory-and-disk.md").read_text()
     found = re.search(rf"^\| {re.escape(row)}[^|]*\| {NUMBER}", text, re.MULTILINE)
-    assert found, f"docs/limits.md has no row for {row!r}"
+    assert found, f"docs/reference/memory-and-disk.md has no row for {row!r}"
     return int(float(found[1]) * UNITS[found[2]])
 
 
