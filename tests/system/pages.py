@@ -27,6 +27,7 @@ UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
 PUBLIC = "127.0.0.1:9324"
 PUBLIC_OTHER = ":9325"
+PUBLIC_RECEIVER = "127.0.0.1:8080"
 TO_READ = ("text", "json", "csharp", "java", "sql")
 
 
@@ -98,7 +99,8 @@ class Terminal:
 
 class Page:
     """Types a page in a folder of its own. Where the page says 127.0.0.1:9324, it is `address`; without one, the page
-    starts tallyd itself. The port 9325, which pages have for HTTPS or a second server, is a free one."""
+    starts tallyd itself. The ports 9325, which pages have for HTTPS or a second server, and 8080, for one of their own,
+    are free ones."""
 
     def __init__(self, path, folder, address=None, **environment):
         self.path = path
@@ -109,7 +111,8 @@ class Page:
         self.environment = clean_environment(
             TALLY_ENDPOINT=f"http://{self.address}", PATH=f"{BIN}:/usr/bin:{os.environ['PATH']}",
             PYTHONDONTWRITEBYTECODE="1", AWS_CONFIG_FILE="/dev/null", **environment)
-        self.places = [(PUBLIC, self.address), (PUBLIC_OTHER, f":{free_port()}")]
+        self.places = [(PUBLIC, self.address), (PUBLIC_OTHER, f":{free_port()}"),
+                       (PUBLIC_RECEIVER, f"127.0.0.1:{free_port()}")]
         self.servers = []
 
     def here(self, text):

@@ -5,8 +5,6 @@ import os
 import re
 import subprocess
 
-import pytest
-
 from conftest import BIN, PATIENCE, ROOT, clean_environment, wait_until
 
 
@@ -14,13 +12,10 @@ def blocks_of(text, language):
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def test_the_guide_to_relays_works(daemon, postgres, tmp_path):
-    from relay import drain, wait_until_empty
-
+def test_the_guides_to_amazon_sqs_work(daemon, postgres, tmp_path):
+    """Up to the endpoint: test_relay_sqs.py and test_relay_sqs_source.py have queues at the other end."""
     postgres.sql("CREATE DATABASE shop")
     uri = postgres.uri.replace("/postgres", "/shop")
-    text = (ROOT / "docs" / "relays.md").read_text()
-    text = text[text.index("## An outbox in five minutes") : text.index("## Options")]
     environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:{os.environ['PATH']}",
                                     PGHOST="127.0.0.1", PGPORT=str(postgres.port), PGUSER="tally")
 
@@ -30,30 +25,15 @@ def test_the_guide_to_relays_works(daemon, postgres, tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    outbox, sqlite, sqs, hook, move = blocks_of(text, "sh")
-    send, receive = blocks_of(text, "sql")
-    psql = "psql -X -q -t -A -v ON_ERROR_STOP=1 shop"
-    run(outbox)
-    uid = run(psql, send).strip()
-    message = json.loads(run("tally receive shipping.fifo --wait 10 --json"))
-    assert "`tally receive shipping.fifo --wait 10 --json`" in text
-    assert message["MessageAttributes"]["Tally.OutboxId"]["StringValue"] == uid and message["Body"] == '{"order": 17}'
-    receive = receive.replace("OUTBOX ID", uid).replace("RECEIPT HANDLE", message["ReceiptHandle"])
-    run(psql, receive)
-    postgres.uri = uri
-    wait_until_empty(postgres)
-    assert run(psql, "SELECT state FROM orders") == "shipped\n" and drain(daemon, "shipping.fifo") == []
-    with pytest.raises(AssertionError, match="already done"):
-        run(psql, receive)
-
-    uid = run(sqlite).split()[-1]
-    (message,) = drain(daemon, "shipping", 1)
-    assert message.body == "a lamp" and message.uid == uid
+    there = (ROOT / "docs/how-to/relay-to-sqs.md").read_text()
+    here = (ROOT / "docs/how-to/moving-in-from-sqs.md").read_text()
     (tmp_path / "aws.key").write_text("AKIDEXAMPLE\nsecret\n")
-    run(sqs)
-    run(hook)
-    run(move)  # test_relay_sqs_source.py has a queue at the other end
-    assert run("tally relay list").count("\n") == 4
+    (create,), (send,), (move,) = blocks_of(there, "sh"), blocks_of(there, "sql"), blocks_of(here, "sh")
+    run(create)
+    run("psql -X -q -v ON_ERROR_STOP=1 shop", send)
+    assert run("psql -X -A -t -c 'SELECT body FROM to_aws.outbox' shop") == '{"order": 17}\n'
+    assert re.search(r"^source +sqs$", run(move), re.MULTILINE)
+    assert [line.split()[1] for line in run("tally relay list").splitlines()] == ["to-aws"]
 
 
 def receive_matches(daemon, queue, count):
