@@ -1,4 +1,4 @@
-"""What the guides to relays and to pools tell a reader to type, with ids and addresses of the reader's own put in."""
+"""What guides tell a reader to type that test_pages.py does not, and a load for a program of theirs."""
 
 import json
 import os
@@ -51,33 +51,13 @@ def receive_matches(daemon, queue, count):
     return found
 
 
-def test_the_guide_to_pools_works(daemon, tmp_path):
-    text = (ROOT / "docs" / "pools.md").read_text()
-    duel, curl, tens, start, simulate = blocks_of(text, "sh")
-    (matcher,) = blocks_of(text, "python")
-    environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:/usr/bin:{os.environ['PATH']}",
-                                    PYTHONDONTWRITEBYTECODE="1")
-
-    def run(commands):
-        commands = commands.replace("http://127.0.0.1:9324", daemon.endpoint)
-        done = subprocess.run(["sh", "-ec", commands], capture_output=True, text=True, timeout=60 * PATIENCE,
-                              cwd=tmp_path, env=environment)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    told = run(duel)
-    match = json.loads(next(line for line in told.splitlines() if line.startswith('{"pool"')))
-    assert sorted(member["ticket"] for member in match["members"]) == ["ann", "cid"]
-    assert re.search(r"^ticket +ben$", told, re.MULTILINE) and re.search(r"^state +waiting$", told, re.MULTILINE)
-    run(curl)
-    assert receive_matches(daemon, "duels", 1) == [["ben", "dan"]]
-    simulated = json.loads(run(simulate).splitlines()[0])
-    assert simulated["t"] == 12 and sorted(member["ticket"] for member in simulated["members"]) == ["ann", "ben"]
-
-    assert "http://127.0.0.1:9324/" in matcher and start.count("python3 matcher.py") == 2
+def test_the_matcher_of_the_guide_finds_each_pair_once(daemon, tmp_path):
+    (matcher,) = blocks_of((ROOT / "docs/how-to/matcher-of-your-own.md").read_text(), "python matcher.py")
     (tmp_path / "matcher.py").write_text(matcher.replace("http://127.0.0.1:9324", daemon.endpoint))
-    run(tens)
-    matchers = [subprocess.Popen(["/usr/bin/python3", "matcher.py", str(part), "2"], cwd=tmp_path, env=environment)
+    daemon.call("AmazonSQS.CreateQueue", {"QueueName": "tens"})
+    daemon.call("Tally.CreatePool", {"PoolName": "tens", "Attributes": {"n": "num"}, "Matcher": "external",
+                                     "ResultQueueUrl": "tens"})
+    matchers = [subprocess.Popen(["/usr/bin/python3", "-B", "matcher.py", str(part), "2"], cwd=tmp_path)
                 for part in range(2)]
     try:
         numbers = list(range(10)) * 6
