@@ -169,12 +169,12 @@ def published(name, text, failed):
     """What stands in the document: that the run has failed and why, the chart, the text."""
     alternative = ("FAILED: " if failed else "") + text.splitlines()[0]
     headline = f"**FAILED: {'; '.join(failed)}.**\n\n" if failed else ""
-    return f"{headline}![{alternative}](pictures/{name}.svg)\n\n{text}"
+    return f"{headline}![{alternative}](../pictures/{name}.svg)\n\n{text}"
 
 
 def publish(root, name, svg, text, failed):
-    """Puts the chart into docs/pictures, and the text, with commit and date, into its place in docs/performance.md."""
-    document = os.path.join(root, "docs", "performance.md")
+    """Puts the chart into docs/pictures, and the text, with commit and date, into its place in docs/internals/measuring.md."""
+    document = os.path.join(root, "docs", "internals", "measuring.md")
     with open(document, encoding="utf-8") as file:
         before = file.read()
     try:

@@ -11,14 +11,15 @@ import sys
 import pytest
 from conftest import ROOT
 
+MEASURING = ROOT / "docs" / "internals" / "measuring.md"
+
 sys.path.append(str(ROOT / "bench"))
 from harness import catalog, measure, report, rounds  # noqa: E402
 
 
 def test_the_page_has_the_instructions_that_are_written_down():
     who, counts = next(iter(json.loads((ROOT / "bench" / "instructions.json").read_text()).items()))
-    block = re.search("<!-- counts: .*? -->(.*?)<!-- end -->", (ROOT / "docs" / "performance.md").read_text(),
-                      re.DOTALL).group(1)
+    block = re.search("<!-- counts: .*? -->(.*?)<!-- end -->", MEASURING.read_text(), re.DOTALL).group(1)
     rows = {name: int(count.replace(",", ""))
             for name, count in re.findall(r"^\| (.+) \| ([\d,]+) \|$", block, re.MULTILINE)}
     assert who in block and rows == counts
@@ -82,10 +83,11 @@ def entry(title, server, *runs, problem=""):
 
 @pytest.fixture(name="page")
 def page_fixture(tmp_path):
-    """Fills the page from results; returns its text."""
+    """Fills the pages from results; returns their text."""
     def fill(measured, rows=()):
-        document = tmp_path / "performance.md"
+        document, measuring = tmp_path / "performance.md", tmp_path / "measuring.md"
         document.write_text((ROOT / "docs" / "performance.md").read_text())
+        measuring.write_text(MEASURING.read_text())
         (tmp_path / "results.json").write_text(json.dumps({
             "machine": {"cpu": "a", "cores": 2, "memory_gib": 1, "kernel": "b", "file_system": "c"}, "taken_at": "d",
             "notes": [],
@@ -95,8 +97,8 @@ def page_fixture(tmp_path):
                          "backlog_body": 32},
             "measured": measured, "rows": list(rows)}))
         subprocess.run([ROOT / "bench" / "publish", "--results", tmp_path / "results.json", "--document", document,
-                        "--picture", tmp_path / "jobs.svg"], check=True, capture_output=True)
-        return document.read_text()
+                        "--measuring", measuring, "--picture", tmp_path / "jobs.svg"], check=True, capture_output=True)
+        return document.read_text() + measuring.read_text()
     return fill
 
 

@@ -96,18 +96,19 @@ def test_the_chart_shows_every_queue_that_was_measured(results):
         assert (label in words) == bool(results["measured"][key]["messages_per_s"]), label
 
 
-def test_publish_fills_the_page_about_performance(results, tmp_path):
-    document, picture = tmp_path / "performance.md", tmp_path / "jobs.svg"
+def test_publish_fills_the_pages_about_performance(results, tmp_path):
+    document, measuring, picture = tmp_path / "performance.md", tmp_path / "measuring.md", tmp_path / "jobs.svg"
     before = (ROOT / "docs" / "performance.md").read_text()
     document.write_text(before)
+    measuring.write_text("<!-- comparisons: bench/publish -->\n<!-- end -->\n")
     (tmp_path / "results.json").write_text(json.dumps(results))
     subprocess.run([ROOT / "bench" / "publish", "--results", tmp_path / "results.json", "--document", document,
-                    "--picture", picture, "--provisional", "It is a test."],
+                    "--measuring", measuring, "--picture", picture, "--provisional", "It is a test."],
                    check=True, capture_output=True)
     text = document.read_text()
     assert "It is a test." in text and f"| {results['measured']['life']['messages_per_s']:,.0f} |" in text
     assert re.findall("<!-- .* -->", text) == re.findall("<!-- .* -->", before)
-    assert ("index memory of a waiting message" in text
+    assert ("index memory of a waiting message" in text and "bare group commit" in measuring.read_text()
             and picture.read_text().replace(" (provisional)", "") == results["chart"])
 
 

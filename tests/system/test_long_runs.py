@@ -74,7 +74,7 @@ def test_a_run_that_failed_says_so_where_it_is_published():
     faults = {"lost": "lost", "left": "left in the queue"}
     text, met = "50 messages\nmore", [{**watch.check("disk", 1, 2, "MiB"), "decides": True}]
     assert watch.failures({"lost": 0, "left": 0}, faults, met) == []
-    assert watch.published("large", text, []) == f"![50 messages](pictures/large.svg)\n\n{text}"
+    assert watch.published("large", text, []) == f"![50 messages](../pictures/large.svg)\n\n{text}"
     missed = [{**watch.check("disk", 3, 2, "MiB"), "decides": True},
               {**watch.check("memory", 3, 2, "MiB"), "decides": False}]
     failed = watch.failures({"lost": 0, "left": 2000}, faults, missed)
@@ -86,10 +86,12 @@ def test_a_run_that_failed_says_so_where_it_is_published():
 
 def test_what_is_published_says_when_it_was_taken_and_of_which_commit(tmp_path):
     (tmp_path / "docs" / "pictures").mkdir(parents=True)
-    (tmp_path / "docs" / "performance.md").write_text("<!-- soak: bench/soak --publish -->\n<!-- end -->\n")
+    page = tmp_path / "docs" / "internals" / "measuring.md"
+    page.parent.mkdir()
+    page.write_text("<!-- soak: bench/soak --publish -->\n<!-- end -->\n")
     watch.publish(str(tmp_path), "soak", "<svg/>", "one line", [])
     assert re.search(r"\nTaken 20\d\d-\d\d-\d\dT[\d:]+Z, commit .+\.\n",
-                     (tmp_path / "docs" / "performance.md").read_text())
+                     page.read_text())
 
 
 def module_of(script):
