@@ -27,7 +27,7 @@
  * - Versions: a program that was built with one libtally.so.0 runs with each later one, without being built again.
  *   What a struct gets later takes of its `reserved`, which is 0: leave it so in what you fill in. A function that is
  *   added has a symbol version of its own: a program that needs it doesn't start with an older library. What breaks
- *   this rule makes it libtally.so.1. docs/libtally.md says what is compared, and how.
+ *   this rule makes it libtally.so.1. docs/reference/libtally.md says what is compared, and how.
  * - Sources: the SQS API reference, and docs/reference for Tally's own actions. */
 #ifndef TALLY_TALLY_H
 #define TALLY_TALLY_H

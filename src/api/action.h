@@ -53,8 +53,8 @@ enum reply_length {
     REPLY_LATER, /* the same, and the action may wait for what is not there yet */
 };
 
-/* What the action is about. It must be within reach of the caller (reach.h); docs/access.md has the rule for callers
- * with queues=. */
+/* What the action is about. It must be within reach of the caller (reach.h); docs/reference/access.md has the rule
+ * for callers with queues=. */
 enum reach {
     REACH_QUEUE,     /* a queue, by its name */
     REACH_BATCH,     /* a batch */

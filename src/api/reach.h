@@ -1,5 +1,6 @@
 /* Reach: what a credential with queues= (a confined one) may use and see, beyond the queues that a request names
- * (access.h). The row of each action says what it is about; docs/access.md has the whole table. Private to src/api.
+ * (access.h). The row of each action says what it is about; docs/reference/access.md has the whole table. Private to
+ * src/api.
  *
  * One rule: a batch, a pool, a schedule or a publisher is within reach if the credential covers each of its queues. A
  * batch or a pool must have at least one. Things that belong to no queue belong to the namespace. They need a

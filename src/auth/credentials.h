@@ -11,7 +11,7 @@
  *   namespace    12 digits
  *   rights       read, write, admin: one or more, with commas between them
  *   queues=      patterns of queue names, at most 100, in which a * stands for any characters; without it: every
- *                queue, and what belongs to no queue (docs/access.md)
+ *                queue, and what belongs to no queue (docs/reference/access.md)
  *   token=       the session token (X-Amz-Security-Token) that must come with each request; without it tokens are
  *                passed over
  *

@@ -1,4 +1,4 @@
-"""What nodes and idle namespaces cost PostgreSQL: the measured figures of docs/scaling.md.
+"""What nodes and idle namespaces cost PostgreSQL: the measured figures of docs/internals/scaling.md.
 
     /usr/bin/python3 -B tests/placement/cost.py beats NODES NAMESPACES [SECONDS]
     /usr/bin/python3 -B tests/placement/cost.py open NAMESPACES [SECONDS]

@@ -1,4 +1,5 @@
-/* placement: what cluster/placement.h does with clusters of several sizes. Prints the figures of docs/scaling.md.
+/* placement: what cluster/placement.h does with clusters of several sizes. Prints the figures of
+ * docs/internals/scaling.md.
  *
  * usage: placement [--short]
  *

@@ -1,4 +1,4 @@
-"""What a credential with queues= may do and see: each action of the table in docs/access.md, within its reach and out
+"""What a credential with queues= may do and see: each action of docs/reference/access.md, within its reach and out
 of it, with each right; and what becomes of requests that wait when credentials or policies change."""
 
 import base64
@@ -48,7 +48,7 @@ def refused(daemon, key, error, action, parameters=None):
 
 
 def table_of_docs():
-    rows = re.findall(r"^\| (\w+) \| (\w+) \| (\w+) \|", (ROOT / "docs" / "access.md").read_text(), re.M)
+    rows = re.findall(r"^\| (\w+) \| (\w+) \| (\w+) \|", (ROOT / "docs" / "reference" / "access.md").read_text(), re.M)
     return {action: (right, reach) for action, right, reach in rows if action != "action"}
 
 

@@ -448,7 +448,7 @@ def test_what_an_operator_says_wrong_is_named(cluster, register):  # noqa: F811
 
 
 def test_namespaces_are_spread_within_the_bound_and_few_move():
-    """The figures of docs/scaling.md in short: tests/placement/placement.c."""
+    """The figures of docs/internals/scaling.md in short: tests/placement/placement.c."""
     done = subprocess.run([str(find_program("placement", "placement")), "--short"], capture_output=True, text=True,
                           timeout=120 * PATIENCE, check=False)
     assert done.returncode == 0 and "bound" in done.stdout, done.stdout + done.stderr

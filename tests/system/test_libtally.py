@@ -455,7 +455,7 @@ def test_the_header_is_c_plus_plus_too(tmp_path):
 
 
 def test_programs_that_are_built_already_run_with_the_library():
-    """docs/libtally.md says what may change, and how that is written down."""
+    """docs/reference/libtally.md says what may change, and how that is written down."""
     if shutil.which("abidiff") is None:
         pytest.skip("no abidiff")
     done = subprocess.run([ROOT / "tests" / "abi" / "run"], capture_output=True, text=True, check=False)

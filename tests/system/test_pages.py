@@ -23,6 +23,7 @@ TYPED_ELSEWHERE = {
     "packages": "packaging/check.py",
     "relay-to-sqs": "test_guides.py",
     "systemd": "test_systemd.py, packaging/check.py",
+    "tally-actions-in-boto3": "test_service_model.py",
     "testing-with-tally": "test_npm.py, test_tally_testing.py",
     "upgrading": "test_upgrade.py",
 }

@@ -319,7 +319,7 @@ def test_waiters_wait_for_what_they_say(told):
 
 # --- clients of others ------------------------------------------------------------------------------------------------
 
-PAGE = (ROOT / "docs" / "service-model.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "tally-actions-in-boto3.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 

@@ -305,7 +305,7 @@ def with_held(ids):
         yield *with_ids(row, ids), is_told
 
 
-# Of what docs/dashboard.md has pictures.
+# Of what docs/how-to/dashboard.md has pictures.
 PICTURES = {
     "overview": "#/",
     "queues": "#/queues",
@@ -330,7 +330,7 @@ PICTURES = {
 
 def test_the_guide_shows_each_page_in_both_themes():
     """tests/system/ui_pictures.py draws them."""
-    guide, folder = (ROOT / "docs/dashboard.md").read_text(), ROOT / "docs/ui"
+    guide, folder = (ROOT / "docs/how-to/dashboard.md").read_text(), ROOT / "docs/ui"
     pictures = {path.name for path in folder.iterdir()}
     named = set(re.findall(r"ui/([\w-]+\.png)", guide))
     assert named == pictures

@@ -1,4 +1,4 @@
-/* What each credential may do and see, in whole replies: rights, namespaces, and queues= (docs/access.md). */
+/* What each credential may do and see, in whole replies: rights, namespaces, and queues= (docs/reference/access.md). */
 #include "auth/patterns.h"
 #include "session.h"
 
