@@ -173,7 +173,8 @@ def published(name, text, failed):
 
 
 def publish(root, name, svg, text, failed):
-    """Puts the chart into docs/pictures, and the text, with commit and date, into its place in docs/internals/measuring.md."""
+    """Puts the chart into docs/pictures, and the text, with commit and date, into its place in
+    docs/internals/measuring.md."""
     document = os.path.join(root, "docs", "internals", "measuring.md")
     with open(document, encoding="utf-8") as file:
         before = file.read()

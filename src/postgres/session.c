@@ -110,7 +110,7 @@ static enum error check_schema(struct pg_session *session, uint64_t until_ms, st
                        number > PG_SCHEMA_VERSION
                            ? "start the newer tallyd"
                            : "run tallyd --init with the same --log, which brings them to that version while other "
-                             "nodes serve (docs/internals/high-availability.md, A new version)");
+                             "nodes serve (docs/how-to/run-a-cluster.md, A new version)");
 }
 
 static enum error check_server(struct pg_session *session, uint64_t until_ms, struct failure *failure)

@@ -400,7 +400,7 @@ static enum error control_start(void *context, struct backup_report *report, str
     if (backups == NULL)
         return failure_set(failure, ERROR_UNSUPPORTED_OPERATION,
                            "The logs of this server are in PostgreSQL: back that up, with pg_basebackup and its WAL "
-                           "archive (PITR). docs/internals/high-availability.md says how.");
+                           "archive (PITR). docs/how-to/run-a-cluster.md says how.");
     if (is_running(backups) || backups->is_removed)
         return failure_set(failure, ERROR_BACKUP_IN_PROGRESS, "Backup %s is being made.", backups->newest.id);
     if (is_short(backups))

@@ -224,7 +224,7 @@ int inspect_verify_postgres(const struct pg_options *options)
     free(targets.items_owned);
     if (status == STATUS_DAMAGED)
         printf("Next: restore the database from a backup or a replica; "
-               "docs/internals/high-availability.md says how.\n");
+               "docs/how-to/run-a-cluster.md says how.\n");
     fflush(stdout);
     return status;
 }

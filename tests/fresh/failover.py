@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """docs/how-to/high-availability.md, typed word for word on machines that have nothing but packages, to a failover
-without a lost message. Then what is to be typed of docs/internals/high-availability.md.
+without a lost message. Then docs/how-to/several-postgresql-servers.md and run-a-cluster.md.
 
     make failover                     # as root; takes about 3 GB and a quarter of an hour
 
@@ -26,7 +26,8 @@ import fresh
 import machines
 from fresh import ROOT, Failed
 
-PAGES = [ROOT / "docs" / folder / "high-availability.md" for folder in ["how-to", "internals"]]
+PAGES = [ROOT / "docs/how-to" / f"{name}.md"
+         for name in ["high-availability", "several-postgresql-servers", "run-a-cluster"]]
 FOLDER = fresh.FOLDER / "failover"
 TREE = "debian-12"
 SHOWN = 5  # lines of a long output: the first ones, and as many of the last ones

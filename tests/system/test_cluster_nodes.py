@@ -21,7 +21,7 @@ from wire import Connection, scaled
 
 SECRET = "0123456789abcdef0123456789abcdef"
 LIMIT = 5  # seconds without a beat after which a node with a lease of 2.5 s or less is not alive
-GUIDE = ROOT / "docs/internals/high-availability.md"
+GUIDE = ROOT / "docs/how-to/run-a-cluster.md"
 
 
 @pytest.fixture
@@ -551,8 +551,8 @@ CATALOG = """
 
 
 def way_back():
-    """What docs/internals/high-availability.md says for going back to the version before."""
-    block = re.search(r"^```\n(BEGIN;\n.*?COMMIT;\n)```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    """What docs/how-to/run-a-cluster.md says for going back to the version before."""
+    block = re.search(r"^```sql\n(BEGIN;\n.*?COMMIT;\n)```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     assert block, "the guide has no way back"
     return block.group(1)
 

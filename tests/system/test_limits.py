@@ -1,6 +1,6 @@
-"""What docs/reference/memory-and-disk.md says that connections, requests and replies take, held against the resident memory of a real
-daemon under the loads that reach it. The numbers of a connection are read from that page, so that a row that is not
-true fails here."""
+"""What docs/reference/memory-and-disk.md says that connections, requests and replies take, held against the resident
+memory of a real daemon under the loads that reach it. The numbers of a connection are read from that page, so that a
+row that is not true fails here."""
 
 import contextlib
 import re

@@ -54,7 +54,7 @@ def test_a_backup_is_one_of_postgresql(cluster, tmp_path):  # noqa: F811
     """tally backup copies folders; of a log in PostgreSQL it says what to do instead."""
     node = cluster.node("one", *SMALL).start().wait_ready()
     status, _, said = tally("backup", tmp_path / "b", "--endpoint", node.endpoint, folder=tmp_path)
-    assert status == 1 and "pg_basebackup" in said and "docs/internals/high-availability.md" in said
+    assert status == 1 and "pg_basebackup" in said and "docs/how-to/run-a-cluster.md" in said
     assert not (tmp_path / "b").exists()
 
 

@@ -24,6 +24,8 @@ TYPED_ELSEWHERE = {
     "relay-to-sqs": "test_guides.py",
     "systemd": "test_systemd.py, packaging/check.py",
     "tally-actions-in-boto3": "test_service_model.py",
+    "run-a-cluster": "tests/fresh/failover.py, test_cluster_nodes.py",
+    "several-postgresql-servers": "tests/fresh/failover.py",
     "testing-with-tally": "test_npm.py, test_tally_testing.py",
     "upgrading": "test_upgrade.py",
 }
