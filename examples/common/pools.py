@@ -66,10 +66,17 @@ class Pool:
 
 
 class Picture:
-    """An SVG file of the few shapes that these examples need."""
+    """An SVG file of the few shapes that these examples need. It has a light and a dark theme, as the reader's
+    browser wants it."""
 
+    DARK = {"#fff": "#161b22", "#f7f7f4": "#1c2128", "#222": "#e6edf3", "#888": "#8b949e", "#bbb": "#57606a",
+            "#ccc": "#444c56", "#ddd": "#373e47", "#e6e6e0": "#2d333b"}
+    DARK_LINES = {"#1e8449": "#5fd389", "#2471a3": "#6cb6ff", "#b9770e": "#e8b93e", "#c0392b": "#ff8a80"}
     STYLE = (
-        "text{font:14px sans-serif;fill:#222}.small{font-size:12px;fill:#555}.title{font-size:17px;font-weight:bold}")
+        "text{font:14px sans-serif;fill:#222}.small{font-size:12px;fill:#555}.title{font-size:17px;font-weight:bold}\n"
+        "@media (prefers-color-scheme:dark){text{fill:#e6edf3}.small{fill:#a3adb8}\n"
+        + "".join(f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}' for light, dark in DARK.items())
+        + "\n" + "".join(f'[stroke="{light}"]{{stroke:{dark}}}' for light, dark in DARK_LINES.items()) + "}")
 
     def __init__(self, width, height):
         self.size = width, height
