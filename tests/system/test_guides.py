@@ -12,8 +12,8 @@ def blocks_of(text, language):
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-def test_the_guides_to_amazon_sqs_work(daemon, postgres, tmp_path):
-    """Up to the endpoint: test_relay_sqs.py and test_relay_sqs_source.py have queues at the other end."""
+def test_the_guide_to_amazon_sqs_works(daemon, postgres, tmp_path):
+    """Up to the endpoint: test_relay_sqs.py has queues at the other end."""
     postgres.sql("CREATE DATABASE shop")
     uri = postgres.uri.replace("/postgres", "/shop")
     environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:{os.environ['PATH']}",
@@ -25,14 +25,12 @@ def test_the_guides_to_amazon_sqs_work(daemon, postgres, tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    there = (ROOT / "docs/how-to/relay-to-sqs.md").read_text()
-    here = (ROOT / "docs/how-to/moving-in-from-sqs.md").read_text()
+    text = (ROOT / "docs/how-to/relay-to-sqs.md").read_text()
     (tmp_path / "aws.key").write_text("AKIDEXAMPLE\nsecret\n")
-    (create,), (send,), (move,) = blocks_of(there, "sh"), blocks_of(there, "sql"), blocks_of(here, "sh")
+    (create,), (send,) = blocks_of(text, "sh"), blocks_of(text, "sql")
     run(create)
     run("psql -X -q -v ON_ERROR_STOP=1 shop", send)
     assert run("psql -X -A -t -c 'SELECT body FROM to_aws.outbox' shop") == '{"order": 17}\n'
-    assert re.search(r"^source +sqs$", run(move), re.MULTILINE)
     assert [line.split()[1] for line in run("tally relay list").splitlines()] == ["to-aws"]
 
 

@@ -19,7 +19,6 @@ TYPED_ELSEWHERE = {
     "high-availability": "tests/fresh/failover.py",
     "monitoring": "test_monitoring.py",
     "moving-in": "test_moving_in.py",
-    "moving-in-from-sqs": "test_guides.py, test_relay_sqs_source.py",
     "packages": "packaging/check.py",
     "relay-to-sqs": "test_guides.py",
     "systemd": "test_systemd.py, packaging/check.py",
