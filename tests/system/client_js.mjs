@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlreadyDone, createClient, errors, Matcher, Message, Reject, Retry, TallyError } from "@tally-queue/client";
-import { withBatch, Worker } from "@tally-queue/client";
+import { failedUnits, withBatch, Worker } from "@tally-queue/client";
 
 const client = createClient();
 let queues = 0;
@@ -294,14 +294,68 @@ describe("batches", { concurrency: true }, () => {
       await batch.send(queue, "never delivered");
       throw new Error("stop");
     };
-    await assert.rejects(withBatch(client, { id: "cancelled", onComplete: queue }, units), /^Error: stop$/);
-    assert.equal((await client.describeBatch({ BatchId: "cancelled" })).Status, "cancelled");
+    let id;
+    await assert.rejects(
+      withBatch(client, { onComplete: queue }, (batch) => ((id = batch.id), units(batch))),
+      /^Error: stop$/,
+    );
+    assert.equal((await client.describeBatch({ BatchId: id })).Status, "cancelled");
     const gone = async ({ id }) => {
       await client.cancelBatch({ BatchId: id });
       await client.deleteBatch({ BatchId: id });
       throw new Error("stop");
     };
     await assert.rejects(withBatch(client, {}, gone), /^Error: stop \(and the batch .* could not be cancelled: There/);
+  });
+
+  it("with an id can be sent again, and harm nothing", async () => {
+    const queue = await makeQueue();
+    const order = (pages, options = { dedup: (page) => page }) =>
+      withBatch(client, { id: "again", onComplete: `${queue}-dead` }, (batch) => batch.sendAll(queue, pages, options));
+    function* unreadable() {
+      yield* "0123456789x"; // a request is full, and sent
+      throw new Error("no such page");
+    }
+    await assert.rejects(order(unreadable()), /^Error: no such page$/);
+    const { State, Total } = await client.describeBatch({ BatchId: "again" });
+    assert.deepEqual([State, Total], ["open", 10]);
+    const first = await order([..."0123456789x"]);
+    assert.deepEqual(await order([..."0123456789x"]), first);
+    await assert.rejects(order(["0"], {}), { name: "BatchSealed" });
+    await assert.rejects(order(["y"]), { name: "BatchSealed" });
+    const { Remaining, ...told } = await client.describeBatch({ BatchId: "again" });
+    assert.deepEqual([told.State, told.Total, Remaining], ["sealed", 11, 11]);
+  });
+
+  it("tell which units failed, and why", async () => {
+    const queue = await makeQueue();
+    let sent;
+    await withBatch(client, { id: "failed" }, async (batch) => {
+      const send = (body, page) => batch.send(queue, body, { attributes: { page } });
+      sent = [await send("good", 1), await send("bad", 2), await send("worse", 3)];
+      await batch.add("scan");
+      await withBatch(client, { id: "failed-child", parent: "failed" }, (child) => child.add("part"));
+    });
+    const Status = "failed";
+    await client.completeUnits({ BatchId: "failed", Units: [{ Unit: "scan", Status, Detail: "no paper" }] });
+    await client.completeUnits({ BatchId: "failed-child", Units: [{ Unit: "part", Status }] });
+    await drain(queue, ({ body }) => {
+      if (body !== "good") throw new Reject(`${body} file`);
+    });
+    await client.deleteMessages({ QueueUrl: `${queue}-dead`, MessageIds: [sent[2]] });
+    await waitUntil(async () => ["ended", "unknown"].includes((await client.getMessage({ MessageId: sent[2] })).State));
+    const found = [];
+    for await (const unit of failedUnits(client, "failed")) found.push(unit);
+    assert.deepEqual(
+      found.map(({ key, messageId, body, reason }) => [key, messageId, body, reason]),
+      [
+        [sent[1], sent[1], "bad", "bad file"],
+        [sent[2], sent[2], undefined, undefined],
+        ["scan", undefined, undefined, "no paper"],
+        ["failed-child", undefined, undefined, undefined],
+      ],
+    );
+    assert.equal(found[0].attributes.page, "2");
   });
 
   it("tell which message was refused", async () => {

@@ -214,6 +214,33 @@ def test_what_a_handler_does_decides(tally, client, queue, caplog):
     assert "no use; attempt 1 was the last, it is in queue" in caplog.text
 
 
+@pytest.mark.parametrize("level, tracebacks", [("INFO", 1), ("DEBUG", 3)])
+def test_a_failing_attempt_is_one_line_and_the_last_says_where(tally, client, queue, caplog, level, tracebacks):
+    def fail(message):
+        raise ValueError("not now")
+
+    send(client, queue, "m")
+    with caplog.at_level(level, logger="tally.worker"):
+        drain(tally, client, queue, fail, retry_after=0)
+    assert len(caplog.records) == 3 and caplog.text.count("Traceback") == tracebacks
+    assert caplog.records[-1].exc_info and "attempt 3 was the last" in caplog.records[-1].getMessage()
+
+
+@pytest.mark.parametrize("of_queue, attempts", [(None, 25), (2, 2), (27, 27)])
+def test_the_redrive_policy_says_how_often_and_without_one_it_is_25(tally, client, queue, of_queue, attempts):
+    policy = {"deadLetterTargetArn": f"arn:aws:sqs:us-east-1:000000000000:{queue}-dead", "maxReceiveCount": of_queue}
+    client.sqs.set_queue_attributes(QueueUrl=queue, Attributes={"RedrivePolicy": json.dumps(policy) if of_queue else ""})
+    tries = []
+
+    def fail(message):
+        tries.append(message.receive_count)
+        raise ValueError
+
+    send(client, queue, "m")
+    drain(tally, client, queue, fail, retry_after=0)
+    assert tries == [*range(1, attempts + 1)]
+
+
 def test_options_say_when_a_message_is_given_up_and_where_it_goes(tally, client, queue):
     client.sqs.create_queue(QueueName=f"{queue}-elsewhere")
     (sent,) = send(client, queue, "m")
@@ -468,6 +495,62 @@ def test_an_exception_cancels_a_batch(tally, client, queue):
     seen = []
     drain(tally, client, queue, lambda message: seen.append(json.loads(message.body)["status"]))
     assert seen == ["cancelled"]
+
+
+def test_a_batch_with_an_id_can_be_sent_again(tally, client, queue):
+    """The program was killed, or runs twice. What the first run sent is not harmed, and is there once."""
+    def order(*pages, dedup="{}".format):
+        with tally.batch(client, queue, on_complete=f"{queue}-dead") as batch:
+            return batch.send_all(queue, pages, dedup=dedup)
+
+    def unreadable():
+        yield from ["1", "2"]
+        raise OSError("no page 3")
+
+    with pytest.raises(OSError) as caught:
+        with tally.batch(client, queue, on_complete=f"{queue}-dead") as batch:
+            for page in unreadable():
+                batch.send(queue, page, dedup=page)
+    assert f"The batch {queue} is left as it is." in caught.value.__notes__[0]
+    assert client.describe_batch(BatchId=queue)["State"] == "open"
+    assert order("1", "2", "3") == order("1", "2", "3")
+    with pytest.raises(client.exceptions.BatchSealed):
+        order("1", "2", "3", dedup=None)
+    with pytest.raises(client.exceptions.BatchSealed), tally.batch(client, queue, on_complete=f"{queue}-dead") as batch:
+        batch.send(queue, "4")
+    told = client.describe_batch(BatchId=queue)
+    assert (told["State"], told["Total"], told["Remaining"]) == ("sealed", 3, 3)
+    seen = []
+    drain(tally, client, queue, lambda message: seen.append(message.body))
+    assert sorted(seen) == ["1", "2", "3"] and order("1", "2", "3")
+    assert client.describe_batch(BatchId=queue)["Status"] == "succeeded"
+
+
+def test_the_units_that_failed_are_listed_with_their_reasons(tally, client, queue):
+    with tally.batch(client, on_complete=f"{queue}-dead") as batch:
+        ids = [batch.send(queue, body, attributes={"page": n}) for n, body in enumerate(["good", "bad", "worse"])]
+        batch.add("scan", "ink")
+        child = tally.batch(client, f"{queue}-child", parent=batch.id)
+        with child as parts:
+            parts.add("part")
+    client.complete_units(BatchId=batch.id, Units=[{"Unit": "scan", "Status": "failed", "Detail": "no paper"},
+                                                   {"Unit": "ink", "Status": "failed"}])
+    client.complete_units(BatchId=f"{queue}-child", Units=[{"Unit": "part", "Status": "failed"}])
+
+    def handle(message):
+        if message.body != "good":
+            raise tally.Reject(f"{message.body} file")
+
+    drain(tally, client, queue, handle)
+    client.delete_messages(QueueUrl=f"{queue}-dead", MessageIds=[ids[2]])
+    wait_until(lambda: client.get_message(MessageId=ids[2])["State"] in ("ended", "unknown"), 10)
+    found = list(tally.failed_units(client, batch.id))
+    assert [(unit.key, unit.message_id, unit.body, unit.reason) for unit in found] == [
+        (ids[1], ids[1], "bad", "bad file"), (ids[2], ids[2], None, None),
+        ("scan", None, None, "no paper"), ("ink", None, None, None), (f"{queue}-child", None, None, None)]
+    assert found[0].attributes["page"] == "1"
+    with pytest.raises(client.exceptions.BatchDoesNotExist):
+        next(tally.failed_units(client, "nothing"))
 
 
 def test_a_refused_message_of_a_batch_is_told(tally, client):

@@ -1,7 +1,7 @@
 // Batches: messages that are counted together.
 import { randomUUID } from "node:crypto";
 import { TallyError } from "./client.js";
-import { attributeValues } from "./message.js";
+import { attributeValues, plainValues } from "./message.js";
 
 const ENTRIES_MAX = 10;
 const REQUEST_MAX = 1 << 20; // bytes
@@ -21,9 +21,10 @@ class Batch {
     return (await this.client.sqs.sendMessage(request)).MessageId;
   }
 
-  async sendAll(queue, bodies, { group, attributes } = {}) {
+  async sendAll(queue, bodies, { group, dedup, attributes } = {}) {
     const sent = [];
-    for await (const entries of portionsOf(bodies, (body) => this.#entryOf(body, { group, attributes })))
+    const entryOf = (body) => this.#entryOf(body, { group, dedup: dedup?.(body), attributes });
+    for await (const entries of portionsOf(bodies, entryOf))
       sent.push(...(await this.#sendSome(queue, entries)));
     return sent;
   }
@@ -84,7 +85,9 @@ function sizeOf({ MessageBody, MessageAttributes }) {
 const targetOf = (target) => (typeof target === "string" ? { QueueUrl: target } : target);
 
 export async function withBatch(client, options, addUnits) {
-  const { id = randomUUID(), onComplete, onSuccess, onFirstFailure, total, parent, expiresAfter, retention } = options;
+  const { onComplete, onSuccess, onFirstFailure, total, parent, expiresAfter, retention } = options;
+  const isOurs = options.id === undefined;
+  const id = options.id ?? randomUUID();
   await client.createBatch({
     BatchId: id,
     OnComplete: targetOf(onComplete),
@@ -99,11 +102,23 @@ export async function withBatch(client, options, addUnits) {
   try {
     result = await addUnits(new Batch(client, id));
   } catch (error) {
-    await client.cancelBatch({ BatchId: id }).catch((why) => {
-      if (error instanceof Error) error.message += ` (and the batch ${id} could not be cancelled: ${why.message})`;
-    });
+    if (isOurs) await cancel(client, id, error); // another id may be an earlier run's
     throw error;
   }
   await client.sealBatch({ BatchId: id });
   return result;
+}
+
+function cancel(client, id, error) {
+  return client.cancelBatch({ BatchId: id }).catch((why) => {
+    if (error instanceof Error) error.message += ` (and the batch ${id} could not be cancelled: ${why.message})`;
+  });
+}
+
+export async function* failedUnits(client, id) {
+  for await (const { Unit, MessageId, Detail } of client.each.listUnits({ BatchId: id, State: "failed" })) {
+    const letter = MessageId === undefined ? {} : await client.getMessage({ MessageId });
+    const attributes = plainValues(letter.MessageAttributes);
+    yield { key: Unit, messageId: MessageId, body: letter.Body, reason: letter.FailureReason ?? Detail, attributes };
+  }
 }

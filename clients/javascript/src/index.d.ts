@@ -116,8 +116,9 @@ export interface WorkerOptions {
   visibility?: number;
   /** A failed message is tried again so many seconds later; else later each time. */
   retryAfter?: number;
-  /** Give a message up that failed so often; else after 25 times, or what the queue's RedrivePolicy says if that is
-   *  more; 0: never. What is a dead letter already is given up only if this says so. */
+  /** Give a message up that failed so often, or sooner if the queue's RedrivePolicy says so; else that policy decides,
+   *  and without one it is 25 times; 0: no limit but the policy's. What is a dead letter already is given up only if
+   *  this says so. */
   maxAttempts?: number;
   /** The queue where messages go that are given up; else where the queue's RedrivePolicy says. */
   deadLetter?: string;
@@ -192,23 +193,50 @@ export interface Batch {
   send(queue: string, body: string, options?: SendOptions & { dedup?: string; delay?: number }): Promise<string>;
   /** send() for each body, ten in a request. Returns the MessageIds, in order.
    *
-   *  Errors: those of SendMessageBatch, and that of the first message which the server refused. The messages before it
+   *  `dedup(body)` is the MessageDeduplicationId of a body. Give it if the program may be run again. Errors: those of SendMessageBatch, and that of the first message which the server refused. The messages before it
    *  are units then, and so may be those behind it. */
-  sendAll(queue: string, bodies: Iterable<string> | AsyncIterable<string>, options?: SendOptions): Promise<string[]>;
+  sendAll(
+    queue: string,
+    bodies: Iterable<string> | AsyncIterable<string>,
+    options?: SendOptions & { dedup?: (body: string) => string },
+  ): Promise<string[]>;
   /** Adds external units, which completeUnits() of the client ends. Returns how many were new. It may be repeated. */
   add(...keys: string[]): Promise<number>;
 }
 
-/** Makes a batch; `addUnits` adds its units; when it is done the batch is sealed. If it throws, the batch is cancelled,
- *  with its units. Returns what `addUnits` returned.
+/** Makes a batch, or opens it again; `addUnits` adds its units; when it is done the batch is sealed. Returns what
+ *  `addUnits` returned.
  *
- *  A process that is killed leaves the batch open: expiresAfter ends it. Errors: those of addUnits, CreateBatch and
- *  SealBatch. */
+ *  With an `id` of yours the call may be repeated with the same options, so that a program which was killed can be run
+ *  again. Then give each unit a deduplication id, the same in each run: a unit that is there already is not sent again.
+ *  If addUnits throws, the batch is left as it is, for it may be an earlier run's. Without an `id` it is a UUID, and the
+ *  batch is cancelled then, with its units.
+ *
+ *  A batch that is left open waits for its seal until expiresAfter. Errors: those of addUnits, CreateBatch and
+ *  SealBatch. A new unit of a batch that is sealed is refused with BatchSealed. */
 export function withBatch<Result>(
   client: Client,
   options: BatchOptions,
   addUnits: (batch: Batch) => Promise<Result> | Result,
 ): Promise<Result>;
+
+/** A unit that failed. What the server no longer knows is undefined. */
+export interface FailedUnit {
+  /** An external unit's key, a child's BatchId, or the MessageId of a message. */
+  key: string;
+  /** That of its dead letter. */
+  messageId?: string;
+  body?: string;
+  /** The FailureReason of the last attempt, or the Detail of CompleteUnits. */
+  reason?: string;
+  /** Those with which the message was sent. */
+  attributes: Record<string, string | Uint8Array>;
+}
+
+/** The units of a batch that failed, in the order in which they were added, with what their dead letters say. A dead
+ *  letter that was deleted, or that expired, leaves a unit without body and reason. Asks once for each message. Errors:
+ *  those of ListUnits and GetMessage, such as BatchDoesNotExist. Needs the right `read`. */
+export function failedUnits(client: Client, id: string): AsyncGenerator<FailedUnit>;
 
 // --- the inbox -------------------------------------------------------------------------------------------------------
 

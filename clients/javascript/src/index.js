@@ -1,4 +1,4 @@
-export { withBatch } from "./batch.js";
+export { failedUnits, withBatch } from "./batch.js";
 export { createClient, errors, TallyError } from "./client.js";
 export { AlreadyDone, once } from "./inbox.js";
 export { Matcher } from "./matcher.js";

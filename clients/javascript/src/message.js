@@ -33,8 +33,7 @@ export class Message {
   }
 
   get attributes() {
-    const values = Object.entries(this.raw.MessageAttributes ?? {});
-    return Object.fromEntries(values.map(([name, value]) => [name, value.StringValue ?? value.BinaryValue]));
+    return plainValues(this.raw.MessageAttributes);
   }
 
   get groupId() {
@@ -117,6 +116,12 @@ export class Message {
 /** Message attributes as SQS takes them. */
 export function attributeValues(attributes) {
   return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, attributeValue(value)]));
+}
+
+/** What they were made of. Numbers are text. */
+export function plainValues(attributes = {}) {
+  const values = Object.entries(attributes);
+  return Object.fromEntries(values.map(([name, value]) => [name, value.StringValue ?? value.BinaryValue]));
 }
 
 function attributeValue(value) {

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from ._client import CallError, Client, given
-from ._message import Value, attribute_values
+from ._message import Value, attribute_values, plain_values
 
 ENTRIES_MAX = 10
 REQUEST_MAX = 1 << 20
@@ -34,16 +35,19 @@ class Batch:
         Errors: those of SendMessage, and BatchSealed.
         """
         entry = self._entry(body, dedup, attributes) | given(MessageGroupId=group, DelaySeconds=delay)
-        return self.client.sqs.send_message(QueueUrl=queue, **entry)["MessageId"]
+        with _tallys_errors(self.client):
+            return self.client.sqs.send_message(QueueUrl=queue, **entry)["MessageId"]
 
     def send_all(self, queue: str, bodies: Iterable[str], *, group: str | None = None,
+                 dedup: Callable[[str], str] | None = None,
                  attributes: Mapping[str, Value] | None = None) -> list[str]:
         """send() for each body, ten in a request. Returns the MessageIds, in order.
 
+        dedup(body) is the MessageDeduplicationId of a body. Give it if the program may be run again.
         Errors: those of SendMessageBatch, and that of the first message which the server refused. The messages before
         it are units then, and so may be those behind it.
         """
-        entries = (self._entry(body, None, attributes) | given(MessageGroupId=group) for body in bodies)
+        entries = (self._entry(body, dedup and dedup(body), attributes) | given(MessageGroupId=group) for body in bodies)
         return [sent for some in _portions(entries) for sent in self._send_some(queue, some)]
 
     def add(self, *keys: str) -> int:
@@ -58,11 +62,21 @@ class Batch:
 
     def _send_some(self, queue: str, entries: list[dict[str, Any]]) -> list[str]:
         numbered = [{"Id": str(index), **entry} for index, entry in enumerate(entries)]
-        reply = self.client.sqs.send_message_batch(QueueUrl=queue, Entries=numbered)
-        for failed in reply.get("Failed", []):
-            raise ClientError({"Error": failed}, "SendMessageBatch")
+        with _tallys_errors(self.client):
+            reply = self.client.sqs.send_message_batch(QueueUrl=queue, Entries=numbered)
+            for failed in reply.get("Failed", []):
+                raise ClientError({"Error": failed}, "SendMessageBatch")
         sent = {entry["Id"]: entry["MessageId"] for entry in reply["Successful"]}
         return [sent[entry["Id"]] for entry in numbered]
+
+
+@contextlib.contextmanager
+def _tallys_errors(client: Client) -> Iterator[None]:
+    """An error that only Tally has, such as BatchSealed, is of its class. The SDK's client for SQS knows none of them."""
+    try:
+        yield
+    except ClientError as error:
+        raise client.exceptions.from_code(error.response["Error"]["Code"])(error.response, error.operation_name) from None
 
 
 def _portions(entries: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -94,13 +108,21 @@ def batch(client: Client, batch_id: str | None = None, *, on_complete: Target | 
           on_success: Target | None = None, on_first_failure: Target | None = None, total: int | None = None,
           parent: str | None = None, expires_after: int | None = None,
           retention: int | None = None) -> Iterator[Batch]:
-    """Makes a batch; the block adds its units; the end of the block seals it. An exception cancels it, with its units.
+    """Makes a batch, or opens it again; the block adds its units; the end of the block seals it.
 
     on_complete, on_success, on_first_failure: a queue, or a dict with QueueUrl, MessageBody, MessageGroupId and
     MessageAttributes. It gets one message when all units have ended, when all have succeeded, or when the first has
-    failed. expires_after and retention are in seconds. A process that is killed leaves the batch open: expires_after
-    ends it. batch_id is a UUID if it is left out. Errors: those of CreateBatch and SealBatch.
+    failed. expires_after and retention are in seconds.
+
+    With a batch_id of yours the call may be repeated with the same arguments, so that a program which was killed can be
+    run again. Then give each unit a deduplication id, the same in each run: a unit that is there already is not sent
+    again. An exception leaves the batch as it is, for it may be an earlier run's. Without a batch_id it is a UUID, and
+    an exception cancels the batch, with its units.
+
+    A batch that is left open waits for its seal until expires_after. Errors: those of CreateBatch and SealBatch. A new
+    unit of a batch that is sealed is refused with BatchSealed.
     """
+    is_ours = batch_id is None
     batch_id = batch_id or str(uuid.uuid4())
     client.create_batch(**given(
         BatchId=batch_id, OnComplete=_target(on_complete), OnSuccess=_target(on_success),
@@ -109,12 +131,50 @@ def batch(client: Client, batch_id: str | None = None, *, on_complete: Target | 
     try:
         yield Batch(client, batch_id)
     except BaseException as error:
-        try:
-            client.cancel_batch(BatchId=batch_id)
-        except CallError as why:
-            error.add_note(f"The batch {batch_id} could not be cancelled: {why}")
+        if is_ours:
+            _cancel(client, batch_id, error)
+        else:
+            error.add_note(f"The batch {batch_id} is left as it is. Run this again with the same deduplication ids, or "
+                           f"end it: tally batch cancel {batch_id}")
         raise
     client.seal_batch(BatchId=batch_id)
+
+
+def _cancel(client: Client, batch_id: str, error: BaseException) -> None:
+    try:
+        client.cancel_batch(BatchId=batch_id)
+    except CallError as why:
+        error.add_note(f"The batch {batch_id} could not be cancelled: {why}")
+
+
+@dataclasses.dataclass(frozen=True)
+class FailedUnit:
+    """A unit that failed. What the server no longer knows is None."""
+
+    key: str
+    """An external unit's key, a child's BatchId, or the MessageId of a message."""
+    message_id: str | None
+    """That of its dead letter."""
+    body: str | None
+    reason: str | None
+    """The FailureReason of the last attempt, or the Detail of CompleteUnits."""
+    attributes: Mapping[str, str | bytes]
+    """Those with which the message was sent."""
+
+
+def failed_units(client: Client, batch_id: str) -> Iterator[FailedUnit]:
+    """The units of a batch that failed, in the order in which they were added, with what their dead letters say.
+
+    A dead letter that was deleted, or that expired, leaves a unit without body and reason. Asks once for each message.
+    Errors: those of ListUnits and GetMessage, such as BatchDoesNotExist. Needs the right `read`.
+    """
+    for page in client.get_paginator("list_units").paginate(BatchId=batch_id, State="failed"):
+        for unit in page["Units"]:
+            message_id = unit.get("MessageId")
+            letter = client.get_message(MessageId=message_id) if message_id else {}
+            yield FailedUnit(unit["Unit"], message_id, letter.get("Body"),
+                             letter.get("FailureReason", unit.get("Detail")),
+                             plain_values(letter.get("MessageAttributes", {})))
 
 
 def _target(target: Target | None) -> Mapping[str, Any] | None:

@@ -39,8 +39,7 @@ class Message:
     @property
     def attributes(self) -> dict[str, str | bytes]:
         """The message attributes, with those of Tally. Numbers are text, as they were sent."""
-        return {name: value.get("StringValue", value.get("BinaryValue"))
-                for name, value in self.raw.get("MessageAttributes", {}).items()}
+        return plain_values(self.raw.get("MessageAttributes", {}))
 
     @property
     def group_id(self) -> str | None:
@@ -97,6 +96,11 @@ class Message:
 def attribute_values(attributes: Mapping[str, Value]) -> dict[str, dict[str, Any]]:
     """Message attributes as SQS takes them."""
     return {name: _attribute_value(value) for name, value in attributes.items()}
+
+
+def plain_values(attributes: Mapping[str, Mapping[str, Any]]) -> dict[str, str | bytes]:
+    """What they were made of. Numbers are text."""
+    return {name: value.get("StringValue", value.get("BinaryValue")) for name, value in attributes.items()}
 
 
 def _attribute_value(value: Value) -> dict[str, Any]:

@@ -64,8 +64,9 @@ class Worker:
     concurrency   handle up to so many messages at a time, each in a thread. More processors need more processes
     visibility    after a crash of this machine others get its messages so many seconds later (1 to 43,200)
     retry_after   a failed message is tried again so many seconds later; else later each time
-    max_attempts  give a message up that failed so often; else after 25 times, or what the queue's RedrivePolicy says
-                  if that is more; 0: never. What is a dead letter already is given up only if this says so
+    max_attempts  give a message up that failed so often, or sooner if the queue's RedrivePolicy says so; else that
+                  policy decides, and without one it is 25 times; 0: no limit but the policy's. What is a dead letter
+                  already is given up only if this says so
     dead_letter   the queue where messages go that are given up; else where the queue's RedrivePolicy says
     grace         when told to stop, running handlers may go on for so many seconds
     until_empty   stop when there is no message, and none that failed here is to come again
@@ -253,8 +254,11 @@ class Worker:
             MaxAttempts=self._attempts_max(message), DeadLetterQueueUrl=self._dead_letter))
         if told["Outcome"] == "returned":
             self._note_return(told.get("RetryAfterSeconds", 0))
-        expected = isinstance(error, (Retry, Reject))
-        log.warning("message %s: %s; %s", message.id, _reason(error), _fate(told), exc_info=None if expected else error)
+        # One line for each attempt, and where it happened once: with the last.
+        is_traced = told["Outcome"] != "returned" or log.isEnabledFor(logging.DEBUG)
+        is_expected = isinstance(error, (Retry, Reject))
+        log.warning("message %s: %s; %s", message.id, _reason(error), _fate(told),
+                    exc_info=error if is_traced and not is_expected else None)
 
     def _attempts_max(self, message: Message) -> int | None:
         # Who gets a dead letter wants it dealt with: it is not thrown away because it had its attempts elsewhere.
