@@ -70,7 +70,10 @@ static enum choice judge_doubt(const struct sink *sink, const struct row *row, i
 static bool park_doubt(struct round *round, const struct row *row, uint32_t intent, int64_t age_ms)
 {
     char reason[ROW_REASON_SIZE], ago[64];
-    snprintf(ago, sizeof(ago), "%" PRId64 " s ago", age_ms / 1000);
+    if (age_ms < 1000)
+        snprintf(ago, sizeof(ago), "right before it was parked");
+    else
+        snprintf(ago, sizeof(ago), "%" PRId64 " s before it was parked", age_ms / 1000);
     if ((uint64_t)age_ms >= AGE_UNKNOWN_MS)
         snprintf(ago, sizeof(ago), "made before a clock was set back");
     snprintf(reason, sizeof(reason),

@@ -6,10 +6,13 @@
 static void print_line(yyjson_val *batch)
 {
     const char *status = json_text(batch, "Status");
-    uint64_t total = json_number(batch, "Total");
-    printf("%-40s %-10s %-10s %llu of %llu\n", output_text_of(batch, "BatchId"), output_text_of(batch, "State"),
+    uint64_t total = json_number(batch, "Total"), failed = json_number(batch, "Failed");
+    printf("%-40s %-10s %-10s %llu of %llu ended", output_text_of(batch, "BatchId"), output_text_of(batch, "State"),
            status == NULL ? "-" : status, (unsigned long long)(total - json_number(batch, "Remaining")),
            (unsigned long long)total);
+    if (failed > 0)
+        printf(", %llu failed", (unsigned long long)failed);
+    puts("");
 }
 
 static const char *const targets[][2] = {

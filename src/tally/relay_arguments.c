@@ -4,8 +4,10 @@
 #include "conninfo/conninfo.h"
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FILE_SIZE_MAX 16384u
 #define SQS_PREFIX "sqs:"
@@ -77,6 +79,23 @@ static bool write_credentials(const struct relay_arguments *words, struct json_b
     return false;
 }
 
+/* A file without a folder is one of this folder. The server stands in another one. */
+static bool write_path(const char *path, struct json_body *body, yyjson_mut_val *source)
+{
+    char folder[PATH_MAX], whole[2 * PATH_MAX];
+    if (*path == '/' || *path == '\0') {
+        json_add_text(body, source, "Connection", path);
+        return true;
+    }
+    if (getcwd(folder, sizeof(folder)) == NULL ||
+        snprintf(whole, sizeof(whole), "%s/%s", folder, path) >= (int)sizeof(whole)) {
+        complain("can't tell where %s is: name it with its folder, from / on", path);
+        return false;
+    }
+    add_copy(body, source, "Connection", whole);
+    return true;
+}
+
 static bool write_source(const struct invocation *invocation, const struct relay_arguments *words,
                          struct json_body *body)
 {
@@ -88,7 +107,8 @@ static bool write_source(const struct invocation *invocation, const struct relay
         json_add_text(body, source, "Connection", rest);
     } else if ((rest = behind(word, "sqlite:")) != NULL) {
         json_add_text(body, source, "Type", "sqlite");
-        json_add_text(body, source, "Connection", rest);
+        if (!write_path(rest, body, source))
+            return false;
     } else if ((rest = behind(word, "queue:")) != NULL) {
         json_add_text(body, source, "Type", "queue");
         json_add_text(body, source, "QueueUrl", rest);

@@ -864,7 +864,8 @@ def test_a_batch_of_external_units_from_create_to_completion(tally):
     shown = tally.json("batch", "show", "night")[0]
     assert (shown["State"], shown["Status"], shown["Total"], shown["Failed"]) == ("completed", "failed", 3, 1)
     assert "status      failed" in tally("batch", "show", "night").out
-    assert "night" in tally("batch", "list", "--state", "completed", "--prefix", "ni").out
+    (line,) = tally("batch", "list", "--state", "completed", "--prefix", "ni").out.splitlines()
+    assert line.split(maxsplit=3) == ["night", "completed", "failed", "3 of 3 ended, 1 failed"]
     message = tally.json("receive", "results", "--delete")[0]
     assert message["MessageId"] == shown["CompletionMessageId"]
     assert json.loads(message["Body"])["status"] == "failed"

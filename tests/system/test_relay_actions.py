@@ -395,6 +395,8 @@ def test_the_words_of_relay_create(daemon, tally, tmp_path):
         assert text in tally("relay", "create", "r", *words, status=2).err
     assert "has no member Mode" in tally(
         "relay", "create", "r", "--source", "queue:a", "--sink", "queue:b", "--mode", "at-most-once", status=1).err
+    tally("relay", "create", "here", "--source", "sqlite:none.db", "--sink", "queue", cwd=tmp_path)
+    assert describe(daemon, "here")["Source"]["Connection"] == f"{tmp_path}/none.db"
     said = json.dumps(good(daemon, "ListRelays")) + tally("relay", "list").out + daemon.error_text()
     assert "hidden" not in said and "none.db" in wait_for(daemon, "failed", "aws")["LastError"]
 

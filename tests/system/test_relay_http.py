@@ -7,6 +7,7 @@ import email.utils
 import json
 import os
 import random
+import re
 import signal
 import threading
 import time
@@ -822,6 +823,21 @@ def test_R11_rows_reach_a_web_hook_that_knows_keys_once_and_in_order(outbox, rel
         seen.add(hit.key)
     assert all(any(hit.answered == 200 for hit in receiver.hits if hit.key == key) for key in uids)
     assert outbox.sql("SELECT count(*) FROM tally.dead")[0][0] == 0
+
+
+def test_R12_a_doubt_says_when_the_attempt_was_as_of_its_parking(outbox, relays, receiver):
+    """It is read much later."""
+    receiver.answer = lambda hit: "hang"
+    words = ["--lease", 1, "--mode", "at-most-once"]
+    relay = relays(outbox.uri, receiver.url, *words, name="first")
+    relay.wait_for("active")
+    outbox.send("q", "doubted")
+    wait_until(lambda: receiver.hits, what="a request")
+    relay.kill9()
+    relays(outbox.uri, receiver.url, *words, name="second")
+    outbox.wait_until_empty()
+    (error, is_doubted), = outbox.sql("SELECT error, is_doubted FROM tally.dead")
+    assert is_doubted and re.match(r"an attempt (right|\d+ s) before it was parked may have been delivered: ", error)
 
 
 def test_R12_rows_reach_a_web_hook_at_most_once_or_are_listed(outbox, relays, receiver):
