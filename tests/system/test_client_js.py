@@ -95,7 +95,7 @@ def test_every_public_name_has_a_type(project):
 def test_the_readme_runs_word_for_word(project, running, database):
     text = (PACKAGE / "README.md").read_text()
     examples = re.findall(r"```js\n(.*?)```\n```\n(.*?)```", text, re.DOTALL)
-    assert len(examples) == text.count("```js") == 5
+    assert len(examples) == text.count("```js") == 6
     for number, (program, output) in enumerate(examples):
         (project / f"readme{number}.mjs").write_text(program.replace("http://127.0.0.1:9324", running.endpoint))
         assert run(project, f"readme{number}.mjs", TALLY_ENDPOINT=running.endpoint,

@@ -137,7 +137,7 @@ def test_its_version_is_that_of_the_server(folder):
 def test_the_readme_runs_word_for_word(running, tmp_path):
     text = (HERE / "README.md").read_text()
     examples = re.findall(r"```python\n(.*?)```\n```\n(.*?)```", text, re.DOTALL)
-    assert len(examples) == text.count("```python") == 5
+    assert len(examples) == text.count("```python") == 8
     for number, (program, output) in enumerate(examples):
         path = tmp_path / f"example{number}.py"
         path.write_text(program.replace("http://127.0.0.1:9324", running.endpoint))
@@ -229,7 +229,8 @@ def test_a_failing_attempt_is_one_line_and_the_last_says_where(tally, client, qu
 @pytest.mark.parametrize("of_queue, attempts", [(None, 25), (2, 2), (27, 27)])
 def test_the_redrive_policy_says_how_often_and_without_one_it_is_25(tally, client, queue, of_queue, attempts):
     policy = {"deadLetterTargetArn": f"arn:aws:sqs:us-east-1:000000000000:{queue}-dead", "maxReceiveCount": of_queue}
-    client.sqs.set_queue_attributes(QueueUrl=queue, Attributes={"RedrivePolicy": json.dumps(policy) if of_queue else ""})
+    client.sqs.set_queue_attributes(
+        QueueUrl=queue, Attributes={"RedrivePolicy": json.dumps(policy) if of_queue else ""})
     tries = []
 
     def fail(message):

@@ -78,6 +78,8 @@ def test_a_page_can_be_typed_as_it_stands(path, tmp_path, request):
         environment = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": "tally"}
     if 'client("tally"' in text:
         environment["AWS_DATA_PATH"] = str(ROOT / "models")
+    if "import tally\n" in text:
+        environment["PYTHONPATH"] = str(ROOT / "clients" / "python")
     if "$ go " in text:  # without modules, so that nothing is fetched
         environment |= {"GO111MODULE": "off", "GOPATH": str(GO_SOURCES), "GOFLAGS": "",
                         "GOCACHE": str(ROOT / "build/go/cache")}

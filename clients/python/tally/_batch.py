@@ -47,7 +47,8 @@ class Batch:
         Errors: those of SendMessageBatch, and that of the first message which the server refused. The messages before
         it are units then, and so may be those behind it.
         """
-        entries = (self._entry(body, dedup and dedup(body), attributes) | given(MessageGroupId=group) for body in bodies)
+        entries = (self._entry(body, dedup(body) if dedup else None, attributes) | given(MessageGroupId=group)
+                   for body in bodies)
         return [sent for some in _portions(entries) for sent in self._send_some(queue, some)]
 
     def add(self, *keys: str) -> int:
@@ -72,11 +73,12 @@ class Batch:
 
 @contextlib.contextmanager
 def _tallys_errors(client: Client) -> Iterator[None]:
-    """An error that only Tally has, such as BatchSealed, is of its class. The SDK's client for SQS knows none of them."""
+    """An error that only Tally has, such as BatchSealed, is of its class. The client of SQS knows none of them."""
     try:
         yield
     except ClientError as error:
-        raise client.exceptions.from_code(error.response["Error"]["Code"])(error.response, error.operation_name) from None
+        kind = client.exceptions.from_code(error.response["Error"]["Code"])
+        raise kind(error.response, error.operation_name) from None
 
 
 def _portions(entries: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
