@@ -87,7 +87,7 @@ const targetOf = (target) => (typeof target === "string" ? { QueueUrl: target } 
 export async function withBatch(client, options, addUnits) {
   const { onComplete, onSuccess, onFirstFailure, total, parent, expiresAfter, retention } = options;
   const isOurs = options.id === undefined;
-  const id = options.id ?? randomUUID();
+  const id = isOurs ? randomUUID() : options.id;
   await client.createBatch({
     BatchId: id,
     OnComplete: targetOf(onComplete),

@@ -193,7 +193,9 @@ export interface Batch {
   send(queue: string, body: string, options?: SendOptions & { dedup?: string; delay?: number }): Promise<string>;
   /** send() for each body, ten in a request. Returns the MessageIds, in order.
    *
-   *  `dedup(body)` is the MessageDeduplicationId of a body. Give it if the program may be run again. Errors: those of SendMessageBatch, and that of the first message which the server refused. The messages before it
+   *  `dedup(body)` is the MessageDeduplicationId of a body. Give it if the program may be run again.
+   *
+   *  Errors: those of SendMessageBatch, and that of the first message which the server refused. The messages before it
    *  are units then, and so may be those behind it. */
   sendAll(
     queue: string,

@@ -124,7 +124,7 @@ def batch(client: Client, batch_id: str | None = None, *, on_complete: Target | 
     A batch that is left open waits for its seal until expires_after. Errors: those of CreateBatch and SealBatch. A new
     unit of a batch that is sealed is refused with BatchSealed.
     """
-    is_ours = batch_id is None
+    is_ours = not batch_id
     batch_id = batch_id or str(uuid.uuid4())
     client.create_batch(**given(
         BatchId=batch_id, OnComplete=_target(on_complete), OnSuccess=_target(on_success),
