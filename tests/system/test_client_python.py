@@ -554,6 +554,18 @@ def test_the_units_that_failed_are_listed_with_their_reasons(tally, client, queu
         next(tally.failed_units(client, "nothing"))
 
 
+def test_the_last_attempt_of_a_killed_worker_ends_its_unit_with_the_next_receive(tally, client, queue):
+    with tally.batch(client) as batch:
+        batch.send(queue, "a good page")
+    for _ in range(3):  # workers that say nothing any more
+        wait_until(lambda: client.sqs.receive_message(QueueUrl=queue, VisibilityTimeout=1).get("Messages"), 10)
+    time.sleep(1.2)
+    assert client.describe_batch(BatchId=batch.id)["State"] == "sealed"
+    assert "Messages" not in client.sqs.receive_message(QueueUrl=queue)
+    assert client.describe_batch(BatchId=batch.id)["Status"] == "failed"
+    assert [unit.reason for unit in tally.failed_units(client, batch.id)] == [None]
+
+
 def test_a_refused_message_of_a_batch_is_told(tally, client):
     client.sqs.create_queue(QueueName="small", Attributes={"MaximumMessageSize": "1024"})
     with pytest.raises(client.exceptions.ClientError, match="shorter than 1024 bytes"), tally.batch(client) as batch:

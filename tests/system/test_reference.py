@@ -145,7 +145,7 @@ def test_commands_of_the_themes_are_typed_rightly(recorder, tmp_path):
     seen = 0
     for path in sorted(REFERENCE.glob("*.md")):
         for line in (line for kind, code in blocks(path) if kind == "sh" for line in code.splitlines()):
-            if line.startswith("tally ") and "--follow" not in line:
+            if line.startswith("tally ") and not re.search(r"--follow|\brelay run\b", line):  # these don't end
                 recorder.requests.clear()
                 words = [word.replace("/var/backups", str(tmp_path)) for word in shlex.split(line, comments=True)]
                 done = tally(*words[1:], status=None, cwd=tmp_path)
