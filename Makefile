@@ -13,7 +13,8 @@ MESON_OPTIONS = -Dwerror=$(WERROR)
 	campaign-backup campaign-drain image image-check \
 	campaign-kills campaign-look campaign-cluster campaign-pool campaign-relay campaign-takeover campaign-asan \
 	match-agree mutants bench bench-large soak fresh failover deb deb-check dist npm dist-check release count asan \
-	tsan valgrind format format-check pictures reference install clean
+	tsan valgrind format format-check pictures reference docs docs-serve install \
+	clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -57,6 +58,8 @@ help:
 	@echo 'make format        clang-format over src, include, tests, bench, packaging; format-check only looks'
 	@echo 'make pictures      docs/pictures/*.svg, of the .dot beside each; needs Graphviz'
 	@echo 'make reference     docs/reference/actions and errors.md, of the service model and docs/reference/notes'
+	@echo 'make docs          the site, build/docs/index.html, of README.md and docs; needs ./setup docs'
+	@echo 'make docs-serve    the same at http://127.0.0.1:8000/, anew after each change of a page'
 	@echo 'make install       the programs, their manual, completion, and libtally (DESTDIR and PREFIX as usual)'
 	@echo 'make clean         removes what the compiler made, keeps build/deps'
 
@@ -240,6 +243,18 @@ pictures:
 
 reference:
 	@docs/reference/generate
+
+# The site, from the pages: docs/internals/site.md. Python leaves nothing among the sources.
+MKDOCS = PYTHONDONTWRITEBYTECODE=1 mkdocs
+has_mkdocs = command -v mkdocs >/dev/null || { echo 'make: there is no mkdocs here: ./setup docs' >&2; exit 1; }
+
+docs:
+	@$(has_mkdocs)
+	@$(MKDOCS) build -q -f docs/site/mkdocs.yml -d "$(abspath $(BUILD))/docs"
+
+docs-serve:
+	@$(has_mkdocs)
+	@$(MKDOCS) serve -f docs/site/mkdocs.yml
 
 test:
 	./test

@@ -11,19 +11,17 @@ import pathlib
 import re
 import shutil
 import statistics
-import subprocess
 import time
 import urllib.parse
 
 import pytest
-from clients import HERE, needs, scenarios_of
+from browser import Browser
+from clients import scenarios_of
 from clock import Clock
-from conftest import PATIENCE, ROOT, Daemon, Tally, clean_environment
+from conftest import ROOT, Daemon, Tally
 from shop import Shop
 from wire import Connection, scaled
 
-CHROMIUM = shutil.which("chromium")
-IS_SNAP = CHROMIUM is not None and "snap" in pathlib.Path(CHROMIUM).resolve().parts
 CREDENTIALS = """
 AKIAOPS     qZ6mVt1HfN2kLr9eYbU4xC0s    000000000000   read,write,admin
 AKIALOOK    Nm3xWq8TgR5vKc7uJp2yHd4a    000000000000   read
@@ -139,33 +137,14 @@ def test_the_configuration_says_whether_there_is_one(daemon_factory, credentials
 # --- pages ------------------------------------------------------------------------------------------------------------
 
 
-class Browser:
-    """Chromium with ui_pages.mjs in front of it, for all tests of the file."""
-
-    def __init__(self):
-        needs(CHROMIUM is not None and not IS_SNAP, "chromium")
-        assert shutil.which("node"), "node is missing: run ./setup test"
-        assert (HERE / "node_modules/playwright-core").exists(), "playwright-core is missing: run ./setup test"
-        self.process = subprocess.Popen(["node", HERE / "ui_pages.mjs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, env=clean_environment(CHROMIUM=CHROMIUM))
-
+class Dashboard(Browser):
     def run(self, daemon, scenario, ids=None, **more):
-        """What the scenario tells, at its good end."""
-        job = {"scenario": scenario, "endpoint": daemon.endpoint, "ids": ids or {}, **more}
-        self.process.stdin.write(json.dumps(job) + "\n")
-        self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
-        assert "error" not in answer, answer["error"]
-        return answer.get("told")
-
-    def stop(self):
-        self.process.stdin.close()
-        assert self.process.wait(60 * PATIENCE) == 0
+        return super().run(scenario, endpoint=daemon.endpoint, ids=ids or {}, **more)
 
 
 @pytest.fixture(scope="module")
 def browser():
-    running = Browser()
+    running = Dashboard("ui_pages.mjs")
     yield running
     running.stop()
 

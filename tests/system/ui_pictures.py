@@ -8,7 +8,7 @@ import tempfile
 from clock import Clock
 from conftest import ROOT, Daemon
 from shop import Shop
-from test_ui import PICTURES, Browser
+from test_ui import PICTURES, Dashboard
 
 
 def main(folder=ROOT / "docs/ui"):
@@ -21,7 +21,7 @@ def main(folder=ROOT / "docs/ui"):
         shop = Shop(daemon, clock)
         shop.live_an_hour()
         shop.live_on()
-        browser = Browser()
+        browser = Dashboard("ui_pages.mjs")
         pages = {name: page.replace("<held>", shop.ids["held"]) for name, page in PICTURES.items()}
         browser.run(daemon, "pictures", shop.ids, pages=pages, folder=str(pathlib.Path(folder).resolve()))
         browser.stop()
