@@ -337,11 +337,16 @@ def write_search(site):
     path = site / "search/search_index.json"
     index = json.loads(path.read_text())
     shown = {path.removesuffix(".md") + ".html" for path in reached() if is_page(path) and not (ROOT / path).is_file()}
-    index["docs"] = [entry for entry in each_text_once(index["docs"]) if entry["location"].partition("#")[0] not in shown]
-    path.with_suffix(".js").write_text(f"__searchIndex({json.dumps(index)});\n")
-    path.unlink()
-    (worker,) = (site / "assets/javascripts/workers").glob("search.*.js")
+    entries = each_text_once(index["docs"])
+    index["docs"] = [entry for entry in entries if entry["location"].partition("#")[0] not in shown]
+    text = json.dumps(index, separators=(",", ":"))
+    path.write_text(text)
+    path.with_suffix(".js").write_text(f"var __index = {text};\nglobalThis.__searchIndex?.(__index);\n")
+    scripts = site / "assets/javascripts"
+    (worker,) = scripts.glob("workers/search.*.js")
     path.with_name("search_worker.js").write_text(f"__searchWorker({json.dumps(worker.read_text())});\n")
+    if any("__search.index" in script.read_text() for script in scripts.glob("bundle.*.js")):
+        path.unlink()  # the theme takes the index from search.js; later ones read this file, or __index
 
 
 def each_text_once(entries):

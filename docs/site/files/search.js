@@ -2,7 +2,11 @@
 // may not fetch. Nor may it start a worker from a file, so there the worker is made of text.
 (() => {
   const { base } = document.currentScript.dataset;
-  const load = (name) => document.head.append(Object.assign(document.createElement("script"), { src: `${base}/${name}` }));
+  const load = (name) => {
+    const script = document.createElement("script");
+    script.src = `${base}/${name}`;
+    document.head.append(script);
+  };
 
   globalThis.__search = {
     index: new Promise((resolve) => {
