@@ -41,6 +41,11 @@ def is_page(path):
     return path.endswith(".md")
 
 
+def is_file_of(page):
+    """Is it a file of the repository, and not made to show one?"""
+    return (ROOT / page).is_file()
+
+
 def leads_to(page, link):
     """The file to which a link of a page leads, from the root on, and its anchor. None if that is another site."""
     path, _, anchor = link.partition("#")
@@ -60,7 +65,7 @@ def leads_to(page, link):
 def text_of(page):
     """The Markdown of a page: a file, or what shows a file or a folder."""
     path = ROOT / page
-    if path.is_file():
+    if is_file_of(page):
         return path.read_text()
     if (ROOT / page.removesuffix(".md")).is_file():
         return shown_file(page.removesuffix(".md"))
@@ -81,8 +86,9 @@ def shown_file(name):
 
 def shown_folder(folder):
     entries = [entry for entry in sorted(folder.iterdir()) if entry.name not in IGNORED and entry.name[0] != "."]
-    lines = [f"- [{title_of(f'{folder.relative_to(ROOT)}/{entry.name}')}]({entry.name})" for entry in entries]
-    return f"# {folder.name.capitalize()}\n\n`{folder.relative_to(ROOT)}`\n\n" + "\n".join(lines) + "\n"
+    name = str(folder.relative_to(ROOT))
+    lines = [f"- [{title_of(f'{name}/{entry.name}')}]({entry.name})" for entry in entries]
+    return f"# {folder.name.capitalize()}\n\n`{name}`\n\n" + "\n".join(lines) + "\n"
 
 
 def title_of(page):
@@ -127,15 +133,17 @@ def sections_of(page):
 
 
 def entries_of(page, text, is_wanted):
-    """(words, page) of the links in a text that lead to pages. Words that only a row's first link has are its name."""
+    """(name, page) of the links in a text to pages. A link that begins a row or an item is its page's name."""
     for line in text.splitlines():
-        for at, found in enumerate(re.finditer(r"\[([^]]*)\]\(([^)\s]+)\)", line)):
+        for found in re.finditer(r"\[([^]]*)\]\(([^)\s]+)\)", line):
             target, _ = leads_to(page, found[2])
             if target and is_page(target) and is_wanted(target):
-                yield (plain(found[1]) if at == 0 else title_of(target)), target
+                begins = re.fullmatch(r"(?:[|*-] *)?", line[: found.start()])
+                yield (plain(found[1]) if begins else title_of(target)), target
 
 
 def navigation():
+    """The sections of docs/README.md, behind the home page and what it leads to before its first heading."""
     named = {target for _, text in sections_of(ALL_PAGES) for _, target in entries_of(ALL_PAGES, text, bool)}
     placed = {HOME, ALL_PAGES}
 
@@ -144,7 +152,10 @@ def navigation():
         if posixpath.basename(page) != "README.md":
             return {words: page}
         folder = posixpath.dirname(page) + "/"
-        is_below = lambda target: target.startswith(folder) and target not in named | placed
+
+        def is_below(target):
+            return target.startswith(folder) and target not in named and is_file_of(target)
+
         groups = []
         for heading, text in sections_of(page):
             rows = []
@@ -159,12 +170,15 @@ def navigation():
             below = [row for _, rows in groups for row in rows]
         return {words: [page, *below] if below else page}
 
-    nav = [{"Home": HOME}, {title_of(ALL_PAGES): ALL_PAGES}]
-    for heading, text in sections_of(ALL_PAGES)[1:]:
+    nav = []
+    (_, before), *sections = sections_of(ALL_PAGES)
+    for heading, text in sections:
         rows = [place(*entry) for entry in entries_of(ALL_PAGES, text, lambda target: True) if entry[1] not in placed]
         nav.append({heading: rows})
-    lost = [page for page in reached() if page.startswith("docs/") and (ROOT / page).is_file() and is_page(page)
-            and page not in placed]
+    others = [place(*entry) for entry in entries_of(ALL_PAGES, before, lambda target: True) if entry[1] not in placed]
+    nav = [{"Home": HOME}, {title_of(ALL_PAGES): [ALL_PAGES, *others]}, *nav]
+    lost = [page for page in reached()
+            if page.startswith("docs/") and is_page(page) and is_file_of(page) and page not in placed]
     if lost:
         raise PluginError(f"neither docs/README.md nor a README in it leads to {', '.join(lost)}")
     return nav
@@ -207,7 +221,7 @@ def on_page_markdown(markdown, page, config, files):
     name = page.file.src_path
     page.meta["title"] = title_of(name) if name != HOME else None
     page.meta["description"] = description_of(markdown)
-    if name in (HOME, ALL_PAGES):
+    if name == HOME:
         page.meta["hide"] = ["navigation"]
 
     return written_for_python_markdown(markdown, functools.partial(link_in_site, name))
@@ -336,7 +350,7 @@ def write_search(site):
     """The index and the worker as scripts, for search.js. Files that are only shown are not looked through."""
     path = site / "search/search_index.json"
     index = json.loads(path.read_text())
-    shown = {path.removesuffix(".md") + ".html" for path in reached() if is_page(path) and not (ROOT / path).is_file()}
+    shown = {path.removesuffix(".md") + ".html" for path in reached() if is_page(path) and not is_file_of(path)}
     entries = each_text_once(index["docs"])
     index["docs"] = [entry for entry in entries if entry["location"].partition("#")[0] not in shown]
     text = json.dumps(index, separators=(",", ":"))

@@ -11,7 +11,7 @@ const PHONE = { width: 375, height: 740 };
 const DESK = { width: 1280, height: 800 };
 const PATIENCE_MS = 60000;
 const KINDS = ["index.html", "docs/index.html", "docs/tutorials/first-batch.html", "docs/problems/last-job-done.html",
-  "docs/reference/actions/CreateBatch.html", "docs/explanation/guarantees.html", "docs/dashboard.html"];
+  "docs/reference/actions/CreateBatch.html", "docs/explanation/guarantees.html", "docs/how-to/dashboard.html"];
 
 let job; // that is done now
 
@@ -35,6 +35,12 @@ async function open(path, { base = job.http, ...options } = {}) {
   });
   await page.goto(base + path, { timeout: PATIENCE_MS });
   return page;
+}
+
+/** Goes to a page of the site, which must be there. */
+async function go(page, path) {
+  const answer = await page.goto(job.http + path, { timeout: PATIENCE_MS });
+  assert.equal(answer.status(), 200, path);
 }
 
 const theme = (page) => page.locator("body").getAttribute("data-md-color-scheme");
@@ -75,7 +81,7 @@ const scenarios = {
     }, job.pages);
     assert.deepEqual(wide, []);
     for (const path of KINDS) {
-      await page.goto(job.http + path);
+      await go(page, path);
       const [width, full] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
       assert.ok(full <= width, path);
     }
@@ -119,7 +125,7 @@ const scenarios = {
       await page.locator("[data-md-component=palette] label:visible").click();
       assert.equal(await theme(page), then);
       assert.deepEqual(await pictures(page), [name[then]]);
-      await page.goto(`${job.http}docs/explanation/batches.html`);
+      await go(page, "docs/explanation/batches.html");
       assert.equal(await theme(page), then, "on the next page");
       const end = { default: "-light.svg", slate: "-dark.svg" }[then];
       assert.ok((await pictures(page)).every((one) => one.endsWith(end)));
@@ -132,7 +138,7 @@ const scenarios = {
     for (const colorScheme of ["light", "dark"]) {
       const page = await open("index.html", { colorScheme });
       for (const path of KINDS) {
-        await page.goto(job.http + path);
+        await go(page, path);
         await page.evaluate(axe);
         const { violations } = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
         const told = violations.map((rule) => `${rule.id}: ${rule.nodes.map((node) => node.html).join("\n  ")}`);
