@@ -187,12 +187,9 @@ def navigation():
 # --- What MkDocs asks -------------------------------------------------------------------------------------------------
 
 
-def on_pre_build(config):
+def on_config(config):
     for cached in (text_of, reached):
         cached.cache_clear()  # `make docs-serve` builds again and again
-
-
-def on_config(config):
     config["nav"] = navigation()
     config["mdx_configs"].setdefault("toc", {})["slugify"] = slug
     return config
@@ -269,7 +266,7 @@ def written_for_python_markdown(markdown, link_of):
             line = f"{begins['indent']}{fence}{info_of(*begins['info'].split())}"
         else:
             line = IN_LINE.sub(in_line, line)
-            line = re.sub(r"^( *\d{2,})\. ", r"\1\. ", line) # a number that a line happens to begin with
+            line = re.sub(r"^( *\d{2,})\. ", r"\1\. ", line)  # a number that a line happens to begin with
         lines.append(" " * more + line if line else "")
         before = line
     return "\n".join(lines)

@@ -13,6 +13,7 @@ import sys
 import threading
 import urllib.parse
 
+import markdown_it
 import pytest
 from browser import Browser
 from clients import scenarios_of
@@ -146,7 +147,6 @@ def test_a_page_that_no_list_has_ends_the_build(tmp_path):
 def test_a_page_says_what_its_markdown_says(site, pages, hooks):
     """Python-Markdown reads some Markdown in its own way; markdown-it reads it as those do who show it in a list of
     files."""
-    markdown_it = pytest.importorskip("markdown_it")
     parser = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"])
     for name in filter(hooks.is_page, hooks.reached()):
         path = re.sub(r"README\.md$", "index.md", name).removesuffix(".md") + ".html"
