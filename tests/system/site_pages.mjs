@@ -56,7 +56,14 @@ const pictures = (page) =>
 async function found(page, words) {
   await page.locator(".md-search__input").click();
   await page.keyboard.type(words);
-  await page.locator(".md-search-result__item").first().waitFor();
+  const deadline = Date.now() + PATIENCE_MS;
+  // On a machine that is busy, what is typed before the index is there may be asked for only after the next key.
+  while ((await page.locator(".md-search-result__item").count()) === 0) {
+    assert.ok(Date.now() < deadline, `nothing is found for ${words}`);
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await page.keyboard.type(" ");
+    await page.keyboard.press("Backspace");
+  }
   const links = page.locator(".md-search-result__item > a, .md-search-result__item > details > a");
   const paths = await links.evaluateAll((all) => all.map((link) => new URL(link.href).pathname));
   return paths.slice(0, 5);
