@@ -47,7 +47,8 @@ static struct bytes hide_in_url(struct bytes url, struct arena *arena)
 static void write_connection(struct call *call, yyjson_val *object, struct bytes connection)
 {
     const struct relay_control *control = call_options(call)->relays;
-    if (!yyjson_equals_str(yyjson_obj_get(object, "Type"), "postgres"))
+    yyjson_val *type = yyjson_obj_get(object, "Type");
+    if (!yyjson_equals_str(type, "postgres") && !yyjson_equals_str(type, "mysql"))
         writer_text(call->reply, "Connection", connection);
     else if (control != NULL)
         writer_text(call->reply, "Connection", control->show_connection(control->context, connection, call->arena));

@@ -1,5 +1,6 @@
 #include "conninfo/conninfo.h"
 
+#include "conninfo/mysql_url.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -118,6 +119,10 @@ void conninfo_append(const PQconninfoOption *option, struct buffer *text)
 void conninfo_redact(const char *conninfo, struct buffer *text)
 {
     char wrong[CONNINFO_WRONG_SIZE];
+    if (mysql_url_is_one(conninfo)) {
+        mysql_url_redact(conninfo, text);
+        return;
+    }
     PQconninfoOption *options = conninfo_parse(conninfo, wrong);
     if (options == NULL) {
         buffer_append_format(text, "(not shown: it can't be read as a connection string)");

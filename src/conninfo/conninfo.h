@@ -27,7 +27,8 @@ bool conninfo_has_secret(const PQconninfoOption *options);
 void conninfo_append(const PQconninfoOption *option, struct buffer *text);
 
 /* Appends what libpq reads out of it as keywords: "host=db user=app". Secrets are left out. A string that does not pass
- * conninfo_parse() is not shown at all, because any part of it could be a password. */
+ * conninfo_parse() is not shown at all, because any part of it could be a password. A URL of MySQL stays a URL
+ * (mysql_url.h). */
 void conninfo_redact(const char *conninfo, struct buffer *text);
 
 #endif

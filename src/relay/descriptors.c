@@ -26,6 +26,9 @@
  * may all be connecting. */
 #define POSTGRES_DESCRIPTORS (3 * CONNECTING_DESCRIPTORS)
 
+/* The same two connections, and the files with the certificates while they are read. */
+#define MYSQL_DESCRIPTORS (3 * CONNECTING_DESCRIPTORS)
+
 /* Two handles, each with the database, its log, the log's index, a journal or temporary file and the folder; the
  * file of the lease, and the one before. */
 #define SQLITE_DESCRIPTORS (2 * 5 + 2u)
@@ -37,6 +40,8 @@ static size_t source_max(enum source_type source)
         return POSTGRES_DESCRIPTORS;
     case SOURCE_SQLITE:
         return SQLITE_DESCRIPTORS;
+    case SOURCE_MYSQL:
+        return MYSQL_DESCRIPTORS;
     case SOURCE_SQS: /* one more renews visibility timeouts, and a client parks */
         return SQS_DESCRIPTORS + SQS_CONNECTION_DESCRIPTORS + CLIENT_DESCRIPTORS;
     case SOURCE_QUEUE:

@@ -1,11 +1,13 @@
 #include "relay/open.h"
 
+#include "relay/lease_mysql.h"
 #include "relay/lease_postgres.h"
 #include "relay/lease_sqlite.h"
 #include "relay/sink_forward.h"
 #include "relay/sink_http.h"
 #include "relay/sink_queue.h"
 #include "relay/sink_sqs.h"
+#include "relay/source_mysql.h"
 #include "relay/source_postgres.h"
 #include "relay/source_queue.h"
 #include "relay/source_sqlite.h"
@@ -17,6 +19,13 @@ struct source *open_source(const struct relay_spec *spec, struct fault *fault)
         return source_postgres_create(spec);
     case SOURCE_SQLITE:
         return source_sqlite_create(spec);
+    case SOURCE_MYSQL:
+#if TALLY_HAS_MYSQL
+        return source_mysql_create(spec);
+#else
+        fault_set(fault, STEP_UNFIT, "this Tally was built without libmariadb, so it knows no source of type mysql");
+        return NULL;
+#endif
     case SOURCE_QUEUE:
     case SOURCE_SQS:
         return source_queue_create(spec, fault);
@@ -32,6 +41,12 @@ struct lease *open_lease(const struct relay_spec *spec)
         return lease_postgres_create(spec);
     case SOURCE_SQLITE:
         return lease_sqlite_create(spec);
+    case SOURCE_MYSQL:
+#if TALLY_HAS_MYSQL
+        return lease_mysql_create(spec);
+#else
+        break;
+#endif
     case SOURCE_QUEUE:
     case SOURCE_SQS:
         break;

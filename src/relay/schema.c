@@ -5,6 +5,7 @@
 
 extern const char relay_schema_postgres[]; /* made from schema/postgres.sql */
 extern const char relay_schema_sqlite[];   /* made from schema/sqlite.sql */
+extern const char relay_schema_mysql[];    /* made from schema/mysql.sql */
 
 const char *relay_schema_text(enum source_type source)
 {
@@ -13,6 +14,8 @@ const char *relay_schema_text(enum source_type source)
         return relay_schema_postgres;
     case SOURCE_SQLITE:
         return relay_schema_sqlite;
+    case SOURCE_MYSQL:
+        return relay_schema_mysql;
     case SOURCE_QUEUE:
     case SOURCE_SQS:
         return NULL;

@@ -9,7 +9,8 @@
 #define SCHEMA_NAME_DEFAULT "tally"
 #define SCHEMA_NAME_SIZE_MAX 40u
 
-/* The text as it stands in the file, with the name "tally" for the schema (PostgreSQL) or the prefix (SQLite). NULL:
+/* The text as it stands in the file, with the name "tally" for the schema (PostgreSQL) or the prefix (the others).
+ * NULL:
  * the source has no tables, it is a queue. */
 const char *relay_schema_text(enum source_type source);
 

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "conninfo/mysql_url.h"
 #include "relay/schema.h"
 #include "relay/sqs_endpoint.h"
 #include "relay/sqs_queues.h"
@@ -47,6 +48,12 @@ static const struct member postgres_members[] = {
 };
 
 static const struct member sqlite_members[] = {
+    {"Connection", MEMBER_TEXT, offsetof(struct relay_spec, connection_owned), true, {NULL}},
+    {"Table", MEMBER_TEXT, offsetof(struct relay_spec, table_owned), false, {NULL}},
+    {"LeaseSeconds", MEMBER_SECONDS, offsetof(struct relay_spec, lease_ms), false, {NULL}},
+};
+
+static const struct member mysql_members[] = {
     {"Connection", MEMBER_TEXT, offsetof(struct relay_spec, connection_owned), true, {NULL}},
     {"Table", MEMBER_TEXT, offsetof(struct relay_spec, table_owned), false, {NULL}},
     {"LeaseSeconds", MEMBER_SECONDS, offsetof(struct relay_spec, lease_ms), false, {NULL}},
@@ -101,6 +108,7 @@ struct type {
 static const struct type source_types[] = {
     [SOURCE_POSTGRES] = {"postgres", postgres_members, ARRAY_LENGTH(postgres_members)},
     [SOURCE_SQLITE] = {"sqlite", sqlite_members, ARRAY_LENGTH(sqlite_members)},
+    [SOURCE_MYSQL] = {"mysql", mysql_members, ARRAY_LENGTH(mysql_members)},
     [SOURCE_QUEUE] = {"queue", source_queue_members, ARRAY_LENGTH(source_queue_members)},
     [SOURCE_SQS] = {"sqs", source_sqs_members, ARRAY_LENGTH(source_sqs_members)},
 };
@@ -305,7 +313,7 @@ static bool read_members(const struct reader *reader, yyjson_val *object, const 
     return true;
 }
 
-/* "postgres", "sqlite" or "queue": what there may be. */
+/* "postgres", "sqlite", "mysql", "queue" or "sqs": what there may be. */
 static void list_types(const struct type *types, unsigned count, char *list, size_t size)
 {
     size_t used = 0;
@@ -392,6 +400,17 @@ static bool is_secret_sound(const char *secret, struct fault *fault)
     return is_sound;
 }
 
+static bool is_mysql_sound(const char *connection, struct fault *fault)
+{
+    struct mysql_url url;
+    char wrong[MYSQL_URL_WRONG_SIZE];
+    const bool is_sound = mysql_url_parse(&url, connection, wrong);
+    mysql_url_deinit(&url);
+    if (!is_sound)
+        fault_set(fault, STEP_UNFIT, "Source.Connection %s", wrong);
+    return is_sound;
+}
+
 /* An endpoint of SQS as the source is for moving in. */
 static bool check_sqs_source(const struct relay_spec *spec, struct fault *fault)
 {
@@ -416,6 +435,8 @@ bool relay_spec_check(const struct relay_spec *spec, struct fault *fault)
 {
     const bool is_of_queue = relay_spec_is_of_queue(spec);
     if (spec->source == SOURCE_SQS && !check_sqs_source(spec, fault))
+        return false;
+    if (spec->source == SOURCE_MYSQL && !is_mysql_sound(spec->connection_owned, fault))
         return false;
     if (spec->secret_owned != NULL && !is_secret_sound(spec->secret_owned, fault))
         return false;

@@ -11,7 +11,7 @@ struct yyjson_val;
 
 #define RELAY_NAME_SIZE_MAX 80u
 
-enum source_type { SOURCE_POSTGRES, SOURCE_SQLITE, SOURCE_QUEUE, SOURCE_SQS };
+enum source_type { SOURCE_POSTGRES, SOURCE_SQLITE, SOURCE_MYSQL, SOURCE_QUEUE, SOURCE_SQS };
 enum sink_type { SINK_QUEUE, SINK_SQS, SINK_HTTP };
 
 /* Strings are owned; NULL where they are not given. */
@@ -26,7 +26,7 @@ enum doubt_policy {
 struct relay_spec {
     char *name_owned;
     enum source_type source;
-    char *connection_owned;   /* postgres: a libpq connection string; sqlite: a path */
+    char *connection_owned;   /* postgres: a libpq connection string; sqlite: a path; mysql: a URL */
     char *table_owned;        /* of the outbox: schema, or prefix; NULL: "tally" */
     bool is_pooled;           /* postgres: behind PgBouncer in transaction mode: nothing is tied to a connection */
     unsigned replica_count;   /* postgres: publish a row when so many replicas have flushed it; 0: do not wait */

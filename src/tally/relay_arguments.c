@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "conninfo/conninfo.h"
+#include "conninfo/mysql_url.h"
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -109,6 +110,9 @@ static bool write_source(const struct invocation *invocation, const struct relay
         json_add_text(body, source, "Type", "sqlite");
         if (!write_path(rest, body, source))
             return false;
+    } else if (mysql_url_is_one(word)) {
+        json_add_text(body, source, "Type", "mysql");
+        json_add_text(body, source, "Connection", word);
     } else if ((rest = behind(word, "queue:")) != NULL) {
         json_add_text(body, source, "Type", "queue");
         json_add_text(body, source, "QueueUrl", rest);
@@ -116,9 +120,9 @@ static bool write_source(const struct invocation *invocation, const struct relay
         json_add_text(body, source, "Type", "sqs");
         json_add_text(body, source, "QueueUrl", rest);
     } else {
-        (void)complain_usage(invocation,
-                             "--source takes postgres://…, sqlite:PATH, queue:NAME or sqs:URL, not \"%.*s…\"",
-                             shown_size(word), word);
+        (void)complain_usage(
+            invocation, "--source takes postgres://…, sqlite:PATH, mysql://…, queue:NAME or sqs:URL, not \"%.*s…\"",
+            shown_size(word), word);
         return false;
     }
     if (is_sqs_source(words)) {

@@ -21,6 +21,8 @@ static const char *find_text(const char *type)
         return relay_schema_text(SOURCE_POSTGRES);
     if (type != NULL && strcmp(type, "sqlite") == 0)
         return relay_schema_text(SOURCE_SQLITE);
+    if (type != NULL && strcmp(type, "mysql") == 0)
+        return relay_schema_text(SOURCE_MYSQL);
     return NULL;
 }
 
@@ -31,9 +33,9 @@ static int run(struct invocation *invocation)
     struct buffer sql;
 
     if (settings->type == NULL)
-        return complain_usage(invocation, "say for which database: --type postgres or --type sqlite");
+        return complain_usage(invocation, "say for which database: --type postgres, sqlite or mysql");
     if (text == NULL)
-        return complain_usage(invocation, "--type takes postgres or sqlite, not \"%s\"", settings->type);
+        return complain_usage(invocation, "--type takes postgres, sqlite or mysql, not \"%s\"", settings->type);
     if (!schema_name_is_sound(settings->schema))
         return complain_usage(invocation,
                               "--schema takes 1 to %u lower-case letters, digits and underscores, no digit first, not "

@@ -315,7 +315,9 @@ POSTGRES = {"Type": "postgres", "Connection": "postgresql:///x"}
 QUEUE = {"Type": "queue"}
 BAD_SPECS = [
     ({}, QUEUE, "Source.Type must be "),
-    ({"Type": "mysql"}, QUEUE, "Source.Type must be "),
+    ({"Type": "oracle"}, QUEUE, "Source.Type must be "),
+    ({"Type": "mysql"}, QUEUE, "Source of type mysql needs the member Connection"),
+    ({"Type": "mysql", "Connection": "host=a"}, QUEUE, "Source.Connection is no URL that begins with mysql://"),
     ({"Type": 7}, QUEUE, "Source.Type must be "),
     ({"Type": "postgres"}, QUEUE, "Source of type postgres needs the member Connection"),
     ({"Type": "postgres", "Connection": ""}, QUEUE, "Source.Connection must be a text"),
@@ -384,7 +386,7 @@ def test_the_words_of_relay_create(daemon, tally, tmp_path):
     for words, text in [
         (["--sink", "queue"], "a relay needs --source and --sink"),
         (["--source", "mysql:x", "--sink", "queue"],
-         "--source takes postgres://…, sqlite:PATH, queue:NAME or sqs:URL, not"),
+         "--source takes postgres://…, sqlite:PATH, mysql://…, queue:NAME or sqs:URL, not"),
         (["--source", "queue:a", "--sink", "file:x"], "--sink takes queue, queue:NAME, sqs:URL"),
         (["--source", "queue:a", "--sink", "http://a/", "--secret-file", tmp_path / "none"], "can't read"),
         (["--source", "queue:a", "--sink", "http://a/", "--secret-file", empty], "must hold a secret"),

@@ -146,8 +146,12 @@ static void what_is_wrong_is_named(void **state)
 {
     (void)state;
     assert_refused("7", QUEUE, NULL, "Source is missing");
-    assert_refused("{'Type':'mysql'}", QUEUE, NULL,
-                   "Source.Type must be \"postgres\", \"sqlite\", \"queue\" or \"sqs\", not mysql");
+    assert_refused("{'Type':'oracle'}", QUEUE, NULL,
+                   "Source.Type must be \"postgres\", \"sqlite\", \"mysql\", \"queue\" or \"sqs\", not oracle");
+    assert_refused("{'Type':'mysql','Connection':'host=db'}", QUEUE, NULL,
+                   "Source.Connection is no URL that begins with mysql://");
+    assert_refused("{'Type':'mysql','Connection':'mysql://db/shop','Pooler':'session'}", QUEUE, NULL,
+                   "it may have Type, Connection, Table, LeaseSeconds");
     assert_refused("{'Type':'postgres'}", QUEUE, NULL, "Source of type postgres needs the member Connection");
     assert_refused("{'Type':'postgres','Connection':''}", QUEUE, NULL, "Source.Connection must be a text");
     assert_refused("{'Type':'postgres','Connection':'c','Tabel':'t'}", QUEUE, NULL,

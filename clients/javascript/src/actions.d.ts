@@ -2458,7 +2458,7 @@ export interface RelaySink {
 /** Where a relay takes messages from. */
 export interface RelaySource {
   /** Each type has its own members, and others are refused. */
-  Type: "postgres" | "sqlite" | "queue" | "sqs";
+  Type: "postgres" | "sqlite" | "mysql" | "queue" | "sqs";
   /** For `postgres`, a URI or keywords that libpq takes. For `sqlite`, a path on the server's machine. Replies
    *  leave passwords out. */
   Connection?: string;
