@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The campaign of relays: writers fill an outbox, two relays carry it to Tally, a drain takes the messages out, and
-relays, the daemon and PostgreSQL are killed at random all the while. Some transactions are rolled back, some stay open
-for long, some overlap.
+relays, the daemon and the database (PostgreSQL, or MariaDB with --type mysql) are killed at random all the while. Some
+transactions are rolled back, some stay open for long, some overlap.
 
 What must hold is counted from what arrived and from a ledger that each transaction writes beside its rows:
   - every row that was committed is one message, and no row that was rolled back is one;
@@ -10,6 +10,7 @@ The queues remember no deduplication ids, so that a second message of one row wo
 twice has one MessageId.
 
     make campaign-relay CAMPAIGN='--rows 200000 --kills 500 --keys 1000'
+    make campaign-relay CAMPAIGN='--type mysql --rows 50000 --kills 200'
 
 Standard output: one line of JSON with what was counted. Exit status 0: all of it held."""
 
@@ -25,9 +26,12 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
 
 import psycopg2  # noqa: E402
+import pymysql  # noqa: E402
 
 from campaign import report, run_to_its_end  # noqa: E402
 from conftest import PATIENCE, Daemon, wait_until  # noqa: E402
+from mysql_server import MysqlServer  # noqa: E402
+from outbox_mysql import MysqlOutbox  # noqa: E402
 from postgres import Postgres  # noqa: E402
 from relay import Relay, install_outbox, outbox_count  # noqa: E402
 from wire import Connection, Lost  # noqa: E402
@@ -37,8 +41,81 @@ WRITERS = 6
 DRAINS = 3
 
 
+class PostgresDatabase:
+    """What the campaign needs of the database that has the outbox."""
+
+    Error = psycopg2.Error
+
+    def __init__(self, folder):
+        self.server = Postgres(folder / "postgres", synchronous_commit="on").start()
+        self.source = self.server.uri
+        install_outbox(self.server)
+        self.server.sql("CREATE TABLE ledger (key int, number int)")
+
+    def connect(self):
+        return psycopg2.connect(self.server.uri)
+
+    def send(self, cursor, queue, body, group):
+        cursor.execute("SELECT tally.send(%s, %s, %s)", (queue, body, group))
+
+    def note(self, cursor, keys, number):
+        cursor.execute("INSERT INTO ledger SELECT unnest(%s), %s", (keys, number))
+
+    def ledger(self):
+        return self.server.sql("SELECT key, number FROM ledger")
+
+    def count(self):
+        return outbox_count(self.server)
+
+    def count_parked(self):
+        return self.server.sql("SELECT count(*) FROM tally.dead")[0][0]
+
+    def highest_id(self):
+        return self.server.sql("SELECT last_value FROM tally.outbox_id_seq")[0][0]
+
+    def stop(self):
+        self.server.stop("immediate")
+
+
+class MysqlDatabase:
+    Error = pymysql.Error
+
+    def __init__(self, _folder):
+        self.server = MysqlServer().start()
+        self.outbox = MysqlOutbox(self.server)
+        self.source = self.outbox.source
+        self.outbox.ask("CREATE TABLE ledger (`key` int, number int)")
+
+    def connect(self):
+        return self.outbox.connect(autocommit=False)
+
+    def send(self, cursor, queue, body, group):
+        cursor.execute("INSERT INTO tally_outbox(queue, body, group_id) VALUES (%s, %s, %s)", (queue, body, group))
+
+    def note(self, cursor, keys, number):
+        cursor.executemany("INSERT INTO ledger VALUES (%s, %s)", [(key, number) for key in keys])
+
+    def ledger(self):
+        return self.outbox.ask("SELECT `key`, number FROM ledger")
+
+    def count(self):
+        return self.outbox.count()
+
+    def count_parked(self):
+        return self.outbox.count("tally_dead")
+
+    def highest_id(self):
+        return self.outbox.highest_id()
+
+    def stop(self):
+        self.server.kill9()
+
+
+DATABASES = {"postgres": PostgresDatabase, "mysql": MysqlDatabase}
+
+
 class Campaign:
-    def __init__(self, folder, rows, kills, keys, seed):
+    def __init__(self, folder, rows, kills, keys, seed, kind="postgres"):
         self.rows, self.kills, self.keys, self.seed = rows, kills, keys, seed
         self.lock = threading.Lock()
         self.written = 0  # rows of transactions that ended
@@ -46,15 +123,14 @@ class Campaign:
         self.messages = {}  # MessageId -> (key, number, SequenceNumber)
         self.errors = []
         self.is_over = threading.Event()  # for the drains
-        self.postgres = Postgres(folder / "postgres", synchronous_commit="on").start()
+        self.database = DATABASES[kind](folder)
         self.daemon = Daemon(folder).start()
-        install_outbox(self.postgres)
-        self.postgres.sql("CREATE TABLE ledger (key int, number int)")
         with Connection(self.daemon.port) as line:
             for queue in range(QUEUES):
                 line.ok("AmazonSQS.CreateQueue", {"QueueName": f"rows-{queue}.fifo", "Attributes": {
                     "FifoQueue": "true", "Tally.DeduplicationWindow": "0"}})
-        self.relays = [Relay(self.daemon.endpoint, self.postgres.uri, "queue", "--lease", 1, name=f"relay-{i}").start()
+        source = self.database.source
+        self.relays = [Relay(self.daemon.endpoint, source, "queue", "--lease", 1, name=f"relay-{i}").start()
                        for i in range(2)]
 
     # --- writers ------------------------------------------------------------------------------------------------------
@@ -75,12 +151,12 @@ class Campaign:
                 time.sleep(0.01)
                 continue
             try:
-                connection = connection or psycopg2.connect(self.postgres.uri)
+                connection = connection or self.database.connect()
                 number += 1
                 count = self.write_one(connection, chance, keys, number)
                 with self.lock:
                     self.written += count
-            except psycopg2.Error:  # PostgreSQL was killed; whether it was committed, the ledger knows
+            except self.database.Error:  # it was killed; whether it was committed, the ledger knows
                 connection = None
                 time.sleep(0.05)
         if connection:
@@ -90,10 +166,9 @@ class Campaign:
         chosen = chance.sample(keys, min(len(keys), chance.choice([1, 1, 1, 2, 5, 30])))
         with connection.cursor() as cursor:
             for key in chosen:
-                cursor.execute("SELECT tally.send(%s, %s, %s)",
-                               (f"rows-{key % QUEUES}.fifo", f"{key} {number} {'x' * chance.choice([0, 100, 3000])}",
-                                f"key-{key}"))
-            cursor.execute("INSERT INTO ledger SELECT unnest(%s), %s", (chosen, number))
+                self.database.send(cursor, f"rows-{key % QUEUES}.fifo",
+                                   f"{key} {number} {'x' * chance.choice([0, 100, 3000])}", f"key-{key}")
+            self.database.note(cursor, chosen, number)
             if chance.random() < 0.02:
                 time.sleep(chance.random() * 2)  # an old transaction, whose rows come late
         if chance.random() < 0.1:
@@ -136,7 +211,7 @@ class Campaign:
                 time.sleep(0.01)
                 continue
             time.sleep(chance.random() * 0.3)
-            what = chance.choices(["relay", "daemon", "postgres"], [6, 2, 2])[0]
+            what = chance.choices(["relay", "daemon", "database"], [6, 2, 2])[0]
             if what == "relay":
                 relay = self.pick_relay(chance)
                 relay.kill9()
@@ -146,9 +221,9 @@ class Campaign:
                 time.sleep(chance.random() * 0.3)
                 self.daemon.start()
             else:
-                self.postgres.kill9()
+                self.database.server.kill9()
                 time.sleep(chance.random() * 0.3)
-                self.postgres.start()
+                self.database.server.start()
             self.killed[what] += 1
 
     def pick_relay(self, chance):
@@ -185,9 +260,9 @@ class Campaign:
             while thread.is_alive() and not self.errors:
                 thread.join(0.2)
         assert not self.errors, self.errors
-        committed = collections.Counter(self.postgres.sql("SELECT key, number FROM ledger"))
+        committed = collections.Counter(self.database.ledger())
         patience = max(120, self.rows / 200)  # seconds: a backlog of most rows on a busy machine
-        wait_until(lambda: outbox_count(self.postgres) == 0, patience, "an empty outbox")
+        wait_until(lambda: self.database.count() == 0, patience, "an empty outbox")
         wait_until(lambda: len(self.messages) >= len(committed) and self.count_left() == 0, patience, "an empty queue")
         self.is_over.set()
         for thread in drains:
@@ -214,9 +289,8 @@ class Campaign:
             "rows": len(committed), "messages": len(self.messages), "keys": len(last), "kills": dict(self.killed),
             "lost": len(committed.keys() - arrived.keys()), "not_committed": len(arrived.keys() - committed.keys()),
             "twice": sum(times - 1 for times in arrived.values()), "out_of_order": out_of_order,
-            "parked": self.postgres.sql("SELECT count(*) FROM tally.dead")[0][0],
-            "rolled_back_or_unknown": self.postgres.sql("SELECT last_value FROM tally.outbox_id_seq")[0][0]
-            - len(committed),
+            "parked": self.database.count_parked(),
+            "rolled_back_or_unknown": self.database.highest_id() - len(committed),
         }
 
     def stop(self):
@@ -224,24 +298,26 @@ class Campaign:
         for relay in self.relays:
             relay.kill9()
         self.daemon.kill9()
-        self.postgres.stop("immediate")
+        self.database.stop()
 
 
 FAULTS = ("lost", "not_committed", "twice", "out_of_order", "parked")
 
 
-def run_campaign(folder, rows, kills, keys, seed):
-    return run_to_its_end(Campaign(pathlib.Path(folder), rows, kills, keys, seed))
+def run_campaign(folder, rows, kills, keys, seed, kind="postgres"):
+    return run_to_its_end(Campaign(pathlib.Path(folder), rows, kills, keys, seed, kind))
 
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--type", choices=list(DATABASES), default="postgres", help="the kind of the database")
     parser.add_argument("--rows", type=int, default=200000)
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--keys", type=int, default=1000)
     parser.add_argument("--seed", default=str(random.SystemRandom().randrange(1 << 32)), help="of what is random here")
     given = parser.parse_args()
-    report(lambda folder: run_campaign(folder, given.rows, given.kills, given.keys, given.seed), given.seed, FAULTS)
+    report(lambda folder: run_campaign(folder, given.rows, given.kills, given.keys, given.seed, given.type),
+           given.seed, FAULTS)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import os
 import random
 import sys
 
+import pytest
+
 from conftest import ROOT
 from wire import scaled
 
@@ -17,10 +19,11 @@ KILLS = scaled(10, "CAMPAIGN_KILLS", least=2)
 SEED = os.environ.get("KILL_SEED") or str(random.SystemRandom().randrange(1 << 32))
 
 
-def test_every_committed_row_is_one_message_in_its_order_whatever_is_killed(tmp_path):
+@pytest.mark.parametrize("kind", ["postgres", "mysql"])
+def test_every_committed_row_is_one_message_in_its_order_whatever_is_killed(tmp_path, kind):
     from relay_campaign import FAULTS, run_campaign
 
-    counted = run_campaign(tmp_path, ROWS, KILLS, 100, SEED)
+    counted = run_campaign(tmp_path, ROWS, KILLS, 100, SEED, kind)
     print(counted, "KILL_SEED", SEED)
     for fault in FAULTS:
         assert counted[fault] == 0, counted
