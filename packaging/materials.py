@@ -54,6 +54,17 @@ def libraries_of(path):
             yield found[1] or found[2]
 
 
+# What libmariadb loads when a server asks for that way to log in. The others of its package send a password as it is.
+LOGINS = ["caching_sha2_password", "sha256_password", "client_ed25519", "parsec"]
+
+
+def logins_of(library):
+    """Those files, if it is libmariadb."""
+    folder = pathlib.Path(library).resolve().parent / "libmariadb3" / "plugin"
+    if pathlib.Path(library).name.startswith("libmariadb.so"):
+        yield from (path for name in LOGINS if (path := folder / f"{name}.so").exists())
+
+
 # --- What a program is made of ----------------------------------------------------------------------------------------
 
 # Compiled into our files of these names unless they load the library: files of the packages that it comes from.
