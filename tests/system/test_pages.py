@@ -62,6 +62,15 @@ def toolchains(text):
         yield "java"
 
 
+@pytest.fixture
+def mariadb():
+    from mysql_server import MysqlServer
+
+    server = MysqlServer().start()
+    yield server
+    server.kill9()
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_page_can_be_typed_as_it_stands(path, tmp_path, request):
     text = path.read_text()
@@ -76,6 +85,8 @@ def test_a_page_can_be_typed_as_it_stands(path, tmp_path, request):
     if "psql" in text:
         server = request.getfixturevalue("server")
         environment = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": "tally"}
+    if "mariadb " in text:
+        environment |= request.getfixturevalue("mariadb").environment()
     if 'client("tally"' in text:
         environment["AWS_DATA_PATH"] = str(ROOT / "models")
     if "import tally\n" in text:

@@ -7,9 +7,12 @@ import sqlite3
 import subprocess
 import threading
 
+import pymysql
 import pytest
 
 from conftest import BIN, ROOT, wait_until
+from mysql_server import MysqlServer
+from outbox_mysql import MysqlOutbox
 from pages import blocks_of
 
 FILES = {kind.partition(" ")[2]: text
@@ -98,3 +101,74 @@ def test_a_replaced_order_counts_as_a_new_one(corner):
         corner.execute("INSERT OR REPLACE INTO orders (id, customer, status) VALUES (7, 'Ann', ?)", (status,))
     bodies = [json.loads(body) for (body,) in corner.execute("SELECT body FROM tally_outbox ORDER BY id")]
     assert bodies == [{"order": 7, "status": "new"}, {"order": 7, "status": "paid"}]
+
+
+@pytest.fixture(scope="module")
+def mariadb():
+    server = MysqlServer().start()
+    yield server
+    server.kill9()
+
+
+@pytest.fixture
+def market(mariadb):
+    outbox = MysqlOutbox(mariadb)
+    outbox.ask("CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, customer TEXT NOT NULL,"
+               " status VARCHAR(200) NOT NULL DEFAULT 'new')")
+    assert mariadb.client(outbox.name, FILES["orders-to-tally-mysql.sql"]) == (0, "", "")
+    return outbox
+
+
+def bodies_of(market):
+    return [json.loads(body) for (body,) in market.ask("SELECT body FROM tally_outbox ORDER BY id")]
+
+
+def test_a_user_of_mysql_without_rights_to_the_outbox_sends_by_the_trigger(market):
+    market.ask("CREATE USER webapp IDENTIFIED BY 'x'")
+    market.ask("GRANT SELECT, INSERT, UPDATE, DELETE ON orders TO webapp")
+    with contextlib.closing(market.connect(user="webapp", password="x")) as db, db.cursor() as cursor:
+        cursor.execute("INSERT INTO orders (customer) VALUES ('Ann')")
+        for change in ("status = 'paid'", "status = 'paid'", "customer = 'x'"):
+            cursor.execute(f"UPDATE orders SET {change}")
+        cursor.execute("REPLACE INTO orders (id, customer, status) VALUES (1, 'Ann', 'again')")
+    assert bodies_of(market) == [{"order": 1, "status": status} for status in ("new", "paid", "again")]
+
+
+@pytest.mark.parametrize("word", ["", "IGNORE"])
+def test_an_order_of_mysql_whose_message_is_refused_fails_with_it(market, word):
+    """Also where the application says IGNORE, which is not for the statements of triggers."""
+    market.ask("ALTER TABLE tally_outbox ADD CONSTRAINT strict CHECK (body NOT LIKE '%refused%')")
+    for statement in (f"INSERT {word} INTO orders (customer, status) VALUES ('Ann', 'refused')",
+                      f"UPDATE {word} orders SET status = 'refused'"):
+        if statement.startswith("UPDATE"):
+            market.ask("INSERT INTO orders (customer) VALUES ('Ann')")
+        with pytest.raises(pymysql.err.Error, match="strict"):
+            market.ask(statement)
+    assert market.ask("SELECT status FROM orders") == [("new",)] and market.count() == 1
+
+
+def test_orders_of_mysql_that_were_there_are_sent_once_beside_those_that_come(market):
+    """Writers go on while the trigger is made and what was there is sent: none is missed, none is sent twice."""
+    market.ask("DROP TRIGGER orders_insert_to_tally")
+    market.ask("INSERT INTO orders (customer) SELECT 'old' FROM seq_1_to_300")
+    is_over = threading.Event()
+
+    def write():
+        with contextlib.closing(market.connect()) as db, db.cursor() as cursor:
+            while not is_over.is_set():
+                cursor.execute("INSERT INTO orders (customer) VALUES ('new')")
+
+    writers = [threading.Thread(target=write) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    try:
+        wait_until(lambda: market.count("orders") >= 330, what="new orders")
+        assert market.server.client(market.name, FILES["with-old-orders-mysql.sql"]) == (0, "", "")
+        sent = market.count("orders")
+        wait_until(lambda: market.count("orders") >= sent + 30, what="newer orders")
+    finally:
+        is_over.set()
+        for writer in writers:
+            writer.join()
+    orders = [number for (number,) in market.ask("SELECT id FROM orders ORDER BY id")]
+    assert sorted(body["order"] for body in bodies_of(market)) == orders
