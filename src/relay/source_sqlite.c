@@ -27,17 +27,12 @@ static const char *const texts[STATEMENT_COUNT] = {
     [STATEMENT_NOTE_ROW] =
         "INSERT INTO tally_intent(source, epoch, number, id, uid, moment) VALUES ('outbox', ?1, ?2, ?3, ?4, ?5) "
         "ON CONFLICT DO NOTHING",
-    [STATEMENT_DELETE_NOTED] =
-        "DELETE FROM tally_outbox WHERE id IN (SELECT id FROM tally_intent WHERE " OF_INTENT ") AND uid = "
-        "(SELECT i.uid FROM tally_intent i WHERE " OF_INTENT " AND i.id = tally_outbox.id)",
     [STATEMENT_END_INTENT] = "DELETE FROM tally_intent WHERE " OF_INTENT,
     [STATEMENT_NEXT_INTENT] = "SELECT epoch, number, " SQLITE_AGE_MS(
         "started") ", moment FROM tally_intent "
                    "WHERE source = 'outbox' AND (epoch, number) > (?1, ?2) ORDER BY epoch, number LIMIT 1",
     [STATEMENT_INTENT_NAMES] = "SELECT id, uid FROM tally_intent WHERE " OF_INTENT " ORDER BY id",
-    [STATEMENT_INTENT_ROWS] =
-        "SELECT " SQLITE_ROW_COLUMNS " FROM tally_intent i CROSS JOIN tally_outbox o ON o.id = i.id AND o.uid = i.uid "
-        "WHERE i.source = 'outbox' AND i.epoch = ?1 AND i.number = ?2 ORDER BY i.id",
+    [STATEMENT_ROW] = "SELECT " SQLITE_ROW_COLUMNS " FROM tally_outbox o WHERE o.id = ?1 AND o.uid = ?2",
     [STATEMENT_COUNT_WAITING] = "SELECT count(*) FROM (SELECT 1 FROM tally_outbox LIMIT ?1)",
     [STATEMENT_ENDS_OF_OUTBOX] = "SELECT (SELECT max(id) FROM tally_outbox) - o.id + 1, " SQLITE_AGE_MS(
         "o.created") " FROM tally_outbox o ORDER BY o.id LIMIT 1",

@@ -42,6 +42,42 @@ static enum step note_rows(struct source_sqlite *self, const struct term *term, 
     return step;
 }
 
+/* All names of the intent, also of rows that have left; the caller must free(*names) in any case. Rows are then looked
+ * for one by one. In one statement SQLite may compare each name with each row: for what it takes for an outbox of one
+ * row, because that is what ANALYZE has found, it looks into no index (R59). */
+static enum step list_names(struct source_sqlite *self, const struct intent *intent, struct row_name **names,
+                            size_t *count, struct fault *fault)
+{
+    sqlite3_stmt *statement = statement_of_intent(self, STATEMENT_INTENT_NAMES, intent);
+    size_t capacity = 0;
+    bool is_row;
+    enum step step;
+    while ((step = sqlite_next(&self->sqlite, statement, &is_row, fault)) == STEP_OK && is_row) {
+        ARRAY_GROW(*names, *count, capacity);
+        step = sqlite_row_read_name(statement, &(*names)[*count], fault);
+        if (step != STEP_OK) {
+            (void)sqlite3_reset(statement);
+            break;
+        }
+        (*count)++;
+    }
+    return step;
+}
+
+/* The intent is over, and so its rows are done. */
+static enum step delete_noted(struct source_sqlite *self, const struct intent *intent, struct fault *fault)
+{
+    struct row_name *names = NULL;
+    size_t count = 0;
+    enum step step = list_names(self, intent, &names, &count, fault);
+    if (step == STEP_OK)
+        step = source_sqlite_delete(self, names, count, fault);
+    if (step == STEP_OK)
+        step = run_on_intent(self, STATEMENT_END_INTENT, intent->epoch, intent->number, fault);
+    free(names);
+    return step;
+}
+
 enum step source_sqlite_note(struct source *source, const struct term *term, uint64_t last, uint64_t next,
                              const struct row_name *names, size_t count, struct fault *fault)
 {
@@ -50,9 +86,7 @@ enum step source_sqlite_note(struct source *source, const struct term *term, uin
     if (step != STEP_OK)
         return step;
     if (last != 0)
-        step = run_on_intent(self, STATEMENT_DELETE_NOTED, term->epoch, last, fault);
-    if (last != 0 && step == STEP_OK)
-        step = run_on_intent(self, STATEMENT_END_INTENT, term->epoch, last, fault);
+        step = delete_noted(self, &(struct intent){.epoch = term->epoch, .number = last}, fault);
     if (step == STEP_OK)
         step = note_rows(self, term, next, names, count, fault);
     return sqlite_end(&self->sqlite, step, fault);
@@ -90,45 +124,33 @@ static enum step read_next_intent(struct source_sqlite *self, const struct inten
     return STEP_OK;
 }
 
-/* All names of the intent, also of rows that have left. */
-static enum step read_intent_names(struct source_sqlite *self, struct intent *intent, struct rows *rows,
-                                   struct fault *fault)
+static enum step read_row(struct source_sqlite *self, const struct row_name *name, struct rows *rows,
+                          struct fault *fault)
 {
-    sqlite3_stmt *statement = statement_of_intent(self, STATEMENT_INTENT_NAMES, intent);
-    size_t capacity = 0;
-    struct row_name *names = NULL;
+    sqlite3_stmt *statement = sqlite_statement(&self->sqlite, STATEMENT_ROW);
+    sqlite_bind_u64(statement, 1, name->id);
+    sqlite_bind_uid(statement, 2, &name->uid);
     bool is_row;
-    enum step step;
-    while ((step = sqlite_next(&self->sqlite, statement, &is_row, fault)) == STEP_OK && is_row) {
-        ARRAY_GROW(names, intent->count, capacity);
-        step = sqlite_row_read_name(statement, &names[intent->count], fault);
-        if (step != STEP_OK) {
-            (void)sqlite3_reset(statement);
-            break;
-        }
-        intent->count++;
-    }
-    const struct bytes view = bytes_make(names, intent->count * sizeof(*names));
-    intent->names = intent->count == 0 ? NULL : (struct row_name *)(uintptr_t)arena_copy(&rows->arena, view).ptr;
-    free(names);
+    enum step step = sqlite_next(&self->sqlite, statement, &is_row, fault);
+    if (step != STEP_OK || !is_row)
+        return step;
+    struct row row;
+    step = sqlite_row_read(statement, &row, fault);
+    if (step == STEP_OK)
+        (void)rows_append(rows, &row);
+    (void)sqlite3_reset(statement);
     return step;
 }
 
-static enum step read_intent_rows(struct source_sqlite *self, const struct intent *intent, struct rows *rows,
-                                  struct fault *fault)
+static enum step read_intent(struct source_sqlite *self, struct intent *intent, struct rows *rows, struct fault *fault)
 {
-    sqlite3_stmt *statement = statement_of_intent(self, STATEMENT_INTENT_ROWS, intent);
-    bool is_row;
-    enum step step;
-    while ((step = sqlite_next(&self->sqlite, statement, &is_row, fault)) == STEP_OK && is_row) {
-        struct row row;
-        step = sqlite_row_read(statement, &row, fault);
-        if (step != STEP_OK) {
-            (void)sqlite3_reset(statement);
-            return step;
-        }
-        (void)rows_append(rows, &row);
-    }
+    struct row_name *names = NULL;
+    enum step step = list_names(self, intent, &names, &intent->count, fault);
+    for (size_t i = 0; i < intent->count && step == STEP_OK; i++)
+        step = read_row(self, &names[i], rows, fault);
+    const struct bytes view = bytes_make(names, intent->count * sizeof(*names));
+    intent->names = intent->count == 0 ? NULL : (struct row_name *)(uintptr_t)arena_copy(&rows->arena, view).ptr;
+    free(names);
     return step;
 }
 
@@ -146,9 +168,7 @@ enum step source_sqlite_find_intent(struct source *source, const struct term *te
         return step;
     step = read_next_intent(self, after, &found, &is_found, fault);
     if (step == STEP_OK && is_found)
-        step = read_intent_names(self, &found, rows, fault);
-    if (step == STEP_OK && is_found)
-        step = read_intent_rows(self, &found, rows, fault);
+        step = read_intent(self, &found, rows, fault);
     step = sqlite_end(&self->sqlite, step, fault);
     if (step != STEP_OK)
         return step;

@@ -3,6 +3,7 @@
  *
  * Needs an outbox of its own in a server: TALLY_TEST_POSTGRES is its connection string, and
  * tests/system/test_relay_postgres.py gives it. Without it there is nothing to test. */
+#include "platform/monotonic.h"
 #include "relay/lease_postgres.h"
 #include "relay/schema.h"
 #include "relay/source_postgres.h"
@@ -20,6 +21,7 @@
 
 struct fixture {
     PGconn *application;
+    PGconn *late; /* has a transaction open; NULL: there is none */
     struct relay_spec spec;
     struct source *source;
     struct lease *lease;
@@ -95,6 +97,7 @@ static int teardown(void **state)
     fixture->lease->ops->close(fixture->lease);
     rows_deinit(&fixture->rows);
     relay_spec_deinit(&fixture->spec);
+    PQfinish(fixture->late);
     PQfinish(fixture->application);
     free(fixture);
     return 0;
@@ -295,6 +298,81 @@ static void what_is_given_up_is_free_and_a_takeover_goes_above_what_a_sink_knows
     assert_false(is_mine); /* P11: from the same view only one */
 }
 
+#define NAMES 1000u
+
+/* Every third of the rows that wait, so that no range names them, and first a row that is gone. */
+static void name_every_third(struct fixture *fixture, struct row_name *names)
+{
+    PGresult *result = PQexec(fixture->application, "SELECT id, uid FROM tally.outbox WHERE id % 3 = 0 ORDER BY id");
+    assert_true(PQntuples(result) > (int)NAMES);
+    names[0].id = 1;
+    uid_generate(&names[0].uid);
+    for (int i = 1; i < (int)NAMES; i++) {
+        names[i].id = strtoull(PQgetvalue(result, i, 0), NULL, 10);
+        assert_true(uid_from_text(bytes_make(PQgetvalue(result, i, 1), UID_TEXT_SIZE - 1), &names[i].uid));
+    }
+    PQclear(result);
+}
+
+/* The server takes the outbox for empty, as where VACUUM found only rows that were rolled back, and keeps the plans it
+ * makes of that. */
+static void make_statistics_wrong(struct fixture *fixture)
+{
+    ask(fixture, "ALTER TABLE tally.outbox SET (autovacuum_enabled = false)");
+    ask(fixture, "BEGIN");
+    ask(fixture, "INSERT INTO tally.outbox(queue, body) SELECT 'q', 'x' FROM generate_series(1, 20000)");
+    ask(fixture, "ROLLBACK");
+    ask(fixture, "VACUUM (TRUNCATE false) tally.outbox");
+    assert_string_equal(ask(fixture, "SELECT reltuples FROM pg_class WHERE oid = 'tally.outbox'::regclass"), "0");
+}
+
+/* Behind each step: the time of the next one begins. */
+static void check_quick(uint64_t *began_ms, const char *step)
+{
+    uint64_t took_ms = boottime_ms() - *began_ms;
+    if (took_ms > 1000)
+        fail_msg("%s took %llu ms", step, (unsigned long long)took_ms);
+    *began_ms = boottime_ms();
+}
+
+/* A plan that compares every name with every row takes ten seconds here. */
+static void R59_statistics_that_are_wrong_make_nothing_slow(void **state)
+{
+    struct fixture *fixture = fixture_of(state);
+    const struct source_ops *ops = fixture->source->ops;
+    static struct row_name names[NAMES];
+    make_statistics_wrong(fixture);
+    fixture->late = PQconnectdb(getenv("TALLY_TEST_POSTGRES"));
+    PQclear(PQexec(fixture->late, "BEGIN; INSERT INTO tally.outbox(queue, body) VALUES ('q', 'late')"));
+    ask(fixture, "INSERT INTO tally.outbox(queue, body) SELECT 'q', 'x' FROM generate_series(1, 20000)");
+    name_every_third(fixture, names);
+
+    uint64_t began_ms = boottime_ms();
+    assert_int_equal(scan(fixture, &fixture->term, names, 400, NULL, 0, 1000, 1 << 20), STEP_OK);
+    check_quick(&began_ms, "to delete and to scan");
+    assert_int_equal(note(fixture, &fixture->term, 0, 1, names + 400, 600), STEP_OK);
+    check_quick(&began_ms, "to note an intent");
+    struct intent intent;
+    bool is_open = false;
+    assert_int_equal(
+        ops->find_intent(fixture->source, &fixture->term, NULL, &intent, &fixture->rows, &is_open, &fixture->fault),
+        STEP_OK);
+    check_quick(&began_ms, "to read an intent");
+    assert_true(is_open);
+    assert_int_equal(intent.count, 600);
+    assert_int_equal(note(fixture, &fixture->term, 1, 2, names, 1), STEP_OK);
+    check_quick(&began_ms, "to delete what an intent names");
+    assert_string_equal(ask(fixture, "SELECT 20000 - count(*) FROM tally.outbox"), "999"); /* and one that was gone */
+
+    name_every_third(fixture, names);
+    intent.number = 2;
+    began_ms = boottime_ms();
+    assert_int_equal(ops->end_intent(fixture->source, &fixture->term, &intent, names, NAMES, &fixture->fault), STEP_OK);
+    check_quick(&began_ms, "to end an intent");
+    assert_string_equal(ask(fixture, "SELECT 20000 - count(*) FROM tally.outbox"), "1998");
+    assert_string_equal(ask(fixture, "SELECT reltuples FROM pg_class WHERE oid = 'tally.outbox'::regclass"), "0");
+}
+
 #define BOTH(test)                                                                                                     \
     cmocka_unit_test_setup_teardown(test, setup, teardown),                                                            \
         cmocka_unit_test_setup_teardown(test, setup_pooled, teardown)
@@ -307,6 +385,7 @@ int main(void)
         BOTH(a_scan_leaves_out_what_is_in_flight_and_ends_at_its_bounds),
         BOTH(an_intent_is_noted_once_and_found_until_it_is_over),
         BOTH(R58_a_parked_row_is_listed_and_sent_again_at_the_end_or_dropped),
+        BOTH(R59_statistics_that_are_wrong_make_nothing_slow),
         BOTH(what_is_given_up_is_free_and_a_takeover_goes_above_what_a_sink_knows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

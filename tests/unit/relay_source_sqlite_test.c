@@ -1,4 +1,5 @@
 /* The outbox in SQLite as a source, on real files: what is read, what is deleted, and by whom. */
+#include "platform/monotonic.h"
 #include "relay/lease_sqlite.h"
 #include "relay/source_sqlite.h"
 #include "sqlite_rig.h"
@@ -343,6 +344,37 @@ static void an_intent_is_noted_found_and_ended(void **state)
     assert_string_equal(found(fixture), "4 "); /* goes back to waiting */
 }
 
+#define NAMES 1000u
+
+/* A plan that compares every name with every row takes ten seconds here. */
+static void R59_statistics_that_are_wrong_make_nothing_slow(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct source_ops *ops = fixture->source->ops;
+    static struct row_name names[NAMES];
+    send(fixture, "the only one");
+    rig_run(fixture->rig, "ANALYZE");
+    rig_run(fixture->rig, "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 100000) "
+                          "INSERT INTO tally_outbox(queue, body) SELECT 'q', n FROM n");
+    assert_int_equal(scan(fixture, NULL, 0, NULL, 0, NAMES), STEP_OK);
+    for (size_t i = 0; i < NAMES; i++)
+        names[i] = name_at(fixture, i);
+
+    uint64_t began_ms = boottime_ms();
+    assert_int_equal(ops->note(fixture->source, &fixture->term, 0, 1, names, NAMES, &fixture->fault), STEP_OK);
+    struct intent intent;
+    bool is_open = false;
+    assert_int_equal(
+        ops->find_intent(fixture->source, &fixture->term, NULL, &intent, &fixture->rows, &is_open, &fixture->fault),
+        STEP_OK);
+    assert_true(is_open);
+    assert_int_equal(fixture->rows.count, NAMES);
+    assert_int_equal(ops->note(fixture->source, &fixture->term, 1, 2, NULL, 0, &fixture->fault), STEP_OK);
+    assert_in_range(boottime_ms() - began_ms, 0, 2000);
+    assert_int_equal(scan(fixture, NULL, 0, NULL, 0, 1), STEP_OK);
+    assert_int_equal(name_at(fixture, 0).id, names[NAMES - 1].id + 1);
+}
+
 /* SQLite takes any bytes as text; a message is of characters. */
 static void a_row_that_is_not_utf8_is_parked_alone(void **state)
 {
@@ -585,6 +617,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_parked_row_can_be_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(an_intent_is_noted_found_and_ended, setup, teardown),
+        cmocka_unit_test_setup_teardown(R59_statistics_that_are_wrong_make_nothing_slow, setup, teardown),
         cmocka_unit_test_setup_teardown(a_row_that_is_not_utf8_is_parked_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(health_counts_and_warns, setup, teardown),
         cmocka_unit_test_setup_teardown(another_journal_mode_works_and_is_warned_of, setup, teardown),
