@@ -12,6 +12,12 @@
 
 /* --- list and show ------------------------------------------------------------------------------------------------ */
 
+/* Does its last error hold now? */
+static bool is_in_trouble(const char *state)
+{
+    return state != NULL && (strcmp(state, "failed") == 0 || strcmp(state, "blocked") == 0);
+}
+
 static void print_line(yyjson_val *relay)
 {
     const char *state = output_text_of(relay, "State"), *error = json_text(relay, "LastError");
@@ -21,7 +27,7 @@ static void print_line(yyjson_val *relay)
            (unsigned long long)json_number(yyjson_obj_get(relay, "Lag"), "Rows"));
     if (json_number(relay, "Parked") > 0)
         printf(", %llu parked", (unsigned long long)json_number(relay, "Parked"));
-    if ((strcmp(state, "failed") == 0 || strcmp(state, "blocked") == 0) && error != NULL)
+    if (is_in_trouble(state) && error != NULL)
         output_in_line(": ", error);
     puts("");
 }
@@ -38,14 +44,17 @@ static void print_relay(yyjson_val *relay)
         {"epoch", "Epoch"},     {"position", "Position"}, {"delivered", "Delivered"}, {"duplicates", "Duplicates"},
         {"retries", "Retries"}, {"parked", "Parked"},     {"in doubt", "InDoubt"},    {"takeovers", "Takeovers"}};
     static const char *const troubles[][2] = {{"error", "LastError"}, {"warning", "Warning"}};
+    /* The newest error stays where it was seen when it is over. */
+    static const char *const past_troubles[][2] = {{"last error", "LastError"}, {"warning", "Warning"}};
+    const bool is_over = !is_in_trouble(json_text(relay, "State"));
     output_members(relay, texts, ARRAY_LENGTH(texts));
     output_time("since", json_real(relay, "Since"));
     output_members(yyjson_obj_get(relay, "Source"), source, ARRAY_LENGTH(source));
     output_members(yyjson_obj_get(relay, "Sink"), sink, ARRAY_LENGTH(sink));
     output_numbers(yyjson_obj_get(relay, "Lag"), lag, ARRAY_LENGTH(lag));
     output_numbers(relay, counts, ARRAY_LENGTH(counts));
-    output_members(relay, troubles, ARRAY_LENGTH(troubles));
-    output_time("error at", json_real(relay, "LastErrorAt"));
+    output_members(relay, is_over ? past_troubles : troubles, ARRAY_LENGTH(troubles));
+    output_time(is_over ? "last error at" : "error at", json_real(relay, "LastErrorAt"));
 }
 
 /* --- doubts and resolve ------------------------------------------------------------------------------------------- */

@@ -79,6 +79,18 @@ def test_the_life_of_a_relay_by_its_actions(daemon, postgres):
     assert outbox_count(postgres) == 1
 
 
+def test_show_calls_an_error_that_is_over_the_last_one(daemon, tally, postgres):
+    tally("relay", "create", "orders", "--source", postgres.uri, "--sink", "queue", "--lease", "1")
+    send(postgres, "orders", ["to a queue that is missing"])
+    wait_for(daemon, "blocked")
+    shown = tally("relay", "show", "orders").out
+    assert "\nerror       " in shown and "\nerror at    " in shown and "last error" not in shown
+    tally("queue", "create", "orders")
+    wait_for(daemon, "active")
+    shown = tally("relay", "show", "orders").out
+    assert "\nlast error " in shown and "\nlast error at " in shown and "\nerror " not in shown
+
+
 def test_the_life_of_a_relay_by_commands(daemon, tally, postgres):
     tally("queue", "create", "orders")
     words = ["relay", "create", "orders", "--source", postgres.uri, "--sink", "queue", "--lease", "1"]
