@@ -99,14 +99,14 @@ class Terminal:
 
 class Page:
     """Types a page in a folder of its own. Where the page says 127.0.0.1:9324, it is `address`; without one, the page
-    starts tallyd itself. The ports 9325, which pages have for HTTPS or a second server, and 8080, for one of their own,
-    are free ones."""
+    starts tallyd itself, and the address is in a file of the page or not said at all. The ports 9325, which pages have
+    for HTTPS or a second server, and 8080, for one of their own, are free ones."""
 
     def __init__(self, path, folder, address=None, **environment):
         self.path = path
         self.folder = folder
         self.address = address or f"127.0.0.1:{free_port()}"
-        if address is None:
+        if address is None and "--config" not in path.read_text():
             environment |= {"TALLY_LISTEN": self.address, "TALLY_SEGMENT_SIZE": "37MiB"}
         self.environment = clean_environment(
             TALLY_ENDPOINT=f"http://{self.address}", PATH=f"{BIN}:/usr/bin:{os.environ['PATH']}",
