@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import threading
 
+import psycopg2.errors
 import pymysql
 import pytest
 
@@ -14,9 +15,15 @@ from conftest import BIN, ROOT, wait_until
 from mysql_server import MysqlServer
 from outbox_mysql import MysqlOutbox
 from pages import blocks_of
+from queues import make_queue
+from relay import check_once, drain
 
-FILES = {kind.partition(" ")[2]: text
-         for kind, text in blocks_of((ROOT / "docs/how-to/outbox-on-your-table.md").read_text())}
+
+def files_of(page):
+    return {kind.partition(" ")[2]: text for kind, text in blocks_of((ROOT / "docs" / page).read_text())}
+
+
+FILES = files_of("how-to/outbox-on-your-table.md")
 
 
 def schema(kind):
@@ -48,6 +55,68 @@ def test_a_role_without_rights_to_the_outbox_sends_by_the_trigger(shop):
     assert messages(shop) == [{"order": 1, "status": "new"}, {"order": 1, "status": "paid"}]
 
 
+def test_the_trigger_of_the_problem_page_needs_no_right_of_the_application_either(postgres):
+    postgres.sql("CREATE TABLE orders (id bigserial PRIMARY KEY, customer_id int NOT NULL, what text NOT NULL)")
+    postgres.sql(schema("postgres"))
+    postgres.sql(files_of("problems/row-and-message.md")["trigger.sql"])
+    postgres.sql("CREATE ROLE service; GRANT INSERT ON orders TO service;"
+                 " GRANT USAGE ON SEQUENCE orders_id_seq TO service")
+    postgres.sql("SET ROLE service; INSERT INTO orders (customer_id, what) VALUES (4, 'a lamp')")
+    assert messages(postgres) == [{"id": 1, "what": "a lamp", "customer_id": 4}]
+
+
+def test_a_role_of_its_own_that_makes_the_trigger_needs_the_rights_that_the_page_names(postgres):
+    postgres.sql(schema("postgres"))
+    postgres.sql("CREATE ROLE migrations; CREATE ROLE service; GRANT CREATE, USAGE ON SCHEMA public TO migrations;"
+                 " SET ROLE migrations; CREATE TABLE orders (id int, status text DEFAULT 'new');"
+                 " GRANT INSERT ON orders TO service")
+    postgres.sql("SET ROLE migrations; " + FILES["orders-to-tally.sql"])
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+        postgres.sql("SET ROLE service; INSERT INTO orders VALUES (1)")
+    postgres.sql("GRANT USAGE ON SCHEMA tally TO migrations; GRANT EXECUTE ON FUNCTION tally.send TO migrations")
+    postgres.sql("SET ROLE service; INSERT INTO orders VALUES (1)")
+    assert messages(postgres) == [{"order": 1, "status": "new"}]
+
+
+def test_a_group_of_a_text_is_its_hash_and_without_one_a_message_is_alone_in_its_group(shop, daemon, relays):
+    """As docs/how-to/outbox-on-your-table.md says of the application's statement that fails."""
+    make_queue(daemon, "orders.fifo")
+    send = "SELECT tally.send('orders.fifo', '1', group_id => 'customer-' || {})"
+    with pytest.raises(psycopg2.errors.CheckViolation):
+        shop.sql(send.format("'Ann Miller'"))
+    for group in ("md5(coalesce('Ann Miller', ''))", "md5(coalesce(NULL, ''))", "NULL", "NULL"):
+        shop.sql(send.format(group))
+    relays(shop.uri, "queue", "--lease", 1)
+    groups = [message.group for message in drain(daemon, "orders.fifo", 4)]
+    assert len(set(groups)) == 4 and sum(group.startswith("customer-") for group in groups) == 2
+
+
+def test_a_renamed_column_fails_the_insert_until_the_function_is_replaced(shop):
+    shop.sql("ALTER TABLE orders RENAME status TO state")
+    with pytest.raises(psycopg2.errors.UndefinedColumn):
+        shop.sql("INSERT INTO orders (customer) VALUES ('Ann')")
+    function = FILES["orders-to-tally.sql"].partition("CREATE TRIGGER")[0]
+    shop.sql(function.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION").replace("NEW.status", "NEW.state"))
+    shop.sql("INSERT INTO orders (customer) VALUES ('Ann')")
+    assert [message["status"] for message in messages(shop)] == ["new"]
+
+
+def test_old_orders_in_parts_are_sent_once_if_all_that_tell_of_them_give_one_id(shop, daemon, relays):
+    """And an id that comes back is no message: both as the page has it."""
+    assert daemon.call("AmazonSQS.CreateQueue", {"QueueName": "orders.fifo", "Attributes": {
+        "FifoQueue": "true", "Tally.DeduplicationWindow": "-1"}})[0] == 200
+    part = ("SELECT tally.send('orders.fifo', id::text, group_id => 'order-' || id, dedup_id => 'order-' || id)"
+            " FROM generate_series({}, {}) id")
+    for first, last in ((1, 20), (11, 30), (1, 30)):
+        shop.sql(part.format(first, last))
+    relays(shop.uri, "queue", "--lease", 1)
+    wait_until(lambda: count(shop, "tally.outbox") == 0, what="an empty outbox")
+    check_once(drain(daemon, "orders.fifo", 30), [str(number) for number in range(1, 31)])
+    shop.sql(part.format(7, 7))
+    wait_until(lambda: count(shop, "tally.outbox") == 0, what="an empty outbox")
+    assert drain(daemon, "orders.fifo") == []
+
+
 def test_orders_that_were_there_are_sent_once_beside_those_that_come(shop):
     """Writers go on while the trigger is made and what was there is sent: none is missed, none is sent twice."""
     shop.sql("DROP TRIGGER orders_insert_to_tally ON orders; INSERT INTO orders (customer)"
@@ -65,6 +134,8 @@ def test_orders_that_were_there_are_sent_once_beside_those_that_come(shop):
     try:
         wait_until(lambda: count(shop, "orders") >= 330, what="new orders")
         shop.sql(FILES["with-old-orders.sql"])
+        with pytest.raises(psycopg2.errors.DuplicateObject):  # a second time by mistake
+            shop.sql(FILES["with-old-orders.sql"])
         sent = count(shop, "orders")
         wait_until(lambda: count(shop, "orders") >= sent + 30, what="newer orders")
     finally:
