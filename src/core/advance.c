@@ -1,6 +1,6 @@
 /* What time does by itself: delays and visibility timeouts end, and rate buckets let a message through again. No event
  * is logged: a replay with the same times does the same. Nothing here may depend on anything but the state and the time
- * (docs/internals/architecture.md, "Time does the rest").
+ * (docs/internals/walks.md, "Time passes").
  *
  * The live core passes through times at which nothing was decided, and the log does not know them. A replay leaps over
  * those times. To reach the same state, everything fires at its own time and in the order of these times. */

@@ -1,5 +1,5 @@
 /* Decisions that become due by time. They create, end or move something, so they are logged, and made only live
- * (docs/internals/architecture.md, "Time does the rest"). Each call does a bounded amount, so that a purge of ten
+ * (docs/internals/walks.md, "Time passes"). Each call does a bounded amount, so that a purge of ten
  * million messages does not hold up a send. */
 #include "core/decide_namespace.h"
 #include "core/finish.h"
