@@ -108,11 +108,11 @@ static uint64_t due_at_ns(const struct generator *generator)
     return generator->started_at_ns + (uint64_t)((double)generator->writes / generator->plan->rate * 1e9);
 }
 
-/* When the measured window is to end. */
+/* When the measured window, which has begun, is to end. It lasts as long as was asked for also when it begins late,
+ * because nothing happened until then. */
 static uint64_t window_until_ns(const struct generator *generator)
 {
-    const struct plan *plan = generator->plan;
-    return generator->started_at_ns + (uint64_t)((plan->warm_up_s + plan->duration_s) * 1e9);
+    return generator->window_begin_ns + (uint64_t)(generator->plan->duration_s * 1e9);
 }
 
 /* Is nothing more to be asked? At a rate, what was due in the window still is behind its end: a pause of the server may

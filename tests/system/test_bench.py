@@ -2,11 +2,14 @@
 
 import importlib.machinery
 import importlib.util
+import http.server
 import json
 import re
 import statistics
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 from conftest import ROOT
@@ -154,3 +157,41 @@ def test_the_page_names_whose_window_was_another(page):
     text = page(
         {"life": entry("lives", "Tally", run_of(100)), "bullmq": entry("BullMQ", "Redis", run_of(50, seconds=0.88))})
     assert "2.5 s after 0.8 s (other windows: BullMQ on Redis 0.9 s). What" in text
+
+
+class FirstLate(http.server.BaseHTTPRequestHandler):
+    """Answers a SendMessage at once, but the first one only when the load's warm-up and window are long over."""
+    protocol_version = "HTTP/1.1"
+    is_first = True
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if FirstLate.is_first:
+            FirstLate.is_first = False
+            time.sleep(0.5)
+        body = b'{"MessageId":"m"}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_window_that_begins_late_has_its_length_and_figures_that_are_json():
+    """The load once printed nan a second, of none in 0 s, when a server was silent for longer than both."""
+    programs = ROOT / "build" / "release" / "bench"
+    if (programs.parent / "build.ninja").exists():
+        subprocess.run(["ninja", "-C", programs.parent, "--quiet", "bench/load"], check=False)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), FirstLate)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        done = subprocess.run(
+            [programs / "load", "http-send", "--port", str(server.server_port), "--connections", "1", "--body", "32",
+             "--warm-up", "0.01", "--seconds", "0.05"], capture_output=True, text=True, timeout=60, check=True)
+    finally:
+        server.shutdown()
+        server.server_close()
+    result = json.loads(done.stdout, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert result["seconds"] >= 0.05 and result["requests"] >= 0, result
