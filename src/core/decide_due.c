@@ -1,6 +1,6 @@
 /* Decisions that become due by time. They create, end or move something, so they are logged, and made only live
- * (docs/internals/walks.md, "Time passes"). Each call does a bounded amount, so that a purge of ten
- * million messages does not hold up a send. */
+ * (docs/internals/walks.md, "Time passes"). Each call does a bounded amount, so that a purge of ten million messages
+ * does not hold up a send. */
 #include "core/decide_namespace.h"
 #include "core/finish.h"
 
