@@ -2459,11 +2459,11 @@ export interface RelaySink {
 export interface RelaySource {
   /** Each type has its own members, and others are refused. */
   Type: "postgres" | "sqlite" | "mysql" | "queue" | "sqs";
-  /** For `postgres`, a URI or keywords that libpq takes. For `sqlite`, a path on the server's machine. Replies
-   *  leave passwords out. */
+  /** For `postgres`, a URI or keywords that libpq takes. For `sqlite`, a path on the server's machine. For `mysql`,
+   *  a URL: `mysql://USER:PASSWORD@HOST:PORT/DATABASE`. Replies leave passwords out. */
   Connection?: string;
-  /** For `postgres`, the schema of the outbox. For `sqlite`, what the names of its tables begin with. The default
-   *  is `tally`. */
+  /** For `postgres`, the schema of the outbox. For `sqlite` and `mysql`, what the names of its tables begin with.
+   *  The default is `tally`. */
   Table?: string;
   /** For `postgres`: how a PgBouncer in between pools connections. */
   Pooler?: "session" | "transaction";
