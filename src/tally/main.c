@@ -83,6 +83,22 @@ static bool wants_json(int count, char **words)
     return false;
 }
 
+/* There is no such command. `words` begins with its name; the options before it are left out. */
+static int complain_command(int count, char **words)
+{
+    if (count == 0)
+        return complain_usage(NULL, "the command is missing behind the options; tally --help lists them");
+    if (!command_is_group(words[0]))
+        return complain_usage(NULL, "there is no command \"%s\"; tally --help lists them", words[0]);
+    if (count > 1 && is_help(words[1]))
+        return show_help(1, words);
+    if (count > 1)
+        return complain_usage(NULL, "there is no command \"%s %s\"; tally %s --help lists them", words[0], words[1],
+                              words[0]);
+    help_group(stderr, words[0]);
+    return EXIT_USAGE;
+}
+
 static int dispatch(int count, char **words)
 {
     int name_count, leading;
@@ -106,20 +122,10 @@ static int dispatch(int count, char **words)
         return manual_write_all(words[1]);
     leading = count_leading_options(count, words);
     row = command_of_words(count - leading, words + leading, &name_count);
-    if (row != NULL)
-        move_options(leading, name_count, words);
-    if (row != NULL)
-        return run_command(row, count - name_count, words + name_count);
-    if (command_is_group(words[0])) {
-        if (count > 1 && is_help(words[1]))
-            return show_help(1, words);
-        if (count > 1)
-            return complain_usage(NULL, "there is no command \"%s %s\"; tally %s --help lists them", words[0], words[1],
-                                  words[0]);
-        help_group(stderr, words[0]);
-        return EXIT_USAGE;
-    }
-    return complain_usage(NULL, "there is no command \"%s\"; tally --help lists them", words[0]);
+    if (row == NULL)
+        return complain_command(count - leading, words + leading);
+    move_options(leading, name_count, words);
+    return run_command(row, count - name_count, words + name_count);
 }
 
 /* If a standard stream is closed, the next file or socket that we open would take its place and receive what we print.

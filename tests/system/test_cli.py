@@ -260,6 +260,9 @@ def test_options_that_all_commands_have_may_stand_first(tally, daemon):
     tally.environment.pop("TALLY_ENDPOINT")
     assert tally("--endpoint", daemon.endpoint, "--json", "queue", "list").out.strip().startswith("{")
     assert tally("queue", "list", f"--endpoint={daemon.endpoint}/").out == ""
+    for words, wrong in [(["queue", "stats", "x"], 'no command "queue stats"'), (["stats"], 'no command "stats"'),
+                         ([], "the command is missing")]:
+        assert wrong in tally("--endpoint", daemon.endpoint, *words, status=2).err
 
 
 def test_version(offline):
