@@ -6,25 +6,38 @@
 /* The results of a survey: counts by rule, and for reasons that are no rule. */
 struct survey {
     const struct ticket_pool *pool;
+    const struct entry *entry;
     uint64_t candidates;
     uint64_t fits;
     uint64_t by_rule[RULES_MAX];
+    uint64_t errors[RULES_MAX];          /* of those: an expression ended in an error */
+    uint32_t lacks[RULES_MAX];           /* attributes that the ticket lacks; bits */
+    uint32_t candidates_lack[RULES_MAX]; /* attributes that a candidate lacks */
     uint64_t by_need;
     uint64_t by_their_need;
     uint64_t by_set;
 };
 
+static void note_rule(struct survey *survey, uint32_t slot, uint32_t rule)
+{
+    const struct pair_fault fault =
+        pair_fault(&survey->pool->rules_owned->rules[rule], survey->entry, ticket_entry(survey->pool, slot));
+    survey->by_rule[rule]++;
+    survey->errors[rule] += fault.is_error;
+    survey->lacks[rule] |= fault.first_lacks;
+    survey->candidates_lack[rule] |= fault.second_lacks;
+}
+
 static void note(void *context, uint32_t slot, const struct pair_check *check)
 {
     struct survey *survey = context;
-    (void)slot;
     survey->candidates++;
     switch (check->verdict) {
     case PAIR_FITS:
         survey->fits++;
         break;
     case PAIR_RULE:
-        survey->by_rule[check->rule]++;
+        note_rule(survey, slot, check->rule);
         break;
     case PAIR_NEED_FIRST:
         survey->by_need++;
@@ -75,8 +88,28 @@ static bool look(const struct ticket_pool *pool, const struct entry *entry, bool
                                                         : survey_all(pool, entry, is_free, survey);
 }
 
-static void write_bounds(struct call *call, const struct rules *rules, uint32_t level)
+/* The names of attributes, if there are any. */
+static void write_attributes(struct writer *writer, const char *name, const struct rules *rules, uint32_t attributes)
 {
+    if (attributes == 0)
+        return;
+    writer_list_begin(writer, name);
+    for (uint32_t i = 0; i < rules->attribute_count; i++)
+        if ((attributes >> i & 1) != 0)
+            writer_text(writer, NULL, rules->attributes[i].name);
+    writer_list_end(writer);
+}
+
+/* Does the entry lack what a rule asks for now? An expression may do without: its rejects tell. */
+static bool rule_is_unmet(const struct rule *rule, const struct entry *entry)
+{
+    return rule->type != RULE_EXPRESSION && !rule->may_be_missing && rule->bound[entry->level] != RULE_OFF &&
+           !facts_at(entry->facts, rule->attribute)->is_there;
+}
+
+static void write_bounds(struct call *call, const struct rules *rules, const struct entry *entry)
+{
+    const uint32_t level = entry->level;
     struct writer *writer = call->reply;
     writer_list_begin(writer, "Rules");
     for (uint32_t i = 0; i < rules->rule_count; i++) {
@@ -88,9 +121,27 @@ static void write_bounds(struct call *call, const struct rules *rules, uint32_t 
             writer_string(writer, "Value", "off");
         else if (has_bound)
             writer_real(writer, "Value", rule->bound[level]);
+        if (rule_is_unmet(rule, entry))
+            write_attributes(writer, "Lacks", rules, 1u << rule->attribute);
         writer_object_end(writer);
     }
     writer_list_end(writer);
+}
+
+/* What a rule rejects, and what it could not judge. */
+static void write_rule_reject(struct writer *writer, const struct survey *survey, uint32_t rule)
+{
+    const struct rules *rules = survey->pool->rules_owned;
+    if (survey->by_rule[rule] == 0)
+        return;
+    writer_object_begin(writer, NULL);
+    writer_text(writer, "Rule", rules->rules[rule].label);
+    writer_number(writer, "Count", survey->by_rule[rule]);
+    if (survey->errors[rule] != 0)
+        writer_number(writer, "Errors", survey->errors[rule]);
+    write_attributes(writer, "Lacks", rules, survey->lacks[rule]);
+    write_attributes(writer, "CandidatesLack", rules, survey->candidates_lack[rule]);
+    writer_object_end(writer);
 }
 
 static void write_reject(struct writer *writer, struct bytes rule, uint64_t count)
@@ -111,7 +162,7 @@ static void write_survey(struct call *call, const struct survey *survey)
     writer_number(writer, "Fits", survey->fits);
     writer_list_begin(writer, "Rejects");
     for (uint32_t i = 0; i < rules->rule_count; i++)
-        write_reject(writer, rules->rules[i].label, survey->by_rule[i]);
+        write_rule_reject(writer, survey, i);
     write_reject(writer, BYTES("need"), survey->by_need);
     write_reject(writer, BYTES("their-need"), survey->by_their_need);
     write_reject(writer, BYTES("exclusive-set"), survey->by_set);
@@ -123,11 +174,11 @@ static void write_waiting(struct call *call, const struct ticket_pool *pool, uin
     const struct rules *rules = pool->rules_owned;
     const struct ticket *ticket = ticket_at(&pool->tickets, slot);
     const struct entry *entry = ticket_entry(pool, slot);
-    struct survey survey = {.pool = pool};
+    struct survey survey = {.pool = pool, .entry = entry};
     bool is_complete = look(pool, entry, ticket_is_free(pool, ticket), &survey);
     uint64_t step_ms = rules_step_ms(rules, entry->level);
     writer_number(call->reply, "Level", entry->level);
-    write_bounds(call, rules, entry->level);
+    write_bounds(call, rules, entry);
     if (step_ms != UINT64_MAX)
         writer_time(call->reply, "NextStepAt", entry->offered_at_ms + step_ms);
     if (entry->expires_at_ms != UINT64_MAX)

@@ -118,9 +118,10 @@ static bool load(const struct instruction *instruction, const struct facts *fact
     return true;
 }
 
-/* Each instruction is taken at most once, since jumps go forwards. False on an error. */
-static bool run(const struct expression *expression, const struct facts *a, const struct facts *b, union value *result,
-                uint64_t *work)
+/* Each instruction is taken at most once, since jumps go forwards. Returns NULL, or the instruction that met an
+ * error. */
+static const struct instruction *run(const struct expression *expression, const struct facts *a, const struct facts *b,
+                                     union value *result, uint64_t *work)
 {
     union value stack[EXPRESSION_PARTS_MAX];
     uint32_t top = 0; /* values on the stack */
@@ -137,7 +138,7 @@ static bool run(const struct expression *expression, const struct facts *a, cons
         case OPERATION_LOAD_A:
         case OPERATION_LOAD_B:
             if (!load(instruction, instruction->operation == OPERATION_LOAD_A ? a : b, &stack[top++]))
-                return false;
+                return instruction;
             break;
         case OPERATION_NOT:
             stack[top - 1].truth = !stack[top - 1].truth;
@@ -159,7 +160,7 @@ static bool run(const struct expression *expression, const struct facts *a, cons
         case OPERATION_DIVIDE:
             top--;
             if (!calculate((enum operation)instruction->operation, &stack[top - 1].number, stack[top].number))
-                return false;
+                return instruction;
             break;
         case OPERATION_IN:
             top--;
@@ -173,7 +174,7 @@ static bool run(const struct expression *expression, const struct facts *a, cons
         }
     }
     *result = stack[0];
-    return true;
+    return NULL;
 }
 
 enum expression_result expression_holds(const struct expression *expression, const struct facts *a,
@@ -181,9 +182,25 @@ enum expression_result expression_holds(const struct expression *expression, con
 {
     union value result;
     ASSERT(expression->type == VALUE_TRUTH);
-    if (!run(expression, a, b, &result, work))
+    if (run(expression, a, b, &result, work) != NULL)
         return EXPRESSION_ERROR;
     return result.truth ? EXPRESSION_TRUE : EXPRESSION_FALSE;
+}
+
+struct expression_fault expression_fault(const struct expression *expression, const struct facts *a,
+                                         const struct facts *b)
+{
+    union value result;
+    uint64_t work = 0;
+    struct expression_fault fault = {false};
+    const struct instruction *instruction = run(expression, a, b, &result, &work);
+    if (instruction == NULL)
+        return fault;
+    fault.is_error = true;
+    fault.is_of_b = instruction->operation == OPERATION_LOAD_B;
+    fault.is_missing = fault.is_of_b || instruction->operation == OPERATION_LOAD_A;
+    fault.attribute = fault.is_missing ? instruction->attribute : 0;
+    return fault;
 }
 
 bool expression_number(const struct expression *expression, const struct facts *a, const struct facts *b,
@@ -191,7 +208,7 @@ bool expression_number(const struct expression *expression, const struct facts *
 {
     union value result;
     ASSERT(expression->type == VALUE_NUMBER);
-    if (!run(expression, a, b, &result, work))
+    if (run(expression, a, b, &result, work) != NULL)
         return false;
     *number = result.number;
     return true;

@@ -23,6 +23,16 @@ enum expression_result { EXPRESSION_TRUE, EXPRESSION_FALSE, EXPRESSION_ERROR };
 enum expression_result expression_holds(const struct expression *expression, const struct facts *a,
                                         const struct facts *b, uint64_t *work);
 
+/* Why it ends in an error. Also which attribute of which ticket it lacks, if that is the reason. For explaining. */
+struct expression_fault {
+    bool is_error;
+    bool is_missing;
+    bool is_of_b; /* the attribute is missing in b, not in a */
+    uint32_t attribute;
+};
+struct expression_fault expression_fault(const struct expression *expression, const struct facts *a,
+                                         const struct facts *b);
+
 /* The number; false on an error. */
 bool expression_number(const struct expression *expression, const struct facts *a, const struct facts *b,
                        double *number, uint64_t *work);

@@ -127,6 +127,44 @@ bool pair_fits(const struct rules *rules, const struct entry *a, const struct en
     return true;
 }
 
+/* Adds what the expression lacks in one direction. */
+static void add_fault(struct pair_fault *fault, const struct expression_fault *found, bool is_reverse)
+{
+    const uint32_t bit = found->is_missing ? 1u << found->attribute : 0;
+    fault->is_error |= found->is_error;
+    if (found->is_of_b != is_reverse)
+        fault->second_lacks |= bit;
+    else
+        fault->first_lacks |= bit;
+}
+
+/* As rule_fits() goes: the second direction is not asked if the first one is plainly false. */
+static struct pair_fault expression_pair_fault(const struct expression *expression, const struct entry *a,
+                                               const struct entry *b)
+{
+    struct pair_fault fault = {false};
+    uint64_t work = 0;
+    if (expression_holds(expression, a->facts, b->facts, &work) == EXPRESSION_FALSE)
+        return fault;
+    const struct expression_fault forward = expression_fault(expression, a->facts, b->facts);
+    const struct expression_fault reverse = expression_fault(expression, b->facts, a->facts);
+    add_fault(&fault, &forward, false);
+    add_fault(&fault, &reverse, true);
+    return fault;
+}
+
+struct pair_fault pair_fault(const struct rule *rule, const struct entry *a, const struct entry *b)
+{
+    ASSERT(rule->type != RULE_TEAM_NEAR);
+    if (rule->type == RULE_EXPRESSION)
+        return expression_pair_fault(rule->expression_owned, a, b);
+    const uint32_t bit = 1u << rule->attribute;
+    return (struct pair_fault){
+        .first_lacks = facts_at(a->facts, rule->attribute)->is_there ? 0 : bit,
+        .second_lacks = facts_at(b->facts, rule->attribute)->is_there ? 0 : bit,
+    };
+}
+
 /* --- groups ------------------------------------------------------------------------------------------------------- */
 
 /* A division that is searched. */

@@ -3,6 +3,7 @@
 #ifndef TALLY_MATCH_PAIR_H
 #define TALLY_MATCH_PAIR_H
 
+#include "base/assert.h"
 #include "match/entry.h"
 
 enum pair_verdict {
@@ -31,6 +32,17 @@ struct pair_check {
 /* Checks exclusive set, rules in order, needs, at the levels that the entries have. True if they fit. Fills *check,
  * whose expression_errors and work the caller has set. Allocates nothing. O(rules + needs). */
 bool pair_fits(const struct rules *rules, const struct entry *a, const struct entry *b, struct pair_check *check);
+
+/* What two tickets lack, so that a rule can't be judged: bits by attribute. */
+struct pair_fault {
+    bool is_error; /* an expression ended in an error, for lack of an attribute or by its arithmetic */
+    uint32_t first_lacks;
+    uint32_t second_lacks;
+};
+static_assert(RULES_ATTRIBUTES_MAX <= 32, "an attribute is a bit of pair_fault");
+
+/* Says why a rule, which is not a team_near, rejects the two. All is 0 if it judged their values. For explaining. */
+struct pair_fault pair_fault(const struct rule *rule, const struct entry *a, const struct entry *b);
 
 /* The bound of a near or share rule for two levels; RULE_OFF: it is off. */
 double pair_bound(const struct rule *rule, uint32_t level_a, uint32_t level_b);

@@ -25,10 +25,33 @@ static yyjson_val *greatest_reject(yyjson_val *rejects)
     return greatest;
 }
 
+/* Appends "; WHO no ATTRIBUTE, ATTRIBUTE" to a line of `size`. */
+static void add_attributes(char *line, size_t size, const char *who, yyjson_val *attributes)
+{
+    size_t i, max;
+    yyjson_val *name;
+    yyjson_arr_foreach(attributes, i, max, name)
+    {
+        size_t end = strlen(line);
+        snprintf(line + end, size - end, "%s%s", i == 0 ? who : ", ", yyjson_get_str(name));
+    }
+}
+
+/* What a rule could not judge. An error without a missing attribute comes from its arithmetic. */
+static void add_fault(char *line, size_t size, yyjson_val *reject)
+{
+    size_t end = strlen(line);
+    unsigned long long errors = json_number(reject, "Errors");
+    if (errors > 0)
+        snprintf(line + end, size - end, "; errors: %llu", errors);
+    add_attributes(line, size, "; this ticket has no ", yyjson_obj_get(reject, "Lacks"));
+    add_attributes(line, size, "; a candidate has no ", yyjson_obj_get(reject, "CandidatesLack"));
+}
+
 /* The sentence that most people need. */
 static void print_why(yyjson_val *answer)
 {
-    char why[512];
+    char why[2048];
     unsigned long long candidates = json_number(answer, "Candidates"), fits = json_number(answer, "Fits");
     yyjson_val *reject = greatest_reject(yyjson_obj_get(answer, "Rejects"));
     if (candidates == 0)
@@ -37,9 +60,11 @@ static void print_why(yyjson_val *answer)
         snprintf(why, sizeof why, "candidates: %llu; %llu fit, but they make no whole match yet", candidates, fits);
     else if (reject == NULL)
         snprintf(why, sizeof why, "candidates: %llu; none fits", candidates);
-    else
+    else {
         snprintf(why, sizeof why, "candidates: %llu; rejected by %s: %llu", candidates,
                  in_words(output_text_of(reject, "Rule")), (unsigned long long)json_number(reject, "Count"));
+        add_fault(why, sizeof why, reject);
+    }
     output_field("why", why);
     if (yyjson_is_false(yyjson_obj_get(answer, "Complete")))
         output_field("", "there are more that were not looked at");
@@ -58,18 +83,20 @@ static void print_value(char *line, size_t size, yyjson_val *rule)
 
 static void print_rules(yyjson_val *answer)
 {
-    char line[512];
+    char line[2048];
     size_t i, max;
     yyjson_val *item;
     yyjson_arr_foreach(yyjson_obj_get(answer, "Rules"), i, max, item)
     {
         print_value(line, sizeof line, item);
+        add_attributes(line, sizeof line, "; this ticket has no ", yyjson_obj_get(item, "Lacks"));
         output_field(i == 0 ? "asks" : "", line);
     }
     yyjson_arr_foreach(yyjson_obj_get(answer, "Rejects"), i, max, item)
     {
         snprintf(line, sizeof line, "%llu by %s", (unsigned long long)json_number(item, "Count"),
                  in_words(output_text_of(item, "Rule")));
+        add_fault(line, sizeof line, item);
         output_field(i == 0 ? "rejected" : "", line);
     }
 }

@@ -68,7 +68,8 @@ static void fuzz_expression(const struct rules *rules, struct bytes source, cons
     ASSERT(rule == NULL || score == NULL);
     ASSERT(rule != NULL || score != NULL || failure.text[0] != '\0');
     if (rule != NULL)
-        (void)expression_holds(rule, a, b, &(uint64_t){0});
+        ASSERT((expression_holds(rule, a, b, &(uint64_t){0}) == EXPRESSION_ERROR) ==
+               expression_fault(rule, a, b).is_error);
     if (score != NULL && expression_number(score, a, b, &number, &(uint64_t){0}))
         ASSERT(isfinite(number));
     expression_destroy(rule);

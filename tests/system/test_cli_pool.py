@@ -454,3 +454,22 @@ def test_explain_counts_what_each_rule_rejects(tally):
         "near(mmr)": 1, "equal(mode)": 1, "exclusive-set": 1}
     (said,) = tally.json("pool", "explain", "few", "s2")
     assert {reject["Rule"]: reject["Count"] for reject in said["Rejects"]} == {"exclusive-set": 3}
+
+
+def test_explain_names_what_a_ticket_lacks(tally):
+    rules = {"attrs": {"kind": "str", "size": "num", "room": "num"},
+             "rules": [{"type": "differ", "attr": "kind"}, {"type": "expr", "expr": "a.room >= b.size"}]}
+    tally("queue", "create", "made")
+    tally("pool", "create", "vans", "--rules", "-", "--result", "made", stdin=json.dumps(rules))
+    tally("pool", "offer", "vans", stdin=lines([{"key": "order", "attrs": {"kind": "order", "size": 2}},
+                                                {"key": "van", "attrs": {"kind": "van", "room": 3}},
+                                                {"key": "bare", "attrs": {}}]))
+    text = tally("pool", "explain", "vans", "order").out
+    lacks = "by expr(a.room >= b.size); errors: 1; this ticket has no room\n"
+    assert f"1 {lacks}" in text and "1 by differ(kind); a candidate has no kind\n" in text, text
+    tally("pool", "cancel", "vans", "bare")
+    text = tally("pool", "explain", "vans", "van").out
+    why = "candidates: 1; rejected by expr(a.room >= b.size): 1; errors: 1; a candidate has no room"
+    assert f"why         {why}\n" in text, text
+    tally("pool", "offer", "vans", stdin=lines([{"key": "alone", "attrs": {}}]))
+    assert "asks        differ(kind); this ticket has no kind\n" in tally("pool", "explain", "vans", "alone").out

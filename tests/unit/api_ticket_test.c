@@ -449,6 +449,49 @@ static void a_ticket_is_explained(void **state)
     sqs_close(world);
 }
 
+static bool lists(yyjson_val *object, const char *name, const char *text)
+{
+    yyjson_val *list = yyjson_obj_get(object, name);
+    return yyjson_arr_size(list) == 1 && yyjson_equals_str(yyjson_arr_get_first(list), text);
+}
+
+static void what_a_ticket_lacks_is_named(void **state)
+{
+    struct world *world = open_pool(state, "external", "");
+    call(world, "UpdatePool",
+         ",'Attributes':{'mode':'str','mmr':'num','maps':'set','kind':'str','size':'num','room':'num'},"
+         "'Rules':[{'type':'differ','attr':'kind'},{'type':'expr','expr':'a.room >= b.size'},"
+         "{'type':'expr','expr':'1 / (a.size - 2) < 9'}]");
+    call(world, "OfferTickets",
+         ",'Tickets':[{'TicketId':'order','Attributes':{'kind':'o','size':1}},{'TicketId':'bare','Attributes':{}},"
+         "{'TicketId':'van','Attributes':{'kind':'v','room':2}},"
+         "{'TicketId':'two','Attributes':{'kind':'x','size':2,'room':9}},"
+         "{'TicketId':'full','Attributes':{'kind':'f','size':4,'room':0}}]");
+    struct answer answer = call(world, "ExplainTicket", ",'TicketId':'order'");
+    EXPECT(world, rejects(answer, "differ(kind)") == 1 && rejects(answer, "expr(a.room >= b.size)") == 3);
+    EXPECT(world, lists(item(answer, "Rejects", 0), "CandidatesLack", "kind"));
+    EXPECT(world, yyjson_get_uint(yyjson_obj_get(item(answer, "Rejects", 1), "Errors")) == 3);
+    EXPECT(world, lists(item(answer, "Rejects", 1), "Lacks", "room"));
+    EXPECT(world, yyjson_obj_get(item(answer, "Rules", 0), "Lacks") == NULL);
+    answer = call(world, "ExplainTicket", ",'TicketId':'van'");
+    EXPECT(world, lists(item(answer, "Rejects", 1), "Lacks", "size"));
+    EXPECT(world, lists(item(answer, "Rejects", 1), "CandidatesLack", "room"));
+    answer = call(world, "ExplainTicket", ",'TicketId':'bare'");
+    EXPECT(world, lists(item(answer, "Rules", 0), "Lacks", "kind"));
+    EXPECT(world, lists(item(answer, "Rejects", 0), "Lacks", "kind"));
+    call(world, "CancelTickets", ",'TicketIds':['order','van','bare']");
+    answer = call(world, "ExplainTicket", ",'TicketId':'two'"); /* 0 >= 2 is a plain rejection */
+    EXPECT(world, rejects(answer, "expr(a.room >= b.size)") == 1);
+    EXPECT(world, yyjson_obj_get(item(answer, "Rejects", 0), "Errors") == NULL);
+    call(world, "OfferTickets", ",'Tickets':[{'TicketId':'last','Attributes':{'kind':'l','size':3,'room':9}}]");
+    call(world, "CancelTickets", ",'TicketIds':['full']");
+    answer = call(world, "ExplainTicket", ",'TicketId':'two'"); /* a division by zero: nothing is missing */
+    EXPECT(world, yyjson_get_uint(yyjson_obj_get(item(answer, "Rejects", 0), "Errors")) == 1);
+    EXPECT(world, yyjson_obj_get(item(answer, "Rejects", 0), "Lacks") == NULL);
+    EXPECT(world, yyjson_obj_get(item(answer, "Rejects", 0), "CandidatesLack") == NULL);
+    sqs_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +509,7 @@ int main(void)
         cmocka_unit_test(tickets_are_listed_in_pages_and_each_once),
         cmocka_unit_test(a_count_goes_through_the_tickets_in_portions),
         cmocka_unit_test(a_ticket_is_explained),
+        cmocka_unit_test(what_a_ticket_lacks_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -348,6 +348,8 @@ export interface BoundOfRule {
   Rule: string;
   /** Its bound, or the text off. */
   Value?: unknown;
+  /** The attribute that the rule asks for, if this ticket lacks it. No ticket fits then. */
+  Lacks?: Array<string>;
 }
 
 /** Who asks, and what the credential may do. */
@@ -2368,6 +2370,12 @@ export interface Rejection {
   Rule: string;
   /** How many candidates it rejects. */
   Count: number;
+  /** For how many of them an expression ended in an error, such as a missing attribute. Left out if there is none. */
+  Errors?: number;
+  /** Attributes that the rule asks for and this ticket lacks. Left out if there is none. */
+  Lacks?: Array<string>;
+  /** Attributes that the rule asks for and a candidate lacks. Left out if there is none. */
+  CandidatesLack?: Array<string>;
 }
 
 /** A relay as it is now. */
