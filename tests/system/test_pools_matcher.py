@@ -4,12 +4,14 @@ tests/unit/matcher_*; here it is the daemon, whose time is the real one.
 
 The worked examples of the reference have minutes; here each of their seconds is SECOND milliseconds."""
 
+import json
+import re
 import threading
 import time
 
 import pytest
 
-from conftest import PATIENCE, wait_until
+from conftest import PATIENCE, ROOT, wait_until
 from pools import Pool, ticket
 from queues import make_queue
 from wire import scaled
@@ -399,3 +401,43 @@ def test_a_window_takes_the_best_that_was_found_in_it(daemon):
     (result,) = pool.wait_for_results(1)
     assert result.names == ["b", "c"] and result.waited("b") >= 600
     assert pool.waiting() == ["a"]
+
+
+# --- the rules that the documentation shows ---------------------------------------------------------------------------
+
+
+def rules_of_the_page():
+    """Those of the table "Find your rule"."""
+    text = (ROOT / "docs" / "how-to" / "matching-rules.md").read_text()
+    return [json.loads(rule) for rule in re.findall(r'^\|[^|]*\| `(\{"type".*?\})`', text, re.MULTILINE)]
+
+
+def expression_of_the_page(word):
+    (rule,) = [rule for rule in rules_of_the_page() if word in rule.get("expr", "")]
+    return rule
+
+
+def test_each_rule_of_the_page_is_taken(daemon):
+    rules = rules_of_the_page()
+    attributes = {"mode": "str", "address": "str", "side": "str", "maps": "set", "kind": "str"}
+    attributes |= {name: "num" for name in ("mmr", "capacity", "size", "x", "y")}
+    assert len(rules) == 8
+    Pool(daemon, Attributes=attributes, Rules=rules, Teams=[{"name": "red", "size": 2}, {"name": "blue", "size": 2}])
+
+
+def test_an_expression_with_a_guard_asks_one_side_only(daemon):
+    pool = Pool(daemon, Matcher="built-in", Attributes={"kind": "str", "size": "num", "capacity": "num"}, Rules=[
+        {"type": "pairs", "attr": "kind", "allow": [["courier", "order"]]}, expression_of_the_page("capacity")])
+    pool.offer(ticket("bike", kind="courier", capacity=1), ticket("parcel", kind="order", size=3),
+               ticket("van", kind="courier", capacity=9))
+    assert [result.names for result in pool.take()] == [["parcel", "van"]]
+    pool.offer(ticket("letter", kind="order", size=1))  # now the order is the newer one
+    assert [result.names for result in pool.take()] == [["bike", "letter"]]
+
+
+def test_squares_say_how_far_two_are_apart(daemon):
+    pool = Pool(daemon, Matcher="built-in", Attributes={"x": "num", "y": "num"}, Rules=[expression_of_the_page("a.x")])
+    pool.offer(ticket("far", x=0, y=5.1), ticket("middle", x=0, y=0))
+    assert pool.take() == []
+    pool.offer(ticket("near", x=3, y=-4))
+    assert [result.names for result in pool.take()] == [["middle", "near"]]
