@@ -56,9 +56,11 @@ await assert.rejects(once({}, "m", affect), /once\(\) takes a Client or Pool of 
 client.release();
 await db.end();
 
-const sqlite = await import("node:sqlite").catch(() => undefined); // Node.js 22 and later
-if (sqlite !== undefined) {
-  const shop = new sqlite.DatabaseSync(":memory:");
+// Node.js 22.5 and later have the one; the other is tried where it is installed.
+const { DatabaseSync } = await import("node:sqlite").catch(() => ({}));
+const { default: Database } = await import("better-sqlite3").catch(() => ({}));
+for (const Sqlite of [DatabaseSync, Database].filter(Boolean)) {
+  const shop = new Sqlite(":memory:");
   shop.exec(`${process.env.SQLITE_SCHEMA}; CREATE TABLE effect (n int)`);
   const book = (connection) => connection.prepare("INSERT INTO effect VALUES (1)").run().changes;
   assert.equal(await once(shop, "m", book), 1);
@@ -67,5 +69,5 @@ if (sqlite !== undefined) {
   await assert.rejects(once(shop, "n", (connection) => connection.exec("ROLLBACK; nonsense")), /syntax error/);
   assert.equal(await once(shop, "n", book), 1);
   assert.equal(shop.prepare("SELECT count(*) AS n FROM effect").get().n, 2);
-  console.log("SQLite, too");
+  console.log(`${Sqlite.name}, too`);
 }

@@ -95,11 +95,31 @@ def test_every_public_name_has_a_type(project):
 def test_the_readme_runs_word_for_word(project, running, database):
     text = (PACKAGE / "README.md").read_text()
     examples = re.findall(r"```js\n(.*?)```\n```\n(.*?)```", text, re.DOTALL)
-    assert len(examples) == text.count("```js") == 6
+    assert len(examples) == text.count("```js") == 7
     for number, (program, output) in enumerate(examples):
         (project / f"readme{number}.mjs").write_text(program.replace("http://127.0.0.1:9324", running.endpoint))
         assert run(project, f"readme{number}.mjs", TALLY_ENDPOINT=running.endpoint,
                    **{**database, "PGDATABASE": "readme"}) == output
+
+
+def test_what_the_readme_installs_stays_a_copy(tmp_path):
+    """A link would find the SDK beside Tally's sources only, where it is not."""
+    (block,) = re.findall(r"```sh\n(.*?)```", (PACKAGE / "README.md").read_text(), re.DOTALL)
+    configure, install, _ = block.splitlines()
+    assert install.startswith("npm install TALLY/clients/javascript @aws-sdk/")
+    other, project = tmp_path / "other", tmp_path / "shop"
+    for folder in (other, project):
+        folder.mkdir()
+        (folder / "package.json").write_text(json.dumps({"name": folder.name, "version": "1.0.0"}))
+    # Without a network the SDK can't come; the package is the same without it.
+    environment = clean_environment(npm_config_cache=str(tmp_path / "cache"), npm_config_legacy_peer_deps="true",
+                                    npm_config_offline="true", npm_config_audit="false")
+    for command in (configure, f"npm install {PACKAGE}", f"npm install {other}"):
+        done = subprocess.run(["bash", "-c", command], cwd=project, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        if command != configure:
+            copy = project / "node_modules" / "@tally-queue" / "client"
+            assert (copy / "src" / "index.js").is_file() and not copy.is_symlink(), command
 
 
 # --- the actions ------------------------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ def test_its_version_is_that_of_the_server(folder):
 def test_the_readme_runs_word_for_word(running, tmp_path):
     text = (HERE / "README.md").read_text()
     examples = re.findall(r"```python\n(.*?)```\n```\n(.*?)```", text, re.DOTALL)
-    assert len(examples) == text.count("```python") == 8
+    assert len(examples) == text.count("```python") == 9
     for number, (program, output) in enumerate(examples):
         path = tmp_path / f"example{number}.py"
         path.write_text(program.replace("http://127.0.0.1:9324", running.endpoint))
