@@ -80,12 +80,25 @@ def safe_server(tmp_path):
     shutil.rmtree(running.folder, ignore_errors=True)
 
 
+def install_modules(modules, text):
+    """What npm would have installed. A link to our client would look for the SDK beside the client itself."""
+    ours = ROOT / "clients" / "javascript"
+    there = ROOT / "tests" / "system" / "node_modules"
+    if "@tally-queue/client" not in text:
+        modules.symlink_to(there)
+        return
+    modules.mkdir()
+    for name in there.iterdir():
+        (modules / name.name).symlink_to(name)
+    shutil.copytree(ours, modules / "@tally-queue" / "client", ignore=shutil.ignore_patterns("node_modules"))
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_page_can_be_typed_as_it_stands(path, tmp_path, request):
     text = path.read_text()
     folder = tmp_path / "page"
     folder.mkdir()
-    (folder / "node_modules").symlink_to(ROOT / "tests" / "system" / "node_modules")
+    install_modules(folder / "node_modules", text)
     environment = {}
     if "$ aws " in text:
         needs(pathlib.Path("/usr/bin/aws").exists(), "awscli")
