@@ -138,6 +138,12 @@ def test_MR5_cancel_says_which_of_the_two_outcomes_it_was(pool):
     assert pool.counts() == {"Offered": 4, "Matched": 2, "Cancelled": 1, "Expired": 1}
 
 
+def test_a_cancel_before_the_offer_is_not_remembered(pool):
+    assert [result["Status"] for result in pool.cancel("early")] == ["unknown"]
+    pool.offer("early")
+    assert pool.status("early") == "waiting"
+
+
 # --- expiry -----------------------------------------------------------------------------------------------------------
 
 
@@ -172,6 +178,16 @@ def test_a_queue_that_a_pool_names_is_not_deleted(pool, daemon):
 
 
 # --- exclusive sets ---------------------------------------------------------------------------------------------------
+
+
+def test_a_second_ticket_of_a_set_ends_when_the_first_result_is_deleted(pool):
+    """So a set is no name for somebody who comes again."""
+    pool.offer(ticket("eve-1", ExclusiveSet="eve"), "b")
+    pool.match("p1", "eve-1", "b")
+    pool.offer(ticket("eve-2", ExclusiveSet="eve"), ticket("fay-2"))
+    assert (pool.status("eve-2"), pool.status("fay-2")) == ("waiting", "waiting")
+    pool.take()
+    assert (pool.status("eve-2"), pool.status("fay-2")) == ("cancelled", "waiting")
 
 
 def test_MR26_of_an_exclusive_set_one_is_matched_and_the_record_of_it_cancels_the_others(pool):
