@@ -483,6 +483,21 @@ class Story:
         self.call("ListTickets", PoolName="duel")
         self.call("UpdateTicket", PoolName="duel", TicketId="dora", Need={"mode": {"eq": "go"}})
 
+        self.lacking()
+
+    def lacking(self):
+        """Tickets without an attribute that a rule asks for."""
+        rules = [{"type": "equal", "attr": "zone"}, {"type": "expr", "expr": "a.room >= b.size"}]
+        self.call("CreatePool", PoolName="vans", ResultQueueUrl="results", Matcher="external", Rules=rules,
+                  Attributes={"zone": "str", "room": "num", "size": "num"})
+        self.call("OfferTickets", PoolName="vans", Tickets=[
+            {"TicketId": "order", "Attributes": {"zone": "a", "size": 1}},
+            {"TicketId": "van", "Attributes": {"zone": "a", "room": 1}}, {"TicketId": "nowhere"}])
+        (bound, _) = self.call("ExplainTicket", PoolName="vans", TicketId="nowhere")["Rules"]
+        assert bound["Lacks"] == ["zone"]
+        nowhere, van = self.call("ExplainTicket", PoolName="vans", TicketId="order")["Rejects"]
+        assert nowhere["CandidatesLack"] == ["zone"] and (van["Errors"], van["Lacks"]) == (1, ["room"])
+
     def matches(self):
         self.call("CreatePool", PoolName="teams", ResultQueueUrl="results", Matcher="external",
                   Attributes={"role": "str"}, Teams=[{"name": "red", "size": 1}, {"name": "blue", "size": 1}],

@@ -122,6 +122,28 @@ def test_what_the_readme_installs_stays_a_copy(tmp_path):
             assert (copy / "src" / "index.js").is_file() and not copy.is_symlink(), command
 
 
+def test_what_is_rejected_on_a_queue_that_holds_is_held_and_no_dead_letter(project, running):
+    running.call("AmazonSQS.CreateQueue", {"QueueName": "bad.fifo", "Attributes": {"FifoQueue": "true"}})
+    arn = running.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": "bad.fifo", "AttributeNames": ["QueueArn"]})[1]
+    policy = json.dumps({"deadLetterTargetArn": arn["Attributes"]["QueueArn"], "maxReceiveCount": 9})
+    running.call("AmazonSQS.CreateQueue", {"QueueName": "kept.fifo", "Attributes": {
+        "FifoQueue": "true", "Tally.OnGroupFailure": "hold", "RedrivePolicy": policy}})
+    for body in ("bad", "next"):
+        running.call("AmazonSQS.SendMessage", {"QueueUrl": "kept.fifo", "MessageBody": body, "MessageGroupId": "g",
+                                               "MessageDeduplicationId": body})
+    program = """import { Reject, Worker } from "@tally-queue/client";
+        const handler = () => { throw new Reject("no such parcel"); };
+        await new Worker({ queue: "kept.fifo", handler, untilEmpty: true, log: (text) => console.log(text) }).run();"""
+    said = run(project, "--input-type=module", "-e", program, TALLY_ENDPOINT=running.endpoint)
+    assert said.splitlines()[0].endswith("no such parcel; attempt 1 was the last, its group is held"), said
+    group, = running.call("Tally.ListGroups", {"QueueUrl": "kept.fifo"})[1]["Groups"]
+    assert (group["State"], group["Messages"], group["Reason"]) == ("held", 2, "no such parcel")
+    assert not running.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "bad.fifo"})[1].get("Messages")
+    running.call("Tally.ReleaseGroup", {"QueueUrl": "kept.fifo", "MessageGroupId": "g", "Action": "skip"})
+    (message,) = running.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "bad.fifo"})[1]["Messages"]
+    assert message["Body"] == "bad"
+
+
 # --- the actions ------------------------------------------------------------------------------------------------------
 
 
