@@ -144,6 +144,26 @@ def test_what_is_rejected_on_a_queue_that_holds_is_held_and_no_dead_letter(proje
     assert message["Body"] == "bad"
 
 
+def test_an_error_after_a_commit_changes_nothing(project, running):
+    for name in ("source", "target"):
+        running.call("AmazonSQS.CreateQueue", {"QueueName": name})
+    for body in ("good", "late"):
+        running.call("AmazonSQS.SendMessage", {"QueueUrl": "source", "MessageBody": body})
+    program = """import { createClient, Worker } from "@tally-queue/client";
+        const client = createClient();
+        async function handler({ queue: QueueUrl, body: MessageBody, receiptHandle: ReceiptHandle }) {
+          const Sends = [{ QueueUrl: "target", MessageBody }];
+          await client.commit({ Sends, Deletes: [{ QueueUrl, ReceiptHandle }] });
+          if (MessageBody === "late") throw new Error("after the commit");
+        }
+        const log = (text) => console.log(text);
+        await new Worker({ queue: "source", handler, client, untilEmpty: true, log }).run();"""
+    (line,) = run(project, "--input-type=module", "-e", program, TALLY_ENDPOINT=running.endpoint).splitlines()
+    assert line.endswith("Error: after the commit; it had ended before"), line
+    received = running.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "target", "MaxNumberOfMessages": 10})[1]
+    assert sorted(message["Body"] for message in received["Messages"]) == ["good", "late"]
+
+
 # --- the actions ------------------------------------------------------------------------------------------------------
 
 
