@@ -9,7 +9,7 @@ import sys
 import pytest
 from certificates import Certificate
 from clients import needs
-from conftest import PATIENCE, ROOT, Daemon, clean_environment, free_port
+from conftest import PATIENCE, ROOT, Daemon, clean_environment, free_port, wait_until
 from service_model import FOLDER, MODELS, Model, ModelClient, forbidden, read
 from service_model_story import Story, TEXT
 from test_clients_aws_cli import PROGRAM
@@ -107,8 +107,13 @@ def clients_with_credentials(folder):
         owner, confined = (ModelClient(daemon.endpoint, **keys(name)) for name in ["owner", "confined"])
         owner.call("PutTypeOrder", Name="o", Types=["a", "b"])
         owner.call("FeedEvents")
-        for client in owner, confined:
-            client.call("DescribeServer")
+
+        def shows_a_slow_one():
+            owner.call("PutTypeOrder", Name="o", Types=["a", "b"])
+            return owner.call("DescribeServer")["SlowRequests"]
+
+        wait_until(shows_a_slow_one, what="a request that takes a millisecond")
+        confined.call("DescribeServer")
         boto = boto3_client("sqs", daemon.endpoint, **keys("owner"))
         boto.create_queue(QueueName="mine")
         boto.send_message(QueueUrl="mine", MessageBody="m")
