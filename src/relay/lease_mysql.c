@@ -92,6 +92,7 @@ static enum step take_lock(struct lease_mysql *self, const struct term *term, un
     enum step step = ask_number(self, &is_taken, fault);
     self->has_lock = step == STEP_OK && is_taken == 1;
     self->lock_term = *term;
+    self->connection = self->session.connections;
     return step;
 }
 

@@ -157,6 +157,8 @@ enum step mysql_session_open(struct mysql_session *session, struct fault *fault)
 {
     if (session->handle_owned != NULL)
         return STEP_OK;
+    if (session->is_in_transaction)
+        return fault_set(fault, STEP_UNREACHABLE, "the connection to MySQL broke in the middle of a transaction");
     if (atomic_load(&session->is_interrupted))
         return fault_set(fault, STEP_UNREACHABLE, "the relay ends");
     struct buffer said = session->text; /* the statement that is to be run, while the checks have theirs */
@@ -283,13 +285,18 @@ enum step mysql_session_change(struct mysql_session *session, uint64_t *count, s
 
 enum step mysql_session_begin(struct mysql_session *session, struct fault *fault)
 {
+    ASSERT(!session->is_in_transaction);
     mysql_session_say(session, "START TRANSACTION");
-    return mysql_session_change(session, NULL, fault);
+    const enum step step = mysql_session_change(session, NULL, fault);
+    session->is_in_transaction = step == STEP_OK;
+    return step;
 }
 
 enum step mysql_session_end(struct mysql_session *session, enum step step, struct fault *fault)
 {
     struct fault other;
+    ASSERT(session->is_in_transaction);
+    session->is_in_transaction = false;
     buffer_truncate(&session->text, 0);
     if (session->handle_owned == NULL) { /* it ended with its connection */
         ASSERT(step != STEP_OK);

@@ -24,7 +24,8 @@ struct mysql_session {
     const char *role;                 /* "lease" or "rows" */
     unsigned patience_ms;
     atomic_bool is_interrupted;
-    unsigned connections; /* counts connections: a new one has nothing of the state of the last */
+    unsigned connections;   /* counts connections: a new one has nothing of the state of the last */
+    bool is_in_transaction; /* between begin() and end(): no other connection takes its place */
     bool is_mariadb;
     struct buffer text; /* of the statement that is being put together */
 };
@@ -56,8 +57,9 @@ enum step mysql_session_run(struct mysql_session *session, MYSQL_RES **result, s
 /* One that yields no rows; how many it changed. `count` may be NULL. */
 enum step mysql_session_change(struct mysql_session *session, uint64_t *count, struct fault *fault);
 
-/* A transaction. After end() there is none: it commits if `step` is STEP_OK, or else undoes it. It returns `step`, or
- * how the commit failed: then nobody knows whether it was committed. */
+/* A transaction. If its connection breaks, all of its statements fail, up to end(). After end() there is none: it
+ * commits if `step` is STEP_OK, or else undoes it. It returns `step`, or how the commit failed: then nobody knows
+ * whether it was committed. */
 enum step mysql_session_begin(struct mysql_session *session, struct fault *fault);
 enum step mysql_session_end(struct mysql_session *session, enum step step, struct fault *fault);
 

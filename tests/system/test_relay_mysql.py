@@ -1,6 +1,6 @@
 """An outbox in MySQL, or rather in MariaDB, which Debian has; the application being pymysql: every committed row
 arrives once, rows that were rolled back never, and the order of each group is that of the commits, whatever is killed,
-stopped, cut or restored. R… and C… stand in docs/invariants-relays.md."""
+stopped, cut or restored. R… and C… stand in docs/internals/invariants-relays.md."""
 
 import contextlib
 import itertools
@@ -571,6 +571,24 @@ def test_R22_an_owner_whose_connection_is_killed_is_followed_and_fenced_at_once(
     first.wait_for("standby", 10)
     traffic.check(daemon)
     assert outbox.ask("SELECT epoch FROM tally_lease") == [(2,)]
+
+
+def test_R24_a_takeover_whose_connection_breaks_does_not_go_on_over_another_one(relays, own_server):
+    """There, the row of the lease would not be locked: somebody else may have taken over since it was read."""
+    outbox = MysqlOutbox(own_server)
+    own_server.sql("SET GLOBAL log_output = 'TABLE', GLOBAL general_log = 1")
+    with contextlib.closing(Proxy(own_server.port)) as proxy:
+        first = start(relays, outbox, name="first")
+        second = relays(through(proxy, outbox), "queue", "--lease", 1, name="second")
+        second.wait_for("standby")
+        proxy.lose_answer_to(b"RELEASE_LOCK")  # in the middle, behind the look at the row
+        first.kill9()
+        second.wait_for("active")
+        assert proxy.lost == 1
+    log = own_server.sql("SELECT thread_id, CONVERT(argument USING utf8mb4) FROM mysql.general_log")
+    locking = {thread for thread, text in log if text.endswith("WHERE l.source = 'outbox' FOR UPDATE")}
+    taking = {thread for thread, text in log if text.startswith("UPDATE tally_lease SET epoch")}
+    assert len(taking) == 2 and taking < locking
 
 
 def test_R23_an_owner_without_a_network_is_followed_though_its_connection_holds_its_lock(
