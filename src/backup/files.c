@@ -130,3 +130,17 @@ enum error files_write_text(const char *path, struct bytes text, struct failure 
     const enum error error = is_written ? OK : files_failed(failure, "writing", path);
     return fclose(file) == 0 || error != OK ? error : files_failed(failure, "writing", path);
 }
+
+enum error files_replace_text(const char *folder, const char *name, struct bytes text, struct failure *failure)
+{
+    char *path = files_join(folder, name, ""), *unfinished = files_join(folder, name, FILES_UNFINISHED);
+    (void)unlink(unfinished); /* a killed process left it */
+    enum error error = files_write_text(unfinished, text, failure);
+    if (error == OK && rename(unfinished, path) != 0)
+        error = files_failed(failure, "renaming", unfinished);
+    if (error == OK)
+        error = files_sync_folder(folder, failure);
+    free(unfinished);
+    free(path);
+    return error;
+}

@@ -39,4 +39,8 @@ enum error files_copy_live(struct disk *disk, const char *name, uint64_t size, u
 /* Writes a new file, durably but for its name. */
 enum error files_write_text(const char *path, struct bytes text, struct failure *failure);
 
+/* Writes FOLDER/NAME, or puts a new one in its place, durably: a crash leaves the old one or the new one. Nobody else
+ * writes it meanwhile. Errors as files_failed(). */
+enum error files_replace_text(const char *folder, const char *name, struct bytes text, struct failure *failure);
+
 #endif

@@ -76,21 +76,12 @@ static enum error make_identity(const char *data, char identity[IDENTITY_DIGITS 
 {
     unsigned char bytes[IDENTITY_DIGITS / 2];
     char text[IDENTITY_DIGITS + 2];
-    char *path = files_join(data, IDENTITY_NAME, ""), *unfinished = files_join(data, IDENTITY_NAME, FILES_UNFINISHED);
     random_fill(bytes, sizeof(bytes));
     for (size_t i = 0; i < sizeof(bytes); i++)
         (void)snprintf(text + 2 * i, 3, "%02x", bytes[i]);
     memcpy(identity, text, IDENTITY_DIGITS + 1);
     text[IDENTITY_DIGITS] = '\n';
-    (void)unlink(unfinished);
-    enum error error = files_write_text(unfinished, bytes_make(text, IDENTITY_DIGITS + 1), failure);
-    if (error == OK && rename(unfinished, path) != 0)
-        error = files_failed(failure, "renaming", unfinished);
-    if (error == OK)
-        error = files_sync_folder(data, failure);
-    free(unfinished);
-    free(path);
-    return error;
+    return files_replace_text(data, IDENTITY_NAME, bytes_make(text, IDENTITY_DIGITS + 1), failure);
 }
 
 /* A link that leads nowhere: whoever moves all files away, as the page has it, leaves it where it is. */

@@ -88,18 +88,8 @@ enum error upgrade_read(const char *data, struct data_version *version, struct f
 static enum error write_version(const char *data, const struct data_version *version, struct failure *failure)
 {
     char text[UPGRADE_VERSION_SIZE + 64];
-    char *path = files_join(data, UPGRADE_VERSION_NAME, ""),
-         *unfinished = files_join(data, UPGRADE_VERSION_NAME, FILES_UNFINISHED);
     (void)snprintf(text, sizeof(text), "tallyd %s\nformat %u\n", version->tallyd, version->format);
-    (void)unlink(unfinished);
-    enum error error = files_write_text(unfinished, bytes_from_string(text), failure);
-    if (error == OK && rename(unfinished, path) != 0)
-        error = files_failed(failure, "renaming", unfinished);
-    if (error == OK)
-        error = files_sync_folder(data, failure);
-    free(unfinished);
-    free(path);
-    return error;
+    return files_replace_text(data, UPGRADE_VERSION_NAME, bytes_from_string(text), failure);
 }
 
 enum error upgrade_sign(const char *data, struct failure *failure)
