@@ -57,6 +57,10 @@ class MysqlOutbox:
     def wait_until_empty(self, seconds=20):
         wait_until(lambda: self.count() == 0, seconds, "an empty outbox")
 
+    def freeze_outside(self, relay):
+        """As SqliteOutbox has it: here, locks of one relay keep another one waiting for a second at most."""
+        relay.freeze()
+
     def highest_id(self):
         """That was ever drawn."""
         return self.ask("SELECT auto_increment - 1 FROM information_schema.tables WHERE table_schema = %s "

@@ -19,6 +19,7 @@ import pytest
 from certificates import Certificate
 from conftest import BIN, IS_BARE, PATIENCE, clean_environment, status_bytes, wait_until
 from mysql_server import PASSWORD, PASSWORD_IN_URL, MysqlServer
+from outbox_checks import check_an_owner_that_outlived_its_lease, check_what_may_have_arrived_is_listed
 from outbox_mysql import MysqlOutbox, run, send
 from proxy import Proxy
 from queues import count_visible, make_queue
@@ -791,10 +792,13 @@ def test_R42_rows_that_can_not_be_removed_do_not_make_the_scan_slower(daemon, re
     def pages_read():
         return int(own_server.sql("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_read_requests'")[0][1])
 
-    def pages_per_second():
+    def pages_in_a_second():
         before, began = pages_read(), time.monotonic()
-        time.sleep(2)
+        time.sleep(1)
         return (pages_read() - before) / (time.monotonic() - began)
+
+    def pages_per_second():
+        return min(pages_in_a_second() for _ in range(3))  # once a minute a scan of everything is among them
 
     with contextlib.closing(outbox.connect(autocommit=False)) as reader:
         run(reader, "SELECT count(*) FROM tally_outbox")
@@ -991,71 +995,9 @@ def test_ways_to_log_in_are_those_of_the_library_or_beside_the_program(relays, o
 
 
 def test_at_most_once_lists_what_may_have_arrived_when_its_owner_was_killed(relays, outbox, receiver):
-    """What is about to be sent stands in tally_intent before it leaves; the next owner finds it there and does not
-    guess."""
-    may_answer = threading.Event()
-    may_answer.set()
-    receiver.answer = lambda hit: may_answer.wait(30) and 204
-    first = relays(outbox.source, receiver.url, "--mode", "at-most-once", "--lease", 1, name="first")
-    first.wait_for("active")
-    outbox.send(numbered("row", 5))
-    outbox.wait_until_empty()
-    may_answer.clear()
-    outbox.send(["doubted"])
-    wait_until(lambda: "doubted" in receiver.bodies())
-    first.kill9()
-    may_answer.set()
-    relays(outbox.source, receiver.url, "--mode", "at-most-once", "--lease", 1, name="second").wait_for("active")
-    outbox.send(numbered("later", 5))
-    outbox.wait_until_empty()
-    assert outbox.ask("SELECT body, is_doubted FROM tally_dead") == [("doubted", 1)]
-    wait_until(lambda: outbox.count("tally_intent") == 0, what="the end of all intents")
-    assert sorted(receiver.bodies()) == sorted(numbered("row", 5) + ["doubted"] + numbered("later", 5))
+    check_what_may_have_arrived_is_listed(relays, outbox, receiver)
 
 
 @pytest.mark.parametrize("answer", [200, 422])
 def test_R46_an_owner_that_outlived_its_lease_deletes_parks_and_notes_nothing(relays, outbox, receiver, answer):
-    """The first owner is stopped between its request and its answer, another one takes over and is at the same rows
-    when the first goes on: with an answer that would make it delete them, or park them, and with rows behind them that
-    it would note. All stands as the new owner left it."""
-    is_over = threading.Event()
-    is_frozen = threading.Event()
-    own = []  # of the first relay
-
-    def reply(hit):
-        if len(own) < 3:
-            own.append(hit)
-        if hit in own:
-            is_frozen.wait(60)
-            return answer  # heard only when it goes on
-        is_over.wait(60)
-        return 200
-
-    receiver.answer = reply
-    first = relays(outbox.source, receiver.url, "--lease", 1, "--timeout", 30, name="first")
-    first.wait_for("active")
-    bodies = numbered("row", 3)
-    outbox.send(bodies)
-    wait_until(lambda: len(receiver.hits) == 3, what="the requests of the first")
-    first.freeze()
-    is_frozen.set()
-    second = relays(outbox.source, receiver.url, "--lease", 1, "--timeout", 30, name="second")
-    second.wait_for("active")
-    wait_until(lambda: len(receiver.hits) == 6, what="the requests of the second")
-    outbox.send(["behind"])
-    wait_until(lambda: len(receiver.hits) == 7, what="the row behind")
-
-    def everything():
-        return [outbox.ask(f"SELECT * FROM {table} ORDER BY 1, 2")
-                for table in ("tally_outbox", "tally_intent", "tally_lease", "tally_dead")]
-
-    before = everything()
-    assert len(before[0]) == 4 and before[3] == []
-    first.thaw()
-    first.wait_for("standby")
-    time.sleep(0.5 * PATIENCE)
-    assert everything() == before
-    assert len(receiver.hits) == 7, "nor does it send anything"
-    is_over.set()
-    outbox.wait_until_empty()
-    assert outbox.count("tally_dead") == 0 and first.epoch == 1
+    check_an_owner_that_outlived_its_lease(relays, outbox, receiver, answer)
