@@ -123,13 +123,16 @@ static const char *const settings[] = {
     "SESSION innodb_lock_wait_timeout = 1, SESSION lock_wait_timeout = 5",
 };
 
-/* Each belongs to one kind of server, and the other one refuses it: no time-outs of the server's own, whatever is set
- * for all; and a list of many ids stays a list. */
+/* Each may belong to one kind of server, and the other one refuses it: no time-outs of the server's own for statements,
+ * whatever is set for all; and a list of many ids stays a list. A relay that is gone without a word may leave a
+ * transaction open, whose lock of the lease keeps the others out (R23): the server ends such a connection. MySQL can do
+ * so only to each connection that rests, MariaDB to one in a transaction; that has both last. */
 static const char *const wishes[] = {
     "SET SESSION max_statement_time = 0",
     "SET SESSION max_execution_time = 0",
     "SET SESSION in_predicate_conversion_threshold = 0",
-    "SET SESSION wait_timeout = 86400",
+    "SET SESSION wait_timeout = 30",
+    "SET SESSION wait_timeout = 86400, SESSION idle_transaction_timeout = 3",
 };
 
 static enum step set_all(struct mysql_session *session, struct fault *fault)

@@ -612,6 +612,21 @@ def test_R23_an_owner_without_a_network_is_followed_though_its_connection_holds_
     assert second.state == "active, epoch 2"
 
 
+def test_R23_a_transaction_whose_relay_is_gone_without_a_word_holds_nobody_up(daemon, relays, outbox, proxy):
+    """It has locked the row of the lease, and the server waits for its next statement."""
+    first = relays(through(proxy, outbox), "queue", "--lease", 1, name="first")
+    first.wait_for("active")
+    second = relays(outbox.source, "queue", "--lease", 1, name="second")
+    second.wait_for("standby")
+    proxy.strand(b"DELETE o FROM")
+    outbox.send(["row"])
+    wait_until(lambda: proxy.stranded == 1, what="a transaction without its relay")
+    first.kill9()
+    assert second.seconds_until_active() < 10 * PATIENCE
+    outbox.wait_until_empty()
+    check_once(drain(daemon, "orders"), ["row"])
+
+
 def test_R27_no_relay_keeps_a_transaction_open(daemon, relays, outbox, writers):
     start(relays, outbox)
     relays(outbox.source, "queue", "--lease", 1, name="standby").wait_for("standby")
