@@ -10,8 +10,7 @@
 #define SCHEMA_NAME_SIZE_MAX 40u
 
 /* The text as it stands in the file, with the name "tally" for the schema (PostgreSQL) or the prefix (the others).
- * NULL:
- * the source has no tables, it is a queue. */
+ * NULL: the source has no tables, it is a queue. */
 const char *relay_schema_text(enum source_type source);
 
 /* Whether `name` may stand in the place of "tally": 1 to 40 lower-case letters, digits and underscores, no digit first.

@@ -104,8 +104,7 @@ static enum step read_opened(struct sink_queue *queue, yyjson_val *root, uint64_
             fault, STEP_FENCED,
             "the queue knows epoch %llu of this outbox, by owner %.40s. If that is no relay of this database but one "
             "of another copy of it, give one of both an identity of its own: SELECT tally.rekey() (SQLite, MySQL: as "
-            "the "
-            "head of the schema says)",
+            "the head of the schema says)",
             (unsigned long long)epoch, owner == NULL ? "unknown" : owner);
     }
     if (!read_stored(yyjson_obj_get(root, "Unconfirmed"), stored, stored_count, arena))

@@ -1,5 +1,5 @@
-/* What an SQS endpoint answers, and what that means for a message (P14 in docs/internals/invariants-relays.md). Pure.
- * */
+/* What an SQS endpoint answers, and what that means for a message (P14 in docs/internals/invariants-relays.md).
+ * Pure. */
 #ifndef TALLY_RELAY_SQS_ANSWER_H
 #define TALLY_RELAY_SQS_ANSWER_H
 
