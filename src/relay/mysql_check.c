@@ -124,9 +124,10 @@ static const char *const settings[] = {
 };
 
 /* Each may belong to one kind of server, and the other one refuses it: no time-outs of the server's own for statements,
- * whatever is set for all; and a list of many ids stays a list. A relay that is gone without a word may leave a
- * transaction open, whose lock of the lease keeps the others out (R23): the server ends such a connection. MySQL can do
- * so only to each connection that rests, MariaDB to one in a transaction; that has both last. */
+ * whatever is set for all; and a list of many ids stays a list.
+ *
+ * A relay that is gone without a word may leave a transaction open, whose lock of the lease keeps the others out (R23).
+ * So the server ends it. MySQL can end only each connection that rests; MariaDB takes the last line, too. */
 static const char *const wishes[] = {
     "SET SESSION max_statement_time = 0",
     "SET SESSION max_execution_time = 0",

@@ -58,7 +58,7 @@ class MysqlOutbox:
         wait_until(lambda: self.count() == 0, seconds, "an empty outbox")
 
     def freeze_outside(self, relay):
-        """As SqliteOutbox has it: here, locks of one relay keep another one waiting for a second at most."""
+        """As SqliteOutbox has it: here the server ends a transaction in which a relay is frozen (R23)."""
         relay.freeze()
 
     def highest_id(self):
