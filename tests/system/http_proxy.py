@@ -1,10 +1,12 @@
-"""An HTTP proxy before a daemon, or another SQS, that can be a bad network: it knows requests by their X-Amz-Target.
+"""An HTTP proxy before a daemon, or another SQS, that can be a bad network: it knows requests by their X-Amz-Target,
+and those of older SDKs by their Action, which it calls AmazonSQS.Action.
 For lines of other protocols, and for those that are cut or frozen as a whole, there is proxy.py.
 
     proxy = HttpProxy(daemon.port)           # forwards everything, on a port of its own
     proxy.endpoint
     proxy.requests, proxy.bodies_of(target)  # what passed: (target, body)
     proxy.lose("Tally.Publish", 2)           # the next two are carried out, and their connections end without an answer
+    proxy.tear("Tally.Commit")               # the next one is carried out, and half of its answer arrives
     proxy.keep("AmazonSQS.SendMessageBatch") # all of these are carried out, and no answer comes back
     proxy.kept, proxy.release()              # how many; until then: their connections end, and the next ones pass
     proxy.refuse[target] = "AccessDenied"    # answered so by the proxy, with nothing carried out
@@ -21,6 +23,7 @@ import json
 import socket
 import threading
 import time
+import urllib.parse
 
 
 class HttpProxy:
@@ -29,6 +32,7 @@ class HttpProxy:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.endpoint = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         self.requests, self.refusals, self.lost, self.refuse = [], [], {}, {}
+        self.to_tear = set()
         self.is_down = False
         self.watch = None
         self.answer = None
@@ -39,6 +43,9 @@ class HttpProxy:
 
     def lose(self, target, count=1):
         self.lost[target] = count
+
+    def tear(self, *targets):
+        self.to_tear |= set(targets)
 
     def keep(self, target):
         self.is_released.clear()
@@ -77,9 +84,7 @@ class HttpProxy:
                 if request is None or self.is_down:
                     break
                 head, body = request
-                target = next((line.split(b":", 1)[1].strip().decode() for line in head.split(b"\r\n")
-                               if line.lower().startswith(b"x-amz-target:")), "")
-                parsed = json.loads(body) if body else {}
+                target, parsed = self._target(head, body)
                 if self.watch:
                     self.watch(target, parsed)
                 own = self.answer(target, parsed) if self.answer else None
@@ -107,12 +112,25 @@ class HttpProxy:
                     self.kept += 1
                     self.is_released.wait()
                     break
+                if target in self.to_tear:
+                    self.to_tear.remove(target)
+                    client.sendall(answer[0] + answer[1][:len(answer[1]) // 2])
+                    break
                 try:
                     client.sendall(answer[0] + answer[1])
                 except OSError:
                     break
         if server:
             server.close()
+
+    @staticmethod
+    def _target(head, body):
+        """Its name and what it asks for."""
+        for line in head.split(b"\r\n"):
+            if line.lower().startswith(b"x-amz-target:"):
+                return line.split(b":", 1)[1].strip().decode(), json.loads(body) if body else {}
+        form = dict(urllib.parse.parse_qsl(body.decode())) if body[:1] != b"{" else {}
+        return (f"AmazonSQS.{form['Action']}" if "Action" in form else ""), form
 
     @staticmethod
     def _write(client, status, data):

@@ -184,9 +184,13 @@ def test_credentials_and_the_worker_name(tally, daemon_factory, tmp_path, monkey
 
 
 def test_what_a_handler_does_decides(tally, client, queue, caplog):
-    ids = dict(zip(["good", "bad", "later", "never", "done", "long"],
-                   send(client, queue, "good", "bad", "later", "never", "done", "long")))
+    ids = dict(zip(["good", "bad", "later", "never", "done", "long", "mute"],
+                   send(client, queue, "good", "bad", "later", "never", "done", "long", "mute")))
     seen = collections.defaultdict(list)
+
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError
 
     def handle(message):
         seen[message.body].append((time.monotonic(), message.receive_count, message.failure_reason))
@@ -200,6 +204,8 @@ def test_what_a_handler_does_decides(tally, client, queue, caplog):
             raise tally.AlreadyDone
         if message.body == "long":
             raise SystemExit("\0\udc80" + "é" * 2000)
+        if message.body == "mute":
+            raise Mute
 
     drain(tally, client, queue, handle, concurrency=3, retry_after=0)
     assert [count for _, count, _ in seen["bad"]] == [1, 2, 3] and seen["bad"][1][2] == "ValueError: not now"
@@ -208,6 +214,8 @@ def test_what_a_handler_does_decides(tally, client, queue, caplog):
     dead = {message["MessageId"]: message["FailureReason"] for message in client.list_messages(
         QueueUrl=f"{queue}-dead", Body="full")["Messages"]}
     long = dead.pop(ids["long"])
+    mute = dead.pop(ids["mute"])
+    assert mute.endswith(".Mute") and len(seen["mute"]) == 3
     assert dead == {ids["bad"]: "ValueError: not now", ids["never"]: "no use"}
     assert long.startswith("SystemExit: ??éé") and 1022 < len(long.encode()) <= 1024
     assert "ValueError: not now; attempt 1 of 3, next in 0 s" in caplog.text
@@ -433,6 +441,48 @@ def test_a_worker_waits_for_a_server_that_is_away(tally, daemon, caplog):
     wait_until(lambda: done == ["1", "2"])
     stop(worker, thread)
     assert caplog.text.count("trying again until it works") == caplog.text.count("the server answers again") == 1
+
+
+def test_a_reply_that_is_torn_is_asked_for_again(tally, daemon, http_proxy, caplog):
+    """A server that is killed may tear one. Half an object of JSON must not pass for an empty reply."""
+    client, seen = tally.client(daemon.endpoint), []
+    client.sqs.create_queue(QueueName="q")
+    send(client, "q", "a body that is a secret")
+    for action in "GetQueueAttributes", "ReceiveMessage", "ChangeMessageVisibilityBatch", "DeleteMessage":
+        http_proxy.tear(f"AmazonSQS.{action}")
+    http_proxy.tear("Tally.FailMessage")
+
+    def handle(message):
+        seen.append(message.receive_count)
+        if len(seen) == 1:
+            time.sleep(1.2)
+            raise ValueError("not now")
+
+    through = tally.client(http_proxy.endpoint)
+    worker = tally.Worker("q", handle, client=through, visibility=3, retry_after=0)
+    thread = in_background(worker)
+    try:
+        wait_until(lambda: len(seen) == 2 and client.list_queue_stats()["Queues"][0]["InFlight"] == 0, 30)
+    finally:
+        stop(worker, thread)
+    assert http_proxy.to_tear == set() and seen == [2, 3]
+    assert "trying again until it works" in caplog.text and "secret" not in caplog.text
+    assert "ValueError: not now; attempt 2 of 25" in caplog.text
+
+
+def test_a_heartbeat_without_a_reply_does_not_hold_up_the_end(tally, daemon, http_proxy):
+    client, is_over = tally.client(daemon.endpoint), threading.Event()
+    client.sqs.create_queue(QueueName="q")
+    send(client, "q", "m")
+    http_proxy.keep("AmazonSQS.ChangeMessageVisibilityBatch")
+    worker = tally.Worker("q", lambda message: is_over.wait(60), client=tally.client(http_proxy.endpoint),
+                          visibility=15, grace=0.1)
+    thread = in_background(worker)
+    wait_until(lambda: http_proxy.kept == 1, 20)
+    worker.stop()
+    thread.join(2)
+    assert not thread.is_alive()
+    is_over.set()
 
 
 def test_a_queue_that_delivers_at_most_once(tally, client, queue, caplog):
@@ -669,6 +719,19 @@ def test_an_effect_happens_once(tally, connect):
     assert count(connection) == 6
 
 
+def test_once_takes_a_connection_whose_rows_are_dicts(tally, connect):
+    connection = connect()
+    driver = type(connection).__module__.split(".")[0]
+    if driver == "psycopg2":
+        connection.cursor_factory = importlib.import_module("psycopg2.extras").RealDictCursor
+    else:
+        is_lite = isinstance(connection, sqlite3.Connection)
+        connection.row_factory = sqlite3.Row if is_lite else importlib.import_module("psycopg.rows").dict_row
+    affect(connection, tally, "m")
+    with pytest.raises(tally.AlreadyDone):
+        affect(connection, tally, "m")
+
+
 def test_two_who_act_at_once_act_once(tally, connect):
     one, outcomes = connect(), []
 
@@ -734,6 +797,8 @@ def test_a_matcher_proposes_what_is_found(tally, client):
     assert matcher.match(0) == 150
     assert client.describe_pool(PoolName="found")["Tickets"]["Waiting"] == 1
     assert matcher.match(0) == 0
+    offer(client, "found", [301])
+    assert tally.Matcher("found", lambda tickets: [[], *pairs(tickets)], client=client).match(0) == 1
 
 
 def test_a_matcher_that_is_behind_looks_again(tally, client):

@@ -53,7 +53,8 @@ class Batch:
 
     def add(self, *keys: str) -> int:
         """Adds external units, which complete_units() of the client ends. Returns how many were new.
-        Errors: those of AddUnits. It may be repeated."""
+        It may be repeated until the batch is sealed, which the last of its total does. Errors: those of AddUnits;
+        BatchSealed comes also for units that are there."""
         return self.client.add_units(BatchId=self.id, Units=list(keys))["Added"]
 
     def _entry(self, body: str, dedup: str | None, attributes: Mapping[str, Value] | None) -> dict[str, Any]:

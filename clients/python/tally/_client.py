@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import random
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import botocore
 import botocore.session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError, IncompleteReadError
+from botocore.parsers import ResponseParserError
 
 if TYPE_CHECKING:
     from ._actions import Actions
@@ -51,6 +53,7 @@ class Client(Actions):
         """Another client of botocore for the same server: "tally" or "sqs", with other values of botocore's Config."""
         made = self._session.create_client(service, config=self._config.merge(Config(**config)), **self._options)
         made.meta.events.register("before-call.sqs.ReceiveMessage", self._name_worker)
+        made.meta.events.register("after-call", _refuse_torn_reply)
         return made
 
     def _name_worker(self, params: dict[str, Any], **_: Any) -> None:
@@ -89,6 +92,20 @@ def client(endpoint: str | None = None, *, session: Any = None, region: str | No
         verify=ca_file or os.environ.get("TALLY_CA_FILE") or None)
 
 
+def _refuse_torn_reply(http_response: Any, model: Any, **_: Any) -> None:
+    """A server that is killed may tear its reply. botocore takes half an object of JSON for an empty one."""
+    content, declared = http_response.content, http_response.headers.get("Content-Length")
+    if http_response.status_code >= 300 or http_response.headers.get("Content-Encoding"):
+        return
+    if declared and len(content) < int(declared):
+        raise IncompleteReadError(actual_bytes=len(content), expected_bytes=int(declared))
+    if content and model.metadata["protocol"] == "json":
+        try:
+            json.loads(content)
+        except ValueError as error:
+            raise ResponseParserError(f"The reply of {model.name} is no JSON: {error}") from None
+
+
 def given(**members: Any) -> dict[str, Any]:
     """Members of a request, without those that were left out."""
     return {name: value for name, value in members.items() if value is not None}
@@ -99,7 +116,7 @@ def is_outage(error: Exception) -> bool:
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         return status >= 500 or error.response["Error"]["Code"].endswith("OverLimit")
-    return isinstance(error, (ConnectionError, HTTPClientError))
+    return isinstance(error, (ConnectionError, HTTPClientError, IncompleteReadError, ResponseParserError))
 
 
 def pauses() -> Iterator[float]:
@@ -110,4 +127,4 @@ def pauses() -> Iterator[float]:
         yield random.uniform(longest / 2, longest)
 
 
-CallError = (BotoCoreError, ClientError)
+CallError = (BotoCoreError, ClientError, ResponseParserError)

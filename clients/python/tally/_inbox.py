@@ -22,7 +22,8 @@ def once(connection: Any, message: Message | Mapping[str, Any] | str, *, consume
     Call it first, then do the effect, then commit, all in one transaction. So the effect happens once, however often
     the message is delivered. While another transaction holds the same message, the call waits for its end.
 
-    connection  of psycopg, psycopg2 or sqlite3. It must not be in autocommit, or be in a transaction already
+    connection  of psycopg, psycopg2 or sqlite3. It must not be in autocommit, or be in a transaction already. Each
+                thread needs one of its own: a rollback of another thread would undo the note, too
     message     what a Worker gives, a message of receive_message(), or an id: Tally.OutboxId if the message has that
                 attribute, else its MessageId. A plain message must have been received with MessageAttributeNames All
     consumer    tells apart two consumers of one database that both are to act
@@ -62,5 +63,6 @@ def _note_in_postgres(connection: Any, schema: str, message_id: str, consumer: s
     if connection.autocommit and connection.info.transaction_status == IDLE:
         raise ValueError("once() needs a transaction: the connection is in autocommit")
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {schema}.once(%s, %s)", (message_id, consumer))
-        return cursor.fetchone()[0]
+        # The number of rows is the answer: what a row looks like is the connection's choice.
+        cursor.execute(f"SELECT 1 WHERE {schema}.once(%s, %s)", (message_id, consumer))
+        return cursor.rowcount == 1

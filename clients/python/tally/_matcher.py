@@ -114,7 +114,7 @@ class Matcher:
     def _proposals(self) -> list[dict[str, Any]]:
         """Of the groups that are found: those that are ours, and were not refused for good."""
         groups = (list(group) for group in self._find(list(self._waiting.values())))
-        proposals = (_proposal(group) for group in groups if group[0]["Part"] in self._own_parts)
+        proposals = (_proposal(group) for group in groups if group and group[0]["Part"] in self._own_parts)
         return [proposal for proposal in proposals if proposal["ProposalId"] not in self._refused]
 
     def _propose(self, proposals: list[dict[str, Any]]) -> int:

@@ -1,7 +1,8 @@
 """A worker: takes messages from a queue and calls a function for each. It does what `tally work` does for commands.
 
-Threads: run() watches: it sends the heartbeats and ends the worker. One thread takes messages, one at a time, so that
-nothing waits here that another worker could do. Each message has a thread of its own, in which its handler runs."""
+Threads: run() watches, and ends the worker. It sends no request, so no server can hold it up. One thread takes
+messages, one at a time, so that nothing waits here that another worker could do. One sends the heartbeats. Each message
+has a thread of its own, in which its handler runs."""
 
 from __future__ import annotations
 
@@ -94,6 +95,7 @@ class Worker:
         self._in_hand: set[Message] = set()  # guarded by _changed, and so is _working
         self._working: set[Message] = set()  # those whose handler runs: only they need heartbeats
         self._stops = 0
+        self._has_ended = threading.Event()
         self._failure: Exception | None = None
         self._is_away = False
         self._retry_by = 0.0  # until then a message comes again that failed here
@@ -109,16 +111,14 @@ class Worker:
         the server refuses to give messages, for example because the queue does not exist.
         """
         taker = threading.Thread(target=self._take_messages, name=f"tally {self.queue}", daemon=True)
-        stop_by = None
-        with _signals_call(self.stop):
-            taker.start()
-            while stop_by is None or not self._is_over(stop_by, taker):
-                if self._is_stopping and stop_by is None:
-                    stop_by = time.monotonic() + self._grace
-                self._heartbeat()
-                with self._changed:
-                    self._changed.notify_all()  # stop() may be called where it can't
-                    self._changed.wait(TICK_S)
+        try:
+            with _signals_call(self.stop):
+                taker.start()
+                threading.Thread(target=self._keep_leases, name=f"tally {self.queue} leases", daemon=True).start()
+                self._watch(taker)
+        finally:
+            self.stop()
+            self._has_ended.set()
         with self._changed:
             left = list(self._in_hand)
         for message in left:
@@ -127,6 +127,15 @@ class Worker:
                         self._visibility)
         if self._failure:
             raise self._failure
+
+    def _watch(self, taker: threading.Thread) -> None:
+        stop_by = None
+        while stop_by is None or not self._is_over(stop_by, taker):
+            if self._is_stopping and stop_by is None:
+                stop_by = time.monotonic() + self._grace
+            with self._changed:
+                self._changed.notify_all()  # stop() may be called where it can't
+                self._changed.wait(TICK_S)
 
     def stop(self) -> None:
         """Ends run() as a signal does, from any thread or signal handler. Returns at once. A second call ends the
@@ -271,6 +280,14 @@ class Worker:
 
     # --- heartbeats ---------------------------------------------------------------------------------------------------
 
+    def _keep_leases(self) -> None:
+        try:
+            while not self._has_ended.wait(TICK_S):
+                self._heartbeat()
+        except Exception as error:  # noqa: BLE001 run() raises it
+            self._failure = error
+            self.stop()
+
     def _heartbeat(self) -> None:
         if self._is_at_most_once:
             return
@@ -330,7 +347,8 @@ class Worker:
 
     def _tell_outage(self, error: Exception) -> None:
         if not self._is_away and not self._is_stopping:
-            log.warning("%s; trying again until it works", error)
+            said = str(error).partition("\n")[0]  # behind it may stand what was received, with bodies
+            log.warning("%s; trying again until it works", said)
         self._is_away = True
 
     def _tell_reached(self) -> None:
@@ -354,7 +372,9 @@ def _fate(told: dict[str, Any]) -> str:
 
 def _reason(error: BaseException) -> str:
     """Type and text of an exception, as a message may contain them."""
-    name, text = type(error).__qualname__, str(error)
+    name, text = type(error).__qualname__, ""
+    with contextlib.suppress(Exception):  # what a __str__ of somebody's does
+        text = str(error)
     whole = text if isinstance(error, (Retry, Reject)) and text else f"{name}: {text}" if text else name
     sound = "".join(character if _may_stand(character) else "?" for character in whole[:REASON_MAX])
     return sound.encode()[:REASON_MAX].decode(errors="ignore")
