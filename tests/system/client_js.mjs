@@ -63,7 +63,7 @@ const statsOf = async (queue) => (await client.listQueueStats({ QueueNamePrefix:
 describe("workers", { concurrency: true }, () => {
   it("do what a handler decides", async () => {
     const queue = await makeQueue();
-    const bodies = ["good", "bad", "later", "never", "done", "long"];
+    const bodies = ["good", "bad", "later", "never", "done", "long", "mute"];
     const ids = Object.fromEntries((await send(queue, ...bodies)).map((id, index) => [bodies[index], id]));
     const seen = Object.fromEntries(bodies.map((body) => [body, []]));
     const told = await drain(
@@ -74,6 +74,7 @@ describe("workers", { concurrency: true }, () => {
         if (body === "later" && receiveCount === 1) throw new Retry("busy", { after: 2 });
         if (body === "never") throw new Reject("no use");
         if (body === "done") throw new AlreadyDone();
+        if (body === "mute") throw Object.create(null);
         if (body === "long") throw `\0\ud800${"é".repeat(2000)}`;
       },
       { concurrency: 3, retryAfter: 0 },
@@ -87,7 +88,9 @@ describe("workers", { concurrency: true }, () => {
     const request = { QueueUrl: `${queue}-dead`, Body: "full" };
     for await (const { MessageId, FailureReason } of client.each.listMessages(request)) dead[MessageId] = FailureReason;
     assert.equal(dead[ids.long], `??${"é".repeat(511)}`);
+    assert.equal(dead[ids.mute], "something was thrown that has no text: object");
     delete dead[ids.long];
+    delete dead[ids.mute];
     assert.deepEqual(dead, { [ids.bad]: "TypeError: not now", [ids.never]: "no use" });
     assert.match(told, /TypeError: not now; attempt 1 of 3, next in 0 s/);
     assert.match(told, /no use; attempt 1 was the last, it is in queue/);
@@ -257,7 +260,8 @@ describe("workers", { concurrency: true }, () => {
   it("say what is wrong", async () => {
     assert.throws(() => new Worker({ queue: "q", client, concurrency: 0 }), /concurrency must be 1 to 1000, not 0/);
     assert.throws(() => new Worker({ queue: "q", client, visibility: 43201 }), /visibility must be 1 to 43200, not/);
-    await assert.rejects(new Worker({ queue: "nowhere", client }).run(), { name: "QueueDoesNotExist" });
+    assert.throws(() => new Worker({ queue: "q", client, handle() {} }), /handler must be a function, not undefined/);
+    await assert.rejects(new Worker({ queue: "nowhere", client, handler() {} }).run(), { name: "QueueDoesNotExist" });
   });
 });
 

@@ -51,6 +51,17 @@ const outcomes = await Promise.allSettled([once(db, "m-7", slowly), once(db, "m-
 assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
 assert.equal(await count(), 8);
 
+// A client whose transaction somebody else has begun: its COMMIT would be ours, and its ROLLBACK would take our note.
+const [first, second] = await Promise.allSettled([once(client, "m-8", slowly), once(client, "m-9", affect)]);
+assert.equal(first.status, "fulfilled");
+assert.match(second.reason.message, /the client is in a transaction/);
+await client.query("BEGIN");
+await affect(client);
+await assert.rejects(once(client, "m-9", affect), /the client is in a transaction/);
+await client.query("ROLLBACK");
+await once(client, "m-9", affect);
+assert.equal(await count(), 10);
+
 await assert.rejects(once(db, "m", affect, { schema: "a; b" }), /schema must be a name/);
 await assert.rejects(once({}, "m", affect), /once\(\) takes a Client or Pool of pg/);
 client.release();
@@ -65,7 +76,9 @@ for (const Sqlite of [DatabaseSync, Database].filter(Boolean)) {
   const book = (connection) => connection.prepare("INSERT INTO effect VALUES (1)").run().changes;
   assert.equal(await once(shop, "m", book), 1);
   await assert.rejects(once(shop, "m", book), AlreadyDone);
-  await assert.rejects(once(shop, "n", async (connection) => book(connection)), /must not be async/);
+  const never = async () => assert.fail("it was called");
+  await assert.rejects(once(shop, "n", never), /must not be async/);
+  await assert.rejects(once(shop, "n", (connection) => Promise.resolve(book(connection))), /must not be async/);
   await assert.rejects(once(shop, "n", (connection) => connection.exec("ROLLBACK; nonsense")), /syntax error/);
   assert.equal(await once(shop, "n", book), 1);
   assert.equal(shop.prepare("SELECT count(*) AS n FROM effect").get().n, 2);

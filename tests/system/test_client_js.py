@@ -306,6 +306,22 @@ def test_a_worker_that_stood_still_leaves_its_message_to_others(project, running
     assert held["VisibleAt"] - held["ReceivedAt"] > 50
 
 
+def test_a_heartbeat_without_a_reply_does_not_hold_up_the_end(project, daemon, http_proxy):
+    daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})
+    daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": "m"})
+    http_proxy.keep("AmazonSQS.ChangeMessageVisibility")
+    program = """
+        import { Worker } from "@tally-queue/client";
+        const handler = ({ signal }) => new Promise((resolve, reject) => signal.addEventListener("abort", reject));
+        await new Worker({ queue: "q", handler, visibility: 24, grace: 0 }).run();
+    """
+    process = start(project, "--input-type=module", "-e", program, TALLY_ENDPOINT=http_proxy.endpoint)
+    wait_until(lambda: http_proxy.kept == 1, 20)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=6 * PATIENCE)  # three of them are for the handler
+    assert process.returncode == 0 and "did not end in time" in err, err
+
+
 @pytest.mark.parametrize("signals, words", [(1, "begun\nended\n"), (2, "begun\nAbortError\n")])
 def test_signals_stop_a_worker(project, running, signals, words):
     queue = f"signals-{signals}"

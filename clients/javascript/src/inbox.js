@@ -20,7 +20,11 @@ function idOf(message) {
   return raw.MessageAttributes?.["Tally.OutboxId"]?.StringValue ?? raw.MessageId;
 }
 
+const asyncEffect = () =>
+  new TypeError("the effect in SQLite must not be async: other work on this connection would join it");
 const alreadyDone = (id) => new AlreadyDone(`the effect of message ${id} is committed`);
+
+const ACTIVE_TRANSACTION = "25001"; // an SQLSTATE
 
 // --- PostgreSQL ------------------------------------------------------------------------------------------------------
 
@@ -39,7 +43,7 @@ async function onceInPostgres(db, note, effect) {
 }
 
 async function inTransaction(client, { id, consumer, schema }, effect, noteBroken = () => {}) {
-  await client.query("BEGIN");
+  await begin(client);
   try {
     const { rows } = await client.query(`SELECT ${schema}.once($1, $2) AS is_first`, [id, consumer]);
     if (!rows[0].is_first) throw alreadyDone(id);
@@ -52,6 +56,21 @@ async function inTransaction(client, { id, consumer, schema }, effect, noteBroke
   }
 }
 
+/** In a transaction that is under way, BEGIN only warns. Our COMMIT would commit the work of somebody else, and a
+ *  ROLLBACK of theirs would undo our note, but not what we do behind it. */
+async function begin(client) {
+  let isInTransaction = false;
+  const heed = ({ code }) => (isInTransaction ||= code === ACTIVE_TRANSACTION);
+  client.on?.("notice", heed);
+  try {
+    await client.query("BEGIN");
+  } finally {
+    client.off?.("notice", heed);
+  }
+  if (!isInTransaction) return;
+  throw new Error("the client is in a transaction: take a Pool, or a client that nothing else uses meanwhile");
+}
+
 /** PostgreSQL answers COMMIT with ROLLBACK if a statement had failed, also when the effect made light of it. */
 async function commit(client) {
   const { command } = await client.query("COMMIT");
@@ -62,13 +81,13 @@ async function commit(client) {
 // --- SQLite ----------------------------------------------------------------------------------------------------------
 
 function onceInSqlite(db, { id, consumer, schema }, effect) {
+  if (effect.constructor.name === "AsyncFunction") throw asyncEffect(); // before it does something
   db.exec("BEGIN IMMEDIATE");
   try {
     const insert = db.prepare(`INSERT INTO ${schema}_inbox(consumer, message_id) VALUES (?, ?) ON CONFLICT DO NOTHING`);
     if (Number(insert.run(consumer, id).changes) === 0) throw alreadyDone(id);
     const result = effect(db);
-    if (typeof result?.then === "function")
-      throw new TypeError("the effect in SQLite must not be async: other work on this connection would join it");
+    if (typeof result?.then === "function") throw asyncEffect();
     db.exec("COMMIT");
     return result;
   } catch (error) {

@@ -202,7 +202,8 @@ export interface Batch {
     bodies: Iterable<string> | AsyncIterable<string>,
     options?: SendOptions & { dedup?: (body: string) => string },
   ): Promise<string[]>;
-  /** Adds external units, which completeUnits() of the client ends. Returns how many were new. It may be repeated. */
+  /** Adds external units, which completeUnits() of the client ends. Returns how many were new. It may be repeated until
+   *  the batch is sealed, which the last of its total does. Then it throws BatchSealed, also for units that are there. */
   add(...keys: string[]): Promise<number>;
 }
 
@@ -278,9 +279,10 @@ export interface SqliteDatabase {
  *           attribute, else its MessageId. A plain message must have been received with MessageAttributeNames ["All"]
  *  effect   gets the connection on which to work. In SQLite it must not be async
  *
- *  Errors: AlreadyDone; what `effect` throws, after a ROLLBACK; the driver's errors. At REPEATABLE READ or SERIALIZABLE
- *  the driver throws if another worker commits first: try again. If the answer of COMMIT is lost, it throws, and the
- *  effect may be there: the next call knows. */
+ *  Errors: AlreadyDone; what `effect` throws, after a ROLLBACK; an Error if the Client is in a transaction, of another
+ *  once() for example, because that one's COMMIT or ROLLBACK would be this one's, too; the driver's errors. At
+ *  REPEATABLE READ or SERIALIZABLE the driver throws if another worker commits first: try again. If the answer of COMMIT
+ *  is lost, it throws, and the effect may be there: the next call knows. */
 export function once<Connection extends PostgresClient, Result>(
   db: PostgresPool<Connection>,
   message: Message | SqsMessage | string,

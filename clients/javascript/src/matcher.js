@@ -112,7 +112,7 @@ export class Matcher {
   async #proposals() {
     const proposals = [];
     for await (const group of await this.#find([...this.#waiting.values()]))
-      if (this.#ownParts.has(group[0].Part)) proposals.push(proposalOf(group));
+      if (this.#ownParts.has(group[0]?.Part)) proposals.push(proposalOf(group));
     return proposals.filter(({ ProposalId }) => !this.#refused.has(ProposalId));
   }
 

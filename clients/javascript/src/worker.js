@@ -44,6 +44,7 @@ export class Worker {
   #attemptsOfQueue = 0;
   #stopping = new AbortController();
   #graceIsOver = new AbortController();
+  #over = new AbortController(); // no request outlives run(): it would keep the process alive
   #inHand = new Map(); // a message -> its work, a promise
   #wake = () => {}; // who waits for room
   #lanes = new Map(); // what must be handled one after the other -> the work that came last
@@ -60,6 +61,7 @@ export class Worker {
     for (const [name, most] of [["concurrency", 1000], ["visibility", 43200]])
       if (!(this.#options[name] >= 1 && this.#options[name] <= most))
         throw new RangeError(`${name} must be 1 to ${most}, not ${this.#options[name]}`);
+    if (typeof handler !== "function") throw new TypeError(`handler must be a function, not ${typeof handler}`);
   }
 
   async run() {
@@ -256,7 +258,7 @@ export class Worker {
       // A heartbeat now might change the lease of whoever has the message.
       if (message.isOverslept(visibility)) return this.#lose(message, "its heartbeat came too late");
       try {
-        await limited(wait, undefined, (abortSignal) => this.#beat(message, abortSignal));
+        await limited(wait, this.#over.signal, (abortSignal) => this.#beat(message, abortSignal));
         message.renew(askedAt, visibility);
       } catch (error) {
         if (!isOutage(error)) return this.#lose(message, error.message);
@@ -286,6 +288,7 @@ export class Worker {
     await this.#finishWithin(grace * 1000, this.#graceIsOver.signal);
     for (const message of this.#inHand.keys()) message.abort(new DOMException("the worker stops", "AbortError"));
     await this.#finishWithin(END_MS);
+    this.#over.abort();
     for (const message of this.#inHand.keys()) {
       message.lose("the worker has stopped");
       message.end();
@@ -316,7 +319,7 @@ export class Worker {
   }
 
   #tell(call) {
-    return this.#reach(call, { outer: null, isLastWord: true });
+    return this.#reach(call, { outer: this.#over.signal, isLastWord: true });
   }
 
   #tellOutage(error) {
@@ -353,11 +356,15 @@ function fateOf({ Outcome, Attempt, MaxAttempts, RetryAfterSeconds = 0, QueueNam
   return `attempt ${Attempt} was the last, ${fates[Outcome]}`;
 }
 
-/** Name and text of an error, as a message may contain them. */
+/** Name and text of an error, as a message may contain them. Anything can be thrown, also what is no text. */
 function reasonOf(error) {
-  if (!(error instanceof Error)) return sound(String(error));
-  const isPlain = error instanceof Retry || error instanceof Reject;
-  return sound(isPlain && error.message ? error.message : `${error.name}: ${error.message}`);
+  try {
+    if (!(error instanceof Error)) return sound(String(error));
+    const isPlain = error instanceof Retry || error instanceof Reject;
+    return sound(isPlain && error.message ? String(error.message) : `${error.name}: ${error.message}`);
+  } catch {
+    return `something was thrown that has no text: ${typeof error}`;
+  }
 }
 
 function sound(text) {
