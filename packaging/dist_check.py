@@ -67,7 +67,7 @@ def copy_tree(target):
     for name in filter(None, listed.decode().split("\0")):
         if (ROOT / name).exists():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, target / name)
+            shutil.copy(ROOT / name, target / name, follow_symlinks=False)
     if (ROOT / "build" / "deps").exists():
         shutil.copytree(ROOT / "build" / "deps", target / "build" / "deps", symlinks=True)
 
