@@ -198,6 +198,10 @@ export class Worker {
     try {
       await settle.call(this, message);
     } catch (error) {
+      if (error.name === "ReceiptHandleIsInvalid") {
+        this.#log(`message ${message.id}: its lease is lost, so another worker may have it: ${error.message}`);
+        return;
+      }
       const { visibility } = this.#options;
       this.#log(
         `message ${message.id}: the server did not hear how it ended, so it comes back in at most ${visibility} s: ` +

@@ -119,6 +119,11 @@ def is_outage(error: Exception) -> bool:
     return isinstance(error, (ConnectionError, HTTPClientError, IncompleteReadError, ResponseParserError))
 
 
+def code_of(error: Exception) -> str:
+    """The error's code, such as ReceiptHandleIsInvalid; "" if no server has answered with one."""
+    return error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+
+
 def pauses() -> Iterator[float]:
     """Seconds to wait between attempts while the server is away: longer and longer, each another one."""
     longest = 0.1

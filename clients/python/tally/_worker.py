@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ._client import CallError, Client, client as make_client, given, is_outage, pauses
+from ._client import CallError, Client, client as make_client, code_of, given, is_outage, pauses
 from ._inbox import AlreadyDone
 from ._message import LeaseLost, Message
 
@@ -243,6 +243,9 @@ class Worker:
         try:
             settle(message)
         except CallError as error:
+            if code_of(error) == "ReceiptHandleIsInvalid":
+                log.warning("message %s: its lease is lost, so another worker may have it: %s", message.id, error)
+                return
             log.warning("message %s: the server did not hear how it ended, so it comes back in at most %d s: %s",
                         message.id, self._visibility, error)
             self._note_return(self._visibility)
