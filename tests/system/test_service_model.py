@@ -108,15 +108,15 @@ def clients_with_credentials(folder):
         owner.call("PutTypeOrder", Name="o", Types=["a", "b"])
         owner.call("FeedEvents")
 
-        def shows_a_slow_one():
-            owner.call("PutTypeOrder", Name="o", Types=["a", "b"])
-            return owner.call("DescribeServer")["SlowRequests"]
-
-        wait_until(shows_a_slow_one, what="a request that takes a millisecond")
-        confined.call("DescribeServer")
         boto = boto3_client("sqs", daemon.endpoint, **keys("owner"))
         boto.create_queue(QueueName="mine")
-        boto.send_message(QueueUrl="mine", MessageBody="m")
+
+        def shows_a_slow_one():
+            boto.send_message(QueueUrl="mine", MessageBody="m" * 900_000)
+            return any("AccessKeyId" in request for request in owner.call("DescribeServer")["SlowRequests"])
+
+        wait_until(shows_a_slow_one, what="a signed request that takes a millisecond")
+        confined.call("DescribeServer")
         boto.receive_message(QueueUrl="mine")
         owner.call("ListInFlight")
         return [owner, confined, *refuse_access(daemon, owner, confined)]
@@ -295,6 +295,10 @@ def test_paginators_go_through_all_pages(told):
     for name in "first", "second":
         told.send("done", Tally_After="batch:outer")
         told.call("CreateRelay", RelayName=name, **QUEUES)
+    told.queue("held", VisibilityTimeout="600")  # the story's leases may be over
+    for _ in range(2):
+        told.send("held")
+        told.take("held")
     for action, parameters in PAGED.items():
         method, key = told.client.method(action), paginators[action]["result_key"]
         size = {"MaxResults": 1000} if "limit_key" in paginators[action] else {}
