@@ -27,3 +27,13 @@ bool regular_file_is_given_open(const char *path)
     return strcmp(path, "/dev/null") == 0 || strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
            strncmp(path, "/proc/self/fd/", 14) == 0;
 }
+
+int regular_file_open_given(const char *path, const char **why)
+{
+    if (!regular_file_is_given_open(path))
+        return regular_file_open(path, why);
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        *why = strerror(errno);
+    return descriptor;
+}

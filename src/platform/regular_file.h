@@ -13,4 +13,7 @@ int regular_file_open(const char *path, const char **why);
  * That may be a pipe, and whoever means it ends it. */
 bool regular_file_is_given_open(const char *path);
 
+/* Opens what was given open, or an ordinary file. -1 as regular_file_open(). */
+int regular_file_open_given(const char *path, const char **why);
+
 #endif

@@ -5,7 +5,6 @@
 #include "tallyd/namespaces.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,10 +67,9 @@ static enum error check_name(const char *name, struct failure *failure)
 static enum error read_secret(struct cluster *cluster, const char *path, struct failure *failure)
 {
     const char *why = "";
-    const int file =
-        regular_file_is_given_open(path) ? open(path, O_RDONLY | O_CLOEXEC) : regular_file_open(path, &why);
+    const int file = regular_file_open_given(path, &why);
     ssize_t size = file < 0 ? -1 : read(file, buffer_extend(&cluster->secret, SECRET_SIZE_MAX), SECRET_SIZE_MAX);
-    if (size < 0 && why[0] == '\0')
+    if (file >= 0 && size < 0)
         why = strerror(errno);
     if (file >= 0)
         (void)close(file);

@@ -379,13 +379,12 @@ static int file_take_value(void *context, const char *section, const char *name,
 /* Anything else than a file at that path may never end, and a start would wait for it without a word. */
 static FILE *open_file(const char *path, const char **why)
 {
-    const bool is_pipe = regular_file_is_given_open(path);
-    const int descriptor = is_pipe ? -1 : regular_file_open(path, why);
-    FILE *stream = is_pipe ? fopen(path, "re") : descriptor < 0 ? NULL : fdopen(descriptor, "r");
-    if (stream == NULL && (is_pipe || descriptor >= 0))
+    const int descriptor = regular_file_open_given(path, why);
+    FILE *stream = descriptor < 0 ? NULL : fdopen(descriptor, "r");
+    if (stream == NULL && descriptor >= 0) {
         *why = strerror(errno);
-    if (stream == NULL && descriptor >= 0)
         (void)close(descriptor);
+    }
     return stream;
 }
 
