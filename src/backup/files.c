@@ -1,6 +1,7 @@
 #include "backup/files.h"
 
 #include "base/memory.h"
+#include "platform/regular_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -129,6 +130,15 @@ enum error files_write_text(const char *path, struct bytes text, struct failure 
         fwrite(text.ptr, 1, text.size, file) == text.size && fflush(file) == 0 && fsync(fileno(file)) == 0;
     const enum error error = is_written ? OK : files_failed(failure, "writing", path);
     return fclose(file) == 0 || error != OK ? error : files_failed(failure, "writing", path);
+}
+
+int files_open(const char *path, struct failure *failure)
+{
+    const char *why;
+    const int descriptor = regular_file_open(path, &why);
+    if (descriptor < 0)
+        (void)failure_set(failure, ERROR_DISK_FAILED, "%s can't be read: %s.", path, why);
+    return descriptor;
 }
 
 enum error files_replace_text(const char *folder, const char *name, struct bytes text, struct failure *failure)

@@ -39,6 +39,9 @@ enum error files_copy_live(struct disk *disk, const char *name, uint64_t size, u
 /* Writes a new file, durably but for its name. */
 enum error files_write_text(const char *path, struct bytes text, struct failure *failure);
 
+/* Opens an ordinary file for reading. -1: ERROR_DISK_FAILED is told. */
+int files_open(const char *path, struct failure *failure);
+
 /* Writes FOLDER/NAME, or puts a new one in its place, durably: a crash leaves the old one or the new one. Nobody else
  * writes it meanwhile. Errors as files_failed(). */
 enum error files_replace_text(const char *folder, const char *name, struct bytes text, struct failure *failure);

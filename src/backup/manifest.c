@@ -1,12 +1,12 @@
 #include "backup/manifest.h"
 
+#include "backup/files.h"
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "base/json_memory.h"
 #include "base/memory.h"
 #include "base/quote.h"
 #include "platform/monotonic.h"
-#include "platform/regular_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -156,40 +156,35 @@ static bool read_namespace(yyjson_val *value, struct backup_namespace *ns)
 
 static int compare_names(const void *a, const void *b)
 {
-    const struct backup_file *const *one = a, *const *other = b;
-    return strcmp((*one)->name, (*other)->name);
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A name that two files have; NULL: each has its own. */
+/* A name that stands twice; NULL: none does. Sorts them. */
+static const char *find_twice(const char **names, size_t count)
+{
+    qsort(names, count, sizeof(*names), compare_names);
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            return names[i];
+    return NULL;
+}
+
 static const char *find_file_twice(const struct backup_namespace *ns)
 {
-    const struct backup_file **files = memory_allocate((ns->file_count + 1) * sizeof(*files));
-    const char *twice = NULL;
+    const char **names = memory_allocate((ns->file_count + 1) * sizeof(*names));
     for (size_t i = 0; i < ns->file_count; i++)
-        files[i] = &ns->files_owned[i];
-    qsort(files, ns->file_count, sizeof(*files), compare_names);
-    for (size_t i = 1; i < ns->file_count && twice == NULL; i++)
-        if (strcmp(files[i - 1]->name, files[i]->name) == 0)
-            twice = files[i]->name;
-    free(files);
+        names[i] = ns->files_owned[i].name;
+    const char *twice = find_twice(names, ns->file_count);
+    free(names);
     return twice;
-}
-
-static int compare_namespaces(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 static const char *find_namespace_twice(const struct manifest *manifest)
 {
     const char **names = memory_allocate((manifest->namespace_count + 1) * sizeof(*names));
-    const char *twice = NULL;
     for (size_t i = 0; i < manifest->namespace_count; i++)
         names[i] = manifest->namespaces_owned[i].name;
-    qsort(names, manifest->namespace_count, sizeof(*names), compare_namespaces);
-    for (size_t i = 1; i < manifest->namespace_count && twice == NULL; i++)
-        if (strcmp(names[i - 1], names[i]) == 0)
-            twice = names[i];
+    const char *twice = find_twice(names, manifest->namespace_count);
     free(names);
     return twice;
 }
@@ -282,10 +277,9 @@ bool manifest_is_in(const char *folder)
 
 static enum error read_text(const char *path, struct buffer *text, struct failure *failure)
 {
-    const char *why;
-    const int descriptor = regular_file_open(path, &why);
+    const int descriptor = files_open(path, failure);
     if (descriptor < 0)
-        return failure_set(failure, ERROR_DISK_FAILED, "%s can't be read: %s.", path, why);
+        return ERROR_DISK_FAILED;
     enum error error = OK;
     ssize_t count = 0;
     do {
@@ -328,10 +322,9 @@ static void give_way(uint64_t begun_ms)
 enum error backup_file_sum(const char *path, const atomic_bool *is_cancelled, struct backup_file *file,
                            struct failure *failure)
 {
-    const char *why;
-    const int descriptor = regular_file_open(path, &why);
+    const int descriptor = files_open(path, failure);
     if (descriptor < 0)
-        return failure_set(failure, ERROR_DISK_FAILED, "%s can't be read: %s.", path, why);
+        return ERROR_DISK_FAILED;
     uint8_t *piece = memory_allocate(PIECE_SIZE);
     enum error error = OK;
     ssize_t count;

@@ -6,7 +6,6 @@
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "base/path.h"
-#include "platform/regular_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,10 +65,9 @@ static enum error pass_file(struct sink *sink, const char *folder, const char *i
     const int length = snprintf(path, sizeof(path), "%s/%s/%s", folder, inner, file->name);
     if (length < 0 || (size_t)length >= sizeof(path))
         return failure_set(failure, ERROR_DISK_FAILED, "%s: the path is too long.", folder);
-    const char *why;
-    const int descriptor = regular_file_open(path, &why);
+    const int descriptor = files_open(path, failure);
     if (descriptor < 0)
-        return failure_set(failure, ERROR_DISK_FAILED, "%s can't be read: %s.", path, why);
+        return ERROR_DISK_FAILED;
     uint8_t *piece = memory_allocate(PIECE_SIZE);
     enum error error = sink->begin(sink, inner, file->name, file->size, failure);
     if (error == OK) {
