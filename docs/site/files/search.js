@@ -20,19 +20,46 @@
     }),
   };
 
-  if (location.protocol !== "file:") return;
   const RealWorker = Worker;
+  const isFile = location.protocol === "file:";
   const source = new Promise((resolve) => (globalThis.__searchWorker = resolve));
-  load("search/search_worker.js");
-  globalThis.Worker = class extends EventTarget {
-    #worker = source.then((text) => {
-      const worker = new RealWorker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
-      worker.onmessage = ({ data }) => this.dispatchEvent(new MessageEvent("message", { data }));
-      return worker;
-    });
+  if (isFile) load("search/search_worker.js");
 
-    async postMessage(data) {
-      (await this.#worker).postMessage(data);
+  // The theme's messages to its worker, and the worker's to it.
+  const SETUP = 0;
+  const QUERY = 2;
+  const RESULT = 3;
+
+  // While the theme waits for an answer, it keeps only the last of its messages. Somebody who types while the index
+  // comes would so replace the index by a query, for good. What is asked before the index is there is answered at once.
+  globalThis.Worker = class extends EventTarget {
+    #isSetUp = false;
+    #worker;
+
+    constructor(url) {
+      super();
+      this.#worker = this.#start(url);
+    }
+
+    async #start(url) {
+      const text = isFile && (await source);
+      const worker = new RealWorker(isFile ? URL.createObjectURL(new Blob([text], { type: "text/javascript" })) : url);
+      worker.onmessage = ({ data }) => this.#tell(data);
+      return worker;
+    }
+
+    #tell(data) {
+      this.dispatchEvent(new MessageEvent("message", { data }));
+    }
+
+    async postMessage(message) {
+      this.#isSetUp ||= message.type === SETUP;
+      if (message.type === QUERY && !this.#isSetUp) {
+        await null; // the theme is not listening yet
+        this.#tell({ type: RESULT, data: { items: [] } });
+      } else {
+        (await this.#worker).postMessage(message);
+      }
     }
   };
 })();
