@@ -1,6 +1,7 @@
 #include "backup/files.h"
 
 #include "base/memory.h"
+#include "platform/aside.h"
 #include "platform/regular_file.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include <unistd.h>
 
 #define FOLDER_MODE 0700
-#define PIECE_SIZE ((size_t)1024 * 1024)
+#define PIECE_SIZE ((size_t)256 * 1024)
 
 char *files_join(const char *folder, const char *name, const char *ending)
 {
@@ -86,6 +87,17 @@ static enum error check_cancel(const atomic_bool *is_cancelled, struct failure *
     return failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "the backup was cancelled.");
 }
 
+static enum error read_aside(struct disk *disk, struct disk_file *from, uint64_t at, uint8_t *piece, size_t size,
+                             struct failure *failure)
+{
+    enum error error = OK;
+    for (size_t done = 0, count; error == OK && done < size; done += count) {
+        count = size - done < ASIDE_CALL_SIZE ? size - done : ASIDE_CALL_SIZE;
+        error = disk->operations->read(from, at + done, piece + done, count, failure);
+    }
+    return error;
+}
+
 static enum error copy_bytes(struct disk *disk, struct disk_file *from, struct disk_file *to, uint64_t used,
                              const atomic_bool *is_cancelled, struct failure *failure)
 {
@@ -93,7 +105,7 @@ static enum error copy_bytes(struct disk *disk, struct disk_file *from, struct d
     enum error error = OK;
     for (uint64_t at = 0; at < used && error == OK; at += PIECE_SIZE) {
         const size_t count = used - at < PIECE_SIZE ? (size_t)(used - at) : PIECE_SIZE;
-        error = disk->operations->read(from, at, piece, count, failure);
+        error = read_aside(disk, from, at, piece, count, failure);
         if (error == OK)
             error = disk->operations->write_aside(to, at, bytes_make(piece, count), failure);
         if (error == OK)

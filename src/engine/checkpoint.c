@@ -1,6 +1,8 @@
 #include "engine/checkpoint.h"
 
 #include "base/memory.h"
+#include "platform/aside.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -8,13 +10,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-/* The niceness of the process that writes a snapshot: it gets a tenth of the owner's share when both need one core. */
-#define SNAPSHOT_NICENESS 10
 
 /* How long the child may make no progress. Its own pauses end after 50 ms, but a call may take as long as the disk
  * does. The slowest calls that return (a path that fails over, a file server that restarts, a gigabyte synced to a slow
@@ -248,7 +246,7 @@ __attribute__((noreturn)) static void run_snapshot_child(struct checkpoint *chec
     if (getppid() != owner)
         _exit(CHILD_FAILED);
     /* Where the processor is short, requests come first. */
-    (void)setpriority(PRIO_PROCESS, 0, SNAPSHOT_NICENESS);
+    aside_begin();
     struct failure failure;
     failure_init(&failure);
     const int result = child_work(checkpoint, word, &failure);

@@ -13,6 +13,8 @@
 #include "log/disk.h"
 #include "log/page_check.h"
 #include "log/segment.h"
+#include "platform/aside.h"
+#include "platform/holes.h"
 #include "platform/monotonic.h"
 
 #include <dirent.h>
@@ -625,23 +627,19 @@ static enum error posix_read(struct disk_file *file, uint64_t offset, void *data
     return OK;
 }
 
-/* A file system that knows no holes says that all is data. */
 static uint64_t posix_next_data(struct disk_file *file, uint64_t offset)
 {
-    ASSERT(offset <= INT64_MAX);
-    const off_t found = lseek(file->descriptor, (off_t)offset, SEEK_DATA);
-    struct stat status;
-    if (found >= 0)
-        return (uint64_t)found;
-    const bool is_hole = errno == ENXIO && fstat(file->descriptor, &status) == 0 && (uint64_t)status.st_size > offset;
-    return is_hole ? (uint64_t)status.st_size : offset;
+    return holes_next_data(file->descriptor, offset);
 }
 
-static enum error posix_write(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure)
+/* Writes all of it, with calls of `call_size` bytes at most. */
+static enum error write_all(struct disk_file *file, uint64_t offset, struct bytes data, size_t call_size,
+                            struct failure *failure)
 {
     ASSERT(offset <= INT64_MAX - data.size);
     for (size_t done = 0; done < data.size;) {
-        const ssize_t count = pwrite(file->descriptor, data.ptr + done, data.size - done, (off_t)(offset + done));
+        const size_t size = data.size - done < call_size ? data.size - done : call_size;
+        const ssize_t count = pwrite(file->descriptor, data.ptr + done, size, (off_t)(offset + done));
         if (count < 0 && errno == EINTR)
             continue;
         if (count == 0)
@@ -651,6 +649,11 @@ static enum error posix_write(struct disk_file *file, uint64_t offset, struct by
         done += (size_t)count;
     }
     return OK;
+}
+
+static enum error posix_write(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure)
+{
+    return write_all(file, offset, data, SIZE_MAX, failure);
 }
 
 static enum error posix_sync(struct disk_file *file, struct failure *failure)
@@ -697,7 +700,7 @@ static enum error posix_write_aside(struct disk_file *file, uint64_t offset, str
             bytes_make(data.ptr, gives_way && data.size > ASIDE_AT_ONCE ? ASIDE_AT_ONCE : data.size);
         struct timespec begin;
         (void)clock_gettime(CLOCK_MONOTONIC, &begin);
-        error = posix_write(file, offset, piece, failure);
+        error = write_all(file, offset, piece, gives_way ? ASIDE_CALL_SIZE : SIZE_MAX, failure);
         if (error == OK)
             error = range_carry(file, offset, piece.size, SYNC_FILE_RANGE_WRITE, failure);
         if (error == OK && gives_way)

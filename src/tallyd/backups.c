@@ -5,13 +5,13 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "log/log.h"
+#include "platform/aside.h"
 #include "platform/thread.h"
 #include "tallyd/upgrade.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #define TICK_MS 5u
 #define DAY_MS (UINT64_C(24) * 60 * 60 * 1000)
@@ -19,9 +19,6 @@
 
 /* How long files may be pinned before the instant: the removal behind a snapshot must come to its end first. */
 #define PIN_MAX_MS 60000u
-
-/* The thread gets a tenth of the loop's share where both need one core, like the process that writes a snapshot. */
-#define THREAD_NICENESS 10
 
 static_assert(BACKUP_REPORT_ID_SIZE == BACKUP_ID_SIZE, "both name a backup");
 
@@ -124,7 +121,7 @@ static void make(struct backups *backups)
 static void *run(void *context)
 {
     struct backups *backups = context;
-    (void)setpriority(PRIO_PROCESS, 0, THREAD_NICENESS); /* on Linux: of this thread */
+    aside_begin();
     if (backups->stage == STAGE_LINKING)
         make(backups);
     else if (backups->target_owned != NULL)
