@@ -26,10 +26,12 @@ struct keeper {
     struct keeper_options options;
     pthread_t thread;
     pthread_mutex_t mutex;
-    pthread_cond_t asked; /* on the monotonic clock */
+    pthread_cond_t asked; /* on the monotonic clock, as the next */
+    pthread_cond_t ended;
 
     /* Shared. */
     bool is_stopping;
+    bool has_ended;
     bool is_paused;
     bool is_resumed; /* since the stand-by last looked: it need not rest on */
     bool is_told_fenced;
@@ -345,6 +347,10 @@ static void *keeper_run(void *argument)
             stand_by(keeper);
     if (keeper->view.role == ROLE_OWNER)
         leave(keeper, 0, NULL);
+    lock(keeper);
+    keeper->has_ended = true;
+    pthread_cond_signal(&keeper->ended);
+    unlock(keeper);
     return NULL;
 }
 
@@ -357,6 +363,7 @@ struct keeper *keeper_start(const struct keeper_options *options)
     keeper->failing_ms_max = (uint64_t)KEEPER_FAILING_LEASES * options->lease_ms;
     pthread_mutex_init(&keeper->mutex, NULL);
     condition_init(&keeper->asked);
+    condition_init(&keeper->ended);
     sigset_t all, before; /* signals belong to the program's main thread */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -381,11 +388,20 @@ void keeper_interrupt(struct keeper *keeper)
         lease->ops->interrupt(lease);
 }
 
-void keeper_join(struct keeper *keeper)
+void keeper_join(struct keeper *keeper, unsigned wait_ms)
 {
+    const uint64_t until_ms = monotonic_ms() + wait_ms;
+    lock(keeper);
+    while (!keeper->has_ended && condition_wait_until(&keeper->ended, &keeper->mutex, until_ms))
+        ;
+    const bool is_late = !keeper->has_ended;
+    unlock(keeper);
+    if (is_late)
+        keeper_interrupt(keeper);
     pthread_join(keeper->thread, NULL);
     keeper->options.lease->ops->close(keeper->options.lease);
     pthread_cond_destroy(&keeper->asked);
+    pthread_cond_destroy(&keeper->ended);
     pthread_mutex_destroy(&keeper->mutex);
     free(keeper);
 }

@@ -53,8 +53,8 @@ struct keeper *keeper_start(const struct keeper_options *options);
 void keeper_stop(struct keeper *keeper);
 /* The database does not answer: what is asked of the lease from now on fails, and the next owner must wait for it. */
 void keeper_interrupt(struct keeper *keeper);
-/* Waits for the end, a few seconds at most, and frees. */
-void keeper_join(struct keeper *keeper);
+/* Waits for the end, and frees. A lease that takes longer than `wait_ms` is interrupted. */
+void keeper_join(struct keeper *keeper, unsigned wait_ms);
 
 /* All functions below: any thread, and they never wait for the lease. */
 

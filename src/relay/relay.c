@@ -11,6 +11,7 @@
 
 #define SLEEP_MS 1000u
 #define SETTLE_AGAIN_MS 1000u /* for the source, behind a sink that had to be interrupted */
+#define LEAVE_MS_MIN 250u     /* for the lease, behind a worker that took all of its time */
 
 /* --- the worker's thread ------------------------------------------------------------------------------------------ */
 
@@ -255,12 +256,19 @@ static void await_worker(struct relay *relay)
     relay_unlock(relay);
 }
 
+/* The lease is given up in what is left of the same time. */
+static unsigned time_to_leave_ms(const struct relay *relay)
+{
+    const uint64_t used_ms = boottime_ms() - relay->stop_asked_ms;
+    return used_ms + LEAVE_MS_MIN < RELAY_SETTLE_MS ? RELAY_SETTLE_MS - (unsigned)used_ms : LEAVE_MS_MIN;
+}
+
 void relay_join(struct relay *relay)
 {
     await_worker(relay);
     pthread_join(relay->thread, NULL);
     if (relay->keeper != NULL)
-        keeper_join(relay->keeper);
+        keeper_join(relay->keeper, time_to_leave_ms(relay));
     if (relay->sink != NULL)
         relay->sink->ops->close(relay->sink);
     if (relay->source != NULL)

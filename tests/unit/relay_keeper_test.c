@@ -186,7 +186,7 @@ static void start(struct watched *watched, struct shared_source *source)
 static void stop(struct watched *watched)
 {
     keeper_stop(watched->keeper);
-    keeper_join(watched->keeper);
+    keeper_join(watched->keeper, PATIENCE_S * 1000);
 }
 
 /* Until the keeper stands so, or has since the last time that this was asked; what it said then. */
