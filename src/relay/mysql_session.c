@@ -7,11 +7,9 @@
 #include "relay/schema.h"
 
 #include <errmsg.h>
-#include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,10 +17,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNECT_S 3u /* as long as a host that is down may hold somebody up */
-#define READ_S 10u
+#define CONNECT_PART_MS 3000u /* as long as a host that is down may hold somebody up */
+#define OPEN_MS 10000u        /* a host may have several addresses, and then come the checks */
+#define FAREWELL_MS 250u
 #define LOGINS "/../libexec/tally/mariadb" /* from the folder of the program */
-#define LOOK_MS 250u                       /* how often one that waits looks whether it is interrupted */
 
 /* --- made and unmade ---------------------------------------------------------------------------------------------- */
 
@@ -30,6 +28,7 @@ static void init_library(void)
 {
     int failure = mysql_library_init(0, NULL, NULL);
     ASSERT(failure == 0);
+    mysql_wait_init_library();
 }
 
 void mysql_session_init(struct mysql_session *session, const struct relay_spec *spec, const char *role,
@@ -49,13 +48,21 @@ void mysql_session_init(struct mysql_session *session, const struct relay_spec *
     buffer_init(&session->text);
 }
 
+static void close_handle(struct mysql_session *session, unsigned farewell_ms)
+{
+    session->wait.is_sending = true;
+    mysql_wait_begin(&session->wait, monotonic_ms() + farewell_ms);
+    mysql_close(session->handle_owned);
+    mysql_wait_end(&session->wait);
+    session->wait.is_sending = false;
+    session->handle_owned = NULL;
+}
+
 /* Takes leave of a server that answers, so that it does not log an aborted connection. */
 void mysql_session_deinit(struct mysql_session *session)
 {
-    if (session->handle_owned != NULL && !atomic_load(&session->is_interrupted)) {
-        mysql_close(session->handle_owned);
-        session->handle_owned = NULL;
-    }
+    if (session->handle_owned != NULL && !atomic_load(&session->wait.is_interrupted))
+        close_handle(session, FAREWELL_MS);
     mysql_session_close(session);
     mysql_url_deinit(&session->url);
     buffer_deinit(&session->text);
@@ -63,7 +70,7 @@ void mysql_session_deinit(struct mysql_session *session)
 
 void mysql_session_interrupt(struct mysql_session *session)
 {
-    atomic_store(&session->is_interrupted, true);
+    atomic_store(&session->wait.is_interrupted, true);
 }
 
 void mysql_session_close(struct mysql_session *session)
@@ -72,8 +79,7 @@ void mysql_session_close(struct mysql_session *session)
         return;
     /* Its farewell must not wait for a server that is silent. */
     (void)shutdown(mysql_get_socket(session->handle_owned), SHUT_RDWR);
-    mysql_close(session->handle_owned);
-    session->handle_owned = NULL;
+    close_handle(session, 0);
 }
 
 /* --- connecting --------------------------------------------------------------------------------------------------- */
@@ -116,16 +122,15 @@ static void set_logins(MYSQL *handle)
         (void)mysql_optionsv(handle, MYSQL_PLUGIN_DIR, path);
 }
 
-static MYSQL *make_handle(const struct mysql_session *session)
+static MYSQL *make_handle(struct mysql_session *session)
 {
-    const unsigned connect_s = CONNECT_S, read_s = READ_S, no = 0;
+    const unsigned connect_s = CONNECT_PART_MS / 1000, no = 0;
     char program[64];
     MYSQL *handle = mysql_init(NULL);
     ASSERT(handle != NULL);
     (void)snprintf(program, sizeof(program), "tally relay, %s", session->role);
+    /* How often it repeats a look-up that fails for now; all else is bounded by mysql_wait.h. */
     (void)mysql_optionsv(handle, MYSQL_OPT_CONNECT_TIMEOUT, &connect_s);
-    (void)mysql_optionsv(handle, MYSQL_OPT_READ_TIMEOUT, &read_s);
-    (void)mysql_optionsv(handle, MYSQL_OPT_WRITE_TIMEOUT, &read_s);
     (void)mysql_optionsv(handle, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     (void)mysql_optionsv(handle, MYSQL_OPT_LOCAL_INFILE, &no); /* or the server could ask for files of this machine */
     /* No method that would send the password as it is. */
@@ -135,17 +140,29 @@ static MYSQL *make_handle(const struct mysql_session *session)
     (void)mysql_optionsv(handle, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", program);
     set_tls(handle, &session->url);
     set_logins(handle);
+    mysql_wait_watch(&session->wait, handle);
     return handle;
+}
+
+static bool connect_to_url(struct mysql_session *session)
+{
+    const struct mysql_url *url = &session->url;
+    session->wait.part_ms_max = CONNECT_PART_MS;
+    mysql_wait_begin(&session->wait, session->open_until_ms);
+    const bool is_connected =
+        mysql_real_connect(session->handle_owned, url->host_owned, url->user_owned, url->password_owned,
+                           url->database_owned, url->port, url->socket_owned, 0) != NULL;
+    mysql_wait_end(&session->wait);
+    session->wait.part_ms_max = 0;
+    return is_connected;
 }
 
 static enum step connect_first(struct mysql_session *session, struct fault *fault)
 {
-    const struct mysql_url *url = &session->url;
     if (session->wrong[0] != '\0')
         return fault_set(fault, STEP_UNFIT, "the connection of the source %s", session->wrong);
     session->handle_owned = make_handle(session);
-    if (mysql_real_connect(session->handle_owned, url->host_owned, url->user_owned, url->password_owned,
-                           url->database_owned, url->port, url->socket_owned, 0) == NULL)
+    if (!connect_to_url(session))
         return mysql_session_failed(session, fault);
     set_keepalive(session->handle_owned);
     session->connections++;
@@ -159,11 +176,13 @@ enum step mysql_session_open(struct mysql_session *session, struct fault *fault)
         return STEP_OK;
     if (session->is_in_transaction)
         return fault_set(fault, STEP_UNREACHABLE, "the connection to MySQL broke in the middle of a transaction");
-    if (atomic_load(&session->is_interrupted))
+    if (atomic_load(&session->wait.is_interrupted))
         return fault_set(fault, STEP_UNREACHABLE, "the relay ends");
     struct buffer said = session->text; /* the statement that is to be run, while the checks have theirs */
     buffer_init(&session->text);
+    session->open_until_ms = monotonic_ms() + OPEN_MS;
     enum step step = connect_first(session, fault);
+    session->open_until_ms = 0;
     if (step != STEP_OK)
         mysql_session_close(session);
     buffer_deinit(&session->text);
@@ -217,31 +236,46 @@ void mysql_session_quote(struct mysql_session *session, const char *value)
     free(room);
 }
 
+/* A statement of the checks has no more time than what is left for all of them. */
+static uint64_t deadline_ms(const struct mysql_session *session)
+{
+    const uint64_t until_ms = monotonic_ms() + session->patience_ms;
+    return session->open_until_ms > 0 && session->open_until_ms < until_ms ? session->open_until_ms : until_ms;
+}
+
+/* What the last call that failed means. */
+static enum step failed_call(struct mysql_session *session, struct fault *fault)
+{
+    if (!session->wait.is_late)
+        return mysql_session_failed(session, fault);
+    mysql_session_close(session);
+    return fault_set(fault, STEP_UNREACHABLE, "the connection to MySQL broke: no answer came in time");
+}
+
 enum step mysql_session_send(struct mysql_session *session, struct fault *fault)
 {
     ASSERT(session->handle_owned != NULL && session->text.size > 0);
+    session->wait.is_sending = true;
+    mysql_wait_begin(&session->wait, deadline_ms(session));
     const int failure =
         mysql_send_query(session->handle_owned, (const char *)session->text.data_owned, session->text.size);
+    mysql_wait_end(&session->wait);
+    session->wait.is_sending = false;
     buffer_truncate(&session->text, 0);
-    return failure == 0 ? STEP_OK : mysql_session_failed(session, fault);
+    return failure == 0 ? STEP_OK : failed_call(session, fault);
 }
 
-/* Waits for the beginning of an answer; nothing of the one before is left to be read. */
-static bool await_answer(const struct mysql_session *session)
+/* All of an answer. False: none came. */
+static bool read_answer(struct mysql_session *session, MYSQL_RES **result)
 {
-    const uint64_t began_ms = monotonic_ms();
-    struct pollfd socket = {.fd = mysql_get_socket(session->handle_owned), .events = POLLIN};
-    for (;;) {
-        const uint64_t waited_ms = monotonic_ms() - began_ms;
-        if (waited_ms >= session->patience_ms || atomic_load(&session->is_interrupted))
-            return false;
-        const uint64_t left_ms = session->patience_ms - waited_ms;
-        const int ready = poll(&socket, 1, (int)(left_ms < LOOK_MS ? left_ms : LOOK_MS));
-        if (ready > 0)
-            return true;
-        if (ready < 0 && errno != EINTR)
-            return false;
+    mysql_wait_begin(&session->wait, deadline_ms(session));
+    bool is_read = mysql_read_query_result(session->handle_owned) == 0;
+    if (is_read) {
+        *result = mysql_store_result(session->handle_owned);
+        is_read = *result != NULL || mysql_field_count(session->handle_owned) == 0;
     }
+    mysql_wait_end(&session->wait);
+    return is_read;
 }
 
 enum step mysql_session_receive(struct mysql_session *session, MYSQL_RES **result, struct fault *fault)
@@ -249,16 +283,7 @@ enum step mysql_session_receive(struct mysql_session *session, MYSQL_RES **resul
     *result = NULL;
     if (session->handle_owned == NULL)
         return fault_set(fault, STEP_UNREACHABLE, "the connection to MySQL broke before the answer came");
-    if (!await_answer(session)) {
-        mysql_session_close(session);
-        return fault_set(fault, STEP_UNREACHABLE, "the connection to MySQL broke: no answer came in time");
-    }
-    if (mysql_read_query_result(session->handle_owned) != 0)
-        return mysql_session_failed(session, fault);
-    *result = mysql_store_result(session->handle_owned);
-    if (*result == NULL && mysql_field_count(session->handle_owned) > 0)
-        return mysql_session_failed(session, fault);
-    return STEP_OK;
+    return read_answer(session, result) ? STEP_OK : failed_call(session, fault);
 }
 
 enum step mysql_session_run(struct mysql_session *session, MYSQL_RES **result, struct fault *fault)

@@ -2,8 +2,8 @@
  * statements, and the mapping of an error to a step with advice.
  *
  * A connection that breaks is dropped; the next statement connects again. A statement is a text that is put together in
- * `text` and then run. No call waits longer than `patience_ms` for the beginning of an answer, nor longer than ten
- * seconds for each part of it: then the connection counts as broken. One thread at a time, but for
+ * `text` and then run. It has `patience_ms` to be sent and the same again to be answered, all of it, and a new
+ * connection has ten seconds, with its checks: then the connection counts as broken. One thread at a time, but for
  * mysql_session_interrupt(). */
 #ifndef TALLY_RELAY_MYSQL_SESSION_H
 #define TALLY_RELAY_MYSQL_SESSION_H
@@ -11,10 +11,10 @@
 #include "base/buffer.h"
 #include "conninfo/mysql_url.h"
 #include "relay/lease.h"
+#include "relay/mysql_wait.h"
 #include "relay/spec.h"
 
 #include <mysql.h>
-#include <stdatomic.h>
 
 struct mysql_session {
     MYSQL *handle_owned; /* NULL: there is no connection */
@@ -23,7 +23,8 @@ struct mysql_session {
     char prefix[64];                  /* of the tables' names, with the underscore */
     const char *role;                 /* "lease" or "rows" */
     unsigned patience_ms;
-    atomic_bool is_interrupted;
+    struct mysql_wait wait;
+    uint64_t open_until_ms; /* while it connects and checks; else 0 */
     unsigned connections;   /* counts connections: a new one has nothing of the state of the last */
     bool is_in_transaction; /* between begin() and end(): no other connection takes its place */
     bool is_mariadb;
@@ -35,8 +36,8 @@ void mysql_session_init(struct mysql_session *session, const struct relay_spec *
                         unsigned patience_ms);
 void mysql_session_deinit(struct mysql_session *session);
 
-/* The connection counts as broken from now on, and no new one is made. A call in progress ends soon; one that is
- * connecting takes as long as libmariadb lets it (CONNECT_S). Any thread. */
+/* The connection counts as broken from now on, and no new one is made. A call in progress ends within a tenth of a
+ * second, unless it looks up the name of a host. Any thread. */
 void mysql_session_interrupt(struct mysql_session *session);
 
 /* Connects and checks, unless there is a connection. */

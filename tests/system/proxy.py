@@ -3,6 +3,7 @@
     proxy = Proxy(postgres.port)             # forwards everything, on a port of its own
     proxy.uri(postgres.uri)                  # the same connection string, through it
     proxy.freeze(), proxy.thaw()             # swallows everything and ends no connection; new ones hear nothing
+    proxy.trickle(0.2)                       # the server's bytes come one by one, so many seconds apart; 0: no more
     proxy.cut()                              # every connection ends at once
     proxy.lose_answer_to(b"rows_1\\0")        # the next request with these bytes arrives; then its connection ends
     proxy.lost                               # how many answers were lost so
@@ -49,8 +50,18 @@ class Line:
                     self.proxy.lost += 1
                     break
                 time.sleep(self.proxy.delay)
+                if source is self.server:
+                    data = self._trickle(data)
                 target.sendall(data)
         self.close()
+
+    def _trickle(self, data):
+        """What is left when that is over."""
+        while self.proxy.pause > 0 and data:
+            self.client.sendall(data[:1])
+            data = data[1:]
+            time.sleep(self.proxy.pause)
+        return data
 
     def _look(self, data):
         pattern = self.proxy.pattern
@@ -94,6 +105,7 @@ class Proxy:
         self.is_held, self.is_released = threading.Event(), threading.Event()
         self.is_listening = False
         self.delay = 0  # seconds, each way
+        self.pause = 0
         self.heard = b""
         self.lines = []
         threading.Thread(target=self._accept, daemon=True).start()
@@ -113,6 +125,9 @@ class Proxy:
 
     def thaw(self):
         self.is_open.set()
+
+    def trickle(self, pause):
+        self.pause = pause
 
     def cut(self):
         lines, self.lines = self.lines, []

@@ -27,9 +27,20 @@ from relay import check_once, check_order, drain, numbered, outbox_schema
 from wire import Connection, scaled
 
 
+def server_with(certificate):
+    """That can encrypt, and does where a client asks for it."""
+    server = MysqlServer()
+    for name, path in (("ssl-cert", certificate.certificate), ("ssl-key", certificate.key)):
+        own = server.own / path.name
+        own.write_bytes(path.read_bytes())
+        own.chmod(0o644)
+        server.settings[name] = own
+    return server.start()
+
+
 @pytest.fixture(scope="module")
-def server():
-    server = MysqlServer().start()
+def server(tmp_path_factory):
+    server = server_with(Certificate(tmp_path_factory.mktemp("server")))
     yield server
     server.kill9()
 
@@ -739,6 +750,69 @@ def test_a_relay_stops_at_once_though_its_server_is_silent(daemon, relays, own_s
         os.kill(own_server.process.pid, signal.SIGCONT)
 
 
+def stop_in_time(relay):
+    began = time.monotonic()
+    relay.stop(10)
+    assert time.monotonic() - began < 3 * PATIENCE
+
+
+@pytest.mark.parametrize("pause", [0.02, 5])
+@pytest.mark.parametrize("tls", ["disabled", "required"])
+@pytest.mark.parametrize("moment", ["connecting", "standing by", "at work"])
+def test_a_relay_stops_in_time_though_each_byte_of_its_server_is_late(relays, outbox, proxy, moment, tls, pause):
+    """Such a server answers within every time-out for a part of an answer."""
+    if moment == "standing by":
+        start(relays, outbox, name="other")
+    if moment == "connecting":
+        proxy.trickle(pause)
+    relay = relays(outbox.server.url(outbox.name, port=proxy.port, words=f"?ssl-mode={tls}"), "queue", "--lease", 1)
+    if moment != "connecting":
+        relay.wait_for("standby" if moment == "standing by" else "active")
+        outbox.send(numbered("row", 100))
+        proxy.trickle(pause)
+    time.sleep(1)
+    stop_in_time(relay)
+
+
+def test_a_daemon_stops_in_time_though_its_server_trickles(daemon, outbox, proxy):
+    source = {"Type": "mysql", "Connection": through(proxy, outbox)}
+    arguments = {"RelayName": "slow", "Source": source, "Sink": {"Type": "queue"}}
+    assert daemon.call("Tally.CreateRelay", arguments)[0] == 200
+    wait_until(lambda: daemon.call("Tally.DescribeRelay", {"RelayName": "slow"})[1]["State"] == "active")
+    proxy.trickle(0.2)
+    outbox.send(numbered("row", 100))
+    time.sleep(1)
+    began = time.monotonic()
+    assert daemon.stop() == 0
+    assert time.monotonic() - began < 3 * PATIENCE
+    daemon.start()
+
+
+@pytest.mark.parametrize("tls", ["disabled", "required"])
+def test_an_answer_that_trickles_is_given_up_and_the_rows_arrive_over_another_connection(
+        daemon, relays, outbox, proxy, tls):
+    relay = relays(outbox.server.url(outbox.name, port=proxy.port, words=f"?ssl-mode={tls}"), "queue", "--lease", 1)
+    relay.wait_for("active")
+    proxy.trickle(0.2)
+    outbox.send(numbered("row", 100))
+    relay.wait_for("failed: the connection to MySQL broke", 20)
+    proxy.trickle(0)
+    relay.wait_for("active", 30)
+    outbox.wait_until_empty()
+    check_once(drain(daemon, "orders", 100), numbered("row", 100))
+
+
+@pytest.mark.parametrize("tls, pause", [("disabled", 0.2), ("required", 0.02)])  # the latter: in the TLS handshake
+def test_a_server_that_trickles_while_one_connects_is_given_up_within_ten_seconds(relays, outbox, proxy, tls, pause):
+    proxy.trickle(pause)
+    relay = relays(outbox.server.url(outbox.name, port=proxy.port, words=f"?ssl-mode={tls}"), "queue", "--lease", 1)
+    began = time.monotonic()
+    relay.wait_for("failed: ", 20)
+    assert 9 < time.monotonic() - began < 13 * PATIENCE
+    proxy.trickle(0)
+    relay.wait_for("active", 30)
+
+
 def test_R10_a_replica_is_refused_and_a_primary_that_becomes_one_is_left(daemon, relays, own_server):
     make_queue(daemon, "orders")
     outbox = MysqlOutbox(own_server)
@@ -956,15 +1030,8 @@ def test_a_socket_will_do_and_a_connection_is_checked_when_it_is_given(daemon, r
 
 
 def test_the_line_is_encrypted_where_that_is_asked_for(daemon, relays, tmp_path):
-    server = MysqlServer()
-    certificate = Certificate(tmp_path)
-    for name, path in (("ssl-cert", certificate.certificate), ("ssl-key", certificate.key)):
-        own = server.own / path.name
-        own.write_bytes(path.read_bytes())
-        own.chmod(0o644)
-        server.settings[name] = own
-    other = Certificate(tmp_path, "other")
-    server.start()
+    certificate, other = Certificate(tmp_path), Certificate(tmp_path, "other")
+    server = server_with(certificate)
     try:
         make_queue(daemon, "orders")
         outbox = MysqlOutbox(server)
