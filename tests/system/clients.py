@@ -1,6 +1,9 @@
 """What the tests of real clients share: which of them are there, and queues looked at from the side."""
 
+import contextlib
 import importlib
+import importlib.util
+import os
 import pathlib
 import re
 import shutil
@@ -35,6 +38,20 @@ def needs_celery():
             importlib.import_module(module)
         except ImportError:
             needs(False, package)
+
+
+@contextlib.contextmanager
+def mysql_server():
+    """A MariaDB for the test, which is skipped where there is none."""
+    is_there = importlib.util.find_spec("pymysql") and shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin")
+    needs(is_there, "mariadb-server or python3-pymysql")
+    from mysql_server import MysqlServer
+
+    server = MysqlServer().start()
+    try:
+        yield server
+    finally:
+        server.kill9()
 
 
 KEY, SECRET = "any", "thing"  # what all clients here sign with

@@ -11,6 +11,7 @@ import subprocess
 import time
 
 import pytest
+from clients import mysql_server
 from conftest import BIN, IS_BARE, PATIENCE, ROOT, Daemon, clean_environment, wait_until
 from relay import install_outbox, outbox_schema
 from service_model import Model, ModelClient
@@ -35,6 +36,7 @@ def project(tmp_path_factory):
         (shutil.copytree if (PACKAGE / name).is_dir() else shutil.copy)(PACKAGE / name, target)
     (modules / "@aws-sdk").symlink_to(HERE / "node_modules" / "@aws-sdk")
     (modules / "pg").symlink_to(PG)
+    (modules / "mysql2").symlink_to(HERE / "node_modules" / "mysql2")
     for program in [*HERE.glob("client_js*.mjs"), *(PACKAGE / "examples").glob("*.mjs")]:
         shutil.copy(program, folder)
     return folder
@@ -255,6 +257,13 @@ def test_once(project, server, database):
     run(project, "client_js_once.mjs", SQLITE_SCHEMA=outbox_schema("sqlite"), **environment)
 
 
+def test_once_in_mysql(project):
+    from outbox_mysql import MysqlOutbox
+
+    with mysql_server() as server:
+        run(project, "client_js_once_mysql.mjs", MysqlOutbox(server).source)
+
+
 def run_schema(environment):
     subprocess.run(["psql", "-q", "-v", "ON_ERROR_STOP=1"], input=outbox_schema("postgres"), check=True, text=True,
                    env=clean_environment(**environment), stdout=subprocess.DEVNULL)
@@ -350,16 +359,38 @@ def test_signals_stop_a_worker(project, running, signals, words):
 
 def test_each_payment_is_booked_once_whoever_is_killed(project, daemon_factory, server, database):
     """The example of a worker. kill -9 of the daemon and of workers, which are started again."""
-    daemon = daemon_factory().start()
-    daemon.call("AmazonSQS.CreateQueue", {"QueueName": "payments"})
     server.sql("CREATE DATABASE kills")
-    environment = {**database, "PGDATABASE": "kills", "TALLY_ENDPOINT": daemon.endpoint}
+    environment = {**database, "PGDATABASE": "kills"}
     run_schema(environment)
     connection = server.connect(dbname="kills")
     connection.autocommit = True
     cursor = connection.cursor()
     cursor.execute("CREATE TABLE payment (account text, amount int)")
-    workers = [start(project, "worker.mjs", "payments", **environment) for _ in range(2)]
+
+    def booked():
+        cursor.execute("SELECT count(*), count(DISTINCT amount) FROM payment")
+        return cursor.fetchone()
+
+    book_while_killing(project, daemon_factory().start(), booked, "worker.mjs", "payments", **environment)
+    connection.close()
+
+
+def test_each_payment_is_booked_once_in_mysql_whoever_is_killed(project, daemon_factory):
+    from outbox_mysql import MysqlOutbox
+
+    with mysql_server() as server:
+        outbox = MysqlOutbox(server)
+        outbox.ask("CREATE TABLE payment (account TEXT, amount INT)")
+        book_while_killing(project, daemon_factory().start(),
+                           lambda: outbox.ask("SELECT count(*), count(DISTINCT amount) FROM payment")[0],
+                           "client_js_worker_mysql.mjs", outbox.source)
+
+
+def book_while_killing(project, daemon, booked, *command, **environment):
+    """`booked` says how many payments there are, and of how many amounts."""
+    daemon.call("AmazonSQS.CreateQueue", {"QueueName": "payments"})
+    environment["TALLY_ENDPOINT"] = daemon.endpoint
+    workers = [start(project, *command, **environment) for _ in range(2)]
     for number in range(200):
         request = {"QueueUrl": "payments", "MessageBody": f"ann {number}", "MessageDeduplicationId": str(number)}
         assert daemon.call("AmazonSQS.SendMessage", request)[0] == 200
@@ -370,12 +401,7 @@ def test_each_payment_is_booked_once_whoever_is_killed(project, daemon_factory, 
             killed = workers.pop(0)
             killed.kill()
             killed.communicate()
-            workers.append(start(project, "worker.mjs", "payments", **environment))
-
-    def booked():
-        cursor.execute("SELECT count(*), count(DISTINCT amount) FROM payment")
-        return cursor.fetchone()
-
+            workers.append(start(project, *command, **environment))
     wait_until(lambda: booked()[1] == 200, 40)
     told = []
     for worker in workers:
@@ -386,4 +412,3 @@ def test_each_payment_is_booked_once_whoever_is_killed(project, daemon_factory, 
         told += err.splitlines()
     assert [line for line in told if not line.endswith(("trying again until it works", "answers again"))] == []
     assert booked() == (200, 200)
-    connection.close()

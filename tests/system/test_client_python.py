@@ -17,6 +17,7 @@ import time
 import zipfile
 
 import pytest
+from clients import mysql_server
 from conftest import BIN, IS_BARE, ROOT, Daemon, Tally, clean_environment, wait_until
 
 HERE = ROOT / "clients" / "python"
@@ -650,6 +651,18 @@ def schemas(running):
 
 
 @pytest.fixture(scope="module")
+def mysql_effects():
+    """The same in MariaDB."""
+    with mysql_server() as server:
+        from outbox_mysql import MysqlOutbox
+
+        outbox = MysqlOutbox(server)
+        outbox.ask("DROP TABLE effect")
+        outbox.ask("CREATE TABLE effect (n int)")
+        yield outbox
+
+
+@pytest.fixture(scope="module")
 def effects(server):
     """A database of PostgreSQL with the inbox and a table `effect`."""
     from outbox import Outbox
@@ -659,7 +672,17 @@ def effects(server):
     return outbox
 
 
-@pytest.fixture(params=["sqlite3", "psycopg2", "psycopg"])
+OF_MYSQL = ("pymysql", "MySQLdb")
+
+
+def connect_to_mysql(driver, outbox):
+    from mysql_server import PASSWORD, USER
+
+    return driver.connect(host="127.0.0.1", port=outbox.server.port, user=USER, password=PASSWORD,
+                          database=outbox.name, charset="utf8mb4")
+
+
+@pytest.fixture(params=["sqlite3", "psycopg2", "psycopg", *OF_MYSQL])
 def connect(request, schemas, tmp_path):
     """Makes connections to a database with an empty inbox and an empty table `effect`."""
     driver = pytest.importorskip(request.param)
@@ -667,12 +690,17 @@ def connect(request, schemas, tmp_path):
         with sqlite3.connect(tmp_path / "shop.db") as db:
             db.executescript(schemas["sqlite"] + "CREATE TABLE effect (n int)")
         return lambda: sqlite3.connect(tmp_path / "shop.db", timeout=20)
-    effects = request.getfixturevalue("effects")
-    effects.sql("TRUNCATE tally.inbox, effect")
     connections = []
+    is_mysql = request.param in OF_MYSQL
+    effects = request.getfixturevalue("mysql_effects" if is_mysql else "effects")
+    if is_mysql:
+        effects.ask("TRUNCATE tally_inbox")
+        effects.ask("TRUNCATE effect")
+    else:
+        effects.sql("TRUNCATE tally.inbox, effect")
 
     def make():
-        connections.append(driver.connect(effects.uri))
+        connections.append(connect_to_mysql(driver, effects) if is_mysql else driver.connect(effects.uri))
         return connections[-1]
 
     request.addfinalizer(lambda: [connection.close() for connection in connections])
@@ -725,6 +753,8 @@ def test_once_takes_a_connection_whose_rows_are_dicts(tally, connect):
     driver = type(connection).__module__.split(".")[0]
     if driver == "psycopg2":
         connection.cursor_factory = importlib.import_module("psycopg2.extras").RealDictCursor
+    elif driver in OF_MYSQL:
+        connection.cursorclass = importlib.import_module(f"{driver}.cursors").SSDictCursor  # and they come one by one
     else:
         is_lite = isinstance(connection, sqlite3.Connection)
         connection.row_factory = sqlite3.Row if is_lite else importlib.import_module("psycopg.rows").dict_row
@@ -758,6 +788,8 @@ def test_once_asks_for_a_transaction(tally, connect):
     connection = connect()
     if isinstance(connection, sqlite3.Connection):
         connection.isolation_level = None
+    elif type(connection).__module__.startswith(OF_MYSQL):
+        connection.autocommit(True)
     else:
         connection.autocommit = True
     with pytest.raises(ValueError, match="needs a transaction"):
@@ -877,16 +909,59 @@ def test_each_payment_is_booked_once_though_worker_and_daemon_are_killed(tally, 
     with sqlite3.connect(database) as db:
         db.executescript(schemas["sqlite"] + "CREATE TABLE payment (account TEXT, amount INTEGER)")
         db.execute("PRAGMA journal_mode = WAL")
-    client = tally.client(daemon.endpoint)
-    client.sqs.create_queue(QueueName="payments")
-    workers = Programs(daemon, "worker.py", "payments", database)
-    for _ in range(2):
-        workers.start()
-    chance, total = random.Random(29), 200
 
     def booked():
         return sqlite3.connect(database).execute("SELECT count(*), count(DISTINCT account) FROM payment").fetchone()
 
+    book_while_killing(tally, daemon, booked, Programs(daemon, "worker.py", "payments", database))
+
+
+@pytest.mark.parametrize("driver", OF_MYSQL)
+def test_each_payment_is_booked_once_in_mysql_though_its_server_is_killed_besides(tally, daemon, tmp_path, driver):
+    from mysql_server import PASSWORD, USER
+
+    pytest.importorskip(driver)
+    (tmp_path / "worker.py").write_text(f"""
+import {driver}, sys, tally
+
+def book(message):
+    if len(message.body.split()) != 2:
+        raise tally.Reject("no payment")  # but the end of the batch
+    db = {driver}.connect(host="127.0.0.1", port=int(sys.argv[1]), user={USER!r}, password={PASSWORD!r},
+                          database=sys.argv[2])
+    try:
+        tally.once(db, message)
+        db.cursor().execute("INSERT INTO payment VALUES (%s, %s)", message.body.split())
+        db.commit()
+    finally:
+        db.close()
+
+tally.Worker("payments", book, concurrency=4, visibility=5).run()
+""")
+    with mysql_server() as server:
+        from outbox_mysql import MysqlOutbox
+
+        outbox = MysqlOutbox(server)
+        outbox.ask("CREATE TABLE payment (account TEXT, amount INT)")
+
+        def kill_server():
+            server.kill9()
+            server.start()
+
+        def booked():
+            return outbox.ask("SELECT count(*), count(DISTINCT account) FROM payment")[0]
+
+        workers = Programs(daemon, tmp_path / "worker.py", str(server.port), outbox.name)
+        book_while_killing(tally, daemon, booked, workers, kill_server)
+
+
+def book_while_killing(tally, daemon, booked, workers, kill_more=lambda: None):
+    """`booked` says how many payments there are, and of how many accounts."""
+    client = tally.client(daemon.endpoint)
+    client.sqs.create_queue(QueueName="payments")
+    for _ in range(2):
+        workers.start()
+    chance, total = random.Random(29), 200
     with tally.batch(client, on_complete="payments") as batch:
         for number in range(0, total, 50):
             batch.send_all("payments", [f"account-{each} {each}" for each in range(number, number + 50)])
@@ -894,6 +969,7 @@ def test_each_payment_is_booked_once_though_worker_and_daemon_are_killed(tally, 
             (workers if number % 100 else daemon).kill9()
             time.sleep(chance.random() / 5)
             workers.start() if number % 100 else daemon.start()
+            kill_more()
     wait_until(lambda: client.describe_batch(BatchId=batch.id).get("Status"), 60)
     assert booked() == (total, total)
     assert client.describe_batch(BatchId=batch.id)["Succeeded"] == total

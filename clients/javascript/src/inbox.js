@@ -1,4 +1,5 @@
 // The inbox of a consumer: which messages have had their effect, in the database of the effect.
+import { isMysql, onceInMysql } from "./inbox_mysql.js";
 import { Message } from "./message.js";
 
 /** The effect of the message is committed. A Worker deletes the message then. */
@@ -9,9 +10,12 @@ export class AlreadyDone extends Error {
 export async function once(db, message, effect, { consumer = "", schema = "tally" } = {}) {
   if (!/^[a-z_][a-z0-9_]*$/i.test(schema)) throw new TypeError(`schema must be a name, not '${schema}'`);
   const note = { id: idOf(message), consumer, schema };
+  if (isMysql(db)) return onceInMysql(db, note, effect, alreadyDone);
   if (typeof db.query === "function") return onceInPostgres(db, note, effect);
   if (typeof db.prepare === "function") return onceInSqlite(db, note, effect);
-  throw new TypeError("once() takes a Client or Pool of pg, or a database of node:sqlite or better-sqlite3");
+  throw new TypeError(
+    "once() takes a Client or Pool of pg, those of mysql2, or a database of node:sqlite or better-sqlite3",
+  );
 }
 
 function idOf(message) {

@@ -264,6 +264,18 @@ export interface PostgresPool<Connection extends PostgresClient> extends Postgre
   connect(): Promise<Connection & { release(error?: unknown): void }>;
 }
 
+/** A Connection of mysql2/promise. */
+export interface MysqlConnection {
+  query(text: string, values?: any): Promise<any>;
+  execute(text: string, values?: any): Promise<any>;
+  beginTransaction(): Promise<void>;
+}
+
+/** A Pool of mysql2/promise. */
+export interface MysqlPool<Connection extends MysqlConnection> {
+  getConnection(): Promise<Connection & { release(): void }>;
+}
+
 /** A database of node:sqlite or better-sqlite3. */
 export interface SqliteDatabase {
   exec(text: string): unknown;
@@ -274,7 +286,8 @@ export interface SqliteDatabase {
  *  AlreadyDone, without calling `effect`, if it was committed before. So the effect happens once, however often the
  *  message is delivered. While another transaction holds the same message, the call waits for its end.
  *
- *  db       a Client of pg that is in no transaction, a Pool of pg, or a database of node:sqlite or better-sqlite3
+ *  db       a Client of pg or a Connection of mysql2 that is in no transaction, a Pool of either, or a database of
+ *           node:sqlite or better-sqlite3
  *  message  what a Worker gives, a message of sqs.receiveMessage(), or an id: Tally.OutboxId if the message has that
  *           attribute, else its MessageId. A plain message must have been received with MessageAttributeNames ["All"]
  *  effect   gets the connection on which to work. In SQLite it must not be async
@@ -282,14 +295,22 @@ export interface SqliteDatabase {
  *  Errors: AlreadyDone; what `effect` throws, after a ROLLBACK; an Error if the Client is in a transaction, of another
  *  once() for example, because that one's COMMIT or ROLLBACK would be this one's, too; the driver's errors. At
  *  REPEATABLE READ or SERIALIZABLE the driver throws if another worker commits first: try again. If the answer of COMMIT
- *  is lost, it throws, and the effect may be there: the next call knows. */
+ *  is lost, it throws, and the effect may be there: the next call knows. In MySQL the driver throws at a deadlock (errno
+ *  1213) or a time-out (1205): try again. And there is an Error if the effect has a statement that commits, as CREATE
+ *  and ALTER do: what came before it is there then, and the message counts as done. */
+export function once<Connection extends MysqlConnection, Result>(
+  db: MysqlPool<Connection>,
+  message: Message | SqsMessage | string,
+  effect: (connection: Connection) => Promise<Result> | Result,
+  options?: OnceOptions,
+): Promise<Result>;
 export function once<Connection extends PostgresClient, Result>(
   db: PostgresPool<Connection>,
   message: Message | SqsMessage | string,
   effect: (connection: Connection) => Promise<Result> | Result,
   options?: OnceOptions,
 ): Promise<Result>;
-export function once<Connection extends PostgresClient | SqliteDatabase, Result>(
+export function once<Connection extends PostgresClient | MysqlConnection | SqliteDatabase, Result>(
   db: Connection,
   message: Message | SqsMessage | string,
   effect: (connection: Connection) => Promise<Result> | Result,

@@ -4,7 +4,7 @@ client()     Tally's actions and those of SQS, over botocore
 Worker       calls a function for each message of a queue
 batch()      sends messages that are counted together, with a message when all are done
 failed_units()  which units of a batch failed, and why
-once()       makes the effect of a message happen once, in a transaction of PostgreSQL or SQLite
+once()       makes the effect of a message happen once, in a transaction of PostgreSQL, MySQL or SQLite
 Matcher      finds the matches of a pool with a function of yours
 """
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from ._inbox_mysql import note_in_mysql
 from ._message import Message
 
 IDLE = 0  # the status of a connection of libpq that is in no transaction
@@ -22,8 +23,9 @@ def once(connection: Any, message: Message | Mapping[str, Any] | str, *, consume
     Call it first, then do the effect, then commit, all in one transaction. So the effect happens once, however often
     the message is delivered. While another transaction holds the same message, the call waits for its end.
 
-    connection  of psycopg, psycopg2 or sqlite3. It must not be in autocommit, or be in a transaction already. Each
-                thread needs one of its own: a rollback of another thread would undo the note, too
+    connection  of psycopg, psycopg2, sqlite3, PyMySQL or mysqlclient (MySQLdb). It must not be in autocommit, or be in
+                a transaction already. Each thread needs one of its own: a rollback of another thread would undo the
+                note, too
     message     what a Worker gives, a message of receive_message(), or an id: Tally.OutboxId if the message has that
                 attribute, else its MessageId. A plain message must have been received with MessageAttributeNames All
     consumer    tells apart two consumers of one database that both are to act
@@ -31,12 +33,12 @@ def once(connection: Any, message: Message | Mapping[str, Any] | str, *, consume
 
     Errors: AlreadyDone; ValueError in autocommit, because the note would be committed without the effect; TypeError
     for another kind of connection; the driver's errors. At REPEATABLE READ or SERIALIZABLE the driver raises a
-    SerializationFailure if another worker commits first: try the transaction again.
+    SerializationFailure if another worker commits first: try the transaction again. In MySQL that goes for a deadlock
+    (error 1213) and a time-out (1205), and the note needs an effect that does not commit: CREATE, ALTER and such do.
     """
     if not schema.isidentifier():
         raise ValueError(f"schema must be a name, not {schema!r}")
-    note = _note_in_sqlite if isinstance(connection, sqlite3.Connection) else _note_in_postgres
-    if not note(connection, schema, _id_of(message), consumer):
+    if not _note_for(connection)(connection, schema, _id_of(message), consumer):
         raise AlreadyDone(f"the effect of message {_id_of(message)} is committed")
 
 
@@ -45,6 +47,19 @@ def _id_of(message: Message | Mapping[str, Any] | str) -> str:
         return message
     raw = message.raw if isinstance(message, Message) else message
     return raw.get("MessageAttributes", {}).get("Tally.OutboxId", {}).get("StringValue") or raw["MessageId"]
+
+
+def _note_for(connection: Any) -> Callable[[Any, str, str, str], bool]:
+    """What notes a message there, and says whether it is the first time."""
+    modules = {kind.__module__.split(".")[0] for kind in type(connection).__mro__}
+    if isinstance(connection, sqlite3.Connection):
+        return _note_in_sqlite
+    if modules & {"psycopg", "psycopg2"}:
+        return _note_in_postgres
+    if modules & {"pymysql", "MySQLdb"}:
+        return note_in_mysql
+    kind = type(connection).__qualname__
+    raise TypeError(f"once() takes a connection of psycopg, psycopg2, sqlite3, PyMySQL or mysqlclient, not {kind}")
 
 
 def _note_in_sqlite(connection: sqlite3.Connection, schema: str, message_id: str, consumer: str) -> bool:
@@ -57,9 +72,6 @@ def _note_in_sqlite(connection: sqlite3.Connection, schema: str, message_id: str
 
 
 def _note_in_postgres(connection: Any, schema: str, message_id: str, consumer: str) -> bool:
-    if not {"psycopg", "psycopg2"} & {kind.__module__.split(".")[0] for kind in type(connection).__mro__}:
-        kind = type(connection).__qualname__
-        raise TypeError(f"once() takes a connection of psycopg, psycopg2 or sqlite3, not {kind}")
     if connection.autocommit and connection.info.transaction_status == IDLE:
         raise ValueError("once() needs a transaction: the connection is in autocommit")
     with connection.cursor() as cursor:
