@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from clients import distribution, needs, needs_celery
+from clients import distribution, mysql_server, needs, needs_celery
 from conftest import ROOT
 from pages import Page, is_shown
 from postgres import Postgres
@@ -64,11 +64,8 @@ def toolchains(text):
 
 @pytest.fixture
 def mariadb():
-    from mysql_server import MysqlServer
-
-    server = MysqlServer().start()
-    yield server
-    server.kill9()
+    with mysql_server() as server:
+        yield server
 
 
 @pytest.fixture
@@ -99,7 +96,7 @@ def test_a_page_can_be_typed_as_it_stands(path, tmp_path, request):
     folder = tmp_path / "page"
     folder.mkdir()
     install_modules(folder / "node_modules", text)
-    environment = {}
+    environment, maria = {}, None
     if "$ aws " in text:
         needs(pathlib.Path("/usr/bin/aws").exists(), "awscli")
     if "celery" in text:
@@ -108,7 +105,8 @@ def test_a_page_can_be_typed_as_it_stands(path, tmp_path, request):
         server = request.getfixturevalue("safe_server" if "log = postgres" in text else "server")
         environment = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": "tally"}
     if "mariadb " in text:
-        environment |= request.getfixturevalue("mariadb").environment()
+        maria = request.getfixturevalue("mariadb")
+        environment |= maria.environment()
     if 'client("tally"' in text:
         environment["AWS_DATA_PATH"] = str(ROOT / "models")
     if "import tally\n" in text:
@@ -120,6 +118,8 @@ def test_a_page_can_be_typed_as_it_stands(path, tmp_path, request):
     address = None if starts_itself else f"127.0.0.1:{request.getfixturevalue('daemon').port}"
     try:
         with Page(path, folder, address, **environment) as page:
+            if maria is not None:
+                page.places.append(("3306", str(maria.port)))
             page.type_all(ELSEWHERE, list(toolchains(text)))
     finally:
         if "PGPORT" in environment:
