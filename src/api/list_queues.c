@@ -21,7 +21,7 @@ struct selection {
     struct bytes prefix; /* of their names */
     enum queue_having having;
     const struct queue *target; /* only queues with this dead-letter queue; NULL: all queues */
-    bool has_empty_list;        /* where there is none; SQS's own actions leave the list out */
+    bool is_of_sqs;             /* SQS leaves an empty list out, and gives a NextToken only to who asked for pages */
 };
 
 static bool is_selected(const struct selection *selection, const struct queue *queue)
@@ -35,8 +35,11 @@ static void write_url(struct call *call, const struct queue *queue, unsigned *vi
     writer_text(call->reply, NULL, call_queue_url(call, queue));
 }
 
-/* Writes a page of them as the list `member`. A NextToken comes only where the caller pages, or where the walk is not
- * over although the page has room. */
+static const struct queue *listed_for(const struct call *call, const struct selection *selection,
+                                      const struct queue *queue);
+
+/* Writes a page of them as the list `member`. There is a NextToken, too, where the walk is not over although the page
+ * has room. */
 static enum error list(struct call *call, const char *member, const struct selection *selection,
                        void (*write)(struct call *call, const struct queue *queue, unsigned *visits))
 {
@@ -50,22 +53,24 @@ static enum error list(struct call *call, const char *member, const struct selec
     const struct queue *next = NULL, *queue;
     struct queue_walk walk;
     queue_walk_begin(&walk, call, selection->prefix, core_queue_index(call->core, from));
-    if (selection->has_empty_list)
+    if (selection->having != HAVING_ANY)
+        walk.visits = QUEUES_RANKED_MAX;
+    if (!selection->is_of_sqs)
         writer_list_begin(call->reply, member);
     while (next == NULL && (queue = queue_walk_next(&walk)) != NULL) {
-        if (!is_selected(selection, queue))
+        if (listed_for(call, selection, queue) != queue)
             continue;
         if (count == results_max) {
             next = queue;
             continue;
         }
-        if (count++ == 0 && !selection->has_empty_list)
+        if (count++ == 0 && selection->is_of_sqs)
             writer_list_begin(call->reply, member);
         write(call, queue, &visits);
     }
-    if (count > 0 || selection->has_empty_list)
+    if (count > 0 || !selection->is_of_sqs)
         writer_list_end(call->reply);
-    if (next != NULL && is_paged)
+    if (next != NULL && (is_paged || !selection->is_of_sqs))
         call_seal_token(call, next->name_owned);
     else if (next == NULL && !queue_walk_is_over(&walk))
         call_seal_token(call, queue_walk_seal_name(&walk, call->arena));
@@ -74,7 +79,7 @@ static enum error list(struct call *call, const char *member, const struct selec
 
 enum error action_list_queues(struct call *call)
 {
-    struct selection selection = {.target = NULL};
+    struct selection selection = {.is_of_sqs = true};
     enum error error = params_text(&call->params, "QueueNamePrefix", &selection.prefix);
     return error == OK ? list(call, "QueueUrls", &selection, write_url) : error;
 }
@@ -83,7 +88,8 @@ enum error action_list_dead_letter_source_queues(struct call *call)
 {
     struct queue *target;
     enum error error = call_queue(call, &target);
-    return error == OK ? list(call, "queueUrls", &(struct selection){.target = target}, write_url) : error;
+    return error == OK ? list(call, "queueUrls", &(struct selection){.target = target, .is_of_sqs = true}, write_url)
+                       : error;
 }
 
 /* --- what is in them, and what happens there ---------------------------------------------------------------------- */
@@ -358,7 +364,7 @@ static enum error list_worst(struct call *call, const struct selection *selectio
 
 enum error action_list_queue_stats(struct call *call)
 {
-    struct selection selection = {.has_empty_list = true};
+    struct selection selection = {.is_of_sqs = false};
     enum queue_order order;
     enum error error = params_text(&call->params, "QueueNamePrefix", &selection.prefix);
     if (error == OK)
@@ -367,6 +373,6 @@ enum error action_list_queue_stats(struct call *call)
         error = read_having(call, &selection.having);
     if (error != OK)
         return error;
-    return order == ORDER_NAME && selection.having == HAVING_ANY ? list(call, "Queues", &selection, write_stats)
-                                                                 : list_worst(call, &selection, order);
+    const bool is_by_name = order == ORDER_NAME && selection.having != HAVING_DEAD_LETTERS;
+    return is_by_name ? list(call, "Queues", &selection, write_stats) : list_worst(call, &selection, order);
 }

@@ -258,6 +258,40 @@ static void very_many_queues_come_in_several_pages(void **state)
                         "{'SortBy':'visible','MaxResults':2,'QueueNamePrefix':'q-','NextToken':'%s'}",
                         answer_text(answer, "NextToken"));
     EXPECT(world, strcmp(names_of(answer), "q-10000 q-10001") == 0 && !answer_has(answer, "NextToken"));
+    world_call(world, "Tally.PauseQueue", "{'QueueUrl':'q-10400'}");
+    answer = world_call(world, "Tally.ListQueueStats", "{'Having':'pause'}");
+    EXPECT(world, strcmp(names_of(answer), "") == 0);
+    answer = world_call(world, "Tally.ListQueueStats", "{'Having':'pause','NextToken':'%s'}",
+                        answer_text(answer, "NextToken"));
+    EXPECT(world, strcmp(names_of(answer), "q-10400") == 0 && !answer_has(answer, "NextToken"));
+    close_world(world);
+}
+
+/* Somebody who follows NextToken has each queue once, whether he says how long a page is or not. */
+static void pages_by_name_have_each_queue_once(void **state)
+{
+    (void)state;
+    struct world *world = open_world();
+    char name[40];
+    for (unsigned i = 0; i < 1002; i++) {
+        snprintf(name, sizeof(name), "q-%04u", i);
+        world_create_queue(world, name, "");
+        if (i % 500 == 0)
+            world_call(world, "Tally.PauseQueue", "{'QueueUrl':'%s'}", name);
+    }
+    struct answer answer = world_call(world, "Tally.ListQueueStats", "{}");
+    EXPECT(world, yyjson_arr_size(yyjson_obj_get(answer.root, "Queues")) == 1000);
+    answer = world_call(world, "Tally.ListQueueStats", "{'NextToken':'%s'}", answer_text(answer, "NextToken"));
+    EXPECT(world, strcmp(names_of(answer), "q-1000 q-1001") == 0 && !answer_has(answer, "NextToken"));
+    answer = world_call(world, "Tally.ListQueueStats", "{'Having':'pause','MaxResults':2}");
+    EXPECT(world, strcmp(names_of(answer), "q-0000 q-0500") == 0);
+    world_call(world, "AmazonSQS.DeleteQueue", "{'QueueUrl':'q-0000'}"); /* what has gone shifts nothing */
+    answer = world_call(world, "Tally.ListQueueStats", "{'Having':'pause','MaxResults':2,'NextToken':'%s'}",
+                        answer_text(answer, "NextToken"));
+    EXPECT(world, strcmp(names_of(answer), "q-1000") == 0 && !answer_has(answer, "NextToken"));
+    answer = world_call(world, "AmazonSQS.ListQueues", "{}"); /* as SQS has it */
+    EXPECT(world,
+           yyjson_arr_size(yyjson_obj_get(answer.root, "QueueUrls")) == 1000 && !answer_has(answer, "NextToken"));
     close_world(world);
 }
 
@@ -300,6 +334,7 @@ int main(void)
         cmocka_unit_test(the_worst_queues_come_first),
         cmocka_unit_test(only_queues_in_which_something_stands_still),
         cmocka_unit_test(very_many_queues_come_in_several_pages),
+        cmocka_unit_test(pages_by_name_have_each_queue_once),
         cmocka_unit_test(a_batch_says_what_it_was_made_with),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
