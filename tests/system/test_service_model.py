@@ -11,7 +11,7 @@ from certificates import Certificate
 from clients import needs
 from conftest import PATIENCE, ROOT, Daemon, clean_environment, free_port, wait_until
 from service_model import FOLDER, MODELS, Model, ModelClient, forbidden, read
-from service_model_story import Story, TEXT
+from service_model_story import Story, TEXT, uuid
 from test_clients_aws_cli import PROGRAM
 
 # Members that no reply of these tests has, and why.
@@ -308,6 +308,18 @@ def test_paginators_go_through_all_pages(told):
         assert len(pages.build_full_result()[key]) >= max(2, len(whole)), action
 
 
+def test_all_pages_together_say_what_one_page_says(told):
+    """What botocore makes of a list, and the AWS CLI prints, has more than the rows."""
+    result, model = told.client.boto.get_paginator, told.client.model
+    for action, told_of in read("paginators-1.json")["pagination"].items():
+        members = set(model.shapes[model.side(action, "output")]["members"])
+        kept = {told_of["result_key"], told_of["output_token"], *told_of.get("non_aggregate_keys", [])}
+        assert members - kept <= {"IsComplete"}, action  # it is complete, or there is a token
+    assert result("find_message").paginate(OutboxId=uuid(4)).build_full_result()["IsPublished"]
+    tickets = result("list_tickets").paginate(PoolName="all", PaginationConfig={"PageSize": 1}).build_full_result()
+    assert tickets["RulesVersion"] and tickets["Sequence"]
+
+
 def test_waiters_wait_for_what_they_say(told):
     from botocore.exceptions import WaiterError
 
@@ -324,6 +336,25 @@ def test_waiters_wait_for_what_they_say(told):
     for name, parameters, is_good in rows:
         with contextlib.nullcontext() if is_good else pytest.raises(WaiterError):
             boto.get_waiter(name).wait(**parameters, WaiterConfig={"Delay": 0.1, "MaxAttempts": 50})
+
+
+def test_a_batch_that_has_failed_is_waited_for_while_its_units_are_tried_again(told):
+    from botocore.exceptions import WaiterError
+
+    told.queue("tried", RedrivePolicy=told.redrive(told.queue("tried-dead"), 1))
+    told.call("CreateBatch", BatchId="again")
+    told.send("tried", Tally_Batch="again")
+    told.call("SealBatch", BatchId="again")
+    told.call("FailMessage", QueueUrl="tried", ReceiptHandle=told.take("tried"), Final=True)
+    waiter = told.client.boto.get_waiter("batch_succeeded")
+    with pytest.raises(WaiterError, match="matched expected path: \"failed\""):
+        waiter.wait(BatchId="again", WaiterConfig={"Delay": 0.1, "MaxAttempts": 50})
+    told.sqs("StartMessageMoveTask", SourceArn=told.arn("tried-dead"))
+    wait_until(lambda: told.call("DescribeBatch", BatchId="again")["Remaining"] == 1, what="the redrive")
+    with pytest.raises(WaiterError, match="Max attempts exceeded"):
+        waiter.wait(BatchId="again", WaiterConfig={"Delay": 0.1, "MaxAttempts": 3})
+    told.sqs("DeleteMessage", QueueUrl="tried", ReceiptHandle=told.take("tried"))
+    waiter.wait(BatchId="again", WaiterConfig={"Delay": 0.1, "MaxAttempts": 50})
 
 
 # --- clients of others ------------------------------------------------------------------------------------------------
@@ -378,6 +409,13 @@ class Nothing:
     status_code, headers, content, raw = 200, {}, b"{}", None
 
 
-def test_the_page_names_every_file_and_every_waiter():
+def test_the_page_names_every_file_and_how_long_every_waiter_waits():
+    from botocore import xform_name
+
     assert set(re.findall(r"^\| `([\w.-]+\.json)`", PAGE, re.MULTILINE)) == {path.name for path in FOLDER.iterdir()}
-    assert all(waiter in PAGE for waiter in read("waiters-2.json")["waiters"])
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (\d+) s \| (\d+) minutes? \|$", PAGE, re.MULTILINE)
+    waiters = {xform_name(name): waiter for name, waiter in read("waiters-2.json")["waiters"].items()}
+    assert {name for name, _, _ in rows} == waiters.keys()
+    for name, delay_s, minutes in rows:
+        waiter = waiters[name]
+        assert (int(delay_s), 60 * int(minutes)) == (waiter["delay"], waiter["delay"] * waiter["maxAttempts"]), name
