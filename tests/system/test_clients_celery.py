@@ -299,3 +299,55 @@ def test_the_task_behind_a_batch_is_sent_once_though_workers_are_killed(daemon, 
     batch = daemon.call("Tally.DescribeBatch", {"BatchId": "album"})[1]
     failed = len(range(7, count, 10))
     assert (batch["Total"], batch["Failed"], batch["Succeeded"]) == (count, failed, count - failed)
+
+
+TASKS_WITHOUT_A_HOOK = """
+import time
+from celery import Celery
+from batches import Unit, send
+
+app = Celery("limits", broker="sqs://any:thing@ADDRESS//")
+app.conf.broker_transport_options = {"region": "us-east-1", "is_secure": False, "visibility_timeout": 30}
+app.conf.worker_enable_remote_control = False
+
+
+@app.task(base=Unit, time_limit=1)
+def hangs():
+    time.sleep(60)
+
+
+@app.task(base=Unit, soft_time_limit=1)
+def is_asked_to_end():
+    time.sleep(60)
+
+
+if __name__ == "__main__":
+    send("limits", [hangs.s(), is_asked_to_end.s()], hangs.s(), "after")
+"""
+
+
+def test_a_task_that_its_time_limit_has_ended_is_a_failed_unit(daemon, tmp_path):
+    """Its process is killed, so that no hook of the task is called."""
+    address = f"127.0.0.1:{daemon.port}"
+    recipe = dict(blocks_of((ROOT / "docs/how-to/celery-batches.md").read_text()))["python batches.py"]
+    (tmp_path / "batches.py").write_text(recipe.replace("127.0.0.1:9324", address))
+    (tmp_path / "limits.py").write_text(TASKS_WITHOUT_A_HOOK.replace("ADDRESS", address))
+    for queue in "celery", "after":
+        daemon.call("AmazonSQS.CreateQueue", {"QueueName": queue})
+    environment = clean_environment(AWS_CONFIG_FILE="/dev/null", PYTHONDONTWRITEBYTECODE="1")
+    subprocess.run([sys.executable, "limits.py"], cwd=tmp_path, env=environment, check=True, timeout=60 * PATIENCE)
+    command = [sys.executable, "-m", "celery", "-A", "limits", "worker", "--concurrency", "2", "--without-gossip",
+               "--without-mingle", "--without-heartbeat"]
+    worker = subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: daemon.call("Tally.DescribeBatch", {"BatchId": "limits"})[1]["Remaining"] == 0, 60,
+                   "the end of the batch")
+        wait_until(lambda: queue_counts(daemon, "celery") == (0, 0, 0), 60, "the last delete")
+    finally:
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+    units = daemon.call("Tally.ListUnits", {"BatchId": "limits"})[1]["Units"]
+    assert [(unit["State"], unit["Detail"]) for unit in units] == [
+        ("failed", "took longer than 1 s"), ("failed", "SoftTimeLimitExceeded()")]
+    assert queue_counts(daemon, "after") == (1, 0, 0)
