@@ -12,6 +12,7 @@ import time
 
 import pytest
 from clients import needs, needs_celery
+from clock import Clock
 from conftest import BIN, IS_BARE, PATIENCE, ROOT, clean_environment, wait_until
 from old_systems import Beanstalkd, RabbitMQ, Redis
 from queues import count_messages
@@ -20,6 +21,9 @@ from wire import SCALE, scaled
 
 DOCUMENT = (ROOT / "docs/how-to/moving-in.md").read_text()
 MODULES = pathlib.Path(__file__).with_name("node_modules")
+
+
+SIDEKIQS_RETRIES = re.search(r"^\| retries: 25 in 21 days \|.*`(--max-attempts [^`]+)`", DOCUMENT, re.MULTILINE)[1]
 
 
 def has_module(name):
@@ -253,3 +257,21 @@ def test_the_tasks_of_celery_move_in_and_run(daemon, tmp_path, redis):
     finally:
         worker.kill()
         worker.wait()
+
+
+def test_what_stands_for_the_retries_of_sidekiq_ends_in_the_dead_letter_queue(daemon_factory):
+    """And not before, when the message is too old."""
+    clock, daemon = Clock(), daemon_factory()
+    with clock.around():
+        daemon.start()
+    subprocess.run([BIN / "tally", "queue", "create", "jobs", "--dead-letter", "dead", *SIDEKIQS_RETRIES.split()],
+                   env=clean_environment(TALLY_ENDPOINT=daemon.endpoint), check=True, timeout=60 * PATIENCE)
+    daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "jobs", "MessageBody": "job"})
+    for attempt in range(1, 26):
+        status, reply = daemon.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "jobs", "WaitTimeSeconds": 5})
+        assert reply.get("Messages"), f"attempt {attempt} was not made, after {clock.spent / 86400:.1f} days"
+        failed = {"QueueUrl": "jobs", "ReceiptHandle": reply["Messages"][0]["ReceiptHandle"]}
+        told = daemon.call("Tally.FailMessage", failed)[1]
+        clock.spend(told.get("RetryAfterSeconds", 0) + 1)
+    assert told["Outcome"] == "dead-lettered"
+    assert 6 <= clock.spent / 86400 <= 8
