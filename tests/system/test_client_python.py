@@ -618,6 +618,21 @@ def test_the_last_attempt_of_a_killed_worker_ends_its_unit_with_the_next_receive
     assert [unit.reason for unit in tally.failed_units(client, batch.id)] == [None]
 
 
+def test_the_reason_of_a_failed_unit_is_that_of_the_newest_attempt_that_gave_one(tally, client, queue):
+    with tally.batch(client) as batch:
+        batch.send(queue, "a page")
+    for reason in ["no paper", "no ink", None]:  # None: it is killed
+        taken = []
+        wait_until(lambda: taken.extend(client.sqs.receive_message(
+            QueueUrl=queue, VisibilityTimeout=1 if reason is None else 60).get("Messages", [])) or taken, 10)
+        if reason:
+            client.fail_message(QueueUrl=queue, ReceiptHandle=taken[0]["ReceiptHandle"], Reason=reason,
+                                RetryAfterSeconds=0)
+    time.sleep(1.2)
+    client.sqs.receive_message(QueueUrl=queue)
+    assert [unit.reason for unit in tally.failed_units(client, batch.id)] == ["no ink"]
+
+
 def test_a_refused_message_of_a_batch_is_told(tally, client):
     client.sqs.create_queue(QueueName="small", Attributes={"MaximumMessageSize": "1024"})
     with pytest.raises(client.exceptions.ClientError, match="shorter than 1024 bytes"), tally.batch(client) as batch:

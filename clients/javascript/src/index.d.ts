@@ -230,7 +230,7 @@ export interface FailedUnit {
   /** That of its dead letter. */
   messageId?: string;
   body?: string;
-  /** The FailureReason of the last attempt, or the Detail of CompleteUnits. */
+  /** The newest FailureReason of its attempts, or the Detail of CompleteUnits. */
   reason?: string;
   /** Those with which the message was sent. */
   attributes: Record<string, string | Uint8Array>;

@@ -160,7 +160,7 @@ class FailedUnit:
     """That of its dead letter."""
     body: str | None
     reason: str | None
-    """The FailureReason of the last attempt, or the Detail of CompleteUnits."""
+    """The newest FailureReason of its attempts, or the Detail of CompleteUnits."""
     attributes: Mapping[str, str | bytes]
     """Those with which the message was sent."""
 
