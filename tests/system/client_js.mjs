@@ -44,15 +44,18 @@ async function waitUntil(claim) {
     assert(Date.now() < end, String(claim));
 }
 
-/** A client whose first request of that name gets no answer, though the server gets it; or whose every one is lost. */
-function makeLossy(name, { always = false } = {}) {
+const hangUp = () => Object.assign(new Error("socket hang up"), { code: "ECONNRESET" });
+
+/** A client whose first request of that name gets no answer, though the server gets it; or whose every one is lost.
+ *  With an error the first request ends with that, and the server does not get it. */
+function makeLossy(name, { always = false, error = hangUp } = {}) {
   const lossy = createClient();
   let isOver = false;
   const lose = (next, { commandName }) => async (args) => {
     if (commandName !== `${name}Command` || isOver) return next(args);
     isOver = !always;
-    if (!always) await next(args);
-    throw Object.assign(new Error("socket hang up"), { code: "ECONNRESET" });
+    if (!always && error === hangUp) await next(args);
+    throw error();
   };
   lossy.sqs.middlewareStack.add(lose, { step: "finalizeRequest", priority: "low" });
   return lossy;
@@ -157,6 +160,22 @@ describe("workers", { concurrency: true }, () => {
     const told = await drain(queue, handler, { visibility: 1, client: lossy });
     assert.deepEqual(reasons, ["the server did not confirm the lease in time"]);
     assert.match(told, /socket hang up; trying again until it works/);
+  });
+
+  it("keep a message though one heartbeat of theirs is refused", async () => {
+    const queue = await makeQueue();
+    await send(queue, "m");
+    const name = "AccessDeniedException"; // its rights were being changed
+    const error = () => new TallyError({ name, message: "no right to write", $metadata: { httpStatusCode: 403 } });
+    const runs = [];
+    const handler = async ({ signal }) => {
+      await sleep(4000);
+      runs.push(signal.aborted);
+    };
+    const refused = makeLossy("ChangeMessageVisibility", { error });
+    const told = await drain(queue, handler, { visibility: 3, client: refused });
+    assert.deepEqual(runs, [false]);
+    assert.match(told, /no right to write; trying again until it works/);
   });
 
   it("handle a group in order at any concurrency", async () => {

@@ -265,7 +265,9 @@ export class Worker {
         await limited(wait, this.#over.signal, (abortSignal) => this.#beat(message, abortSignal));
         message.renew(askedAt, visibility);
       } catch (error) {
-        if (!isOutage(error)) return this.#lose(message, error.message);
+        // A key or a right that is refused says nothing about the lease, which is lost when its time is over.
+        const isAboutLease = !isOutage(error) && error.$metadata?.httpStatusCode !== 403;
+        if (isAboutLease) return this.#lose(message, error.message);
         this.#tellOutage(error);
       }
       message.beatenAt = performance.now();
