@@ -6,10 +6,8 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 import types
 
@@ -301,25 +299,6 @@ def test_the_task_behind_a_batch_is_sent_once_though_workers_are_killed(daemon, 
     batch = daemon.call("Tally.DescribeBatch", {"BatchId": "album"})[1]
     failed = len(range(7, count, 10))
     assert (batch["Total"], batch["Failed"], batch["Succeeded"]) == (count, failed, count - failed)
-
-
-def test_the_recipe_asks_again_when_a_server_dies_within_its_answer(monkeypatch):
-    recipe = dict(blocks_of((ROOT / "docs/how-to/celery-batches.md").read_text()))["python batches.py"]
-    parts = [b"", b"HTTP", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{",
-             b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n",
-             b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"]
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        def answer():
-            for part in parts:
-                with listener.accept()[0] as connection:
-                    connection.recv(65536)
-                    connection.sendall(part)
-
-        threading.Thread(target=answer, daemon=True).start()
-        monkeypatch.setattr(time, "sleep", lambda _: None)
-        own = {"__name__": "batches"}
-        exec(recipe.replace("127.0.0.1:9324", f"127.0.0.1:{listener.getsockname()[1]}"), own)
-        assert own["tally"]("CompleteUnits") == {}
 
 
 TASKS_WITHOUT_A_HOOK = """

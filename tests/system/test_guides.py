@@ -3,8 +3,12 @@
 import json
 import os
 import re
+import socket
 import subprocess
+import threading
+import time
 
+import pytest
 from conftest import BIN, PATIENCE, ROOT, clean_environment, wait_until
 
 
@@ -71,3 +75,33 @@ def test_the_matcher_of_the_guide_finds_each_pair_once(daemon, tmp_path):
             process.wait()
     assert all(sum(numbers[int(name[1:])] for name in pair) == 10 for pair in found)
     assert len({name for pair in found for name in pair}) == 54
+
+
+# --- a server that dies within its answer -----------------------------------------------------------------------------
+
+TORN = [b"", b"HTTP", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{",
+        b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"]
+REFUSED = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}"
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.mark.parametrize("page, name", [("celery-batches", "batches.py"), ("matcher-of-your-own", "matcher.py")])
+def test_the_tally_of_a_recipe_asks_until_it_has_an_answer(page, name, monkeypatch):
+    (recipe,) = blocks_of((ROOT / f"docs/how-to/{page}.md").read_text(), f"python {name}")
+    imports = re.search(r"^import .*$", recipe, re.MULTILINE)[0]
+    function = re.search(r"^def tally\(.*?(?=\n\n|\Z)", recipe, re.MULTILINE | re.DOTALL)[0]
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def answer():
+            for part in [*TORN, WHOLE, REFUSED]:
+                with listener.accept()[0] as connection:
+                    connection.recv(65536)
+                    connection.sendall(part)
+
+        threading.Thread(target=answer, daemon=True).start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        own = {"SERVER": f"http://{address}"}
+        exec(f"{imports}\n{function}".replace("127.0.0.1:9324", address), own)
+        assert own["tally"]("FeedTickets") == {}
+        with pytest.raises(Exception, match="Bad Request|{}"):
+            own["tally"]("FeedTickets")
