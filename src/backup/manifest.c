@@ -323,24 +323,66 @@ static void give_way(uint64_t begun_ms)
         sleep_for(took_ms < PAUSE_MAX_MS ? took_ms : PAUSE_MAX_MS);
 }
 
-/* Has the kernel read no more than it is asked for, where others wait for the disk and the processor. A disk may be set
- * to read 8 MiB ahead. */
-static void read_no_more(int descriptor)
+/* How far ahead of the sum the disk is asked to read. A piece at a time would take the disk's answering time for each. */
+#define AHEAD_SIZE ((uint64_t)16 * ASIDE_CALL_SIZE)
+
+/* A file that is read from its begin to its end. */
+struct reader {
+    int descriptor;
+    uint64_t at;
+    uint64_t end;   /* of the data or of the hole that `at` is in */
+    uint64_t asked; /* what is ahead of `at` and before this has been asked for */
+    bool is_hole;
+    bool is_aside;
+};
+
+/* Where others wait for the disk and the processor, the kernel reads no more than it is asked for. By itself it may read
+ * 8 MiB ahead, in one call. */
+static void reader_init(struct reader *reader, int descriptor, bool is_aside)
 {
-    (void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_RANDOM);
+    *reader = (struct reader){.descriptor = descriptor, .is_aside = is_aside};
+    if (is_aside)
+        (void)posix_fadvise(descriptor, 0, 0, POSIX_FADV_RANDOM);
 }
 
-/* The next bytes of a file, up to ASIDE_CALL_SIZE. `data` is where its next data begins. What was never written isn't
- * asked for: the kernel would fill memory with zeros first, for all that it reads ahead. The end is 0, a failure -1. */
-static ssize_t next_piece(int descriptor, uint64_t at, uint64_t *data, uint8_t *piece)
+/* Asks where a hole or data ends once for each: on a file server each question is a request. */
+static void find_stretch(struct reader *reader)
 {
-    if (at >= *data)
-        *data = holes_next_data(descriptor, at);
-    if (at >= *data)
-        return pread(descriptor, piece, ASIDE_CALL_SIZE, (off_t)at);
-    const size_t count = *data - at < ASIDE_CALL_SIZE ? (size_t)(*data - at) : ASIDE_CALL_SIZE;
-    memset(piece, 0, count);
-    return (ssize_t)count;
+    const uint64_t data = holes_next_data(reader->descriptor, reader->at);
+    reader->is_hole = data > reader->at;
+    reader->end = reader->is_hole ? data : holes_next_hole(reader->descriptor, reader->at);
+}
+
+/* Has the disk read what comes next, in calls as short as those that read. */
+static void ask_ahead(struct reader *reader)
+{
+    if (reader->asked < reader->at)
+        reader->asked = reader->at;
+    while (reader->asked < reader->end && reader->asked < reader->at + AHEAD_SIZE) {
+        const uint64_t left = reader->end - reader->asked, size = left < ASIDE_CALL_SIZE ? left : ASIDE_CALL_SIZE;
+        (void)posix_fadvise(reader->descriptor, (off_t)reader->asked, (off_t)size, POSIX_FADV_WILLNEED);
+        reader->asked += size;
+    }
+}
+
+/* The next bytes, up to ASIDE_CALL_SIZE: 0 of them at the end, -1 for a failure. What was never written isn't asked
+ * for: the kernel would fill memory with zeros first, for all that it reads ahead. */
+static ssize_t reader_next(struct reader *reader, uint8_t *piece)
+{
+    if (reader->at >= reader->end)
+        find_stretch(reader);
+    const uint64_t left = reader->end - reader->at;
+    const size_t size = left > 0 && left < ASIDE_CALL_SIZE ? (size_t)left : ASIDE_CALL_SIZE;
+    ssize_t count = (ssize_t)size;
+    if (reader->is_hole) {
+        memset(piece, 0, size);
+    } else {
+        if (reader->is_aside)
+            ask_ahead(reader);
+        count = pread(reader->descriptor, piece, size, (off_t)reader->at);
+    }
+    reader->at += count > 0 ? (uint64_t)count : 0;
+    return count;
 }
 
 enum error backup_file_sum(const char *path, const atomic_bool *is_cancelled, struct backup_file *file,
@@ -350,26 +392,24 @@ enum error backup_file_sum(const char *path, const atomic_bool *is_cancelled, st
     if (descriptor < 0)
         return ERROR_DISK_FAILED;
     uint8_t piece[ASIDE_CALL_SIZE];
+    struct reader reader;
     enum error error = OK;
     ssize_t count;
-    uint64_t data = 0;
-    file->size = 0;
     file->checksum = 0;
-    if (is_cancelled != NULL)
-        read_no_more(descriptor);
+    reader_init(&reader, descriptor, is_cancelled != NULL);
     do {
         const uint64_t begun_ms = monotonic_ms();
-        count = next_piece(descriptor, file->size, &data, piece);
+        count = reader_next(&reader, piece);
         if (count < 0 && errno != EINTR)
             error = explain(path, failure);
         else if (count > 0)
             file->checksum = crc32c(file->checksum, bytes_make(piece, (size_t)count));
-        file->size += count > 0 ? (uint64_t)count : 0;
         if (is_cancelled != NULL && atomic_load(is_cancelled))
             error = failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "the backup was cancelled.");
         if (is_cancelled != NULL)
             give_way(begun_ms);
     } while (error == OK && count != 0);
+    file->size = reader.at;
     (void)close(descriptor);
     return error;
 }

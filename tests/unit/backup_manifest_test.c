@@ -1,8 +1,10 @@
 /* The manifest: what it says comes back, and whatever is wrong with it is refused. */
 #include "backup/manifest.h"
 #include "base/crc32c.h"
+#include "platform/aside.h"
 
 #include "random.h"
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <limits.h>
@@ -254,6 +257,58 @@ static void a_hole_counts_as_zeros_and_is_not_read(void **state)
     (void)unlink(path);
 }
 
+/* What the sum asks of the kernel besides reading. */
+static struct {
+    size_t seeks;
+    uint64_t asked_ahead;
+    off_t asked_at_once_max;
+} calls;
+
+off_t lseek(int descriptor, off_t offset, int whence)
+{
+    calls.seeks++;
+    return (off_t)syscall(SYS_lseek, descriptor, offset, whence);
+}
+
+int posix_fadvise(int descriptor, off_t offset, off_t size, int advice)
+{
+    if (advice == POSIX_FADV_WILLNEED) {
+        calls.asked_ahead += (uint64_t)size;
+        calls.asked_at_once_max = size > calls.asked_at_once_max ? size : calls.asked_at_once_max;
+    }
+    return (int)syscall(SYS_fadvise64, descriptor, offset, size, advice);
+}
+
+/* On a file server each question for holes is a request: a question for each piece took longer than the bytes. And a
+ * piece that is asked for only when it is due takes the disk's answering time each: on a cold file a backup's sum took
+ * three times as long. */
+static void holes_are_asked_for_once_and_data_is_asked_for_ahead_in_short_calls(void **state)
+{
+    (void)state;
+    enum { SIZE = 1 << 20 };
+    static uint8_t content[SIZE];
+    const atomic_bool is_cancelled = false;
+    struct backup_file file = {.name = ""};
+    struct failure failure;
+    char path[96];
+    (void)snprintf(path, sizeof(path), "%.40s/tally-sum-XXXXXX", getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+    const int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    memset(content, 'a', SIZE);
+    assert_int_equal(pwrite(descriptor, content, SIZE, 0), SIZE);
+    assert_int_equal(pwrite(descriptor, content, SIZE, SIZE + HOLE_SIZE), SIZE);
+    (void)close(descriptor);
+    memset(&calls, 0, sizeof(calls));
+    assert_int_equal(backup_file_sum(path, NULL, &file, &failure), OK);
+    assert_int_equal(file.size, 2 * SIZE + HOLE_SIZE);
+    assert_in_range(calls.seeks, 1, 8);
+    assert_int_equal(calls.asked_ahead, 0); /* nobody waits: the kernel does it */
+    assert_int_equal(backup_file_sum(path, &is_cancelled, &file, &failure), OK);
+    assert_int_equal(calls.asked_ahead, 2 * SIZE);
+    assert_in_range(calls.asked_at_once_max, 1, ASIDE_CALL_SIZE);
+    (void)unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +319,7 @@ int main(void)
         cmocka_unit_test(what_is_shown_to_people_is_printable_and_a_data_format_may_be_unsaid),
         cmocka_unit_test(no_damage_crashes_the_decoder),
         cmocka_unit_test(a_hole_counts_as_zeros_and_is_not_read),
+        cmocka_unit_test(holes_are_asked_for_once_and_data_is_asked_for_ahead_in_short_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
