@@ -323,7 +323,7 @@ static void give_way(uint64_t begun_ms)
         sleep_for(took_ms < PAUSE_MAX_MS ? took_ms : PAUSE_MAX_MS);
 }
 
-/* How far ahead of the sum the disk is asked to read. A piece at a time would take the disk's answering time for each. */
+/* How far ahead of the sum the disk is asked to read. A piece at a time would wait for the disk's answer each time. */
 #define AHEAD_SIZE ((uint64_t)16 * ASIDE_CALL_SIZE)
 
 /* A file that is read from its begin to its end. */
@@ -336,8 +336,8 @@ struct reader {
     bool is_aside;
 };
 
-/* Where others wait for the disk and the processor, the kernel reads no more than it is asked for. By itself it may read
- * 8 MiB ahead, in one call. */
+/* Where others wait for the disk and the processor, the kernel reads no more than it is asked for. By itself it may
+ * read 8 MiB ahead, in one call. */
 static void reader_init(struct reader *reader, int descriptor, bool is_aside)
 {
     *reader = (struct reader){.descriptor = descriptor, .is_aside = is_aside};
