@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """A data folder with everything in it that a tallyd keeps, and what it says of it: made by each release, read by all
 that come after.
 
@@ -10,6 +11,7 @@ import io
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -212,19 +214,22 @@ def pack(data, path):
 
 
 def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     version, tallyd = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
-        data = pathlib.Path(folder) / "data"
+        data, packed = pathlib.Path(folder) / "data", pathlib.Path(folder) / "packed"
         with Server(tallyd, data) as server:
             known = fill(server.call)
             while not list(data.rglob("*.snapshot")) or len(list(data.rglob("*.segment"))) < 4:
                 fill_snapshot(server.call)
             fill_again(server.call)
             made_at = time.time()
-        pack(data, HERE / f"{version}.tar.xz")
+        pack(data, packed)
         with Server(tallyd, data) as server:
             answers = [(target, members, steady(server.call(target, members)))
                        for ask in (questions, last_questions) for target, members in ask(known)]
+        shutil.copyfile(packed, HERE / f"{version}.tar.xz")
     rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in answers)
     with io.open(HERE / f"{version}.json", "w", encoding="utf-8") as file:
         file.write(f'{{"made_at": {made_at}, "known": {json.dumps(known)}, "answers": [\n{rows}\n]}}\n')
