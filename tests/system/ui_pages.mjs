@@ -328,6 +328,37 @@ const scenarios = {
     assert.deepEqual(page.wrong, []);
   },
 
+  /** Attributes that nobody gave, and an expression that could not be worked out. */
+  async a_ticket_says_what_it_lacks() {
+    const page = await open();
+    await ask("AmazonSQS.CreateQueue", { QueueName: "loads" });
+    const Rules = [{ type: "differ", attr: "kind" }, { type: "expr", expr: "a.room / a.trips >= b.size" }];
+    const Attributes = { kind: "str", room: "num", trips: "num", size: "num" };
+    await ask("Tally.CreatePool", { PoolName: "vans", ResultQueueUrl: "loads", Attributes, Rules });
+    const order = { room: 0, trips: 1, size: 2 };
+    const Tickets = [
+      { TicketId: "van", Attributes: { kind: "van", room: 4, trips: 2 } },
+      { TicketId: "order", Attributes: { kind: "order", ...order } },
+      { TicketId: "parked", Attributes: { kind: "parked", room: 4, trips: 0, size: 0 } },
+      { TicketId: "bare", Attributes: order },
+    ];
+    await ask("Tally.OfferTickets", { PoolName: "vans", Tickets });
+    const says = async (ticket, ...claims) => {
+      await show(page, `#/pool/vans?ticket=${ticket}`);
+      for (const claim of claims) assert.match(await page.locator(".why").first().innerText(), claim);
+    };
+    const rule = "expr(a.room / a.trips >= b.size)".replace(/[()./]/g, "\\$&");
+    await says("van", new RegExp(`2 candidates rejected by ${rule}; 2 errors; this ticket has no size$`, "m"));
+    await says("van", /1 candidate rejected by differ\(kind\); a candidate has no kind$/m);
+    await says("order", new RegExp(`2 candidates rejected by ${rule}; 2 errors; a candidate has no size$`, "m"));
+    await says("bare", /3 candidates rejected by differ\(kind\); this ticket has no kind$/m);
+    await says("bare", /Rules now\s+differ\(kind\); this ticket has no kind$/m);
+    await ask("Tally.CancelTickets", { PoolName: "vans", TicketIds: ["van", "bare"] });
+    await says("order", new RegExp(`1 candidate rejected by ${rule}; 1 error$`, "m"));
+    await ask("Tally.DeletePool", { PoolName: "vans" });
+    assert.deepEqual(page.wrong, []);
+  },
+
   /** From the overview alone, with four prepared causes. */
   async why_is_order_17_not_delivered() {
     const page = await open();

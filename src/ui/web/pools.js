@@ -43,6 +43,25 @@ export const pools = {
 const seconds = (value) => (value > 1e11 ? value / 1000 : value);
 const wait = (milliseconds) => span((milliseconds ?? 0) / 1000);
 
+/** A reject's name in words, where it is no rule. */
+const REASONS = { need: "what this ticket needs", "their-need": "what they need themselves" };
+
+/** "; WHO no ATTRIBUTE, ATTRIBUTE", or nothing. */
+const lacks = (who, names) =>
+  names?.length > 0 && [`; ${who} has no `, names.map((name, i) => [i > 0 && ", ", h("code", null, name)])];
+
+/** What a rule rejects, and what it could not judge. An error without a missing attribute is one of arithmetic. */
+const rejection = (one) =>
+  h(
+    "li",
+    null,
+    `${plural(one.Count, "candidate")} rejected by `,
+    REASONS[one.Rule] ?? h("code", null, one.Rule),
+    one.Errors > 0 && `; ${plural(one.Errors, "error")}`,
+    lacks("this ticket", one.Lacks),
+    lacks("a candidate", one.CandidatesLack),
+  );
+
 function drawTicket(told, id) {
   if (!told) return h("section", null, nothing("There is no ticket ", h("bdi", null, id), ", or it is forgotten."));
   return h(
@@ -57,20 +76,19 @@ function drawTicket(told, id) {
         ` Of ${plural(told.Candidates, "candidate")} ${count(told.Fits)} ` +
           `fit${told.Complete === false ? ", as far as the server looked" : ""}.`,
     ),
-    told.Rejects?.length > 0 &&
-      h(
-        "ol",
-        null,
-        told.Rejects.map((one) =>
-          h("li", null, `${plural(one.Count, "candidate")} rejected by `, h("code", null, one.Rule)),
-        ),
-      ),
+    told.Rejects?.length > 0 && h("ol", null, told.Rejects.map(rejection)),
     facts([
       ["Level", told.Level],
       [
         "Rules now",
         told.Rules?.map((one) =>
-          h("div", null, h("code", null, one.Rule), one.Value !== undefined && `: ${one.Value}`),
+          h(
+            "div",
+            null,
+            h("code", null, one.Rule),
+            one.Value !== undefined && `: ${one.Value}`,
+            lacks("this ticket", one.Lacks),
+          ),
         ),
       ],
       ["Its rules widen", told.NextStepAt && age(seconds(told.NextStepAt))],
