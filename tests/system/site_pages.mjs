@@ -89,6 +89,23 @@ const scenarios = {
     assert.deepEqual(page.wrong, []);
   },
 
+  /** At 200 % a desk has 640 pixels: a picture fits, and a button to copy is not written over. */
+  async shows_whole_pictures_and_buttons_when_zoomed() {
+    const page = await open("docs/explanation/batches.html", { viewport: { width: 640, height: 400 } });
+    await pictures(page);
+    const cut = await page.evaluate(() =>
+      [...document.querySelectorAll(".picture")]
+        .filter((one) => one.scrollWidth > one.clientWidth)
+        .map((one) => one.querySelector("img").src),
+    );
+    assert.deepEqual(cut, []);
+    await go(page, "docs/reference/actions/ExplainTicket.html");
+    const button = page.locator(".md-clipboard").first();
+    const ground = await button.evaluate((node) => getComputedStyle(node).backgroundColor);
+    assert.match(ground, /^rgb\(/, "what is under the button does not shine through");
+    assert.deepEqual(page.wrong, []);
+  },
+
   async searches() {
     for (const base of [job.http, job.file]) {
       const page = await open("docs/tutorials/first-batch.html", { base });
