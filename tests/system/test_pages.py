@@ -15,7 +15,7 @@ from postgres import Postgres
 TYPED_ELSEWHERE = {
     "backup": "test_archive.py, tests/campaign/backup_campaign.py",
     "containers": "packaging/image_check.py",
-    "damage": "test_damage.py",
+    "damage": "test_salvage.py",
     "export": "test_export.py",
     "monitoring": "test_monitoring.py",
     "moving-in": "test_moving_in.py",

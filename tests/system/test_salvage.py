@@ -12,7 +12,8 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import BIN, PATIENCE, WRAPPER, clean_environment, wait_until
+from conftest import BIN, PATIENCE, ROOT, WRAPPER, clean_environment, wait_until
+from pages import Page
 # noqa: F401
 from test_damage import SEGMENT, World, flipped, frames_of, make_world, refusal, rolled_world, snapshot_world
 
@@ -397,3 +398,19 @@ def test_a_handle_and_a_token_from_before_the_damage_are_not_given_twice(make_wo
     counts = world.sqs("GetQueueAttributes", QueueUrl=url, AttributeNames=["All"])["Attributes"]
     assert counts["ApproximateNumberOfMessagesNotVisible"] == "4"
     world.stop()
+
+
+def test_the_page_about_damage_can_be_typed(daemon_factory, tmp_path):
+    """docs/how-to/damage.md, on a folder that was damaged where the page has it."""
+    world = World(daemon_factory().start())
+    url = world.queue("jobs")
+    world.tally("CreateBatch", BatchId="nightly", OnComplete={"QueueUrl": url})
+    for number in range(30):
+        world.send(url, f"job {number}")
+    world.stop()
+    segment = world.folder / "0000000000000000.segment"
+    (frame,) = (frame for frame in frames_of(segment) if frame.offset == 9728)
+    overwrite(segment, frame.offset + 64, bytes([frame.payload[0] ^ 8]))
+    shutil.move(world.daemon.data, tmp_path / "d")
+    with Page(ROOT / "docs/how-to/damage.md", tmp_path) as page:
+        page.type_all()
