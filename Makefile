@@ -57,7 +57,7 @@ help:
 	@echo 'make valgrind      the unit tests under valgrind'
 	@echo 'make format        clang-format over src, include, tests, bench, packaging; format-check only looks'
 	@echo 'make pictures      docs/pictures/*.svg, of the .dot beside each; needs Graphviz'
-	@echo 'make reference     docs/reference/actions and errors.md, of the service model and docs/reference/notes'
+	@echo 'make reference     docs/reference/actions, commands and errors.md, of the service model and the help'
 	@echo 'make docs          the site, build/docs/index.html, of README.md and docs; needs ./setup docs'
 	@echo 'make docs-serve    the same at http://127.0.0.1:8000/, anew after each change of a page'
 	@echo 'make install       the programs, their manual, completion, and libtally (DESTDIR and PREFIX as usual)'

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from conftest import BIN, PATIENCE, Tally, free_port, wait_until
+from conftest import BIN, PATIENCE, ROOT, Tally, free_port, wait_until
 
 COMMANDS = [
     "queue create",
@@ -108,6 +108,19 @@ def test_help_of_a_command_has_usage_options_and_examples(offline, command):
     assert f"\nExamples:\n" in text
     assert f"tally {command}" in text.split("Examples:")[1]
     assert offline("help", *command.split()).out == text
+
+
+def test_the_page_of_all_commands_has_the_options_and_statuses_of_the_help(offline):
+    """`make reference` makes the rest of docs/reference/commands from what the help is made of."""
+    page = (ROOT / "docs/reference/commands/README.md").read_text()
+    rows = re.findall(r"^\| (?:`(--[^`]*)`|(128 \+ N|\d)) \|", page, re.MULTILINE)
+    text = offline("health", "--help").out
+    common = re.findall(r"^  (--(?:endpoint|ca-file|json|help)\b.*?)  ", text, re.MULTILINE)
+    statuses = re.findall(r"^  (\d|128 \+ N)  ", text.split("Exit status:")[1], re.MULTILINE)
+    assert [option or status for option, status in rows] == common + statuses
+    named = re.findall(r"^\| \[tally ([a-z -]+)\]", page, re.MULTILINE)
+    overview = offline("--help").out.split("Commands:\n")[1].split("\n\n")[0]
+    assert sorted(named) == sorted(line[2:20].strip() for line in overview.splitlines())
 
 
 def test_help_fits_a_terminal_of_120_columns(offline):
