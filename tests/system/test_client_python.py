@@ -487,6 +487,64 @@ def test_a_heartbeat_without_a_reply_does_not_hold_up_the_end(tally, daemon, htt
     is_over.set()
 
 
+def test_until_empty_waits_for_a_message_whose_receive_got_no_answer(tally, daemon, http_proxy):
+    client, through, seen = tally.client(daemon.endpoint), tally.client(http_proxy.endpoint), []
+    client.sqs.create_queue(QueueName="q")
+    send(client, "q", "m")
+    http_proxy.lose("AmazonSQS.ReceiveMessage")
+    drain(tally, through, "q", lambda message: seen.append(message.receive_count), visibility=3)
+    assert seen == [2]
+    http_proxy.lose("AmazonSQS.ReceiveMessage")
+    began = time.monotonic()
+    drain(tally, through, "q", pytest.fail, visibility=60)
+    assert time.monotonic() - began < 20  # nothing is in flight
+    send(client, "q", "m")
+    client.sqs.receive_message(QueueUrl="q", VisibilityTimeout=60)
+    drain(tally, through, "q", pytest.fail, visibility=60)
+    http_proxy.lose("AmazonSQS.ReceiveMessage")
+    began = time.monotonic()
+    drain(tally, through, "q", pytest.fail, visibility=3)  # what another one has
+    assert 3 < time.monotonic() - began < 20
+
+
+def test_until_empty_waits_for_a_message_that_the_worker_let_go(tally, daemon, http_proxy):
+    """The server prolonged the lease, and the answer got lost."""
+    client, seen = tally.client(daemon.endpoint), []
+    client.sqs.create_queue(QueueName="q")
+    send(client, "q", "m", "n")
+
+    def handle(message):
+        seen.append((message.body, message.receive_count))
+        if message.receive_count > 1:
+            return
+        http_proxy.lose("AmazonSQS.ChangeMessageVisibilityBatch", 100)
+        wait_until(lambda: not message.is_held, 20)
+        if message.body == "m":
+            message.check()
+        message.is_lost = True
+        raise ValueError
+
+    drain(tally, tally.client(http_proxy.endpoint), "q", handle, visibility=3)
+    assert sorted(seen) == [("m", 1), ("m", 2), ("n", 1), ("n", 2)]
+
+
+@pytest.mark.parametrize("queue", ["q", "q.fifo"])
+def test_until_empty_waits_for_a_failed_message_whose_failure_got_no_answer(tally, daemon, http_proxy, queue):
+    client, seen = tally.client(daemon.endpoint), []
+    is_fifo = queue.endswith(".fifo")
+    client.sqs.create_queue(QueueName=queue, Attributes={"FifoQueue": "true"} if is_fifo else {})
+    send(client, queue, "m", **(dict(MessageGroupId="g", MessageDeduplicationId="m") if is_fifo else {}))
+    http_proxy.lose("Tally.FailMessage")
+
+    def handle(message):
+        seen.append(message.receive_count)
+        if message.receive_count == 1:
+            raise tally.Retry("busy", after=3)
+
+    drain(tally, tally.client(http_proxy.endpoint), queue, handle, visibility=1)
+    assert seen == [1, 2] and http_proxy.lost == {"Tally.FailMessage": 0}
+
+
 def test_a_queue_that_delivers_at_most_once(tally, client, queue, caplog):
     client.sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Tally.DeliveryMode": "at-most-once"})
     send(client, queue, "m")
@@ -501,11 +559,42 @@ def test_a_queue_that_delivers_at_most_once(tally, client, queue, caplog):
 
 def test_a_worker_says_what_is_wrong(tally, client):
     for options, words in [({"concurrency": 0}, "concurrency must be 1 to 1000, not 0"),
-                           ({"visibility": 43201}, "visibility must be 1 to 43200, not 43201")]:
+                           ({"visibility": 43201}, "visibility must be 1 to 43200, not 43201"),
+                           ({"retry_after": -1}, "retry_after must be 0 to 43200, not -1"),
+                           ({"max_attempts": -1}, "max_attempts must be 0 to 1000, not -1"),
+                           ({"dead_letter": ""}, "dead_letter must name a queue")]:
         with pytest.raises(ValueError, match=words):
             tally.Worker("q", print, client=client, **options)
+    with pytest.raises(TypeError, match="handler must be a function, not NoneType"):
+        tally.Worker("q", None, client=client)
+    with pytest.raises(ValueError, match="after must be 0 to 43200, not -1"):
+        tally.Retry(after=-1)
+    assert tally.Retry(after=0.2).after == 1
+    worker = tally.Worker("nowhere", print, client=client)
     with pytest.raises(client.exceptions.ClientError, match="nowhere"):
-        tally.Worker("nowhere", print, client=client).run()
+        worker.run()
+    with pytest.raises(RuntimeError, match="make another Worker"):
+        worker.run()
+
+
+def test_a_handler_that_did_not_run_does_not_pass_for_done(tally, client, queue):
+    """An async function that is called does nothing yet, nor does one with `yield`."""
+    async def handle(message):
+        pass
+
+    def lazily(message):
+        yield
+
+    async def both(message):
+        yield
+
+    for handler in handle, lazily, both:
+        with pytest.raises(TypeError, match="an ordinary function"):
+            tally.Worker(queue, handler, client=client)
+        (sent,) = send(client, queue, "m")
+        drain(tally, client, queue, lambda message: handler(message), max_attempts=1)
+        dead = client.get_message(MessageId=sent)
+        assert dead["DeadLetterQueueSource"].endswith(queue) and "which did not run" in dead["FailureReason"]
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import json
 import logging
+import math
 import signal
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,18 +32,26 @@ BEAT_MIN_S = 0.2
 BEAT_WAIT_MIN_S = 2  # how long a heartbeat may take
 BEAT_WAIT_MAX_S = 60
 ATTEMPTS_MAX = 25  # of a message that always fails, unless somebody says otherwise
+VISIBILITY_MAX_S = 43200
 REASON_MAX = 1024  # bytes
 BACKOFF = {"min": 1, "max": 900}  # where the queue has none: what always fails must not spin
 BATCH_MAX = 10
+LAZY_RESULTS = types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType
+
+
+def _check_range(name: str, value: float | None, least: int, most: int) -> None:
+    if value is not None and not least <= value <= most:
+        raise ValueError(f"{name} must be {least} to {most}, not {value}")
 
 
 class Retry(Exception):
     """Raised by a handler: the message is to be tried again, after so many seconds (0 to 43,200) if `after` is given.
     The attempt counts."""
 
-    def __init__(self, reason: str = "to be tried again", *, after: int | None = None) -> None:
+    def __init__(self, reason: str = "to be tried again", *, after: float | None = None) -> None:
         super().__init__(reason)
-        self.after = after
+        _check_range("after", after, 0, VISIBILITY_MAX_S)
+        self.after = None if after is None else math.ceil(after)
 
 
 class Reject(Exception):
@@ -70,16 +81,27 @@ class Worker:
                   already is given up only if this says so
     dead_letter   the queue where messages go that are given up; else where the queue's RedrivePolicy says
     grace         when told to stop, running handlers may go on for so many seconds
-    until_empty   stop when there is no message, and none that failed here is to come again
+    until_empty   stop when there is no message, and none is to come again that was here. A message comes again because
+                  it failed, or because an answer of the server got lost. After a lost answer the worker stays until
+                  `visibility` seconds are over, or the queue has no message in flight or delayed. Otherwise it waits
+                  neither for delayed messages nor for those that other workers have
     """
 
     def __init__(self, queue: str, handler: Callable[[Message], object], *, client: Client | None = None,
                  concurrency: int = 1, visibility: int = 30, retry_after: int | None = None,
                  max_attempts: int | None = None, dead_letter: str | None = None, grace: float = 20,
                  until_empty: bool = False) -> None:
-        for name, value, most in [("concurrency", concurrency, 1000), ("visibility", visibility, 43200)]:
-            if not 1 <= value <= most:
-                raise ValueError(f"{name} must be 1 to {most}, not {value}")
+        _check_range("concurrency", concurrency, 1, 1000)
+        _check_range("visibility", visibility, 1, VISIBILITY_MAX_S)
+        _check_range("retry_after", retry_after, 0, VISIBILITY_MAX_S)
+        _check_range("max_attempts", max_attempts, 0, 1000)
+        if dead_letter == "":
+            raise ValueError("dead_letter must name a queue, or be None")
+        if not callable(handler):
+            raise TypeError(f"handler must be a function, not {type(handler).__name__}")
+        if _is_lazy(handler):
+            raise TypeError("handler must be an ordinary function: one that is async, or that yields, would not run. "
+                            "An ordinary one may call asyncio.run()")
         self.queue, self._handler, self._concurrency, self._visibility = queue, handler, concurrency, visibility
         self._retry_after, self._max_attempts, self._dead_letter = retry_after, max_attempts, dead_letter
         self._grace, self._until_empty = grace, until_empty
@@ -94,22 +116,29 @@ class Worker:
         self._changed = threading.Condition()
         self._in_hand: set[Message] = set()  # guarded by _changed, and so is _working
         self._working: set[Message] = set()  # those whose handler runs: only they need heartbeats
+        self._has_begun = False
         self._stops = 0
         self._has_ended = threading.Event()
         self._failure: Exception | None = None
         self._is_away = False
         self._retry_by = 0.0  # until then a message comes again that failed here
+        self._lost_by = 0.0  # until then one may come again of which we don't know
         self._is_at_most_once = False
         self._attempts_of_queue = 0
+        self._backoff_max_s = BACKOFF["max"]
 
     def run(self) -> None:
         """Works until stop() is called, or in the main thread until SIGTERM, SIGINT or SIGHUP comes. Then no message is
         begun, and running handlers may finish within the grace, which a second signal ends. A handler that still runs
-        then loses its message: it comes again when its visibility timeout is over. Call run() once.
+        then loses its message: it comes again when its visibility timeout is over. Call run() once; a second call
+        raises RuntimeError.
 
         While the server can't be reached the worker tries again, with longer and longer pauses. Errors: ClientError if
         the server refuses to give messages, for example because the queue does not exist.
         """
+        if self._has_begun:
+            raise RuntimeError("run() was called before: make another Worker")
+        self._has_begun = True
         taker = threading.Thread(target=self._take_messages, name=f"tally {self.queue}", daemon=True)
         try:
             with _signals_call(self.stop):
@@ -168,6 +197,7 @@ class Worker:
         self._is_at_most_once = attributes.get("Tally.DeliveryMode") == "at-most-once"
         policy = json.loads(attributes.get("RedrivePolicy", "{}"))
         self._attempts_of_queue = int(policy.get("maxReceiveCount", 0))
+        self._backoff_max_s = json.loads(attributes.get("Tally.Backoff", "{}")).get("max", BACKOFF["max"])
 
     def _wait_for_room(self) -> bool:
         """Until another message may be begun. False: none is to be begun any more."""
@@ -177,9 +207,7 @@ class Worker:
 
     def _take_message(self) -> None:
         began_at = time.monotonic()
-        reply = self._reach(self._sqs.receive_message, QueueUrl=self.queue, MaxNumberOfMessages=1,
-                            WaitTimeSeconds=self._receive_wait_s(), VisibilityTimeout=self._visibility,
-                            AttributeNames=["All"], MessageAttributeNames=["All", "Tally.*"])
+        reply = self._reach(self._receive)
         for raw in reply.get("Messages", []) if reply else []:
             message = Message(self.queue, raw, self._visibility)
             if self._is_stopping and not self._is_at_most_once:
@@ -196,6 +224,17 @@ class Worker:
         if self._until_empty and reply is not None and not reply.get("Messages") and self._is_drained(began_at):
             self.stop()
 
+    def _receive(self) -> dict[str, Any]:
+        wait_s = self._receive_wait_s()
+        try:
+            return self._sqs.receive_message(
+                QueueUrl=self.queue, MaxNumberOfMessages=1, WaitTimeSeconds=wait_s, VisibilityTimeout=self._visibility,
+                AttributeNames=["All"], MessageAttributeNames=["All", "Tally.*"])
+        except CallError:
+            # The server may have given a message, or may give it yet, to nobody.
+            self._note_loss(wait_s + self._visibility)
+            raise
+
     def _receive_wait_s(self) -> int:
         if self._until_empty:
             return min(max(int(self._retry_by - time.monotonic()) + 1, SHORT_WAIT_S), RECEIVE_WAIT_S)
@@ -203,7 +242,15 @@ class Worker:
 
     def _is_drained(self, began_at: float) -> bool:
         with self._changed:
-            return not self._in_hand and began_at >= self._retry_by
+            if self._in_hand or began_at < self._retry_by:
+                return False
+        return began_at >= self._lost_by or not self._may_come_again()
+
+    def _may_come_again(self) -> bool:
+        """Is a message in flight, or in its back-off? It may be the one that we don't know, or any other."""
+        names = ["ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"]
+        reply = self._reach(self._sqs.get_queue_attributes, QueueUrl=self.queue, AttributeNames=names)
+        return reply is None or any(int(reply["Attributes"][name]) for name in names)
 
     # --- handling one -------------------------------------------------------------------------------------------------
 
@@ -223,17 +270,19 @@ class Worker:
     def _handle(self, message: Message) -> Callable[[Message], None] | None:
         """Calls the handler. What is to become of the message then; None: it is left alone."""
         try:
-            self._handler(message)
+            _refuse_unrun(self._handler(message))
         except AlreadyDone:
             return self._delete
         except LeaseLost as error:
             log.warning("%s", error)
+            self._note_loss(self._visibility)
             return None
         except BaseException as error:  # noqa: BLE001 SystemExit in a handler is a failure, too
             if self._is_at_most_once or message.is_lost:
                 log.warning("message %s: %s; %s", message.id, _reason(error),
                             "its lease was lost" if message.is_lost else
                             "its queue delivers at most once, so it is not tried again", exc_info=error)
+                self._note_loss(self._visibility)
                 return None
             return functools.partial(self._fail, error=error)
         return self._delete
@@ -260,10 +309,17 @@ class Worker:
 
     def _fail(self, message: Message, error: BaseException) -> None:
         after = error.after if isinstance(error, Retry) else None
-        told = self._reach(self._tally.fail_message, is_last_word=True, **given(
-            QueueUrl=self.queue, ReceiptHandle=message.receipt_handle, Reason=_reason(error), Backoff=BACKOFF,
-            Final=isinstance(error, Reject) or None, RetryAfterSeconds=self._retry_after if after is None else after,
-            MaxAttempts=self._attempts_max(message), DeadLetterQueueUrl=self._dead_letter))
+        after = self._retry_after if after is None else after
+        try:
+            told = self._reach(self._tally.fail_message, is_last_word=True, **given(
+                QueueUrl=self.queue, ReceiptHandle=message.receipt_handle, Reason=_reason(error), Backoff=BACKOFF,
+                Final=isinstance(error, Reject) or None, RetryAfterSeconds=after,
+                MaxAttempts=self._attempts_max(message), DeadLetterQueueUrl=self._dead_letter))
+        except CallError as refusal:
+            if code_of(refusal) == "ReceiptHandleIsInvalid":
+                # A FIFO queue answers so to the repeat of what it has done, when the first answer got lost.
+                self._note_loss(self._backoff_max_s if after is None else after)
+            raise
         if told["Outcome"] == "returned":
             self._note_return(told.get("RetryAfterSeconds", 0))
         # One line for each attempt, and where it happened once: with the last.
@@ -280,6 +336,11 @@ class Worker:
 
     def _note_return(self, seconds: float) -> None:
         self._retry_by = max(self._retry_by, time.monotonic() + seconds)
+
+    def _note_loss(self, seconds: float) -> None:
+        """A message may be in flight that nobody handles. It comes again within so many seconds."""
+        if not self._is_at_most_once:
+            self._lost_by = max(self._lost_by, time.monotonic() + seconds)
 
     # --- heartbeats ---------------------------------------------------------------------------------------------------
 
@@ -358,6 +419,20 @@ class Worker:
         if self._is_away:
             log.warning("the server answers again")
         self._is_away = False
+
+
+def _is_lazy(function: object) -> bool:
+    return (inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function)
+            or inspect.isasyncgenfunction(function))
+
+
+def _refuse_unrun(result: object) -> None:
+    """A coroutine or generator that a handler returns has not run yet, so the message must not pass for done."""
+    if isinstance(result, LAZY_RESULTS):
+        if isinstance(result, types.CoroutineType):
+            result.close()  # or else Python warns
+        raise TypeError(f"the handler returned a {type(result).__name__}, which did not run: "
+                        f"a handler must do its work before it returns")
 
 
 def _fate(told: dict[str, Any]) -> str:
