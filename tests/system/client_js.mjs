@@ -350,6 +350,47 @@ describe("batches", { concurrency: true }, () => {
     assert.deepEqual([told.State, told.Total, Remaining], ["sealed", 11, 11]);
   });
 
+  it("take their external units again when an earlier run has sealed them", async () => {
+    const queue = await makeQueue();
+    const order = (keys, options) =>
+      withBatch(client, { id: "outside", ...options }, async (batch) => {
+        await batch.send(queue, "m", { dedup: batch.id });
+        await withBatch(client, { id: "outside-child", parent: "outside" }, () => {});
+        const added = [await batch.add(), await batch.add(...keys)];
+        for (const key of keys.slice(0, 2)) added.push(await batch.add(key));
+        return added;
+      });
+    const many = Array.from({ length: 1500 }, (_, index) => `page-${index}`); // more than one page of ListUnits
+    assert.deepEqual(await order(many), [0, 1500, 0, 0]);
+    assert.deepEqual(await order(many), [0, 0, 0, 0]);
+    const { MessageId } = (await client.listUnits({ BatchId: "outside" })).Units[0];
+    for (const unknown of ["page-1500", "outside-child", MessageId])
+      await assert.rejects(order(["page-0", unknown]), (error) => {
+        assert.equal(error.name, "BatchSealed");
+        return error.message.endsWith(`Not in the batch: 1 of these units, the first is '${unknown}'.`);
+      });
+    assert.equal((await client.describeBatch({ BatchId: "outside" })).Total, 1502);
+    const options = { id: "short", total: 1, retention: 0 };
+    await withBatch(client, options, async (batch) => {
+      await batch.add("a");
+      await client.completeUnits({ BatchId: "short", Units: [{ Unit: "a" }] });
+    });
+    await assert.rejects(client.describeBatch({ BatchId: "short" }), { name: "BatchDoesNotExist" });
+  });
+
+  it("refuse an id for deduplication that is missing", async () => {
+    const queue = await makeQueue();
+    await withBatch(client, { id: "no-id" }, async (batch) => {
+      for (const [made, words] of [[undefined], [null], ["", "''"], [0], [Promise.resolve("1"), "[object Promise]"]])
+        await assert.rejects(batch.sendAll(queue, ["page 1"], { dedup: () => made }), {
+          message: `dedup() returned ${words ?? made} for the body 'page 1': it must return a text`,
+        });
+      for (const dedup of ["", null])
+        await assert.rejects(batch.send(queue, "page 1", { dedup }), /^TypeError: dedup must not be empty/);
+    });
+    assert.equal((await client.describeBatch({ BatchId: "no-id" })).Total, 0);
+  });
+
   it("tell which units failed, and why", async () => {
     const queue = await makeQueue();
     let sent;
@@ -396,8 +437,9 @@ describe("repeats", { concurrency: true }, () => {
       ["SendMessageBatch", (batch) => batch.sendAll(queue, ["m"])],
       ["AddUnits", (batch) => batch.add("m")],
     ]) {
-      await withBatch(makeLossy(name), { id: name }, add);
-      assert.equal((await client.describeBatch({ BatchId: name })).Total, 1);
+      await withBatch(makeLossy(name), { id: name, total: 1 }, add);
+      const { Total, State } = await client.describeBatch({ BatchId: name });
+      assert.deepEqual([Total, State], [1, "sealed"]);
     }
   });
 

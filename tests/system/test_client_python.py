@@ -16,6 +16,7 @@ import threading
 import time
 import zipfile
 
+import botocore.exceptions
 import pytest
 from clients import mysql_server
 from conftest import BIN, IS_BARE, ROOT, Daemon, Tally, clean_environment, wait_until
@@ -138,7 +139,7 @@ def test_its_version_is_that_of_the_server(folder):
 def test_the_readme_runs_word_for_word(running, tmp_path):
     text = (HERE / "README.md").read_text()
     examples = re.findall(r"```python\n(.*?)```\n```\n(.*?)```", text, re.DOTALL)
-    assert len(examples) == text.count("```python") == 9
+    assert len(examples) == text.count("```python") == 10
     for number, (program, output) in enumerate(examples):
         path = tmp_path / f"example{number}.py"
         path.write_text(program.replace("http://127.0.0.1:9324", running.endpoint))
@@ -666,6 +667,72 @@ def test_a_batch_with_an_id_can_be_sent_again(tally, client, queue):
     drain(tally, client, queue, lambda message: seen.append(message.body))
     assert sorted(seen) == ["1", "2", "3"] and order("1", "2", "3")
     assert client.describe_batch(BatchId=queue)["Status"] == "succeeded"
+
+
+def test_external_units_can_be_added_again_when_an_earlier_run_has_sealed_the_batch(tally, client, queue):
+    def order(*keys, **more):
+        with tally.batch(client, f"{queue}-{len(more)}", **more) as batch:
+            batch.send(queue, "m", dedup=batch.id)
+            with tally.batch(client, f"{queue}-child-{len(more)}", parent=batch.id):
+                return [batch.add(), batch.add(*keys), *map(batch.add, keys)]
+
+    many = [f"page-{number}" for number in range(1500)]  # more than one page of ListUnits
+    for more in {}, {"total": 1502}:
+        batch_id = f"{queue}-{len(more)}"
+        with pytest.raises(KeyError), tally.batch(client, batch_id, **more) as batch:
+            batch.add(*many[:700])
+            raise KeyError  # a run that was killed
+        assert order(*many, **more)[:2] == [0, 800]
+        assert order(*many, **more) == [0] * 1502
+        sent = [unit["Unit"] for unit in client.list_units(BatchId=batch_id)["Units"] if "MessageId" in unit]
+        for unknown in "page-1500", f"{queue}-child-{len(more)}", *sent:
+            with pytest.raises(client.exceptions.BatchSealed) as caught:
+                order("page-0", unknown, **more)
+            (note,) = caught.value.__notes__
+            assert note.startswith(f"Not in the batch {batch_id}: 1 of these units, the first is '{unknown}'.")
+        assert client.describe_batch(BatchId=batch_id)["Total"] == 1502
+
+
+def test_an_answer_that_is_lost_with_the_last_units_is_no_error(tally, daemon, http_proxy):
+    client = tally.client(http_proxy.endpoint)
+    http_proxy.lose("Tally.AddUnits")  # botocore repeats it
+    with tally.batch(client, "b", total=2) as batch:
+        assert batch.add("a", "b") == 0
+    assert client.describe_batch(BatchId="b")["State"] == "sealed"
+
+
+def test_a_missing_id_does_not_pass_for_one_that_was_left_out(tally, client, queue):
+    with tally.batch(client, queue) as batch:
+        for made in None, "", 0:
+            with pytest.raises(ValueError, match=f"returned {made!r} for the body 'page 1': it must return a text"):
+                batch.send_all(queue, ["page 1"], dedup=lambda page: made)
+        with pytest.raises(ValueError, match="dedup must not be empty"):
+            batch.send(queue, "page 1", dedup="")
+    assert client.describe_batch(BatchId=queue)["Total"] == 0
+    with pytest.raises(botocore.exceptions.ParamValidationError, match="BatchId"), tally.batch(client, ""):
+        pass
+
+
+def test_a_batch_that_is_forgotten_before_its_block_ends_is_no_error_if_it_sealed_itself(tally, client, queue):
+    for total in 1, None:
+        with contextlib.ExitStack() as stack:
+            if total is None:
+                stack.enter_context(pytest.raises(client.exceptions.BatchDoesNotExist))
+            with tally.batch(client, queue, total=total, retention=0) as batch:
+                batch.add("a")
+                client.complete_units(BatchId=queue, Units=[{"Unit": "a"}])
+                if total is None:
+                    client.cancel_batch(BatchId=queue)
+        with pytest.raises(client.exceptions.BatchDoesNotExist):
+            client.describe_batch(BatchId=queue)
+
+
+def test_a_batch_that_could_not_be_sealed_is_named(tally, daemon, http_proxy):
+    client = tally.client(http_proxy.endpoint)
+    http_proxy.refuse["Tally.SealBatch"] = "AccessDenied"
+    with pytest.raises(client.exceptions.ClientError, match="AccessDenied") as caught, tally.batch(client) as batch:
+        batch.add("a")
+    assert f"tally batch seal {batch.id}" in caught.value.__notes__[0]
 
 
 def test_the_units_that_failed_are_listed_with_their_reasons(tally, client, queue):

@@ -9,6 +9,7 @@ const REQUEST_MAX = 1 << 20; // bytes
 class Batch {
   #run = randomUUID();
   #count = 0;
+  #keys; // of the external units, once the batch is known to be sealed
 
   constructor(client, id) {
     this.client = client;
@@ -23,18 +24,29 @@ class Batch {
 
   async sendAll(queue, bodies, { group, dedup, attributes } = {}) {
     const sent = [];
-    const entryOf = (body) => this.#entryOf(body, { group, dedup: dedup?.(body), attributes });
+    const entryOf = (body) => this.#entryOf(body, { group, dedup: dedup && idFrom(dedup, body), attributes });
     for await (const entries of portionsOf(bodies, entryOf))
       sent.push(...(await this.#sendSome(queue, entries)));
     return sent;
   }
 
   async add(...keys) {
-    return (await this.client.addUnits({ BatchId: this.id, Units: keys })).Added;
+    if (keys.length === 0) return 0;
+    try {
+      return (await this.client.addUnits({ BatchId: this.id, Units: keys })).Added;
+    } catch (error) {
+      if (error.name !== "BatchSealed") throw error;
+      this.#keys ??= await externalKeys(this.client, this.id);
+      const unknown = keys.filter((key) => !this.#keys.has(key));
+      if (unknown.length === 0) return 0;
+      error.message += ` Not in the batch: ${unknown.length} of these units, the first is '${unknown[0]}'.`;
+      throw error;
+    }
   }
 
   /** With an id for deduplication, a request that is repeated after a lost answer adds one unit. */
   #entryOf(body, { group, dedup = `${this.#run}-${this.#count++}`, attributes }) {
+    if (!dedup) throw new TypeError("dedup must not be empty: without it the message could be sent twice");
     return {
       MessageBody: body,
       MessageGroupId: group,
@@ -53,6 +65,22 @@ class Batch {
     }
     return reply.Successful.sort((a, b) => a.Id - b.Id).map(({ MessageId }) => MessageId);
   }
+}
+
+/** A missing id must not pass for one that was left out: the message would be sent twice. */
+function idFrom(dedup, body) {
+  const id = dedup(body);
+  if (typeof id === "string" && id !== "") return id;
+  const given = id === "" ? "''" : String(id);
+  throw new TypeError(`dedup() returned ${given} for the body '${body.slice(0, 100)}': it must return a text`);
+}
+
+/** A batch that is sealed loses none of them. */
+async function externalKeys(client, id) {
+  const keys = new Set();
+  for await (const { Unit, MessageId, BatchId } of client.each.listUnits({ BatchId: id }))
+    if (MessageId === undefined && BatchId === undefined) keys.add(Unit);
+  return keys;
 }
 
 /** The entries for bodies, as many together as fit one request. */
@@ -105,7 +133,10 @@ export async function withBatch(client, options, addUnits) {
     if (isOurs) await cancel(client, id, error); // another id may be an earlier run's
     throw error;
   }
-  await client.sealBatch({ BatchId: id });
+  await client.sealBatch({ BatchId: id }).catch((error) => {
+    // The last unit of its total sealed it, it completed, and its retention is over.
+    if (total === undefined || error.name !== "BatchDoesNotExist") throw error;
+  });
   return result;
 }
 

@@ -189,21 +189,24 @@ export interface Batch {
    *
    *  `delay` is in seconds, up to 900. Without `dedup` the message gets a MessageDeduplicationId of this call, so that
    *  a request which is repeated after a lost answer adds one unit. Give your own if the program may be run again.
-   *  Errors: those of SendMessage, and BatchSealed. */
+   *  Errors: those of SendMessage, and BatchSealed; TypeError if `dedup` is empty. */
   send(queue: string, body: string, options?: SendOptions & { dedup?: string; delay?: number }): Promise<string>;
   /** send() for each body, ten in a request. Returns the MessageIds, in order.
    *
    *  `dedup(body)` is the MessageDeduplicationId of a body. Give it if the program may be run again.
    *
    *  Errors: those of SendMessageBatch, and that of the first message which the server refused. The messages before it
-   *  are units then, and so may be those behind it. */
+   *  are units then, and so may be those behind it. TypeError if dedup(body) is empty, or no text. */
   sendAll(
     queue: string,
     bodies: Iterable<string> | AsyncIterable<string>,
     options?: SendOptions & { dedup?: (body: string) => string },
   ): Promise<string[]>;
-  /** Adds external units, which completeUnits() of the client ends. Returns how many were new. It may be repeated until
-   *  the batch is sealed, which the last of its total does. Then it throws BatchSealed, also for units that are there. */
+  /** Adds external units, which completeUnits() of the client ends. Returns how many were new.
+   *
+   *  It may be repeated, also when the batch is sealed and the units are in it. An earlier run may have sealed it, or
+   *  the last unit of its total, whose answer got lost. To see which units are in it, a sealed batch is read once: a
+   *  request for each 1,000 of its units. BatchSealed: at least one key is new, and nothing was added. */
   add(...keys: string[]): Promise<number>;
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from ._client import CallError, Client, given
+from ._client import CallError, Client, code_of, given
 from ._message import Value, attribute_values, plain_values
 
 ENTRIES_MAX = 10
@@ -25,6 +25,7 @@ class Batch:
     def __init__(self, client: Client, batch_id: str) -> None:
         self.client, self.id = client, batch_id
         self._run, self._numbers = uuid.uuid4().hex, itertools.count()
+        self._keys: set[str] | None = None  # of the external units, once the batch is known to be sealed
 
     def send(self, queue: str, body: str, *, group: str | None = None, dedup: str | None = None,
              delay: int | None = None, attributes: Mapping[str, Value] | None = None) -> str:
@@ -32,7 +33,7 @@ class Batch:
 
         delay is in seconds, up to 900. Without `dedup` the message gets a MessageDeduplicationId of this call, so that
         a request which is repeated after a lost answer adds one unit. Give your own if the program may be run again.
-        Errors: those of SendMessage, and BatchSealed.
+        Errors: those of SendMessage, and BatchSealed; ValueError if `dedup` is empty.
         """
         entry = self._entry(body, dedup, attributes) | given(MessageGroupId=group, DelaySeconds=delay)
         with _tallys_errors(self.client):
@@ -45,19 +46,45 @@ class Batch:
 
         dedup(body) is the MessageDeduplicationId of a body. Give it if the program may be run again.
         Errors: those of SendMessageBatch, and that of the first message which the server refused. The messages before
-        it are units then, and so may be those behind it.
+        it are units then, and so may be those behind it. ValueError if dedup(body) is None or empty.
         """
-        entries = (self._entry(body, dedup(body) if dedup else None, attributes) | given(MessageGroupId=group)
+        entries = (self._entry(body, _id_from(dedup, body) if dedup else None, attributes) | given(MessageGroupId=group)
                    for body in bodies)
         return [sent for some in _portions(entries) for sent in self._send_some(queue, some)]
 
     def add(self, *keys: str) -> int:
         """Adds external units, which complete_units() of the client ends. Returns how many were new.
-        It may be repeated until the batch is sealed, which the last of its total does. Errors: those of AddUnits;
-        BatchSealed comes also for units that are there."""
-        return self.client.add_units(BatchId=self.id, Units=list(keys))["Added"]
+
+        It may be repeated, also when the batch is sealed and the units are in it. An earlier run may have sealed it, or
+        the last unit of its total, whose answer got lost. To see which units are in it, a sealed batch is read once: a
+        request for each 1,000 of its units. Errors: those of AddUnits and ListUnits. BatchSealed: at least one key is
+        new, and nothing was added.
+        """
+        if not keys:
+            return 0
+        try:
+            return self.client.add_units(BatchId=self.id, Units=list(keys))["Added"]
+        except ClientError as error:
+            if code_of(error) != "BatchSealed":
+                raise
+            unknown = [key for key in dict.fromkeys(keys) if key not in self._external_keys()]
+            if not unknown:
+                return 0
+            error.add_note(f"Not in the batch {self.id}: {len(unknown)} of these units, the first is {unknown[0]!r}. "
+                           f"What sealed it had other units. New units need a batch of their own.")
+            raise
+
+    def _external_keys(self) -> set[str]:
+        """Those of a batch that is sealed. It loses none of them."""
+        if self._keys is None:
+            pages = self.client.get_paginator("list_units").paginate(BatchId=self.id)
+            self._keys = {unit["Unit"] for page in pages for unit in page["Units"]
+                          if "MessageId" not in unit and "BatchId" not in unit}
+        return self._keys
 
     def _entry(self, body: str, dedup: str | None, attributes: Mapping[str, Value] | None) -> dict[str, Any]:
+        if dedup is not None and not dedup:
+            raise ValueError("dedup must not be empty: without it the message could be sent twice")
         return {"MessageBody": body,
                 "MessageDeduplicationId": dedup or f"{self._run}-{next(self._numbers)}",
                 "MessageAttributes": attribute_values({**(attributes or {}), "Tally.Batch": self.id})}
@@ -70,6 +97,15 @@ class Batch:
                 raise ClientError({"Error": failed}, "SendMessageBatch")
         sent = {entry["Id"]: entry["MessageId"] for entry in reply["Successful"]}
         return [sent[entry["Id"]] for entry in numbered]
+
+
+def _id_from(dedup: Callable[[str], str], body: str) -> str:
+    """A missing id must not pass for one that was left out: the message would be sent twice."""
+    made = dedup(body)
+    if not made:
+        raise ValueError(f"dedup() returned {made!r} for the body {body[:100]!r}: it must return a text, the same in "
+                         f"each run")
+    return made
 
 
 @contextlib.contextmanager
@@ -118,15 +154,15 @@ def batch(client: Client, batch_id: str | None = None, *, on_complete: Target | 
     failed. expires_after and retention are in seconds.
 
     With a batch_id of yours the call may be repeated with the same arguments, so that a program which was killed can be
-    run again. Then give each unit a deduplication id, the same in each run: a unit that is there already is not sent
-    again. An exception leaves the batch as it is, for it may be an earlier run's. Without a batch_id it is a UUID, and
-    an exception cancels the batch, with its units.
+    run again. Then give each message a deduplication id, the same in each run: a unit that is there already is not
+    sent again. Keys of add() are such ids by themselves. An exception leaves the batch as it is, for it may be an
+    earlier run's. Without a batch_id it is a UUID, and an exception cancels the batch, with its units.
 
     A batch that is left open waits for its seal until expires_after. Errors: those of CreateBatch and SealBatch. A new
     unit of a batch that is sealed is refused with BatchSealed.
     """
-    is_ours = not batch_id
-    batch_id = batch_id or str(uuid.uuid4())
+    is_ours = batch_id is None
+    batch_id = str(uuid.uuid4()) if batch_id is None else batch_id
     client.create_batch(**given(
         BatchId=batch_id, OnComplete=_target(on_complete), OnSuccess=_target(on_success),
         OnFirstFailure=_target(on_first_failure), Total=total, Parent=parent, ExpiresAfterSeconds=expires_after,
@@ -136,11 +172,20 @@ def batch(client: Client, batch_id: str | None = None, *, on_complete: Target | 
     except BaseException as error:
         if is_ours:
             _cancel(client, batch_id, error)
-        else:
+        elif code_of(error) != "BatchSealed":  # that batch is well, and is not to be ended
             error.add_note(f"The batch {batch_id} is left as it is. Run this again with the same deduplication ids, or "
                            f"end it: tally batch cancel {batch_id}")
         raise
-    client.seal_batch(BatchId=batch_id)
+    try:
+        client.seal_batch(BatchId=batch_id)
+    except CallError as error:
+        is_gone = code_of(error) == "BatchDoesNotExist"
+        if is_gone and total is not None:
+            return  # the last unit sealed it, it completed, and its retention is over
+        if not is_gone:
+            error.add_note(f"The units of the batch {batch_id} are added, and perhaps it is not sealed. Seal it: "
+                           f"tally batch seal {batch_id}")
+        raise
 
 
 def _cancel(client: Client, batch_id: str, error: BaseException) -> None:

@@ -119,7 +119,7 @@ def is_outage(error: Exception) -> bool:
     return isinstance(error, (ConnectionError, HTTPClientError, IncompleteReadError, ResponseParserError))
 
 
-def code_of(error: Exception) -> str:
+def code_of(error: BaseException) -> str:
     """The error's code, such as ReceiptHandleIsInvalid; "" if no server has answered with one."""
     return error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
 
