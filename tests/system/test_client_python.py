@@ -149,6 +149,7 @@ def test_the_readme_runs_word_for_word(running, tmp_path):
 
 
 def test_every_public_name_is_documented(tally):
+    assert set(tally.__all__) == {name for name in dir(tally) if not name.startswith("_") and name != "annotations"}
     for name in tally.__all__:
         thing = getattr(tally, name)
         members = [value for key, value in vars(thing).items() if not key.startswith("_") and callable(value)

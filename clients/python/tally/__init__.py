@@ -15,5 +15,5 @@ from ._matcher import Matcher
 from ._message import LeaseLost, Message
 from ._worker import Reject, Retry, Worker
 
-__all__ = ["AlreadyDone", "Batch", "Client", "LeaseLost", "Matcher", "Message", "Reject", "Retry", "Worker", "batch",
-           "client", "once"]
+__all__ = ["AlreadyDone", "Batch", "Client", "FailedUnit", "LeaseLost", "Matcher", "Message", "Reject", "Retry",
+           "Worker", "batch", "client", "failed_units", "once"]
