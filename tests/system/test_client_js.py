@@ -3,57 +3,25 @@
 import base64
 import json
 import os
-import random
 import re
-import shutil
 import signal
 import subprocess
 import time
 
 import pytest
 from clients import mysql_server
-from conftest import BIN, IS_BARE, PATIENCE, ROOT, Daemon, clean_environment, wait_until
+from conftest import IS_BARE, PATIENCE, ROOT, Daemon, clean_environment, wait_until
+from javascript import PACKAGE, make_project, run, start
 from relay import install_outbox, outbox_schema
 from service_model import Model, ModelClient
 from service_model_story import Story
-
-PACKAGE = ROOT / "clients" / "javascript"
-HERE = ROOT / "tests" / "system"
-PG = ROOT / "build" / "examples" / "node_modules" / "pg"
 
 pytestmark = pytest.mark.skipif(not IS_BARE, reason="the client is the same, whatever the server runs in")
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A folder with the package as npm would install it, and the programs of these tests."""
-    folder = tmp_path_factory.mktemp("project")
-    modules = folder / "node_modules"
-    manifest = json.loads((PACKAGE / "package.json").read_text())
-    for name in ["package.json", *manifest["files"]]:
-        target = modules / manifest["name"] / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        (shutil.copytree if (PACKAGE / name).is_dir() else shutil.copy)(PACKAGE / name, target)
-    (modules / "@aws-sdk").symlink_to(HERE / "node_modules" / "@aws-sdk")
-    (modules / "pg").symlink_to(PG)
-    (modules / "mysql2").symlink_to(HERE / "node_modules" / "mysql2")
-    for program in [*HERE.glob("client_js*.mjs"), *(PACKAGE / "examples").glob("*.mjs")]:
-        shutil.copy(program, folder)
-    return folder
-
-
-def start(project, program, *arguments, **environment):
-    usual = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any", "PATH": f"{BIN}:{os.environ['PATH']}"}
-    return subprocess.Popen(["node", program, *arguments], cwd=project, env=clean_environment(**usual | environment),
-                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def run(project, program, *arguments, **environment):
-    """What it printed."""
-    process = start(project, program, *arguments, **environment)
-    out, err = process.communicate(timeout=120 * PATIENCE)
-    assert process.returncode == 0, out + err
-    return out
+    return make_project(tmp_path_factory.mktemp("project"))
 
 
 @pytest.fixture(scope="module")
