@@ -265,6 +265,20 @@ describe("workers", { concurrency: true }, () => {
     assert.match(told.join("\n"), /its handler did not end in time/);
   });
 
+  it("let a handler take its time when the grace never ends", async () => {
+    const queue = await makeQueue();
+    await send(queue, "m");
+    const ends = [];
+    const handler = async ({ signal }) => {
+      worker.stop();
+      await sleep(500);
+      ends.push(signal.aborted);
+    };
+    const worker = new Worker({ queue, client, handler, grace: Infinity });
+    await worker.run();
+    assert.deepEqual(ends, [false]);
+  });
+
   it("leave a message alone that is delivered at most once", async () => {
     const queue = await makeQueue({ "Tally.DeliveryMode": "at-most-once" });
     await send(queue, "bad", "good");

@@ -7,6 +7,8 @@ For lines of other protocols, and for those that are cut or frozen as a whole, t
     proxy.requests, proxy.bodies_of(target)  # what passed: (target, body)
     proxy.lose("Tally.Publish", 2)           # the next two are carried out, and their connections end without an answer
     proxy.tear("Tally.Commit")               # the next one is carried out, and half of its answer arrives
+    proxy.spoil(make, 2, *targets)           # the next two of each are carried out, and make(head, body) of the answer
+    proxy.spoiled                            # arrives; then the connection ends, with is_reset=True by a reset
     proxy.keep("AmazonSQS.SendMessageBatch") # all of these are carried out, and no answer comes back
     proxy.kept, proxy.release()              # how many; until then: their connections end, and the next ones pass
     proxy.refuse[target] = "AccessDenied"    # answered so by the proxy, with nothing carried out
@@ -18,12 +20,16 @@ For lines of other protocols, and for those that are cut or frozen as a whole, t
     proxy.close()
 """
 
+import collections
 import contextlib
 import json
 import socket
+import struct
 import threading
 import time
 import urllib.parse
+
+RESET = struct.pack("ii", 1, 0)  # on, after 0 seconds
 
 
 class HttpProxy:
@@ -33,6 +39,7 @@ class HttpProxy:
         self.endpoint = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         self.requests, self.refusals, self.lost, self.refuse = [], [], {}, {}
         self.to_tear = set()
+        self.spoil_left, self.spoiled = {}, collections.Counter()
         self.is_down = False
         self.watch = None
         self.answer = None
@@ -46,6 +53,10 @@ class HttpProxy:
 
     def tear(self, *targets):
         self.to_tear |= set(targets)
+
+    def spoil(self, make, count, *targets, is_reset=False):
+        for target in targets:
+            self.spoil_left[target] = (make, is_reset, count)
 
     def keep(self, target):
         self.is_released.clear()
@@ -75,7 +86,7 @@ class HttpProxy:
 
     def _serve(self, client):
         server = None
-        with client:
+        with client, contextlib.suppress(OSError):  # who asks may go at any time
             while True:
                 if self.is_down:
                     self.refusals.append(time.monotonic())
@@ -112,6 +123,9 @@ class HttpProxy:
                     self.kept += 1
                     self.is_released.wait()
                     break
+                if target in self.spoil_left:
+                    self._spoil(client, target, *answer)
+                    break
                 if target in self.to_tear:
                     self.to_tear.remove(target)
                     client.sendall(answer[0] + answer[1][:len(answer[1]) // 2])
@@ -122,6 +136,17 @@ class HttpProxy:
                     break
         if server:
             server.close()
+
+    def _spoil(self, client, target, head, body):
+        make, is_reset, count = self.spoil_left.pop(target)
+        if count > 1:
+            self.spoil_left[target] = make, is_reset, count - 1
+        with contextlib.suppress(OSError):
+            client.sendall(make(head, body))
+            if is_reset:
+                time.sleep(0.02)  # so that what was sent is read
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        self.spoiled[target] += 1
 
     @staticmethod
     def _target(head, body):

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { $Command, SQS, SQSServiceException } from "@aws-sdk/client-sqs";
 import { actions, errorNames, shapes } from "./actions.js";
+import { readReply } from "./reply.js";
 
 const ENDPOINT = "http://127.0.0.1:9324";
 const CONNECTIONS_MAX = 1000; // a worker that waits for a message takes one, and must not hold up the heartbeats
@@ -53,6 +54,8 @@ export function createClient({ endpoint, caFile, name, ...config } = {}) {
     ...config,
   });
   if (config.credentials === undefined) sqs.config.credentials = orStandIn(sqs.config.credentials);
+  const place = { relation: "after", toMiddleware: "deserializerMiddleware", name: "tallyReply" };
+  sqs.middlewareStack.addRelativeTo(readReply(sqs.config.streamCollector), place);
   sqs.middlewareStack.add(nameWorker(name ?? `${hostname()}/${process.pid}`), { step: "build", name: "tallyWorker" });
   return new Client(sqs);
 }
@@ -97,7 +100,7 @@ function commandOf(action, { token, input, output }) {
     }, place("serialize", "serializerMiddleware"));
     stack.add((next) => async (args) => {
       const { response } = await next(args);
-      return { response, output: replyOf(response, await config.streamCollector(response.body), output) };
+      return { response, output: replyOf(response, output) };
     }, place("deserialize", "deserializerMiddleware"));
   };
   return $Command
@@ -120,9 +123,9 @@ async function requestOf(config, action, body) {
   return { method: "POST", protocol, hostname, port, path, query: {}, headers, body: JSON.stringify(body) };
 }
 
-function replyOf({ statusCode, headers }, bytes, output) {
+function replyOf({ statusCode, headers, body }, output) {
   const $metadata = { httpStatusCode: statusCode, requestId: headers["x-amzn-requestid"] };
-  const text = new TextDecoder().decode(bytes);
+  const text = new TextDecoder().decode(body);
   if (statusCode >= 300) throw errorOf(text, headers, $metadata);
   return { ...fromJson(output, text === "" ? {} : JSON.parse(text)), $metadata };
 }
@@ -132,7 +135,7 @@ function errorOf(text, headers, $metadata) {
   try {
     told = JSON.parse(text);
   } catch {
-    // It is no server of Tally's that says this.
+    // A request that is no SQS at all, such as one that is too long, is answered in XML.
   }
   const name = told.__type?.split("#").pop() ?? "UnknownError";
   const code = headers["x-amzn-query-error"]?.split(";")[0];

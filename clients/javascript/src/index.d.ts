@@ -35,6 +35,13 @@ export class TallyError extends SQSServiceException {
   readonly status: number;
 }
 
+/** What answered is not Tally but, for example, a proxy; or the reply was spoiled on its way. Nobody knows whether the
+ *  server did what it was asked for. Its text says what answered. Also of `client.sqs`. */
+export class UnreadableReply extends Error {
+  /** The HTTP status. */
+  readonly status: number;
+}
+
 export interface ErrorClass {
   new (...options: never[]): TallyError;
   readonly prototype: TallyError;
@@ -56,8 +63,8 @@ export interface Client extends Actions {
 /** A client of the server at `endpoint`. Sends no request. All other options are the SDK's: region, maxAttempts, ….
  *
  *  Requests are signed with `credentials`; else with what AWS's tools are configured with; else with any key, which a
- *  server without --credentials takes. A request without an answer is sent up to three times, so what must not be done
- *  twice needs what tells a repeat: a MessageDeduplicationId, a BatchId. */
+ *  server without --credentials takes. A request without a reply of Tally is sent up to three times, so what must not be
+ *  done twice needs what tells a repeat: a MessageDeduplicationId, a BatchId. */
 export function createClient(options?: ClientOptions): Client;
 
 // --- workers ---------------------------------------------------------------------------------------------------------
@@ -124,7 +131,9 @@ export interface WorkerOptions {
   deadLetter?: string;
   /** When told to stop, running handlers may go on for so many seconds. The default is 20. */
   grace?: number;
-  /** Stop when there is no message, and none that failed here is to come again. */
+  /** Stop when there is no message, and none is to come again that failed here, or that was given out with a reply which
+   *  was lost. If a reply was lost, this waits while the queue has messages in flight, also with other workers; at most
+   *  for the time that such a message is hidden. */
   untilEmpty?: boolean;
   /** Gets what somebody should know: failed messages, lost leases, a server that is away. Else console.error() does. */
   log?(text: string, error?: unknown): void;
@@ -146,12 +155,15 @@ export class Worker {
   /** Works until stop() is called, or SIGTERM, SIGINT or SIGHUP comes. Then no message is begun, and running handlers
    *  may finish within the grace, which a second signal ends. Those that still run get an aborted signal, and three
    *  seconds. A message whose handler throws then is given back; one whose handler goes on comes again when its
-   *  visibility timeout is over. Call run() once.
+   *  visibility timeout is over. If the queue delivers at most once, the receive under way may last for the grace, too.
+   *  If it is not answered by then, its message is lost. Call run() once.
    *
-   *  While the server can't be reached the worker tries again, with longer and longer pauses. Errors: those of the
-   *  server if it refuses to give messages, for example because the queue does not exist. */
+   *  While the server can't be reached the worker tries again, with longer and longer pauses. The same when something
+   *  else answers, or spoils the replies, such as a proxy. Errors: only those of the server itself if it refuses to give
+   *  messages, for example because the queue does not exist or the credentials are wrong. */
   run(): Promise<void>;
-  /** Ends run() as a signal does. Returns at once. A second call ends the grace. */
+  /** Ends run() as a signal does: at the latest after the grace, or three seconds later if handlers run then. Returns at
+   *  once. A second call ends the grace. */
   stop(): void;
 }
 

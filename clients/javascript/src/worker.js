@@ -15,6 +15,7 @@ const END_MS = 3000; // how long a handler may take that was told to end
 const ATTEMPTS_MAX = 25; // of a message that always fails, unless somebody says otherwise
 const REASON_MAX = 1024; // bytes
 const BACKOFF = { min: 1, max: 900 }; // where the queue has none: what always fails must not spin
+const TIMER_MAX_MS = 2 ** 31 - 1; // a longer one would fire at once
 const SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"];
 
 const running = new Set(); // the workers of this process, which signals stop
@@ -44,12 +45,15 @@ export class Worker {
   #attemptsOfQueue = 0;
   #stopping = new AbortController();
   #graceIsOver = new AbortController();
+  #graceTimer;
   #over = new AbortController(); // no request outlives run(): it would keep the process alive
   #inHand = new Map(); // a message -> its work, a promise
   #wake = () => {}; // who waits for room
   #lanes = new Map(); // what must be handled one after the other -> the work that came last
   #isAway = false;
   #retryBy = 0; // until then a message comes again that failed here
+  #lostBy = 0; // and until then one that was given out with a reply which was lost
+  #isLossTold = false;
 
   constructor({ queue, handler, client, ...options }) {
     this.queue = queue;
@@ -67,6 +71,7 @@ export class Worker {
   async run() {
     if (running.size === 0) for (const signal of SIGNALS) process.on(signal, stopAll);
     running.add(this);
+    onAbort(this.#stopping.signal, () => this.#beginGrace());
     try {
       await this.#askAboutQueue();
       while (await this.#hasRoom()) await this.#take();
@@ -84,17 +89,26 @@ export class Worker {
     this.#wake();
   }
 
+  #beginGrace() {
+    const ms = Math.min(this.#options.grace * 1000, TIMER_MAX_MS);
+    this.#graceTimer = setTimeout(() => this.#graceIsOver.abort(), ms);
+  }
+
   get #isStopping() {
     return this.#stopping.signal.aborted;
   }
 
   // --- taking messages -----------------------------------------------------------------------------------------------
 
+  /** Its attributes of these names; undefined when the worker stops. */
+  async #askQueue(AttributeNames) {
+    const request = { QueueUrl: this.queue, AttributeNames };
+    const reply = await this.#reach((abortSignal) => this.#sqs.getQueueAttributes(request, { abortSignal }));
+    return reply?.Attributes;
+  }
+
   async #askAboutQueue() {
-    const reply = await this.#reach((abortSignal) =>
-      this.#sqs.getQueueAttributes({ QueueUrl: this.queue, AttributeNames: ["All"] }, { abortSignal }),
-    );
-    const attributes = reply?.Attributes ?? {};
+    const attributes = (await this.#askQueue(["All"])) ?? {};
     this.#isAtMostOnce = attributes["Tally.DeliveryMode"] === "at-most-once";
     this.#attemptsOfQueue = Number(JSON.parse(attributes.RedrivePolicy ?? "{}").maxReceiveCount ?? 0);
   }
@@ -114,15 +128,17 @@ export class Worker {
     const reply = await this.#reach((abortSignal) => this.#receive(abortSignal), {
       answerMs: (RECEIVE_WAIT_S + 10) * 1000,
       // What is received at most once must not get lost with an answer that nobody reads.
-      outer: this.#isAtMostOnce ? null : this.#stopping.signal,
+      outer: (this.#isAtMostOnce ? this.#graceIsOver : this.#stopping).signal,
     });
+    if (!reply && this.#graceIsOver.signal.aborted && this.#isAtMostOnce)
+      this.#log("the server did not answer within the grace: if it gave out a message meanwhile, that one is lost");
     const visibility = this.#isAtMostOnce ? undefined : this.#options.visibility;
     for (const raw of reply?.Messages ?? []) this.#begin(new Message(this.queue, raw, visibility));
-    if (reply && !reply.Messages?.length && this.#options.untilEmpty && this.#isDrained(beganAt)) this.stop();
+    if (reply && !reply.Messages?.length && this.#options.untilEmpty && (await this.#isDrained(beganAt))) this.stop();
   }
 
   /** Of a group one message at a time: if it fails, the next one must not be here. */
-  #receive(abortSignal) {
+  async #receive(abortSignal) {
     const request = {
       QueueUrl: this.queue,
       MaxNumberOfMessages: this.#isFifo ? 1 : Math.min(this.#room(), RECEIVE_MAX),
@@ -131,7 +147,23 @@ export class Worker {
       AttributeNames: ["All"],
       MessageAttributeNames: ["All", "Tally.*"],
     };
-    return this.#sqs.receiveMessage(request, { abortSignal });
+    let isFirst = false;
+    try {
+      const reply = await this.#sqs.receiveMessage(request, { abortSignal });
+      isFirst = !(reply.$metadata.attempts > 1); // else the SDK has repeated it
+      return reply;
+    } finally {
+      if (!isFirst) this.#noteLoss(request.WaitTimeSeconds);
+    }
+  }
+
+  /** A message may have been given out with a reply that was lost. Or the server gives one out yet, because it doesn't
+   *  know that nobody waits any more. */
+  #noteLoss(waitS) {
+    if (this.#isAtMostOnce) return;
+    this.#noteReturn(waitS);
+    this.#lostBy = performance.now() + (waitS + this.#options.visibility) * 1000;
+    this.#isLossTold = false;
   }
 
   #receiveWait() {
@@ -140,8 +172,20 @@ export class Worker {
     return Math.min(Math.max(seconds, SHORT_WAIT_S), RECEIVE_WAIT_S);
   }
 
-  #isDrained(beganAt) {
-    return this.#inHand.size === 0 && beganAt >= this.#retryBy;
+  /** Is there nothing more to come, now that a receive which began then has found nothing? */
+  async #isDrained(beganAt) {
+    if (this.#inHand.size > 0 || beganAt < this.#retryBy) return false;
+    return beganAt >= this.#lostBy || (await this.#isQueueEmpty());
+  }
+
+  async #isQueueEmpty() {
+    const counts = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"];
+    const attributes = await this.#askQueue(counts);
+    if (attributes === undefined || counts.every((name) => attributes[name] === "0")) return true;
+    const seconds = Math.ceil((this.#lostBy - performance.now()) / 1000);
+    if (!this.#isLossTold) this.#log(`a reply was lost, perhaps with a message: waiting up to ${seconds} s for it`);
+    this.#isLossTold = true;
+    return false;
   }
 
   // --- handling one --------------------------------------------------------------------------------------------------
@@ -290,20 +334,18 @@ export class Worker {
 
   /** Waits for the handlers that run, and then for those that listen to their signal. */
   async #finish() {
-    const { grace, visibility } = this.#options;
-    await this.#finishWithin(grace * 1000, this.#graceIsOver.signal);
+    const { visibility } = this.#options;
+    const all = Promise.all(this.#inHand.values());
+    await Promise.race([all, aborted(this.#graceIsOver.signal)]);
+    clearTimeout(this.#graceTimer);
     for (const message of this.#inHand.keys()) message.abort(new DOMException("the worker stops", "AbortError"));
-    await this.#finishWithin(END_MS);
+    await Promise.race([all, pause(END_MS, this.#over.signal)]);
     this.#over.abort();
     for (const message of this.#inHand.keys()) {
       message.lose("the worker has stopped");
       message.end();
       this.#log(`message ${message.id}: its handler did not end in time, so it comes back in at most ${visibility} s`);
     }
-  }
-
-  #finishWithin(ms, outer) {
-    return limited(ms, outer, (end) => Promise.race([Promise.all(this.#inHand.values()), aborted(end)]));
   }
 
   // --- a server that is away -----------------------------------------------------------------------------------------
@@ -343,9 +385,12 @@ export class Worker {
   }
 }
 
-function aborted(signal) {
-  return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener("abort", resolve)));
+function onAbort(signal, act) {
+  if (signal.aborted) act();
+  else signal.addEventListener("abort", act, { once: true });
 }
+
+const aborted = (signal) => new Promise((resolve) => onAbort(signal, resolve));
 
 /** What became of a failed message. */
 function fateOf({ Outcome, Attempt, MaxAttempts, RetryAfterSeconds = 0, QueueName }) {
