@@ -11,7 +11,7 @@ For lines of other protocols, and for those that are cut or frozen as a whole, t
     proxy.spoiled                            # arrives; then the connection ends, with is_reset=True by a reset
     proxy.keep("AmazonSQS.SendMessageBatch") # all of these are carried out, and no answer comes back
     proxy.kept, proxy.release()              # how many; until then: their connections end, and the next ones pass
-    proxy.refuse[target] = "AccessDenied"    # answered so by the proxy, with nothing carried out
+    proxy.refuse[target] = "AccessDenied"    # answered so by the proxy, as the server would, with nothing carried out
     proxy.is_down = True                     # connections are closed as they come
     proxy.refusals                           # when that was
     proxy.watch = lambda target, body: ...   # called with each before it passes
@@ -159,7 +159,8 @@ class HttpProxy:
 
     @staticmethod
     def _write(client, status, data):
-        head = f"HTTP/1.1 {status} Whatever\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        head = (f"HTTP/1.1 {status} Whatever\r\nContent-Type: application/json\r\nx-amzn-RequestId: of-the-proxy\r\n"
+                f"Content-Length: {len(data)}\r\n\r\n")
         with contextlib.suppress(OSError):
             client.sendall(head.encode() + data)
 

@@ -105,10 +105,7 @@ def start_workers(language, project, arguments):
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-PYTHON_FAULT = pytest.mark.xfail(reason="clients/python does not know it for an answer of somebody else yet")
-PYTHON_FAULTS = ["a page", "a page of 401", "a page of 403", "a page of 404", "429 as a page", "a redirect"]
-CASES = [pytest.param(language, name, marks=PYTHON_FAULT if language == "python" and name in PYTHON_FAULTS else [])
-         for language in BEATS for name in BAD_ANSWERS
+CASES = [(language, name) for language in BEATS for name in BAD_ANSWERS
          if (language, name) != ("python", "a changed body")]  # botocore looks at no checksum
 
 
@@ -152,7 +149,7 @@ def test_an_answer_of_somebody_else_is_a_server_that_is_away(outcomes, language,
     assert "trying again until it works\nthe server answers again" in text
 
 
-@pytest.mark.parametrize("language", ["javascript", pytest.param("python", marks=PYTHON_FAULT)])
+@pytest.mark.parametrize("language", BEATS)
 def test_their_process_ends_well(outcomes, language):
     assert outcomes(language)[None] == (0, "")
 

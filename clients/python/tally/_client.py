@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
 import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import botocore
@@ -53,7 +54,9 @@ class Client(Actions):
         """Another client of botocore for the same server: "tally" or "sqs", with other values of botocore's Config."""
         made = self._session.create_client(service, config=self._config.merge(Config(**config)), **self._options)
         made.meta.events.register("before-call.sqs.ReceiveMessage", self._name_worker)
+        made.meta.events.register("after-call", _refuse_strangers)
         made.meta.events.register("after-call", _refuse_torn_reply)
+        made._make_api_call = _know_strangers(made._make_api_call)  # behind each method; no event precedes the parser
         return made
 
     def _name_worker(self, params: dict[str, Any], **_: Any) -> None:
@@ -90,6 +93,26 @@ def client(endpoint: str | None = None, *, session: Any = None, region: str | No
         region_name=region or session.get_config_variable("region") or "us-east-1",
         aws_access_key_id=access_key, aws_secret_access_key=secret_key,
         verify=ca_file or os.environ.get("TALLY_CA_FILE") or None)
+
+
+def _know_strangers(call: Callable[[str, dict[str, Any]], Any]) -> Callable[[str, dict[str, Any]], Any]:
+    """botocore's parsers fail with an error of Python on some answers of something else in the server's place."""
+
+    @functools.wraps(call)
+    def call_knowing(action: str, members: dict[str, Any]) -> Any:
+        try:
+            return call(action, members)
+        except (KeyError, UnicodeDecodeError) as error:
+            raise ResponseParserError(f"what answered {action} is not Tally: its reply can't be read") from error
+
+    return call_knowing
+
+
+def _refuse_strangers(http_response: Any, model: Any, **_: Any) -> None:
+    """Each reply of Tally has an id of its request. What comes without it, with whatever status, is of something else
+    in its place, such as a proxy's page."""
+    if "x-amzn-RequestId" not in http_response.headers:
+        raise ResponseParserError(f"what answered {model.name} is not Tally: status {http_response.status_code}")
 
 
 def _refuse_torn_reply(http_response: Any, model: Any, **_: Any) -> None:
