@@ -1,9 +1,10 @@
 /* FindMessage: a message by its MessageId, by an id that its sender gave it (a deduplication id, the id of its outbox
  * row, the number of its producer), or by a text in it.
  *
- * Deduplication remembers the messages of ids and numbers for a while, wherever they are and also how they ended: O(1).
- * Nothing else leads from these ids to a message. What is not remembered is looked for in the contents of the queue,
- * the oldest message first, a bounded number of them a call. */
+ * Deduplication remembers the messages of ids and numbers for a while, wherever they are and also how they ended: O(1)
+ * for each queue. Nothing else leads from these ids to a message. What is not remembered is looked for in the contents
+ * of the queue, the oldest message first, a bounded number of them a call. A deduplication id without a queue is asked
+ * of every queue first, and then looked for in all contents. */
 #include "api/access.h"
 #include "api/peek.h"
 #include "api/queue_walk.h"
@@ -145,13 +146,13 @@ static enum error read_sequence(struct call *call, struct search *search)
     return OK;
 }
 
-/* A deduplication id and a producer's number are those of a queue. */
+/* A producer's number is that of a queue. */
 static enum error read_queue(struct call *call, struct search *search)
 {
     switch (search->by) {
-    case FIND_DEDUPLICATION:
     case FIND_PRODUCER:
         return call_queue(call, &search->queue);
+    case FIND_DEDUPLICATION:
     case FIND_OUTBOX:
     case FIND_TEXT:
         return call_optional_queue(call, &search->queue);
@@ -311,12 +312,21 @@ static bool write_remembered(struct call *call, const struct search *search, uin
     return slot != 0 || !may_be_redriven(search->explanation);
 }
 
+/* The message of the deduplication id, as the queue remembers it; 0: it does not. An id of a group is found only with
+ * its group. */
+static uint64_t remembered_number(const struct call *call, const struct search *search, const struct queue *queue)
+{
+    const bool is_of_group = queue->settings.deduplication_scope == SCOPE_GROUP;
+    if (is_of_group && search->group.size == 0)
+        return 0;
+    return deduplication_find(call->core, queue, is_of_group ? search->group : bytes_make(NULL, 0), search->text);
+}
+
 /* Asks deduplication, and writes what it remembers. True: nothing else can be found. In a FIFO queue the id of a row is
  * its deduplication id, if it has no other. */
 static bool write_what_is_remembered(struct call *call, const struct search *search)
 {
     struct produced_before before = {0};
-    struct bytes group = {NULL, 0};
     uint64_t number = 0;
     if (search->queue == NULL || search->by == FIND_TEXT ||
         (search->by == FIND_OUTBOX && !search->queue->settings.is_fifo))
@@ -325,10 +335,7 @@ static bool write_what_is_remembered(struct call *call, const struct search *sea
         if (deduplication_find_produced(call->core, search->queue, search->text, search->sequence, &before))
             number = before.number;
     } else {
-        const bool is_of_group = search->queue->settings.deduplication_scope == SCOPE_GROUP;
-        group = is_of_group ? search->group : group;
-        if (!is_of_group || group.size > 0)
-            number = deduplication_find(call->core, search->queue, group, search->text);
+        number = remembered_number(call, search, search->queue);
     }
     return number == 0 ? before.was_passed_over : write_remembered(call, search, number);
 }
@@ -337,8 +344,9 @@ static bool write_what_is_remembered(struct call *call, const struct search *sea
 
 /* Where the search is, and what it may still do in this call. */
 struct scan {
-    size_t index; /* of the queue, in order of name */
-    size_t end;   /* of the queues */
+    bool is_asking; /* what the queues remember, before their contents are looked at */
+    size_t index;   /* of the queue, in order of name */
+    size_t end;     /* of the queues */
     struct message_place place;
     unsigned visits;
     unsigned found;
@@ -353,6 +361,18 @@ static bool is_exhausted(const struct scan *scan)
            scan->compared >= COMPARED_MAX;
 }
 
+/* Was the message told already, when the queues were asked? A dead letter is remembered by the queue it failed in. */
+static bool was_told(struct call *call, const struct search *search, const struct queue *queue, uint32_t slot)
+{
+    const struct message *message = core_message(call->core, slot);
+    if (search->by != FIND_DEDUPLICATION || search->queue != NULL)
+        return false;
+    const struct queue *origin = message->origin == 0 ? NULL : core_queue(call->core, message->origin);
+    return remembered_number(call, search, queue) == message->number ||
+           (origin != NULL && access_covers(call, origin->name_owned) &&
+            remembered_number(call, search, origin) == message->number);
+}
+
 /* Looks along a queue. True: to its end. A message for which the page has no room is the first of the next page. */
 static bool scan_queue(struct call *call, const struct search *search, const struct queue *queue, struct scan *scan)
 {
@@ -365,7 +385,7 @@ static bool scan_queue(struct call *call, const struct search *search, const str
         scan->visits++;
         if (!peek_may_read(call, slot, &scan->reads))
             return false;
-        if (!fits(call, search, slot, &scan->compared))
+        if (!fits(call, search, slot, &scan->compared) || was_told(call, search, queue, slot))
             continue;
         if (scan->found > 0 && peek_page_is_full(call, slot, search->body, scan->begin))
             return false;
@@ -373,6 +393,42 @@ static bool scan_queue(struct call *call, const struct search *search, const str
         scan->found++;
     }
     return !walk.is_lost && message_walk_is_over(&walk);
+}
+
+/* Writes what the queue remembers of the deduplication id. False: the page has no room for it. */
+static bool ask_queue(struct call *call, const struct search *search, struct queue *queue, struct scan *scan)
+{
+    const uint64_t number = remembered_number(call, search, queue);
+    const uint32_t slot = number == 0 ? 0 : core_find_message(call->core, number);
+    struct search of_queue = *search;
+    if (number == 0)
+        return true;
+    if (slot != 0 && scan->found > 0 && peek_page_is_full(call, slot, search->body, scan->begin))
+        return false;
+    of_queue.queue = queue;
+    write_remembered(call, &of_queue, number);
+    scan->found++;
+    return true;
+}
+
+/* Asks each queue. True: all of them were asked, and the contents are next. */
+static bool ask_queues(struct call *call, const struct search *search, struct scan *scan)
+{
+    struct queue_walk walk;
+    queue_walk_begin(&walk, call, bytes_make(NULL, 0), scan->index);
+    while (walk.index < scan->end && !is_exhausted(scan) && queue_walk_next(&walk) != NULL) {
+        scan->index = walk.index - 1;
+        if (!ask_queue(call, search, core_queue_by_name(call->core, scan->index), scan))
+            return false;
+        scan->index = walk.index;
+        scan->visits++;
+    }
+    scan->index = walk.index;
+    if (scan->index < scan->end && !queue_walk_is_over(&walk))
+        return false;
+    scan->is_asking = false;
+    scan->index = 0;
+    return true;
 }
 
 /* True: all queues were looked at. */
@@ -399,6 +455,7 @@ static bool scan_queues(struct call *call, const struct search *search, struct s
 
 /* --- the token: the queue, by its place among the names and by its id, and a place in it ------------------------ */
 
+#define TOKEN_IS_ASKING ((uint64_t)1 << 63) /* beside the place among the names */
 #define TOKEN_INDEX 0
 #define TOKEN_QUEUE 1
 #define TOKEN_PLACE 2
@@ -412,8 +469,11 @@ static enum error begin_scan(struct call *call, const struct search *search, str
     const enum error error = call_read_token(call, numbers, TOKEN_NUMBERS, &is_given);
     if (error != OK)
         return error;
+    const bool is_asked = search->by == FIND_DEDUPLICATION && search->queue == NULL;
     *is_first = !is_given;
-    *scan = (struct scan){.end = core_queue_count(call->core)};
+    *scan = (struct scan){.end = core_queue_count(call->core),
+                          .is_asking = is_asked && (!is_given || (numbers[TOKEN_INDEX] & TOKEN_IS_ASKING) != 0)};
+    numbers[TOKEN_INDEX] &= ~TOKEN_IS_ASKING;
     struct message_place place;
     if (numbers[TOKEN_QUEUE] > UINT32_MAX || !peek_place_from_numbers(numbers + TOKEN_PLACE, &place))
         return call_fail_token(call);
@@ -433,7 +493,7 @@ static enum error begin_scan(struct call *call, const struct search *search, str
 static void write_next_token(struct call *call, const struct scan *scan)
 {
     uint64_t numbers[TOKEN_NUMBERS];
-    numbers[TOKEN_INDEX] = scan->index;
+    numbers[TOKEN_INDEX] = scan->index | (scan->is_asking ? TOKEN_IS_ASKING : 0);
     numbers[TOKEN_QUEUE] = core_queue_by_name(call->core, scan->index)->id;
     peek_place_to_numbers(scan->place, numbers + TOKEN_PLACE);
     call_write_token(call, numbers, TOKEN_NUMBERS);
@@ -449,6 +509,16 @@ static void write_publication(struct call *call, const struct search *search)
     if (search->by == FIND_OUTBOX && !reach_is_confined(call) && identity_from_text(search->text, uid) &&
         publisher_remembers(call->core, uid))
         writer_boolean(call->reply, "IsPublished", true);
+}
+
+/* How far the search is. How many queues there are is for callers who cover all of them. */
+static void write_progress(struct call *call, const struct search *search, const struct scan *scan, bool is_complete)
+{
+    writer_number(call->reply, "Looked", scan->reads.count);
+    if (search->queue != NULL || reach_is_confined(call))
+        return;
+    writer_number(call->reply, "QueuesLooked", is_complete ? scan->end : scan->is_asking ? 0 : scan->index);
+    writer_number(call->reply, "QueueCount", scan->end);
 }
 
 enum error action_find_message(struct call *call)
@@ -467,9 +537,11 @@ enum error action_find_message(struct call *call)
     if (search.by == FIND_ID)
         write_by_id(call, &search);
     else if (!is_first || !write_what_is_remembered(call, &search))
-        is_complete = scan_queues(call, &search, &scan);
+        is_complete = (!scan.is_asking || ask_queues(call, &search, &scan)) && scan_queues(call, &search, &scan);
     writer_list_end(call->reply);
     write_publication(call, &search);
+    if (search.by != FIND_ID)
+        write_progress(call, &search, &scan, is_complete);
     writer_boolean(call->reply, "IsComplete", is_complete);
     if (!is_complete)
         write_next_token(call, &scan);

@@ -158,9 +158,8 @@ static int check_find(const struct invocation *invocation)
                      (settings->producer != NULL) + (settings->text != NULL);
     if (ways != 1)
         return complain_usage(invocation, "give either a MessageId, or --dedup, --outbox, --producer or --text");
-    if (settings->queue == NULL && (settings->deduplication != NULL || settings->producer != NULL))
-        return complain_usage(invocation,
-                              "--dedup and --producer want --queue: a queue has ids and numbers of its own");
+    if (settings->queue == NULL && settings->producer != NULL)
+        return complain_usage(invocation, "--producer wants --queue: a producer has numbers of its own in each queue");
     if ((settings->producer != NULL) != settings->sequence.is_given)
         return complain_usage(invocation, "--producer and --sequence go together");
     return EXIT_DONE;

@@ -139,6 +139,78 @@ static void an_id_of_a_group_is_remembered_with_its_group(void **state)
     close_world(world);
 }
 
+/* Each queue is asked, and then all contents are looked at: what no queue remembers any more is found as well, and what
+ * one remembers is told once. */
+static void a_deduplication_id_is_found_in_every_queue(void **state)
+{
+    (void)state;
+    struct world *world = open_world();
+    static const char search[] = "'MessageDeduplicationId':'order-17'";
+    char old[WORLD_ID_SIZE], ended[WORLD_ID_SIZE], dead[WORLD_ID_SIZE], of_group[WORLD_ID_SIZE];
+    struct taken taken;
+    world_create_queue(world, "f.fifo", "'FifoQueue':'true'");
+    world_create_queue(world, "g.fifo", "'FifoQueue':'true','DeduplicationScope':'messageGroup'");
+    keep(old,
+         world_call(world, "SendMessage", "{'QueueUrl':'dead','MessageBody':'m','MessageDeduplicationId':'order-17'}"));
+    expect_one(world, search, old, "ready", "dead");
+    world_pass_time(world, 400000);
+    expect_one(world, search, old, "ready", "dead");
+    keep(ended, world_call(world, "SendMessage",
+                           "{'QueueUrl':'f.fifo','MessageBody':'m','MessageGroupId':'g',"
+                           "'MessageDeduplicationId':'order-17'}"));
+    EXPECT(world, world_take(world, "f.fifo", 5, 1, &taken) == 1);
+    world_delete(world, "f.fifo", taken.handle);
+    keep(dead,
+         world_call(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'m','MessageDeduplicationId':'order-17'}"));
+    EXPECT(world, world_take(world, "q", 5, 1, &taken) == 1);
+    world_call(world, "Tally.FailMessage", "{'QueueUrl':'q','ReceiptHandle':'%s','Final':true}", taken.handle);
+    keep(of_group, world_call(world, "SendMessage",
+                              "{'QueueUrl':'g.fifo','MessageBody':'m','MessageGroupId':'g',"
+                              "'MessageDeduplicationId':'order-17'}"));
+    world_send(world, "q", NULL, "order-17");
+    struct answer found = world_call(world, "Tally.FindMessage", "{%s}", search);
+    const char *const ids[] = {ended, dead, old, of_group};
+    const char *const states[] = {"ended", "ready", "ready", "ready"};
+    yyjson_val *messages = yyjson_obj_get(found.root, "Messages");
+    EXPECT(world, count_of(found) == ARRAY_LENGTH(ids) && answer_is_true(found, "IsComplete"));
+    for (size_t i = 0; i < ARRAY_LENGTH(ids); i++) {
+        EXPECT(world, strcmp(member(yyjson_arr_get(messages, i), "MessageId"), ids[i]) == 0);
+        EXPECT(world, strcmp(member(yyjson_arr_get(messages, i), "State"), states[i]) == 0);
+    }
+    found = world_call(world, "Tally.FindMessage", "{%s,'MessageGroupId':'g'}", search);
+    EXPECT(world, count_of(found) == 3); /* without the one in no group; of a queue with ids of its own any group */
+    expect_none(world, "'MessageDeduplicationId':'order-1'");
+    close_world(world);
+}
+
+/* 10,001 queues, of which one remembers it: that is told by the first call that comes there, before any content. */
+static void all_queues_are_asked_in_pages(void **state)
+{
+    (void)state;
+    struct world *world = world_create(&(struct world_options){.seed = 1});
+    char id[WORLD_ID_SIZE], name[20], token[100];
+    for (unsigned i = 0; i <= 10000; i++) {
+        snprintf(name, sizeof(name), "q%05u", i);
+        world_create_queue(world, name, "");
+        if (i % 500 == 0)
+            world_forget(world);
+    }
+    keep(id, world_call(world, "SendMessage",
+                        "{'QueueUrl':'q10000','MessageBody':'m','MessageDeduplicationId':'order-17'}"));
+    struct answer page = world_call(world, "Tally.FindMessage", "{'MessageDeduplicationId':'order-17'}");
+    EXPECT(world, count_of(page) == 0 && !answer_is_true(page, "IsComplete"));
+    EXPECT(world, answer_number(page, "QueuesLooked") == 0 && answer_number(page, "QueueCount") == 10001);
+    snprintf(token, sizeof(token), "%s", answer_text(page, "NextToken"));
+    page = world_call(world, "Tally.FindMessage", "{'MessageDeduplicationId':'order-17','NextToken':'%s'}", token);
+    EXPECT(world, count_of(page) == 1 && strcmp(member(first_of(page), "MessageId"), id) == 0);
+    EXPECT(world, answer_number(page, "QueuesLooked") == 9999 && !answer_is_true(page, "IsComplete"));
+    snprintf(token, sizeof(token), "%s", answer_text(page, "NextToken"));
+    page = world_call(world, "Tally.FindMessage", "{'MessageDeduplicationId':'order-17','NextToken':'%s'}", token);
+    EXPECT(world, count_of(page) == 0 && answer_is_true(page, "IsComplete"));
+    EXPECT(world, answer_number(page, "QueuesLooked") == 10001 && answer_number(page, "Looked") == 1);
+    close_world(world);
+}
+
 /* The window is over, and the message is far behind others. */
 static void an_id_that_nobody_remembers_is_looked_for_in_pages(void **state)
 {
@@ -461,7 +533,6 @@ static void what_is_no_search_is_refused(void **state)
         {"'MessageId':''", "InvalidParameterValueException"},
         {"'MessageId':7", "SerializationException"},
         {"'MessageId':'a','Producer':'b'", "InvalidParameterValueException"},
-        {"'MessageDeduplicationId':'a'", "QueueDoesNotExist"},
         {"'MessageDeduplicationId':'a','QueueUrl':'none'", "QueueDoesNotExist"},
         {"'MessageDeduplicationId':'a b','QueueUrl':'q'", "InvalidParameterValueException"},
         {"'MessageDeduplicationId':'a','QueueUrl':'q','MessageGroupId':''", "InvalidParameterValueException"},
@@ -487,6 +558,8 @@ int main(void)
         cmocka_unit_test(a_message_is_found_by_its_message_id),
         cmocka_unit_test(a_deduplication_id_is_remembered_wherever_its_message_is),
         cmocka_unit_test(an_id_of_a_group_is_remembered_with_its_group),
+        cmocka_unit_test(a_deduplication_id_is_found_in_every_queue),
+        cmocka_unit_test(all_queues_are_asked_in_pages),
         cmocka_unit_test(an_id_that_nobody_remembers_is_looked_for_in_pages),
         cmocka_unit_test(a_producers_number_leads_to_its_message),
         cmocka_unit_test(an_outbox_id_is_looked_for_in_every_queue),

@@ -1310,7 +1310,7 @@ export interface FeedTicketsResult {
 export interface FindMessageRequest {
   /** The id of the message. */
   MessageId?: string;
-  /** The deduplication id. It needs QueueUrl. */
+  /** The deduplication id. */
   MessageDeduplicationId?: string;
   /** With a deduplication id: the group, if ids belong to groups. */
   MessageGroupId?: string;
@@ -1323,7 +1323,7 @@ export interface FindMessageRequest {
   /** Words that must all be in the body, or in the value of one attribute. Between quotation marks it is looked for
    *  as it stands. */
   Text?: string;
-  /** Where to look. Left out, an OutboxId or a Text is looked for in all queues. */
+  /** Where to look. Left out, a deduplication id, an OutboxId or a Text is looked for in all queues. */
   QueueUrl?: string;
   /** `none` is the default. `preview` shows the first 256 bytes. `full` shows the body and the attributes. */
   Body?: "none" | "preview" | "full";
@@ -1337,6 +1337,13 @@ export interface FindMessageResult {
   Messages: Array<FoundMessage>;
   /** True if a publisher remembers a row of this OutboxId. */
   IsPublished?: boolean;
+  /** At how many messages this call looked. Of a MessageId it is left out. */
+  Looked?: number;
+  /** How many queues the search is through, this call and those before. It is there without QueueUrl, for callers
+   *  who cover all queues. */
+  QueuesLooked?: number;
+  /** How many queues there are. It stands beside QueuesLooked. */
+  QueueCount?: number;
   /** True if there is no more to look at. Else NextToken goes on. */
   IsComplete: boolean;
   /** Give it to get the next page. Without it the list is over. */
