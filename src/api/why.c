@@ -3,6 +3,7 @@
 #include "api/access.h"
 #include "api/holder_view.h"
 #include "api/reach.h"
+#include "core/state.h"
 #include <time.h>
 
 #define DAY_MS 86400000u
@@ -81,6 +82,52 @@ static struct bytes head_text(const struct call *call, const struct why *why)
         break;
     }
     return BYTES("comes first");
+}
+
+/* The queue of the message that this one waits for; NULL: it has none, as one that was purged. */
+static const struct queue *antecedent_queue(const struct call *call, uint64_t number, uint32_t *slot)
+{
+    *slot = core_find_message(call->core, number);
+    const uint32_t queue =
+        *slot == 0 ? 0 : core_message_list_at(call->core, core_message(call->core, *slot)->message_list)->queue;
+    return queue == 0 ? NULL : core_queue(call->core, queue);
+}
+
+/* Where that message is, and who has it. */
+static struct bytes where_text(const struct call *call, const struct queue *queue, uint32_t slot)
+{
+    const struct message *message = core_message(call->core, slot);
+    switch (explain_condition(call->core, queue, slot)) {
+    case CONDITION_IN_FLIGHT: {
+        const struct why lease = explain_lease(message, WHY_IN_FLIGHT);
+        return SENTENCE("is %.*s", BYTES_FORMAT(lease_text(call, &lease)));
+    }
+    case CONDITION_DELAYED:
+        return SENTENCE("is delayed until %.*s", BYTES_FORMAT(time_text(call, message->visible_at_ms)));
+    case CONDITION_BLOCKED:
+        return BYTES("is blocked");
+    case CONDITION_HELD:
+        return BYTES("is held");
+    case CONDITION_READY:
+        return BYTES("is ready");
+    case CONDITION_ENDED:
+    case CONDITION_UNKNOWN:
+        break;
+    }
+    return BYTES("is about to end");
+}
+
+/* "It waits for message 0000… in queue payments, which is in flight since 12:03:04Z (delivery 4711) until 12:03:34Z." */
+static struct bytes message_text(const struct call *call, const struct why *why)
+{
+    uint32_t slot;
+    const struct bytes id = why_message_id(call, why->number);
+    const struct queue *queue = antecedent_queue(call, why->number, &slot);
+    if (queue == NULL)
+        return SENTENCE("It waits for message %.*s.", BYTES_FORMAT(id));
+    const struct bytes where = where_text(call, queue, slot);
+    return SENTENCE("It waits for message %.*s in queue %.*s, which %.*s.", BYTES_FORMAT(id),
+                    BYTES_FORMAT(queue->name_owned), BYTES_FORMAT(where));
 }
 
 static const char *outcome_text(enum unit_state outcome)
@@ -196,7 +243,7 @@ struct bytes why_text(struct call *call, const struct why *why)
     case WHY_QUEUE_PAUSED:
         return BYTES("The queue is paused; ResumeQueue lets it go on.");
     case WHY_MESSAGE:
-        return SENTENCE("It waits for message %.*s.", BYTES_FORMAT(why_message_id(call, why->number)));
+        return message_text(call, why);
     case WHY_BATCH:
         return batch_text(call, why);
     case WHY_ANTECEDENT_FAILED:
@@ -260,6 +307,18 @@ static const struct {
     [WHY_OUTCOME] = {"Ended", NULL},
 };
 
+/* Where the message is that this one waits for. */
+static void write_antecedent(struct call *call, const struct why *why)
+{
+    uint32_t slot = 0;
+    const struct queue *queue = why->code == WHY_MESSAGE ? antecedent_queue(call, why->number, &slot) : NULL;
+    if (queue == NULL)
+        return;
+    writer_text(call->reply, "QueueName", queue->name_owned);
+    if (explain_condition(call->core, queue, slot) == CONDITION_IN_FLIGHT)
+        holder_view_write(call, slot);
+}
+
 static const char *const outcome_names[] = {
     [UNIT_SUCCEEDED] = "succeeded", [UNIT_FAILED] = "failed", [UNIT_CANCELLED] = "cancelled"};
 
@@ -301,6 +360,7 @@ void why_write(struct call *call, const struct why *why)
     if (why->delivery != 0 && !is_head_free)
         writer_number(reply, "Delivery", why->delivery);
     write_holder(call, why);
+    write_antecedent(call, why);
     if (why->code == WHY_BATCH)
         writer_number(reply, "Remaining", why->count);
     if (why->count != 0 && why->code != WHY_BATCH)

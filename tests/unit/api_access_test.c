@@ -450,15 +450,15 @@ static void a_confined_credential_learns_only_what_kind_of_thing_a_message_waits
          "CONF"},
         {"Tally.ExplainMessage", "{'QueueUrl':'a1','MessageId':'<5>'}",
          "{'State':'blocked','Why':[{'Code':'Message','Text':'It waits for message "
-         "<1>.','MessageId':'<1>','Since':1700000000.0}]}",
+         "<1> in queue b1, which is ready.','MessageId':'<1>','Since':1700000000.0,'QueueName':'b1'}]}",
          "OPS"},
         {"Tally.ExplainMessage", "{'QueueUrl':'a1','MessageId':'<6>'}",
          "{'State':'blocked','Why':[{'Code':'Message','Text':'It waits for message "
-         "<2>.','MessageId':'<2>','Since':1700000000.0}]}",
+         "<2> in queue a2, which is ready.','MessageId':'<2>','Since':1700000000.0,'QueueName':'a2'}]}",
          "CONF"},
         {"Tally.ExplainMessage", "{'QueueUrl':'a1','MessageId':'<6>'}",
          "{'State':'blocked','Why':[{'Code':'Message','Text':'It waits for message "
-         "<2>.','MessageId':'<2>','Since':1700000000.0}]}",
+         "<2> in queue a2, which is ready.','MessageId':'<2>','Since':1700000000.0,'QueueName':'a2'}]}",
          "OPS"},
         {"Tally.PutTypeOrder", "{'Name':'o','Types':['x','y']}", "{'Name':'o','Types':['x','y'],'Require':false}",
          "OPS"},

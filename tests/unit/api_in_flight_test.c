@@ -162,6 +162,48 @@ static void the_head_of_a_group_is_shown_with_its_holder(void **state)
 }
 
 /* Who has a message is known in memory only. */
+/* Do the words of what waits for the message of q say that it is there? */
+static bool says_where(struct world *world, const char *waiting, const char *where)
+{
+    struct answer told = world_call(world, "Tally.ExplainMessage", "{'MessageId':'%s'}", waiting);
+    yyjson_val *why = first_of(told, "Why");
+    const char *words = strstr(member(why, "Text"), " in queue ");
+    const bool says = strcmp(member(why, "Code"), "Message") == 0 && words != NULL && strstr(words, where) != NULL;
+    if (!says)
+        print_error("%s\n", member(why, "Text"));
+    return says && strcmp(member(why, "QueueName"), "q") == 0;
+}
+
+static void what_waits_for_a_message_says_who_has_it(void **state)
+{
+    (void)state;
+    struct world *world = open_world();
+    struct taken taken;
+    char id[WORLD_ID_SIZE], waiting[WORLD_ID_SIZE];
+    snprintf(id, sizeof(id), "%s",
+             answer_text(world_call(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'m','DelaySeconds':10}"),
+                         "MessageId"));
+    struct answer sent = world_call(world, "SendMessage",
+                                    "{'QueueUrl':'other','MessageBody':'m','MessageAttributes':{'Tally.After':{"
+                                    "'DataType':'String','StringValue':'message:%s'}}}",
+                                    id);
+    snprintf(waiting, sizeof(waiting), "%s", answer_text(sent, "MessageId"));
+    EXPECT(world, says_where(world, waiting, " in queue q, which is delayed until "));
+    world_pass_time(world, 10000);
+    EXPECT(world, says_where(world, waiting, " in queue q, which is ready."));
+    world_call(world, "Tally.PauseQueue", "{'QueueUrl':'q'}");
+    EXPECT(world, says_where(world, waiting, " in queue q, which is blocked."));
+    world_call(world, "Tally.ResumeQueue", "{'QueueUrl':'q'}");
+    be(world, "10.0.0.2", "one");
+    EXPECT(world, world_take(world, "q", 30, 1, &taken) == 1);
+    EXPECT(world, says_where(world, waiting, " in queue q, which is in flight since "));
+    EXPECT(world, says_where(world, waiting, "Z, held by one (10.0.0.2)."));
+    struct answer told = world_call(world, "Tally.ExplainMessage", "{'MessageId':'%s'}", waiting);
+    EXPECT(world, is_holder(yyjson_obj_get(first_of(told, "Why"), "Holder"), "10.0.0.2", "one"));
+    EXPECT(world, yyjson_obj_get(first_of(told, "Why"), "Until") == NULL); /* that of the other */
+    close_world(world);
+}
+
 static void a_restart_forgets_who_has_what_and_nothing_else(void **state)
 {
     (void)state;
@@ -361,6 +403,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_shows_a_message_says_who_has_it),
         cmocka_unit_test(the_head_of_a_group_is_shown_with_its_holder),
+        cmocka_unit_test(what_waits_for_a_message_says_who_has_it),
         cmocka_unit_test(a_restart_forgets_who_has_what_and_nothing_else),
         cmocka_unit_test(each_message_in_flight_is_listed_once_queue_by_queue),
         cmocka_unit_test(a_list_goes_on_where_leases_have_ended),

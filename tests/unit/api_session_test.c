@@ -222,7 +222,7 @@ static void a_message_says_why_it_is_not_delivered(void **state)
          "05bc89d0c0f07f71efc06baeeb94736c','MessageId':'<8>'}"},
         {"Tally.ExplainMessage", "{'QueueUrl':'q','MessageId':'<8>'}",
          "{'State':'blocked','Why':[{'Code':'Message','Text':'It waits for message "
-         "<7>.','MessageId':'<7>','Since':1700000097.5}]}"},
+         "<7> in queue q, which is ready.','MessageId':'<7>','Since':1700000097.5,'QueueName':'q'}]}"},
         {"Tally.CreateBatch", "{'BatchId':'b'}", "{'BatchId':'b','State':'open'}"},
         {"Tally.AddUnits", "{'BatchId':'b','Count':1}", "{'Added':1,'Total':1}"},
         {"SendMessage",

@@ -26,7 +26,7 @@ static void add(struct explanation *explanation, const struct why *why)
 
 /* --- what it waits for by itself ---------------------------------------------------------------------------------- */
 
-static struct why of_lease(const struct message *message, enum why_code code)
+struct why explain_lease(const struct message *message, enum why_code code)
 {
     return (struct why){.code = code,
                         .head_state = (enum message_state)message->state,
@@ -112,7 +112,7 @@ static void add_own(const struct core *core, uint32_t slot, struct explanation *
     const struct message *message = core_message(core, slot);
     switch ((enum message_state)message->state) {
     case MESSAGE_IN_FLIGHT: {
-        struct why why = of_lease(message, WHY_IN_FLIGHT);
+        struct why why = explain_lease(message, WHY_IN_FLIGHT);
         add(explanation, &why);
         explanation->condition = CONDITION_IN_FLIGHT;
         break;
@@ -146,7 +146,7 @@ static void add_group(const struct core *core, const struct queue *queue, uint32
     const struct group *group = core_group(core, group_slot);
     const struct queue_settings *settings = &queue->settings;
     if (group->is_line && group->first != slot) {
-        struct why why = of_lease(core_message(core, group->first), WHY_GROUP_HEAD);
+        struct why why = explain_lease(core_message(core, group->first), WHY_GROUP_HEAD);
         add(explanation, &why);
     }
     if (group->is_held)

@@ -82,6 +82,9 @@ void explain_slot(const struct core *core, const struct queue *queue, uint32_t m
 /* Only its condition. O(1). */
 enum message_condition explain_condition(const struct core *core, const struct queue *queue, uint32_t message);
 
+/* Who has the message, since when, until when, as a reason with that code. For a message in flight. */
+struct why explain_lease(const struct message *message, enum why_code code);
+
 /* The slot of the message with that MessageId, and the queue that it is in; 0: it is in none, or in one that was purged
  * or deleted. */
 uint32_t explain_find(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE], struct queue **queue);
