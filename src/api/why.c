@@ -117,7 +117,7 @@ static struct bytes where_text(const struct call *call, const struct queue *queu
     return BYTES("is about to end");
 }
 
-/* "It waits for message 0000… in queue payments, which is in flight since 12:03:04Z (delivery 4711) until 12:03:34Z." */
+/* "It waits for message 0000… in queue payments, which is delayed until 12:03:34Z." */
 static struct bytes message_text(const struct call *call, const struct why *why)
 {
     uint32_t slot;
@@ -314,8 +314,11 @@ static void write_antecedent(struct call *call, const struct why *why)
     const struct queue *queue = why->code == WHY_MESSAGE ? antecedent_queue(call, why->number, &slot) : NULL;
     if (queue == NULL)
         return;
+    const enum message_condition condition = explain_condition(call->core, queue, slot);
     writer_text(call->reply, "QueueName", queue->name_owned);
-    if (explain_condition(call->core, queue, slot) == CONDITION_IN_FLIGHT)
+    if (condition == CONDITION_IN_FLIGHT || condition == CONDITION_DELAYED)
+        writer_time(call->reply, "Until", core_message(call->core, slot)->visible_at_ms);
+    if (condition == CONDITION_IN_FLIGHT)
         holder_view_write(call, slot);
 }
 
