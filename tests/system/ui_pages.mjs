@@ -9,6 +9,7 @@ import { chromium } from "playwright-core";
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const NARROW = { width: 360, height: 740 };
 const COMMON = { width: 1280, height: 800 };
+const ZOOMED = { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 }; // 1280 x 800 at 200 %
 const TABS_MAX = 12;
 const PATIENCE_MS = 60000;
 
@@ -293,6 +294,11 @@ const scenarios = {
   /** Dead letters come while somebody looks. */
   async a_page_grows_while_it_is_watched() {
     const page = await open();
+    await show(page, "#/queue/mails-failed");
+    await page.locator("tbody a[data-row][href^='#/message']").first().click();
+    await until(async () => /It failed for good/.test(await text(page)), "the dead letter");
+    const silence = /Nobody has asked mails for messages since [\d:]{8} UTC: sent back, it would wait there/;
+    assert.match(await page.locator(".why").innerText(), silence);
     await show(page, "#/dead-letters?queue=mails-failed");
     const before = Number(/([\d,]+) messages, from mails/.exec(await text(page))[1]);
     await page.getByRole("button", { name: "Redrive 10 first…" }).first().click();
@@ -382,16 +388,26 @@ const scenarios = {
     assert.match(await text(page), /Retry or Skip lets it go on\. Cancel the rest ends this message too/);
 
     await show(page, `#/message/${ids.blocked}`);
-    await until(async () => (await text(page)).includes(`It waits for message`), "what it waits for");
+    const waits = /It waits for message …\w+ in queue orders\.fifo, which is held\./;
+    await until(async () => waits.test(await text(page)), "what it waits for");
+    assert.equal(await page.locator('.why a[href="#/queue/orders.fifo"]').count(), 1);
+    const silence = /^Nobody has asked this queue for messages since the server's start\.$/;
+    assert.match(await page.locator(".why li").nth(1).innerText(), silence, "the second cause");
+    await show(page, `#/message/${ids.head}`);
+    assert.match(await text(page), /16 messages wait behind it in group customer-17/);
+    await show(page, `#/message/${ids.blocked}`);
     await page.locator(".why li a").first().click();
     await until(async () => page.url().endsWith(ids.held), "the link of the cause");
 
     await show(page, `#/message/${ids.delayed}`);
-    assert.match(await text(page), /It is delayed until [\d:]+Z, in \d+ min/);
+    assert.match(await text(page), /It is delayed until [\d:]{8} UTC, in \d+ min/);
+    assert.match(await page.locator(".why li").nth(1).innerText(), silence);
+    assert.match(await page.locator(".line").innerText(), /in \d+ min[^]*becomes visible/);
     await show(page, "#/in-flight?queue=orders.fifo");
     await page.locator("tbody [data-row]").click();
     await until(async () => /Fencing token/.test(await text(page)), "the message in flight");
-    assert.match(await page.locator(".why").innerText(), /It is in flight since [^(]* held by pay-7/);
+    assert.match(await page.locator(".why").innerText(), /^Where it is\s+It is in flight since [^(]* held by pay-7/);
+    assert.match(await page.locator(".line").innerText(), /becomes visible, unless it is deleted before/);
     await show(page, `#/message/${ids.paused}`);
     assert.match(await text(page), /The queue is paused; Resume lets it go on/);
     await show(page, "#/queue/thumbnails");
@@ -408,11 +424,130 @@ const scenarios = {
     assert.equal(await page.locator(`.why a[href="#/message/${ids.long}"]`).count(), 1);
     await show(page, "#/find?q=order+nowhere");
     const noText = /No message .*these words.* Bodies are searched as they were sent; try one word of it/;
-    assert.match(await text(page), noText);
+    await until(async () => noText.test(await text(page)), "that it looks through all");
     await show(page, `#/find?q=${"many+".repeat(17)}`);
-    assert.match(await text(page), /only .*the first 16 words for texts/);
+    assert.match(await text(page), /Of the text only the first 16 words were looked for/);
     await show(page, "#/message/order-17");
     await until(async () => /No message of this id is known/.test(await text(page)), "that nobody knows it");
+    assert.deepEqual(page.wrong, []);
+  },
+
+  /** Each message stands in one column, and a column says what its filter lists. */
+  async columns_count_each_message_once() {
+    const page = await open();
+    await show(page, "#/queue/reports");
+    assert.match(await text(page), /Visible\s+0\s+In flight\s+0\s+Delayed\s+1\s+Waits for others\s+1\s+Polls/);
+    for (const state of ["delayed", "blocked"]) {
+      await show(page, `#/queue/reports?state=${state}`);
+      assert.equal(await page.locator("tbody tr").count(), 1, state);
+    }
+    await show(page, "#/queue/reports?state=held");
+    assert.match(await text(page), /No message fits the filter\./);
+    await show(page, "#/queues?prefix=reports");
+    const row = await page.locator("tbody tr").first().innerText();
+    const names = await page.locator("thead th").allInnerTexts();
+    const cells = row.split("\t").map((cell) => cell.trim());
+    assert.deepEqual(["Visible", "In flight", "Delayed", "Waits for others"].map((name) => cells[names.indexOf(name)]),
+                     ["0", "0", "1", "1"]);
+    assert.equal(cells[names.indexOf("Last receive")], "never");
+    await show(page, "#/queue/orders.fifo");
+    assert.match(await text(page), /Visible\s+\d+\s+also behind others of their group/);
+    assert.deepEqual(page.wrong, []);
+  },
+
+  /** At 200 % a row shows what it is about and its button without scrolling to the side. */
+  async rows_are_seen_whole_at_200_percent() {
+    const page = await open(ZOOMED);
+    const list = ["#/queue/orders.fifo", "#/queue/resize", "#/in-flight", "#/dead-letters", "#/queues?prefix=r",
+                  "#/groups", "#/find?q=customer-17", "#/relay/payments"];
+    for (const hash of list) {
+      await show(page, hash);
+      const { height, over, cut } = await page.evaluate(() => ({
+        height: document.querySelector("header").offsetHeight,
+        over: [...document.querySelectorAll(".scroll")].map((one) => one.scrollWidth - one.clientWidth),
+        cut: [...document.querySelectorAll("td .begin, td button")].filter(
+          (one) => one.scrollWidth > one.clientWidth + 1 || one.getBoundingClientRect().right > innerWidth,
+        ).length,
+      }));
+      assert.ok(height <= 90, `the header takes ${height} of 400 pixels`);
+      assert.ok(over.length > 0 && Math.max(...over) <= 0, `${hash} scrolls to the side by ${over}`);
+      assert.equal(cut, 0, `${hash}: bodies and buttons are cut`);
+    }
+    await show(page, "#/queue/resize");
+    assert.match(await page.locator("tbody tr.below").first().innerText(), /"image": "IMG_\d+\.jpg", "widths": \[320,/);
+    await page.setViewportSize(COMMON);
+    await until(async () => (await page.locator("tbody tr.below").count()) === 0, "the wide table");
+    await page.setViewportSize(ZOOMED.viewport);
+    await show(page, "#/server");
+    const current = page.locator('nav [aria-current="page"]');
+    assert.ok((await current.boundingBox()).x < ZOOMED.viewport.width - 40, "the page of now is seen among the others");
+    assert.deepEqual(page.wrong, []);
+  },
+
+  /** It looks through all queues, those first that are called like a word of it, until somebody stops it. */
+  async a_search_goes_on_through_all_queues() {
+    const QueueUrl = "zz-last";
+    await ask("AmazonSQS.CreateQueue", { QueueName: QueueUrl });
+    await ask("AmazonSQS.SendMessage", { QueueUrl, MessageBody: "a needle", MessageDeduplicationId: "order-98765" });
+    const page = await open();
+    const asked = () => page.asked.filter((request) => target(request) === "Tally.FindMessage");
+    const isOver = async () => /Looked through all: [\d,]+ of [\d,]+ queues, [\d,]+ messages\./.test(await text(page));
+    await show(page, "#/find?q=order-98765");
+    assert.match(await text(page), /Messages with this id[^]*zz-last[^]*a needle/, "at once, as each queue is asked");
+    await show(page, "#/find?q=needle");
+    await until(isOver, "the end of the search");
+    assert.match(await text(page), /Messages with this text[^]*zz-last[^]*a needle/);
+    const [, through, all] = /all: ([\d,]+) of ([\d,]+) queues/.exec(await text(page));
+    assert.equal(through, all);
+
+    let delay = 0;
+    await page.route((url) => url.pathname === "/", async (route) => {
+      if (delay > 0 && target(route.request()) === "Tally.FindMessage")
+        await new Promise((resolve) => setTimeout(resolve, delay));
+      await route.continue().catch(() => {}); // the page may have gone on to another
+    });
+    await show(page, "#/find?q=order-17"); // which nobody remembers any more
+    assert.match(await text(page), /Messages with this id[^]*orders\.fifo/);
+    const before = asked().length;
+    delay = 100;
+    await show(page, "#/find?q=order+nowhere");
+    const first = asked().slice(before).map((request) => JSON.parse(request.postData()).QueueUrl).filter(Boolean);
+    assert.match(first[0], /orders\.fifo$/);
+    assert.equal(first.length, 1, "what was found is shown before the next call");
+    const isOnItsWay = /Looked through [\d,]+ of [\d,]+ queues.* so far\. Nothing was found yet/;
+    await until(async () => isOnItsWay.test(await text(page)), "how far it is");
+    assert.doesNotMatch(await text(page), /No message has/, "nothing is said of what was not looked at");
+    await page.getByRole("button", { name: "Stop" }).click();
+    await until(async () => /Stopped: looked through/.test(await text(page)), "that it stops");
+    await page.waitForTimeout(4 * delay);
+    const stopped = asked().length;
+    await page.waitForTimeout(6500);
+    assert.equal(asked().length, stopped, "a search that was stopped asks nothing");
+    assert.doesNotMatch(await page.locator("#live").innerText(), /No answer/, "who asks nothing waits for no answer");
+    await page.getByRole("button", { name: "Go on" }).click();
+    await until(() => asked().length > stopped + 2, "that it goes on");
+    await page.evaluate(() => {
+      Object.defineProperty(document, "hidden", { get: () => true, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    });
+    await page.waitForTimeout(10 * delay);
+    const hidden = asked().length;
+    await page.waitForTimeout(10 * delay);
+    assert.equal(asked().length, hidden, "a hidden tab asks nothing");
+    delay = 0;
+    await page.evaluate(() => {
+      delete document.hidden;
+      document.dispatchEvent(new Event("visibilitychange"));
+    });
+    await until(isOver, "that it goes on where it was");
+    assert.match(await text(page), /No message has these words/);
+    await show(page, "#/find?q=%22order+nowhere%22");
+    await show(page, "#/queues");
+    assert.equal(await page.locator("#find-text").inputValue(), "", "what was looked for is gone with its page");
+    await page.waitForTimeout(300);
+    const left = asked().length;
+    await page.waitForTimeout(500);
+    assert.equal(asked().length, left, "a search ends with its page");
     assert.deepEqual(page.wrong, []);
   },
 
@@ -526,6 +661,9 @@ const scenarios = {
     await until(async () => /The head …\w+ goes to orders-failed\.fifo/.test(await dialog.innerText()), "the words");
     assert.match(await dialog.innerText(), /16 messages behind it go on/);
     assert.doesNotMatch(await dialog.innerText(), /This would touch|\b0 messages/);
+    const ground = (name) =>
+      dialog.getByRole("button", { name }).evaluate((node) => getComputedStyle(node).backgroundColor);
+    assert.notEqual(await ground("Skip it"), await ground("Leave it"), "which one does it is seen");
     await dialog.getByRole("button", { name: "Leave it" }).click();
     assert.match(await text(page), /The group is held/, "nothing is done by looking");
     await page.getByRole("button", { name: "Skip…" }).click();

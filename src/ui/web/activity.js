@@ -57,7 +57,7 @@ export default {
           shown.length === 0
             ? nothing(
                 list.length > 0
-                  ? "No event is so."
+                  ? "No event fits the filter."
                   : "Nothing has happened since the server started: what people change and what the server does " +
                       "by itself stands here.",
               )

@@ -229,7 +229,7 @@ export const batch = {
                   ];
                 }),
               )
-            : nothing(units.NextToken ? "None so far: go on." : "No unit is so."),
+            : nothing(units.NextToken ? "None so far: go on." : "No unit fits the filter."),
           pages(query, units.NextToken),
         ),
     ];

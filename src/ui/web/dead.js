@@ -166,7 +166,7 @@ export async function withSamples(lists, visit, signal) {
 export function reasonTable(queue, told) {
   return table(
     `Reasons in ${queue.QueueName}`,
-    [["Count", "number"], "Reason", "Newest", ["Oldest", "wide"], "For example", ""],
+    [["Count", "number"], "Reason", "Newest", ["Oldest", "wide"], ["For example", "below"], ""],
     told.Reasons.map((one) => [
       count(one.Count),
       row(to("queue", queue.QueueName, { reason: one.Reason.slice(0, 1000) }), quoted(one.Reason, 160)),
@@ -231,7 +231,7 @@ export default {
   draw({ dead, hasMore, tasks }, { query }) {
     return [
       heading("Dead letters"),
-      filters(query, [["queue", "Only of queue", "orders-failed"]]),
+      filters(query, [["queue", "Only of queue", "any"]]),
       dead.length === 0 &&
         h(
           "section",

@@ -17,7 +17,7 @@ export function confirm({ title, about, button, doing, typed, isDanger = true, f
   let hasFailed = false; // what would happen is not known
   const trouble = h("p.bad", { role: "alert" });
   const name = typed && h("input", { id: "typed", autocomplete: "off", spellcheck: "false", oninput: check });
-  const go = h(isDanger ? "button.do" : "button", { type: "submit", disabled: Boolean(typed) }, button);
+  const go = h(isDanger ? "button.do.go" : "button.go", { type: "submit", disabled: Boolean(typed) }, button);
   const what = h("div.about", null, "Asking the server what would happen…");
   const dialog = h(
     "dialog",

@@ -92,9 +92,9 @@ export default {
     return [
       heading("In flight"),
       filters(query, [
-        ["queue", "Queue", "orders"],
-        ["key", "Access key", ""],
-        ["worker", "Worker", ""],
+        ["queue", "Queue", "any"],
+        ["key", "Access key", "any"],
+        ["worker", "Worker", "any"],
       ]),
       section(
         "Messages in flight",
@@ -104,12 +104,12 @@ export default {
               "In flight",
               [
                 "Message",
-                "Queue",
+                ["Queue", "wide"],
                 ["Group", "wide"],
-                "Held by",
-                "Since",
+                ["Held by", "wide"],
+                ["Since", "wide"],
                 "Comes back",
-                ["Attempts", "number"],
+                ["Attempts", "number wide"],
                 "",
               ],
               messages.map((message) => {

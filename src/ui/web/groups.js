@@ -115,13 +115,13 @@ function groupTable(groups, hasQueue) {
   return table(
     "Groups",
     [
-      ...(hasQueue ? [] : ["Queue"]),
+      ...(hasQueue ? [] : [["Queue", "wide"]]),
       "Group",
       "State",
-      ["Since", ""],
+      ["Since", "wide"],
       ["Messages", "number"],
       ["In flight", "number wide"],
-      "Why",
+      ["Why", "below"],
       "",
     ],
     groups.map((group) => [
@@ -253,7 +253,7 @@ export default {
     return [
       heading("Groups"),
       filters(query, [
-        ["queue", "Queue", "orders.fifo"],
+        ["queue", "Queue", "its name"],
         ["state", "State", ["", "held", "paused", "ready", "busy"]],
       ]),
       section(
@@ -262,7 +262,9 @@ export default {
         data.groups.length > 0
           ? groupTable(data.groups, Boolean(query.queue))
           : nothing(
-              query.queue ? "No group of this queue is so." : "No group is held. Name a queue to see its groups.",
+              query.queue
+                ? "No group of this queue fits the filter."
+                : "No group is held. Name a queue to see its groups.",
             ),
       ),
       pages(query, data.next),

@@ -20,6 +20,7 @@ import { pool, pools } from "./pools.js";
 import queue from "./queue.js";
 import queues from "./queues.js";
 import { relay, relays } from "./relays.js";
+import { isNarrow } from "./parts.js";
 import schedules from "./schedules.js";
 import node from "./node.js";
 import signIn from "./signin.js";
@@ -86,7 +87,8 @@ function draw() {
 }
 
 function drawLive() {
-  const behind = answeredAt > 0 && now() - answeredAt > 3 * (POLL_MS / 1000) && !isPaused && !document.hidden;
+  const isOld = answeredAt > 0 && now() - answeredAt > 3 * (POLL_MS / 1000);
+  const behind = isOld && !isPaused && !document.hidden && !isAnswered();
   live.className = isPaused ? "paused" : behind ? "behind" : "";
   const time = answeredAt > 0 ? utc(answeredAt).slice(11) : "…";
   live.textContent = isPaused ? `Paused at ${time}` : behind ? `No answer since ${time}` : time;
@@ -125,6 +127,15 @@ async function ask() {
     if (asking === mine) again(performance.now() - begun);
   }
   draw();
+}
+
+/** A page that asks once has its answer. */
+const isAnswered = () => shown !== null && Boolean(shown.page.isStill) && shown.data !== undefined;
+
+/** Asks, if the page still asks. */
+function goOn() {
+  if (isAnswered()) drawLive();
+  else ask();
 }
 
 /** Asks the less often the longer an answer takes. */
@@ -176,6 +187,13 @@ function drawFrame() {
   );
 }
 
+/** On a narrow page the list of pages goes on to the side. */
+function showCurrent() {
+  const nav = document.getElementById("nav");
+  const current = nav.querySelector("[aria-current]");
+  nav.scrollLeft = current === null ? 0 : current.offsetLeft - nav.offsetLeft - nav.clientWidth / 2;
+}
+
 function signOut() {
   forget();
   forgetCaller();
@@ -200,14 +218,15 @@ function open() {
   shown = {
     page,
     route: at,
-    visit: isSame ? shown.visit : { draw: () => draw(), ask: () => ask() },
+    visit: isSame ? shown.visit : { draw: () => draw(), ask: () => ask(), isPaused: () => isPaused },
     data: isAlike ? shown.data : undefined,
   };
   trouble = null;
   main.ariaBusy = "true"; // what stands there is not yet of this address
   document.title = `${page.title(at)} · Tally`;
-  if (at.page === "find") findText.value = at.query.q ?? "";
+  findText.value = at.page === "find" ? (at.query.q ?? "") : "";
   drawFrame();
+  showCurrent();
   if (!isSame) {
     main.replaceChildren();
     if (!isFirst) main.focus();
@@ -256,7 +275,7 @@ function pause() {
   if (isPaused) {
     clearTimeout(timer);
     drawLive();
-  } else if (shown !== null) ask();
+  } else if (shown !== null) goOn();
 }
 
 const ACTIONS = {
@@ -293,6 +312,7 @@ document.addEventListener("tally-changed", () => {
   shown.visit.kept?.clear();
   ask();
 });
+isNarrow.addEventListener("change", () => shown !== null && draw());
 setInterval(drawLive, 1000);
 
 /** An address that signs in is another caller's. */
@@ -309,7 +329,7 @@ function start() {
   begin().then(
     () => {
       window.addEventListener("hashchange", openAddress);
-      document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : isPaused || ask()));
+      document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : isPaused || goOn()));
       open();
     },
     (error) => {

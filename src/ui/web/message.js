@@ -27,7 +27,7 @@ import {
 } from "./parts.js";
 import { to } from "./route.js";
 import { inQueue, kept, statsOf, unasked } from "./stats.js";
-import { age, bytes, count, nameOf, now, plural, quoted, utc, visible } from "./words.js";
+import { age, bytes, clock, count, nameOf, now, plural, quoted, utc, visible } from "./words.js";
 
 const READ_MAX = 65536;
 const SLOW_S = 10;
@@ -143,6 +143,26 @@ const drawLastUnit = ({ MessageId, BatchId, Why, ...told }) =>
     Why?.length > 0 ? cause(Why[0]) : told.State === "ready" && whyLine(told),
   );
 
+/** Nobody asks for messages where it would be received next: that keeps it back too, whatever else does. */
+function drawSilence({ message, queue, source }) {
+  const isDead = message.DeadLetterQueueSource !== undefined;
+  const silence = isDead ? unasked(source, source?.QueueName) : unasked(queue);
+  const isWaiting = /^(ready|delayed|blocked|held)$/.test(message.State);
+  if (!silence || !isWaiting) return null;
+  const words = silence[0].toUpperCase() + silence.slice(1);
+  return h("li", null, isDead ? `${words}: sent back, it would wait there.` : `${words}.`);
+}
+
+function titleOf({ State }, isDead, isGood) {
+  if (isGood) return "Nothing keeps it back";
+  if (isDead) return "It failed for good";
+  return /^(ended|unknown|in-flight)$/.test(State) ? "Where it is" : "Why it is not delivered";
+}
+
+/** What stands behind the head of its group. */
+const isHeadOf = (group, { QueueUrl }, id) =>
+  nameOf(QueueUrl).endsWith(".fifo") && group?.HeadMessageId === id && group.Messages > 1;
+
 function drawWhy(data, id) {
   const { message, queue, group, dependents, lastUnit } = data;
   const name = nameOf(message.QueueUrl);
@@ -153,17 +173,7 @@ function drawWhy(data, id) {
   return h(
     "section.why",
     { class: isGood ? "good" : message.State === "held" || isDead ? "bad" : "" },
-    h(
-      "h2",
-      null,
-      isGood
-        ? "Nothing keeps it back"
-        : isDead
-          ? "It failed for good"
-          : message.State === "ended" || message.State === "unknown"
-            ? "Where it is"
-            : "Why it is not delivered",
-    ),
+    h("h2", null, titleOf(message, isDead, isGood)),
     isDead && drawDead(data),
     isGood &&
       h(
@@ -178,7 +188,7 @@ function drawWhy(data, id) {
             ? h("b", null, "No receive waits now: every worker is busy, or none asks.")
             : `${plural(queue?.WaitingReceives ?? 0, "receive waits", "receives wait")} there now.`,
       ),
-    causes.length > 0 &&
+    !isGood &&
       h(
         "ol",
         null,
@@ -189,6 +199,7 @@ function drawWhy(data, id) {
             cause(group?.State === "held" ? released(why, group, id) : why, name, message.MessageGroupId),
           ),
         ),
+        drawSilence(data),
       ),
     lastUnit && drawLastUnit(lastUnit),
     message.State === "unknown" &&
@@ -215,6 +226,15 @@ function drawWhy(data, id) {
     message.State === "in-flight" &&
       can("DeleteMessages") &&
       h("p.soft", null, "What is in flight can't be deleted or edited."),
+    isHeadOf(group, message, id) &&
+      h(
+        "p",
+        null,
+        plural(group.Messages - 1, "message waits", "messages wait"),
+        " behind it in group ",
+        groupLink(name, message.MessageGroupId),
+        ".",
+      ),
     dependents?.Dependents.length > 0 &&
       h(
         "p",
@@ -254,30 +274,40 @@ function events({ message, content }) {
   return list;
 }
 
+const CHANGES = {
+  Delayed: "becomes visible",
+  BackOff: "becomes visible",
+  InFlight: "becomes visible, unless it is deleted before",
+  GroupHead: "the head of its group becomes visible, unless it has ended",
+  GroupRate: "the rate of its group lets the next one through",
+  QueueRate: "the rate of the queue lets the next one through",
+  Message: "what it waits for becomes visible, unless it has ended",
+};
+
 function drawLife(data) {
   const { message } = data;
   if (message.SentAt === undefined) return null;
-  const until = (message.Why ?? []).find((why) => why.Until > now())?.Until;
+  const next = (message.Why ?? []).find((why) => why.Until > now() && CHANGES[why.Code]);
   const line = (at, kind, words) => [
     h(
       "dt",
       null,
       at === undefined
         ? ""
-        : h("time", { datetime: new Date(at * 1000).toISOString(), title: utc(at) }, utc(at).slice(5, 19)),
+        : h("time", { datetime: new Date(at * 1000).toISOString(), title: utc(at) }, clock(at)),
     ),
     h("dd", { class: kind }, words),
   ];
   return section(
     "Its life",
-    "UTC",
+    null,
     h(
       "dl.line",
       null,
       events(data).map((one) => line(...one)),
       h("dt", null, "now"),
       h("dd.wait", null, stateOf(message), message.ReceiveCount === 0 && ", never delivered"),
-      until !== undefined && [h("dt", null, age(until)), h("dd", null, "at the latest something changes by itself")],
+      next && [h("dt", null, age(next.Until)), h("dd", null, CHANGES[next.Code])],
     ),
   );
 }
@@ -323,9 +353,10 @@ export default {
       : await call("ExplainMessage", { MessageId: id }, signal);
     await loadContent(id, message, visit, signal);
     const QueueUrl = message.QueueUrl;
-    const [queue, group, dependents, attempts, lastUnit] = await Promise.all([
+    const [queue, source, group, dependents, attempts, lastUnit] = await Promise.all([
       QueueUrl && statsOf(nameOf(QueueUrl), signal),
-      QueueUrl && message.MessageGroupId && findGroup(QueueUrl, message.MessageGroupId, "held", signal),
+      message.DeadLetterQueueSource && statsOf(message.DeadLetterQueueSource, signal),
+      QueueUrl && message.MessageGroupId && findGroup(QueueUrl, message.MessageGroupId, undefined, signal),
       message.State === "unknown" ? null : find("ListDependents", { MessageId: id, MaxResults: 100 }, signal),
       attemptsOf(message.DeadLetterQueueSource, visit, signal),
       lastUnitOf(message, signal),
@@ -333,6 +364,7 @@ export default {
     return {
       message,
       queue,
+      source,
       dependents,
       attempts,
       lastUnit,

@@ -11,6 +11,7 @@ import {
   byAge,
   byOldest,
   deadLetterQueues,
+  delayed,
   failures,
   fullDeadLetterQueues,
   heldGroups,
@@ -20,6 +21,7 @@ import {
   oldest,
   pausedQueues,
   total,
+  waiting,
 } from "./stats.js";
 import { age, aged, bytes, count, nameOf, now, plural, quoted, rate, span } from "./words.js";
 
@@ -135,13 +137,13 @@ function needOfQueue(queue, targets) {
 /** Nobody can get its oldest message, and nothing of that age: it is in flight, blocked or delayed. */
 function needOfWithheld(queue, targets) {
   const age = queue.OldestMessageAge ?? 0;
-  const { QueueName: name, InFlight, Blocked = 0, Delayed, HeldGroups } = queue;
+  const { QueueName: name, InFlight, HeldGroups } = queue;
   if (age <= OLD_S || oldest(queue) > OLD_S || isPaused(queue) || HeldGroups > 0 || targets.has(name)) return false;
   const waits = [
     [InFlight, "in-flight", "in flight"],
-    [Blocked, "blocked", "blocked"],
-    [Delayed - Blocked, "delayed", "delayed"],
-    [oldest(queue) === undefined ? queue.Visible : 0, "ready", "behind others of its group"],
+    [waiting(queue), "blocked", "blocked"],
+    [delayed(queue), "delayed", "delayed"],
+    [oldest(queue) === undefined ? queue.Visible : 0, "blocked", "behind others of its group"],
   ].filter(([some]) => some > 0);
   return {
     level: WARN,
@@ -398,6 +400,12 @@ function wholeOf({ queues, series }) {
   };
 }
 
+/** What is not visible yet, and why. */
+function notYet(queues) {
+  const others = queues.reduce((sum, queue) => sum + waiting(queue), 0);
+  return `${count(total(queues, "Delayed") - others)} delayed${others > 0 ? `, ${count(others)} wait for others` : ""}`;
+}
+
 function drawStats({ queues, series, slow }) {
   const whole = wholeOf({ queues, series });
   const worst = queues.find((queue) => !isPaused(queue) && !slow.targets.has(queue.QueueName));
@@ -413,7 +421,7 @@ function drawStats({ queues, series, slow }) {
     ],
     whole.sent !== undefined && ["In", `${rate(whole.sent)}/s`],
     whole.deleted !== undefined && ["Out", `${rate(whole.deleted)}/s`],
-    ["Visible", count(whole.visible), `${count(total(queues, "Delayed"))} delayed`],
+    ["Visible", count(whole.visible), notYet(queues)],
     ["In flight", count(whole.inFlight), plural(total(queues, "WaitingReceives"), "receive waits", "receives wait")],
     Memory && ["Memory", bytes(Memory.Used), share(Memory)],
     diskStat(Disk),

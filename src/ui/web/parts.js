@@ -65,10 +65,9 @@ const HELPS = {
  *  without the fencing token, which stands among the details. */
 function words({ Code, Text, Until }) {
   const left = Until - now();
-  return Text.replace(...(HELPS[Code] ?? [/ \(delivery \d+\)/, ""])).replace(
-    /until ([-\d]+ )?[\d:]+Z/,
-    (until) => (left > 0 ? `${until}, in ${span(left)}` : until),
-  );
+  return Text.replace(...(HELPS[Code] ?? [/ \(delivery \d+\)/, ""]))
+    .replace(/(\d\d:\d\d:\d\d)Z/g, "$1 UTC")
+    .replace(/until ([-\d]+ )?[\d:]+ UTC/, (until) => (left > 0 ? `${until}, in ${span(left)}` : until));
 }
 
 /** The sentence of a cause, in which what it names is a link. */
@@ -76,7 +75,7 @@ export function cause(why, queue, group) {
   const links = [];
   if (why.MessageId) links.push([why.MessageId, messageLink(why.MessageId)]);
   if (why.BatchId) links.push([`'${why.BatchId}'`, batchLink(why.BatchId)]);
-  if (why.QueueName) links.push([why.QueueName, queueLink(why.QueueName)]);
+  if (why.QueueName) links.push([`queue ${why.QueueName}`, ["queue ", queueLink(why.QueueName)]]);
   const nodes = linked(words(why), links);
   const page = to("groups", "", { queue, group });
   if (/^Group(Held|Paused|Concurrency|Rate)$/.test(why.Code) && queue && !location.hash.startsWith(page))
@@ -135,7 +134,16 @@ export function messageTable(messages, queue, label = "Messages", queues = []) {
   const isOneGroup = messages.length > 1 && new Set(messages.map((one) => one.MessageGroupId)).size === 1;
   return table(
     label,
-    ["Sent", "Message", "Queue", "State", ["Group", "wide"], ["Body", "wide"], ["Attempts", "number wide"], "Why"],
+    [
+      "Sent",
+      "Message",
+      ["Queue", "wide"],
+      "State",
+      ["Group", "wide"],
+      ["Body", "below"],
+      ["Attempts", "number wide"],
+      ["Why", "below"],
+    ],
     messages.map((message) => [
       age(message.SentAt),
       messageLink(message.MessageId, true),
@@ -155,26 +163,51 @@ export function messageTable(messages, queue, label = "Messages", queues = []) {
   );
 }
 
-const isNarrow = matchMedia("(max-width: 800px)");
+export const isNarrow = matchMedia("(max-width: 800px)");
 const says = (cell) => [cell].flat(Infinity).some((one) => isShown(one) && one !== "");
+
+const isNothing = (cell) => !says(cell) || /^0(\.0)?$/.test(cell);
+
+/** On a narrow page a row has a second line. There stand the columns "wide", each with its name, unless it is 0; and
+ *  the columns "below", each in a line of its own. What a row is about, and its buttons, are seen without scrolling. */
+function lineBelow(cells, below, width, key) {
+  const wide = below.filter(({ kind, at }) => /wide/.test(kind) && !isNothing(cells[at]));
+  const named = wide.map(({ name, at }) => [h("span.pair", null, h("span.soft", null, `${name} `), cells[at]), " "]);
+  const lines = below.filter(({ kind, at }) => /below/.test(kind) && says(cells[at]));
+  return (
+    (named.length > 0 || lines.length > 0) &&
+    h(
+      "tr.below",
+      { "data-key": key && `${key} below` },
+      h(
+        "td",
+        { colspan: width },
+        named.length > 0 && h("div", null, named),
+        lines.map(({ at }) => h("div", null, cells[at])),
+      ),
+    )
+  );
+}
 
 /** head: names, or [name, class]; rows: lists of cells. A column in which nothing stands is left out. The table scrolls
  *  by itself where the page is too narrow. */
 export function table(label, head, rows, keys) {
   const columns = head.map((one) => [one].flat()).map(([name, kind], at) => ({ name, kind, at }));
-  const isLast = ({ kind }) => isNarrow.matches && /wide/.test(kind); // the less important ones, where one scrolls
-  const used = columns
-    .filter(({ at }) => rows.some((cells) => says(cells[at])))
-    .toSorted((a, b) => isLast(a) - isLast(b));
-  const names = used.map(({ name, kind }) =>
+  const isBelow = ({ kind }) => isNarrow.matches && /wide|below/.test(kind);
+  const used = columns.filter(({ at }) => rows.some((cells) => says(cells[at])));
+  const beside = used.filter((column) => !isBelow(column));
+  const below = used.filter(isBelow);
+  const names = beside.map(({ name, kind }) =>
     h("th", { scope: "col", class: kind }, name || hidden("What can be done")),
   );
-  const line = (cells, i) =>
+  const line = (cells, i) => [
     h(
       "tr",
       { "data-key": keys?.[i] },
-      used.map(({ kind, at }) => h("td", { class: kind }, cells[at])),
-    );
+      beside.map(({ kind, at }) => h("td", { class: kind }, cells[at])),
+    ),
+    lineBelow(cells, below, beside.length, keys?.[i]),
+  ];
   return h(
     "div.scroll",
     { tabindex: 0, role: "region", "aria-label": label },
@@ -189,7 +222,7 @@ export function section(title, note, ...children) {
 /** Why a list is empty. */
 export function none(reply, isFiltered, command) {
   if (reply?.NextToken) return "None so far: go on.";
-  return isFiltered ? "None is so." : ["There is none yet: ", h("code", null, command), " makes one."];
+  return isFiltered ? "None fits the filter." : ["There is none yet: ", h("code", null, command), " makes one."];
 }
 
 export const nothing = (...words) => h("p.nothing", null, ...words);
@@ -248,7 +281,8 @@ export function pages(query, next) {
   );
 }
 
-/** Choices and texts that filter a list: [name, label, choices or placeholder]. They change the address. */
+/** Choices and texts that filter a list: [name, label, choices or placeholder]; a choice may be [value, words]. They
+ *  change the address. */
 export function filters(query, fields, label = "Filter") {
   const submit = (event) => {
     event.preventDefault();
@@ -274,7 +308,7 @@ function field(name, what, value) {
     return h("input", { name, value, placeholder: what, autocomplete: "off", spellcheck: "false" });
   return h(
     "select",
-    { name, value: value || what[0] },
-    what.map((one) => h("option", { value: one }, one === "" ? "all" : one)),
+    { name, value: value || [what[0]].flat()[0] },
+    what.map((one) => [one].flat()).map(([one, words = one]) => h("option", { value: one }, words || "all")),
   );
 }

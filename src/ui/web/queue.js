@@ -8,11 +8,18 @@ import { button, foresee, plain } from "./dialog.js";
 import { facts, filters, heading, messageTable, nothing, pages, queueLink, section, stats } from "./parts.js";
 import { link, to } from "./route.js";
 import { isWithheld } from "./queues.js";
-import { failures, isPaused, kept, oldest, statsOf } from "./stats.js";
+import { delayed, failures, isPaused, kept, oldest, statsOf, waiting } from "./stats.js";
 import { age, aged, bytes, count, nameOf, plural, rate, span } from "./words.js";
 
 const SLOW_S = 10;
-const STATES = ["", "ready", "in-flight", "delayed", "blocked", "held"];
+const STATES = [
+  "",
+  "ready",
+  ["in-flight", "in flight"],
+  "delayed",
+  ["blocked", "blocked, also by its group or a pause"],
+  "held",
+];
 
 // --- what can be done -----------------------------------------------------------------------------------------------
 
@@ -209,9 +216,10 @@ export default {
             aged(oldest(queue) ?? queue.OldestMessageAge) || "none",
             isWithheld(queue) && "can't be received now",
           ],
-          ["Visible", count(queue.Visible), queue.Blocked > 0 && `${count(queue.Blocked)} blocked`],
+          ["Visible", count(queue.Visible), queue.Groups > 0 && "also behind others of their group"],
           ["In flight", count(queue.InFlight)],
-          ["Delayed", count(queue.Delayed)],
+          ["Delayed", count(delayed(queue))],
+          waiting(queue) > 0 && ["Waits for others", count(waiting(queue))],
           [
             "Polls",
             count(queue.WaitingReceives),
@@ -285,7 +293,7 @@ function drawMessages(page, name, query, dead, queue) {
     "the oldest first; looking changes nothing",
     filters(query, [
       ["state", "State", STATES],
-      ["group", "Group", "exactly"],
+      ["group", "Group", "its whole name"],
       ["reason", "Reason begins with", ""],
       ["batch", "Batch", "its id"],
       ["older", "Older than (s)", ""],
@@ -296,7 +304,7 @@ function drawMessages(page, name, query, dead, queue) {
           page.NextToken
             ? "None so far: the server looked at 10,000 messages. Go on."
             : isFiltered
-              ? "No message is so."
+              ? "No message fits the filter."
               : ["The queue is empty.", dead?.Visible > 0 && elsewhere(dead)],
         ),
     pages(query, page.NextToken),

@@ -2,7 +2,7 @@
 import { h, hidden } from "./dom.js";
 import { look } from "./api.js";
 import { filters, heading, nothing, pages, queueLink, section, chip, table } from "./parts.js";
-import { byAge, deadLetterQueues, isPaused, kept, oldest } from "./stats.js";
+import { byAge, deadLetterQueues, delayed, isPaused, kept, oldest, waiting } from "./stats.js";
 import { age, aged, count, plural, rate } from "./words.js";
 
 export const OLD_S = 600;
@@ -34,13 +34,13 @@ const COLUMNS = [
   ],
   ["Visible", "number", (queue) => count(queue.Visible)],
   ["In flight", "number", (queue) => count(queue.InFlight)],
-  ["Delayed", "number wide", (queue) => count(queue.Delayed)],
-  ["Blocked", "number", (queue) => count(queue.Blocked)],
-  ["In/s", "number", (queue) => rate(queue.SentPerSecond)],
-  ["Out/s", "number", (queue) => rate(queue.DeletedPerSecond)],
+  ["Delayed", "number wide", (queue) => count(delayed(queue))],
+  ["Waits for others", "number wide", (queue) => count(waiting(queue))],
+  ["In/s", "number wide", (queue) => rate(queue.SentPerSecond)],
+  ["Out/s", "number wide", (queue) => rate(queue.DeletedPerSecond)],
   ["Failed/s", "number wide", (queue) => rate(queue.FailedPerSecond)],
   ["Polls", "number wide", (queue) => count(queue.WaitingReceives)],
-  ["Last receive", "number wide", (queue) => age(queue.LastReceiveAt)],
+  ["Last receive", "number wide", (queue) => age(queue.LastReceiveAt) || "never"],
   ["Dead letters to", "wide", (queue) => queue.DeadLetterQueue && queueLink(queue.DeadLetterQueue)],
 ];
 
@@ -97,7 +97,7 @@ export default {
     return [
       heading("Queues"),
       filters(query, [
-        ["prefix", "Name begins with", "orders-"],
+        ["prefix", "Name begins with", "any"],
         ["sort", "Order", ["age", "name"]],
       ]),
       section(
@@ -107,7 +107,7 @@ export default {
           ? queueTable("Queues", queues, deadLetterQueues(queues))
           : nothing(
               query.prefix
-                ? "No queue's name begins so."
+                ? "No queue has a name that begins with this."
                 : "There is no queue yet: the first CreateQueue or tally queue create makes one.",
             ),
       ),

@@ -82,10 +82,11 @@ async function* messages(search, members, list, way, signal, callsMax = Infinity
   }
 }
 
-async function* likelyTexts(search, Text, signal) {
+/** Along the queues that come first, and not to the end of large ones. */
+async function* likelyMessages(search, members, list, signal) {
   for (const { QueueUrl, Visible, InFlight, Delayed } of search.queues.slice(0, LIKELY_MAX)) {
-    if (Visible + InFlight + Delayed === 0 || search.texts.length >= SHOWN_MAX) continue;
-    yield* messages(search, { QueueUrl, Text }, search.texts, {}, signal, CALLS_MAX);
+    if (Visible + InFlight + Delayed === 0 || list.length >= SHOWN_MAX) continue;
+    yield* messages(search, { ...members, QueueUrl }, list, {}, signal, CALLS_MAX);
     yield;
   }
 }
@@ -169,10 +170,11 @@ export async function begin(q, signal) {
   };
   const steps = [queuesByName(search, signal), reasons(search, signal)];
   if (may("FindMessage") && q !== "") {
-    const Text = someWords(search);
-    if (UUID.test(q)) steps.push(messages(search, { OutboxId: q }, search.given, way(), signal));
-    if (PLAIN.test(q)) steps.push(messages(search, { MessageDeduplicationId: q }, search.given, way(), signal));
-    steps.push(likelyTexts(search, Text, signal), messages(search, { Text }, search.texts, way(), signal));
+    const along = (members, list) =>
+      steps.push(likelyMessages(search, members, list, signal), messages(search, members, list, way(), signal));
+    if (UUID.test(q)) along({ OutboxId: q }, search.given);
+    if (PLAIN.test(q)) along({ MessageDeduplicationId: q }, search.given);
+    along({ Text: someWords(search) }, search.texts);
   }
   await Promise.all(steps.map(async (step) => (step.isOver = (await step.next()).done)));
   search.left = steps.filter((step) => !step.isOver);

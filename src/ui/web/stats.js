@@ -1,6 +1,6 @@
 // The queues with what is in them, and the groups and dead letters that several pages ask for.
 import { coversAll, find, look } from "./api.js";
-import { nameOf, now, utc } from "./words.js";
+import { clock, nameOf, now } from "./words.js";
 
 const PAGE = 1000;
 const IDLE_S = 60;
@@ -16,6 +16,10 @@ export async function kept(visit, name, seconds, make) {
   return value;
 }
 
+/** What waits for others is delayed, too, for SQS. On these pages each message stands in one column. */
+export const waiting = ({ Blocked = 0 }) => Blocked;
+export const delayed = (queue) => queue.Delayed - waiting(queue);
+
 /** The age of the oldest message that can be delivered. */
 export const oldest = (queue) => queue.OldestDeliverableAge;
 export const isPaused = (queue) => Boolean(queue.Paused);
@@ -26,7 +30,7 @@ export const isAsked = (queue) =>
 /** Does nobody ask it for messages? In words, since when; an older server does not know. */
 export function unasked(queue, name = "this queue") {
   if (queue?.SentPerSecond === undefined || isAsked(queue)) return null;
-  const since = queue.LastReceiveAt ? utc(queue.LastReceiveAt) : "the server's start";
+  const since = queue.LastReceiveAt ? clock(queue.LastReceiveAt) : "the server's start";
   return `nobody has asked ${name} for messages since ${since}`;
 }
 

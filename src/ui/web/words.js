@@ -39,6 +39,12 @@ export function utc(seconds) {
   return Number.isNaN(date.getTime()) ? "" : `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 
+/** The time of day; of another day with its date. Texts of the server and of these pages have this one form. */
+export function clock(seconds) {
+  const text = utc(seconds);
+  return text.slice(0, 10) === utc(now()).slice(0, 10) ? text.slice(11) : text;
+}
+
 /** So many milliseconds the server's clock is ahead of the browser's, which may be far from it. */
 export let ahead = 0;
 export function noteServerTime(header) {
