@@ -244,12 +244,14 @@ enum tally_status tally_call(struct tally_client *client, const char *target, co
     struct buffer text;
     bool was_lost = false;
 
+    client->has_lost = false;
     buffer_init(&text);
     for (unsigned attempt = 1;; attempt++) {
         buffer_truncate(&text, 0);
         result =
             transport_post(client->transport_owned, target, sent_body, strlen(sent_body), !repeatable, &text, &answer);
         was_lost = was_lost || result == TRANSPORT_LOST || result == TRANSPORT_INTERRUPTED;
+        client->has_lost = was_lost || client->has_lost || (result == TRANSPORT_ANSWERED && answer.status >= 500);
         if (attempt >= client->attempts_max || !should_repeat(result, &answer, repeatable))
             break;
         if (!transport_sleep(client->transport_owned, pause_before(client, attempt))) {

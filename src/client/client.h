@@ -10,6 +10,7 @@ struct tally_client {
     char *endpoint_owned; /* without a slash at its end */
     unsigned attempts_max;
     bool repeats_sends;
+    bool has_lost;   /* a try of the last call may have been carried out without our seeing its answer */
     uint64_t random; /* state of the generator for jitter and batch ids; never 0 */
     struct tally_error error;
 };

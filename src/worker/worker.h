@@ -84,7 +84,8 @@ struct worker_options {
     const char *dead_letter_queue; /* WORKER_FAIL: where a message goes that is given up; NULL: where its queue says */
     unsigned time_limit_s;         /* 0: none */
     unsigned grace_s;              /* how long running programs may go on when the pool stops */
-    /* The workers end when there is no message, none in their hands, and none that failed here still to come. */
+    /* The workers end when there is no message, none in their hands, and none still to come that failed here or
+     * of which an answer was lost. */
     bool is_until_empty;
     bool is_quiet;   /* say nothing when a signal stops the pool */
     bool is_patient; /* go on when the server refuses a receive: somebody else watches over the queue */

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "client/client.h"
 #include "client/json.h"
 #include "platform/monotonic.h"
 #include "worker/process.h"
@@ -467,17 +468,55 @@ static void handle(struct worker_slot *slot, const struct tally_message *message
 
 /* --- taking messages ---------------------------------------------------------------------------------------------- */
 
+/* An answer to a receive was lost. The server may have given it a message, or may give it one yet: that comes again when its
+ * lease is over. */
+static void note_lost_receive(struct worker_slot *slot, unsigned wait_s)
+{
+    struct worker_pool *pool = slot->pool;
+    const uint64_t until_ms = monotonic_ms() + (wait_s + pool->options->visibility_s) * 1000ull;
+    pthread_mutex_lock(&pool->mutex);
+    if (pool->delivery != DELIVERY_AT_MOST_ONCE)
+        pool->lost_by_ms = until_ms;
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+/* Is a message of the queue in flight, or in its back-off? It may be one that was lost here, or any other. No answer
+ * says nothing, so yes. */
+static bool may_come_again(struct worker_slot *slot)
+{
+    static const char *const names[] = {"ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"};
+    struct json_body body;
+    struct tally_reply reply;
+    bool may_come = false;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "QueueUrl", slot->pool->options->queue);
+    yyjson_mut_val *asked = json_add_array(&body, body.root, "AttributeNames");
+    for (size_t i = 0; i < 2; i++)
+        yyjson_mut_arr_add_str(body.doc_owned, asked, names[i]);
+    const enum tally_status status = json_body_call(&body, slot->client_owned, "AmazonSQS.GetQueueAttributes", &reply);
+    if (status != TALLY_OK)
+        return status != TALLY_REFUSED; /* who may not ask does not wait for it */
+    for (size_t i = 0; i < 2; i++) {
+        const char *count = json_text(yyjson_obj_get(json_root(&reply), "Attributes"), names[i]);
+        may_come = may_come || (count != NULL && strcmp(count, "0") != 0);
+    }
+    tally_reply_deinit(&reply);
+    return may_come;
+}
+
 /* Is nothing left, as a receive says that began then and gave nothing? What another worker has in hand may come
  * again. */
-static bool is_drained(struct worker_pool *pool, uint64_t began_ms)
+static bool is_drained(struct worker_slot *slot, uint64_t began_ms)
 {
+    struct worker_pool *pool = slot->pool;
     bool is_busy;
     pthread_mutex_lock(&pool->mutex);
     is_busy = began_ms < pool->retry_by_ms;
+    const bool has_lost = began_ms < pool->lost_by_ms;
     for (unsigned i = 0; i < pool->options->concurrency && !is_busy; i++)
         is_busy = pool->slots_owned[i].message_id_owned != NULL;
     pthread_mutex_unlock(&pool->mutex);
-    return !is_busy;
+    return !is_busy && !(has_lost && may_come_again(slot));
 }
 
 /* How long a receive waits for a message. */
@@ -530,20 +569,24 @@ static bool take_message(struct worker_slot *slot, struct tally_messages *messag
         receive.wait_s = receive_wait_s(slot->pool);
         enum tally_status status = tally_receive(slot->client_owned, options->queue, &receive, messages);
         end_receive(slot);
+        if (slot->client_owned->has_lost)
+            note_lost_receive(slot, receive.wait_s);
         if (status == TALLY_OK) {
             worker_pool_reached(slot->pool);
             if (messages->count > 0)
                 return true;
             tally_messages_deinit(messages);
-            if (options->is_until_empty && is_drained(slot->pool, began_ms))
+            if (options->is_until_empty && is_drained(slot, began_ms))
                 return false;
-        } else if (status == TALLY_REFUSED && !options->is_patient && error->http_status < 500 &&
-                   strcmp(error->code, "OverLimit") != 0) {
+            continue;
+        }
+        if (status == TALLY_REFUSED && !options->is_patient && error->http_status < 500 &&
+            strcmp(error->code, "OverLimit") != 0) {
             worker_pool_fail(slot->pool, error);
             return false;
-        } else if (status != TALLY_INTERRUPTED && !worker_pool_pause(slot->pool, error)) {
-            return false;
         }
+        if (status != TALLY_INTERRUPTED && !worker_pool_pause(slot->pool, error))
+            return false;
     }
     return false;
 }

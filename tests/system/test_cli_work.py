@@ -510,6 +510,20 @@ def test_a_heartbeat_without_a_reply_is_given_up_while_another_one_may_help(tall
     assert counts(tally) == (0, 0)
 
 
+def test_until_empty_waits_for_a_message_whose_receive_had_no_answer(tally, queue, script, http_proxy):
+    """Only while something is in flight: an empty queue ends the worker although an answer was lost."""
+    worker = ["work", "--endpoint", http_proxy.endpoint, "--queue", queue, "--visibility", "4", "--until-empty", "--",
+              script('cat >> "$OUT/done"')]
+    tally("send", queue, "x")
+    http_proxy.lost["AmazonSQS.ReceiveMessage"] = 1
+    tally(*worker)
+    assert (script.out / "done").read_text() == "x" and counts(tally) == (0, 0)
+    http_proxy.lost["AmazonSQS.ReceiveMessage"] = 1
+    began = time.monotonic()
+    tally(*worker)
+    assert time.monotonic() - began < 3.5 * PATIENCE
+
+
 def test_an_idle_worker_stops_at_once(tally, queue):
     process = tally.start("work", "--queue", queue, "--concurrency", "8", "--", "cat")
     time.sleep(0.5 * PATIENCE)
