@@ -42,7 +42,7 @@ class Memory:
 
     def learn(self, action, parameters, answer):
         queue = parameters.get("QueueUrl", "").rsplit("/", 1)[-1]
-        for message in answer.get("Messages", []):
+        for message in answer.get("Messages", []) if action == "AmazonSQS.ReceiveMessage" else []:
             self.note("handle", (queue, message["ReceiptHandle"]))
         for entry in [answer, *answer.get("Successful", []), *answer.get("Sends", [])]:
             if "MessageId" in entry:

@@ -243,7 +243,8 @@ def test_a_message_that_a_hung_worker_has_is_released_to_who_waits(tally, daemon
     assert in_flight(daemon)[0]["Holder"]["Worker"] == "well/1"
     status, answer = daemon.call("Tally.ReleaseMessage", {"MessageId": sent, "FencingToken": shown["FencingToken"]})
     assert status == 400 and "not by delivery" in answer["message"]
-    assert daemon.audit()[-2] == f"127.0.0.1: ReleaseMessage {sent} of queue work: OK"
+    wait_until(lambda: len(daemon.audit()) == 3, what="three lines")
+    assert daemon.audit()[1] == f"127.0.0.1: ReleaseMessage {sent} of queue work: OK"
     assert tally("release", sent, "--json").out.startswith('{"QueueUrl"')
     assert "its state is ready" in tally("release", sent, status=1).err
 
