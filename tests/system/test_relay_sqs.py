@@ -654,7 +654,7 @@ def test_an_intent_that_is_noted_without_an_answer_is_not_delivered_twice(daemon
     must find out what became of it."""
     make_queue(daemon, "q.fifo")
     relay = Relay("http://127.0.0.1:9", proxy.uri(outbox.uri), f"sqs:{daemon.endpoint}", "--table", outbox.schema,
-                  "--lease", 1).start()
+                  "--lease", 5).start()
     try:
         relay.wait_for("active")
         bodies = []
