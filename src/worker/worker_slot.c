@@ -468,8 +468,8 @@ static void handle(struct worker_slot *slot, const struct tally_message *message
 
 /* --- taking messages ---------------------------------------------------------------------------------------------- */
 
-/* An answer to a receive was lost. The server may have given it a message, or may give it one yet. That comes again when
- * its lease is over. */
+/* An answer to a receive was lost. The server may have given it a message, or may give it one yet. That comes again
+ * when its lease is over. */
 static void note_lost_receive(struct worker_slot *slot, unsigned wait_s)
 {
     struct worker_pool *pool = slot->pool;
