@@ -90,6 +90,8 @@ REPLY_LISTS = {
     "DeleteMessageBatchResultEntry": "Successful",
     "ChangeMessageVisibilityBatchResultEntry": "Successful",
     "ListMessageMoveTasksResultEntry": "Results",
+    "Refusal": "Refusals",
+    "Queue": "Queues",
 }
 REPLY_MAPS = {"Attribute": ("Attributes", "Name"), "MessageAttribute": ("MessageAttributes", "Name"),
               "Tag": ("Tags", "Key")}
