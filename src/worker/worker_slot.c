@@ -47,17 +47,23 @@ static void read_facts(yyjson_val *attributes, struct queue_facts *facts)
     yyjson_doc_free(doc);
 }
 
+/* The reply has all attributes of the queue. Not TALLY_OK: there is none. */
+static enum tally_status ask_attributes(struct worker_slot *slot, struct tally_reply *reply)
+{
+    struct json_body body;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "QueueUrl", slot->pool->options->queue);
+    yyjson_mut_arr_add_str(body.doc_owned, json_add_array(&body, body.root, "AttributeNames"), "All");
+    return json_body_call(&body, slot->client_owned, "AmazonSQS.GetQueueAttributes", reply);
+}
+
 /* What the server says of the queue; where it says nothing of that, messages are delivered at least once. */
 static struct queue_facts ask_facts(struct worker_slot *slot)
 {
     struct queue_facts facts = {.delivery = DELIVERY_AT_LEAST_ONCE};
-    struct json_body body;
     struct tally_reply reply;
 
-    json_body_init(&body);
-    json_add_text(&body, body.root, "QueueUrl", slot->pool->options->queue);
-    yyjson_mut_arr_add_str(body.doc_owned, json_add_array(&body, body.root, "AttributeNames"), "All");
-    switch (json_body_call(&body, slot->client_owned, "AmazonSQS.GetQueueAttributes", &reply)) {
+    switch (ask_attributes(slot, &reply)) {
     case TALLY_OK:
         read_facts(yyjson_obj_get(json_root(&reply), "Attributes"), &facts);
         tally_reply_deinit(&reply);
@@ -485,15 +491,9 @@ static void note_lost_receive(struct worker_slot *slot, unsigned wait_s)
 static bool may_come_again(struct worker_slot *slot)
 {
     static const char *const names[] = {"ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"};
-    struct json_body body;
     struct tally_reply reply;
     bool may_come = false;
-    json_body_init(&body);
-    json_add_text(&body, body.root, "QueueUrl", slot->pool->options->queue);
-    yyjson_mut_val *asked = json_add_array(&body, body.root, "AttributeNames");
-    for (size_t i = 0; i < 2; i++)
-        yyjson_mut_arr_add_str(body.doc_owned, asked, names[i]);
-    const enum tally_status status = json_body_call(&body, slot->client_owned, "AmazonSQS.GetQueueAttributes", &reply);
+    const enum tally_status status = ask_attributes(slot, &reply);
     if (status != TALLY_OK)
         return status != TALLY_REFUSED; /* who may not ask does not wait for it */
     for (size_t i = 0; i < 2; i++) {
