@@ -420,7 +420,6 @@ static bool ask_queues(struct call *call, const struct search *search, struct sc
         scan->index = walk.index - 1;
         if (!ask_queue(call, search, core_queue_by_name(call->core, scan->index), scan))
             return false;
-        scan->index = walk.index;
         scan->visits++;
     }
     scan->index = walk.index;
