@@ -299,6 +299,8 @@ def spoil(node, how, namespace=""):
     """Damages every file of the cache, or of that of one namespace."""
     for path in cached(node, "segment", namespace) + cached(node, "snapshot", namespace):
         size = path.stat().st_size
+        if size == 0:
+            continue  # its node was killed before the first byte
         if how == "flipped":
             for at in (5, 200, 700, 3000, size // 2, size - 1):
                 flip(path, min(at, size - 1))
