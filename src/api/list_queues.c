@@ -29,14 +29,48 @@ static bool is_selected(const struct selection *selection, const struct queue *q
     return selection->target == NULL || queue_is_source_of(queue, selection->target);
 }
 
+/* Its dead-letter queue, if that has messages and is one of those that the list is about. */
+static const struct queue *full_dead_letter_queue(const struct call *call, const struct selection *selection,
+                                                  const struct queue *source)
+{
+    const struct bytes name = queue_name_of_arn(source->settings.dead_letter_arn);
+    const struct queue *queue = name.size == 0 ? NULL : core_find_queue(call->core, name);
+    if (queue == NULL || !queue_is_source_of(source, queue) || !access_covers(call, name) ||
+        !bytes_starts_with(name, selection->prefix))
+        return NULL;
+    return message_list_visible_count(core_message_list(call->core, queue)) > 0 ? queue : NULL;
+}
+
+/* There are messages, and all are in flight, delayed or blocked. */
+static bool has_only_hidden(const struct message_list *list)
+{
+    return message_list_visible_count(list) == 0 && list->in_flight_count + list->delayed_count > 0;
+}
+
+/* The queue that stands in the list because of this one, or NULL. */
+static const struct queue *listed_for(const struct call *call, const struct selection *selection,
+                                      const struct queue *queue)
+{
+    if (!is_selected(selection, queue))
+        return NULL;
+    if (selection->having == HAVING_DEAD_LETTERS)
+        return full_dead_letter_queue(call, selection, queue);
+    if (selection->having == HAVING_PAUSE)
+        return queue->is_paused ? queue : NULL;
+    if (selection->having == HAVING_NOTHING_VISIBLE)
+        return has_only_hidden(core_message_list(call->core, queue)) ? queue : NULL;
+    if (selection->having == HAVING_HELD_GROUPS)
+        return core_message_list(call->core, queue)->held_count > 0 ? queue : NULL;
+    return queue;
+}
+
+/* --- in order of name --------------------------------------------------------------------------------------------- */
+
 static void write_url(struct call *call, const struct queue *queue, unsigned *visits)
 {
     (void)visits;
     writer_text(call->reply, NULL, call_queue_url(call, queue));
 }
-
-static const struct queue *listed_for(const struct call *call, const struct selection *selection,
-                                      const struct queue *queue);
 
 /* Writes a page of them as the list `member`. There is a NextToken, too, where the walk is not over although the page
  * has room. */
@@ -249,41 +283,6 @@ static uint64_t rank_of(const struct call *call, const struct queue *queue, enum
     if (order == ORDER_OLDEST)
         return UINT64_MAX - core_oldest_since_ms(call->core, queue);
     return UINT64_MAX - deliverable_since_ms(call, queue, visits, &is_exact);
-}
-
-/* Its dead-letter queue, if that has messages and is one of those that the list is about. */
-static const struct queue *full_dead_letter_queue(const struct call *call, const struct selection *selection,
-                                                  const struct queue *source)
-{
-    const struct bytes name = queue_name_of_arn(source->settings.dead_letter_arn);
-    const struct queue *queue = name.size == 0 ? NULL : core_find_queue(call->core, name);
-    if (queue == NULL || !queue_is_source_of(source, queue) || !access_covers(call, name) ||
-        !bytes_starts_with(name, selection->prefix))
-        return NULL;
-    return message_list_visible_count(core_message_list(call->core, queue)) > 0 ? queue : NULL;
-}
-
-/* There are messages, and all are in flight, delayed or blocked. */
-static bool has_only_hidden(const struct message_list *list)
-{
-    return message_list_visible_count(list) == 0 && list->in_flight_count + list->delayed_count > 0;
-}
-
-/* The queue that stands in the list because of this one, or NULL. */
-static const struct queue *listed_for(const struct call *call, const struct selection *selection,
-                                      const struct queue *queue)
-{
-    if (!is_selected(selection, queue))
-        return NULL;
-    if (selection->having == HAVING_DEAD_LETTERS)
-        return full_dead_letter_queue(call, selection, queue);
-    if (selection->having == HAVING_PAUSE)
-        return queue->is_paused ? queue : NULL;
-    if (selection->having == HAVING_NOTHING_VISIBLE)
-        return has_only_hidden(core_message_list(call->core, queue)) ? queue : NULL;
-    if (selection->having == HAVING_HELD_GROUPS)
-        return core_message_list(call->core, queue)->held_count > 0 ? queue : NULL;
-    return queue;
 }
 
 /* Of several entries of one queue makes one. Returns how many are left. */
