@@ -724,7 +724,8 @@ def test_find_finds_a_message_by_the_ids_of_its_sender(tally):
     assert sent in tally("find", sent).out
     found = tally("find", "--queue", "orders", "--dedup", "order-17").out
     assert found.startswith("orders  ready ") and sent in found
-    assert tally("find", "--dedup", "order-17").out == found
+    ages = re.compile(r"\d+ s")
+    assert ages.sub("", tally("find", "--dedup", "order-17").out) == ages.sub("", found)
     assert tally.json("find", "--outbox", "row-17")[0]["MessageId"] == outbox
     assert tally.json("find", "--queue", "orders", "--producer", "shop", "--sequence", "17")[0]["MessageId"] == numbered
     nothing = tally("find", "--queue", "orders", "--dedup", "order-18")

@@ -356,7 +356,7 @@ def test_MR37_many_that_are_equal_and_an_expression_that_is_false_stop_at_the_bu
 
 def test_another_queue_answers_quickly_while_a_pool_matches_at_full_speed(daemon):
     """A guard only: the measurement with a million tickets is bench-M6's. p99 of SendMessage, with a few thousand
-    tickets under way."""
+    tickets under way, beside the same without them."""
     from wire import Connection
 
     make_queue(daemon, "elsewhere")
@@ -373,22 +373,28 @@ def test_another_queue_answers_quickly_while_a_pool_matches_at_full_speed(daemon
         done.append(n * 100)
         line.close()
 
+    def slow_send_ms():
+        """The 99th percentile."""
+        waits = []
+        with Connection(daemon.port) as line:
+            for n in range(scaled(300, least=30)):
+                began = time.monotonic()
+                line.ok("AmazonSQS.SendMessage", {"QueueUrl": "elsewhere", "MessageBody": str(n)})
+                waits.append((time.monotonic() - began) * 1000)
+                time.sleep(0.005)
+        return sorted(waits)[len(waits) * 99 // 100]
+
+    alone = slow_send_ms()
     threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
     for thread in threads:
         thread.start()
-    waits = []
-    with Connection(daemon.port) as line:
-        for n in range(scaled(300, least=30)):
-            began = time.monotonic()
-            line.ok("AmazonSQS.SendMessage", {"QueueUrl": "elsewhere", "MessageBody": str(n)})
-            waits.append((time.monotonic() - began) * 1000)
-            time.sleep(0.005)
+    beside = slow_send_ms()
     is_over.set()
     for thread in threads:
         thread.join()
-    waits.sort()
-    print(f"p50 {waits[len(waits) // 2]:.1f} ms, p99 {waits[len(waits) * 99 // 100]:.1f} ms beside {sum(done)} tickets")
-    assert waits[len(waits) * 99 // 100] < 150 * PATIENCE  # the clients take the cores of the daemon here
+    print(f"p99 {alone:.1f} ms alone, {beside:.1f} ms beside {sum(done)} tickets")
+    # The clients take the cores of the daemon here, and what else runs on the machine does.
+    assert beside < max(150 * PATIENCE, 5 * alone)
     pool.wait_until_idle(60)
     assert pool.counts().get("Waiting", 0) == 0
 
