@@ -234,10 +234,16 @@ static void fail(struct backups *backups, enum error error, const char *text)
     end_make(backups);
 }
 
-static void begin_removal(struct backups *backups)
+/* NULL: all that is unfinished, or kept for long enough. There is no thread. */
+static void set_target(struct backups *backups, char *path_owned)
 {
     free(backups->target_owned);
-    backups->target_owned = backups->folder_owned;
+    backups->target_owned = path_owned;
+}
+
+static void begin_removal(struct backups *backups)
+{
+    set_target(backups, backups->folder_owned);
     backups->folder_owned = NULL;
     backups->newest = (struct backup_report){0};
     if (begin_thread(backups, STAGE_REMOVING)) {
@@ -509,6 +515,7 @@ static void on_day(uv_timer_t *timer)
     struct backups *backups = timer->data;
     if (backups->stage != STAGE_IDLE)
         return; /* tomorrow, then */
+    set_target(backups, NULL);
     backup_make_init(&backups->make, config_data(backups->namespaces->config), 0);
     backups->make.manifest.id[0] = '\0';
     if (begin_thread(backups, STAGE_REMOVING)) {

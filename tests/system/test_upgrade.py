@@ -105,6 +105,9 @@ def test_what_is_kept_goes_after_a_week_and_nothing_of_others(unpacked):
     assert kept.exists() and (others / NAMESPACE).exists()
     os.utime(kept, (time.time() - 8 * DAY,) * 2)
     daemon.start()
+    begun = daemon.call("Tally.StartBackup")[1]["BackupId"]  # what was removed meanwhile is not all that ever is
+    wait_until(lambda: daemon.call("Tally.DescribeBackup")[1]["State"] == "finished")
+    assert daemon.call("Tally.DeleteBackup", {"BackupId": begun})[0] == 200
     wait_until(lambda: not kept.exists(), 60, "that the old format is forgotten")
     assert daemon.stop() == 0 and (others / NAMESPACE).exists()
 
