@@ -53,6 +53,14 @@ void manifest_deinit(struct manifest *manifest)
     *manifest = (struct manifest){0};
 }
 
+const struct backup_namespace *manifest_find(const struct manifest *manifest, const char *name)
+{
+    for (size_t i = 0; i < manifest->namespace_count; i++)
+        if (strcmp(manifest->namespaces_owned[i].name, name) == 0)
+            return &manifest->namespaces_owned[i];
+    return NULL;
+}
+
 struct manifest_sum manifest_sum(const struct manifest *manifest)
 {
     struct manifest_sum sum = {0};
@@ -108,13 +116,14 @@ static bool read_number(yyjson_val *object, const char *name, uint64_t *number)
     return true;
 }
 
-/* A member that is a text of 1 to size - 1 bytes, without what could lead to another folder. */
+/* A member that is a text of 1 to size - 1 bytes, without what could lead to another folder or command a terminal. */
 static bool read_name(yyjson_val *object, const char *name, char *text, size_t size)
 {
     yyjson_val *value = yyjson_obj_get(object, name);
     const size_t length = yyjson_is_str(value) ? yyjson_get_len(value) : 0;
     if (length == 0 || length >= size || strlen(yyjson_get_str(value)) != length ||
-        strchr(yyjson_get_str(value), '/') != NULL || yyjson_get_str(value)[0] == '.')
+        !bytes_is_graphic(bytes_make(yyjson_get_str(value), length)) || strchr(yyjson_get_str(value), '/') != NULL ||
+        yyjson_get_str(value)[0] == '.')
         return false;
     memcpy(text, yyjson_get_str(value), length + 1);
     return true;
@@ -129,12 +138,11 @@ static bool is_file_of_log(const char *name)
 static bool read_file(yyjson_val *value, struct backup_file *file)
 {
     char checksum[9];
-    char *end;
     if (!read_name(value, "name", file->name, sizeof(file->name)) || !read_number(value, "size", &file->size) ||
-        !read_name(value, "crc32c", checksum, sizeof(checksum)) || strlen(checksum) != 8)
+        !read_name(value, "crc32c", checksum, sizeof(checksum)) || strspn(checksum, "0123456789abcdefABCDEF") != 8)
         return false;
-    file->checksum = (uint32_t)strtoul(checksum, &end, 16);
-    return *end == '\0' && is_file_of_log(file->name);
+    file->checksum = (uint32_t)strtoul(checksum, NULL, 16);
+    return is_file_of_log(file->name);
 }
 
 static bool read_namespace(yyjson_val *value, struct backup_namespace *ns)
@@ -223,7 +231,6 @@ static bool read_all(yyjson_val *root, struct manifest *manifest)
     size_t index, count;
     if (!read_name(root, "id", manifest->id, sizeof(manifest->id)) ||
         !read_name(root, "version", manifest->version, sizeof(manifest->version)) ||
-        !bytes_is_graphic(bytes_from_string(manifest->id)) || !bytes_is_graphic(bytes_from_string(manifest->version)) ||
         !read_data_format(root, &manifest->data_format) || !read_number(root, "instantMs", &manifest->instant_ms) ||
         !yyjson_is_arr(namespaces))
         return false;

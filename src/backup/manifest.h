@@ -57,6 +57,9 @@ struct backup_namespace *manifest_add_namespace(struct manifest *manifest);
 struct backup_file *backup_namespace_add_file(struct backup_namespace *ns);
 void manifest_deinit(struct manifest *manifest);
 
+/* The namespace of that name; NULL: it is not in the backup. */
+const struct backup_namespace *manifest_find(const struct manifest *manifest, const char *name);
+
 /* Files and bytes of all namespaces. */
 struct manifest_sum {
     uint64_t files;

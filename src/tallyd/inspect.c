@@ -13,6 +13,7 @@
 #include "tallyd/upgrade.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +52,8 @@ static bool would_start(struct disk *disk, struct failure *failure)
     return is_recovered;
 }
 
-/* `place` is what people call it. */
-static int verify_one(const struct target *target, const char *place)
+/* `place` is what people call it. `promised` is the sequence of the newest frame, if a manifest says it; else 0. */
+static int verify_one(const struct target *target, const char *place, uint64_t promised)
 {
     struct inspect_report report = {.folder = place};
     struct salvage *salvage;
@@ -66,8 +67,12 @@ static int verify_one(const struct target *target, const char *place)
     } else {
         struct salvage_facts facts = salvage_facts(salvage);
         const bool starts = would_start(disk, &failure);
-        bool is_clean = starts && !facts.has_loss && facts.notes[SALVAGE_DAMAGE] == 0;
+        const bool is_cut = facts.newest < promised;
+        const bool is_clean = starts && !is_cut && !facts.has_loss && facts.notes[SALVAGE_DAMAGE] == 0;
         inspect_report_end(&report, salvage, is_clean ? "clean." : "DAMAGED. What can be read:");
+        if (is_cut)
+            printf("  lost: frames %" PRIu64 " to %" PRIu64 ": the manifest says that the log goes on to there.\n",
+                   facts.newest + 1, promised);
         if (!is_clean && starts)
             printf("  tallyd starts on it.\n");
         if (!starts)
@@ -83,24 +88,22 @@ int inspect_verify_new(const struct target *target, const char *path)
 {
     struct target made = *target;
     (void)snprintf(made.path, sizeof(made.path), "%s", path);
-    return verify_one(&made, folders_name(target));
+    return verify_one(&made, folders_name(target), 0);
 }
 
 /* Of a backup: the files are those of the manifest, and as they were. */
-static int verify_manifest(const char *folder)
+static int verify_manifest(const char *folder, struct manifest *manifest)
 {
-    struct manifest manifest;
     struct failure failure;
     failure_init(&failure);
-    enum error error = manifest_read(folder, &manifest, &failure);
+    enum error error = manifest_read(folder, manifest, &failure);
     if (error == OK) {
-        error = upgrade_check_backup(&manifest, folder, &failure);
-        error = error == OK ? manifest_check(&manifest, folder, &failure) : error;
-        const struct manifest_sum sum = manifest_sum(&manifest);
+        error = upgrade_check_backup(manifest, folder, &failure);
+        error = error == OK ? manifest_check(manifest, folder, &failure) : error;
+        const struct manifest_sum sum = manifest_sum(manifest);
         if (error == OK)
             printf("%s: backup %s, made by tallyd %s: its manifest is right: %llu files, %llu bytes.\n", folder,
-                   manifest.id, manifest.version, (unsigned long long)sum.files, (unsigned long long)sum.bytes);
-        manifest_deinit(&manifest);
+                   manifest->id, manifest->version, (unsigned long long)sum.files, (unsigned long long)sum.bytes);
     }
     if (error != OK)
         printf("%s: the backup %s: %s\n", folder, error == ERROR_LOG_DAMAGED ? "is DAMAGED" : "can't be read",
@@ -135,17 +138,25 @@ static int check_whole(const char *folder)
     return folders_check_whole(folder, &failure) == OK ? STATUS_CLEAN : folders_complain("%s", failure.text);
 }
 
+static int verify_listed(const struct target *target, const struct manifest *manifest)
+{
+    const struct backup_namespace *ns = manifest_find(manifest, target->name);
+    return verify_one(target, target->path, ns == NULL ? 0 : ns->sequence);
+}
+
 int inspect_verify(const char *folder)
 {
     struct targets targets = {0};
+    struct manifest manifest = {0};
     int status = check_whole(folder);
     if (status == STATUS_CLEAN)
         status = folders_list(folder, &targets);
     if (status == STATUS_CLEAN)
-        status = manifest_is_in(folder) ? verify_manifest(folder) : verify_version(folder);
+        status = manifest_is_in(folder) ? verify_manifest(folder, &manifest) : verify_version(folder);
     for (size_t i = 0; i < targets.count && status != STATUS_FAILED; i++)
-        status = folders_worse(status, verify_one(&targets.items_owned[i], targets.items_owned[i].path));
+        status = folders_worse(status, verify_listed(&targets.items_owned[i], &manifest));
     free(targets.items_owned);
+    manifest_deinit(&manifest);
     if (status == STATUS_DAMAGED)
         printf("Next: restore the folder from a backup or a replica, or type: tallyd --salvage %s --to NEW\n", folder);
     fflush(stdout);
@@ -186,7 +197,7 @@ static int copy_and_verify(const struct pg_options *all, const struct target *lo
         printf("%s: can't be read: %s\n", log->path, failure.text);
     }
     disk_posix_destroy(disk);
-    return status == STATUS_CLEAN ? verify_one(&copy, log->path) : status;
+    return status == STATUS_CLEAN ? verify_one(&copy, log->path, 0) : status;
 }
 
 static int verify_log(const struct pg_options *options, const struct target *log)

@@ -100,8 +100,9 @@ struct restoring {
     const char *folder;
     const char *archive; /* NULL: none */
     const char *to;
-    uint64_t until_ms;   /* UINT64_MAX: all of it */
-    uint64_t instant_ms; /* of the backup; UINT64_MAX: it is a data folder */
+    uint64_t until_ms;        /* UINT64_MAX: all of it */
+    uint64_t instant_ms;      /* of the backup; UINT64_MAX: it is a data folder */
+    struct manifest manifest; /* of the backup; without namespaces: it is a data folder */
     uint64_t now_ms;
     struct restore_result sum;
     size_t count; /* namespaces restored so far */
@@ -156,9 +157,28 @@ static int refuse_late(const struct target *target, const struct restore_end *en
         target->path, text);
 }
 
+/* Is less of the log there than the backup was made of? A lost end has right checksums, if it was lost before. */
+static bool is_cut(const struct restoring *restoring, const struct target *target, const struct restore_end *end)
+{
+    const struct backup_namespace *ns = manifest_find(&restoring->manifest, target->name);
+    return ns != NULL && end->is_log_end && end->position < ns->position;
+}
+
+static int refuse_cut(const struct target *target, const struct restore_end *end)
+{
+    char text[RESTORE_TIME_SIZE];
+    restore_write_time(end->time_ms, text);
+    (void)folders_complain("%s: the log ends at %s, and the manifest says that it goes on: what came last is lost. "
+                           "Take another backup. Without one, tallyd --salvage saves what can be read.",
+                           target->path, text);
+    return STATUS_DAMAGED;
+}
+
 static int restore_found(struct restoring *restoring, const struct target *target, struct disk *from,
                          const struct restore_end *end)
 {
+    if (is_cut(restoring, target, end))
+        return refuse_cut(target, end);
     if (restoring->archive != NULL && end->is_log_end && restoring->until_ms > restoring->instant_ms)
         return refuse_late(target, end);
     if (end->position != 0)
@@ -235,8 +255,9 @@ static int finish_namespace(const struct restoring *restoring, const struct targ
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
-static int check_backup(struct restoring *restoring, struct manifest *manifest)
+static int check_backup(struct restoring *restoring)
 {
+    struct manifest *manifest = &restoring->manifest;
     struct failure failure;
     failure_init(&failure);
     enum error error = manifest_read(restoring->folder, manifest, &failure);
@@ -307,14 +328,13 @@ static int add_all(struct targets *targets, const struct manifest *manifest, con
 /* A backup, or with an archive the data folder of a tallyd that has ended. */
 static int list_source(struct restoring *restoring, struct targets *targets)
 {
-    struct manifest manifest = {0};
     struct data_version version;
     struct failure failure;
     failure_init(&failure);
     int status = STATUS_CLEAN;
     if (manifest_is_in(restoring->folder)) {
-        status = check_backup(restoring, &manifest);
-        status = status == STATUS_CLEAN ? add_all(targets, &manifest, restoring->folder) : status;
+        status = check_backup(restoring);
+        status = status == STATUS_CLEAN ? add_all(targets, &restoring->manifest, restoring->folder) : status;
     } else if (restoring->archive == NULL) {
         status = folders_complain("%s is no backup: it has no " MANIFEST_NAME ".", restoring->folder);
     } else if (upgrade_read(restoring->folder, &version, &failure) != OK) {
@@ -326,7 +346,6 @@ static int list_source(struct restoring *restoring, struct targets *targets)
     } else {
         status = folders_list(restoring->folder, targets);
     }
-    manifest_deinit(&manifest);
     return status;
 }
 
@@ -377,6 +396,7 @@ int restore_run(const struct restore_request *request)
         say_what_to_check(&restoring);
     status = folders_worse(status, restoring.damage);
     free(targets.items_owned);
+    manifest_deinit(&restoring.manifest);
     fflush(stdout);
     return status;
 }

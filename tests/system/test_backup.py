@@ -274,6 +274,29 @@ def test_a_short_disk_is_told_what_a_killed_tool_left(busy):
     assert status == 503 and "remove" not in answer["message"], answer
 
 
+def test_an_end_that_was_lost_before_the_backup_is_damage(busy, tmp_path):
+    """Its files have the checksums that the manifest says, and nothing in them is wrong: there is just less."""
+    send(busy, "one")
+    time.sleep(0.01)
+    before = time.time()
+    time.sleep(0.01)
+    send(busy, "two")
+    send(busy, "lost-one")
+    segment = next((busy.data / NAMESPACE).glob("*.segment"))
+    at = segment.read_bytes().rfind(b"lost-one") // 512 * 512
+    with open(segment, "r+b") as file:  # as a disk does that says too early that it has written
+        file.seek(at)
+        file.write(bytes(segment.stat().st_size - at))
+    Tally(busy.endpoint)("backup", tmp_path / "b")
+    said = tallyd("--verify", tmp_path / "b", status=1)
+    assert "its manifest is right" in said and "DAMAGED" in said, said
+    assert re.search(r"lost: frames \d+ to \d+: the manifest says that the log goes on to there", said), said
+    said = tallyd("--restore", tmp_path / "b", "--to", tmp_path / "all", status=1)
+    assert "the manifest says that it goes on: what came last is lost" in said and "Restored" not in said, said
+    early = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(before)) + f".{int(before % 1 * 1000):03}Z"
+    tallyd("--restore", tmp_path / "b", "--until", early, "--to", tmp_path / "early")
+
+
 class OfAnother(http.server.BaseHTTPRequestHandler):
     """A server on which another tool's backup has replaced this one's."""
 

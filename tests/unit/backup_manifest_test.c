@@ -114,11 +114,21 @@ static void names_lead_nowhere_else(void **state)
         const char *ns, *file, *checksum;
         bool is_good;
     } rows[] = {
-        {"000000000000", "0.segment", "00000000", true},   {"000000000000", "../0.segment", "00000000", false},
-        {"000000000000", "/0.segment", "00000000", false}, {"000000000000", ".segment", "00000000", false},
-        {"000000000000", "lock", "00000000", false},       {"000000000000", "0.segment", "0000000g", false},
-        {"000000000000", "0.segment", "0000000", false},   {"00000000000", "0.segment", "00000000", false},
-        {"00000000000x", "0.segment", "00000000", false},  {"..", "0.segment", "00000000", false},
+        {"000000000000", "0.segment", "00000000", true},
+        {"000000000000", "../0.segment", "00000000", false},
+        {"000000000000", "/0.segment", "00000000", false},
+        {"000000000000", ".segment", "00000000", false},
+        {"000000000000", "\\u001b[2J.segment", "00000000", false},
+        {"000000000000", "a\\nb.segment", "00000000", false},
+        {"000000000000", "a b.segment", "00000000", false},
+        {"000000000000", "0.segment", "-0000001", false},
+        {"000000000000", "0.segment", "0x000001", false},
+        {"000000000000", "lock", "00000000", false},
+        {"000000000000", "0.segment", "0000000g", false},
+        {"000000000000", "0.segment", "0000000", false},
+        {"00000000000", "0.segment", "00000000", false},
+        {"00000000000x", "0.segment", "00000000", false},
+        {"..", "0.segment", "00000000", false},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         char text[600];
