@@ -266,7 +266,8 @@ static void remove_file(void *context, const char *name)
     removal->error = removal->error == OK ? error : removal->error;
 }
 
-/* A namespace's folder, or a file beside it. */
+/* A namespace's folder, or a file beside it. On a full disk there is no room for the lock's file; then the files go
+ * without it, at once. */
 static void remove_inner(void *context, const char *name)
 {
     struct removal *outer = context;
@@ -284,6 +285,10 @@ static void remove_inner(void *context, const char *name)
     if (inner.error == OK)
         inner.error = inner.disk->operations->list(inner.disk, remove_file, &inner, inner.failure);
     disk_posix_destroy(inner.disk);
+    if (inner.error == ERROR_DISK_FULL) {
+        inner.error = OK;
+        (void)backup_visit(path, remove_inner, &inner);
+    }
     if (inner.error == OK && rmdir(path) != 0)
         inner.error = files_failed(outer->failure, "removing", path);
     outer->error = outer->error == OK ? inner.error : outer->error;

@@ -14,6 +14,7 @@ import time
 
 import pytest
 from conftest import BIN, PATIENCE, ROOT, WRAPPER, Tally, clean_environment, wait_until, write_credentials
+from small_disk import Hog, NoMount, small_disk
 from test_auth import ask
 
 NAMESPACE = "000000000000"
@@ -295,6 +296,26 @@ def test_an_end_that_was_lost_before_the_backup_is_damage(busy, tmp_path):
     assert "the manifest says that it goes on: what came last is lost" in said and "Restored" not in said, said
     early = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(before)) + f".{int(before % 1 * 1000):03}Z"
     tallyd("--restore", tmp_path / "b", "--until", early, "--to", tmp_path / "early")
+
+
+def test_a_full_disk_keeps_nothing_of_a_backup(daemon_factory, tmp_path):
+    """There is no room for the file that locks a folder, either."""
+    try:
+        with small_disk(tmp_path / "disk", 192) as disk, small_disk(tmp_path / "target", 8) as target:
+            daemon = daemon_factory("--data", str(disk / "data")).start()
+            ok(daemon, "AmazonSQS.CreateQueue", QueueName="q")
+            for _ in range(100):
+                ok(daemon, "AmazonSQS.SendMessage", QueueUrl="q", MessageBody="x" * 100_000)
+            said = Tally(daemon.endpoint)("backup", target / "b", status=5).err
+            assert "No space left on device" in said and not list(target.glob("b*")), said
+            begun = ok(daemon, "Tally.StartBackup")["BackupId"]
+            left = wait_until(lambda: ok(daemon, "Tally.DescribeBackup").get("Folder"))
+            with Hog(disk) as hog:
+                hog.wait_until_full()
+                ok(daemon, "Tally.DeleteBackup", BackupId=begun)
+                wait_until(lambda: not list(pathlib.Path(left).parent.iterdir()), 20, "that it has gone")
+    except NoMount as why:
+        pytest.skip(str(why))
 
 
 class OfAnother(http.server.BaseHTTPRequestHandler):
