@@ -280,6 +280,11 @@ enum error call_fail_token(struct call *call);
 enum error call_read_token(struct call *call, uint64_t *numbers, size_t count, bool *is_given);
 void call_write_token(struct call *call, const uint64_t *numbers, size_t count);
 
+/* The same with the name of a queue besides, as queue_walk_seal_name() and queue_walk_open_name() have it. */
+enum error call_read_queue_token(struct call *call, uint64_t *numbers, size_t count, struct bytes *name,
+                                 bool *is_given);
+void call_write_queue_token(struct call *call, const uint64_t *numbers, size_t count, struct bytes name);
+
 /* MaxResults, and a NextToken of one number. */
 enum error call_page(struct call *call, uint64_t *from, int64_t *results_max);
 

@@ -452,39 +452,35 @@ static bool scan_queues(struct call *call, const struct search *search, struct s
     return scan->index >= scan->end || queue_walk_is_over(&walk);
 }
 
-/* --- the token: the queue, by its place among the names and by its id, and a place in it ------------------------ */
+/* --- the token: the queue, by its id and its name, and a place in it ---------------------------------------------- */
 
-#define TOKEN_IS_ASKING ((uint64_t)1 << 63) /* beside the place among the names */
-#define TOKEN_INDEX 0
+#define TOKEN_IS_ASKING 0
 #define TOKEN_QUEUE 1
 #define TOKEN_PLACE 2
 #define TOKEN_NUMBERS (TOKEN_PLACE + PEEK_PLACE_NUMBERS)
 
-/* Where a token goes on; without one, at the beginning. A queue that has gone is passed over. */
+/* Where a token goes on; without one, at the beginning. Of a queue that has gone the name says which one is next,
+ * whatever else has come or gone meanwhile. */
 static enum error begin_scan(struct call *call, const struct search *search, struct scan *scan, bool *is_first)
 {
     uint64_t numbers[TOKEN_NUMBERS] = {0};
+    struct bytes name = {NULL, 0};
     bool is_given;
-    const enum error error = call_read_token(call, numbers, TOKEN_NUMBERS, &is_given);
+    const enum error error = call_read_queue_token(call, numbers, TOKEN_NUMBERS, &name, &is_given);
     if (error != OK)
         return error;
     const bool is_asked = search->by == FIND_DEDUPLICATION && search->queue == NULL;
     *is_first = !is_given;
     *scan = (struct scan){.end = core_queue_count(call->core),
-                          .is_asking = is_asked && (!is_given || (numbers[TOKEN_INDEX] & TOKEN_IS_ASKING) != 0)};
-    numbers[TOKEN_INDEX] &= ~TOKEN_IS_ASKING;
+                          .is_asking = is_asked && (!is_given || numbers[TOKEN_IS_ASKING] != 0)};
     struct message_place place;
     if (numbers[TOKEN_QUEUE] > UINT32_MAX || !peek_place_from_numbers(numbers + TOKEN_PLACE, &place))
         return call_fail_token(call);
     const struct queue *at = core_find_queue_by_id(call->core, (uint32_t)numbers[TOKEN_QUEUE]);
-    const struct queue *named = search->queue != NULL ? search->queue : at;
-    if (named != NULL)
-        scan->index = core_queue_index(call->core, named->name_owned);
-    else
-        scan->index = numbers[TOKEN_INDEX] < scan->end ? (size_t)numbers[TOKEN_INDEX] : scan->end;
+    scan->index = core_queue_index(call->core, search->queue != NULL ? search->queue->name_owned : name);
     if (search->queue != NULL)
         scan->end = scan->index + 1;
-    if (at == named && at != NULL)
+    if (at != NULL && (search->queue == NULL || at == search->queue))
         scan->place = place;
     return OK;
 }
@@ -492,10 +488,12 @@ static enum error begin_scan(struct call *call, const struct search *search, str
 static void write_next_token(struct call *call, const struct scan *scan)
 {
     uint64_t numbers[TOKEN_NUMBERS];
-    numbers[TOKEN_INDEX] = scan->index | (scan->is_asking ? TOKEN_IS_ASKING : 0);
+    struct queue_walk walk;
+    queue_walk_begin(&walk, call, bytes_make(NULL, 0), scan->index);
+    numbers[TOKEN_IS_ASKING] = scan->is_asking;
     numbers[TOKEN_QUEUE] = core_queue_by_name(call->core, scan->index)->id;
     peek_place_to_numbers(scan->place, numbers + TOKEN_PLACE);
-    call_write_token(call, numbers, TOKEN_NUMBERS);
+    call_write_queue_token(call, numbers, TOKEN_NUMBERS, queue_walk_seal_name(&walk, call->arena));
 }
 
 /* --- the action --------------------------------------------------------------------------------------------------- */

@@ -24,22 +24,14 @@ struct listing {
 /* --- tokens ------------------------------------------------------------------------------------------------------- */
 
 /* A place in a queue, and the queue's name. A list of one queue has tokens of that queue only. */
-#define PLACE_SIZE (PEEK_PLACE_NUMBERS * sizeof(uint64_t))
-
 static enum error read_token(struct listing *listing)
 {
     struct call *call = listing->call;
-    struct bytes token = {NULL, 0};
+    uint64_t numbers[PEEK_PLACE_NUMBERS];
     bool is_given;
-    const enum error error = call_open_token(call, &token, &is_given);
+    const enum error error = call_read_queue_token(call, numbers, PEEK_PLACE_NUMBERS, &listing->queue_name, &is_given);
     if (error != OK || !is_given)
         return error;
-    if (token.size < PLACE_SIZE)
-        return call_fail_token(call);
-    uint64_t numbers[PEEK_PLACE_NUMBERS];
-    for (size_t i = 0; i < PEEK_PLACE_NUMBERS; i++)
-        numbers[i] = bytes_get_u64(token.ptr + i * sizeof(uint64_t));
-    listing->queue_name = queue_walk_open_name(bytes_skip(token, PLACE_SIZE));
     const bool is_of_another = listing->only != NULL && !bytes_equal(listing->queue_name, listing->only->name_owned);
     const bool is_good = peek_place_from_numbers(numbers, &listing->place) && !is_of_another;
     return is_good ? OK : call_fail_token(call);
@@ -48,13 +40,8 @@ static enum error read_token(struct listing *listing)
 static void write_token(const struct listing *listing)
 {
     uint64_t numbers[PEEK_PLACE_NUMBERS];
-    const struct bytes name = listing->queue_name;
-    uint8_t *token = arena_allocate(listing->call->arena, PLACE_SIZE + name.size);
     peek_place_to_numbers(listing->place, numbers);
-    for (size_t i = 0; i < PEEK_PLACE_NUMBERS; i++)
-        bytes_put_u64(token + i * sizeof(uint64_t), numbers[i]);
-    memcpy(token + PLACE_SIZE, name.ptr, name.size);
-    call_seal_token(listing->call, bytes_make(token, PLACE_SIZE + name.size));
+    call_write_queue_token(listing->call, numbers, PEEK_PLACE_NUMBERS, listing->queue_name);
 }
 
 /* --- a message ---------------------------------------------------------------------------------------------------- */

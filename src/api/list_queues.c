@@ -298,23 +298,18 @@ static size_t merge_sources(struct ranked_queue *ranked, size_t count)
     return kept;
 }
 
-/* The next queues from `place` on, QUEUES_RANKED_MAX at most, of which `ranked` gets those that are selected. Returns
- * where it ended; *is_end: no queue with the prefix is left. */
-static size_t collect_queues(const struct call *call, const struct selection *selection, struct bytes prefix,
-                             size_t place, struct ranked_queue *ranked, size_t *count, bool *is_end)
+/* The next queues of the walk, QUEUES_RANKED_MAX at most, of which `ranked` gets those that are selected. */
+static void collect_queues(const struct call *call, const struct selection *selection, struct queue_walk *walk,
+                           struct ranked_queue *ranked, size_t *count)
 {
     const struct queue *queue;
-    struct queue_walk walk;
-    queue_walk_begin(&walk, call, prefix, place);
-    for (unsigned i = 0; i < QUEUES_RANKED_MAX && (queue = queue_walk_next(&walk)) != NULL; i++) {
+    for (unsigned i = 0; i < QUEUES_RANKED_MAX && (queue = queue_walk_next(walk)) != NULL; i++) {
         const struct queue *listed = listed_for(call, selection, queue);
         if (listed == NULL)
             continue;
-        const size_t at = listed == queue ? walk.index - 1 : core_queue_index(call->core, listed->name_owned);
+        const size_t at = listed == queue ? walk->index - 1 : core_queue_index(call->core, listed->name_owned);
         ranked[(*count)++] = (struct ranked_queue){.queue = listed, .place = at, .sources = 1};
     }
-    *is_end = queue_walk_is_over(&walk);
-    return walk.index;
 }
 
 static void write_worst(struct call *call, const struct selection *selection, const struct ranked_queue *ranked,
@@ -332,32 +327,33 @@ static void write_worst(struct call *call, const struct selection *selection, co
     writer_list_end(call->reply);
 }
 
-/* The worst of at most QUEUES_RANKED_MAX queues. NextToken says how many with the prefix were looked at. Dead-letter
- * queues are found by their sources, which may have any name. */
+/* The worst of at most QUEUES_RANKED_MAX queues. NextToken names the first that was not looked at. Dead-letter queues
+ * are found by their sources, which may have any name. */
 static enum error list_worst(struct call *call, const struct selection *selection, enum queue_order order)
 {
     const struct bytes prefix = selection->having == HAVING_DEAD_LETTERS ? bytes_make(NULL, 0) : selection->prefix;
-    uint64_t from = 0;
+    struct bytes from = {NULL, 0};
     int64_t results_max;
-    const enum error error = call_page(call, &from, &results_max);
+    bool is_paged;
+    const enum error error = call_page_by_name(call, &from, &results_max, &is_paged);
     if (error != OK)
         return error;
-    const size_t first = core_queue_index(call->core, prefix), all = core_queue_count(call->core) - first;
-    const size_t left = from < all ? all - from : 0;
+    struct queue_walk walk;
+    queue_walk_begin(&walk, call, prefix, core_queue_index(call->core, from));
+    const size_t left = core_queue_count(call->core) - walk.index;
     struct ranked_queue *ranked =
         arena_allocate(call->arena, (left < QUEUES_RANKED_MAX ? left : QUEUES_RANKED_MAX) * sizeof(*ranked));
     size_t count = 0;
     unsigned visits = VISITS_MAX;
-    bool is_end;
-    const size_t end = collect_queues(call, selection, prefix, first + (all - left), ranked, &count, &is_end);
+    collect_queues(call, selection, &walk, ranked, &count);
     if (selection->having == HAVING_DEAD_LETTERS)
         count = merge_sources(ranked, count);
     for (size_t i = 0; i < count; i++)
         ranked[i].rank = rank_of(call, ranked[i].queue, order, &visits);
     qsort(ranked, count, sizeof(*ranked), compare_ranks);
     write_worst(call, selection, ranked, count < (size_t)results_max ? count : (size_t)results_max);
-    if (!is_end)
-        call_write_token(call, &(uint64_t){end - first}, 1);
+    if (!queue_walk_is_over(&walk))
+        call_seal_token(call, queue_walk_seal_name(&walk, call->arena));
     return OK;
 }
 

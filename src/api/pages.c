@@ -83,25 +83,48 @@ enum error call_open_token(struct call *call, struct bytes *place, bool *is_give
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
-enum error call_read_token(struct call *call, uint64_t *numbers, size_t count, bool *is_given)
+static enum error read_numbers(struct call *call, uint64_t *numbers, size_t count, struct bytes *rest, bool *is_given)
 {
     struct bytes place = {NULL, 0};
     const enum error error = call_open_token(call, &place, is_given);
     if (error != OK || !*is_given)
         return error;
-    if (place.size != count * sizeof(*numbers))
+    if (place.size < count * sizeof(*numbers))
         return call_fail_token(call);
     for (size_t i = 0; i < count; i++)
         numbers[i] = bytes_get_u64(place.ptr + i * sizeof(*numbers));
+    *rest = bytes_skip(place, count * sizeof(*numbers));
     return OK;
+}
+
+enum error call_read_token(struct call *call, uint64_t *numbers, size_t count, bool *is_given)
+{
+    struct bytes rest = {NULL, 0};
+    const enum error error = read_numbers(call, numbers, count, &rest, is_given);
+    return error == OK && rest.size > 0 ? call_fail_token(call) : error;
 }
 
 void call_write_token(struct call *call, const uint64_t *numbers, size_t count)
 {
-    uint8_t *place = arena_allocate(call->arena, count * sizeof(*numbers));
+    call_write_queue_token(call, numbers, count, bytes_make(NULL, 0));
+}
+
+enum error call_read_queue_token(struct call *call, uint64_t *numbers, size_t count, struct bytes *name, bool *is_given)
+{
+    const enum error error = read_numbers(call, numbers, count, name, is_given);
+    *name = queue_walk_open_name(*name);
+    return error;
+}
+
+void call_write_queue_token(struct call *call, const uint64_t *numbers, size_t count, struct bytes name)
+{
+    const size_t size = count * sizeof(*numbers);
+    uint8_t *place = arena_allocate(call->arena, size + name.size);
     for (size_t i = 0; i < count; i++)
         bytes_put_u64(place + i * sizeof(*numbers), numbers[i]);
-    call_seal_token(call, bytes_make(place, count * sizeof(*numbers)));
+    if (name.size > 0)
+        memcpy(place + size, name.ptr, name.size);
+    call_seal_token(call, bytes_make(place, size + name.size));
 }
 
 /* --- parameters of most lists ------------------------------------------------------------------------------------- */

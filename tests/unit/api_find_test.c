@@ -188,7 +188,7 @@ static void all_queues_are_asked_in_pages(void **state)
 {
     (void)state;
     struct world *world = world_create(&(struct world_options){.seed = 1});
-    char id[WORLD_ID_SIZE], name[20], token[100];
+    char id[WORLD_ID_SIZE], name[20], token[300];
     for (unsigned i = 0; i <= 10000; i++) {
         snprintf(name, sizeof(name), "q%05u", i);
         world_create_queue(world, name, "");
@@ -216,7 +216,7 @@ static void an_id_that_nobody_remembers_is_looked_for_in_pages(void **state)
 {
     (void)state;
     struct world *world = open_world();
-    char id[WORLD_ID_SIZE], token[100] = "";
+    char id[WORLD_ID_SIZE], token[300] = "";
     const unsigned others = 4500;
     unsigned pages = 0, found = 0;
     for (unsigned i = 0; i < others; i++) {
@@ -290,7 +290,7 @@ static void found_bodies_fill_a_page_of_a_mebibyte(void **state)
     (void)state;
     struct world *world = open_world();
     static char body[100001];
-    char token[100];
+    char token[300];
     memset(body, 'b', sizeof(body) - 1);
     for (unsigned i = 0; i < 12; i++)
         world_call(world, "SendMessage",
@@ -381,6 +381,28 @@ static void words_are_looked_for_in_one_text_in_any_order(void **state)
     close_world(world);
 }
 
+/* Those before the place of a token may go, and so may the one in which it is. */
+static void queues_that_go_meanwhile_hide_no_other_one(void **state)
+{
+    (void)state;
+    struct world *world = world_create(&(struct world_options){.seed = 1});
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    for (unsigned i = 0; i < ARRAY_LENGTH(names); i++) {
+        world_create_queue(world, names[i], "");
+        for (unsigned j = 0; j < (i < 3 ? 50 : 1); j++)
+            world_send(world, names[i], NULL, "needle");
+    }
+    struct answer page = world_call(world, "Tally.FindMessage", "{'Text':'needle'}");
+    EXPECT(world, count_of(page) == 100 && answer_number(page, "QueuesLooked") == 2);
+    for (unsigned i = 0; i < 3; i++)
+        world_call(world, "DeleteQueue", "{'QueueUrl':'%s'}", names[i]);
+    world_create_queue(world, "0", "");
+    page = world_call(world, "Tally.FindMessage", "{'Text':'needle','NextToken':'%s'}", answer_text(page, "NextToken"));
+    EXPECT(world, count_of(page) == 2 && answer_is_true(page, "IsComplete"));
+    EXPECT(world, strstr(member(first_of(page), "QueueUrl"), "/d") != NULL);
+    close_world(world);
+}
+
 /* Fifteen words are in each body, and the sixteenth is not. */
 static void many_words_make_a_page_shorter(void **state)
 {
@@ -420,7 +442,7 @@ static void a_search_of_all_queues_survives_the_end_of_one(void **state)
                         "{'QueueUrl':'b','MessageBody':'m','MessageAttributes':{" OUTBOX(UID_1) "}}"));
     struct answer page = world_call(world, "Tally.FindMessage", "{'OutboxId':'" UID_1 "'}");
     EXPECT(world, count_of(page) == 0 && !answer_is_true(page, "IsComplete"));
-    char search[200];
+    char search[400];
     snprintf(search, sizeof(search), "'OutboxId':'" UID_1 "','NextToken':'%s'", answer_text(page, "NextToken"));
     expect_one(world, search, id, "ready", "b");
     world_call(world, "DeleteQueue", "{'QueueUrl':'a'}");
@@ -567,6 +589,7 @@ int main(void)
         cmocka_unit_test(a_row_of_an_outbox_is_published_or_not),
         cmocka_unit_test(a_text_is_looked_for_in_bodies_and_attributes),
         cmocka_unit_test(words_are_looked_for_in_one_text_in_any_order),
+        cmocka_unit_test(queues_that_go_meanwhile_hide_no_other_one),
         cmocka_unit_test(many_words_make_a_page_shorter),
         cmocka_unit_test(a_search_of_all_queues_survives_the_end_of_one),
         cmocka_unit_test(the_end_of_a_failed_message_is_told_beside_its_redriven_copy),
