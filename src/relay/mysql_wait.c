@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
+#include <sys/socket.h>
 
 #define LOOK_MS 100u /* how often one that waits looks whether it is interrupted */
 
@@ -51,16 +52,27 @@ static int await_socket(my_socket socket, my_bool is_read, int timeout)
 
 /* OpenSSL reads the socket by itself, and would wait in the kernel if it blocks. The library leaves it so, but it has
  * always read the server's greeting before a handshake. */
+static void unblock(struct mysql_wait *wait, my_socket socket)
+{
+    const int flags = fcntl(socket, F_GETFL);
+    wait->is_unblocked = flags >= 0 && fcntl(socket, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+/* While there is always more to read the library never waits, so it is stopped here: its next read finds an end. */
 static void after_transfer(int mode, MYSQL *handle, const unsigned char *bytes, size_t size)
 {
     (void)mode;
     (void)bytes;
     (void)size;
-    if (current == NULL || current->is_unblocked)
+    if (current == NULL)
         return;
     const my_socket socket = mysql_get_socket(handle);
-    const int flags = fcntl(socket, F_GETFL);
-    current->is_unblocked = flags >= 0 && fcntl(socket, F_SETFL, flags | O_NONBLOCK) == 0;
+    if (!current->is_unblocked)
+        unblock(current, socket);
+    if (monotonic_ms() < current->until_ms && !atomic_load(&current->is_interrupted))
+        return;
+    current->is_late = true;
+    (void)shutdown(socket, SHUT_RDWR);
 }
 
 void mysql_wait_init_library(void)

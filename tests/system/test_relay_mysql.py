@@ -18,6 +18,7 @@ import pytest
 
 from certificates import Certificate
 from conftest import BIN, IS_BARE, PATIENCE, clean_environment, status_bytes, wait_until
+from mysql_flood import MysqlFlood
 from mysql_server import PASSWORD, PASSWORD_IN_URL, MysqlServer
 from outbox_checks import check_an_owner_that_outlived_its_lease, check_what_may_have_arrived_is_listed
 from outbox_mysql import MysqlOutbox, run, send
@@ -786,6 +787,21 @@ def test_a_daemon_stops_in_time_though_its_server_trickles(daemon, outbox, proxy
     assert daemon.stop() == 0
     assert time.monotonic() - began < 3 * PATIENCE
     daemon.start()
+
+
+def test_an_answer_without_end_is_given_up_in_time(daemon):
+    """Its reader never waits, and would take all memory first."""
+    with MysqlFlood() as server:
+        arguments = {"RelayName": "full", "Source": {"Type": "mysql", "Connection": server.url},
+                     "Sink": {"Type": "queue"}}
+        assert daemon.call("Tally.CreateRelay", arguments)[0] == 200
+        wait_until(lambda: daemon.call("Tally.DescribeRelay", {"RelayName": "full"})[1]["State"] == "failed", 9,
+                   "that the relay gives the answer up")
+        wait_until(lambda: len(server.connections) > 1, 20, "that it tries again")
+        time.sleep(0.5)
+        began = time.monotonic()
+        assert daemon.stop() == 0
+        assert time.monotonic() - began < 3 * PATIENCE
 
 
 @pytest.mark.parametrize("tls", ["disabled", "required"])
