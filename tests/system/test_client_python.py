@@ -920,6 +920,28 @@ def test_an_effect_happens_once(tally, connect):
     assert count(connection) == 6
 
 
+def test_a_delivery_that_is_tried_again_without_a_rollback_is_not_done(tally, connect):
+    """A worker would delete its message for an AlreadyDone, and the connection's end would undo the effect."""
+    connection = connect()
+    for message in "m-1", {"MessageId": "m-2", "ReceiptHandle": "r-2"}:
+        tally.once(connection, message)
+        connection.cursor().execute("INSERT INTO effect VALUES (1)")
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="Roll back before you try again"):
+                tally.once(connection, message)
+        connection.rollback()
+        affect(connection, tally, message)
+        with pytest.raises(tally.AlreadyDone):
+            affect(connection, tally, message)
+    assert count(connection) == 2
+    connection.rollback()
+    one, other = ({"MessageId": name, "MessageAttributes": {"Tally.OutboxId": {"StringValue": "uid"}}} for name in "ab")
+    tally.once(connection, one)
+    with pytest.raises(tally.AlreadyDone):
+        tally.once(connection, other)
+    connection.rollback()
+
+
 def test_once_takes_a_connection_whose_rows_are_dicts(tally, connect):
     connection = connect()
     driver = type(connection).__module__.split(".")[0]

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ._inbox_mysql import note_in_mysql
+from ._inbox_mysql import has_savepoint, note_in_mysql
 from ._message import Message
 
 IDLE, ACTIVE, IN_TRANSACTION, IN_ERROR = 0, 1, 2, 3  # the status of a connection of libpq
@@ -43,20 +43,26 @@ def once(connection: Any, message: Message | Mapping[str, Any] | str, *, consume
     SerializationFailure if another worker commits first: try the transaction again. In MySQL that goes for a deadlock
     (error 1213) and a time-out (1205), and the note needs an effect that does not commit: CREATE, ALTER and such do.
 
-    RuntimeError if the connection is in a transaction in which another thread has called once(). It comes when that
-    transaction has ended, after 60 seconds at most. From then on once() refuses the connection. Only in PostgreSQL and
-    SQLite this is found out.
+    RuntimeError if the same delivery was noted in this transaction before: who tries again must roll back first.
+    Nothing is committed then, so it is no AlreadyDone.
+
+    RuntimeError, too, if the connection is in a transaction in which another thread has called once(). It comes when
+    that transaction has ended, after 60 seconds at most. From then on once() refuses the connection. Only in PostgreSQL
+    and SQLite this is found out.
     """
     if not schema.isidentifier():
         raise ValueError(f"schema must be a name, not {schema!r}")
     inbox = _inbox_of(connection)
     message_id = _id_of(message)
     use = _use_of(connection)
+    noted = (schema, consumer, message_id, _delivery_of(message))
     with use.lock:
         if not use.is_by_two(inbox):
             inbox.check_transaction()
+            use.check_again(inbox, noted)
             use.begin(message_id)
             if inbox.note(schema, message_id, consumer, use.mark):
+                use.noted = noted
                 return
             raise AlreadyDone(f"the effect of message {message_id} is committed")
     use.refuse(inbox)  # without the lock: the other thread may call once() again before it ends its transaction
@@ -69,18 +75,32 @@ def _id_of(message: Message | Mapping[str, Any] | str) -> str:
     return raw.get("MessageAttributes", {}).get("Tally.OutboxId", {}).get("StringValue") or raw["MessageId"]
 
 
+def _delivery_of(message: Message | Mapping[str, Any] | str) -> str:
+    """Two messages may have one id. Of a plain id it is not known whether it is that of another one."""
+    raw = message.raw if isinstance(message, Message) else message
+    return raw if isinstance(raw, str) else raw.get("ReceiptHandle") or raw["MessageId"]
+
+
 class _Use:
     """Who called once() last with a connection, so that two threads in one transaction are found out."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.thread, self.message_id, self.mark = threading.current_thread(), "", ""
+        self.noted: tuple[str, ...] = ()  # what the last call noted; nothing, if it found it noted
         self.shared: Any = None  # the connection, once two threads were in one transaction. So it keeps its id()
         self.why = ""
 
     def begin(self, message_id: str) -> None:
         self.thread, self.message_id = threading.current_thread(), message_id
         self.mark = f"tally_once_{next(_marks)}"
+        self.noted = ()
+
+    def check_again(self, inbox: _Inbox, noted: tuple[str, ...]) -> None:
+        """A worker would delete the message for an AlreadyDone, and what is undone then never happens."""
+        if noted == self.noted and inbox.is_in(self.mark):
+            raise RuntimeError(f"once() was called for message {self.message_id} in this transaction before, and "
+                               f"nothing of it is committed. Roll back before you try again")
 
     def is_by_two(self, inbox: _Inbox) -> bool:
         here = threading.current_thread()
@@ -153,6 +173,12 @@ class _Sqlite:
             return False
         return True
 
+    def is_in(self, mark: str) -> bool:
+        is_there = self.has_mark(mark)
+        if is_there:
+            self.leave_mark(mark)
+        return is_there
+
     def is_in_transaction(self) -> bool:
         return self.connection.in_transaction
 
@@ -179,6 +205,9 @@ class _Postgres:
         is_sound = self.connection.info.transaction_status in (ACTIVE, IN_TRANSACTION)
         return is_sound and self._is_true("current_setting('tally.once', true) = %s", mark)
 
+    def is_in(self, mark: str) -> bool:
+        return self.has_mark(mark)
+
     def is_in_transaction(self) -> bool:
         return self.connection.info.transaction_status in (ACTIVE, IN_TRANSACTION, IN_ERROR)
 
@@ -190,7 +219,7 @@ class _Postgres:
 
 
 class _Mysql:
-    """Without marks: two threads in one transaction are not found out."""
+    """A mark is a savepoint. Two threads in one transaction are not found out: the drivers allow no two."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -199,13 +228,16 @@ class _Mysql:
         """note() does it."""
 
     def note(self, schema: str, message_id: str, consumer: str, mark: str) -> bool:
-        return note_in_mysql(self.connection, schema, message_id, consumer)
+        return note_in_mysql(self.connection, schema, message_id, consumer, mark)
 
     def leave_mark(self, mark: str) -> None:
-        """There is none."""
+        """It is there still."""
 
     def has_mark(self, mark: str) -> bool:
         return False
+
+    def is_in(self, mark: str) -> bool:
+        return has_savepoint(self.connection, mark)
 
     def is_in_transaction(self) -> bool:
         return False
