@@ -129,7 +129,7 @@ def work_behind_all(language, project, running):
             proxies[queue].spoil(make, ATTEMPTS[language], *targets, is_reset=is_reset)
         process = start_workers(language, project, [f"{queue} {proxy.endpoint}" for queue, proxy in proxies.items()])
         with contextlib.suppress(AssertionError):  # of what failed each test tells its part
-            wait_until(lambda: all(queue_counts(running, queue) == (0, 0, 0) for queue in proxies), 30)
+            wait_until(lambda: all(queue_counts(running, queue) == (0, 0, 0) for queue in proxies), 120)
         out, err = process.communicate(timeout=20 * PATIENCE)
     told = [json.loads(line) for line in out.splitlines()]
     return {name: ([words for queue, *words in told if queue == f"{language}-{number}"],

@@ -412,15 +412,17 @@ def test_signals_stop_a_worker(client, queue, running, signals, words):
 
 def test_a_worker_that_stood_still_leaves_the_message_to_who_has_it(tally, client, queue, running):
     (sent,) = send(client, queue, "m")
-    program = ("import time, tally\ndef handle(message):\n    print('begun', flush=True)\n    time.sleep(1.5)\n"
+    program = ("import sys, tally\ndef handle(message):\n    print('begun', flush=True)\n    sys.stdin.readline()\n"
                f"    print(message.is_held, flush=True)\n    raise ValueError\n"
                f"tally.Worker({queue!r}, handle, visibility=1).run()")
     process = subprocess.Popen([sys.executable, "-c", program], env=environment(running.endpoint), text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGSTOP)
     (message,) = client.sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=20, VisibilityTimeout=60)["Messages"]
     process.send_signal(signal.SIGCONT)
+    process.stdin.write("\n")
+    process.stdin.flush()
     assert process.stdout.readline() == "False\n"
     process.send_signal(signal.SIGTERM)
     # A heartbeat that comes too late says so, or the failure of a handler that was quicker.
