@@ -163,7 +163,9 @@ export async function withSamples(lists, visit, signal) {
   await Promise.all(reasons.map(note));
 }
 
-export function reasonTable(queue, told) {
+/** isDead: these are dead letters, so they can be redriven. */
+export function reasonTable(queue, told, isDead) {
+  const acts = ({ Reason, Count }) => [redriveButton(queue, Reason, Count), redriveAllButton(queue, Reason, Count)];
   return table(
     `Reasons in ${queue.QueueName}`,
     [["Count", "number"], "Reason", "Newest", ["Oldest", "wide"], ["For example", "below"], ""],
@@ -173,7 +175,7 @@ export function reasonTable(queue, told) {
       age(one.NewestAt),
       age(one.OldestAt),
       [one.MessageIds.slice(0, 2).map((id) => [messageLink(id), " "]), mode() !== "hidden" && begin(one.Body)],
-      h("span.acts", null, redriveButton(queue, one.Reason, one.Count), redriveAllButton(queue, one.Reason, one.Count)),
+      isDead && h("span.acts", null, acts(one)),
     ]),
   );
 }
@@ -197,7 +199,7 @@ function drawQueue({ queue, told, sources }) {
     told === null
       ? nothing("Reasons are in messages: this credential lacks the right read.")
       : told.Reasons.length > 0
-        ? reasonTable(queue, told)
+        ? reasonTable(queue, told, true)
         : nothing(queue.Visible > 0 ? "None of these messages has a reason." : "Empty."),
     told &&
       (rest || !told.IsComplete) &&

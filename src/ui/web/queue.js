@@ -264,7 +264,7 @@ export default {
         section(
           "Why messages failed",
           slow.reasons.IsComplete ? "most first" : `of the ${count(slow.reasons.Looked)} oldest`,
-          reasonTable(queue, slow.reasons),
+          reasonTable(queue, slow.reasons, isTarget),
         ),
       slow.tasks.length > 0 && section("Move tasks", "the newest first", taskTable(slow.tasks)),
       drawMessages(page, name, query, slow.dead, queue),
