@@ -432,6 +432,15 @@ const scenarios = {
     assert.deepEqual(page.wrong, []);
   },
 
+  async a_relay_says_for_how_long_it_is_as_it_is() {
+    const page = await open();
+    await show(page, "#/relay/payments");
+    assert.match(await text(page), /payments\s+active for [\d.]+ (s|min)\b/);
+    await show(page, "#/relay/billing-hook");
+    assert.match(await text(page), /billing-hook\s+blocked for \d+ min\b[^]*Why it is blocked\s+can't reach/);
+    assert.deepEqual(page.wrong, []);
+  },
+
   /** Each message stands in one column, and a column says what its filter lists. */
   async columns_count_each_message_once() {
     const page = await open();

@@ -115,7 +115,11 @@ export const relay = {
       );
     const isStuck = told.State === "blocked" || told.State === "failed";
     return [
-      heading(h("bdi", null, name), [state(told.State)], [pauseButton(told)]),
+      heading(
+        h("bdi", null, name),
+        [state(told.State, [told.State, told.Since && [" for ", age(told.Since)]])],
+        [pauseButton(told)],
+      ),
       isStuck &&
         h(
           "section.why.bad",
@@ -125,9 +129,7 @@ export const relay = {
             "p",
             null,
             quoted(told.LastError ?? "No reason is known.", 1000),
-            " for ",
-            age(told.Since),
-            ". It tries again by itself.",
+            " It tries again by itself.",
           ),
         ),
       told.Warning && h("section.why", null, h("p", null, told.Warning)),
