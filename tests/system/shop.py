@@ -3,7 +3,7 @@ that needs a person.
 
     shop = Shop(daemon, clock)                  # a daemon that was started with that clock
     shop.fill(1_000_000, queues=5000)           # as fast as the daemon takes them
-    shop.get_into_trouble(), shop.get_hostile()
+    shop.get_into_trouble(), shop.get_hostile(), shop.get_long()
     shop.live_an_hour()                         # or with a few customers, and so with charts that say something
     shop.ids["held"]                            # of messages that tests look at
     shop.close()
@@ -31,6 +31,11 @@ ARN = "arn:aws:sqs:us-east-1:000000000000:"
 
 NUMBERS = itertools.count(1)
 CUSTOMERS = {"checkout": 9, "receipts": 6, "search-index": 14, "stock.fifo": 4, "invoices": 3, "newsletter": 1}
+
+
+def long(word, size=80):
+    """A name of that size."""
+    return (word + "_" + "abcdefghij" * size)[:size]
 
 
 def send_ten(queue, first=0):
@@ -346,3 +351,56 @@ class Shop:
         self.fail("hostile.fifo", HOSTILE + RIGHT_TO_LEFT)
         self.call("Tally.OfferTickets", PoolName="couriers", Tickets=[
             {"TicketId": '<b>"bob', "Attributes": {"kind": "courier", "zone": HOSTILE, "km": 1}}])
+
+    def get_long(self):
+        """Names as long as they may be, in which no line can be broken; and large numbers."""
+        self.ids |= {"longQueue": long("queue", 75) + ".fifo", "longDead": long("dead"), "longPool": long("pool"),
+                     "longGroup": long("group", 128), "longBatch": long("batch", 128),
+                     "longTicket": long("ticket", 128), "longRelay": long("relay", 73)}
+        self.create(long("dead"))
+        self.create(long("source"), long("dead"))
+        self.send(long("source"), long("failed", 3000))
+        self.fail(long("source"), long("reason", 1000), 1, long("worker", 128))
+        self._open_long_batches()
+        self._hold_long()
+        self.call("Tally.PutSchedule", Name=long("schedule"), QueueUrl=long("source"), MessageBody="{}",
+                  Cron="1,2,3,4,5,6,7,8,9,10,11,12,13,14,15 0 1 1 *", TimeZone="America/Argentina/ComodRivadavia")
+        self.call("Tally.CreatePool", PoolName=long("pool"), ResultQueueUrl="tours", Attributes={
+            long("attribute"): "str"}, Rules=[{"type": "equal", "attr": long("attribute")}])
+        self.call("Tally.OfferTickets", PoolName=long("pool"), Tickets=[
+            {"TicketId": long("ticket", 128), "Attributes": {long("attribute"): long("value", 200)}},
+            {"TicketId": long("other", 128), "Attributes": {long("attribute"): "another"}}])
+        self._doubt_long()
+
+    def _open_long_batches(self):
+        batch = self.ids["longBatch"]
+        self.call("Tally.CreateBatch", BatchId=long("all", 128), Total=100_000_000)
+        self.call("Tally.CreateBatch", BatchId=batch, Total=100_000_000, Parent=long("all", 128),
+                  OnComplete={"QueueUrl": long("source")})
+        self.call("Tally.AddUnits", BatchId=batch, Units=[long("unit", 128), long("failed", 128)])
+        self.call("Tally.CompleteUnits", BatchId=batch, Units=[
+            {"Unit": long("failed", 128), "Status": "failed", "Detail": long("detail", 900)}])
+
+    def _hold_long(self):
+        queue, batch = self.ids["longQueue"], self.ids["longBatch"]
+        self.create(queue, **{"Tally.OnGroupFailure": "hold"})
+        attributes = {long("attribute"): long("value", 900), "Tally.Batch": batch}
+        for word in ("first", "second"):
+            self.ids["longHeld"] = self.send(queue, long(word, 3000), attributes, MessageGroupId=long("group", 128),
+                                             MessageDeduplicationId=long(word, 128))
+        self.send(queue, {long("key", 200): {long("key", 200): [long("value", 3000), 12345678901234567890]}},
+                  {"Tally.After": f"batch:{batch}"}, MessageGroupId=long("after", 128))
+        self.fail(queue, long("reason", 1000), 1, long("worker", 128))
+        self.send(queue, long("third"), MessageGroupId=long("other", 128))
+        self.receive(queue, 1, long("worker", 128), VisibilityTimeout=3600)
+
+    def _doubt_long(self):
+        queue, relay = long("out", 75) + ".fifo", self.ids["longRelay"]
+        self.create(queue)
+        for number in range(3):
+            self.send(queue, long("row", 300), MessageGroupId=long(f"group{number}", 128),
+                      MessageDeduplicationId=long(f"row{number}", 128))
+        address = f"http://127.0.0.1:{self.payments.server_port}/{long('paid', 300)}"
+        self.call("Tally.CreateRelay", RelayName=relay, Source={"Type": "queue", "QueueUrl": queue},
+                  Sink={"Type": "http", "Url": address, "Mode": "at-most-once"})
+        wait_until(lambda: len(self.call("Tally.ListDoubts", RelayName=relay)["Doubts"]) == 3, what="three doubts")

@@ -163,6 +163,7 @@ def shop(tmp_path_factory):
     print(f"filled within {time.monotonic() - began:.1f} s")
     made.get_into_trouble()
     made.get_hostile()
+    made.get_long()
     yield made
     made.close()
     try:

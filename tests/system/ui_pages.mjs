@@ -10,7 +10,9 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const NARROW = { width: 360, height: 740 };
 const COMMON = { width: 1280, height: 800 };
 const ZOOMED = { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 }; // 1280 x 800 at 200 %
-const TABS_MAX = 12;
+const NARROWEST = { width: 320, height: 512 }; // 1280 pixels at 400 %
+const TABS_MAX = 12; // at the beginning of a page, and at its end
+const DIALOGS_MAX = 4; // of a page
 const PATIENCE_MS = 60000;
 
 let job; // that is done now
@@ -35,6 +37,7 @@ const pages = () => ({
   "dead-letters": "#/dead-letters",
   groups: "#/groups",
   group: "#/groups?queue=orders.fifo&group=customer-17",
+  "groups-of-queue": "#/groups?queue=orders.fifo",
   batches: "#/batches",
   batch: "#/batch/night-42",
   schedules: "#/schedules",
@@ -45,10 +48,19 @@ const pages = () => ({
   activity: "#/activity",
   server: "#/server",
   find: "#/find?q=customer-17",
+  "queues-long": "#/queues?prefix=queue",
+  "queue-long": `#/queue/${ids.longQueue}`,
+  "queue-of-dead-letters-long": `#/queue/${ids.longDead}`,
+  "message-long": `#/message/${ids.longHeld}`,
+  "group-long": `#/groups?queue=${ids.longQueue}&group=${ids.longGroup}`,
+  "batch-long": `#/batch/${ids.longBatch}`,
+  "relay-long": `#/relay/${ids.longRelay}`,
+  "pool-long": `#/pool/${ids.longPool}?ticket=${ids.longTicket}`,
+  "find-long": `#/find?q=${ids.longQueue}`,
 });
 
 /** Pages that consist of what others show too. */
-const VARIANTS = /^(queues-by-name|queue-filtered|queue-hostile|message-huge|message-deep|message-blocked)$/;
+const VARIANTS = /^(queues-by-name|queue-filtered|queue-hostile|message-huge|message-deep|message-blocked|.*-long)$/;
 const differentPages = () => Object.entries(pages()).filter(([name]) => !VARIANTS.test(name));
 
 const browser = await chromium.launch({
@@ -140,38 +152,147 @@ async function assertFits(page, name) {
   assert.ok(wide <= seen, `${name} is ${wide} pixels wide in a window of ${seen}: ${who.join("\n")}`);
 }
 
+/** What of the page, or of its dialog, can't be seen or pressed, by rules that hold for every page. */
+async function whatIsHidden(page, isRowWhole) {
+  const told = [await page.evaluate(whatScrolls, isRowWhole), await page.evaluate(whichTextsAreCut),
+                await page.evaluate(whichControlsAreHidden)];
+  return [...new Set(told.flat())];
+}
+
+/** The page and a dialog never scroll to the side, and on a narrow page no row does. */
+function whatScrolls(isRowWhole) {
+  const dialog = document.querySelector("dialog[open]");
+  const boxes = [document.documentElement, ...(isRowWhole ? document.querySelectorAll(".scroll") : [])];
+  return (dialog ? [...boxes, dialog] : boxes)
+    .filter((box) => box.scrollWidth > box.clientWidth)
+    .map((box) => `${box.nodeName} ${box.ariaLabel} scrolls by ${box.scrollWidth - box.clientWidth}`);
+}
+
+/** Text stands in its box, or scrolls in it, or is cut with an ellipsis and whole in a title. A short word stands in
+ *  one line. */
+function whichTextsAreCut() {
+  const told = [];
+  const of = (node) => `${node.nodeName} .${node.className} ${JSON.stringify(node.textContent.slice(0, 40))}`;
+  const linesOf = (text, from, to) => {
+    const range = document.createRange();
+    range.setStart(text, from);
+    range.setEnd(text, to);
+    return [...range.getClientRects()].filter(({ width }) => width > 0);
+  };
+  const isBeyond = (line, box) => line.left < box.left - 1 || line.right > box.right + 1;
+  const whoCuts = (box, lines) => {
+    const { display, overflowX, textOverflow } = getComputedStyle(box);
+    if (/auto|scroll/.test(overflowX) || box === document.body) return null;
+    const isBox = !/^(inline|contents)$/.test(display);
+    const isMarked = textOverflow === "ellipsis" && box.closest("[title]");
+    const around = box.getBoundingClientRect();
+    if (isBox && !isMarked && lines.some((line) => isBeyond(line, around))) return box;
+    return whoCuts(box.parentElement, lines);
+  };
+  const root = document.querySelector("dialog[open]") ?? document.body;
+  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode;
+    const parent = text.parentElement;
+    if (!parent.checkVisibility() || parent.closest(".vh, .skip, option, textarea")) continue;
+    const cuts = whoCuts(parent, linesOf(text, 0, text.length));
+    if (cuts) told.push(`text stands out of ${of(cuts)}`);
+    if (parent.closest("pre, .json, .begin")) continue;
+    for (const { 0: word, index } of text.data.matchAll(/(?<!\S)[\p{L}\p{N}.:,]{2,16}(?!\S)/gu))
+      if (new Set(linesOf(text, index, index + word.length).map(({ top }) => Math.round(top))).size > 1)
+        told.push(`${word} stands in two lines of ${of(parent)}`);
+  }
+  return told;
+}
+
+/** What can be pressed has 24 pixels at least, and stands alone where it is. Each choice of a list can be read. */
+function whichControlsAreHidden() {
+  const told = [];
+  const of = (node) => `${node.nodeName} .${node.className} ${JSON.stringify(node.textContent.slice(0, 40))}`;
+  const root = document.querySelector("dialog[open]") ?? document.body;
+  const controls = [...root.querySelectorAll("button, input, select, textarea")].filter((one) => one.checkVisibility());
+  const boxOf = (one) => one.getBoundingClientRect();
+  const isOn = (a, b) => a.left < b.right && a.right > b.left && a.top < b.bottom && a.bottom > b.top;
+  for (const one of controls) {
+    one.scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" });
+    const box = boxOf(one);
+    if (box.width < 24 || box.height < 24) told.push(`${of(one)} has ${box.width} x ${box.height}`);
+    const there = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+    if (!one.contains(there)) told.push(`${of(one)} is not reached`);
+    for (const other of controls)
+      if (other !== one && isOn(box, boxOf(other))) told.push(`${of(one)} stands on ${of(other)}`);
+    const isHint = Boolean(one.placeholder) && one.value === "";
+    if (isHint && getComputedStyle(one).textOverflow !== "ellipsis") told.push(`${one.placeholder} is cut`);
+    if (one.nodeName !== "SELECT") continue;
+    const { clientWidth } = one;
+    one.style.maxWidth = "none"; // as wide as its longest choice
+    if (one.clientWidth > clientWidth + 1) told.push(`a choice of ${one.name} is cut`);
+    one.style.maxWidth = "";
+  }
+  scrollTo(0, 0);
+  return told;
+}
+
+/** A cluster's nodes, which a single server has not. */
+async function pretendNodes(page) {
+  const name = "node-of-a-cluster-in-the-rack-behind-the-second-door-on-the-left";
+  const nodes = [name, `${name}-too`].map((Node, i) => ({
+    Node, Address: `${Node}.example.com:9325`, Version: "1.0.0", State: ["alive", "draining"][i], Owned: 999, Wanted: 1,
+  }));
+  await page.route((url) => url.pathname === "/", async (route) => {
+    if (target(route.request()) !== "Tally.DescribeServer") return route.continue();
+    const response = await route.fetch();
+    return route.fulfill({ response, json: { ...(await response.json()), Nodes: nodes } });
+  });
+}
+
 /** What axe finds on the page. */
 async function whatAxeTells(page, name, rules) {
   const { violations } = await page.evaluate(
     // The first rows of a table stand for the others.
-    (runOnly) => axe.run({ exclude: ["tbody tr:nth-child(n + 5)"] }, { resultTypes: ["violations"], runOnly }),
+    (runOnly) =>
+      axe.run(
+        { exclude: ["tbody tr:nth-child(n + 5)"] },
+        { resultTypes: ["violations"], runOnly, rules: runOnly ? {} : { "target-size": { enabled: true } } },
+      ),
     rules,
   );
   const of = (node) => `${node.target} ${node.failureSummary}`;
   return violations.map((one) => `${name}: ${one.id}: ${one.nodes.map(of).slice(0, 3).join("; ")}`);
 }
 
-/** Whatever can be focused is reached by Tab, in the order of the page, and is seen to be in focus. */
+/** Whatever can be focused is reached by Tab, in the order of the page; it is seen, and seen to be in focus; and behind
+ *  the last one Tab leaves the page itself. Of a long page its beginning and its end are walked. */
 async function assertTabs(page, name) {
-  await page.evaluate(() => {
-    document.getElementById("live").focus(); // the last before the page itself
+  const count = await page.evaluate(() => {
     const kinds = "a[href], button, input, select, textarea, [tabindex='0'], summary";
     window.reachable = [...document.querySelectorAll(`main :is(${kinds})`)].filter(
       (node) => !node.disabled && node.checkVisibility(),
     );
+    document.getElementById("live").focus(); // the last before the page itself
+    return window.reachable.length;
   });
-  const count = await page.evaluate(() => window.reachable.length);
-  for (let i = 0; i < Math.min(count, TABS_MAX); i++) {
+  for (let i = 0; i < count; i++) {
+    if (i === TABS_MAX && count > 2 * TABS_MAX) {
+      i = count - TABS_MAX;
+      await page.evaluate((at) => window.reachable[at].focus(), i - 1);
+    }
     await page.keyboard.press("Tab");
     const seen = await page.evaluate((at) => {
       const node = document.activeElement;
       const { outlineStyle, outlineWidth } = getComputedStyle(node);
+      const { left, right, top, bottom } = node.getBoundingClientRect();
       return { isNext: node === window.reachable[at], is: node.outerHTML.slice(0, 120),
+               isIn: left < innerWidth && right > 0 && top < innerHeight && bottom > 0,
                not: window.reachable[at].outerHTML.slice(0, 120), outline: `${outlineStyle} ${outlineWidth}` };
     }, i);
     assert.ok(seen.isNext, `${name}: Tab ${i} goes to ${seen.is}, not to ${seen.not}`);
+    assert.ok(seen.isIn, `${name}: ${seen.is} is in focus and out of sight`);
     assert.match(seen.outline, /^(solid|auto) [1-9]/, `${name}: ${seen.is} is not seen to be in focus`);
   }
+  await page.keyboard.press("Tab");
+  const isOut = await page.evaluate(() => !document.querySelector("main").contains(document.activeElement));
+  assert.ok(isOut, `${name}: Tab does not leave the page`);
   assert.equal(await page.locator("[tabindex]:not([tabindex='0'], [tabindex='-1'])").count(), 0, name);
 }
 
@@ -188,28 +309,43 @@ async function assertRows(page, name) {
   }
 }
 
-/** A dialog takes the focus and keeps it; Escape closes it, and the focus is where it was. */
-async function assertDialog(page, name) {
-  const button = page.locator("main button").filter({ hasText: "…" }).first();
-  if ((await button.count()) === 0) return 0;
-  const words = await button.innerText();
-  await button.focus();
-  await page.keyboard.press("Enter");
-  const dialog = page.getByRole("dialog");
-  const isThere = async () => (await dialog.count()) > 0 && !/Asking the server/.test(await dialog.innerText());
-  await until(isThere, "a dialog");
-  for (let i = 0; i < 6; i++) {
-    await page.keyboard.press("Tab");
-    const isInside = await page.evaluate(
-      () => document.activeElement === document.body || document.activeElement.closest("dialog") !== null,
-    );
-    assert.ok(isInside, `${name}: Tab leaves the dialog of ${words}`);
+/** Each kind of dialog of the page, one after the other, opened by a key. Gives how many there are. */
+async function openEach(page, check) {
+  const buttons = page.locator("main button").filter({ hasText: "…" });
+  const labels = [...new Set(await buttons.allInnerTexts())].slice(0, DIALOGS_MAX);
+  for (const words of labels) {
+    await buttons.filter({ hasText: words }).first().focus();
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog");
+    const isThere = async () => (await dialog.count()) > 0 && !/Asking the server/.test(await dialog.innerText());
+    await until(isThere, "a dialog");
+    await check(dialog, words);
+    await page.keyboard.press("Escape");
+    await until(async () => (await dialog.count()) === 0, "that Escape closes it");
+    const back = await page.evaluate(() => document.activeElement.textContent);
+    assert.equal(back, words, "the focus goes back to where the dialog came from");
   }
-  await page.keyboard.press("Escape");
-  await until(async () => (await dialog.count()) === 0, "that Escape closes it");
-  const back = await page.evaluate(() => document.activeElement.textContent);
-  assert.equal(back, words, `${name}: the focus goes back to where the dialog came from`);
-  return 1;
+  return labels.length;
+}
+
+/** A dialog takes the focus and keeps it, and Tab reaches all that is in it. */
+async function assertDialog(page, name, dialog, words) {
+  const all = await dialog.locator("button:enabled, input, textarea, select, a[href]").count();
+  const reached = new Set();
+  for (let i = 0; i <= all + 1; i++) {
+    const place = await page.evaluate(() => {
+      const node = document.activeElement;
+      if (node === document.body) return -1; // the browser's own bar
+      const { outlineStyle, outlineWidth } = getComputedStyle(node);
+      if (!/^(solid|auto) [1-9]/.test(`${outlineStyle} ${outlineWidth}`)) return node.outerHTML.slice(0, 120);
+      const dialog = node.closest("dialog");
+      return dialog ? [...dialog.querySelectorAll("*")].indexOf(node) : node.outerHTML.slice(0, 120);
+    });
+    assert.equal(typeof place, "number", `${name}: in the dialog of ${words} Tab leads out of it or unseen: ${place}`);
+    if (place >= 0) reached.add(place);
+    await page.keyboard.press("Tab");
+  }
+  assert.equal(reached.size, all, `${name}: Tab reaches ${reached.size} of ${all} in the dialog of ${words}`);
 }
 
 /** A picture of what is seen of the page, in the job's folder. */
@@ -229,7 +365,7 @@ const scenarios = {
       await assertFits(page, name);
       await assertTabs(page, name);
       await assertRows(page, name);
-      dialogs += await assertDialog(page, name);
+      dialogs += await openEach(page, (dialog, words) => assertDialog(page, name, dialog, words));
       await page.setViewportSize(NARROW);
       await assertFits(page, `${name}, narrow`);
       await page.setViewportSize(COMMON);
@@ -237,12 +373,40 @@ const scenarios = {
       assert.equal(moving, 0, `${name}: something moves for who wants less motion`);
       await page.keyboard.press("p");
     }
-    assert.ok(dialogs >= 6, `${dialogs} dialogs were opened`);
+    assert.ok(dialogs >= 30, `${dialogs} dialogs were opened`);
     assert.notEqual(await page.title(), "1", "a text became markup");
     assert.equal(await page.locator("main img").count(), 0);
     assert.deepEqual(page.wrong, []);
     const asked = page.asked.filter((request) => request.method() === "POST");
     return asked.map((request) => [target(request), request.postData()]);
+  },
+
+  /** With the longest names, at 200 % and at 400 %, on each page and in each dialog. Themes differ in colours only. */
+  async each_page_and_dialog_is_seen_whole_when_it_is_magnified() {
+    const page = await open(ZOOMED);
+    await pretendNodes(page);
+    const told = [];
+    const note = async (where, isRowWhole) => {
+      const hidden = await whatIsHidden(page, isRowWhole);
+      told.push(...hidden.map((words) => `${where}: ${words}`));
+    };
+    for (const [name, hash] of Object.entries(pages())) {
+      await show(page, hash);
+      await page.keyboard.press("p");
+      for (const size of [ZOOMED.viewport, NARROWEST, COMMON]) {
+        await page.setViewportSize(size);
+        await page.evaluate(() => new Promise(requestAnimationFrame)); // in which the page draws itself anew
+        const where = `${name}, ${size.width} wide`;
+        await note(where, size !== COMMON);
+        if (size === NARROWEST) await openEach(page, (_, words) => note(`${where}, ${words}`));
+      }
+      await page.setViewportSize(ZOOMED.viewport);
+      await page.keyboard.press("p");
+    }
+    await page.keyboard.press("?");
+    await note("the keys");
+    assert.deepEqual(told, []);
+    assert.deepEqual(page.wrong, []);
   },
 
   /** axe makes markup of text itself, so the policy is off. In the dark only the colours differ. */
@@ -770,6 +934,11 @@ const scenarios = {
     const page = await open();
     await page.goto(`${ui}#/queues`);
     await until(async () => /Sign in/.test(await text(page)), "the way to sign in");
+    await settled(page);
+    await assertTabs(page, "sign-in");
+    await page.setViewportSize(NARROWEST);
+    assert.deepEqual(await whatIsHidden(page, true), []);
+    await page.setViewportSize(COMMON);
     const signIn = async (key, secret) => {
       await page.getByLabel("Access key").fill(key);
       await page.getByLabel("Secret").fill(secret);

@@ -20,7 +20,7 @@ import { pool, pools } from "./pools.js";
 import queue from "./queue.js";
 import queues from "./queues.js";
 import { relay, relays } from "./relays.js";
-import { isNarrow } from "./parts.js";
+import { isNarrow, isTiny } from "./parts.js";
 import schedules from "./schedules.js";
 import node from "./node.js";
 import signIn from "./signin.js";
@@ -312,7 +312,7 @@ document.addEventListener("tally-changed", () => {
   shown.visit.kept?.clear();
   ask();
 });
-isNarrow.addEventListener("change", () => shown !== null && draw());
+for (const width of [isNarrow, isTiny]) width.addEventListener("change", () => shown !== null && draw());
 setInterval(drawLive, 1000);
 
 /** An address that signs in is another caller's. */

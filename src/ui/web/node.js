@@ -27,16 +27,17 @@ function drawNodes(nodes) {
     "of the cluster",
     table(
       "Nodes",
-      names,
-      nodes.map((node) => names.map((name) => value(node[name]))),
+      names.map((name) => [name, name === "Address" ? "wide" : ""]),
+      nodes.map((node) => names.map((name) => value(node[name], name === "Node" || name === "Address"))),
     ),
   );
 }
 
-function value(told) {
+function value(told, isName) {
   if (typeof told === "number" && told > 1e9) return age(told);
   if (told !== null && typeof told === "object") return h("code", null, JSON.stringify(told));
-  return told === undefined ? "" : String(told);
+  if (told === undefined) return "";
+  return isName ? h("code", null, told) : String(told);
 }
 
 function drawSlow(list) {

@@ -163,17 +163,21 @@ export function messageTable(messages, queue, label = "Messages", queues = []) {
   );
 }
 
-export const isNarrow = matchMedia("(max-width: 800px)");
+export const isNarrow = matchMedia("(max-width: 1000px)");
+export const isTiny = matchMedia("(max-width: 480px)");
+const BESIDE_MAX = 2; // columns on a tiny page
 const says = (cell) => [cell].flat(Infinity).some((one) => isShown(one) && one !== "");
 
 const isNothing = (cell) => !says(cell) || /^0(\.0)?$/.test(cell);
 
 /** On a narrow page a row has a second line. There stand the columns "wide", each with its name, unless it is 0; and
- *  the columns "below", each in a line of its own. What a row is about, and its buttons, are seen without scrolling. */
+ *  the columns "below", each in a line of its own. What a row is about, and its buttons, are seen without scrolling: on
+ *  a tiny page all but two columns stand there. */
 function lineBelow(cells, below, width, key) {
-  const wide = below.filter(({ kind, at }) => /wide/.test(kind) && !isNothing(cells[at]));
+  const isLine = ({ name, kind }) => /below/.test(kind) || name === "";
+  const wide = below.filter((column) => !isLine(column) && !isNothing(cells[column.at]));
   const named = wide.map(({ name, at }) => [h("span.pair", null, h("span.soft", null, `${name} `), cells[at]), " "]);
-  const lines = below.filter(({ kind, at }) => /below/.test(kind) && says(cells[at]));
+  const lines = below.filter((column) => isLine(column) && says(cells[column.at]));
   return (
     (named.length > 0 || lines.length > 0) &&
     h(
@@ -195,8 +199,8 @@ export function table(label, head, rows, keys) {
   const columns = head.map((one) => [one].flat()).map(([name, kind], at) => ({ name, kind, at }));
   const isBelow = ({ kind }) => isNarrow.matches && /wide|below/.test(kind);
   const used = columns.filter(({ at }) => rows.some((cells) => says(cells[at])));
-  const beside = used.filter((column) => !isBelow(column));
-  const below = used.filter(isBelow);
+  const beside = used.filter((column) => !isBelow(column)).slice(0, isTiny.matches ? BESIDE_MAX : undefined);
+  const below = used.filter((column) => !beside.includes(column));
   const names = beside.map(({ name, kind }) =>
     h("th", { scope: "col", class: kind }, name || hidden("What can be done")),
   );

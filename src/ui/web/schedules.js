@@ -48,7 +48,7 @@ export default {
                 "Schedule",
                 "Next",
                 "When",
-                "Queue",
+                ["Queue", "wide"],
                 ["Last", "wide"],
                 ["Last message", "wide"],
                 ["Missed ones", "wide"],
@@ -65,7 +65,7 @@ export default {
                 age(one.LastAt),
                 one.LastMessageId && messageLink(one.LastMessageId),
                 { one: "one message for all", none: "none", all: "each, up to 1,000" }[one.CatchUp],
-                [fireButton(one), " ", pauseButton(one)],
+                h("span.acts", null, fireButton(one), pauseButton(one)),
               ]),
               list.map((one) => one.Name),
             )
