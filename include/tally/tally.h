@@ -129,7 +129,8 @@ struct tally_reply {
  * that names no BatchId. Note that after such a repeat CompleteUnits and SealBatch answer `Completed` false although
  * this client's request may have been the one that completed the batch, and FailMessage may answer that the handle is
  * spent although it was this client that failed it.
- * Errors: every status but TALLY_INVALID. */
+ * Errors: every status but TALLY_INVALID. TALLY_GARBLED is also an answer without x-amzn-RequestId, once the server has
+ * given that to this client. */
 enum tally_status tally_call(struct tally_client *client, const char *target, const char *body,
                              struct tally_reply *reply);
 

@@ -158,7 +158,8 @@ static unsigned pause_before(struct tally_client *client, unsigned attempt)
 }
 
 /* An error of the protocol: {"__type": "prefix#Code", "message": "…"}. */
-static enum tally_status fail_refused(struct tally_client *client, int http_status, struct bytes text)
+static enum tally_status fail_refused(struct tally_client *client, const char *target, int http_status,
+                                      struct bytes text)
 {
     yyjson_doc *doc = json_read(text.ptr, text.size);
     yyjson_val *root = yyjson_doc_get_root(doc);
@@ -168,8 +169,7 @@ static enum tally_status fail_refused(struct tally_client *client, int http_stat
     if (message == NULL)
         message = json_text(root, "Message");
     if (type == NULL) {
-        client_fail(client, TALLY_GARBLED, "Garbled", "%s answered HTTP %d, and not as a queue server does",
-                    client->endpoint_owned, http_status);
+        client_fail_stranger(client, target, http_status, text);
     } else {
         const char *code = strrchr(type, '#');
         client_fail(client, TALLY_REFUSED, code == NULL ? type : code + 1, "%s",
@@ -181,16 +181,21 @@ static enum tally_status fail_refused(struct tally_client *client, int http_stat
 }
 
 /* Hands the body of a good answer over to `reply`, which may be NULL. */
-static enum tally_status take_reply(struct tally_client *client, const char *target, int http_status,
-                                    struct buffer *text, struct tally_reply *reply)
+static enum tally_status take_reply(struct tally_client *client, const char *target,
+                                    const struct transport_answer *answer, struct buffer *text,
+                                    struct tally_reply *reply)
 {
     yyjson_doc *doc = NULL;
     size_t size = text->size;
+    const int http_status = answer->status;
 
     if (size > 0) {
         doc = json_read(text->data_owned, size);
         if (!yyjson_is_obj(yyjson_doc_get_root(doc))) {
             yyjson_doc_free(doc);
+            if (!answer->has_request_id)
+                return client_fail_stranger(client, target, http_status, buffer_bytes(text));
+            /* The server's own answers have messages in them. */
             client_fail(client, TALLY_GARBLED, "Garbled", "%s answered %s with something that is no JSON object",
                         client->endpoint_owned, target);
             client->error.http_status = http_status;
@@ -262,11 +267,14 @@ enum tally_status tally_call(struct tally_client *client, const char *target, co
     if (result != TRANSPORT_ANSWERED) {
         status = fail_transport(client, result, target, &answer);
         client->error.is_outcome_unknown = was_lost;
+    } else if (client->numbers_answers && !answer.has_request_id) {
+        status = client_fail_stranger(client, target, answer.status, buffer_bytes(&text));
     } else if (answer.status / 100 == 2) {
-        status = take_reply(client, target, answer.status, &text, reply);
+        status = take_reply(client, target, &answer, &text, reply);
     } else {
-        status = fail_refused(client, answer.status, buffer_bytes(&text));
+        status = fail_refused(client, target, answer.status, buffer_bytes(&text));
     }
+    client->numbers_answers = client->numbers_answers || (result == TRANSPORT_ANSWERED && answer.has_request_id);
     buffer_deinit(&text);
     return status;
 }

@@ -1,6 +1,7 @@
 #include "client/client.h"
 
 #include "base/memory.h"
+#include "base/shown.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #define ATTEMPTS_DEFAULT 6
 #define TIMEOUT_DEFAULT_MS 60000
+#define EXCERPT_MAX 120 /* bytes of an answer that are told */
 
 /* The option, else the first variable that is set and not empty, else `fallback`. */
 static const char *choose(const char *option, const char *variable, const char *second_variable, const char *fallback)
@@ -138,6 +140,7 @@ enum tally_status client_fail(struct tally_client *client, enum tally_status sta
 {
     va_list arguments;
     client->error = (struct tally_error){.status = status};
+    client->has_lost = client->has_lost || status == TALLY_GARBLED; /* the server's own answer went elsewhere */
     snprintf(client->error.code, sizeof client->error.code, "%s", code);
     va_start(arguments, format);
     vsnprintf(client->error.message, sizeof client->error.message, format, arguments);
@@ -148,6 +151,34 @@ enum tally_status client_fail(struct tally_client *client, enum tally_status sta
 enum tally_status client_refuse(struct tally_client *client, const char *message)
 {
     return client_fail(client, TALLY_INVALID, "Invalid", "%s", message);
+}
+
+/* What stands for the text in one line, cut at EXCERPT_MAX bytes. */
+static void excerpt_of(struct bytes text, char excerpt[EXCERPT_MAX + 1])
+{
+    size_t size = 0;
+    while (text.size > 0) {
+        const struct bytes shown = shown_take(&text);
+        const bool is_blank = shown.ptr[0] == ' ';
+        if (size + shown.size > EXCERPT_MAX)
+            break;
+        if (is_blank && (size == 0 || excerpt[size - 1] == ' '))
+            continue;
+        memcpy(excerpt + size, shown.ptr, shown.size);
+        size += shown.size;
+    }
+    excerpt[size > 0 && excerpt[size - 1] == ' ' ? size - 1 : size] = '\0';
+}
+
+enum tally_status client_fail_stranger(struct tally_client *client, const char *target, int http_status,
+                                       struct bytes text)
+{
+    char excerpt[EXCERPT_MAX + 1];
+    excerpt_of(text, excerpt);
+    client_fail(client, TALLY_GARBLED, "Garbled", "%s answered %s with HTTP %d, and not as a queue server does: %s",
+                client->endpoint_owned, target, http_status, excerpt[0] == '\0' ? "no text" : excerpt);
+    client->error.http_status = http_status;
+    return TALLY_GARBLED;
 }
 
 enum tally_status client_garbled(struct tally_client *client, const char *target)

@@ -10,8 +10,9 @@ struct tally_client {
     char *endpoint_owned; /* without a slash at its end */
     unsigned attempts_max;
     bool repeats_sends;
-    bool has_lost;   /* a try of the last call may have been carried out without our seeing its answer */
-    uint64_t random; /* state of the generator for jitter and batch ids; never 0 */
+    bool has_lost;        /* a try of the last call may have been carried out without our seeing its answer */
+    bool numbers_answers; /* the server has given an id with an answer: what comes without one is of something else */
+    uint64_t random;      /* state of the generator for jitter and batch ids; never 0 */
     struct tally_error error;
 };
 
@@ -28,6 +29,11 @@ enum tally_status client_refuse(struct tally_client *client, const char *message
 
 /* client_fail() for an answer that lacks what `target` must answer. */
 enum tally_status client_garbled(struct tally_client *client, const char *target);
+
+/* client_fail() for an answer of something that is no queue server. Its body is told, in an excerpt, as it may say what
+ * stands there. */
+enum tally_status client_fail_stranger(struct tally_client *client, const char *target, int http_status,
+                                       struct bytes text);
 
 /* A pseudo-random number (xorshift64*), seeded from the system. */
 uint64_t client_random(struct tally_client *client);

@@ -193,6 +193,13 @@ static bool read_messages(struct tally_reply *reply, struct tally_messages *mess
     return is_whole;
 }
 
+/* Other servers than Tally may give their answers no id. But each says in JSON that it has no message. */
+static bool is_received(yyjson_val *root)
+{
+    yyjson_val *list = yyjson_obj_get(root, "Messages");
+    return yyjson_is_obj(root) && (yyjson_is_arr(list) || yyjson_is_null(list) || yyjson_obj_size(root) == 0);
+}
+
 enum tally_status tally_receive(struct tally_client *client, const char *queue,
                                 const struct tally_receive_options *options, struct tally_messages *messages)
 {
@@ -220,6 +227,14 @@ enum tally_status tally_receive(struct tally_client *client, const char *queue,
     status = json_body_call(&body, client, "AmazonSQS.ReceiveMessage", &reply);
     if (status != TALLY_OK)
         return status;
+    if (!is_received(json_root(&reply))) {
+        const struct bytes text = bytes_make(reply.body_owned, reply.body_size);
+        status = client->numbers_answers
+                     ? client_garbled(client, "ReceiveMessage")
+                     : client_fail_stranger(client, "AmazonSQS.ReceiveMessage", reply.http_status, text);
+        tally_reply_deinit(&reply);
+        return status;
+    }
     return read_messages(&reply, messages) ? TALLY_OK : client_garbled(client, "ReceiveMessage");
 }
 

@@ -23,6 +23,7 @@ struct transport {
     char *worker_header_owned;  /* NULL: none */
     char reason[CURL_ERROR_SIZE];
     char query_error[TRANSPORT_CODE_SIZE];
+    bool has_request_id;
     struct buffer *text; /* where the answer goes; borrowed during transport_post() */
     size_t text_start;   /* what stood there before */
     bool is_too_large;   /* the answer */
@@ -41,20 +42,31 @@ static size_t append_answer(char *data, size_t size, size_t count, void *context
     return size * count;
 }
 
-/* Servers of the JSON protocol name an error as the older one does in this header. */
+/* Is the line the header of this name? Then `value` is what it says. */
+static bool read_value(struct bytes line, const char *name, struct bytes *value)
+{
+    const size_t size = strlen(name);
+    if (line.size <= size || line.ptr[size] != ':' || strncasecmp((const char *)line.ptr, name, size) != 0)
+        return false;
+    line = bytes_skip(line, size + 1);
+    while (line.size > 0 && (line.ptr[0] == ' ' || line.ptr[0] == '\t'))
+        line = bytes_skip(line, 1);
+    while (line.size > 0 && line.ptr[line.size - 1] <= ' ')
+        line.size--;
+    *value = line;
+    return true;
+}
+
+/* Servers of the JSON protocol name an error as the older one does in a header. */
 static size_t read_header(char *line, size_t size, size_t count, void *context)
 {
-    static const char name[] = "x-amzn-query-error:";
     struct transport *transport = context;
-    struct bytes value = bytes_make(line, size * count);
-    if (value.size < sizeof name - 1 || strncasecmp(line, name, sizeof name - 1) != 0)
-        return size * count;
-    value = bytes_skip(value, sizeof name - 1);
-    while (value.size > 0 && (value.ptr[0] == ' ' || value.ptr[0] == '\t'))
-        value = bytes_skip(value, 1);
-    while (value.size > 0 && value.ptr[value.size - 1] <= ' ')
-        value.size--;
-    snprintf(transport->query_error, sizeof transport->query_error, "%.*s", BYTES_FORMAT(value));
+    const struct bytes whole = bytes_make(line, size * count);
+    struct bytes value;
+    if (read_value(whole, "x-amzn-query-error", &value))
+        snprintf(transport->query_error, sizeof transport->query_error, "%.*s", BYTES_FORMAT(value));
+    else if (read_value(whole, "x-amzn-requestid", &value))
+        transport->has_request_id = true;
     return size * count;
 }
 
@@ -185,6 +197,7 @@ static enum transport_result judge(const struct transport *transport, CURLcode r
         curl_easy_getinfo(transport->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
         answer->status = (int)status;
         snprintf(answer->query_error, sizeof answer->query_error, "%s", transport->query_error);
+        answer->has_request_id = transport->has_request_id;
         answer->retry_after_s = retry_after_s > RETRY_AFTER_S_MAX ? RETRY_AFTER_S_MAX : (unsigned)retry_after_s;
         return TRANSPORT_ANSWERED;
     }
@@ -204,6 +217,7 @@ static enum transport_result exchange(struct transport *transport, bool once, st
     CURLcode result;
     transport->reason[0] = '\0';
     transport->query_error[0] = '\0';
+    transport->has_request_id = false;
     transport->text = text;
     transport->text_start = text->size;
     transport->is_too_large = false;

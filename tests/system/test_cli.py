@@ -1225,5 +1225,21 @@ def test_a_server_that_is_none_is_told_from_a_queue_server(recorder):
     assert "lacks" in done.err
 
 
+def test_a_queue_server_may_give_its_answers_no_id(recorder):
+    """ElasticMQ is one."""
+    assert Tally(f"http://127.0.0.1:{recorder.server_address[1]}")("receive", "q").out == ""
+
+
+@pytest.mark.parametrize("answer, said", [
+    ("", "no text"), ("\n", "no text"), ("[]", "[]"), ('{"a": 1}', '{"a": 1}'),
+    ("<p>\n\n\x1b]0;x\x07\n", "<p> ]0;x"), ("ä" * 90, "ä" * 60),
+])
+def test_an_answer_of_something_else_is_told_in_one_line(answer, said):
+    server = Dropper(1, answer)
+    done = Tally(server.endpoint)("receive", "q", status=3)
+    assert done.err == (f"tally: {server.endpoint} answered AmazonSQS.ReceiveMessage with HTTP 200, and not as a "
+                        f"queue server does: {said}\n")
+
+
 def test_the_tool_is_where_the_build_puts_it():
     assert (BIN / "tally").exists()

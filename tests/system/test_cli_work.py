@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from bad_answers import BAD_ANSWERS
 from conftest import BIN, PATIENCE, wait_until
 
 
@@ -522,6 +523,25 @@ def test_until_empty_waits_for_a_message_whose_receive_had_no_answer(tally, queu
     began = time.monotonic()
     tally(*worker)
     assert time.monotonic() - began < 3.5 * PATIENCE
+
+
+@pytest.mark.parametrize("action, name, said", [
+    ("ReceiveMessage", "an empty body", "HTTP 200, and not as a queue server does: no text"),
+    ("ReceiveMessage", "JSON of somebody else", 'HTTP 200, and not as a queue server does: {"status":"ok"}'),
+    ("ReceiveMessage", "a page", "HTTP 200, and not as a queue server does: <html><head><title>Bad Gateway</title>"),
+    ("ReceiveMessage", "a page of 404", "HTTP 404, and not as a queue server does: <html><head><title>Bad Gateway"),
+    ("ReceiveMessage", "half a body that says it is whole", "something that is no JSON object"),
+    ("DeleteMessage", "an empty body", "HTTP 200, and not as a queue server does: no text"),
+])
+def test_an_answer_of_somebody_else_is_a_server_that_is_away(tally, queue, http_proxy, action, name, said):
+    """It neither empties the queue nor deletes the message that the server gave out meanwhile."""
+    tally("send", queue, "m")
+    http_proxy.spoil(BAD_ANSWERS[name].make, 1, f"AmazonSQS.{action}")
+    done = tally("work", "--endpoint", http_proxy.endpoint, "--queue", queue, "--visibility", "3", "--until-empty",
+                 "--", "cat")
+    assert done.out == "m" and counts(tally) == (0, 0)
+    assert f"{http_proxy.endpoint} answered AmazonSQS.{action} with {said}" in done.err
+    assert "trying again until it works\n" in done.err and "the server answers again" in done.err
 
 
 def test_an_idle_worker_stops_at_once(tally, queue):
