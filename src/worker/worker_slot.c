@@ -34,17 +34,27 @@ struct worker_pool *worker_slot_pool(struct worker_slot *slot)
 struct queue_facts {
     enum delivery_mode delivery;
     unsigned receive_count_max;
+    unsigned backoff_max_s;
 };
+
+/* A number of an attribute whose text is a JSON object; 0: it has none. */
+static unsigned read_number(yyjson_val *attributes, const char *attribute, const char *name)
+{
+    const char *text = json_text(attributes, attribute);
+    yyjson_doc *doc = text == NULL ? NULL : json_read(text, strlen(text));
+    const unsigned number = (unsigned)json_number(yyjson_doc_get_root(doc), name);
+    yyjson_doc_free(doc);
+    return number;
+}
 
 static void read_facts(yyjson_val *attributes, struct queue_facts *facts)
 {
     const char *delivery = json_text(attributes, "Tally.DeliveryMode");
-    const char *policy = json_text(attributes, "RedrivePolicy");
-    yyjson_doc *doc = policy == NULL ? NULL : json_read(policy, strlen(policy));
+    const unsigned backoff_max_s = read_number(attributes, "Tally.Backoff", "max");
     if (delivery != NULL && strcmp(delivery, "at-most-once") == 0)
         facts->delivery = DELIVERY_AT_MOST_ONCE;
-    facts->receive_count_max = (unsigned)json_number(yyjson_doc_get_root(doc), "maxReceiveCount");
-    yyjson_doc_free(doc);
+    facts->receive_count_max = read_number(attributes, "RedrivePolicy", "maxReceiveCount");
+    facts->backoff_max_s = backoff_max_s == 0 ? BACKOFF_MAX_S : backoff_max_s;
 }
 
 /* The reply has all attributes of the queue. Not TALLY_OK: there is none. */
@@ -60,7 +70,7 @@ static enum tally_status ask_attributes(struct worker_slot *slot, struct tally_r
 /* What the server says of the queue; where it says nothing of that, messages are delivered at least once. */
 static struct queue_facts ask_facts(struct worker_slot *slot)
 {
-    struct queue_facts facts = {.delivery = DELIVERY_AT_LEAST_ONCE};
+    struct queue_facts facts = {.delivery = DELIVERY_AT_LEAST_ONCE, .backoff_max_s = BACKOFF_MAX_S};
     struct tally_reply reply;
 
     switch (ask_attributes(slot, &reply)) {
@@ -81,13 +91,14 @@ static struct queue_facts queue_facts(struct worker_slot *slot)
     struct worker_pool *pool = slot->pool;
     struct queue_facts facts;
     pthread_mutex_lock(&pool->mutex);
-    facts = (struct queue_facts){pool->delivery, pool->receive_count_max};
+    facts = (struct queue_facts){pool->delivery, pool->receive_count_max, pool->backoff_max_s};
     pthread_mutex_unlock(&pool->mutex);
     if (facts.delivery == DELIVERY_UNKNOWN) {
         facts = ask_facts(slot);
         pthread_mutex_lock(&pool->mutex);
         pool->delivery = facts.delivery;
         pool->receive_count_max = facts.receive_count_max;
+        pool->backoff_max_s = facts.backoff_max_s;
         pthread_mutex_unlock(&pool->mutex);
     }
     return facts;
@@ -408,6 +419,24 @@ static void note_return(struct worker_pool *pool, double seconds)
     pthread_mutex_unlock(&pool->mutex);
 }
 
+/* A message may come again of which nothing is known here, so much later at the most. */
+static void note_loss(struct worker_pool *pool, unsigned seconds)
+{
+    const uint64_t until_ms = monotonic_ms() + seconds * 1000ull;
+    pthread_mutex_lock(&pool->mutex);
+    if (pool->delivery != DELIVERY_AT_MOST_ONCE && until_ms > pool->lost_by_ms)
+        pool->lost_by_ms = until_ms;
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+/* A FIFO queue refuses so the repeat of a failure that it has taken, when the first answer was lost. Then the message
+ * backs off. */
+static void note_refused_failure(struct worker_slot *slot)
+{
+    const struct worker_options *options = slot->pool->options;
+    note_loss(slot->pool, options->has_retry_after ? options->retry_after_s : queue_facts(slot).backoff_max_s);
+}
+
 /* Was the last request refused because somebody else has the message by now, or could have it? */
 static bool is_lost(struct worker_slot *slot)
 {
@@ -442,7 +471,9 @@ static void conclude(struct worker_slot *slot, const struct tally_message *messa
         tell_settled(slot, message, verdict, job);
         return;
     }
-    if (job->settle_error != NULL && !is_lost(slot))
+    if (job->settle_error != NULL && is_lost(slot))
+        note_refused_failure(slot);
+    else if (job->settle_error != NULL)
         note_return(slot->pool, slot->pool->options->visibility_s);
     else if (strcmp(failed.outcome, "returned") == 0)
         note_return(slot->pool, failed.retry_after_s);
@@ -474,29 +505,18 @@ static void handle(struct worker_slot *slot, const struct tally_message *message
 
 /* --- taking messages ---------------------------------------------------------------------------------------------- */
 
-/* An answer to a receive was lost. The server may have given it a message, or may give it one yet. That comes again
- * when its lease is over. */
-static void note_lost_receive(struct worker_slot *slot, unsigned wait_s)
-{
-    struct worker_pool *pool = slot->pool;
-    const uint64_t until_ms = monotonic_ms() + (wait_s + pool->options->visibility_s) * 1000ull;
-    pthread_mutex_lock(&pool->mutex);
-    if (pool->delivery != DELIVERY_AT_MOST_ONCE)
-        pool->lost_by_ms = until_ms;
-    pthread_mutex_unlock(&pool->mutex);
-}
-
-/* Is a message of the queue in flight, or in its back-off? It may be one that was lost here, or any other. No answer
- * says nothing, so yes. */
+/* Is a message of the queue in flight, or in its back-off, or is it back since the receive that gave none? It may be
+ * one that was lost here, or any other. No answer says nothing, so yes. */
 static bool may_come_again(struct worker_slot *slot)
 {
-    static const char *const names[] = {"ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"};
+    static const char *const names[] = {"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
+                                        "ApproximateNumberOfMessagesDelayed"};
     struct tally_reply reply;
     bool may_come = false;
     const enum tally_status status = ask_attributes(slot, &reply);
     if (status != TALLY_OK)
         return status != TALLY_REFUSED; /* who may not ask does not wait for it */
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
         const char *count = json_text(yyjson_obj_get(json_root(&reply), "Attributes"), names[i]);
         may_come = may_come || (count != NULL && strcmp(count, "0") != 0);
     }
@@ -569,8 +589,9 @@ static bool take_message(struct worker_slot *slot, struct tally_messages *messag
         receive.wait_s = receive_wait_s(slot->pool);
         enum tally_status status = tally_receive(slot->client_owned, options->queue, &receive, messages);
         end_receive(slot);
+        /* The server may have given out a message, or may give one yet. It comes again when its lease is over. */
         if (slot->client_owned->has_lost)
-            note_lost_receive(slot, receive.wait_s);
+            note_loss(slot->pool, receive.wait_s + options->visibility_s);
         if (status == TALLY_OK) {
             worker_pool_reached(slot->pool);
             if (messages->count > 0)

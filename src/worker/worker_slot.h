@@ -46,6 +46,7 @@ struct worker_pool {
     bool has_failed;
     enum delivery_mode { DELIVERY_UNKNOWN, DELIVERY_AT_LEAST_ONCE, DELIVERY_AT_MOST_ONCE } delivery; /* of the queue */
     unsigned receive_count_max; /* of its RedrivePolicy; 0: it has none. Known with `delivery` */
+    unsigned backoff_max_s;     /* the most that a message of it backs off; likewise */
     uint64_t retry_by_ms;       /* until then a message comes again that failed here; 0: none did */
     uint64_t lost_by_ms; /* until then a message may come again of which nothing is known here; 0: there is none */
     struct tally_error failure;

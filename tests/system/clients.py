@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 from certificates import Certificate
-from conftest import PATIENCE, clean_environment, free_port
+from conftest import PATIENCE, clean_environment, free_port, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -52,6 +52,16 @@ def mysql_server():
         yield server
     finally:
         server.kill9()
+
+
+def hold_until_visible(daemon, queue):
+    """For HttpProxy.watch: who asks for the counts of the queue while a message is in flight learns them when its lease
+    is over."""
+    def watch(target, body):
+        if target == "AmazonSQS.GetQueueAttributes" and queue_counts(daemon, queue)[1]:
+            wait_until(lambda: queue_counts(daemon, queue)[0] == 1, 20)
+
+    return watch
 
 
 KEY, SECRET = "any", "thing"  # what all clients here sign with

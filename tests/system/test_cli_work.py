@@ -14,6 +14,7 @@ import time
 import pytest
 
 from bad_answers import BAD_ANSWERS
+from clients import hold_until_visible
 from conftest import BIN, PATIENCE, wait_until
 
 
@@ -542,6 +543,26 @@ def test_an_answer_of_somebody_else_is_a_server_that_is_away(tally, queue, http_
     assert done.out == "m" and counts(tally) == (0, 0)
     assert f"{http_proxy.endpoint} answered AmazonSQS.{action} with {said}" in done.err
     assert "trying again until it works\n" in done.err and "the server answers again" in done.err
+
+
+def test_until_empty_takes_a_lost_message_whose_lease_has_just_ended(tally, daemon, queue, http_proxy):
+    tally("send", queue, "m")
+    http_proxy.lose("AmazonSQS.ReceiveMessage")
+    http_proxy.watch = hold_until_visible(daemon, queue)
+    done = tally("work", "--endpoint", http_proxy.endpoint, "--queue", queue, "--visibility", "3", "--until-empty",
+                 "--", "cat")
+    assert done.out == "m" and counts(tally) == (0, 0)
+
+
+@pytest.mark.parametrize("words", [[], ["--retry-after", "3"]])
+def test_until_empty_waits_for_a_failed_message_whose_failure_got_no_answer(tally, http_proxy, words):
+    """A FIFO queue refuses the repeat, because it has taken the failure."""
+    tally("queue", "create", "work.fifo", 'Tally.Backoff={"min": 3, "max": 3}')
+    tally("send", "work.fifo", "m", "--group", "g", "--deduplication-id", "m")
+    http_proxy.lose("Tally.FailMessage")
+    done = tally("work", "--endpoint", http_proxy.endpoint, "--queue", "work.fifo", "--visibility", "1",
+                 "--until-empty", *words, "--", "sh", "-c", 'cat; [ "$TALLY_RECEIVE_COUNT" = 2 ]')
+    assert done.out == "mm" and http_proxy.lost == {"Tally.FailMessage": 0}
 
 
 def test_an_idle_worker_stops_at_once(tally, queue):

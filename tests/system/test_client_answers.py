@@ -13,7 +13,7 @@ import threading
 
 import pytest
 from bad_answers import BAD_ANSWERS
-from clients import queue_counts
+from clients import hold_until_visible, queue_counts
 from conftest import IS_BARE, PATIENCE, ROOT, Daemon, clean_environment, wait_until
 from http_proxy import HttpProxy
 from javascript import make_project, start
@@ -324,6 +324,31 @@ def test_a_worker_waits_for_what_a_lost_reply_had_in_it(project, daemon, queue, 
     out, err = end(begin(project, http_proxy.endpoint, DRAIN.replace("VISIBILITY", "8")), 40)
     assert out == "had m\n"
     assert re.search(r"^a reply was lost, perhaps with a message: waiting up to [2-9] s for it$", err, re.MULTILINE)
+
+
+def test_a_worker_takes_a_lost_message_whose_lease_has_just_ended(project, daemon, queue, http_proxy):
+    send(daemon, "m")
+    http_proxy.lose("AmazonSQS.ReceiveMessage")
+    http_proxy.watch = hold_until_visible(daemon, queue)
+    assert end(begin(project, http_proxy.endpoint, DRAIN.replace("VISIBILITY", "3")), 40)[0] == "had m\n"
+
+
+@pytest.mark.parametrize("options", ["", "retryAfter: 3,"])
+def test_a_worker_waits_for_what_failed_when_the_reply_got_lost(project, daemon, http_proxy, options):
+    """A FIFO queue refuses the repeat, because it has taken the failure."""
+    daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q.fifo", "Attributes": {
+        "FifoQueue": "true", "Tally.Backoff": '{"min": 3, "max": 3}'}})
+    daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "q.fifo", "MessageBody": "m", "MessageGroupId": "g",
+                                          "MessageDeduplicationId": "m"})
+    http_proxy.lose("Tally.FailMessage")
+    program = """
+        const handler = ({ receiveCount }) => {
+          console.log(receiveCount);
+          if (receiveCount === 1) throw new Error("busy");
+        };
+        await new Worker({ queue: "q.fifo", handler, visibility: 1, OPTIONS untilEmpty: true }).run();
+    """
+    assert end(begin(project, http_proxy.endpoint, program.replace("OPTIONS", options)), 40)[0] == "1\n2\n"
 
 
 def test_a_worker_does_not_wait_when_a_lost_reply_had_nothing_in_it(project, daemon, queue, http_proxy):

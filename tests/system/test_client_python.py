@@ -18,7 +18,7 @@ import zipfile
 
 import botocore.exceptions
 import pytest
-from clients import mysql_server
+from clients import hold_until_visible, mysql_server
 from conftest import BIN, IS_BARE, ROOT, Daemon, Tally, clean_environment, wait_until
 
 HERE = ROOT / "clients" / "python"
@@ -509,6 +509,16 @@ def test_until_empty_waits_for_a_message_whose_receive_got_no_answer(tally, daem
     began = time.monotonic()
     drain(tally, through, "q", pytest.fail, visibility=3)  # what another one has
     assert 3 < time.monotonic() - began < 20
+
+
+def test_until_empty_takes_a_lost_message_whose_lease_has_just_ended(tally, daemon, http_proxy):
+    client, seen = tally.client(daemon.endpoint), []
+    client.sqs.create_queue(QueueName="q")
+    send(client, "q", "m")
+    http_proxy.lose("AmazonSQS.ReceiveMessage")
+    http_proxy.watch = hold_until_visible(daemon, "q")
+    drain(tally, tally.client(http_proxy.endpoint), "q", lambda message: seen.append(message.body), visibility=3)
+    assert seen == ["m"]
 
 
 def test_until_empty_waits_for_a_message_that_the_worker_let_go(tally, daemon, http_proxy):

@@ -132,8 +132,8 @@ export interface WorkerOptions {
   /** When told to stop, running handlers may go on for so many seconds. The default is 20. */
   grace?: number;
   /** Stop when there is no message, and none is to come again that failed here, or that was given out with a reply which
-   *  was lost. If a reply was lost, this waits while the queue has messages in flight, also with other workers; at most
-   *  for the time that such a message is hidden. */
+   *  was lost. If a reply was lost, this waits while the queue has a message, also in flight with other workers or
+   *  delayed; at most for the time that such a message is hidden. */
   untilEmpty?: boolean;
   /** Gets what somebody should know: failed messages, lost leases, a server that is away. Else console.error() does. */
   log?(text: string, error?: unknown): void;

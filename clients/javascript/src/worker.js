@@ -43,6 +43,7 @@ export class Worker {
   #isFifo;
   #isAtMostOnce = false;
   #attemptsOfQueue = 0;
+  #backoffMax = BACKOFF.max;
   #stopping = new AbortController();
   #graceIsOver = new AbortController();
   #graceTimer;
@@ -111,6 +112,7 @@ export class Worker {
     const attributes = (await this.#askQueue(["All"])) ?? {};
     this.#isAtMostOnce = attributes["Tally.DeliveryMode"] === "at-most-once";
     this.#attemptsOfQueue = Number(JSON.parse(attributes.RedrivePolicy ?? "{}").maxReceiveCount ?? 0);
+    this.#backoffMax = JSON.parse(attributes["Tally.Backoff"] ?? "{}").max ?? BACKOFF.max;
   }
 
   /** Until another message may be begun. False: none is to be begun any more. */
@@ -153,16 +155,21 @@ export class Worker {
       isFirst = !(reply.$metadata.attempts > 1); // else the SDK has repeated it
       return reply;
     } finally {
-      if (!isFirst) this.#noteLoss(request.WaitTimeSeconds);
+      if (!isFirst) this.#noteLostReceive(request.WaitTimeSeconds);
     }
   }
 
   /** A message may have been given out with a reply that was lost. Or the server gives one out yet, because it doesn't
    *  know that nobody waits any more. */
-  #noteLoss(waitS) {
+  #noteLostReceive(waitS) {
     if (this.#isAtMostOnce) return;
     this.#noteReturn(waitS);
-    this.#lostBy = performance.now() + (waitS + this.#options.visibility) * 1000;
+    this.#noteLoss(waitS + this.#options.visibility);
+  }
+
+  /** A message of which we don't know may come again within so many seconds. */
+  #noteLoss(seconds) {
+    this.#lostBy = Math.max(this.#lostBy, performance.now() + seconds * 1000);
     this.#isLossTold = false;
   }
 
@@ -178,8 +185,9 @@ export class Worker {
     return beganAt >= this.#lostBy || (await this.#isQueueEmpty());
   }
 
+  /** A lost message is in flight, or in its back-off, or it is back since the receive that found none. */
   async #isQueueEmpty() {
-    const counts = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"];
+    const counts = ["", "NotVisible", "Delayed"].map((state) => `ApproximateNumberOfMessages${state}`);
     const attributes = await this.#askQueue(counts);
     if (attributes === undefined || counts.every((name) => attributes[name] === "0")) return true;
     const seconds = Math.ceil((this.#lostBy - performance.now()) / 1000);
@@ -276,7 +284,13 @@ export class Worker {
       MaxAttempts: this.#attemptsMax(message),
       DeadLetterQueueUrl: this.#options.deadLetter,
     };
-    const told = await this.#tell((abortSignal) => this.#client.failMessage(request, { abortSignal }));
+    const noteRefusal = (refusal) => {
+      // A FIFO queue answers so to the repeat of what it has done, when the first reply got lost.
+      if (refusal.name === "ReceiptHandleIsInvalid") this.#noteLoss(request.RetryAfterSeconds ?? this.#backoffMax);
+      throw refusal;
+    };
+    const asked = this.#tell((abortSignal) => this.#client.failMessage(request, { abortSignal }));
+    const told = await asked.catch(noteRefusal);
     if (told.Outcome === "returned") this.#noteReturn(told.RetryAfterSeconds ?? 0);
     this.#log(`message ${message.id}: ${reasonOf(error)}; ${fateOf(told)}`, error);
   }

@@ -83,8 +83,8 @@ class Worker:
     grace         when told to stop, running handlers may go on for so many seconds
     until_empty   stop when there is no message, and none is to come again that was here. A message comes again because
                   it failed, or because an answer of the server got lost. After a lost answer the worker stays until
-                  `visibility` seconds are over, or the queue has no message in flight or delayed. Otherwise it waits
-                  neither for delayed messages nor for those that other workers have
+                  `visibility` seconds are over, or the queue has no message, in flight or delayed or visible. Otherwise
+                  it waits neither for delayed messages nor for those that other workers have
     """
 
     def __init__(self, queue: str, handler: Callable[[Message], object], *, client: Client | None = None,
@@ -247,8 +247,10 @@ class Worker:
         return began_at >= self._lost_by or not self._may_come_again()
 
     def _may_come_again(self) -> bool:
-        """Is a message in flight, or in its back-off? It may be the one that we don't know, or any other."""
-        names = ["ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"]
+        """Is a message in flight, or in its back-off, or back since the receive that gave none? It may be the one that
+        we don't know, or any other."""
+        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
+                 "ApproximateNumberOfMessagesDelayed"]
         reply = self._reach(self._sqs.get_queue_attributes, QueueUrl=self.queue, AttributeNames=names)
         return reply is None or any(int(reply["Attributes"][name]) for name in names)
 
