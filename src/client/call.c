@@ -4,6 +4,7 @@
 #include "client/client.h"
 #include "client/outgoing.h"
 #include <stdlib.h>
+#include <time.h>
 
 #define PAUSE_FIRST_MS 50
 #define PAUSE_MAX_MS 2000
@@ -157,9 +158,32 @@ static unsigned pause_before(struct tally_client *client, unsigned attempt)
     return pause_ms - (unsigned)(client_random(client) % (pause_ms / 2 + 1));
 }
 
+/* Was the request refused for the time of its signature? Amazon's servers say it in the same words, as an error that a
+ * wrong secret has, too. They look at the time first. */
+static bool is_clock_error(const struct tally_error *error)
+{
+    static const char *const beginnings[] = {"Signature expired: ", "Signature not yet current: "};
+    if (strcmp(error->code, "InvalidSignatureException") != 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_LENGTH(beginnings); i++)
+        if (strncmp(error->message, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Says by how much the clock here is off, if the answer has a Date. */
+static void tell_clock(struct tally_error *error, const struct transport_answer *answer)
+{
+    const int64_t ahead_s = (int64_t)time(NULL) - answer->date_s;
+    if (answer->date_s >= 0)
+        snprintf(error->message, sizeof error->message,
+                 "the clock here is %lld minutes %s that of the server, which allows 15: set it right",
+                 (long long)((ahead_s < 0 ? -ahead_s : ahead_s) + 30) / 60, ahead_s > 0 ? "ahead of" : "behind");
+}
+
 /* An error of the protocol: {"__type": "prefix#Code", "message": "…"}. */
-static enum tally_status fail_refused(struct tally_client *client, const char *target, int http_status,
-                                      struct bytes text)
+static enum tally_status fail_refused(struct tally_client *client, const char *target,
+                                      const struct transport_answer *answer, struct bytes text)
 {
     yyjson_doc *doc = json_read(text.ptr, text.size);
     yyjson_val *root = yyjson_doc_get_root(doc);
@@ -169,13 +193,16 @@ static enum tally_status fail_refused(struct tally_client *client, const char *t
     if (message == NULL)
         message = json_text(root, "Message");
     if (type == NULL) {
-        client_fail_stranger(client, target, http_status, text);
+        client_fail_stranger(client, target, answer->status, text);
     } else {
         const char *code = strrchr(type, '#');
         client_fail(client, TALLY_REFUSED, code == NULL ? type : code + 1, "%s",
                     message == NULL ? "(the server gave no text)" : message);
+        client->is_clock_off = is_clock_error(&client->error);
+        if (client->is_clock_off)
+            tell_clock(&client->error, answer);
     }
-    client->error.http_status = http_status;
+    client->error.http_status = answer->status;
     yyjson_doc_free(doc);
     return client->error.status;
 }
@@ -249,7 +276,7 @@ enum tally_status tally_call(struct tally_client *client, const char *target, co
     struct buffer text;
     bool was_lost = false;
 
-    client->has_lost = false;
+    client->has_lost = client->is_clock_off = false;
     buffer_init(&text);
     for (unsigned attempt = 1;; attempt++) {
         buffer_truncate(&text, 0);
@@ -272,7 +299,7 @@ enum tally_status tally_call(struct tally_client *client, const char *target, co
     } else if (answer.status / 100 == 2) {
         status = take_reply(client, target, &answer, &text, reply);
     } else {
-        status = fail_refused(client, target, answer.status, buffer_bytes(&text));
+        status = fail_refused(client, target, &answer, buffer_bytes(&text));
     }
     client->numbers_answers = client->numbers_answers || (result == TRANSPORT_ANSWERED && answer.has_request_id);
     buffer_deinit(&text);

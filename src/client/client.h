@@ -12,6 +12,7 @@ struct tally_client {
     bool repeats_sends;
     bool has_lost;        /* a try of the last call may have been carried out without our seeing its answer */
     bool numbers_answers; /* the server has given an id with an answer: what comes without one is of something else */
+    bool is_clock_off;    /* the last call was refused for the time of its signature alone */
     uint64_t random;      /* state of the generator for jitter and batch ids; never 0 */
     struct tally_error error;
 };

@@ -24,6 +24,7 @@ struct transport {
     char reason[CURL_ERROR_SIZE];
     char query_error[TRANSPORT_CODE_SIZE];
     bool has_request_id;
+    int64_t date_s;
     struct buffer *text; /* where the answer goes; borrowed during transport_post() */
     size_t text_start;   /* what stood there before */
     bool is_too_large;   /* the answer */
@@ -57,6 +58,13 @@ static bool read_value(struct bytes line, const char *name, struct bytes *value)
     return true;
 }
 
+static int64_t read_date(struct bytes value)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.*s", BYTES_FORMAT(value));
+    return curl_getdate(text, NULL);
+}
+
 /* Servers of the JSON protocol name an error as the older one does in a header. */
 static size_t read_header(char *line, size_t size, size_t count, void *context)
 {
@@ -67,6 +75,8 @@ static size_t read_header(char *line, size_t size, size_t count, void *context)
         snprintf(transport->query_error, sizeof transport->query_error, "%.*s", BYTES_FORMAT(value));
     else if (read_value(whole, "x-amzn-requestid", &value))
         transport->has_request_id = true;
+    else if (read_value(whole, "date", &value))
+        transport->date_s = read_date(value);
     return size * count;
 }
 
@@ -198,6 +208,7 @@ static enum transport_result judge(const struct transport *transport, CURLcode r
         answer->status = (int)status;
         snprintf(answer->query_error, sizeof answer->query_error, "%s", transport->query_error);
         answer->has_request_id = transport->has_request_id;
+        answer->date_s = transport->date_s;
         answer->retry_after_s = retry_after_s > RETRY_AFTER_S_MAX ? RETRY_AFTER_S_MAX : (unsigned)retry_after_s;
         return TRANSPORT_ANSWERED;
     }
@@ -218,6 +229,7 @@ static enum transport_result exchange(struct transport *transport, bool once, st
     transport->reason[0] = '\0';
     transport->query_error[0] = '\0';
     transport->has_request_id = false;
+    transport->date_s = -1;
     transport->text = text;
     transport->text_start = text->size;
     transport->is_too_large = false;

@@ -226,6 +226,21 @@ static const char *why_failed(const struct worker_slot *slot)
     return error->status == TALLY_INTERRUPTED ? "the server did not answer in time" : error->message;
 }
 
+/* Did the server refuse the last call for good? A clock that is off may be set right. */
+static bool is_refused(const struct worker_slot *slot)
+{
+    return tally_client_error(slot->client_owned)->status == TALLY_REFUSED && !slot->client_owned->is_clock_off;
+}
+
+/* Tells the user why the last call failed, and pauses. False when the pool is stopping. */
+static bool pause_after_failure(struct worker_slot *slot)
+{
+    struct tally_error error = *tally_client_error(slot->client_owned);
+    if (slot->client_owned->is_clock_off)
+        error.status = TALLY_UNREACHABLE; /* it is told, as no refusal is */
+    return worker_pool_pause(slot->pool, &error);
+}
+
 /* Prolongs the lease, unless it may be somebody else's by now. Then the message comes again by itself. */
 static void beat(struct worker_slot *slot, const struct tally_message *message, bool *has_complained)
 {
@@ -401,11 +416,10 @@ static enum tally_status settle_once(struct worker_slot *slot, const struct tall
 static const char *settle(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
                           struct worker_job *job, struct tally_failed *failed)
 {
-    const struct tally_error *error = tally_client_error(slot->client_owned);
     if (verdict == WORKER_LEAVE || worker_slot_is_at_most_once(slot))
         return NULL;
     while (settle_once(slot, message, verdict, job, failed) != TALLY_OK)
-        if (error->status == TALLY_REFUSED || !worker_pool_pause(slot->pool, error))
+        if (is_refused(slot) || !pause_after_failure(slot))
             return text_format(&slot->arena, "%s", why_failed(slot));
     return NULL;
 }
@@ -513,9 +527,8 @@ static bool may_come_again(struct worker_slot *slot)
                                         "ApproximateNumberOfMessagesDelayed"};
     struct tally_reply reply;
     bool may_come = false;
-    const enum tally_status status = ask_attributes(slot, &reply);
-    if (status != TALLY_OK)
-        return status != TALLY_REFUSED; /* who may not ask does not wait for it */
+    if (ask_attributes(slot, &reply) != TALLY_OK)
+        return !is_refused(slot); /* who may not ask does not wait for it */
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
         const char *count = json_text(yyjson_obj_get(json_root(&reply), "Attributes"), names[i]);
         may_come = may_come || (count != NULL && strcmp(count, "0") != 0);
@@ -601,12 +614,12 @@ static bool take_message(struct worker_slot *slot, struct tally_messages *messag
                 return false;
             continue;
         }
-        if (status == TALLY_REFUSED && !options->is_patient && error->http_status < 500 &&
+        if (is_refused(slot) && !options->is_patient && error->http_status < 500 &&
             strcmp(error->code, "OverLimit") != 0) {
             worker_pool_fail(slot->pool, error);
             return false;
         }
-        if (status != TALLY_INTERRUPTED && !worker_pool_pause(slot->pool, error))
+        if (status != TALLY_INTERRUPTED && !pause_after_failure(slot))
             return false;
     }
     return false;

@@ -41,6 +41,11 @@ def changed(head, body):
     return head + body.replace(b'"Body":"m', b'"Body":"n')
 
 
+def undated(head, body):
+    """Whole, and without the time of the server."""
+    return re.sub(rb"(?i)\r\ndate: [^\r]*", b"", head) + body
+
+
 class BadAnswer(NamedTuple):
     make: Callable[[bytes, bytes], bytes]
     words: str = ""  # which a worker says of it

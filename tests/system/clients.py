@@ -1,6 +1,7 @@
 """What the tests of real clients share: which of them are there, and queues looked at from the side."""
 
 import contextlib
+import email.utils
 import importlib
 import importlib.util
 import os
@@ -8,9 +9,12 @@ import pathlib
 import re
 import shutil
 import subprocess
+import time
+import urllib.request
 
 import pytest
 from certificates import Certificate
+from clock import Clock
 from conftest import PATIENCE, clean_environment, free_port, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -52,6 +56,28 @@ def mysql_server():
         yield server
     finally:
         server.kill9()
+
+
+class Guarded:
+    """A daemon with the key FRONT, whose secret is `secret`, and with a clock of its own."""
+
+    def __init__(self, daemon_factory, folder):
+        (folder / "credentials").write_text("FRONT secret 000000000000 read,write,admin\n")
+        self.clock = Clock()
+        with self.clock.around():
+            self.daemon = daemon_factory("--credentials", folder / "credentials").start()
+        self.endpoint = self.daemon.endpoint
+
+    def set_clock(self, seconds):
+        """So far from the machine's. The daemon looks at its clock for the header Date once a second."""
+        self.clock.set(seconds)
+
+        def is_told():
+            with urllib.request.urlopen(f"{self.endpoint}/health") as answer:
+                date = email.utils.parsedate_to_datetime(answer.headers["Date"]).timestamp()
+            return abs(date - time.time() - seconds) < 60
+
+        wait_until(is_told, 20)
 
 
 def hold_until_visible(daemon, queue):

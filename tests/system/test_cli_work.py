@@ -13,9 +13,10 @@ import time
 
 import pytest
 
-from bad_answers import BAD_ANSWERS
-from clients import hold_until_visible
-from conftest import BIN, PATIENCE, wait_until
+from bad_answers import BAD_ANSWERS, undated
+from clients import Guarded, hold_until_visible
+from conftest import BIN, PATIENCE, Tally, wait_until
+from http_proxy import HttpProxy
 
 
 @pytest.fixture
@@ -563,6 +564,66 @@ def test_until_empty_waits_for_a_failed_message_whose_failure_got_no_answer(tall
     done = tally("work", "--endpoint", http_proxy.endpoint, "--queue", "work.fifo", "--visibility", "1",
                  "--until-empty", *words, "--", "sh", "-c", 'cat; [ "$TALLY_RECEIVE_COUNT" = 2 ]')
     assert done.out == "mm" and http_proxy.lost == {"Tally.FailMessage": 0}
+
+
+@pytest.fixture
+def guarded(daemon_factory, tmp_path):
+    return Guarded(daemon_factory, tmp_path)
+
+
+def keyed(guarded, secret="secret"):
+    tool = Tally(guarded.endpoint)
+    tool.environment |= {"AWS_ACCESS_KEY_ID": "FRONT", "AWS_SECRET_ACCESS_KEY": secret}
+    return tool
+
+
+@pytest.mark.parametrize("seconds, way", [(3600, "behind"), (-3600, "ahead of")])
+def test_a_clock_that_is_off_is_told_and_ends_no_worker(guarded, seconds, way):
+    tool = keyed(guarded)
+    tool("queue", "create", "work")
+    tool("send", "work", "m")
+    guarded.set_clock(seconds)
+    said = f"the clock here is 60 minutes {way} that of the server, which allows 15: set it right"
+    assert tool("send", "work", "n", status=1).err == f"tally: InvalidSignatureException: {said}\n"
+    worker = tool.start("work", "--queue", "work", "--until-empty", "--", "cat")
+    assert worker.stderr.readline().decode() == f"tally: {said}; trying again until it works\n"
+    guarded.set_clock(0)
+    worker.finish()
+    assert (worker.out, worker.err) == ("m", "tally: the server answers again\n")
+
+
+def test_a_clock_that_is_off_by_nobody_knows_how_much(guarded):
+    tool = keyed(guarded)
+    tool("queue", "create", "work")
+    guarded.set_clock(3600)
+    with contextlib.closing(HttpProxy(guarded.daemon.port)) as proxy:
+        proxy.spoil(undated, 1, "AmazonSQS.ReceiveMessage")
+        worker = tool.start("work", "--endpoint", proxy.endpoint, "--queue", "work", "--", "cat")
+        said = worker.stderr.readline().decode()
+        assert re.fullmatch("tally: Signature expired: 20.*; trying again until it works\n", said)
+        assert worker.stop().err == ""
+
+
+def test_a_command_outlives_a_clock_that_is_off(guarded, script):
+    tool = keyed(guarded)
+    tool("queue", "create", "work")
+    tool("send", "work", "m")
+    worker = tool.start("work", "--queue", "work", "--until-empty", "--", script('touch "$OUT/a"; read -r x <"$OUT/b"'))
+    os.mkfifo(script.out / "b")
+    wait_until(lambda: (script.out / "a").exists(), what="the start")
+    guarded.set_clock(3600)
+    (script.out / "b").write_text("go on\n")
+    assert "60 minutes behind" in worker.stderr.readline().decode()
+    guarded.set_clock(0)
+    assert worker.finish().err == "tally: the server answers again\n"
+    assert counts(tool) == (0, 0)
+
+
+@pytest.mark.parametrize("seconds", [0, 600])
+def test_a_wrong_secret_ends_a_worker(guarded, seconds):
+    keyed(guarded)("queue", "create", "work")
+    guarded.set_clock(seconds)
+    assert "InvalidSignature" in keyed(guarded, "guess")("work", "--queue", "work", "--", "cat", status=1).err
 
 
 def test_an_idle_worker_stops_at_once(tally, queue):

@@ -13,7 +13,7 @@ import threading
 
 import pytest
 from bad_answers import BAD_ANSWERS
-from clients import hold_until_visible, queue_counts
+from clients import Guarded, hold_until_visible, queue_counts
 from conftest import IS_BARE, PATIENCE, ROOT, Daemon, clean_environment, wait_until
 from http_proxy import HttpProxy
 from javascript import make_project, start
@@ -241,6 +241,34 @@ def test_the_server_itself_ends_a_worker(project, daemon_factory, tmp_path):
     """
     out, err = end(begin(project, daemon.endpoint, program), 30)
     assert (out, err) == ("QueueDoesNotExist\nSignatureDoesNotMatch\nQueueDoesNotExist\n", "")
+
+
+def test_a_clock_that_is_off_ends_no_worker(project, daemon_factory, tmp_path):
+    """The SDK signs with the server's time, which it learns from the header Date; also when that jumps."""
+    guarded = Guarded(daemon_factory, tmp_path)
+    program = """
+        import { once } from "node:events";
+        const client = createClient({ credentials: { accessKeyId: "FRONT", secretAccessKey: "secret" } });
+        await client.sqs.createQueue({ QueueName: "q" });
+        await client.sqs.sendMessage({ QueueUrl: "q", MessageBody: "m" });
+        async function handler({ body, receiveCount }) {
+          console.log("had", body);
+          if (receiveCount > 1) return worker.stop();
+          await once(process.stdin, "data");
+          throw new Error("not now");
+        }
+        const worker = new Worker({ queue: "q", handler, client, retryAfter: 0 });
+        await worker.run();
+        process.stdin.destroy();
+    """
+    guarded.set_clock(3600)
+    process = begin(project, guarded.endpoint, program)
+    assert process.stdout.readline() == "had m\n"
+    guarded.set_clock(-3600)
+    process.stdin.write("go on\n")
+    process.stdin.flush()
+    out, err = end(process)
+    assert out == "had m\n" and "not now; attempt 1 of 25" in err and "did not hear" not in err
 
 
 MOST_ONCE = """

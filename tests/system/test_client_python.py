@@ -18,8 +18,10 @@ import zipfile
 
 import botocore.exceptions
 import pytest
-from clients import hold_until_visible, mysql_server
+from bad_answers import undated
+from clients import Guarded, hold_until_visible, mysql_server
 from conftest import BIN, IS_BARE, ROOT, Daemon, Tally, clean_environment, wait_until
+from http_proxy import HttpProxy
 
 HERE = ROOT / "clients" / "python"
 MODEL = json.loads((ROOT / "models/tally/2026-11-30/service-2.json").read_text())
@@ -489,6 +491,79 @@ def test_a_heartbeat_without_a_reply_does_not_hold_up_the_end(tally, daemon, htt
     thread.join(2)
     assert not thread.is_alive()
     is_over.set()
+
+
+@contextlib.contextmanager
+def at_work(worker):
+    thread = in_background(worker)
+    try:
+        yield
+    finally:
+        stop(worker, thread)
+
+
+@pytest.fixture
+def guarded(daemon_factory, tmp_path):
+    return Guarded(daemon_factory, tmp_path)
+
+
+def keyed(tally, guarded, secret="secret"):
+    return tally.client(guarded.endpoint, access_key="FRONT", secret_key=secret)
+
+
+@pytest.mark.parametrize("seconds, way", [(3600, "behind"), (-3600, "ahead of")])
+def test_a_clock_that_is_off_is_told_and_ends_no_worker(tally, guarded, caplog, seconds, way):
+    client, seen = keyed(tally, guarded), []
+    client.sqs.create_queue(QueueName="q")
+    guarded.set_clock(seconds)
+    worker = tally.Worker("q", lambda message: seen.append(message.body), client=client)
+    with at_work(worker):
+        wait_until(lambda: "trying again" in caplog.text, 20)
+        guarded.set_clock(0)
+        send(client, "q", "m")
+        wait_until(lambda: seen == ["m"], 20)
+    said = f"the clock here is 60 minutes {way} that of the server, which allows 15: set it right"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{said}; trying again until it works", "the server answers again"]
+
+
+def test_a_clock_that_is_off_by_nobody_knows_how_much(tally, guarded, caplog):
+    keyed(tally, guarded).sqs.create_queue(QueueName="q")
+    guarded.set_clock(3600)
+    with contextlib.closing(HttpProxy(guarded.daemon.port)) as proxy:
+        proxy.spoil(undated, 1, "AmazonSQS.GetQueueAttributes")
+        worker = tally.Worker("q", pytest.fail, client=tally.client(proxy.endpoint, access_key="FRONT",
+                                                                    secret_key="secret"))
+        with at_work(worker):
+            wait_until(lambda: "trying again" in caplog.text, 20)
+    assert "the clock here differs from that of the server: Signature expired: 20" in caplog.text
+
+
+def test_a_handler_outlives_a_clock_that_is_off(tally, guarded, caplog):
+    """Its message stays in its hands, as long as the lease lasts, and is deleted when the clock is right again."""
+    client, seen = keyed(tally, guarded), []
+    client.sqs.create_queue(QueueName="q")
+    send(client, "q", "m")
+
+    def handle(message):
+        guarded.set_clock(3600)
+        wait_until(lambda: "60 minutes behind" in caplog.text, 20)
+        seen.append(message.is_held)
+
+    with at_work(tally.Worker("q", handle, client=client, visibility=6)):
+        wait_until(lambda: seen == [True], 20)
+        time.sleep(0.5)
+        guarded.set_clock(0)
+        wait_until(lambda: client.list_queue_stats()["Queues"][0]["InFlight"] == 0, 20)
+    assert "the server answers again" in caplog.text and "comes back" not in caplog.text
+
+
+@pytest.mark.parametrize("seconds", [0, 600])
+def test_a_wrong_secret_ends_a_worker(tally, guarded, seconds):
+    keyed(tally, guarded).sqs.create_queue(QueueName="q")
+    guarded.set_clock(seconds)
+    with pytest.raises(botocore.exceptions.ClientError, match="SignatureDoesNotMatch"):
+        tally.Worker("q", pytest.fail, client=keyed(tally, guarded, "guess")).run()
 
 
 def test_until_empty_waits_for_a_message_whose_receive_got_no_answer(tally, daemon, http_proxy):

@@ -123,10 +123,14 @@ async function requestOf(config, action, body) {
   return { method: "POST", protocol, hostname, port, path, query: {}, headers, body: JSON.stringify(body) };
 }
 
-function replyOf({ statusCode, headers, body }, output) {
+function replyOf(response, output) {
+  const { statusCode, headers, body } = response;
   const $metadata = { httpStatusCode: statusCode, requestId: headers["x-amzn-requestid"] };
   const text = new TextDecoder().decode(body);
-  if (statusCode >= 300) throw errorOf(text, headers, $metadata);
+  if (statusCode >= 300) {
+    // In its Date the SDK finds the server's time, where the clock here is off: then it signs and sends again.
+    throw Object.defineProperty(errorOf(text, headers, $metadata), "$response", { value: response });
+  }
   return { ...fromJson(output, text === "" ? {} : JSON.parse(text)), $metadata };
 }
 

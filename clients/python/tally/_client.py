@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import email.utils
 import functools
 import json
 import os
 import pathlib
 import random
 import socket
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,8 @@ else:
 ENDPOINT = "http://127.0.0.1:9324"
 MODELS = pathlib.Path(__file__).with_name("models")
 PAUSE_MAX_S = 5.0
+BAD_SIGNATURES = "SignatureDoesNotMatch", "InvalidSignatureException"
+WRONG_TIMES = "Signature expired: ", "Signature not yet current: "  # so begin these errors then, in Amazon's words
 
 
 class Client(Actions):
@@ -138,8 +142,24 @@ def is_outage(error: Exception) -> bool:
     """Did the server not answer, or say that it can't now? Then the same request may succeed later."""
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return status >= 500 or error.response["Error"]["Code"].endswith("OverLimit")
+        is_away = status >= 500 or error.response["Error"]["Code"].endswith("OverLimit")
+        return is_away or clock_fault(error) != ""
     return isinstance(error, (ConnectionError, HTTPClientError, IncompleteReadError, ResponseParserError))
+
+
+def clock_fault(error: Exception) -> str:
+    """Is the signature refused for its time alone? Then what is wrong with the clock here, else "". The server looks at
+    the time first, so the secret may be wrong, too."""
+    said = error.response["Error"].get("Message", "") if isinstance(error, ClientError) else ""
+    if code_of(error) not in BAD_SIGNATURES or not said.startswith(WRONG_TIMES):
+        return ""
+    date = error.response["ResponseMetadata"]["HTTPHeaders"].get("date", "")
+    try:
+        ahead_s = time.time() - email.utils.parsedate_to_datetime(date).timestamp()
+    except (TypeError, ValueError):
+        return f"the clock here differs from that of the server: {said}"
+    way = "ahead of" if ahead_s > 0 else "behind"
+    return f"the clock here is {abs(ahead_s) / 60:.0f} minutes {way} that of the server, which allows 15: set it right"
 
 
 def code_of(error: BaseException) -> str:

@@ -19,7 +19,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ._client import CallError, Client, client as make_client, code_of, given, is_outage, pauses
+from ._client import CallError, Client, client as make_client, clock_fault, code_of, given, is_outage, pauses
 from ._inbox import AlreadyDone
 from ._message import LeaseLost, Message
 
@@ -133,8 +133,9 @@ class Worker:
         then loses its message: it comes again when its visibility timeout is over. Call run() once; a second call
         raises RuntimeError.
 
-        While the server can't be reached the worker tries again, with longer and longer pauses. Errors: ClientError if
-        the server refuses to give messages, for example because the queue does not exist.
+        While the server can't be reached the worker tries again, with longer and longer pauses; so it does while the
+        clock here is more than 15 minutes off, so that no signature is good. Errors: ClientError if the server refuses
+        to give messages, for example because the queue does not exist, or the secret is wrong.
         """
         if self._has_begun:
             raise RuntimeError("run() was called before: make another Worker")
@@ -413,7 +414,7 @@ class Worker:
 
     def _tell_outage(self, error: Exception) -> None:
         if not self._is_away and not self._is_stopping:
-            said = str(error).partition("\n")[0]  # behind it may stand what was received, with bodies
+            said = clock_fault(error) or str(error).partition("\n")[0]  # behind it may stand bodies that were received
             log.warning("%s; trying again until it works", said)
         self._is_away = True
 
