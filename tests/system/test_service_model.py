@@ -358,6 +358,30 @@ def test_a_batch_that_has_failed_is_waited_for_while_its_units_are_tried_again(t
     waiter.wait(BatchId="again", WaiterConfig={"Delay": 0.1, "MaxAttempts": 50})
 
 
+def test_a_paused_relay_is_not_waited_for_and_a_blocked_one_is(told):
+    from botocore.exceptions import WaiterError
+
+    def wait(attempts=100):
+        waiter.wait(RelayName="paused", WaiterConfig={"Delay": 0.1, "MaxAttempts": attempts})
+
+    waiter = told.client.boto.get_waiter("relay_active")
+    told.queue("paused")
+    told.call("CreateRelay", RelayName="paused", Source={"Type": "queue", "QueueUrl": "paused"},
+              Sink={"Type": "http", "Url": "http://127.0.0.1:9/away"})
+    wait()
+    told.call("PauseRelay", RelayName="paused")
+    with pytest.raises(WaiterError, match='expression "Paused" we matched expected path: "True"') as caught:
+        wait()
+    assert caught.value.last_response["Paused"]
+    told.call("ResumeRelay", RelayName="paused")
+    wait()
+    told.send("paused")
+    wait_until(lambda: told.call("DescribeRelay", RelayName="paused")["State"] == "blocked", what="the block")
+    with pytest.raises(WaiterError, match="Max attempts exceeded"):
+        wait(3)
+    told.call("DeleteRelay", RelayName="paused")
+
+
 # --- clients of others ------------------------------------------------------------------------------------------------
 
 PAGE = (ROOT / "docs" / "how-to" / "tally-actions-in-boto3.md").read_text()
