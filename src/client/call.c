@@ -283,7 +283,9 @@ enum tally_status tally_call(struct tally_client *client, const char *target, co
         result =
             transport_post(client->transport_owned, target, sent_body, strlen(sent_body), !repeatable, &text, &answer);
         was_lost = was_lost || result == TRANSPORT_LOST || result == TRANSPORT_INTERRUPTED;
-        client->has_lost = was_lost || client->has_lost || (result == TRANSPORT_ANSWERED && answer.status >= 500);
+        if (result == TRANSPORT_ANSWERED && (answer.status >= 500 || answer.was_sent_again))
+            client->has_lost = true;
+        client->has_lost = client->has_lost || was_lost;
         if (attempt >= client->attempts_max || !should_repeat(result, &answer, repeatable))
             break;
         if (!transport_sleep(client->transport_owned, pause_before(client, attempt))) {

@@ -209,6 +209,7 @@ static enum transport_result judge(const struct transport *transport, CURLcode r
         snprintf(answer->query_error, sizeof answer->query_error, "%s", transport->query_error);
         answer->has_request_id = transport->has_request_id;
         answer->date_s = transport->date_s;
+        answer->was_sent_again = transport->sends > 1;
         answer->retry_after_s = retry_after_s > RETRY_AFTER_S_MAX ? RETRY_AFTER_S_MAX : (unsigned)retry_after_s;
         return TRANSPORT_ANSWERED;
     }

@@ -36,6 +36,7 @@ struct transport_answer {
     unsigned retry_after_s;                /* how long the server wants to be left alone; 0: it does not say */
     char query_error[TRANSPORT_CODE_SIZE]; /* x-amzn-query-error, cut to fit; "": there was none */
     bool has_request_id;                   /* x-amzn-RequestId: Tally and Amazon SQS give one with each answer */
+    bool was_sent_again;                   /* on another connection, as the first one ended without an answer */
     int64_t date_s;                        /* Date, since the epoch; -1: it does not say */
     bool is_not_tls;                       /* not answered: https was asked for, and something else is spoken there */
     char reason[TRANSPORT_REASON_SIZE];    /* why not; otherwise */

@@ -412,15 +412,18 @@ static enum tally_status settle_once(struct worker_slot *slot, const struct tall
 }
 
 /* Tells the server what becomes of the message in hand; as often as it takes while the pool goes on. Returns why it
- * could not be told, in the slot's arena, or NULL. */
+ * could not be told, in the slot's arena, or NULL. Then has_lost becomes true if an answer was lost: it may have been
+ * told. */
 static const char *settle(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
-                          struct worker_job *job, struct tally_failed *failed)
+                          struct worker_job *job, struct tally_failed *failed, bool *has_lost)
 {
     if (verdict == WORKER_LEAVE || worker_slot_is_at_most_once(slot))
         return NULL;
-    while (settle_once(slot, message, verdict, job, failed) != TALLY_OK)
+    while (settle_once(slot, message, verdict, job, failed) != TALLY_OK) {
+        *has_lost = *has_lost || slot->client_owned->has_lost;
         if (is_refused(slot) || !pause_after_failure(slot))
             return text_format(&slot->arena, "%s", why_failed(slot));
+    }
     return NULL;
 }
 
@@ -480,14 +483,15 @@ static void conclude(struct worker_slot *slot, const struct tally_message *messa
 {
     const struct worker_handler *handler = slot->pool->handler;
     struct tally_failed failed = {.outcome = ""};
-    job->settle_error = settle(slot, message, verdict, job, &failed);
+    bool has_lost = false;
+    job->settle_error = settle(slot, message, verdict, job, &failed, &has_lost);
     if (verdict != WORKER_FAIL) {
         tell_settled(slot, message, verdict, job);
         return;
     }
-    if (job->settle_error != NULL && is_lost(slot))
+    if (job->settle_error != NULL && is_lost(slot) && has_lost)
         note_refused_failure(slot);
-    else if (job->settle_error != NULL)
+    else if (job->settle_error != NULL && !is_lost(slot))
         note_return(slot->pool, slot->pool->options->visibility_s);
     else if (strcmp(failed.outcome, "returned") == 0)
         note_return(slot->pool, failed.retry_after_s);

@@ -379,6 +379,22 @@ def test_a_worker_waits_for_what_failed_when_the_reply_got_lost(project, daemon,
     assert end(begin(project, http_proxy.endpoint, program.replace("OPTIONS", options)), 40)[0] == "1\n2\n"
 
 
+def test_a_worker_does_not_wait_for_a_failed_message_that_another_one_has(project, daemon, queue):
+    send(daemon, "m")
+    program = """
+        const { sqs } = createClient();
+        async function handler({ receiptHandle: ReceiptHandle }) {
+          await sqs.changeMessageVisibility({ QueueUrl: "q", ReceiptHandle, VisibilityTimeout: 0 });
+          console.log((await sqs.receiveMessage({ QueueUrl: "q", VisibilityTimeout: 300 })).Messages.length);
+          throw new Error("not now");
+        }
+        await new Worker({ queue: "q", handler, untilEmpty: true }).run();
+        process.exit();
+    """
+    out, err = end(begin(project, daemon.endpoint, program), 20)
+    assert out == "1\n" and "did not hear" not in err
+
+
 def test_a_worker_does_not_wait_when_a_lost_reply_had_nothing_in_it(project, daemon, queue, http_proxy):
     http_proxy.lose("AmazonSQS.ReceiveMessage", 3)
     out, err = end(begin(project, http_proxy.endpoint, DRAIN.replace("VISIBILITY", "40000")), 20)

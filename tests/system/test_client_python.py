@@ -634,6 +634,19 @@ def test_until_empty_waits_for_a_failed_message_whose_failure_got_no_answer(tall
     assert seen == [1, 2] and http_proxy.lost == {"Tally.FailMessage": 0}
 
 
+def test_until_empty_does_not_wait_for_a_failed_message_that_another_worker_has(tally, client, queue):
+    send(client, queue, "m")
+
+    def handle(message):
+        client.sqs.change_message_visibility(QueueUrl=queue, ReceiptHandle=message.receipt_handle, VisibilityTimeout=0)
+        assert client.sqs.receive_message(QueueUrl=queue, VisibilityTimeout=300)["Messages"]
+        raise ValueError
+
+    began = time.monotonic()
+    drain(tally, client, queue, handle)
+    assert time.monotonic() - began < 20
+
+
 def test_a_queue_that_delivers_at_most_once(tally, client, queue, caplog):
     client.sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Tally.DeliveryMode": "at-most-once"})
     send(client, queue, "m")

@@ -284,13 +284,18 @@ export class Worker {
       MaxAttempts: this.#attemptsMax(message),
       DeadLetterQueueUrl: this.#options.deadLetter,
     };
-    const noteRefusal = (refusal) => {
-      // A FIFO queue answers so to the repeat of what it has done, when the first reply got lost.
-      if (refusal.name === "ReceiptHandleIsInvalid") this.#noteLoss(request.RetryAfterSeconds ?? this.#backoffMax);
-      throw refusal;
+    let tries = 0;
+    const ask = (abortSignal) => {
+      tries++;
+      return this.#client.failMessage(request, { abortSignal });
     };
-    const asked = this.#tell((abortSignal) => this.#client.failMessage(request, { abortSignal }));
-    const told = await asked.catch(noteRefusal);
+    const told = await this.#tell(ask).catch((refusal) => {
+      // A FIFO queue answers so to the repeat of what it has done, when the first reply got lost.
+      const isRepeat = tries > 1 || refusal.$metadata?.attempts > 1;
+      if (isRepeat && refusal.name === "ReceiptHandleIsInvalid")
+        this.#noteLoss(request.RetryAfterSeconds ?? this.#backoffMax);
+      throw refusal;
+    });
     if (told.Outcome === "returned") this.#noteReturn(told.RetryAfterSeconds ?? 0);
     this.#log(`message ${message.id}: ${reasonOf(error)}; ${fateOf(told)}`, error);
   }

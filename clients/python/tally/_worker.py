@@ -313,13 +313,20 @@ class Worker:
     def _fail(self, message: Message, error: BaseException) -> None:
         after = error.after if isinstance(error, Retry) else None
         after = self._retry_after if after is None else after
+        tries = 0
+
+        def ask(**members: Any) -> Any:
+            nonlocal tries
+            tries += 1
+            return self._tally.fail_message(**members)
+
         try:
-            told = self._reach(self._tally.fail_message, is_last_word=True, **given(
+            told = self._reach(ask, is_last_word=True, **given(
                 QueueUrl=self.queue, ReceiptHandle=message.receipt_handle, Reason=_reason(error), Backoff=BACKOFF,
                 Final=isinstance(error, Reject) or None, RetryAfterSeconds=after,
                 MaxAttempts=self._attempts_max(message), DeadLetterQueueUrl=self._dead_letter))
         except CallError as refusal:
-            if code_of(refusal) == "ReceiptHandleIsInvalid":
+            if tries > 1 and code_of(refusal) == "ReceiptHandleIsInvalid":
                 # A FIFO queue answers so to the repeat of what it has done, when the first answer got lost.
                 self._note_loss(self._backoff_max_s if after is None else after)
             raise
