@@ -488,6 +488,15 @@ const scenarios = {
     assert.deepEqual(page.wrong, []);
   },
 
+  async a_queue_that_is_not_there_is_said() {
+    const page = await open();
+    await show(page, "#/queue/nowhere");
+    assert.match(await text(page), /There is no queue nowhere, or this credential does not cover it/);
+    await page.getByRole("link", { name: "All queues" }).click();
+    await until(() => /#\/queues$/.test(page.url()), "the list of queues");
+    assert.ok(page.wrong.every((text) => /status of 400/.test(text)), page.wrong); // the browser tells of refusals
+  },
+
   /** A group that stands behind so many others that no list of groups shows it. */
   async a_held_group_is_found_wherever_it_stands() {
     const page = await open();

@@ -174,12 +174,13 @@ export default {
       OlderThan: Number(query.older) > 0 ? Number(query.older) : undefined,
       NextToken: query.from || undefined,
     };
-    const [queue, page, series] = await Promise.all([
-      statsOf(name, signal),
+    const queue = await statsOf(name, signal);
+    if (!queue) return {};
+    const [page, series, slow] = await Promise.all([
       look("ListMessages", asked, signal).then((list) => withBodies(list, asked, visit, signal)),
       find("GetSeries", { QueueUrl: name, Period: period, Points: period === 5 ? 720 : 1440 }, signal),
+      kept(visit, "slow", SLOW_S, () => loadSlowly(name, queue, visit, signal)),
     ]);
-    const slow = queue && (await kept(visit, "slow", SLOW_S, () => loadSlowly(name, queue, visit, signal)));
     return { queue, page, series, slow };
   },
 
