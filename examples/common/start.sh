@@ -71,7 +71,7 @@ start_daemon() {
     "$bin/tallyd" --listen 127.0.0.1:0 --data "$folder/data" >"$folder/tallyd.log" 2>&1 </dev/null &
     daemon=$!
     waited=0
-    until grep -q '^tallyd ready' "$folder/tallyd.log"; do
+    until grep -qs '^tallyd ready' "$folder/tallyd.log"; do
         if ! kill -0 $daemon 2>/dev/null || [ $waited -ge 600 ]; then
             cat "$folder/tallyd.log" >&2
             fail "the daemon did not start"
