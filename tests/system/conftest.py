@@ -281,15 +281,20 @@ def hang_up_until(daemon, claim, what):
 
 def wait_until(claim, seconds=60, what="it"):
     """Waits until claim() is true, and returns what it returned. A claim that takes long is asked less often: some
-    start a program or connect to PostgreSQL, and waiting would be half of a test's work."""
+    start a program or connect to PostgreSQL, and waiting would be half of a test's work. A claim that looks at files
+    may find one gone that was listed: it is asked again."""
     deadline = time.monotonic() + seconds * PATIENCE
     while True:
-        asked_at = time.monotonic()
-        value = claim()
+        asked_at, gone = time.monotonic(), None
+        try:
+            value = claim()
+        except FileNotFoundError as error:
+            value, gone = None, error
         if value:
             return value
         answered_at = time.monotonic()
-        assert answered_at < deadline, f"{what} did not happen within {seconds * PATIENCE} s"
+        if answered_at >= deadline:
+            raise AssertionError(f"{what} did not happen within {seconds * PATIENCE} s") from gone
         time.sleep(min(max(0.02, 4 * (answered_at - asked_at)), 0.2))
 
 
