@@ -432,6 +432,7 @@ const scenarios = {
       for (const [name, hash] of Object.entries(job.pages)) {
         await page.setViewportSize({ width: 1200, height: 700 });
         await show(page, hash);
+        await until(async () => !/Stop$/m.test(await text(page)), "the end of a search");
         const height = await page.evaluate(() => document.querySelector("footer").getBoundingClientRect().bottom);
         await page.setViewportSize({ width: 1200, height: Math.min(Math.ceil(height), 1000) });
         await keep(page, `${name}-${colorScheme}`);
