@@ -30,13 +30,6 @@ struct worker_pool *worker_slot_pool(struct worker_slot *slot)
     return slot->pool;
 }
 
-/* What we want to know of the queue. */
-struct queue_facts {
-    enum delivery_mode delivery;
-    unsigned receive_count_max;
-    unsigned backoff_max_s;
-};
-
 /* A number of an attribute whose text is a JSON object; 0: it has none. */
 static unsigned read_number(yyjson_val *attributes, const char *attribute, const char *name)
 {
@@ -89,16 +82,13 @@ static struct queue_facts ask_facts(struct worker_slot *slot)
 static struct queue_facts queue_facts(struct worker_slot *slot)
 {
     struct worker_pool *pool = slot->pool;
-    struct queue_facts facts;
     pthread_mutex_lock(&pool->mutex);
-    facts = (struct queue_facts){pool->delivery, pool->receive_count_max, pool->backoff_max_s};
+    struct queue_facts facts = pool->facts;
     pthread_mutex_unlock(&pool->mutex);
     if (facts.delivery == DELIVERY_UNKNOWN) {
         facts = ask_facts(slot);
         pthread_mutex_lock(&pool->mutex);
-        pool->delivery = facts.delivery;
-        pool->receive_count_max = facts.receive_count_max;
-        pool->backoff_max_s = facts.backoff_max_s;
+        pool->facts = facts;
         pthread_mutex_unlock(&pool->mutex);
     }
     return facts;
@@ -441,7 +431,7 @@ static void note_loss(struct worker_pool *pool, unsigned seconds)
 {
     const uint64_t until_ms = monotonic_ms() + seconds * 1000ull;
     pthread_mutex_lock(&pool->mutex);
-    if (pool->delivery != DELIVERY_AT_MOST_ONCE && until_ms > pool->lost_by_ms)
+    if (pool->facts.delivery != DELIVERY_AT_MOST_ONCE && until_ms > pool->lost_by_ms)
         pool->lost_by_ms = until_ms;
     pthread_mutex_unlock(&pool->mutex);
 }

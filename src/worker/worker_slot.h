@@ -30,6 +30,13 @@ struct worker_slot {
     uint64_t beaten_ms;     /* when it was received, or the last heartbeat was tried */
 };
 
+/* What we want to know of the queue. The rest is known with `delivery`. */
+struct queue_facts {
+    enum { DELIVERY_UNKNOWN, DELIVERY_AT_LEAST_ONCE, DELIVERY_AT_MOST_ONCE } delivery;
+    unsigned receive_count_max; /* of its RedrivePolicy; 0: it has none */
+    unsigned backoff_max_s;     /* the most that a message of it backs off */
+};
+
 struct worker_pool {
     const struct worker_options *options;
     const struct worker_handler *handler;
@@ -44,11 +51,9 @@ struct worker_pool {
     bool is_complaining; /* the user knows that the server is away */
     uint64_t stop_by_ms; /* when the grace ends */
     bool has_failed;
-    enum delivery_mode { DELIVERY_UNKNOWN, DELIVERY_AT_LEAST_ONCE, DELIVERY_AT_MOST_ONCE } delivery; /* of the queue */
-    unsigned receive_count_max; /* of its RedrivePolicy; 0: it has none. Known with `delivery` */
-    unsigned backoff_max_s;     /* the most that a message of it backs off; likewise */
-    uint64_t retry_by_ms;       /* until then a message comes again that failed here; 0: none did */
-    uint64_t lost_by_ms; /* until then a message may come again of which nothing is known here; 0: there is none */
+    struct queue_facts facts;
+    uint64_t retry_by_ms; /* until then a message comes again that failed here; 0: none did */
+    uint64_t lost_by_ms;  /* until then a message may come again of which nothing is known here; 0: there is none */
     struct tally_error failure;
 };
 
